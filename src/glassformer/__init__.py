@@ -1,0 +1,38 @@
+"""glassformer: a Transformer you can see through, and ship."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glassformer.model import Cache as Cache
+    from glassformer.model import DecoderOnly as DecoderOnly
+    from glassformer.model import EncoderDecoder as EncoderDecoder
+    from glassformer.model import EncoderOnly as EncoderOnly
+    from glassformer.model import ModelConfig as ModelConfig
+    from glassformer.pretrained import load_model as load_model
+
+__version__ = "0.1.0"
+
+# Loaded on first use, so that `glassformer --help` need not wait for torch.
+_HOMES = {
+    "Cache": "glassformer.model",
+    "DecoderOnly": "glassformer.model",
+    "EncoderDecoder": "glassformer.model",
+    "EncoderOnly": "glassformer.model",
+    "ModelConfig": "glassformer.model",
+    "load_model": "glassformer.pretrained",
+}
+
+__all__ = [*_HOMES]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'glassformer' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*_HOMES, "__version__"])

@@ -1,0 +1,40 @@
+"""The command line: one file per command, each parses, calls and prints.
+
+Nothing heavy is imported here or at the top of a command's file, so that `glassformer --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import typer
+
+from glassformer.cli import doctor, trace
+from glassformer.errors import GlassformerError
+
+app = typer.Typer(
+    name="glassformer",
+    help="A Transformer you can see through, and ship.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("trace")(trace.trace)
+app.command("doctor")(doctor.doctor)
+
+
+def main() -> None:
+    """Run a command; a user's mistake ends in one line on stderr and exit code 2, never in a traceback."""
+    try:
+        app()
+    except GlassformerError as error:
+        print(f"glassformer: {error}", file=sys.stderr)
+        sys.exit(2)
+    except BrokenPipeError:
+        # The reader has gone, `head` for example; what is left in the buffer has nowhere to go.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -1,0 +1,177 @@
+"""Everything that makes one Transformer different from another: a handful of numbers and closed choices."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Literal, get_args, get_type_hints
+
+from glassformer.errors import ConfigError, did_you_mean, one_of
+
+Placement = Literal["pre", "post"]
+NormType = Literal["layer", "rms"]
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The whole description of a model; `heads=8, d_model=512` and so on as in "Attention Is All You Need".
+
+    `layers`, `heads` and `d_ff` hold for both stacks unless the decoder's own are given. A `src_vocab_size`
+    gives the source an embedding of its own; without one, source and target share theirs. A `None` number
+    means "derived": head width from `d_model // heads`, key/value heads from `heads`, the scale of the scores from
+    1/sqrt(head width), both inner dropouts from `dropout`.
+    """
+
+    vocab_size: int
+    src_vocab_size: int | None = None
+    d_model: int = 512
+    heads: int = 8
+    d_ff: int = 2048
+    layers: int = 6
+    decoder_heads: int | None = None
+    decoder_d_ff: int | None = None
+    decoder_layers: int | None = None
+    kv_heads: int | None = None
+    head_width: int | None = None
+    score_scale: float | None = None
+
+    norm: Placement = "pre"
+    norm_type: NormType = "layer"
+    norm_eps: float = 1e-5
+    activation: Activation = "relu"
+    gated: bool = False
+    bias: bool = True
+
+    positions: Positions = "sinusoidal"
+    max_length: int = 1024
+    rotary_base: float = 10_000.0
+    relative_buckets: int = 32
+    relative_distance: int = 128
+
+    embedding_scale: bool = True
+    embedding_norm: bool = False
+    segments: int = 0
+    tied: bool = True
+    output_transform: bool = False
+    output_bias: bool = False
+
+    dropout: float = 0.1
+    attention_dropout: float | None = None
+    activation_dropout: float | None = None
+
+    pad_id: int | None = 0
+    start_id: int | None = 1
+    end_id: int | None = 2
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    @property
+    def d_head(self) -> int:
+        return self.head_width or self.d_model // self.heads
+
+    @property
+    def encoder(self) -> ModelConfig:
+        """This configuration as the encoder stack sees it."""
+        size = self.src_vocab_size or self.vocab_size
+        return replace(
+            self,
+            vocab_size=size,
+            src_vocab_size=None,
+            pad_id=self.pad_id if self.pad_id is not None and self.pad_id < size else None,
+            start_id=None,  # ids that only a target has
+            end_id=None,
+            decoder_heads=None,
+            decoder_d_ff=None,
+            decoder_layers=None,
+        )
+
+    @property
+    def decoder(self) -> ModelConfig:
+        """This configuration as the decoder stack sees it."""
+        return replace(
+            self,
+            heads=self.decoder_heads or self.heads,
+            d_ff=self.decoder_d_ff or self.d_ff,
+            layers=self.layers if self.decoder_layers is None else self.decoder_layers,
+            src_vocab_size=None,
+            decoder_heads=None,
+            decoder_d_ff=None,
+            decoder_layers=None,
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> ModelConfig:
+        names = [field.name for field in fields(cls)]
+        for name in values:
+            if name not in names:
+                raise ConfigError(f"unknown model setting `{name}`{did_you_mean(name, names)}")
+        if "vocab_size" not in values:
+            raise ConfigError("the model settings lack `vocab_size`: give the number of pieces in the vocabulary")
+        return cls(**values)
+
+
+def check(config: ModelConfig) -> None:
+    """All that a configuration must satisfy, in one place."""
+    for name, hint in get_type_hints(ModelConfig).items():
+        choices, value = get_args(hint), getattr(config, name)
+        if isinstance(value, str) and value not in choices:
+            raise ConfigError(f"{name}={value!r} is not one of {one_of(choices)}{did_you_mean(value, choices)}")
+        if isinstance(value, str):
+            continue
+        wanted = set(choices or (hint,)) | ({int} if hint is float or float in choices else set())
+        if type(value) not in wanted or (type(value) is bool and hint is not bool):
+            kinds = " or ".join(sorted("no value" if kind is type(None) else kind.__name__ for kind in wanted))
+            raise ConfigError(f"{name}={value!r} is a {type(value).__name__}; it must be {kinds}")
+
+    counts = ("vocab_size", "src_vocab_size", "d_model", "heads", "d_ff", "decoder_heads", "decoder_d_ff")
+    for name in (*counts, "kv_heads", "head_width", "max_length"):
+        value = getattr(config, name)
+        if value is not None and value < 1:
+            raise ConfigError(f"{name}={value}: it must be at least 1")
+    for name in ("layers", "decoder_layers", "segments"):
+        if (getattr(config, name) or 0) < 0:
+            raise ConfigError(f"{name}={getattr(config, name)}: it cannot be negative")
+    for name in ("dropout", "attention_dropout", "activation_dropout"):
+        if not 0 <= (getattr(config, name) or 0) < 1:
+            raise ConfigError(f"{name}={getattr(config, name)}: a share of values to drop lies in 0 <= p < 1")
+    for name in ("pad_id", "start_id", "end_id"):
+        value = getattr(config, name)
+        if value is not None and not 0 <= value < config.vocab_size:
+            raise ConfigError(f"{name}={value} lies outside the vocabulary of {config.vocab_size} pieces")
+    if config.norm_eps <= 0:
+        raise ConfigError(f"norm_eps={config.norm_eps}: it keeps a division from zero, so it must be above 0")
+
+    for name in ("heads", "decoder_heads"):
+        heads = getattr(config, name)
+        if heads is None:
+            continue
+        if config.head_width is None and config.d_model % heads:
+            fits = [n for n in range(1, config.d_model + 1) if config.d_model % n == 0]
+            near = min(fits, key=lambda n: abs(n - heads))
+            raise ConfigError(
+                f"d_model={config.d_model} cannot be split evenly into {name}={heads}; "
+                f"{name}={near} would fit, or set head_width"
+            )
+        if config.kv_heads is not None and heads % config.kv_heads:
+            raise ConfigError(
+                f"{name}={heads} cannot be shared evenly by kv_heads={config.kv_heads}; kv_heads must divide {name}"
+            )
+        if config.positions == "rotary" and (config.head_width or config.d_model // heads) % 2:
+            raise ConfigError(
+                f"rotary positions turn pairs of values, so the head width must be even; "
+                f"d_model={config.d_model} over {name}={heads} gives {config.head_width or config.d_model // heads}"
+            )
+    if config.positions == "sinusoidal" and config.d_model % 2:
+        raise ConfigError(f"sinusoidal positions pair a sine with a cosine: d_model={config.d_model} must be even")
+    buckets = config.relative_buckets
+    if config.positions == "relative" and (buckets < 4 or buckets % 4 or config.relative_distance <= buckets):
+        raise ConfigError(
+            f"relative_buckets={buckets} must be a multiple of 4 "
+            f"and relative_distance={config.relative_distance} larger than it"
+        )

@@ -1,0 +1,102 @@
+"""One layer: attention between positions, a feed-forward network within each, residuals around both.
+
+Shapes: B batch, T positions, D model width, F feed-forward width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from glassformer.model.attention import EVERYTHING, Attention, Sight
+from glassformer.model.cache import LayerCache
+from glassformer.model.config import Activation, ModelConfig
+from glassformer.model.norm import make_norm
+from glassformer.model.probe import Probe
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """GELU's tanh form; torch's own kernel rounds it differently from the models that were trained with it."""
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": gelu_tanh,
+    "silu": F.silu,
+}
+
+
+class FeedForward(nn.Module):
+    """act(x W1) W2 at each position on its own; gated: (act(x W_gate) * x W1) W2, which with SiLU is SwiGLU."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.gated, self.activation = config.gated, ACTIVATIONS[config.activation]
+        self.up = nn.Linear(config.d_model, config.d_ff * (2 if config.gated else 1), bias=config.bias)
+        self.down = nn.Linear(config.d_ff, config.d_model, bias=config.bias)
+        self.dropout = nn.Dropout(config.dropout if config.activation_dropout is None else config.activation_dropout)
+        self.hidden = Probe()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.gated:
+            gate, value = self.up(x).chunk(2, dim=-1)  # (B, T, F) twice
+            hidden = self.activation(gate) * value
+        else:
+            hidden = self.activation(self.up(x))  # (B, T, F)
+        down: Tensor = self.down(self.dropout(self.hidden(hidden)))
+        return down  # (B, T, D)
+
+
+class Residual(nn.Module):
+    """What a sublayer adds to the stream, and where it is normalised.
+
+    Pre-LN leaves the stream itself untouched, an identity path from the last layer to the first; Post-LN, the
+    original paper's order, normalises the stream after every addition.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.norm = make_norm(config)
+        self.dropout = nn.Dropout(config.dropout)
+        self.pre = config.norm == "pre"
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        if self.pre:
+            added: Tensor = x + self.dropout(sublayer(self.norm(x)))
+            return added
+        normalised: Tensor = self.norm(x + self.dropout(sublayer(x)))
+        return normalised
+
+
+class Block(nn.Module):
+    """An encoder layer, or with `cross` a decoder layer that also looks at the encoder's memory."""
+
+    def __init__(self, config: ModelConfig, cross: bool) -> None:
+        super().__init__()
+        self.self_attention = Attention(config)
+        self.self_attention_residual = Residual(config)
+        if cross:
+            self.cross_attention = Attention(config)
+            self.cross_attention_residual = Residual(config)
+        self.feed_forward = FeedForward(config)
+        self.feed_forward_residual = Residual(config)
+
+    def forward(
+        self,
+        x: Tensor,
+        sight: Sight,
+        memory: Tensor | None = None,
+        memory_sight: Sight = EVERYTHING,
+        cache: LayerCache | None = None,
+    ) -> Tensor:
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, sight, cache=cache))
+        if memory is not None:
+            x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory_sight, memory, cache))
+        x = self.feed_forward_residual(x, self.feed_forward)
+        return x  # noqa: RET504 - a block reads as its three statements

@@ -1,0 +1,47 @@
+"""What each position may see. Every mask is bool, and True means "may attend".
+
+    padding   (B, 1, 1, S)   keys that are real tokens
+    causal    (1, 1, T, S)   keys that are not in a query's future
+
+A decoder needs both at once; cross-attention needs the source's padding only.
+
+Shapes: B batch, T queries, S keys.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import InputError
+
+
+def padding_mask(mask: Tensor) -> Tensor:
+    return mask[:, None, None, :]  # (B, 1, 1, S)
+
+
+def causal_mask(queries: Tensor, keys: Tensor) -> Tensor:
+    """Query at position t sees keys at positions up to and including t."""
+    return (keys.unsqueeze(0) <= queries.unsqueeze(1))[None, None]  # (1, 1, T, S)
+
+
+def additive(visible: Tensor | None, bias: Tensor | None) -> Tensor | None:
+    """One term to add to the scores: `bias` where a key may be seen, minus infinity where not."""
+    if visible is None:
+        return bias
+    if bias is None:
+        bias = torch.zeros(1, device=visible.device)
+    return torch.where(visible, bias, float("-inf"))
+
+
+def check_mask(mask: Tensor, ids: Tensor, name: str = "mask") -> None:
+    if mask.dtype != torch.bool:
+        raise InputError(
+            f"{name} has dtype {mask.dtype}; it must be torch.bool, True for a real token: "
+            f"{name}.bool() turns ones and zeros into it"
+        )
+    if mask.shape != ids.shape:
+        raise InputError(
+            f"{name} has shape {tuple(mask.shape)} but its ids have shape {tuple(ids.shape)}; "
+            f"it must be (batch, length), one truth value per token"
+        )

@@ -1,0 +1,253 @@
+"""The whole: embedding, a stack of layers, a head; and the three ways to put them together.
+
+    EncoderDecoder   a source read both ways, a target written left to right     (the original, Marian, BART, T5)
+    EncoderOnly      one text read both ways                                      (BERT)
+    DecoderOnly      one text written left to right                               (GPT)
+
+Shapes: B batch, S source, T target, D model width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from glassformer.errors import InputError
+from glassformer.model.attention import Projection, Sight
+from glassformer.model.cache import Cache
+from glassformer.model.config import ModelConfig
+from glassformer.model.layer import ACTIVATIONS, Block
+from glassformer.model.mask import additive, causal_mask, check_mask, padding_mask
+from glassformer.model.norm import make_norm
+from glassformer.model.position import Alibi, PositionTable, RelativeBias, Rotary
+
+
+class Embedding(nn.Module):
+    """Ids to vectors: a learned row per token, scaled by sqrt(D), plus the position's row where there is a table."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.tokens = nn.Embedding(config.vocab_size, config.d_model, padding_idx=config.pad_id)
+        self.scale = math.sqrt(config.d_model) if config.embedding_scale else 1.0
+        self.positions = PositionTable(config) if config.positions in ("sinusoidal", "learned") else None
+        self.segments = nn.Embedding(config.segments, config.d_model) if config.segments else None
+        self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
+        self.dropout = nn.Dropout(config.dropout)
+
+    def forward(self, ids: Tensor, positions: Tensor, segments: Tensor | None = None) -> Tensor:
+        x = self.tokens(ids) * self.scale  # (B, T, D)
+        if self.segments is not None:
+            x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
+        if self.positions is not None:
+            x = x + self.positions(positions)
+        embedded: Tensor = self.dropout(self.norm(x))
+        return embedded
+
+    def check(self, ids: Tensor, start: int, segments: Tensor | None) -> None:
+        if ids.dim() != 2 or ids.dtype not in (torch.int64, torch.int32):
+            raise InputError(
+                f"ids have shape {tuple(ids.shape)} and dtype {ids.dtype}; they must be whole numbers (batch, length)"
+            )
+        if self.positions is not None:
+            self.positions.check(start + ids.shape[1])
+        if segments is not None and self.segments is None:
+            raise InputError("this model knows no segments; leave `segments` out")
+        # Reading a value back from a GPU would stall it, so there the kernel's own assertion has to do.
+        if ids.device.type == "cpu" and ids.numel() and not torch.compiler.is_compiling():
+            _check_range(ids, self.config.vocab_size, "id", "the vocabulary")
+            if segments is not None:
+                _check_range(segments, self.config.segments, "segment", "the segments")
+
+
+def _check_range(ids: Tensor, size: int, what: str, whole: str) -> None:
+    low, high = (int(end) for end in ids.aminmax())
+    if low < 0 or high >= size:
+        raise InputError(
+            f"{what} {low if low < 0 else high} lies outside {whole} of {size} (0 to {size - 1}); "
+            f"was it made with another tokenizer?"
+        )
+
+
+class Stack(nn.Module):
+    """Embedding and N layers: an encoder, or with `causal` a decoder. A Pre-LN stack ends with a norm of its own."""
+
+    def __init__(self, config: ModelConfig, causal: bool, cross: bool) -> None:
+        super().__init__()
+        self.causal = causal
+        self.embedding = Embedding(config)
+        self.rotary = Rotary(config) if config.positions == "rotary" else None
+        self.distance: Alibi | RelativeBias | None = None
+        if config.positions == "alibi":
+            self.distance = Alibi(config)
+        elif config.positions == "relative":
+            self.distance = RelativeBias(config, both_ways=not causal)
+        self.blocks = nn.ModuleList(Block(config, cross) for _ in range(config.layers))
+        self.norm = make_norm(config) if config.norm == "pre" else nn.Identity()
+
+    def sight(self, queries: Tensor, keys: Tensor, mask: Tensor | None, start: int) -> Sight:
+        """What the queries may see of the keys, as one term for all layers."""
+        rotation = self.rotary(queries) if self.rotary is not None else None
+        bias = self.distance(queries, keys) if self.distance is not None else None
+        causal = self.causal and len(queries) > 1  # a single newest token has no future
+        if causal and mask is None and bias is None and start == 0:
+            return Sight(causal=True, rotation=rotation)
+        visible = padding_mask(mask) if mask is not None else None
+        if causal:
+            past = causal_mask(queries, keys)
+            visible = past if visible is None else visible & past
+        return Sight(additive(visible, bias), rotation=rotation, start=start)
+
+    def forward(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        memory: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        cache: Cache | None = None,
+        segments: Tensor | None = None,
+    ) -> Tensor:
+        start = 0 if cache is None else cache.length
+        self.embedding.check(ids, start, segments)
+        if mask is not None:
+            check_mask(mask, ids)
+        if cache is not None:
+            cache.check(ids, len(self.blocks))
+            mask = cache.remember(ids, mask)
+        keys = torch.arange(start + ids.shape[1], device=ids.device)
+        queries = keys[start:]
+        positions = queries
+        if mask is not None:  # a text starts at its first real token, wherever padding has pushed it
+            positions = (queries - mask.int().argmax(1, keepdim=True)).clamp_min(0)  # (B, T)
+        sight = self.sight(queries, keys, mask, start)
+        memory_sight = Sight(None if memory_mask is None else additive(padding_mask(memory_mask), None))
+        x = self.embedding(ids, positions, segments)
+        for i, block in enumerate(self.blocks):
+            x = block(x, sight, memory, memory_sight, None if cache is None else cache.layers[i])
+        if cache is not None:
+            cache.length += ids.shape[1]
+        hidden: Tensor = self.norm(x)
+        return hidden  # (B, T, D)
+
+
+class Head(nn.Module):
+    """Vectors to logits over the vocabulary, by the token embedding itself where the two are tied."""
+
+    def __init__(self, config: ModelConfig, embedding: nn.Embedding) -> None:
+        super().__init__()
+        self.transform = Transform(config) if config.output_transform else nn.Identity()
+        self.weight = embedding.weight if config.tied else nn.Parameter(torch.empty_like(embedding.weight))
+        self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        return F.linear(self.transform(hidden), self.weight, self.bias)  # (B, T, V)
+
+
+class Transform(nn.Module):
+    """A last dense layer before the vocabulary, as masked language models have."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.dense = nn.Linear(config.d_model, config.d_model)
+        self.activation = ACTIVATIONS[config.activation]
+        self.norm = make_norm(config)
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        transformed: Tensor = self.norm(self.activation(self.dense(hidden)))
+        return transformed
+
+
+@torch.no_grad()
+def initialise(model: nn.Module, config: ModelConfig) -> None:
+    """Xavier for every matrix, from a generator of its own: the same seed gives the same weights everywhere."""
+    generator = torch.Generator().manual_seed(config.seed)
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            rows = module.rows if isinstance(module, Projection) else [len(module.weight)]
+            for matrix in torch.split(module.weight, rows):  # W_Q, W_K and W_V are three matrices though stored as one
+                nn.init.xavier_uniform_(matrix, generator=generator)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.Embedding):
+            nn.init.normal_(module.weight, std=config.d_model**-0.5, generator=generator)
+            if module.padding_idx is not None:
+                nn.init.zeros_(module.weight[module.padding_idx])
+        elif isinstance(module, PositionTable) and isinstance(module.table, nn.Parameter):
+            nn.init.normal_(module.table, std=0.02, generator=generator)
+        elif isinstance(module, RelativeBias):
+            nn.init.normal_(module.table, std=config.d_model**-0.5, generator=generator)
+        elif isinstance(module, Head) and not config.tied:
+            nn.init.xavier_uniform_(module.weight, generator=generator)
+
+
+class EncoderDecoder(nn.Module):
+    """Reads a source, writes a target: `model(src, tgt)` gives the logits of each next target token."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Stack(config.encoder, causal=False, cross=False)
+        self.decoder = Stack(config.decoder, causal=True, cross=True)
+        if config.src_vocab_size is None:
+            self.decoder.embedding.tokens = self.encoder.embedding.tokens
+        self.head = Head(config, self.decoder.embedding.tokens)
+        initialise(self, config)
+
+    def encode(self, src: Tensor, src_mask: Tensor | None = None) -> Tensor:
+        memory: Tensor = self.encoder(src, src_mask)
+        return memory  # (B, S, D)
+
+    def decode(self, tgt: Tensor, memory: Tensor, src_mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """Logits after each token of `tgt`; with a cache, `tgt` holds only the tokens it has not seen yet."""
+        if memory.dim() != 3 or memory.shape[0] != tgt.shape[0] or memory.shape[2] != self.config.d_model:
+            raise InputError(
+                f"memory of shape {tuple(memory.shape)} does not go with a target of shape {tuple(tgt.shape)}; "
+                f"it must be (batch, source length, {self.config.d_model}), as encode() returns it"
+            )
+        if src_mask is not None:
+            check_mask(src_mask, memory[:, :, 0], "src_mask")
+        logits: Tensor = self.head(self.decoder(tgt, None, memory, src_mask, cache))
+        return logits  # (B, T, V)
+
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None) -> Tensor:
+        return self.decode(tgt, self.encode(src, src_mask), src_mask)
+
+    def new_cache(self, capacity: int) -> Cache:
+        return Cache(len(self.decoder.blocks), capacity)
+
+
+class EncoderOnly(nn.Module):
+    """Reads a text both ways: `model(ids, mask)` gives logits for every position, masked ones included."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.encoder = Stack(config.encoder, causal=False, cross=False)
+        self.head = Head(config, self.encoder.embedding.tokens)
+        initialise(self, config)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.head(self.encoder(ids, mask, segments=segments))
+        return logits  # (B, T, V)
+
+
+class DecoderOnly(nn.Module):
+    """Continues a text: `model(ids, mask)` gives the logits of each next token."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.decoder = Stack(config.decoder, causal=True, cross=False)
+        self.head = Head(config, self.decoder.embedding.tokens)
+        initialise(self, config)
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+        """With a cache, `ids` and `mask` hold only the tokens it has not seen yet."""
+        logits: Tensor = self.head(self.decoder(ids, mask, cache=cache))
+        return logits  # (B, T, V)
+
+    def new_cache(self, capacity: int) -> Cache:
+        return Cache(len(self.decoder.blocks), capacity)

@@ -1,0 +1,87 @@
+"""BART: learned positions two rows into their table, a norm after the embedding, Post-LN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.pretrained.family import Family, Settings, Take, Weights, layers, pairs
+
+OFFSET = 2  # rows of the position table that no token uses
+
+ENCODER_LAYER = {
+    "self_attention.projection": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
+    "self_attention.output": ("self_attn.out_proj",),
+    "self_attention_residual.norm": ("self_attn_layer_norm",),
+    "feed_forward.up": ("fc1",),
+    "feed_forward.down": ("fc2",),
+    "feed_forward_residual.norm": ("final_layer_norm",),
+}
+DECODER_LAYER = ENCODER_LAYER | {
+    "cross_attention.projection": ("encoder_attn.q_proj", "encoder_attn.k_proj", "encoder_attn.v_proj"),
+    "cross_attention.output": ("encoder_attn.out_proj",),
+    "cross_attention_residual.norm": ("encoder_attn_layer_norm",),
+}
+
+
+def common(settings: Settings, vocab: int) -> dict[str, Any]:
+    """What BART and Marian say alike."""
+    return {
+        "vocab_size": vocab,
+        "d_model": settings.need("d_model"),
+        "heads": settings.need("encoder_attention_heads"),
+        "d_ff": settings.need("encoder_ffn_dim"),
+        "layers": settings.need("encoder_layers"),
+        "decoder_heads": settings.need("decoder_attention_heads"),
+        "decoder_d_ff": settings.need("decoder_ffn_dim"),
+        "decoder_layers": settings.need("decoder_layers"),
+        "max_length": settings.get("max_position_embeddings", 1024),
+        "norm": "post",
+        "activation": settings.activation("activation_function", "gelu"),
+        "embedding_scale": settings.get("scale_embedding", False),
+        "output_bias": True,
+        "dropout": settings.get("dropout", 0.1),
+        "attention_dropout": settings.get("attention_dropout", 0.0),
+        "activation_dropout": settings.get("activation_dropout", 0.0),
+        "pad_id": settings.token("pad_token_id", vocab),
+        "start_id": settings.token("decoder_start_token_id", vocab),
+        "end_id": settings.token("eos_token_id", vocab),
+    }
+
+
+def config(settings: Settings, tied: bool) -> ModelConfig:
+    for name, value in (("normalize_before", False), ("normalize_embedding", True), ("add_final_layer_norm", False)):
+        settings.only(name, value)
+    shared = common(settings, settings.need("vocab_size"))
+    return ModelConfig(**shared, positions="learned", embedding_norm=True, tied=tied)
+
+
+def stacks(config: ModelConfig) -> Weights:
+    return layers(config.layers, "encoder.blocks", "encoder.layers", ENCODER_LAYER) | layers(
+        config.decoder.layers, "decoder.blocks", "decoder.layers", DECODER_LAYER
+    )
+
+
+def weights(config: ModelConfig, settings: Settings) -> Weights:
+    table = stacks(config) | pairs(
+        {
+            "encoder.embedding.norm": "encoder.layernorm_embedding",
+            "decoder.embedding.norm": "decoder.layernorm_embedding",
+        }
+    )
+    for side in ("encoder", "decoder"):
+        table[f"{side}.embedding.positions.table"] = Take((f"{side}.embed_positions.weight",), lambda t: t[OFFSET:])
+    table["encoder.embedding.tokens.weight"] = Take(("shared.weight",))
+    table["head.bias"] = Take(("final_logits_bias",), lambda t: t.flatten())
+    return table
+
+
+FAMILY = Family(
+    model=EncoderDecoder,
+    config=config,
+    weights=weights,
+    prefix="model.",
+    embedding="shared.weight",
+    head="lm_head.weight",
+    same=(("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"),),
+)

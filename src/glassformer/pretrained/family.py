@@ -1,0 +1,112 @@
+"""What a table of a published family is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import WeightsError, one_of
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
+from glassformer.model.config import Activation
+
+ACTIVATIONS: dict[str, Activation] = {
+    "relu": "relu",
+    "gelu": "gelu",
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "silu": "silu",
+    "swish": "silu",
+}
+
+
+class Settings:
+    """A family's own `config.json`, read with its published defaults."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self.values = values
+
+    def get(self, name: str, default: Any) -> Any:
+        value = self.values.get(name)
+        return default if value is None else value
+
+    def need(self, name: str) -> Any:
+        if self.values.get(name) is None:
+            raise WeightsError(f"config.json lacks `{name}`, which this model type needs")
+        return self.values[name]
+
+    def only(self, name: str, supported: Any) -> None:
+        """Refuse a variant of the family that the parts do not cover."""
+        if self.get(name, supported) != supported:
+            raise WeightsError(
+                f"config.json sets `{name}` to {self.values[name]!r}; "
+                f"this model type is supported with {supported!r} only"
+            )
+
+    def activation(self, name: str, default: str) -> Activation:
+        value = self.get(name, default)
+        if value not in ACTIVATIONS:
+            raise WeightsError(f"config.json sets `{name}` to {value!r}; supported are {one_of(ACTIVATIONS)}")
+        return ACTIVATIONS[value]
+
+    def token(self, name: str, vocab_size: int) -> int | None:
+        """The id of a special token, if the vocabulary has it; of several end tokens the first."""
+        value = self.values.get(name)
+        if isinstance(value, list):
+            value = value[0] if value else None
+        return value if isinstance(value, int) and 0 <= value < vocab_size else None
+
+
+def join(*parts: Tensor) -> Tensor:
+    """One matrix of several, stacked by rows; a single tensor stays as it is."""
+    return torch.cat(parts) if len(parts) > 1 else parts[0]
+
+
+@dataclass(frozen=True)
+class Take:
+    """Where one of our tensors comes from: the file's names, and how their tensors become it."""
+
+    names: tuple[str, ...]
+    fold: Callable[..., Tensor] = join
+
+
+Weights = dict[str, Take]
+
+
+@dataclass(frozen=True)
+class Family:
+    """A published family: which arrangement it is, how its settings read, where its weights go.
+
+    `same` lists names under which a file may hold one and the same tensor; the first is the one the table uses.
+    `head` and `embedding` decide whether the two are tied: they are when the file holds one tensor for both.
+    `constant` matches buffers that carry no weight; `other_head` matches weights of a head that is not loaded.
+    """
+
+    model: type[EncoderDecoder] | type[EncoderOnly] | type[DecoderOnly]
+    config: Callable[[Settings, bool], ModelConfig]
+    weights: Callable[[ModelConfig, Settings], Weights]
+    embedding: str
+    head: str
+    prefix: str = ""
+    same: tuple[tuple[str, ...], ...] = ()
+    constant: str = "$^"
+    other_head: str = "$^"
+    rename: tuple[tuple[str, str], ...] = ()
+
+
+def layers(count: int, ours: str, theirs: str, table: Mapping[str, tuple[str, ...]]) -> Weights:
+    """A layer's table, weights and biases both, written out for every layer of a stack."""
+    return {
+        f"{ours}.{i}.{name}.{part}": Take(tuple(f"{theirs}.{i}.{source}.{part}" for source in sources))
+        for i in range(count)
+        for name, sources in table.items()
+        for part in ("weight", "bias")
+    }
+
+
+def pairs(table: Mapping[str, str]) -> Weights:
+    """Weight and bias of single modules."""
+    return {f"{a}.{part}": Take((f"{b}.{part}",)) for a, b in table.items() for part in ("weight", "bias")}

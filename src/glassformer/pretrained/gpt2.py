@@ -1,0 +1,83 @@
+"""GPT-2: a decoder alone, Pre-LN, learned positions; its matrices are stored transposed, q, k and v in one."""
+
+from __future__ import annotations
+
+import math
+
+from torch import Tensor
+
+from glassformer.model import DecoderOnly, ModelConfig
+from glassformer.pretrained.family import Family, Settings, Take, Weights
+
+
+def config(settings: Settings, tied: bool) -> ModelConfig:
+    settings.only("add_cross_attention", False)
+    vocab, width = settings.need("vocab_size"), settings.need("n_embd")
+    return ModelConfig(
+        vocab_size=vocab,
+        d_model=width,
+        heads=settings.need("n_head"),
+        d_ff=settings.get("n_inner", 4 * width),
+        layers=settings.need("n_layer"),
+        norm="pre",
+        norm_eps=settings.get("layer_norm_epsilon", 1e-5),
+        activation=settings.activation("activation_function", "gelu_new"),
+        positions="learned",
+        max_length=settings.get("n_positions", 1024),
+        embedding_scale=False,
+        tied=tied,
+        dropout=settings.get("resid_pdrop", 0.1),
+        attention_dropout=settings.get("attn_pdrop", 0.1),
+        activation_dropout=0.0,
+        pad_id=settings.token("pad_token_id", vocab),
+        start_id=settings.token("bos_token_id", vocab),
+        end_id=settings.token("eos_token_id", vocab),
+    )
+
+
+def weights(config: ModelConfig, settings: Settings) -> Weights:
+    def query_scale(layer: int) -> float:
+        """What two rarely used settings do to the scores, which W_Q carries here."""
+        scale = 1.0 if settings.get("scale_attn_weights", True) else math.sqrt(config.d_head)
+        return scale / (layer + 1) if settings.get("scale_attn_by_inverse_layer_idx", False) else scale
+
+    table: Weights = {
+        "decoder.embedding.tokens.weight": Take(("wte.weight",)),
+        "decoder.embedding.positions.table": Take(("wpe.weight",)),
+        "decoder.norm.weight": Take(("ln_f.weight",)),
+        "decoder.norm.bias": Take(("ln_f.bias",)),
+    }
+    for i in range(config.layers):
+        ours, theirs = f"decoder.blocks.{i}", f"h.{i}"
+
+        def scaled(t: Tensor, scale: float = query_scale(i)) -> Tensor:
+            rows = t.T.clone() if t.dim() == 2 else t.clone()
+            rows[: config.d_model] *= scale
+            return rows
+
+        for name, source, fold in (
+            ("self_attention.projection", "attn.c_attn", scaled),
+            ("self_attention.output", "attn.c_proj", transposed),
+            ("feed_forward.up", "mlp.c_fc", transposed),
+            ("feed_forward.down", "mlp.c_proj", transposed),
+            ("self_attention_residual.norm", "ln_1", transposed),
+            ("feed_forward_residual.norm", "ln_2", transposed),
+        ):
+            for part in ("weight", "bias"):
+                table[f"{ours}.{name}.{part}"] = Take((f"{theirs}.{source}.{part}",), fold)
+    return table
+
+
+def transposed(t: Tensor) -> Tensor:
+    return t.T if t.dim() == 2 else t
+
+
+FAMILY = Family(
+    model=DecoderOnly,
+    config=config,
+    weights=weights,
+    prefix="transformer.",
+    embedding="wte.weight",
+    head="lm_head.weight",
+    constant=r"h\.\d+\.attn\.(bias|masked_bias)",
+)

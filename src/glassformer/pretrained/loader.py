@@ -1,0 +1,186 @@
+"""A local Hugging Face folder as one of our models, every weight of the file accounted for."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import WeightsError, did_you_mean, one_of
+from glassformer.model import Model
+from glassformer.pretrained import bart, bert, gpt2, marian, t5
+from glassformer.pretrained.family import Family, Settings
+
+FAMILIES: dict[str, Callable[[Settings], Family]] = {
+    "marian": marian.family,
+    "bart": lambda settings: bart.FAMILY,
+    "t5": lambda settings: t5.FAMILY,
+    "bert": lambda settings: bert.FAMILY,
+    "gpt2": lambda settings: gpt2.FAMILY,
+}
+
+
+def load_model(folder: str | Path) -> Model:
+    """The model in a local Hugging Face folder (config.json and weights), in float32 and eval mode."""
+    folder = Path(folder)
+    settings = read_config(folder)
+    kind = settings.values.get("model_type")
+    if kind not in FAMILIES:
+        raise WeightsError(
+            f"{folder / 'config.json'}: model_type {kind!r} is not supported; supported are {one_of(FAMILIES)}"
+            + did_you_mean(str(kind), FAMILIES)
+        )
+    family = FAMILIES[kind](settings)
+    tensors = read_weights(folder)
+    return assemble(family, settings, tensors).eval()
+
+
+def read_config(folder: Path) -> Settings:
+    if not folder.is_dir():
+        hint = " (give a folder on this disk; weights are not downloaded)" if not folder.exists() else ""
+        raise WeightsError(f"{folder} is not a folder{hint}")
+    path = folder / "config.json"
+    if not path.is_file():
+        raise WeightsError(f"{path} is missing: a model folder holds config.json beside its weights")
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise WeightsError(f"{path} is not valid JSON: {error}") from None
+    if not isinstance(values, dict):
+        raise WeightsError(f"{path} holds a {type(values).__name__}; a JSON object is needed")
+    return Settings(values)
+
+
+def read_weights(folder: Path) -> dict[str, Tensor]:
+    """All tensors of a folder: safetensors, whole or in shards, else pickled ones loaded without running any code."""
+    for index, single, read in (
+        ("model.safetensors.index.json", "model.safetensors", read_safetensors),
+        ("pytorch_model.bin.index.json", "pytorch_model.bin", read_pickled),
+    ):
+        if (folder / single).is_file():
+            return read(folder / single)
+        if (folder / index).is_file():
+            tensors: dict[str, Tensor] = {}
+            for shard in sorted(set(json.loads((folder / index).read_text(encoding="utf-8"))["weight_map"].values())):
+                if not (folder / shard).is_file():
+                    raise WeightsError(f"{folder / shard} is missing, though {index} names it; copy all shards")
+                tensors |= read(folder / shard)
+            return tensors
+    raise WeightsError(f"{folder} holds no weights: model.safetensors (or its shards) is missing")
+
+
+def read_safetensors(path: Path) -> dict[str, Tensor]:
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    try:
+        tensors: dict[str, Tensor] = load_file(path)
+    except SafetensorError as error:
+        raise WeightsError(f"{path} cannot be read as safetensors ({error}); copy the file again") from None
+    return tensors
+
+
+def read_pickled(path: Path) -> dict[str, Tensor]:
+    try:
+        values: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, RuntimeError, EOFError):
+        raise WeightsError(
+            f"{path} holds more than plain tensors, or is damaged, and is not unpickled; "
+            f"convert it where you trust it: model.save_pretrained(folder, safe_serialization=True)"
+        ) from None
+    if not isinstance(values, dict) or not all(isinstance(value, Tensor) for value in values.values()):
+        raise WeightsError(f"{path} is not a table of tensors by name")
+    return values
+
+
+def assemble(family: Family, settings: Settings, tensors: dict[str, Tensor]) -> Model:
+    tensors = settle_names(family, tensors)
+    embedding, head = tensors.get(family.embedding), tensors.get(family.head)
+    tied = head is None or (embedding is not None and torch.equal(embedding, head))
+    if tied:
+        tensors.pop(family.head, None)
+    config = family.config(settings, tied)
+    model = family.model(config)
+    table = family.weights(config, settings)
+    state: dict[str, Tensor] = {}
+    used: set[str] = set()
+    if not tied and head is not None:
+        state["head.weight"] = head
+        used.add(family.head)
+    for ours, take in table.items():
+        parts = []
+        for name in take.names:
+            optional, name = name.endswith("?"), name.removesuffix("?")
+            if name not in tensors and not optional:
+                raise WeightsError(
+                    f"the weights lack `{name}`, which the model needs for {ours}{did_you_mean(name, tensors)}"
+                )
+            used.add(name)
+            parts.append(tensors.get(name))
+        try:
+            state[ours] = take.fold(*parts)
+        except (RuntimeError, IndexError) as error:
+            shapes = ", ".join(
+                f"`{n}` {tuple(p.shape)}" for n, p in zip(take.names, parts, strict=True) if p is not None
+            )
+            raise WeightsError(f"{shapes} cannot become {ours}: {error}") from None
+    leftover = sorted(set(tensors) - used)
+    if leftover:
+        more = f" and {len(leftover) - 5} more" if len(leftover) > 5 else ""
+        raise WeightsError(
+            f"the weights hold tensors the model has no place for: {one_of(leftover[:5])}{more}; "
+            f"does config.json belong to these weights?"
+        )
+    fill(model, state, table)
+    return model
+
+
+def settle_names(family: Family, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """One name per tensor: the family's prefix off, old spellings mended, repeats and constants set aside."""
+    settled: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        name = name.removeprefix(family.prefix)
+        for old, new in family.rename:
+            name = re.sub(old, new, name)
+        if not re.fullmatch(family.constant, name):
+            settled[name] = tensor
+    aside = [name for name in settled if re.fullmatch(family.other_head, name)]
+    if aside:
+        warnings.warn(f"weights of a head that is not loaded are set aside: {one_of(sorted(aside))}", stacklevel=4)
+    for name in aside:
+        del settled[name]
+    for first, *others in family.same:
+        present = [name for name in (first, *others) if name in settled]
+        values = [settled.pop(name) for name in present]
+        for name, value in zip(present[1:], values[1:], strict=True):
+            if not torch.equal(values[0], value):
+                raise WeightsError(f"`{present[0]}` and `{name}` should be one tensor but differ")
+        if values:
+            settled[first] = values[0]
+    return settled
+
+
+def fill(model: Model, state: dict[str, Tensor], table: dict[str, Any]) -> None:
+    """Copy the weights in, after checking that each fits and none of the model's own is left out."""
+    own = dict(model.named_parameters()) | dict(model.named_buffers())
+    for name, tensor in state.items():
+        if name not in own:
+            raise WeightsError(f"the settings give the model no `{name}`, though the weights have one")
+        if own[name].shape != tensor.shape:
+            source = ", ".join(table[name].names) if name in table else "head"
+            raise WeightsError(
+                f"`{source}` gives {name} the shape {tuple(tensor.shape)} but config.json makes it "
+                f"{tuple(own[name].shape)}; does config.json belong to these weights?"
+            )
+    missing = sorted(set(own) - set(state))
+    assert not missing, f"the family's table leaves {missing} unset"
+    with torch.no_grad():
+        for name, tensor in state.items():
+            own[name].copy_(tensor)

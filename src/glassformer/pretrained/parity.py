@@ -1,0 +1,301 @@
+"""The parity table: our parts against Hugging Face transformers, tensor for tensor.
+
+`python -m glassformer.pretrained.parity` makes small random models of every family, saves them, loads them with
+`load_model` and prints the largest difference between any two logits. Each family also has controls: one part of it
+is broken on purpose, and the difference must then exceed the bar, which shows that the bar can tell.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.errors import GlassformerError
+from glassformer.model import EncoderDecoder, Model
+from glassformer.model.attention import Attention
+from glassformer.model.layer import Residual
+from glassformer.model.position import sinusoid
+from glassformer.pretrained.loader import load_model
+
+BAR = 1e-5
+
+_SEQ2SEQ: list[dict[str, Any]] = [
+    {"d_model": 32, "heads": (4, 4), "ffn": (64, 64), "layers": (2, 2), "vocab_size": 97},
+    {"d_model": 48, "heads": (6, 3), "ffn": (80, 112), "layers": (3, 1), "vocab_size": 131},
+    {"d_model": 40, "heads": (5, 2), "ffn": (33, 160), "layers": (1, 4), "vocab_size": 61},
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One random model: its family, a name for the table, the settings Hugging Face builds it from."""
+
+    family: str
+    name: str
+    settings: dict[str, Any]
+    seed: int
+    untied: bool = False
+
+
+def cases() -> list[Case]:
+    table: list[Case] = []
+    for i, size in enumerate(_SEQ2SEQ):
+        (heads, dheads), (ffn, dffn), (depth, ddepth) = size["heads"], size["ffn"], size["layers"]
+        shared = {
+            "vocab_size": size["vocab_size"],
+            "d_model": size["d_model"],
+            "encoder_attention_heads": heads,
+            "decoder_attention_heads": dheads,
+            "encoder_ffn_dim": ffn,
+            "decoder_ffn_dim": dffn,
+            "encoder_layers": depth,
+            "decoder_layers": ddepth,
+            "max_position_embeddings": 64,
+            "scale_embedding": i != 1,
+        }
+        name = f"d{size['d_model']} heads {heads}+{dheads} layers {depth}+{ddepth}"
+        marian = {"pad_token_id": 60, "eos_token_id": 0, "decoder_start_token_id": 60, "activation_function": "swish"}
+        table.append(Case("marian", name, shared | marian, i))
+        bart = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "gelu"}
+        table.append(Case("bart", name, shared | bart, 10 + i))
+    apart = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 71, "activation_function": "relu"}
+    table.append(Case("marian", "separate vocabularies 97+71", table[0].settings | apart, 4))
+    for i, (proj, untied) in enumerate((("relu", False), ("gated-gelu", True), ("relu", True), ("gated-silu", False))):
+        settings = {
+            "vocab_size": 83 + i,
+            "d_model": (32, 48, 40, 64)[i],
+            "d_kv": (8, 6, 16, 10)[i],
+            "num_heads": (4, 3, 5, 2)[i],
+            "d_ff": (64, 96, 40, 128)[i],
+            "num_layers": (2, 1, 3, 2)[i],
+            "num_decoder_layers": (2, 3, 1, 2)[i],
+            "feed_forward_proj": proj,
+            "tie_word_embeddings": not untied,
+            "relative_attention_num_buckets": (32, 16, 8, 32)[i],
+            "relative_attention_max_distance": (128, 20, 12, 64)[i],
+        }
+        table.append(Case("t5", f"{proj}, {'untied' if untied else 'tied'}", settings, 20 + i, untied))
+    for i in range(3):
+        bert = {
+            "vocab_size": 101 + i,
+            "hidden_size": (32, 48, 40)[i],
+            "num_attention_heads": (4, 6, 2)[i],
+            "num_hidden_layers": (2, 3, 1)[i],
+            "intermediate_size": (64, 50, 160)[i],
+            "max_position_embeddings": 64,
+            "hidden_act": ("gelu", "relu", "gelu_new")[i],
+            "type_vocab_size": (2, 3, 1)[i],
+        }
+        table.append(Case("bert", f"d{bert['hidden_size']} layers {bert['num_hidden_layers']}", bert, 30 + i))
+        gpt2 = {
+            "vocab_size": 89 + i,
+            "n_embd": (32, 48, 40)[i],
+            "n_head": (4, 3, 5)[i],
+            "n_layer": (2, 4, 1)[i],
+            "n_inner": (None, 100, 77)[i],
+            "n_positions": 64,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+            "scale_attn_by_inverse_layer_idx": i == 1,
+        }
+        table.append(Case("gpt2", f"d{gpt2['n_embd']} layers {gpt2['n_layer']}", gpt2, 40 + i))
+    return sorted(table, key=lambda case: ("marian", "bart", "t5", "bert", "gpt2").index(case.family))
+
+
+def hugging_face() -> Any:
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        import transformers
+    except ImportError:
+        raise GlassformerError("the parity table compares with transformers: pip install transformers") from None
+    hf: Any = transformers
+    hf.logging.set_verbosity_error()
+    hf.logging.disable_progress_bar()
+    return hf
+
+
+def random_model(case: Case) -> nn.Module:
+    """The Hugging Face model of a case, its norms and biases moved away from ones and zeros."""
+    hf = hugging_face()
+    config, model = {
+        "marian": (hf.MarianConfig, hf.MarianMTModel),
+        "bart": (hf.BartConfig, hf.BartForConditionalGeneration),
+        "t5": (hf.T5Config, hf.T5ForConditionalGeneration),
+        "bert": (hf.BertConfig, hf.BertForMaskedLM),
+        "gpt2": (hf.GPT2Config, hf.GPT2LMHeadModel),
+    }[case.family]
+    with torch.random.fork_rng():
+        torch.manual_seed(case.seed)
+        peer: nn.Module = model(config(**case.settings)).eval()
+        with torch.no_grad():
+            for name, value in [*peer.named_parameters(), *peer.named_buffers()]:
+                if value.dim() == 1 or name.endswith("final_logits_bias"):
+                    value += 0.1 * torch.randn_like(value)
+                elif "relative_attention_bias" in name:
+                    value += torch.randn_like(value)
+        if case.untied:
+            head: Any = peer.get_submodule("lm_head")
+            head.weight = nn.Parameter(torch.randn_like(head.weight))
+    return peer
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Three padded rows of odd lengths; `mask` marks the real tokens of `ids`, `tgt` is a target where there is one."""
+
+    ids: Tensor
+    mask: Tensor
+    tgt: Tensor
+
+
+def random_batch(vocab: int, seed: int) -> Batch:
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(3, vocab, (3, 11), generator=generator)
+    mask = torch.arange(11) < torch.tensor([[11], [7], [3]])
+    return Batch(ids, mask, torch.randint(3, vocab, (3, 9), generator=generator))
+
+
+def peer_logits(peer: Any, batch: Batch) -> Tensor:
+    arguments = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
+    if peer.config.is_encoder_decoder:
+        arguments["decoder_input_ids"] = batch.tgt
+    logits: Tensor = peer(**arguments).logits
+    return logits
+
+
+def our_logits(model: Model, batch: Batch) -> Tensor:
+    arguments = (batch.ids, batch.tgt, batch.mask) if isinstance(model, EncoderDecoder) else (batch.ids, batch.mask)
+    logits: Tensor = model(*arguments)
+    return logits
+
+
+def difference(ours: Tensor, theirs: Tensor, batch: Batch, decoded: bool) -> float:
+    """The largest difference of any two logits, at every real token."""
+    apart = (ours - theirs).abs()
+    return float(apart.max() if decoded else apart[batch.mask].max())
+
+
+@contextlib.contextmanager
+def saved(peer: Any, case: Case) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        peer.save_pretrained(folder)
+        if case.untied:  # transformers saves an untied T5 head only when told to keep it apart
+            from safetensors.torch import load_file, save_file
+
+            file = Path(folder) / "model.safetensors"
+            save_file(load_file(file) | {"lm_head.weight": peer.lm_head.weight.detach().contiguous()}, file)
+        yield Path(folder)
+
+
+def measure(case: Case, spoil: Spoil | None = None) -> float:
+    """The difference of one case, after `spoil` has broken something if it is given."""
+    peer = random_model(case)
+    with saved(peer, case) as folder, torch.no_grad():
+        model = load_model(folder)
+        vocab = min(model.config.vocab_size, model.config.encoder.vocab_size)
+        batch = random_batch(vocab, case.seed)
+        ours = our_logits(model, spoil(model, batch) if spoil else batch)
+        return difference(ours, peer_logits(peer, batch), batch, isinstance(model, EncoderDecoder))
+
+
+def wrong_norm_order(model: Model, batch: Batch) -> Batch:
+    for module in model.modules():
+        if isinstance(module, Residual):
+            module.pre = not module.pre
+    return batch
+
+
+def ignored_padding(model: Model, batch: Batch) -> Batch:
+    return replace(batch, mask=torch.ones_like(batch.mask))
+
+
+def missing_offset(model: Model, batch: Batch) -> Batch:
+    """As if the position table were read from its first stored row."""
+    for name, table in [*model.named_parameters(), *model.named_buffers()]:
+        if name.endswith("positions.table"):
+            table.copy_(table.roll(2, 0))
+    return batch
+
+
+def interleaved_sinusoid(model: Model, batch: Batch) -> Batch:
+    for name, table in model.named_buffers():
+        if name.endswith("positions.table"):
+            table.copy_(sinusoid(*table.shape))
+    return batch
+
+
+def scaled_scores(model: Model, batch: Batch) -> Batch:
+    """As if the scores had the 1/sqrt(d) that the family leaves out."""
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.scale = 1 / math.sqrt(module.d_head)
+    return batch
+
+
+def missing_fold(model: Model, batch: Batch) -> Batch:
+    """As if the last norm did not carry the scale of the decoder's output."""
+    model.get_parameter("decoder.norm.weight").mul_(math.sqrt(model.config.d_model))
+    return batch
+
+
+def missing_segments(model: Model, batch: Batch) -> Batch:
+    for name, table in model.named_parameters():
+        if name.endswith("segments.weight"):
+            table.zero_()
+    return batch
+
+
+def untransposed(model: Model, batch: Batch) -> Batch:
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.output.weight.copy_(module.output.weight.T.clone())
+    return batch
+
+
+Spoil = Callable[[Model, Batch], Batch]
+
+CONTROLS: dict[str, tuple[Spoil, ...]] = {
+    "marian": (wrong_norm_order, interleaved_sinusoid, ignored_padding),
+    "bart": (wrong_norm_order, missing_offset, ignored_padding),
+    "t5": (wrong_norm_order, scaled_scores, missing_fold, ignored_padding),
+    "bert": (wrong_norm_order, missing_segments, ignored_padding),
+    "gpt2": (wrong_norm_order, missing_offset, untransposed),
+}
+
+
+def main() -> int:
+    """Print the table; 1 if any case misses the bar or any control meets it."""
+    hf = hugging_face()
+    print(
+        f"max |logit difference| to transformers {hf.__version__}, torch {torch.__version__}, float32, padded batches"
+    )
+    print(f"bar: {BAR:.0e}; a control is broken on purpose and must exceed it\n")
+    failed = 0
+    for case in cases():
+        value = measure(case)
+        failed += value > BAR
+        print(f"  {case.family:7} {case.name:32} {value:9.1e}  {'ok' if value <= BAR else 'FAILED'}")
+    print()
+    for family, controls in CONTROLS.items():
+        case = next(case for case in cases() if case.family == family)
+        for spoil in controls:
+            value = measure(case, spoil)
+            failed += value <= BAR
+            name = f"control: {spoil.__name__.replace('_', ' ')}"
+            print(f"  {family:7} {name:32} {value:9.1e}  {'fails, as it must' if value > BAR else 'NOT NOTICED'}")
+    print(f"\n{'all hold' if not failed else f'{failed} FAILED'}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Batches of a few static shapes, in an order that depends on nothing but the seed and the epoch.
+
+Shapes: B rows of a batch, S source width, T target width (one more than the longest target, for start or end).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.errors import ConfigError
+from glassformer.text.shapes import Shape, assign, plan_shapes
+from glassformer.text.store import Store
+from glassformer.text.vocabulary import END, PAD, START
+
+BLOCK = 1 << 20  # pairs looked at together, which bounds the memory of planning
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How pairs are put together."""
+
+    tokens: int = 4096  # rows times the wider side of a batch, padding included
+    seed: int = 0
+    shapes: int = 10  # at most this many different (B, S, T)
+    multiple: int = 8  # widths from four times this are a multiple of it; shorter ones of a quarter
+    divisor: int = 1  # rows divide by it: processes times accumulation steps
+
+    def __post_init__(self) -> None:
+        for name in ("tokens", "shapes", "multiple", "divisor"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"batch.{name} {getattr(self, name)} must be at least 1")
+        if self.shapes > 255:
+            raise ConfigError(f"batch.shapes {self.shapes} must be at most 255; 10 are usually enough")
+        if self.seed < 0:
+            raise ConfigError(f"batch.seed {self.seed} must not be negative")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One step's data. Rows beyond `pairs` are empty: padding only, and no labels."""
+
+    src: NDArray[np.int64]  # (B, S)
+    src_mask: NDArray[np.bool_]  # (B, S), True = real token
+    tgt_in: NDArray[np.int64]  # (B, T), the start id and then the target
+    labels: NDArray[np.int64]  # (B, T), the target and then the end id
+    tokens: int  # labels that are not padding
+    pairs: int  # rows that are not empty
+
+
+class EpochPlan:
+    """The batches of one epoch; `plan[i]` makes any of them without those before it."""
+
+    def __init__(
+        self,
+        store: Store,
+        shapes: tuple[Shape, ...],
+        order: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        batches: NDArray[np.int64],
+        real: int,
+    ) -> None:
+        self._store = store
+        self._shapes = shapes
+        self._order = order  # pair numbers, bucket after bucket
+        self._starts = starts  # where each bucket begins in it, and the end
+        self._batches = batches  # (number of batches, 2): bucket, which batch of the bucket
+        self._real = real
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (self[index] for index in range(len(self)))
+
+    def shape(self, index: int) -> Shape:
+        return self._shapes[self._batches[index, 0]]
+
+    def pairs(self, index: int) -> NDArray[np.int32]:
+        """The numbers of the pairs in batch `index`."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"batch {index} of an epoch of {len(self)}")
+        bucket, place = self._batches[index]
+        rows = self._shapes[bucket].rows
+        start = self._starts[bucket] + place * rows
+        return self._order[start : min(start + rows, self._starts[bucket + 1])]
+
+    def __getitem__(self, index: int) -> Batch:
+        pairs, shape = self.pairs(index), self.shape(index)
+        rows = np.full(shape.rows, -1, dtype=np.int64)
+        rows[: len(pairs)] = pairs
+        src, src_lengths = self._store.gather_src(rows, shape.src, PAD)  # (B, S)
+        labels, lengths = self._store.gather_tgt(rows, shape.tgt, PAD)  # (B, T)
+        tgt_in = np.full_like(labels, PAD)
+        tgt_in[:, 1:] = labels[:, :-1]
+        tgt_in[: len(pairs), 0] = START
+        labels[np.arange(len(pairs)), lengths[: len(pairs)]] = END
+        mask = np.arange(shape.src) < src_lengths[:, None]  # (B, S)
+        return Batch(src, mask, tgt_in, labels, int(lengths.sum()) + len(pairs), len(pairs))
+
+    @property
+    def padding_share(self) -> float:
+        """The part of all positions, source and target, that is padding."""
+        cells = sum(self._shapes[bucket].cells for bucket in self._batches[:, 0])
+        return 1.0 - self._real / cells
+
+
+class Batches:
+    """A store as batches, epoch after epoch. A position in training is (epoch, index) and nothing else."""
+
+    def __init__(self, store: Store, options: BatchOptions) -> None:
+        self.store = store
+        self.options = options
+        src, tgt = store.lengths()
+        tgt += 1
+        weights = None if all(weight == 1 for weight in store.weights) else np.array(store.weights)
+        longest = max(int(src.max()), int(tgt.max()))
+        if longest > options.tokens:
+            raise ConfigError(
+                f"batch.tokens {options.tokens} is smaller than the longest sentence, {longest} tokens; "
+                f"raise batch.tokens to at least {longest}, or lower filter.max_tokens"
+            )
+        self.shapes = plan_shapes(
+            src,
+            tgt,
+            tokens=options.tokens,
+            limit=options.shapes,
+            multiple=options.multiple,
+            divisor=options.divisor,
+            weights=None if weights is None else weights[store.corpus],
+        )
+        self._bucket = assign(self.shapes, src, tgt)  # (pairs)
+        self._real = src + tgt  # (pairs), positions that are not padding
+        self._plan: tuple[int, EpochPlan] | None = None
+
+    def steps_per_epoch(self, epoch: int) -> int:
+        return len(self.epoch(epoch))
+
+    def epoch(self, epoch: int) -> EpochPlan:
+        if self._plan is None or self._plan[0] != epoch:
+            self._plan = None  # let the old one go before the new one is made
+            self._plan = (epoch, self._make(epoch))
+        return self._plan[1]
+
+    def _make(self, epoch: int) -> EpochPlan:
+        seed = self.options.seed
+        chosen = self._chosen(epoch)  # (n), pair numbers, repeated or left out by weight
+        buckets = self._bucket[chosen]
+        # Sorting by a random key within the bucket shuffles and groups in one go.
+        key = _random(seed, epoch, 1, len(chosen)) >> np.uint64(8)
+        key |= buckets.astype(np.uint64) << np.uint64(56)
+        order = chosen[np.argsort(key, kind="stable")]
+        del key
+        counts = np.bincount(buckets, minlength=len(self.shapes))
+        starts = np.concatenate([[0], np.cumsum(counts)])
+        batches = [
+            (bucket, place)
+            for bucket, (shape, count) in enumerate(zip(self.shapes, counts, strict=True))
+            for place in range(math.ceil(count / shape.rows))
+        ]
+        table = np.array(batches, dtype=np.int64).reshape(-1, 2)
+        table = table[np.argsort(_random(seed, epoch, 2, len(table)), kind="stable")]
+        return EpochPlan(self.store, self.shapes, order, starts, table, int(self._real[order].sum(dtype=np.int64)))
+
+    def _chosen(self, epoch: int) -> NDArray[np.int32]:
+        weights = np.array(self.store.weights)
+        everything = np.arange(len(self.store), dtype=np.int32)
+        if (weights == 1).all():
+            return everything
+        whole = np.floor(weights).astype(np.int32)[self.store.corpus]
+        chance = ((weights % 1) * 2.0**32).astype(np.uint64)[self.store.corpus]
+        times = whole + ((_random(self.options.seed, epoch, 3, len(whole)) >> np.uint64(32)) < chance)
+        return np.repeat(everything, times)
+
+
+def _random(seed: int, epoch: int, use: int, count: int) -> NDArray[np.uint64]:
+    """`count` random 64-bit numbers that depend on the arguments only, whatever numpy's version.
+
+    Each is the splitmix64 mix of its position, started at a mix of the arguments.
+    """
+    start = np.zeros(1, np.uint64)
+    for part in (seed, epoch, use):
+        start = _mix(start + np.uint64(part % 2**64))
+    numbers = np.empty(count, np.uint64)
+    for first in range(0, count, BLOCK):
+        last = min(first + BLOCK, count)
+        numbers[first:last] = _mix(start + np.arange(first, last, dtype=np.uint64))
+    return numbers
+
+
+def _mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """The splitmix64 generator's step and output function; arrays wrap around silently, as it wants."""
+    state = (state + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return state ^ (state >> np.uint64(31))

@@ -1,0 +1,176 @@
+"""Where sentence pairs come from: two aligned files, TSV, JSONL, a Hugging Face dataset, or the built-in task."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any, Literal
+
+from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
+from glassformer.text.lines import read_lines
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """One source of sentence pairs: exactly one of `src` with `tgt`, `tsv`, `jsonl`, `hub` or `builtin`."""
+
+    src: str | Path | None = None
+    tgt: str | Path | None = None
+    tsv: str | Path | None = None
+    jsonl: str | Path | None = None
+    hub: str | None = None  # a dataset's name on the Hugging Face hub
+    builtin: Literal["numerals"] | None = None
+    weight: float = 1.0  # how often each pair is seen per epoch, on average
+    split: str = "train"  # of `hub` and `builtin`
+    config: str | None = None  # of `hub`: the dataset's configuration, such as "de-en"
+    src_key: str = "src"  # of `jsonl` and `hub`: the column of the source sentence
+    tgt_key: str = "tgt"
+    target: str = "de"  # of `builtin`: the language to translate into
+    seed: int = 0  # of `builtin`
+    size: int | None = None  # of `builtin`: how many pairs, when not the default number
+
+    def __post_init__(self) -> None:
+        files = self.src is not None or self.tgt is not None
+        given = [name for name in ("tsv", "jsonl", "hub", "builtin") if getattr(self, name) is not None]
+        given = (["src and tgt"] if files else []) + given
+        if len(given) != 1:
+            raise ConfigError(
+                f"a corpus has exactly one of `src` with `tgt`, `tsv`, `jsonl`, `hub` or `builtin`; "
+                f"got {one_of(given) if given else 'none of them'}"
+            )
+        if files and (self.src is None or self.tgt is None):
+            there, absent = ("src", "tgt") if self.tgt is None else ("tgt", "src")
+            raise ConfigError(f"a corpus with `{there}` also needs `{absent}`, the file of the other language")
+        if self.builtin is not None and self.builtin != "numerals":
+            raise ConfigError(
+                f"builtin corpus `{self.builtin}` does not exist{did_you_mean(self.builtin, ['numerals'])}"
+            )
+        if not (isinstance(self.weight, int | float) and math.isfinite(self.weight) and self.weight > 0):
+            raise ConfigError(f"corpus weight {self.weight!r} must be a number above 0; leave out a corpus not wanted")
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        return tuple(Path(name) for name in (self.src, self.tgt, self.tsv, self.jsonl) if name is not None)
+
+    @property
+    def name(self) -> str:
+        """What messages call this corpus."""
+        return " and ".join(map(str, self.files)) or self.hub or f"{self.builtin} ({self.split})"
+
+
+def read_pairs(corpus: Corpus) -> Iterator[Pair]:
+    """The pairs of `corpus` in order, read as they are asked for."""
+    empty = True
+    for pair in _pairs(corpus):
+        empty = False
+        yield pair
+    if empty:
+        raise DataError(f"{corpus.name}: the corpus is empty; it needs at least one sentence pair")
+
+
+def _pairs(corpus: Corpus) -> Iterator[Pair]:
+    if corpus.src is not None and corpus.tgt is not None:
+        return _aligned(Path(corpus.src), Path(corpus.tgt))
+    if corpus.tsv is not None:
+        return _tsv(Path(corpus.tsv))
+    if corpus.jsonl is not None:
+        return _jsonl(Path(corpus.jsonl), corpus)
+    if corpus.hub is not None:
+        return _hub(corpus.hub, corpus)
+    return _builtin(corpus)
+
+
+def _aligned(src: Path, tgt: Path) -> Iterator[Pair]:
+    sources, targets = read_lines(src), read_lines(tgt)
+    for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
+        if source is None or target is None:
+            longer = number + sum(1 for _ in (targets if source is None else sources))
+            counts = (number - 1, longer) if source is None else (longer, number - 1)
+            lacking = src if source is None else tgt
+            raise DataError(
+                f"{src} has {counts[0]} lines but {tgt} has {counts[1]}: line {number} has no partner in {lacking}; "
+                f"the files must be aligned line by line"
+            )
+        yield source, target
+
+
+def _tsv(path: Path) -> Iterator[Pair]:
+    """The first two columns. The first line fixes how many there are: a stray tab must not shift the text unnoticed."""
+    columns = 0
+    for number, line in enumerate(read_lines(path), 1):
+        if not line:
+            yield "", ""  # counted as an empty pair, like an empty line in two aligned files
+            continue
+        fields = line.split("\t")
+        if len(fields) < 2:
+            raise DataError(f"{path}, line {number}: no tab; each line is source, tab, target")
+        columns = columns or len(fields)
+        if len(fields) != columns:
+            raise DataError(
+                f"{path}, line {number}: {len(fields)} columns where the lines before have {columns}; "
+                f"replace tabs inside sentences by spaces"
+            )
+        yield fields[0], fields[1]
+
+
+def _jsonl(path: Path, corpus: Corpus) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            yield "", ""
+            continue
+        try:
+            row = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            column = error.colno if isinstance(error, json.JSONDecodeError) else 1
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            raise DataError(
+                f"{path}, line {number}, column {column}: not JSON ({reason}); "
+                f'each line is an object such as {{"{corpus.src_key}": "...", "{corpus.tgt_key}": "..."}}'
+            ) from None
+        yield _columns(row, corpus, f"{path}, line {number}")
+
+
+def _hub(name: str, corpus: Corpus) -> Iterator[Pair]:
+    try:
+        from datasets import load_dataset
+    except ImportError:
+        raise DataError(
+            f"the dataset `{name}` needs the package `datasets`: pip install 'glassformer[hub]'; "
+            f"or save the pairs as TSV and use `tsv`"
+        ) from None
+    try:
+        rows = load_dataset(name, corpus.config, split=corpus.split, streaming=True)
+        for number, row in enumerate(rows, 1):
+            yield _columns(row.get("translation", row), corpus, f"dataset {name}, row {number}")
+    except DataError:
+        raise
+    except Exception as error:  # the library raises many kinds: offline, unknown name, unknown split, gated
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise DataError(
+            f"the dataset `{name}` (split `{corpus.split}`) cannot be read: {reason}; "
+            f"check the name and the network, or save the pairs as TSV and use `tsv`"
+        ) from None
+
+
+def _columns(row: Any, corpus: Corpus, where: str) -> Pair:
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: expected an object with `{corpus.src_key}` and `{corpus.tgt_key}`, got {row!r:.60}")
+    for key in (corpus.src_key, corpus.tgt_key):
+        if key not in row:
+            hint = did_you_mean(key, map(str, row)) or f"; set `src_key` and `tgt_key` to two of {one_of(map(str, row))}"
+            raise DataError(f"{where}: no `{key}`{hint}")
+        if not isinstance(row[key], str):
+            raise DataError(f"{where}: `{key}` must be a string, got {row[key]!r:.60}")
+    return row[corpus.src_key], row[corpus.tgt_key]
+
+
+def _builtin(corpus: Corpus) -> Iterator[Pair]:
+    from glassformer.text.numerals import generate
+
+    return iter(generate(corpus.split, seed=corpus.seed, size=corpus.size, target=corpus.target))

@@ -1,0 +1,173 @@
+"""Text to ids and back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import tokenizers
+
+from glassformer.errors import DataError, InputError
+from glassformer.text.corpus import Pair
+from glassformer.text.vocabulary import BYTES, END, PAD, SAMPLE_PAIRS, SPECIALS, START, TokenizerOptions, learn, sample
+
+CACHED_WORDS = 1 << 18
+CACHED_LENGTH = 24
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_VISIBLE = str.maketrans({" ": "▁", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
+
+
+class _Side:
+    """One vocabulary: the Rust tokenizer and what its pieces stand for."""
+
+    def __init__(self, rust: tokenizers.Tokenizer) -> None:
+        self.rust = rust
+        form = json.loads(rust.to_str())
+        self.words = form["model"]["type"] == "WordLevel"
+        self.join = _join_marker(form) if self.words else ""
+        vocabulary: dict[str, int] = rust.get_vocab()
+        self.size = max(vocabulary.values()) + 1
+        self.pieces = [*SPECIALS, *[""] * (self.size - len(SPECIALS))]
+        for piece, id in vocabulary.items():
+            self.pieces[id] = piece
+        spelt = {piece: bytes([byte]) for byte, piece in enumerate(BYTES)}
+        self.bytes = [b"" if id in (PAD, START, END) else spelt.get(p, p.encode()) for id, p in enumerate(self.pieces)]
+        # No piece crosses from a character to a following space, so a text is the chain of its space-separated words,
+        # and remembering the frequent ones spares most of the work. An empty word is a lone space.
+        space = [] if self.words else self._encode_words([" "])[0][:1]
+        self.known: dict[str, list[int]] = {"": space}
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        split = [text.split(" ") if text else [] for text in texts]
+        known = self.known
+        unseen = list({word for words in split for word in words if word not in known})
+        fresh = dict(zip(unseen, self._encode_words(unseen), strict=True))
+        ids = [[id for word in words for id in known.get(word) or fresh.get(word, ())] for words in split]
+        if len(known) < CACHED_WORDS:
+            known.update((word, ids) for word, ids in fresh.items() if len(word) <= CACHED_LENGTH)
+        return ids
+
+    def _encode_words(self, words: list[str]) -> list[list[int]]:
+        try:
+            encodings = self.rust.encode_batch_fast(words, add_special_tokens=False)
+        except (TypeError, UnicodeEncodeError):  # half of a surrogate pair: no text, and unknown to Rust
+            encodings = self.rust.encode_batch_fast(
+                [_SURROGATE.sub("\ufffd", word) for word in words], add_special_tokens=False
+            )
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        self._check(ids)
+        if self.words:
+            text = " ".join(self.pieces[id] for id in ids if id not in (PAD, START, END))
+            return (text + " ").replace(self.join, "").removesuffix(" ") if self.join else text
+        return b"".join(self.bytes[id] for id in ids).decode("utf-8", "replace").removeprefix(" ")
+
+    def readable(self, ids: Sequence[int]) -> list[str]:
+        self._check(ids)
+        return [self.pieces[id].translate(_VISIBLE) for id in ids]
+
+    def _check(self, ids: Sequence[int]) -> None:
+        if len(ids) and not 0 <= min(ids) <= max(ids) < self.size:
+            raise InputError(
+                f"ids must lie in 0..{self.size - 1}, the size of this vocabulary; got {min(ids)}..{max(ids)}"
+            )
+
+
+class Tokenizer:
+    """Two languages' text as ids and back; one vocabulary for both, or one each.
+
+    The ids 0 to 3 are padding, start, end and unknown. Encoding adds none of them, and no text produces the first three.
+    With `bpe` and `unigram`, decoding gives back exactly the text that was encoded.
+    """
+
+    def __init__(self, source: tokenizers.Tokenizer, target: tokenizers.Tokenizer | None = None) -> None:
+        self.joint = target is None
+        self._source = _Side(source)
+        self._target = self._source if target is None else _Side(target)
+
+    @classmethod
+    def train(
+        cls, pairs: Iterable[Pair], options: TokenizerOptions, progress: Callable[[int], None] | None = None
+    ) -> Tokenizer:
+        """Learn the vocabulary from (a sample of) `pairs`; `progress` is told how many pairs have been read."""
+        kept = sample(pairs, SAMPLE_PAIRS, progress)
+        if options.joint:
+            return cls(learn([text for pair in kept for text in pair], options))
+        return cls(learn([source for source, _ in kept], options), learn([target for _, target in kept], options))
+
+    @property
+    def src_size(self) -> int:
+        return self._source.size
+
+    @property
+    def tgt_size(self) -> int:
+        return self._target.size
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        return self._source.encode(texts)
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        return self._target.encode(texts)
+
+    def decode_source(self, batch: Iterable[Sequence[int]]) -> list[str]:
+        return [self._source.decode(ids) for ids in batch]
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
+        return [self._target.decode(ids) for ids in batch]
+
+    def source_tokens(self, text: str) -> list[str]:
+        """The pieces of `text` to look at, spaces drawn as `▁`."""
+        return self._source.readable(self._source.encode([text])[0])
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        return self._source.readable(ids)
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]:
+        return self._target.readable(ids)
+
+    def save(self, folder: str | Path) -> None:
+        """Write `tokenizer.json`, or `tokenizer.src.json` and `tokenizer.tgt.json`."""
+        for name, side in self._files():
+            (Path(folder) / name).write_text(side.rust.to_str(pretty=True) + "\n", encoding="utf-8")
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Tokenizer:
+        folder = Path(folder)
+        if (folder / "tokenizer.json").exists():
+            return cls(_load(folder / "tokenizer.json"))
+        if (folder / "tokenizer.src.json").exists():
+            return cls(_load(folder / "tokenizer.src.json"), _load(folder / "tokenizer.tgt.json"))
+        raise DataError(f"{folder} holds no tokenizer.json (or tokenizer.src.json); is it a model folder?")
+
+    def fingerprint(self) -> str:
+        """The same for tokenizers that cut text the same way."""
+        digest = hashlib.sha256()
+        for name, side in self._files():
+            digest.update(f"{name}\n{side.rust.to_str()}\n".encode())
+        return digest.hexdigest()
+
+    def _files(self) -> list[tuple[str, _Side]]:
+        if self.joint:
+            return [("tokenizer.json", self._source)]
+        return [("tokenizer.src.json", self._source), ("tokenizer.tgt.json", self._target)]
+
+
+def _load(path: Path) -> tokenizers.Tokenizer:
+    try:
+        return tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist; the folder's other half of the vocabulary is there") from None
+    except Exception as error:  # the library raises plain Exception
+        raise DataError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
+
+
+def _join_marker(form: dict[str, object]) -> str:
+    decoder = form.get("decoder")
+    for step in decoder.get("decoders", []) if isinstance(decoder, dict) else []:
+        if step["type"] == "Replace" and "String" in step["pattern"]:
+            return str(step["pattern"]["String"])
+    return ""

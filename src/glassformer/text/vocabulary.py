@@ -1,0 +1,180 @@
+"""Learning a vocabulary from text, with the Rust library `tokenizers`.
+
+A vocabulary starts with four special ids and, for `bpe` and `unigram`, one piece per byte: a character outside the
+learnt alphabet is written as its UTF-8 bytes, so every string has an encoding. Spaces stay spaces inside pieces, and
+one is put before every text, so that a word is the same piece at the start of a sentence and in its middle.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import tokenizers
+from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
+
+from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
+from glassformer.text.corpus import Pair
+
+PAD, START, END, UNK = range(4)
+SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
+BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
+RESERVED = SPECIALS + BYTES
+
+# A piece never crosses the borders of this pattern: a word with the space before it, a digit, or a run of one sign.
+# Signs stand alone, so no text can spell a reserved piece such as "<0x41>" or "<pad>". Scripts written without spaces
+# are cut into short runs: a whole sentence as one word would make learning slow and its words all different.
+_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_PATTERN = "|".join(
+    (
+        rf" ?[\p{{L}}\p{{M}}&&[^{_UNSPACED}]]{{1,64}}",
+        rf" ?[{_UNSPACED}]{{1,16}}",
+        r"(?<=\p{L})['’]\p{L}{1,2}(?!\p{L})",  # don't, it's, we'll
+        r" ?\p{N}",
+        r" ?([^\s\p{L}\p{M}\p{N}])\1{0,15}",
+        r"\s",
+    )
+)
+
+SAMPLE_PAIRS = 1_000_000
+SAMPLE_CHARACTERS = 2_000  # of one sentence; one huge line must not be the vocabulary
+COVERAGE = 0.9999  # of all characters; the rest are rare enough to be spelt in bytes
+
+
+@dataclass(frozen=True)
+class TokenizerOptions:
+    """How text is cut into pieces."""
+
+    kind: Literal["bpe", "unigram", "words"] = "bpe"
+    vocab_size: int = 8000  # all ids, special ones and bytes included; for `words` an upper limit
+    joint: bool = True  # one vocabulary for both languages
+    join: str = "@@ "  # of `words`: deleting it joins the pieces of text that was cut before
+
+    def __post_init__(self) -> None:
+        kinds = ("bpe", "unigram", "words")
+        if self.kind not in kinds:
+            raise ConfigError(
+                f"tokenizer.kind `{self.kind}` is not one of {one_of(kinds)}{did_you_mean(str(self.kind), kinds)}"
+            )
+        if not isinstance(self.vocab_size, int) or self.vocab_size <= len(SPECIALS):
+            raise ConfigError(
+                f"tokenizer.vocab_size {self.vocab_size!r} must be a whole number above {len(SPECIALS)}; 8000 is usual"
+            )
+
+
+def sample(pairs: Iterable[Pair], limit: int, progress: Callable[[int], None] | None = None) -> list[Pair]:
+    """At most `limit` pairs, evenly spaced over all of `pairs`, whose number need not be known before."""
+    kept: list[Pair] = []
+    every = 1
+    for number, (source, target) in enumerate(pairs):
+        if number % every == 0:
+            if len(kept) == limit:
+                kept = kept[::2]
+                every *= 2
+                if number % every:
+                    continue
+            kept.append((source[:SAMPLE_CHARACTERS], target[:SAMPLE_CHARACTERS]))
+        if progress is not None and number % 10_000 == 9_999:
+            progress(number + 1)
+    if not any(source or target for source, target in kept):
+        raise DataError("there is no text to learn a vocabulary from: every pair of the corpus is empty")
+    return kept
+
+
+def learn(texts: list[str], options: TokenizerOptions) -> tokenizers.Tokenizer:
+    """A tokenizer of the Rust library, its vocabulary learnt from `texts`."""
+    if options.kind == "words":
+        return _learn_words(texts, options)
+    alphabet = _alphabet(texts)
+    least = len(RESERVED) + len(alphabet)
+    if options.vocab_size < least:
+        raise ConfigError(
+            f"tokenizer.vocab_size {options.vocab_size} is too small: special ids, bytes and the {len(alphabet)} "
+            f"characters of the data need {least}; set tokenizer.vocab_size above that"
+        )
+    learn_pieces = _learn_bpe if options.kind == "bpe" else _learn_unigram
+    rust = learn_pieces(_spelt(texts, alphabet), alphabet, options.vocab_size)
+    size: int = rust.get_vocab_size()
+    if size < options.vocab_size:
+        raise ConfigError(
+            f"tokenizer.vocab_size {options.vocab_size} is larger than the data allows: it yields {size} pieces; "
+            f"set tokenizer.vocab_size to at most {size}, or give more text"
+        )
+    return rust
+
+
+def _alphabet(texts: list[str]) -> list[str]:
+    """The characters worth an id of their own, the most frequent first."""
+    counts: Counter[str] = Counter(" ")
+    for text in texts:
+        counts.update(text)
+    for surrogate in [character for character in counts if "\ud800" <= character <= "\udfff"]:
+        del counts[surrogate]
+    uncovered = counts.total() * (1 - COVERAGE)
+    ranked = sorted(counts.items(), key=lambda item: (item[1], item[0]))
+    while ranked and (ranked[0][1] < 2 or ranked[0][1] <= uncovered):
+        uncovered -= ranked.pop(0)[1]
+    return [character for character, _ in reversed(ranked)]
+
+
+def _spelt(texts: list[str], alphabet: list[str]) -> Iterator[str]:
+    """`texts` with a gap where a character will be written in bytes, so that no piece is learnt across it."""
+    outside = re.compile(f"[^{re.escape(''.join(alphabet))} ]")
+    return (outside.sub(" ", text) for text in texts)
+
+
+def _learn_bpe(texts: Iterator[str], alphabet: list[str], size: int) -> tokenizers.Tokenizer:
+    rust = _pieces(models.BPE(byte_fallback=True))
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        min_frequency=2,
+        special_tokens=list(RESERVED),
+        initial_alphabet=alphabet,
+        limit_alphabet=len(alphabet),
+        show_progress=False,
+    )
+    rust.train_from_iterator(texts, trainer)
+    form = json.loads(rust.to_str())
+    # The trainer registers the reserved pieces as tokens to be found in text; here no text may produce them.
+    form["added_tokens"] = []
+    return tokenizers.Tokenizer.from_str(json.dumps(form))
+
+
+def _learn_unigram(texts: Iterator[str], alphabet: list[str], size: int) -> tokenizers.Tokenizer:
+    rust = _pieces(models.Unigram())
+    trainer = trainers.UnigramTrainer(
+        vocab_size=size - len(RESERVED), initial_alphabet=alphabet, show_progress=False, special_tokens=[]
+    )
+    rust.train_from_iterator(texts, trainer)
+    learnt = [(piece, score) for piece, score in json.loads(rust.to_str())["model"]["vocab"]]
+    reserved = [(piece, 0.0) for piece in RESERVED]
+    return _pieces(models.Unigram(reserved + learnt, UNK, byte_fallback=True))
+
+
+def _learn_words(texts: list[str], options: TokenizerOptions) -> tokenizers.Tokenizer:
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text.split())
+    for special in SPECIALS:
+        del counts[special]  # a word of the text that looks like a special piece is an unknown word
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))[: options.vocab_size - len(SPECIALS)]
+    vocabulary = {SPECIALS[UNK]: UNK} | {word: id for id, word in enumerate(ranked, len(SPECIALS))}
+    rust = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIALS[UNK]))
+    rust.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    join = [decoders.Replace(options.join, "")] if options.join else []
+    rust.decoder = decoders.Sequence(
+        [decoders.Replace(Regex(r"\z"), " "), decoders.Fuse(), *join, decoders.Strip(" ", 0, 1)]
+    )
+    return rust
+
+
+def _pieces(model: models.Model) -> tokenizers.Tokenizer:
+    rust = tokenizers.Tokenizer(model)
+    rust.normalizer = normalizers.Prepend(" ")
+    rust.pre_tokenizer = pre_tokenizers.Split(Regex(_PATTERN), "isolated")
+    rust.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
+    return rust
