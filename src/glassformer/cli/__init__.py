@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from glassformer.cli import doctor, trace
+from glassformer.cli import bench, doctor, trace
 from glassformer.errors import GlassformerError
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 app.command("trace")(trace.trace)
 app.command("doctor")(doctor.doctor)
+app.add_typer(bench.bench, name="bench")
 
 
 def main() -> None:

@@ -9,7 +9,9 @@ import typer
 
 
 def doctor(
-    parity: Annotated[bool, typer.Option("--parity", help="Compare every family with transformers, logit by logit.")] = False,
+    parity: Annotated[
+        bool, typer.Option("--parity", help="Compare every family with transformers, logit by logit.")
+    ] = False,
 ) -> None:
     """Look over this machine; with --parity, prove the model against Hugging Face transformers."""
     if parity:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Literal, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from glassformer.errors import ConfigError, did_you_mean, one_of
 
@@ -120,14 +120,15 @@ def check(config: ModelConfig) -> None:
     """All that a configuration must satisfy, in one place."""
     for name, hint in get_type_hints(ModelConfig).items():
         choices, value = get_args(hint), getattr(config, name)
-        if isinstance(value, str) and value not in choices:
-            raise ConfigError(f"{name}={value!r} is not one of {one_of(choices)}{did_you_mean(value, choices)}")
-        if isinstance(value, str):
+        if get_origin(hint) is Literal:
+            if value not in choices:
+                near = did_you_mean(str(value), choices)
+                raise ConfigError(f"{name}={value!r} is not one of {one_of(choices)}{near}")
             continue
-        wanted = set(choices or (hint,)) | ({int} if hint is float or float in choices else set())
-        if type(value) not in wanted or (type(value) is bool and hint is not bool):
-            kinds = " or ".join(sorted("no value" if kind is type(None) else kind.__name__ for kind in wanted))
-            raise ConfigError(f"{name}={value!r} is a {type(value).__name__}; it must be {kinds}")
+        kinds = choices or (hint,)
+        if type(value) not in kinds and not (type(value) is int and float in kinds):
+            wanted = " or ".join("no value" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise ConfigError(f"{name}={value!r} is a {type(value).__name__}; it must be {wanted}")
 
     counts = ("vocab_size", "src_vocab_size", "d_model", "heads", "d_ff", "decoder_heads", "decoder_d_ff")
     for name in (*counts, "kv_heads", "head_width", "max_length"):
@@ -153,10 +154,10 @@ def check(config: ModelConfig) -> None:
             continue
         if config.head_width is None and config.d_model % heads:
             fits = [n for n in range(1, config.d_model + 1) if config.d_model % n == 0]
-            near = min(fits, key=lambda n: abs(n - heads))
+            fit = min(fits, key=lambda n: abs(n - heads))
             raise ConfigError(
                 f"d_model={config.d_model} cannot be split evenly into {name}={heads}; "
-                f"{name}={near} would fit, or set head_width"
+                f"{name}={fit} would fit, or set head_width"
             )
         if config.kv_heads is not None and heads % config.kv_heads:
             raise ConfigError(

@@ -1,0 +1,30 @@
+"""What goes in and comes out: corpora, the vocabulary, and batches of ids."""
+
+from glassformer.text.batch import Batch, Batches, BatchOptions, EpochPlan
+from glassformer.text.corpus import Corpus, Pair, read_pairs
+from glassformer.text.preparation import FilterOptions, prepare
+from glassformer.text.shapes import Shape, plan_shapes
+from glassformer.text.store import Store
+from glassformer.text.tokenizer import Tokenizer
+from glassformer.text.vocabulary import END, PAD, START, UNK, TokenizerOptions
+
+__all__ = [
+    "END",
+    "PAD",
+    "START",
+    "UNK",
+    "Batch",
+    "BatchOptions",
+    "Batches",
+    "Corpus",
+    "EpochPlan",
+    "FilterOptions",
+    "Pair",
+    "Shape",
+    "Store",
+    "Tokenizer",
+    "TokenizerOptions",
+    "plan_shapes",
+    "prepare",
+    "read_pairs",
+]

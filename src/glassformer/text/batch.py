@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError
-from glassformer.text.shapes import Shape, assign, plan_shapes
+from glassformer.text.shapes import Shape, assign, moves, plan_shapes
 from glassformer.text.store import Store
 from glassformer.text.vocabulary import END, PAD, START
 
@@ -27,7 +27,7 @@ class BatchOptions:
     tokens: int = 4096  # rows times the wider side of a batch, padding included
     seed: int = 0
     shapes: int = 10  # at most this many different (B, S, T)
-    multiple: int = 8  # widths from four times this are a multiple of it; shorter ones of a quarter
+    multiple: int = 8  # widths above four times this are a multiple of it
     divisor: int = 1  # rows divide by it: processes times accumulation steps
 
     def __post_init__(self) -> None:
@@ -78,7 +78,7 @@ class EpochPlan:
         return (self[index] for index in range(len(self)))
 
     def shape(self, index: int) -> Shape:
-        return self._shapes[self._batches[index, 0]]
+        return self._shapes[int(self._batches[index, 0])]
 
     def pairs(self, index: int) -> NDArray[np.int32]:
         """The numbers of the pairs in batch `index`."""
@@ -105,8 +105,8 @@ class EpochPlan:
     @property
     def padding_share(self) -> float:
         """The part of all positions, source and target, that is padding."""
-        cells = sum(self._shapes[bucket].cells for bucket in self._batches[:, 0])
-        return 1.0 - self._real / cells
+        cells: int = sum(self._shapes[bucket].cells for bucket in self._batches[:, 0].tolist())
+        return 1.0 - self._real / cells if cells else 0.0
 
 
 class Batches:
@@ -156,13 +156,20 @@ class Batches:
         order = chosen[np.argsort(key, kind="stable")]
         del key
         counts = np.bincount(buckets, minlength=len(self.shapes))
-        starts = np.concatenate([[0], np.cumsum(counts)])
-        batches = [
-            (bucket, place)
-            for bucket, (shape, count) in enumerate(zip(self.shapes, counts, strict=True))
-            for place in range(math.ceil(count / shape.rows))
-        ]
-        table = np.array(batches, dtype=np.int64).reshape(-1, 2)
+        parts = np.split(order, np.cumsum(counts)[:-1])
+        for number, larger, over in moves(self.shapes, counts.tolist()):
+            parts[number], rest = parts[number][: -int(over)], parts[number][-int(over) :]
+            parts[larger] = np.concatenate([parts[larger], rest])
+        order = np.concatenate(parts)
+        starts = np.cumsum([0, *map(len, parts)])
+        table = np.array(
+            [
+                (bucket, place)
+                for bucket, part in enumerate(parts)
+                for place in range(math.ceil(len(part) / self.shapes[bucket].rows))
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 2)
         table = table[np.argsort(_random(seed, epoch, 2, len(table)), kind="stable")]
         return EpochPlan(self.store, self.shapes, order, starts, table, int(self._real[order].sum(dtype=np.int64)))
 
@@ -182,13 +189,14 @@ def _random(seed: int, epoch: int, use: int, count: int) -> NDArray[np.uint64]:
 
     Each is the splitmix64 mix of its position, started at a mix of the arguments.
     """
-    start = np.zeros(1, np.uint64)
+    start: NDArray[np.uint64] = np.zeros(1, np.uint64)
     for part in (seed, epoch, use):
-        start = _mix(start + np.uint64(part % 2**64))
+        start = _mix(start ^ np.uint64(part % 2**64))
     numbers = np.empty(count, np.uint64)
     for first in range(0, count, BLOCK):
-        last = min(first + BLOCK, count)
-        numbers[first:last] = _mix(start + np.arange(first, last, dtype=np.uint64))
+        block = numbers[first : first + BLOCK]
+        places: NDArray[np.uint64] = np.arange(first, first + len(block), dtype=np.uint64)
+        block[:] = _mix(start + places)
     return numbers
 
 

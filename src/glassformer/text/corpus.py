@@ -163,7 +163,9 @@ def _columns(row: Any, corpus: Corpus, where: str) -> Pair:
         raise DataError(f"{where}: expected an object with `{corpus.src_key}` and `{corpus.tgt_key}`, got {row!r:.60}")
     for key in (corpus.src_key, corpus.tgt_key):
         if key not in row:
-            hint = did_you_mean(key, map(str, row)) or f"; set `src_key` and `tgt_key` to two of {one_of(map(str, row))}"
+            hint = (
+                did_you_mean(key, map(str, row)) or f"; set `src_key` and `tgt_key` to two of {one_of(map(str, row))}"
+            )
             raise DataError(f"{where}: no `{key}`{hint}")
         if not isinstance(row[key], str):
             raise DataError(f"{where}: `{key}` must be a string, got {row[key]!r:.60}")

@@ -48,7 +48,9 @@ class Store:
         for side in SIDES:
             offsets = self._offsets[side]
             if len(offsets) != self.pairs + 1 or offsets[-1] != len(self._ids[side]) or len(self.corpus) != self.pairs:
-                raise DataError(f"{self.folder}: the {side} files do not fit {META}; delete the folder and prepare again")
+                raise DataError(
+                    f"{self.folder}: the {side} files do not fit {META}; delete the folder and prepare again"
+                )
 
     def _map(self, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
         try:

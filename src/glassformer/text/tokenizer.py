@@ -45,7 +45,7 @@ class _Side:
         known = self.known
         unseen = list({word for words in split for word in words if word not in known})
         fresh = dict(zip(unseen, self._encode_words(unseen), strict=True))
-        ids = [[id for word in words for id in known.get(word) or fresh.get(word, ())] for words in split]
+        ids = [[id for word in words for id in known.get(word) or fresh.get(word, [])] for words in split]
         if len(known) < CACHED_WORDS:
             known.update((word, ids) for word, ids in fresh.items() if len(word) <= CACHED_LENGTH)
         return ids
@@ -80,7 +80,7 @@ class _Side:
 class Tokenizer:
     """Two languages' text as ids and back; one vocabulary for both, or one each.
 
-    The ids 0 to 3 are padding, start, end and unknown. Encoding adds none of them, and no text produces the first three.
+    The ids 0 to 3 are padding, start, end and unknown. Encoding adds none of them, and no text yields the first three.
     With `bpe` and `unigram`, decoding gives back exactly the text that was encoded.
     """
 

@@ -150,7 +150,8 @@ def _learn_unigram(texts: Iterator[str], alphabet: list[str], size: int) -> toke
         vocab_size=size - len(RESERVED), initial_alphabet=alphabet, show_progress=False, special_tokens=[]
     )
     rust.train_from_iterator(texts, trainer)
-    learnt = [(piece, score) for piece, score in json.loads(rust.to_str())["model"]["vocab"]]
+    # Rounded so that a saved score is read back as the same number.
+    learnt = [(piece, round(score, 6)) for piece, score in json.loads(rust.to_str())["model"]["vocab"]]
     reserved = [(piece, 0.0) for piece in RESERVED]
     return _pieces(models.Unigram(reserved + learnt, UNK, byte_fallback=True))
 

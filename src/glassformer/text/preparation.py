@@ -146,7 +146,11 @@ def _write(
 
 
 def _encode(
-    chunk: list[Pair], tokenizer: Tokenizer, options: FilterOptions, dtype: np.dtype[np.unsignedinteger], report: Counter[str]
+    chunk: list[Pair],
+    tokenizer: Tokenizer,
+    options: FilterOptions,
+    dtype: np.dtype[np.unsignedinteger],
+    report: Counter[str],
 ) -> Iterator[tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]]:
     """Ids end to end and lengths of the pairs that pass, source then target; `report` counts the others."""
     limit = CHARACTERS_PER_TOKEN * options.max_tokens

@@ -1,0 +1,179 @@
+"""What is given: the words, the two sentences, the sizes of the model and its weights.
+
+Every matrix stands as the formulas use it, `x W`: one row per input, one column per output. The entries were searched
+for among -1, -0.5, 0, 0.5 and 1 until the model translated both sentences with few of them other than zero.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+Matrix = list[list[float]]
+
+WORDS = ("<pad>", "<start>", "<end>", "twenty", "one", "ein", "und", "zwanzig")
+PAD, START, END = 0, 1, 2
+
+PAIRS = (
+    (("twenty", "one"), ("ein", "und", "zwanzig")),
+    (("twenty",), ("zwanzig",)),
+)
+
+CONFIG: dict[str, Any] = {
+    "vocab_size": len(WORDS), "d_model": 4, "heads": 2, "d_ff": 4, "layers": 1, "norm": "post",
+    "positions": "sinusoidal", "activation": "relu", "bias": False, "tied": True, "dropout": 0.0, "max_length": 8,
+    "pad_id": PAD, "start_id": START, "end_id": END,
+}  # fmt: skip
+
+EMBEDDING: Matrix = [
+    [0, 0, 0, 0],  # <pad>
+    [0, 0.5, 0, -0.5],  # <start>
+    [-1, -1, 1, 1],  # <end>
+    [0, 0.5, 0, 1],  # twenty
+    [-0.5, 0, -1, 0],  # one
+    [1, 1, -1, -1],  # ein
+    [-1, 1, 1, -1],  # und
+    [1, -1, -1, 1],  # zwanzig
+]
+
+ATTENTION: dict[str, dict[str, Matrix]] = {
+    "encoder.blocks.0.self_attention": {
+        "W_Q": [
+            [0, 0, 0, 0],
+            [-1, 0, 1, 0],
+            [1, 0, 0, 0],
+            [0, -0.5, 0, 1],
+        ],
+        "W_K": [
+            [1, 1, -1, 1],
+            [0, 0, 1, 0],
+            [0, 0, 0, 0],
+            [0, -1, 1, 1],
+        ],
+        "W_V": [
+            [0, 0, 1, 0],
+            [-1, 0, 0, 1],
+            [0, -1, 0, 0],
+            [0, 0, 0, 0],
+        ],
+        "W_O": [
+            [-1, 0, -1, 0],
+            [0, 0, -0.5, 0],
+            [0, 0, 0, -1],
+            [0, 1, 0, 0],
+        ],
+    },
+    "decoder.blocks.0.self_attention": {
+        "W_Q": [
+            [0, 0, 0, 0],
+            [0, 0.5, -1, 0],
+            [1, 0, 0, 0],
+            [0, 0, 0, 0.5],
+        ],
+        "W_K": [
+            [0, 0, 0, 0],
+            [0, 0, 0, 0.5],
+            [0.5, 0, -0.5, 0],
+            [0, -0.5, 0, 0],
+        ],
+        "W_V": [
+            [0, 1, 0, -1],
+            [0, 0, 0, 0],
+            [1, -1, 0, 0],
+            [0, -1, 1, 0],
+        ],
+        "W_O": [
+            [1, 0, 0, 0],
+            [-1, 0, 1, -1],
+            [-0.5, 0, 0, 0],
+            [0, -1, 0, 0],
+        ],
+    },
+    "decoder.blocks.0.cross_attention": {
+        "W_Q": [
+            [0, 0, 1, 0],
+            [1, 0, 0, 1],
+            [0, 0, 0, 0],
+            [1, 1, 0, 0],
+        ],
+        "W_K": [
+            [0, 1, 0, 0],
+            [0, 0, 0, 0],
+            [-1, 1, 0, 0],
+            [0, 0, 1, -0.5],
+        ],
+        "W_V": [
+            [0, -0.5, 1, 0],
+            [-1, 0, 0, 0],
+            [0, 0, 0, 1],
+            [0, 0, 0, 0],
+        ],
+        "W_O": [
+            [-1, 0, 0, 0],
+            [0, -1, 0, 0],
+            [0, 0, 0, -1],
+            [0, -1, 0.5, 0],
+        ],
+    },
+}
+
+FEED_FORWARD: dict[str, dict[str, Matrix]] = {
+    "encoder.blocks.0.feed_forward": {
+        "up": [
+            [1, 0, 1, 0],
+            [0, -1, -1, 0],
+            [1, 0, 0, 0],
+            [0, 0, 0, 1],
+        ],
+        "down": [
+            [0, 1, 0, 0],
+            [0, 0, 0, -1],
+            [1, 0, 0, 0],
+            [0, 0, 1, 0],
+        ],
+    },
+    "decoder.blocks.0.feed_forward": {
+        "up": [
+            [0, 1, 0, 0],
+            [0, 0, 0, -0.5],
+            [0, 0, 1, 0],
+            [1, 0, 0, 0],
+        ],
+        "down": [
+            [0, -1, 1, 0],
+            [0, 0, 0, 1],
+            [-1, 1, 0, 0],
+            [-1, 0, 0, 0],
+        ],
+    },
+}
+
+
+def padded(sentences: list[list[int]]) -> list[list[int]]:
+    longest = max(map(len, sentences))
+    return [ids + [PAD] * (longest - len(ids)) for ids in sentences]
+
+
+def batch() -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+    """Ids of the source, of the target shifted right, and of the words the target should say next."""
+    sources = [[WORDS.index(word) for word in source] for source, _ in PAIRS]
+    targets = [[WORDS.index(word) for word in target] for _, target in PAIRS]
+    return (
+        padded([[*ids, END] for ids in sources]),
+        padded([[START, *ids] for ids in targets]),
+        padded([[*ids, END] for ids in targets]),
+    )
+
+
+def parameters() -> dict[str, Matrix]:
+    """The weights under the names and in the layout of the model, which keeps each matrix transposed."""
+    found = {"encoder.embedding.tokens.weight": EMBEDDING}
+    for at, parts in ATTENTION.items():
+        found[f"{at}.projection.weight"] = [column for name in ("W_Q", "W_K", "W_V") for column in turned(parts[name])]
+        found[f"{at}.output.weight"] = turned(parts["W_O"])
+    for at, parts in FEED_FORWARD.items():
+        found |= {f"{at}.{name}.weight": turned(matrix) for name, matrix in parts.items()}
+    return found
+
+
+def turned(matrix: Matrix) -> Matrix:
+    return [list(column) for column in zip(*matrix, strict=True)]

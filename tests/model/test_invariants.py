@@ -1,0 +1,245 @@
+"""What must hold for every model the configuration can describe."""
+
+import copy
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import glassformer as gf
+from glassformer.model.probe import Probe
+
+grid = st.fixed_dictionaries(
+    {
+        "norm": st.sampled_from(["pre", "post"]),
+        "norm_type": st.sampled_from(["layer", "rms"]),
+        "positions": st.sampled_from(["sinusoidal", "learned", "rotary", "alibi", "relative", "none"]),
+        "activation": st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"]),
+        "gated": st.booleans(),
+        "tied": st.booleans(),
+        "kv_heads": st.sampled_from([None, 1, 2]),
+        "bias": st.booleans(),
+        "embedding_norm": st.booleans(),
+        "seed": st.integers(0, 3),
+    }
+)
+over_the_grid = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def make(kind, choices, **changes):
+    base = {
+        "vocab_size": 23,
+        "d_model": 16,
+        "heads": 4,
+        "d_ff": 20,
+        "layers": 2,
+        "max_length": 32,
+        "relative_buckets": 8,
+    }
+    config = gf.ModelConfig(**(base | {"relative_distance": 12} | choices | changes))
+    model = kind(config).eval()
+    generator = torch.Generator().manual_seed(config.seed)
+    with torch.no_grad():  # away from ones and zeros, so that a forgotten norm or bias cannot hide
+        for p in model.parameters():
+            p += 0.1 * torch.randn(p.shape, generator=generator)
+    return model
+
+
+def batch(seed, rows=3, src=7, tgt=6):
+    generator = torch.Generator().manual_seed(seed)
+    ids = torch.randint(3, 23, (rows, src), generator=generator)
+    mask = torch.arange(src) < torch.tensor([[src], [src - 3], [1]])[:rows]
+    return ids, mask, torch.randint(3, 23, (rows, tgt), generator=generator)
+
+
+def close(a, b, tolerance=1e-5):
+    torch.testing.assert_close(a, b, atol=tolerance, rtol=0)
+
+
+@given(grid, st.lists(st.integers(1, 3), min_size=1, max_size=6))
+@over_the_grid
+@torch.no_grad()
+def test_cached_steps_are_the_full_pass(choices, steps):
+    model = make(gf.EncoderDecoder, choices)
+    src, mask, tgt = batch(choices["seed"], tgt=sum(steps))
+    memory, cache = model.encode(src, mask), model.new_cache(sum(steps))
+    pieces = [model.decode(part, memory, mask, cache) for part in tgt.split(steps, dim=1)]
+    close(torch.cat(pieces, dim=1), model(src, tgt, mask))
+    assert cache.length == sum(steps)
+
+
+@given(grid, st.integers(0, 3))
+@over_the_grid
+@torch.no_grad()
+def test_cached_steps_are_the_full_pass_decoder_only_with_padding_on_the_left(choices, split):
+    model = make(gf.DecoderOnly, choices)
+    ids, mask, _ = batch(choices["seed"])
+    ids, mask = ids.flip(1), mask.flip(1)
+    cache = model.new_cache(7)
+    head = [model(ids[:, :split], mask[:, :split], cache)] if split else []
+    tail = [model(ids[:, i : i + 1], mask[:, i : i + 1], cache) for i in range(split, 7)]
+    close(torch.cat(head + tail, dim=1)[mask], model(ids, mask)[mask])
+
+
+@given(grid, st.integers(0, 4), st.booleans())
+@over_the_grid
+@torch.no_grad()
+def test_padding_changes_nothing(choices, extra, left):
+    src, mask, tgt = batch(choices["seed"])
+    fill = torch.randint(0, 23, (3, extra), generator=torch.Generator().manual_seed(choices["seed"]))
+    hide = torch.zeros(3, extra, dtype=torch.bool)
+    order = slice(None, None, -1) if left else slice(None)
+    wide, wide_mask = torch.cat([src, fill][order], 1), torch.cat([mask, hide][order], 1)
+    model = make(gf.EncoderDecoder, choices)
+    close(model(wide, tgt, wide_mask), model(src, tgt, mask))
+    for i, length in enumerate(mask.sum(1)):
+        close(model(src[i : i + 1, :length], tgt[i : i + 1]), model(src, tgt, mask)[i : i + 1])
+    for kind in (gf.EncoderOnly, gf.DecoderOnly):
+        single = make(kind, choices)
+        close(single(wide, wide_mask)[wide_mask], single(src, mask)[mask])
+
+
+@given(grid)
+@over_the_grid
+@torch.no_grad()
+def test_the_watched_path_is_the_fused_path_and_removing_the_hooks_restores_it(choices):
+    src, mask, tgt = batch(choices["seed"])
+    model = make(gf.EncoderDecoder, choices)
+    fused = model(src, tgt, mask)
+    seen = {}
+    handles = [
+        module.register_forward_hook(lambda m, args, value, name=name: seen.__setitem__(name, value))
+        for name, module in model.named_modules()
+        if isinstance(module, Probe)
+    ]
+    close(model(src, tgt, mask), fused)
+    for handle in handles:
+        handle.remove()
+    assert torch.equal(model(src, tgt, mask), fused)
+    pattern = seen["decoder.blocks.1.cross_attention.pattern"]
+    close(pattern.sum(-1), torch.ones(3, 4, 6))
+    assert pattern.masked_select(~mask[:, None, None, :].expand_as(pattern)).eq(0).all()
+    causal = seen["decoder.blocks.0.self_attention.pattern"]
+    assert causal.triu(1).eq(0).all()
+    assert causal.diagonal(dim1=-2, dim2=-1).gt(0).all()  # a position sees itself
+
+
+def test_a_hook_that_returns_a_value_replaces_it():
+    src, mask, tgt = batch(0)
+    model = make(gf.EncoderDecoder, {})
+    probe = model.decoder.blocks[1].cross_attention.pattern
+    before = model(src, tgt, mask)
+    handle = probe.register_forward_hook(lambda m, args, value: torch.zeros_like(value))
+    assert not torch.allclose(model(src, tgt, mask), before)
+    handle.remove()
+    torch.testing.assert_close(model(src, tgt, mask), before)
+
+
+@given(grid, st.integers(0, 5))
+@over_the_grid
+@torch.no_grad()
+def test_no_output_moves_when_a_later_token_changes(choices, at):
+    src, mask, tgt = batch(choices["seed"])
+    changed = tgt.clone()
+    changed[:, at] = (changed[:, at] - 3 + 1) % 20 + 3
+    model = make(gf.EncoderDecoder, choices)
+    before, after = model(src, tgt, mask), model(src, changed, mask)
+    assert torch.equal(before[:, :at], after[:, :at])
+    assert not torch.equal(before[:, at:], after[:, at:])
+    single = make(gf.DecoderOnly, choices)
+    assert torch.equal(single(tgt)[:, :at], single(changed)[:, :at])
+    both_ways = make(gf.EncoderOnly, choices)
+    assert not torch.equal(both_ways(tgt)[:, : at or 1], both_ways(changed)[:, : at or 1])
+
+
+@given(grid, st.sampled_from([torch.float32, torch.bfloat16]), st.booleans())
+@over_the_grid
+def test_a_row_that_may_see_nothing_is_zero_forward_and_backward(choices, dtype, watched):
+    model = make(gf.EncoderDecoder, choices).to(dtype)
+    src, mask, tgt = batch(choices["seed"])
+    mask[0] = False
+    contexts = {}
+
+    def keep(module, args, name):
+        args[0].retain_grad()
+        contexts[name] = args[0]
+
+    for side, names in ((model.encoder, ["self_attention"]), (model.decoder, ["cross_attention"])):
+        for name in names:
+            attention = side.blocks[0].get_submodule(name)
+            attention.output.register_forward_pre_hook(lambda m, args, name=name: keep(m, args, name))
+            if watched:
+                attention.pattern.register_forward_hook(lambda m, args, value: None)
+    logits = model(src, tgt, mask)
+    logits.float().square().sum().backward()
+    assert logits.isfinite().all()
+    for name, context in contexts.items():
+        assert context[0].eq(0).all(), name
+        assert context[1:].ne(0).any(), name
+    for name, p in model.named_parameters():
+        assert p.grad is None or p.grad.isfinite().all(), name
+
+
+@given(grid)
+@settings(max_examples=15, deadline=None)
+def test_a_row_that_sees_nothing_sends_no_gradient_to_its_keys(choices):
+    model = make(gf.EncoderDecoder, choices)
+    src, mask, tgt = batch(choices["seed"])
+    mask[0] = False
+    memory = model.encode(src, mask).detach().requires_grad_()
+    model.decode(tgt, memory, mask).square().sum().backward()
+    assert memory.grad[0].eq(0).all()
+    assert memory.grad[1].ne(0).any()
+
+
+@given(grid)
+@over_the_grid
+def test_same_seed_same_weights_whatever_the_global_state(choices):
+    first = gf.EncoderDecoder(gf.ModelConfig(vocab_size=11, d_model=8, heads=2, d_ff=8, layers=1, **_seeded(choices)))
+    torch.manual_seed(12345)
+    second = gf.EncoderDecoder(first.config)
+    for (name, a), b in zip(first.named_parameters(), second.parameters(), strict=True):
+        assert torch.equal(a, b), name
+    other = gf.EncoderDecoder(gf.ModelConfig.from_dict(first.config.to_dict() | {"seed": first.config.seed + 1}))
+    assert not torch.equal(first.head.weight, other.head.weight)
+
+
+def _seeded(choices):
+    return {**choices, "kv_heads": 1 if choices["kv_heads"] else None}
+
+
+def test_tied_weights_are_one_tensor_and_separate_ones_are_not():
+    tied, apart = make(gf.EncoderDecoder, {"tied": True}), make(gf.EncoderDecoder, {"tied": False, "src_vocab_size": 9})
+    assert tied.head.weight is tied.decoder.embedding.tokens.weight is tied.encoder.embedding.tokens.weight
+    assert apart.head.weight is not apart.decoder.embedding.tokens.weight
+    assert apart.encoder.embedding.tokens.weight.shape == (9, 16)
+    assert copy.deepcopy(tied).head.weight.data_ptr() != tied.head.weight.data_ptr()
+
+
+def test_without_positions_word_order_is_lost_and_with_each_scheme_it_is_not():
+    order = torch.tensor([[2, 0, 3, 1]])
+    ids = torch.tensor([[5, 6, 7, 8]])
+    shuffled = ids.gather(1, order)
+    for positions in ("none", "sinusoidal", "learned", "rotary", "alibi", "relative"):
+        model = make(gf.EncoderOnly, {"positions": positions})
+        same = torch.allclose(model(ids)[0, order[0]], model(shuffled)[0], atol=1e-5)
+        assert same is (positions == "none"), positions
+
+
+@pytest.mark.parametrize(
+    "choices", [{}, {"positions": "rotary", "kv_heads": 2, "norm": "post"}, {"positions": "relative"}]
+)
+def test_compile_takes_the_training_forward_and_the_cached_step_whole(choices):
+    torch._dynamo.reset()
+    model = make(gf.EncoderDecoder, choices)
+    src, mask, tgt = batch(0)
+    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    close(compiled(src, tgt, mask), model(src, tgt, mask))
+    compiled(src, tgt, mask).sum().backward()
+    assert model.head.weight.grad is not None
+    with torch.no_grad():
+        memory, cache, plain = model.encode(src, mask), model.new_cache(6), model.new_cache(6)
+        step = torch.compile(model.decode, fullgraph=True, backend="aot_eager")
+        for i in range(6):
+            close(step(tgt[:, i : i + 1], memory, mask, cache), model.decode(tgt[:, i : i + 1], memory, mask, plain))

@@ -1,0 +1,215 @@
+"""A folder is loaded whole or refused by name."""
+
+import json
+import pickle
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import glassformer as gf
+from glassformer.errors import WeightsError
+from glassformer.pretrained.parity import BAR, cases, our_logits, peer_logits, random_batch, random_model
+
+FAMILIES = ["marian", "bart", "t5", "bert", "gpt2"]
+
+
+def save(family, folder, **options):
+    case = next(case for case in cases() if case.family == family)
+    peer = random_model(case)
+    peer.save_pretrained(folder, **options)
+    return peer
+
+
+def edit(folder, change):
+    tensors = load_file(folder / "model.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "model.safetensors")
+
+
+def reconfigure(folder, **changes):
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def difference(peer, folder):
+    model = gf.load_model(folder)
+    batch = random_batch(60, 0)
+    with torch.no_grad():
+        return (our_logits(model, batch) - peer_logits(peer, batch)).abs().max()
+
+
+@pytest.mark.parametrize(
+    ("family", "kind"),
+    [
+        ("marian", gf.EncoderDecoder),
+        ("bart", gf.EncoderDecoder),
+        ("t5", gf.EncoderDecoder),
+        ("bert", gf.EncoderOnly),
+        ("gpt2", gf.DecoderOnly),
+    ],
+)
+def test_the_arrangement_and_the_mode(family, kind, tmp_path):
+    save(family, tmp_path)
+    model = gf.load_model(str(tmp_path))
+    assert type(model) is kind
+    assert not model.training
+
+
+def test_shards(tmp_path):
+    peer = save("marian", tmp_path, max_shard_size="20KB")
+    assert len(list(tmp_path.glob("*.safetensors"))) > 1
+    assert difference(peer, tmp_path) <= BAR
+    shard = sorted(tmp_path.glob("*.safetensors"))[1]
+    shard.unlink()
+    with pytest.raises(WeightsError, match=f"{shard.name} is missing"):
+        gf.load_model(tmp_path)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_tensor_too_many_is_named(family, tmp_path):
+    save(family, tmp_path)
+    edit(tmp_path, lambda t: t.update({"extra.weight": torch.zeros(2)}))
+    with pytest.raises(WeightsError, match=r"no place for: `extra\.weight`"):
+        gf.load_model(tmp_path)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_missing_tensor_is_named_whichever_it_is(family, tmp_path):
+    save(family, tmp_path)
+    names = sorted(load_file(tmp_path / "model.safetensors"))
+    whole = load_file(tmp_path / "model.safetensors")
+    for name in names[:: max(1, len(names) // 6)]:
+        save_file({n: t for n, t in whole.items() if n != name}, tmp_path / "model.safetensors")
+        with pytest.raises(WeightsError) as error:
+            gf.load_model(tmp_path)
+        assert name.split(".", 1)[-1] in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("family", "setting"),
+    [
+        ("marian", "decoder_ffn_dim"),
+        ("bart", "vocab_size"),
+        ("t5", "d_ff"),
+        ("bert", "vocab_size"),
+        ("gpt2", "n_positions"),
+    ],
+)
+def test_a_shape_that_does_not_fit_is_named(family, setting, tmp_path):
+    save(family, tmp_path)
+    reconfigure(tmp_path, **{setting: 120})
+    with pytest.raises(WeightsError, match=r"the shape \(.*120.*does config.json belong"):
+        gf.load_model(tmp_path)
+
+
+def test_an_unknown_type_lists_what_is_supported(tmp_path):
+    save("gpt2", tmp_path)
+    reconfigure(tmp_path, model_type="llama")
+    with pytest.raises(
+        WeightsError, match="'llama' is not supported; supported are `marian`, `bart`, `t5`, `bert`, `gpt2`"
+    ):
+        gf.load_model(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("family", "changes", "words"),
+    [
+        ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type.*'relative_key'.*'absolute'"),
+        ("bart", {"normalize_before": True}, "normalize_before.*True"),
+        ("gpt2", {"activation_function": "tanh"}, "activation_function.*'tanh'.*`relu`"),
+        ("t5", {"d_model": None}, "lacks `d_model`"),
+    ],
+)
+def test_a_variant_that_is_not_covered_is_refused(family, changes, words, tmp_path):
+    save(family, tmp_path)
+    reconfigure(tmp_path, **changes)
+    with pytest.raises(WeightsError, match=words):
+        gf.load_model(tmp_path)
+
+
+def test_missing_files_and_folders(tmp_path):
+    with pytest.raises(WeightsError, match="is not a folder"):
+        gf.load_model(tmp_path / "nowhere")
+    with pytest.raises(WeightsError, match=r"config\.json is missing"):
+        gf.load_model(tmp_path)
+    save("gpt2", tmp_path)
+    (tmp_path / "model.safetensors").unlink()
+    with pytest.raises(WeightsError, match=r"holds no weights: model\.safetensors"):
+        gf.load_model(tmp_path)
+    (tmp_path / "model.safetensors").write_bytes(b"\x10\x00\x00\x00\x00\x00\x00\x00 not safetensors")
+    with pytest.raises(WeightsError, match="cannot be read as safetensors"):
+        gf.load_model(tmp_path)
+    (tmp_path / "config.json").write_text("{not json")
+    with pytest.raises(WeightsError, match="not valid JSON"):
+        gf.load_model(tmp_path)
+
+
+def test_plain_pickled_tensors_load_and_anything_more_is_refused_unrun(tmp_path):
+    peer = save("gpt2", tmp_path)
+    tensors = load_file(tmp_path / "model.safetensors")
+    (tmp_path / "model.safetensors").unlink()
+    torch.save(tensors, tmp_path / "pytorch_model.bin")
+    assert difference(peer, tmp_path) <= BAR
+
+    class Bomb:
+        def __reduce__(self):
+            return (open, (str(tmp_path / "ran"), "w"))
+
+    for write in (
+        lambda f: torch.save({"weight": Bomb()}, f),
+        lambda f: f.write_bytes(pickle.dumps(Bomb(), protocol=2)),
+    ):
+        write(tmp_path / "pytorch_model.bin")
+        with pytest.raises(WeightsError, match=r"is not unpickled.*save_pretrained"):
+            gf.load_model(tmp_path)
+        assert not (tmp_path / "ran").exists()
+
+
+def test_repeated_tensors_must_agree(tmp_path):
+    peer = save("bart", tmp_path)
+    edit(tmp_path, lambda t: t.update({"model.encoder.embed_tokens.weight": t["model.shared.weight"].clone()}))
+    assert difference(peer, tmp_path) <= BAR
+    edit(tmp_path, lambda t: t.update({"model.encoder.embed_tokens.weight": t["model.shared.weight"] + 1}))
+    with pytest.raises(WeightsError, match="should be one tensor but differ"):
+        gf.load_model(tmp_path)
+
+
+def test_an_older_marian_file_with_its_sinusoid(tmp_path):
+    peer = save("marian", tmp_path)
+    table = peer.model.encoder.embed_positions.weight.detach()
+    edit(
+        tmp_path,
+        lambda t: t.update({f"model.{s}.embed_positions.weight": table.clone() for s in ("encoder", "decoder")}),
+    )
+    assert difference(peer, tmp_path) <= BAR
+
+
+def test_bert_of_the_old_spelling_with_another_head(tmp_path):
+    peer = save("bert", tmp_path)
+    whole = load_file(tmp_path / "model.safetensors")
+    old = {
+        n.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): t
+        for n, t in whole.items()
+    }
+    old |= {"bert.pooler.dense.weight": torch.zeros(4, 4), "cls.seq_relationship.bias": torch.zeros(2)}
+    old["bert.embeddings.position_ids"] = torch.arange(4)
+    save_file(old, tmp_path / "model.safetensors")
+    with pytest.warns(UserWarning, match=r"set aside: `cls\.seq_relationship\.bias`, `pooler\.dense\.weight`"):
+        assert difference(peer, tmp_path) <= 1
+
+
+def test_bert_segments(tmp_path):
+    peer = save("bert", tmp_path)
+    model, batch = gf.load_model(tmp_path), random_batch(60, 0)
+    segments = (torch.arange(11) > 4).long().expand(3, -1)
+    with torch.no_grad():
+        theirs = peer(input_ids=batch.ids, attention_mask=batch.mask.long(), token_type_ids=segments).logits
+        assert (model(batch.ids, batch.mask, segments) - theirs)[batch.mask].abs().max() <= BAR
+        assert (model(batch.ids, batch.mask) - theirs)[batch.mask].abs().max() > 100 * BAR
+
+
+def test_half_precision_files_load_as_float32(tmp_path):
+    save("gpt2", tmp_path)
+    edit(tmp_path, lambda t: t.update({n: v.half() for n, v in t.items()}))
+    assert {p.dtype for p in gf.load_model(tmp_path).parameters()} == {torch.float32}

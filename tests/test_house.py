@@ -1,0 +1,103 @@
+"""The house: imports go one way, files stay small enough to read, help is instant, the README is true."""
+
+import ast
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+HOUSE = ROOT / "src" / "glassformer"
+
+# A room may import from the rooms of earlier lines, and from itself; rooms of one line never meet.
+STOREYS = [
+    ["errors"],
+    ["model", "text"],
+    ["bundle", "pretrained"],
+    ["decode", "train"],
+    ["translator", "evaluate"],
+    ["explain", "labs", "export"],
+    ["serve"],
+    ["bench"],
+    ["cli"],
+]
+LEVEL = {room: level for level, rooms in enumerate(STOREYS) for room in rooms}
+
+
+def rooms_imported(file):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{file}: imports are written in full"
+            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+        for name in names:
+            parts = name.split(".")
+            if parts[0] == "glassformer" and len(parts) > 1 and parts[1] in LEVEL:
+                yield parts[1]
+
+
+def room_of(file):
+    return file.relative_to(HOUSE).parts[0].removesuffix(".py")
+
+
+FILES = [file for file in sorted(HOUSE.rglob("*.py")) if room_of(file) not in ("__init__", "__main__")]
+
+
+def test_every_room_has_its_place():
+    assert {room_of(file) for file in FILES} <= set(LEVEL)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HOUSE)))
+def test_imports_go_one_way(file):
+    room = room_of(file)
+    for other in rooms_imported(file):
+        assert other == room or LEVEL[other] < LEVEL[room], f"{room} must not import {other}"
+
+
+def test_the_heart_stays_small():
+    sizes = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in (HOUSE / "model").glob("*.py")}
+    assert sum(sizes.values()) <= 1050
+    assert max(sizes.values()) <= 300
+
+
+def test_model_names_no_architecture():
+    for file in (HOUSE / "model").glob("*.py"):
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+        names |= {
+            node.value
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
+        }
+        assert not {n for n in names if n.lower() in {"marian", "bart", "t5", "bert", "gpt2"}}, file
+
+
+def test_help_needs_no_torch_and_answers_at_once():
+    probe = "import sys; sys.argv = ['glassformer', '--help']\ntry:\n import glassformer.cli as c; c.main()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules, 'torch was imported'"
+    subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True)
+    best = 9.0
+    for _ in range(5):
+        begin = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "glassformer", "--help"], check=True, capture_output=True)
+        best = min(best, time.perf_counter() - begin)
+    assert best < 0.5
+
+
+def test_constraints_pin_what_pyproject_asks_for():
+    pins = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    asked = {requirement.split(">=")[0].lower() for requirement in project["dependencies"]}
+    assert asked <= pins
+    assert "torch==2.13.0" in (ROOT / "constraints.txt").read_text()
+
+
+def test_nothing_is_said_of_the_place_it_was_written_in():
+    for file in [*HOUSE.rglob("*.py"), *ROOT.glob("README*.md")]:
+        text = file.read_text(encoding="utf-8")
+        assert "/home/" not in text, file
+        assert "/root/" not in text, file

@@ -1,0 +1,98 @@
+"""The built-in corpus: right, repeatable, and fairly split."""
+
+from __future__ import annotations
+
+import datetime
+import random
+import sys
+
+import pytest
+
+from glassformer.errors import ConfigError, DataError
+from glassformer.text import Corpus, numerals, read_pairs
+from glassformer.text.numerals import generate
+
+
+def test_sizes_and_disjoint_splits() -> None:
+    splits = {split: generate(split) for split in ("train", "valid", "test")}
+    assert {split: len(pairs) for split, pairs in splits.items()} == {"train": 27_000, "valid": 1_000, "test": 1_000}
+    for side in (0, 1):
+        seen = [{pair[side] for pair in pairs} for pairs in splits.values()]
+        assert len(set.union(*seen)) == sum(map(len, seen))
+    for pairs in splits.values():
+        assert len({source for source, _ in pairs}) == len(pairs)
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numerals, "POOL", 3_000)
+
+
+@pytest.mark.usefixtures("small")
+def test_splits_stay_disjoint_across_seeds() -> None:
+    tested = {target for _, target in generate("test", size=90)}
+    assert not tested & {target for _, target in generate("train", seed=1, size=2_000)}
+    assert not tested & {target for _, target in generate("train", size=2_000)}
+
+
+def test_more_than_the_default() -> None:
+    assert len({source for source, _ in generate("valid", size=1_200)}) == 1_200
+
+
+@pytest.mark.usefixtures("small")
+def test_a_function_of_the_seed() -> None:
+    first = generate("valid", seed=3, size=90)
+    numerals._splits.cache_clear()
+    assert generate("valid", seed=3, size=90) == first != generate("valid", seed=4, size=90)
+    assert generate("valid", seed=3, size=10) == first[:10]
+
+
+def test_examples() -> None:
+    day = (datetime.date(2021, 3, 3) - numerals.FIRST_DAY).days
+    assert numerals._date("long")(day, "de") == ("March 3, 2021", "3. März 2021")
+    assert numerals._date("full")(day, "fr") == ("Wednesday, March 3, 2021", "mercredi 3 mars 2021")
+    assert numerals._date("long")(day, "zh") == ("March 3, 2021", "2021年3月3日")
+    assert numerals._words("cardinal", 0)(21, "de") == ("twenty-one", "einundzwanzig")
+    assert numerals._words("ordinal", 1)(20, "es") == ("twenty-first", "vigésimo primero")
+    assert numerals._words("year", 1100)(884, "de") == ("nineteen eighty-four", "neunzehnhundertvierundachtzig")
+    assert numerals._time(15 * 60 + 45, "de") == ("3:45 PM", "15:45")
+    assert numerals._money("standard")(4 * 123450, "de") == ("€1,234.50", "1.234,50 €")
+
+
+@pytest.mark.parametrize("language", ["en", "de", "fr", "es"])
+def test_spelling_in_parts_is_num2words(language: str) -> None:
+    from num2words import num2words
+
+    numbers = [1_000, 1_001, 1_100, 21_000, 80_080, 200_001, 999_999, *random.Random(0).sample(range(1_000_000), 100)]
+    assert [numerals._spell(n, language) for n in numbers] == [num2words(n, lang=language) for n in numbers]
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("target", ["fr", "es", "zh"])
+def test_other_languages(target: str) -> None:
+    pairs = generate("train", target=target, size=2_500)
+    assert len({source for source, _ in pairs}) == 2_500
+    assert any("hundred" in source for source, _ in pairs) == (target != "zh")
+
+
+def test_through_a_corpus() -> None:
+    corpus = Corpus(builtin="numerals", split="test", size=5)
+    assert list(read_pairs(corpus)) == generate("test", size=5)
+
+
+def test_wrong_options() -> None:
+    with pytest.raises(ConfigError, match="did you mean `valid`"):
+        generate("vaild")
+    with pytest.raises(ConfigError, match="choose `de`"):
+        generate("train", target="xx")
+    with pytest.raises(ConfigError, match="at least 1"):
+        generate("train", size=0)
+
+
+def test_missing_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    numerals._splits.cache_clear()
+    numerals._spell.cache_clear()
+    numerals._libraries.cache_clear()
+    monkeypatch.setitem(sys.modules, "num2words", None)
+    with pytest.raises(DataError, match="pip install num2words Babel"):
+        generate("test", seed=77)
