@@ -43,7 +43,7 @@ def stepper(model: nn.Module, src: Tensor, tgt: Tensor, labels: Tensor, bf16: bo
         with torch.autocast(src.device.type, dtype=torch.bfloat16, enabled=bf16):
             logits = model(src, tgt)
         loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), label_smoothing=0.1)
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         optimizer.zero_grad()

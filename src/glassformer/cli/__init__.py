@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from glassformer.cli import bench, doctor, trace
+from glassformer.cli import bench, demo, doctor, evaluate, trace, train, translate
 from glassformer.errors import GlassformerError
 
 app = typer.Typer(
@@ -21,6 +21,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("demo")(demo.demo)
+app.command("train")(train.train)
+app.command("translate")(translate.translate)
+app.command("evaluate")(evaluate.evaluate)
 app.command("trace")(trace.trace)
 app.command("doctor")(doctor.doctor)
 app.add_typer(bench.bench, name="bench")

@@ -1,0 +1,1 @@
+"""How a model is seen: every value between a sentence and its translation, by name."""

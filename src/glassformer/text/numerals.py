@@ -150,17 +150,21 @@ def _date(style: str, first: datetime.date = FIRST_DAY) -> Callable[[int, str], 
 
 
 def _format_date(day: datetime.date, style: str, locale: str) -> str:
-    return _plain(_libraries()[1].format_date(day, _date_pattern(style, locale), locale=locale))
+    return _plain(_libraries()[1].format_date(day, _date_pattern(style, locale), locale=_locale(locale)))
 
 
 @lru_cache(maxsize=64)
 def _date_pattern(style: str, locale: str) -> str:
     """Babel's pattern for a style, looked up once; its search for a skeleton is slow."""
-    if style in ("long", "full"):
-        return style
+    return style if style in ("long", "full") else str(_locale(locale).datetime_skeletons[style].pattern)
+
+
+@lru_cache(maxsize=8)
+def _locale(name: str) -> Any:
+    """Babel's locale, found once; given a name, it searches its files at every call."""
     from babel import Locale
 
-    return str(Locale.parse(locale).datetime_skeletons[style].pattern)
+    return Locale.parse(name)
 
 
 def _month(number: int, target: str) -> Pair:
@@ -170,7 +174,9 @@ def _month(number: int, target: str) -> Pair:
 
 def _time(number: int, target: str) -> Pair:
     time = datetime.time(*divmod(number, 60))
-    english, other = (_libraries()[1].format_time(time, "short", locale=name) for name in ("en_US", LOCALES[target]))
+    english, other = (
+        _libraries()[1].format_time(time, "short", locale=_locale(name)) for name in ("en_US", LOCALES[target])
+    )
     return _plain(english), _plain(other)
 
 
@@ -178,7 +184,7 @@ def _money(style: str) -> Callable[[int, str], Pair]:
     def pair(number: int, target: str) -> Pair:
         cents, currency = divmod(number, len(CURRENCIES))
         english, other = (
-            _libraries()[2].format_currency(cents / 100, CURRENCIES[currency], locale=name, format_type=style)
+            _libraries()[2].format_currency(cents / 100, CURRENCIES[currency], locale=_locale(name), format_type=style)
             for name in ("en_US", LOCALES[target])
         )
         return _plain(english), _plain(other)

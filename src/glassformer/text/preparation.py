@@ -223,7 +223,9 @@ def _partial_prefix(folder: Path) -> str:
 
 def _sweep(folder: Path) -> None:
     """Remove what interrupted preparations left behind, but not one that another process is writing."""
-    for partial in folder.parent.glob(f"{_partial_prefix(folder)}*"):
+    for partial in folder.parent.iterdir():
+        if not partial.name.startswith(_partial_prefix(folder)):
+            continue
         ages = [time.time() - file.stat().st_mtime for file in (partial, *partial.glob("*"))]
         if min(ages) > ABANDONED:
             shutil.rmtree(partial, ignore_errors=True)

@@ -19,6 +19,7 @@ Widths = tuple[int, int]  # of a shape, as positions in the list of allowed widt
 
 QUANTILES = 12  # widths of either side tried for a new shape
 SWEEPS = 20
+NUDGES = ((-1, 0), (1, 0), (0, -1), (0, 1), (-2, 0), (2, 0), (0, -2), (0, 2), (-1, -1), (1, 1))
 
 
 @dataclass(frozen=True)
@@ -157,18 +158,7 @@ class _Search:
         for _ in range(sweeps):
             before = cost
             for place in range(1, len(chosen)):
-                for by_src, by_tgt in (
-                    (-1, 0),
-                    (1, 0),
-                    (0, -1),
-                    (0, 1),
-                    (-2, 0),
-                    (2, 0),
-                    (0, -2),
-                    (0, 2),
-                    (-1, -1),
-                    (1, 1),
-                ):
+                for by_src, by_tgt in NUDGES:
                     src, tgt = chosen[place][0] + by_src, chosen[place][1] + by_tgt
                     if not (0 <= src <= self.top[0] and 0 <= tgt <= self.top[1]):
                         continue

@@ -6,7 +6,7 @@ A matrix never exceeds 80 columns and is never folded. Colour is `rich`'s: it ap
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len
@@ -151,7 +151,7 @@ def draw(block: Block, labelled: bool, height: int) -> list[Text]:
 CLOSING = "，。；：、！？）」”,.;:!?)"
 
 
-def fold(text: str, width: int, indent: str = "") -> Iterable[str]:
+def fold(text: str, width: int) -> list[str]:
     """Break prose into lines: at spaces, between any two Chinese characters, never before a stop."""
     pieces = re.findall(r"`[^`]*`|[\u2e80-\u9fff\uff00-\uffef「」“”]|\s+|[^\s`\u2e80-\u9fff\uff00-\uffef「」“”]+", text)
     words: list[str] = []
@@ -161,15 +161,14 @@ def fold(text: str, width: int, indent: str = "") -> Iterable[str]:
             words[-1] += piece
         else:
             words.append(piece)
-    line = indent
+    lines, line = [], ""
     for word in words:
-        if cell_len(line) + cell_len(word) > width and line.strip():
-            yield line.rstrip()
-            line = indent
-        if line.strip() or not word.isspace():
+        if cell_len(line) + cell_len(word) > width and line:
+            lines.append(line.rstrip())
+            line = ""
+        if line or not word.isspace():
             line += word
-    if line.strip():
-        yield line.rstrip()
+    return [*lines, line.rstrip()] if line else lines
 
 
 def wide(character: str) -> bool:

@@ -1,10 +1,11 @@
-"""The run itself: a real `EncoderDecoder`, hand-set weights, and hooks that keep what each named place returns.
+"""The run itself: a real `EncoderDecoder` with simple weights, and hooks that keep what each named place returns.
 
 Shapes: B sentences, S source, T target, H heads, D model width, V vocabulary.
 """
 
 from __future__ import annotations
 
+import difflib
 import fnmatch
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.errors import InputError, did_you_mean, one_of
+from glassformer.errors import InputError, one_of
 from glassformer.explain.worked import weights
 from glassformer.explain.worked.steps import Kind, all_rows
 from glassformer.model import EncoderDecoder, ModelConfig
@@ -67,12 +68,12 @@ class WorkedExample:
 
     def _near(self, pattern: str) -> str:
         word = pattern.replace("*", "").strip(".").split(".")[-1].lower()
-        near = [name for name in self.names if word and word in name.lower()]
+        ends = sorted({name.rpartition(".")[2] for name in self.names})
+        close = difflib.get_close_matches(word, ends)
+        near = [name for name in self.names if (word and word in name) or name.rpartition(".")[2] in close]
         if near:
-            return f"; near it: {one_of(near[:6])}"
-        ends = {name.rpartition(".")[2]: name for name in self.names}
-        guess = did_you_mean(pattern, self.names) or did_you_mean(word, ends)
-        return guess or f"; the names end in {one_of(sorted(ends))}, and `*.pattern` takes all that end so"
+            return f"; near it are {one_of(near[:6])}"
+        return f"; the names end in {one_of(ends)}, and `*.pattern` takes all that end in `pattern`"
 
     def to_dict(self, pattern: str = "*") -> dict[str, Any]:
         """All of it as plain lists, fit for JSON; minus infinity, which JSON lacks, is the text "-inf"."""

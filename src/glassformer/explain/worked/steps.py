@@ -31,7 +31,7 @@ def embedding(stack: str, ids: str, stream: str) -> list[Row]:
     tokens, positions = f"{at}.tokens", f"{at}.positions"
     return [
         Row(tokens, "lookup", axes, f"E[{ids}]", (ids, "encoder.embedding.tokens.weight")),
-        Row(positions, "sinusoid", places, "P[pos] = sin, cos of pos and of pos/100"),
+        Row(positions, "sinusoid", places, "P = sin p, cos p, sin(p/100), cos(p/100)"),
         Row(at, "embed", axes, f"{stream} = √4·E[{ids}] + P", (tokens, positions)),
     ]
 
@@ -61,7 +61,7 @@ def add_and_norm(at: str, ids: str, before: str, added: str, after: str, inputs:
     axes = ("sentence", ids, "model")
     return [
         Row(f"{at}.norm.input", "add", axes, f"r = {before} + {added}", inputs),
-        Row(f"{at}.norm", "norm", axes, f"{after} = (r - μ) / √(σ² + 0.00001)", (f"{at}.norm.input",)),
+        Row(f"{at}.norm", "norm", axes, f"{after} = (r - μ) / √(σ² + ε)", (f"{at}.norm.input",)),
     ]
 
 
@@ -83,9 +83,9 @@ def all_rows() -> list[Row]:
     words = ("sentence", "tgt", "vocabulary")
     x, y = "encoder.embedding", "decoder.embedding"
     return [
-        Row("src", "given", ("sentence", "src"), "src"),
+        Row("src", "given", ("sentence", "src"), "index(word)"),
         Row("src_mask", "given", ("sentence", "src"), "src ≠ 0"),
-        Row("tgt", "given", ("sentence", "tgt"), "tgt"),
+        Row("tgt", "given", ("sentence", "tgt"), "index(word)"),
         Row("labels", "given", ("sentence", "tgt"), "labels[t] = tgt[t + 1]"),
         Row("encoder.embedding.tokens.weight", "weight", ("vocabulary", "model"), "E"),
         *embedding("encoder", "src", "x₀"),
@@ -103,5 +103,5 @@ def all_rows() -> list[Row]:
         *add_and_norm(dec_3, "tgt", "y₂", "H W₂", "y₃", (f"{dec_2}.norm", f"{dec}.feed_forward.down")),
         Row("head", "logits", words, "logits = y₃ Eᵀ", (f"{dec_3}.norm", "encoder.embedding.tokens.weight")),
         Row("probabilities", "probabilities", words, "p = softmax(logits)", ("head",)),
-        Row("loss", "loss", (), "mean of -ln p(label)", ("probabilities", "labels")),
+        Row("loss", "loss", (), "-Σ ln p[label] / n", ("probabilities", "labels")),
     ]  # fmt: skip

@@ -3,6 +3,7 @@ a cell of each. The words themselves are in `texts`, under the panel's key."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from glassformer.explain.worked.sums import Cell
@@ -32,8 +33,10 @@ def both_heads(name: str, sentence: int = 0) -> tuple[Drawn, ...]:
     return (Drawn(name, sentence, 0), Drawn(name, sentence, 1))
 
 
-def attention(at: str, masked: tuple[int, ...], patterns: tuple[int, ...]) -> tuple[Panel, ...]:
-    """`masked` and `patterns`: the sentences whose masked scores and patterns are worth drawing."""
+def attention(
+    at: str, matched: tuple[str, ...], masked: tuple[int, ...], patterns: tuple[int, ...]
+) -> tuple[Panel, ...]:
+    """`matched`: which of products and scores to draw; `masked`, `patterns`: the sentences to draw those of."""
     weight, q, k, v = (f"{at}.{part}" for part in ("projection.weight", "q", "k", "v"))
     products, scores, hide, pattern, context = (
         f"{at}.{part}" for part in ("products", "scores", "masked", "pattern", "context")
@@ -45,12 +48,12 @@ def attention(at: str, masked: tuple[int, ...], patterns: tuple[int, ...]) -> tu
             f"{key}.project",
             (weight, q, k, v),
             ((Drawn(weight),), *(tuple(Drawn(part, 0, head) for part in (q, k, v)) for head in (0, 1))),
-            (q, k, v) if key.startswith("encoder") else (q, k),
+            (q, k, v),
         ),
         Panel(
             f"{key}.match",
             (products, scores),
-            (both_heads(products), both_heads(scores)),
+            tuple(both_heads(f"{at}.{name}") for name in matched),
             (products, scores),
         ),
         Panel(f"{key}.hide", (hide,), tuple(both_heads(hide, s) for s in masked), (hide,)),
@@ -103,7 +106,10 @@ STORY = (
             embedding("encoder"),
         ),
     ),
-    Chapter("encoder.self_attention", attention(f"{ENCODER}.self_attention", masked=(1,), patterns=(0, 1))),
+    Chapter(
+        "encoder.self_attention",
+        attention(f"{ENCODER}.self_attention", ("products", "scores"), masked=(1,), patterns=(0, 1)),
+    ),
     Chapter(
         "encoder.rest",
         (
@@ -117,14 +123,14 @@ STORY = (
     Chapter(
         "decoder.self_attention",
         (
-            *attention(f"{DECODER}.self_attention", masked=(0,), patterns=(0,)),
+            *attention(f"{DECODER}.self_attention", (), masked=(0,), patterns=(0,)),
             add_and_norm(f"{DECODER}.self_attention_residual", written=False),
         ),
     ),
     Chapter(
         "decoder.cross_attention",
         (
-            *attention(f"{DECODER}.cross_attention", masked=(1,), patterns=(0, 1)),
+            *attention(f"{DECODER}.cross_attention", ("scores",), masked=(1,), patterns=(0, 1)),
             add_and_norm(f"{DECODER}.cross_attention_residual", written=False),
         ),
     ),
@@ -145,14 +151,32 @@ STORY = (
     ),
 )
 
-# The cell that is written out: the source word "one" in the encoder, the target word "und" in the decoder.
+# The cell that is written out: of the source word "one" in the encoder, of the target word "und" in the decoder, in
+# head 0 and column 0, unless another has more to show.
+SOURCE, TARGET = Cell(row=1), Cell(row=2)
 CELLS = {
+    f"{ENCODER}.self_attention.q": replace(SOURCE, column=1),
+    f"{ENCODER}.self_attention.products": replace(SOURCE, column=2),
+    f"{ENCODER}.self_attention.scores": replace(SOURCE, column=2),
     f"{ENCODER}.self_attention.masked": Cell(sentence=1, row=0, column=2),
-    f"{DECODER}.self_attention.masked": Cell(row=2, column=3),
+    f"{ENCODER}.self_attention.pattern": replace(SOURCE, column=2),
+    f"{ENCODER}.feed_forward.up": replace(SOURCE, column=1),
+    f"{ENCODER}.feed_forward.down": replace(SOURCE, column=2),
+    f"{ENCODER}.feed_forward_residual.norm.input": replace(SOURCE, column=2),
+    f"{DECODER}.self_attention.v": replace(TARGET, column=1),
+    f"{DECODER}.self_attention.products": replace(TARGET, column=2),
+    f"{DECODER}.self_attention.scores": replace(TARGET, column=2),
+    f"{DECODER}.self_attention.masked": replace(TARGET, column=3),
+    f"{DECODER}.self_attention.pattern": replace(TARGET, column=2),
+    f"{DECODER}.cross_attention.k": replace(SOURCE, column=1),
+    f"{DECODER}.cross_attention.v": SOURCE,
     f"{DECODER}.cross_attention.masked": Cell(sentence=1, row=0, column=2),
+    f"{DECODER}.feed_forward.down": replace(TARGET, column=1),
+    f"{DECODER}.feed_forward_residual.norm.input": replace(TARGET, column=3),
+    "head": replace(TARGET, column=7),
+    "probabilities": replace(TARGET, column=7),
 }
 
 
 def cell_for(name: str) -> Cell:
-    keys_of_source = name.startswith(f"{DECODER}.cross_attention") and name[-2:] in (".k", ".v")
-    return CELLS.get(name) or Cell(row=1 if name.startswith("encoder") or keys_of_source else 2)
+    return CELLS.get(name) or (SOURCE if name.startswith("encoder") else TARGET)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
@@ -26,27 +27,24 @@ def put(console: Console, lines: Iterable[Text]) -> None:
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def prose(key: str, lang: Lang, width: int, indent: str = "", **values: object) -> list[Text]:
-    paragraphs = text(key, lang).format(**values).split("\n")
-    return [Text(line) for paragraph in paragraphs for line in fold(paragraph, width, indent)]
+def prose(key: str, lang: Lang, width: int) -> list[Text]:
+    return [Text(line) for paragraph in text(key, lang).split("\n") for line in fold(paragraph, width) or [""]]
 
 
 def heading(title: str, width: int) -> list[Text]:
-    return [Text(""), Text(title, style="bold"), Text("─" * width, style="dim")]
+    return [Text(title, style="bold"), Text("─" * width, style="dim")]
 
 
 def head_lines(steps: Sequence[Step], width: int) -> list[Text]:
     """Name, shape and formula, one line per step; the formula goes below where the page is narrow."""
-    names, shapes = (
-        [f"{part}" for part in column] for column in zip(*((s.name, shape_of(s)) for s in steps), strict=True)
-    )
-    wide, long = max(map(len, names)), max(map(len, shapes))
+    shapes = [shape_of(step) for step in steps]
+    wide, long = max(len(step.name) for step in steps), max(map(len, shapes))
     narrow = wide + long + max(len(step.formula) for step in steps) + 4 > width
     lines: list[Text] = []
-    for step, name, shape in zip(steps, names, shapes, strict=True):
-        line = Text(name.ljust(wide), style="bold cyan") + Text(f"  {shape.ljust(long)}", style="")
-        formula = Text(step.formula, style="magenta")
-        lines += [line, Text("    ") + formula] if narrow else [line + Text("  ") + formula]
+    for step, shape in zip(steps, shapes, strict=True):
+        line = Text.assemble((step.name.ljust(wide), "bold cyan"), f"  {shape.ljust(long)}  ")
+        formula = Text.assemble("    " if narrow else "", (step.formula, "magenta"))
+        lines += [line, formula] if narrow else [line + formula]
     for line in lines:
         line.rstrip()
     return lines
@@ -58,16 +56,14 @@ def sum_lines(example: WorkedExample, names: Sequence[str], width: int) -> list[
 
 
 def break_sum(written: str, width: int) -> list[str]:
-    """A sum too long for the page goes on after an equals sign, indented."""
-    line = f"  {written}"
-    if len(line) <= width:
-        return [line]
-    cell, expression, result = written.split(" = ")
-    return [f"  {cell} = {expression}", f"      = {result}"]
+    """A sum too long for the page goes on below, indented further."""
+    return textwrap.wrap(
+        written, width, initial_indent="  ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def panel_lines(example: WorkedExample, panel: Panel, lang: Lang, width: int) -> list[Text]:
-    lines = [Text(""), *head_lines([example[name] for name in panel.names], width), *prose(panel.key, lang, width)]
+    lines = [*head_lines([example[name] for name in panel.names], width), *prose(panel.key, lang, width)]
     for row in panel.rows:
         drawn = [block for one in row for block in blocks(example, example[one.name], one.sentence, one.head)]
         lines += beside(drawn)
@@ -93,14 +89,13 @@ def answers(example: WorkedExample, lang: Lang) -> list[Text]:
 def tell(example: WorkedExample, lang: Lang, console: Console) -> None:
     """The whole story, from ids to loss."""
     width = page_width(console)
-    put(
-        console, [Text(text("title", lang), style="bold"), Text("═" * width, style="dim"), *prose("intro", lang, width)]
-    )
-    for number_, chapter in enumerate(STORY, start=1):
-        put(console, heading(f"{number_}  {text(f'chapter.{chapter.key}', lang)}", width))
+    title = [Text(text("title", lang), style="bold"), Text("═" * width, style="dim")]
+    put(console, [*title, *prose("intro", lang, width), Text("")])
+    for count, chapter in enumerate(STORY, start=1):
+        put(console, heading(f"{count}  {text(f'chapter.{chapter.key}', lang)}", width))
         for panel in chapter.panels:
-            put(console, panel_lines(example, panel, lang, width))
-    put(console, [Text(""), *prose("answer", lang, width), *answers(example, lang)])
+            put(console, [*panel_lines(example, panel, lang, width), Text("")])
+    put(console, [*prose("answer", lang, width), *answers(example, lang)])
     put(console, [Text(""), *prose("outro", lang, width)])
 
 

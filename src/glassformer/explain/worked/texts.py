@@ -14,25 +14,26 @@ TEXTS: dict[str, dict[Lang, str]] = {
     "intro": {
         "en": "A real encoder-decoder model, only tiny: 4 numbers per word, 2 heads, 1 encoder layer, 1 decoder layer. "
         "Its weights are whole and half numbers, chosen so that it translates both sentences and a pencil can follow. "
-        "German says the units first, twenty one → ein und zwanzig, so the model has to look back and forth.\n"
+        "German says the units first, twenty one → ein und zwanzig, so the model has to look back and forth.\n\n"
         "Letters: B sentences, S source words, T target words, H heads, D model width, d head width, F feed-forward "
-        "width, V vocabulary. s0 and s1 are the sentences, h0 and h1 the heads; counting starts at 0, as in the code.\n"
+        "width, V vocabulary. s0 and s1 are the sentences, h0 and h1 the heads; counting starts at 0, as in "
+        "the code.\n\n"
         "Names are places in the model's module tree; `.input` is what a module is given. Values show three decimals, "
         "so a sum redone from the printed digits may differ by one in the last. Terms with weight 0 are left out. "
         "Weights are drawn with one row per input. Sentence s0 is shown in full, s1 where padding matters; "
-        "`--name` and `--json` give everything.\n"
-        "Order of the parts: Post-LN, as in the original paper: add, then normalise. Pre-LN, today's habit, normalises "
-        "before each sublayer, leaves the sum alone, and puts one last norm at the end of each stack.",
+        "`--name` and `--json` give everything.\n\n"
+        "The norms stand as in the original paper (Post-LN): add, then normalise. Pre-LN, today's usual order, "
+        "normalises before each sublayer, leaves the sum alone, and puts one last norm at the end of each stack.",
         "zh": "这是一个真正的编码器-解码器模型，只是非常小：每个词用 4 个数表示，2 个头，编码器和解码器各一层。"
         "权重都是整数或半整数，特意挑选过：两个句子都能译对，用一支铅笔也算得过来。"
-        "德语先说个位再说十位（twenty one → ein und zwanzig），所以模型必须来回对照着看。\n"
+        "德语先说个位再说十位（twenty one → ein und zwanzig），所以模型必须来回对照着看。\n\n"
         "字母约定：B 句子数，S 源句词数，T 目标句词数，H 头数，D 模型宽度，d 每个头的宽度，F 前馈网络宽度，V 词表大小。"
-        "s0、s1 是两个句子，h0、h1 是两个头；和代码一样，从 0 数起。\n"
+        "s0、s1 是两个句子，h0、h1 是两个头；和代码一样，从 0 数起。\n\n"
         "名称就是数值在模型模块树里的位置；以 `.input` 结尾的，是送进该模块的值。数值保留三位小数，"
         "照着印出的数字重算，末位可能差 1。权重为 0 的项略去不写。权重矩阵每行对应一个输入分量。"
-        "s0 全部画出，s1 只在填充起作用的地方画出；要看全部，请用 `--name` 或 `--json`。\n"
+        "s0 全部画出，s1 只在填充起作用的地方画出；要看全部，请用 `--name` 或 `--json`。\n\n"
         "归一化的位置：这里用 Post-LN，也就是原论文的次序，先相加，再归一化。"
-        "如今更常见的 Pre-LN 则在每个子层之前归一化，相加的结果不再改动，最后在整个栈的末尾补一次归一化。",
+        "如今更常见的 Pre-LN 则在每个子层之前归一化，相加的结果不再改动，最后在编码器和解码器的末尾各补一次。",
     },
     "chapter.batch": {"en": "The batch: words become ids", "zh": "一个批次：词变成编号"},
     "chapter.encoder.input": {"en": "Encoder: ids become vectors", "zh": "编码器：编号变成向量"},
@@ -67,14 +68,16 @@ TEXTS: dict[str, dict[Lang, str]] = {
         "这样一次前向计算就能训练所有位置。",
     },
     "table": {
-        "en": "One learned row per word of the vocabulary. Source, target and, at the very end, the logits share it.",
-        "zh": "词表里每个词占一行，这些数是学出来的。源句、目标句共用这张表，最后算 logits 时还要再用一次。",
+        "en": "One row per word of the vocabulary, learnt in training. Source, target and, at the very end, the logits "
+        "share it.",
+        "zh": "词表里每个词占一行，这些数由训练得来。源句、目标句共用这张表，最后算 logits 时还要再用一次。",
     },
     "encoder.embedding": {
         "en": "Take each word's row, multiply it by √D = 2, and add the row of its place: without it, attention could "
-        "not tell one word order from another. Columns 0 and 1 turn quickly, columns 2 and 3 a hundred times slower.",
+        "not tell one word order from another. p is the place, from 0. Columns 0 and 1 turn quickly, "
+        "columns 2 and 3 a hundred times slower.",
         "zh": "取出每个词的那一行，乘以 √D = 2，再加上所在位置的那一行；没有位置编码，注意力就分不清词的先后。"
-        "第 0、1 列变化快，第 2、3 列慢一百倍。",
+        "p 是位置，从 0 数起。第 0、1 列变化快，第 2、3 列慢一百倍。",
     },
     "encoder.self_attention.project": {
         "en": "Each word makes three vectors: a query (what I look for), a key (what I offer), a value (what I hand "
@@ -105,9 +108,11 @@ TEXTS: dict[str, dict[Lang, str]] = {
     },
     "encoder.self_attention_residual": {
         "en": "Residual: what attention found is added to what the word already was. Then each row is brought to mean "
-        "0 and variance 1 (divided by D, not D - 1); the learned scale and shift are 1 and 0 here.",
+        "0 and variance 1 (divided by D, not D - 1); the learned scale and shift "
+        "are 1 and 0 here. ε = 0.00001 only guards against dividing by 0.",
         "zh": "残差：把注意力的所得加到这个词原有的向量上。接着做层归一化，每一行变成均值 0、方差 1"
-        "（方差除以 D，而不是 D - 1）；可学习的缩放和平移在这里取 1 和 0。",
+        "（方差除以 D，而不是 D - 1）；可学习的缩放和平移在这里取 1 和 0。"
+        "ε = 0.00001 只是为了防止除以 0。",
     },
     "encoder.feed_forward": {
         "en": "Now each word thinks for itself: up to F numbers, negative ones cut to 0, and down to D again. The same "
@@ -132,8 +137,8 @@ TEXTS: dict[str, dict[Lang, str]] = {
         "zh": "做法与编码器相同，只是换了一组矩阵。",
     },
     "decoder.self_attention.match": {
-        "en": "Every pair is scored first, the forbidden ones too.",
-        "zh": "先给每一对都打分，不该看的也不例外。",
+        "en": "Match and scale as before. The scores stand in the next step, behind the mask.",
+        "zh": "点积、缩放，与前面一样。分数就画在下一步，已经加上了掩码。",
     },
     "decoder.self_attention.hide": {
         "en": "A word may look at itself and back, never ahead: all cells right of the diagonal get -inf. Otherwise it "
@@ -142,7 +147,7 @@ TEXTS: dict[str, dict[Lang, str]] = {
     },
     "decoder.self_attention.share": {
         "en": "The first row has only itself to look at, so its share is 1. Padding in the target needs no mask of its "
-        "own: it stands at the end, in everyone's future.",
+        "own: it stands at the end, in every real word's future.",
         "zh": "第一行只能看自己，份额就是 1。目标句的填充不需要另加掩码：它在句尾，对前面的词来说本来就是未来。",
     },
     "decoder.self_attention.gather": {
@@ -190,8 +195,9 @@ TEXTS: dict[str, dict[Lang, str]] = {
         "zh": "再做一次 softmax，这回是在整个词表上。",
     },
     "loss": {
-        "en": "Training would lower this number: the mean of -ln p over the labels of both sentences, <pad> left out.",
-        "zh": "训练要降低的就是这个数：两个句子所有标签的 -ln p 取平均，<pad> 不计。",
+        "en": "Training would lower this number: the mean of -ln p over the labels of both sentences, "
+        "n of them, <pad> left out.",
+        "zh": "训练要降低的就是这个数：两个句子所有标签的 -ln p 取平均，共 n 个，<pad> 不计。",
     },
     "answer": {"en": "What the model says after each word:", "zh": "模型在每个词之后会说："},
     "answer.line": {
@@ -201,7 +207,7 @@ TEXTS: dict[str, dict[Lang, str]] = {
     "outro": {
         "en": "Go on: `glassformer trace --name '*.pattern'` shows all attention patterns of both sentences, "
         "`glassformer trace --json -` gives every value to a program.",
-        "zh": "接着看：`glassformer trace --name '*.pattern'` 列出两个句子的全部注意力模式，"
+        "zh": "接着看：`glassformer trace --name '*.pattern'` 列出两个句子的全部注意力权重，"
         "`glassformer trace --json -` 把每个数值交给程序。",
     },
 }

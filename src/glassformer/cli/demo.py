@@ -1,0 +1,47 @@
+"""`glassformer demo`: from nothing to a translator, in about two minutes."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    out: Annotated[Path, typer.Option(help="Where the model goes.")] = Path("runs/demo"),
+    seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+) -> None:
+    """Train an English-German translator of numbers, dates, times and money from scratch, and try it."""
+    from glassformer.cli.judging import judge, show_results
+    from glassformer.errors import RunError
+    from glassformer.train import Report, read_recipe
+    from glassformer.train import train as run
+    from glassformer.train.run import saved_recipe
+
+    recipe = read_recipe("numerals", (f"train.seed={seed}",))
+    report = Report()
+    resume = (out / "recipe.toml").exists()
+    if resume and saved_recipe(out).to_dict() != recipe.to_dict():
+        raise RunError(f"{out} holds another run; choose another --out")
+    if resume and (out / "model.safetensors").exists():
+        shutil.rmtree(out)  # a finished demo starts afresh; an interrupted one goes on
+        resume = False
+    print("Training an English-German translator of numbers, dates, times and money, from scratch.\n")
+    begin = time.monotonic()
+    run(recipe, out, resume=resume, device=device, report=report, make_judge=judge)
+    seconds = time.monotonic() - begin
+    print(f"\nTrained in {seconds:.0f} seconds.")
+    show_results(out, device, report)
+    print(
+        f"""
+What to try next:
+  glassformer translate {out} "twenty-one" "March 3, 2021"    use it
+  glassformer evaluate {out} --split test                      measure it
+  glassformer trace                                            follow every tensor of a Transformer by hand
+  glassformer train numerals --set model.norm=post             change a part and train again
+The learning curve: {out / "curve.png"}"""
+    )

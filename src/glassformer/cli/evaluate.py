@@ -1,0 +1,50 @@
+"""`glassformer evaluate`: how good a model's translations are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glassformer.errors import ConfigError, DataError
+
+
+def evaluate(
+    model: Annotated[Path, typer.Argument(help="A folder that glassformer train has made.")],
+    src: Annotated[Path | None, typer.Option(help="A file of source sentences, one a line (gzip and xz too).")] = None,
+    ref: Annotated[Path | None, typer.Option(help="Their reference translations, line by line.")] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Instead of files: test, valid or train of the model's recipe.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="Beam width; the recipe's if not given.")] = None,
+    length_penalty: Annotated[float | None, typer.Option(help="Score divided by length to this power.")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+) -> None:
+    """Translate and compare: BLEU, chrF and exact match, each with its confidence interval and signature."""
+    from glassformer import bundle
+    from glassformer.cli.judging import judge_files, judge_split, record
+    from glassformer.train import Report
+
+    if not bundle.is_bundle(model):
+        bundle.load(model)  # says what is wrong with it
+    if (src is None) != (ref is None):
+        raise ConfigError("--src and --ref go together: sources and their references, line by line")
+    if src is not None and split is not None:
+        raise ConfigError("give either --src and --ref, or --split, not both")
+    report = Report()
+    if src is not None and ref is not None:
+        name = f"{src.name} {ref.name}"
+        scores, _ = judge_files(model, src, ref, device, report, beam, length_penalty)
+    else:
+        name = split or "test"
+        if name not in ("train", "valid", "test"):
+            raise DataError(f"--split {name}: a recipe has train, valid and test")
+        scores, _ = judge_split(model, name, device, report, beam, length_penalty)
+    record(model, name, scores, beam=beam)
+    if as_json:
+        print(json.dumps(scores.to_dict(), indent=1))
+    else:
+        print(f"{scores}\n{scores.bleu_signature}\n{scores.chrf_signature}")

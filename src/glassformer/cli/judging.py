@@ -1,0 +1,143 @@
+"""Translations judged for other commands: while training, at its end, and by `glassformer evaluate`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from glassformer.evaluate import Scores
+    from glassformer.model import EncoderDecoder
+    from glassformer.text import Corpus, Tokenizer
+    from glassformer.train import Recipe, Report
+    from glassformer.train.loop import Judge
+
+
+def pairs_of(corpora: tuple[Corpus, ...], recipe: Recipe) -> tuple[list[str], list[str]]:
+    """Sources and references as a reader sees them: pieces that the data came cut into are joined."""
+    from itertools import chain
+
+    from glassformer.text import read_pairs
+
+    sources, references = zip(*chain.from_iterable(map(read_pairs, corpora)), strict=True)
+    if recipe.tokenizer.kind == "words":
+        references = tuple((line + " ").replace(recipe.tokenizer.join, "").removesuffix(" ") for line in references)
+    return list(sources), list(references)
+
+
+def judge(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
+    """BLEU of greedy translations of the validation pairs, for training to stop by."""
+    from glassformer.evaluate import score
+    from glassformer.translator import Translator
+
+    loaded: list[tuple[list[str], list[str]]] = []
+
+    def bleu(model: EncoderDecoder) -> float:
+        if not loaded:
+            loaded.append(pairs_of(recipe.data.valid, recipe))
+        sources, references = loaded[0]
+        translator = Translator(model, tokenizer, next(model.parameters()).device)
+        outputs = [best[0].text for best in translator.translate(sources)]
+        return score(outputs, references, recipe.score.tokenize, recipe.score.lowercase, interval=False).bleu
+
+    return bleu
+
+
+def judge_split(
+    folder: Path, split: str, device: str, report: Report, beam: int | None = None, penalty: float | None = None
+) -> tuple[Scores, list[tuple[str, str, str]]]:
+    """A bundle's scores on a split of its recipe, and (source, output, reference) for each sentence."""
+    from glassformer.errors import DataError
+    from glassformer.train.run import saved_recipe
+
+    recipe = saved_recipe(folder)
+    corpora = {"train": recipe.data.train, "valid": recipe.data.valid, "test": recipe.data.test}.get(split)
+    if not corpora:
+        raise DataError(f"the recipe in {folder} names no `{split}` pairs; give --src and --ref instead")
+    return judge_pairs(folder, corpora, split, device, report, beam, penalty)
+
+
+def judge_pairs(
+    folder: Path,
+    corpora: tuple[Corpus, ...],
+    name: str,
+    device: str,
+    report: Report,
+    beam: int | None,
+    penalty: float | None,
+) -> tuple[Scores, list[tuple[str, str, str]]]:
+    import torch
+
+    from glassformer.evaluate import score
+    from glassformer.train.run import saved_recipe
+    from glassformer.translator import Translator
+
+    recipe = saved_recipe(folder)
+    sources, references = pairs_of(corpora, recipe)
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    translator = Translator.load(folder, device)
+    found = translator.translate(
+        sources,
+        beam=beam or recipe.score.beam,
+        length_penalty=recipe.score.length_penalty if penalty is None else penalty,
+        progress=lambda done: report.show(f"translating {name}: {done:,} of {len(sources):,}"),
+    )
+    outputs = [best[0].text for best in found]
+    scores = score(outputs, references, recipe.score.tokenize, recipe.score.lowercase)
+    report.clear()
+    return scores, list(zip(sources, outputs, references, strict=True))
+
+
+def judge_files(
+    folder: Path, src: Path, ref: Path, device: str, report: Report, beam: int | None, penalty: float | None
+) -> tuple[Scores, list[tuple[str, str, str]]]:
+    """A bundle's scores on two aligned files."""
+    from glassformer.text import Corpus
+
+    return judge_pairs(folder, (Corpus(src=src, tgt=ref),), str(src), device, report, beam, penalty)
+
+
+def record(folder: Path, name: str, scores: Scores, **details: Any) -> None:
+    """Add a measurement to the bundle's scores.json, with what made it."""
+    import torch
+
+    from glassformer import __version__
+    from glassformer.bundle import write_text
+
+    path = folder / "scores.json"
+    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    made_by = {"glassformer": __version__, "torch": torch.__version__}
+    known[name] = scores.to_dict() | details | {"versions": made_by}
+    write_text(path, json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+
+
+def show_results(folder: Path, device: str, report: Report) -> None:
+    """The end of a training run: its score on unseen pairs and a few translations, right ones and wrong ones."""
+    from glassformer.train.run import saved_recipe
+
+    if int(os.environ.get("RANK", "0")):
+        return
+    recipe = saved_recipe(folder)
+    split = "test" if recipe.data.test else "valid"
+    if not recipe.data.test and not recipe.data.valid:
+        return
+    scores, rows = judge_split(folder, split, device, report)
+    record(folder, split, scores, beam=recipe.score.beam, command=f"glassformer evaluate {folder} --split {split}")
+    print(f"\n{split} pairs, never trained on:  {scores}")
+    show_samples(rows, recipe.score.samples)
+
+
+def show_samples(rows: list[tuple[str, str, str]], count: int) -> None:
+    """Some right and some wrong translations, spread over the set."""
+    wrong = [row for row in rows if row[1] != row[2]]
+    right = [row for row in rows if row[1] == row[2]]
+    few = wrong[:: max(1, len(wrong) // max(1, count // 4))][: max(count // 4, count - len(right))]
+    many = right[:: max(1, len(right) // max(1, count - len(few)))][: count - len(few)]
+    print()
+    for source, output, _ in many:
+        print(f"  ✓ {source}  →  {output}")
+    for source, output, reference in few:
+        print(f"  ✗ {source}  →  {output}\n      expected: {reference}")

@@ -1,0 +1,45 @@
+"""`glassformer train`: a recipe in, a translator out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from glassformer.errors import ConfigError
+
+
+def train(
+    recipe: Annotated[str, typer.Argument(help="A built-in recipe's name, such as numerals, or a TOML file.")] = "",
+    out: Annotated[Path | None, typer.Option(help="The run's folder; at the end it is the model.")] = None,
+    change: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a key of the recipe: --set train.steps=60", metavar="KEY=VALUE"),
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on where --out stands.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+) -> None:
+    """Train a translator from text.
+
+    Built-in recipes: numerals (needs no data), multi30k, tatoeba-en-de, tatoeba-en-zh. For your own files, copy one
+    and change its [data]. Several processes: torchrun --nproc-per-node 2 -m glassformer train ...
+    """
+    from glassformer.cli.judging import judge, show_results
+    from glassformer.train import Report, read_recipe
+    from glassformer.train import train as run
+    from glassformer.train.run import saved_recipe
+
+    changes = tuple(change or ())
+    if not recipe:
+        if not (resume and out):
+            from glassformer.train import built_in
+
+            raise ConfigError(f"name a recipe: {', '.join(built_in())} or a TOML file (or --resume --out FOLDER)")
+        loaded = saved_recipe(out, changes)
+    else:
+        loaded = read_recipe(recipe, changes)
+    folder = out or Path("runs") / Path(recipe).stem
+    report = Report()
+    run(loaded, folder, resume=resume, device=device, report=report, make_judge=judge)
+    show_results(folder, device, report)

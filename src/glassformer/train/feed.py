@@ -1,0 +1,80 @@
+"""Batches on their way to the device, one ahead of the step that needs them."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from glassformer.text import Batch, Batches
+from glassformer.train.parallel import World
+from glassformer.train.step import Inputs
+
+AHEAD = 4
+
+Position = tuple[int, int]  # epoch and index of the batch that follows
+
+
+def share(batch: Batch, world: World) -> Inputs:
+    """This process's rows of a batch, as tensors in memory a GPU can read while it computes."""
+
+    def rows(array: NDArray[np.int64] | NDArray[np.bool_]) -> torch.Tensor:
+        tensor = torch.from_numpy(array[world.rank :: world.size])
+        return tensor.pin_memory() if world.device.type == "cuda" else tensor
+
+    part = torch.tensor(1.0 / max(1, batch.tokens))
+    return Inputs(rows(batch.src), rows(batch.src_mask), rows(batch.tgt_in), rows(batch.labels), part)
+
+
+def send(inputs: Inputs, device: torch.device) -> Inputs:
+    return Inputs(*(tensor.to(device, non_blocking=True) for tensor in inputs.tensors()))
+
+
+def follow(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:
+    """Every batch from (epoch, index) on, without end, and the position after it."""
+    while True:
+        plan = batches.epoch(epoch)
+        while index < len(plan):
+            batch = plan[index]
+            index += 1
+            yield batch, ((epoch, index) if index < len(plan) else (epoch + 1, 0))
+        epoch, index = epoch + 1, 0
+
+
+class Feed:
+    """Reads ahead in a thread; iterate, then close."""
+
+    def __init__(self, batches: Batches, epoch: int, index: int, world: World) -> None:
+        self.queue: queue.Queue[tuple[Inputs, Batch, Position] | BaseException] = queue.Queue(AHEAD)
+        self.stopped = threading.Event()
+        self.thread = threading.Thread(target=self.fill, args=(batches, epoch, index, world), daemon=True)
+        self.thread.start()
+
+    def fill(self, batches: Batches, epoch: int, index: int, world: World) -> None:
+        try:
+            for batch, position in follow(batches, epoch, index):
+                item = (share(batch, world), batch, position)
+                while not self.stopped.is_set():
+                    try:
+                        self.queue.put(item, timeout=0.2)
+                        break
+                    except queue.Full:
+                        continue
+                if self.stopped.is_set():
+                    return
+        except BaseException as error:  # whatever it is, the training loop must hear of it
+            self.queue.put(error)
+
+    def next(self) -> tuple[Inputs, Batch, Position]:
+        item = self.queue.get()
+        if isinstance(item, BaseException):
+            raise item
+        return item
+
+    def close(self) -> None:
+        self.stopped.set()
+        self.thread.join()

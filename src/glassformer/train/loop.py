@@ -1,0 +1,282 @@
+"""The training loop: steps, validation, checkpoints, and an end that loses nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.bundle import weights
+from glassformer.errors import RunError
+from glassformer.model import EncoderDecoder
+from glassformer.text import Batches
+from glassformer.train import checkpoint
+from glassformer.train.checkpoint import Checkpoint, Progress
+from glassformer.train.feed import Feed, send, share
+from glassformer.train.parallel import World, bare, put, spread, whole
+from glassformer.train.recipe import Recipe
+from glassformer.train.report import Report
+from glassformer.train.schedule import share as lr_share
+from glassformer.train.step import Stepper
+
+Judge = Callable[[EncoderDecoder], float]  # a model's score on the validation pairs; higher is better
+
+
+class Interrupted(Exception):
+    """Ctrl-C or SIGTERM, heard between two steps."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def polite_signals() -> Iterator[Callable[[], None]]:
+    """Let the running step end before an interruption takes effect; the second one is obeyed at once."""
+    heard: list[int] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        if heard:
+            raise KeyboardInterrupt
+        heard.append(number)
+
+    def check() -> None:
+        if heard:
+            raise Interrupted(heard[0])
+
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may listen
+        yield check
+        return
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield check
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@dataclass
+class Trainer:
+    """A model in training: made from a recipe or a checkpoint, run to its end, shipped."""
+
+    recipe: Recipe
+    model: EncoderDecoder
+    train_batches: Batches
+    valid_batches: Batches | None
+    folder: Path
+    world: World
+    report: Report
+    judge: Judge | None = None
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        self.model.to(self.world.device).train()
+        self.stepper = Stepper(
+            spread(self.model, self.world, self.recipe.train.parallel), self.recipe.train, self.world, 0
+        )
+        self.labels_seen = 0
+        self.since = time.perf_counter()
+        self.steps_logged = 0
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.folder / "checkpoints"
+
+    def run(self) -> None:
+        """Train to the last step, or until patience ends."""
+        train, progress = self.recipe.train, self.progress
+        feed = Feed(self.train_batches, progress.epoch, progress.index, self.world)
+        self.since = time.perf_counter()
+        try:
+            with polite_signals() as interrupted:
+                while progress.step < train.steps and not self.tired():
+                    inputs, batch, position = feed.next()
+                    self.stepper(
+                        send(inputs, self.world.device),
+                        train.lr * lr_share(train, progress.step),
+                        step_seed(train.seed, progress.step, self.world.rank),
+                    )
+                    self.labels_seen += batch.tokens
+                    self.steps_logged += 1
+                    progress.step += 1
+                    progress.epoch, progress.index = position
+                    self.after_step(interrupted)
+        finally:
+            feed.close()
+
+    def after_step(self, interrupted: Callable[[], None]) -> None:
+        train, step = self.recipe.train, self.progress.step
+        last = step == train.steps
+        if last or step % train.log_every == 0:
+            self.log()
+        else:
+            self.report.show(self.line())
+        if self.valid_batches is not None and (last or step % train.valid_every == 0):
+            self.validate()
+        if last or step % train.save_every == 0 or self.tired():
+            self.save()
+        try:
+            interrupted()
+        except Interrupted:
+            self.save()
+            raise
+
+    def tired(self) -> bool:
+        return bool(self.recipe.train.patience) and self.progress.stale >= self.recipe.train.patience
+
+    def log(self) -> None:
+        loss = self.world.total(self.stepper.loss_total.clone()).item() / max(1, self.steps_logged)
+        if not math.isfinite(loss):
+            raise RunError(
+                f"the loss is {loss} at step {self.progress.step}: training has diverged; "
+                f"lower train.lr, lengthen train.warmup_steps or raise train.clip's effect by lowering it"
+            )
+        speed = self.labels_seen / (time.perf_counter() - self.since)
+        train = self.recipe.train
+        lr = train.lr * lr_share(train, self.progress.step - 1)
+        self.report.row(self.progress.step, loss=loss, lr=lr, tokens_per_second=speed, epoch=self.progress.epoch)
+        self.latest = f"loss {loss:.3f}  lr {lr:.1e}  {speed:,.0f} tokens/s"
+        if self.report.live:
+            self.report.show(self.line(), every=0)
+        else:
+            self.report.say(self.line())
+        self.stepper.loss_total.zero_()
+        self.labels_seen, self.steps_logged, self.since = 0, 0, time.perf_counter()
+        self.pace = getattr(self, "pace", (time.perf_counter(), self.progress.step))
+
+    latest = "warming up"
+
+    def line(self) -> str:
+        train, progress = self.recipe.train, self.progress
+        line = f"step {progress.step}/{train.steps}  epoch {progress.epoch + 1}  {self.latest}"
+        if hasattr(self, "pace") and progress.step > self.pace[1]:
+            seconds = (time.perf_counter() - self.pace[0]) / (progress.step - self.pace[1])
+            line += f"  {clock(seconds * (train.steps - progress.step))} left"
+        if progress.best is not None:
+            line += f"  best {train.metric} {progress.best:.3f} at {progress.best_step}"
+        return line
+
+    def validate(self) -> None:
+        assert self.valid_batches is not None
+        train, progress = self.recipe.train, self.progress
+        plan, total, count = self.valid_batches.epoch(0), torch.zeros((), device=self.world.device), 0
+        with self.stepper.averaged():
+            for batch in plan:
+                total += self.stepper.evaluate(send(share(batch, self.world), self.world.device))
+                count += batch.tokens
+            loss = self.world.total(total).item() / count
+            values = {"valid_loss": loss}
+            score = -loss
+            if train.metric == "bleu" and self.judge is not None:
+                bare_model = bare(self.stepper.model).eval()
+                values["valid_bleu"] = score = self.world.agree(self.judge(bare_model) if self.world.first else 0.0)
+                bare_model.train()
+            better = progress.best is None or score > self.signed(progress.best)
+            if better:
+                progress.best, progress.best_step, progress.stale = abs(score), progress.step, 0
+                if train.ship == "best":
+                    self.keep_best()
+            else:
+                progress.stale += 1
+        self.report.row(progress.step, **values)
+        told = "  ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in values.items())
+        self.report.say(f"step {progress.step}: {told}{'  (best so far)' if better else ''}")
+
+    def signed(self, best: float) -> float:
+        return best if self.recipe.train.metric == "bleu" else -best
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All that a step changes, whole, on the CPU."""
+        state: dict[str, Tensor] = {}
+        averages = iter(self.stepper.ema)
+        for name, p in self.stepper.named():
+            moments = self.stepper.optimizer.state.get(p, {})
+            found = {"model": p.detach(), **{k: v for k, v in moments.items() if isinstance(v, Tensor)}}
+            if self.stepper.ema:
+                found["ema"] = next(averages)
+            for part, value in found.items():
+                state[f"{part}/{name}"] = whole(value).cpu().clone()
+        return state
+
+    def save(self) -> None:
+        if self.stepper.scaler.is_enabled():
+            self.progress.scale = self.stepper.scaler.get_scale()
+            self.progress.scale_age = self.stepper.scaler._get_growth_tracker()
+        tensors = self.tensors()
+        if self.world.first:
+            kept = Checkpoint(self.progress, tensors, self.recipe.to_dict())
+            checkpoint.write(self.checkpoints, kept, self.recipe.train.keep_last)
+        self.world.wait()
+
+    def restore(self, saved: Checkpoint) -> None:
+        """Be exactly where the checkpoint was written."""
+        self.progress = saved.progress
+        averages = iter(self.stepper.ema)
+        for name, p in self.stepper.named():
+            put(p, saved.tensors[f"model/{name}"])
+            state: dict[str, Any] = {}
+            for part in ("step", "exp_avg", "exp_avg_sq"):
+                value = saved.tensors[f"{part}/{name}"]
+                if part == "step":
+                    on_device = self.world.device.type == "cuda"
+                    state[part] = value.to(self.world.device) if on_device else value
+                else:
+                    state[part] = torch.zeros_like(p)
+                    put(state[part], value)
+            self.stepper.optimizer.state[p] = state
+            if self.stepper.ema:
+                put(next(averages), saved.tensors[f"ema/{name}"])
+        if self.stepper.scaler.is_enabled():
+            fresh = self.stepper.scaler.state_dict()
+            fresh |= {"scale": saved.progress.scale, "_growth_tracker": saved.progress.scale_age}
+            self.stepper.scaler.load_state_dict(fresh)
+
+    def keep_best(self) -> None:
+        """Set the weights of the best validation aside; called while the average is in place."""
+        from safetensors.torch import save_file
+
+        tensors = {name: whole(p.detach()).cpu().clone() for name, p in self.stepper.named()}
+        if self.world.first:
+            self.checkpoints.mkdir(parents=True, exist_ok=True)
+            partial = self.checkpoints / ".best.safetensors.partial"
+            save_file(tensors, partial)
+            partial.replace(self.checkpoints / "best.safetensors")
+
+    def shipped(self) -> dict[str, Tensor]:
+        """The weights to give away: the best, the mean of the last checkpoints, the moving average, or the last."""
+        from safetensors.torch import load_file
+
+        train, best = self.recipe.train, self.checkpoints / "best.safetensors"
+        chosen: dict[str, Tensor]
+        if train.ship == "best" and best.exists():
+            chosen = load_file(best)
+        else:
+            part = "ema" if train.ema else "model"
+            files = checkpoint.listing(self.checkpoints)[-train.average :] if train.average > 1 else []
+            saved = [found.tensors for found in map(checkpoint.read, files) if found is not None] or [self.tensors()]
+            chosen = {
+                name: torch.stack([tensors[f"{part}/{name}"].double() for tensors in saved]).mean(0).float()
+                for name, _ in self.stepper.named()
+            }
+        return weights(self.model) | chosen
+
+
+def step_seed(seed: int, step: int, rank: int) -> int:
+    """A seed for one step's dropout: a function of where training stands, so that a resumed run draws the same."""
+    return (seed * 1_000_003 + step) * 4_096 + rank
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,109 @@
+"""One process or many: the same recipe, the same global batch, the same checkpoints.
+
+`torchrun` starts the processes and tells each its place; alone, a process is a world of one. Every process takes its
+share of each batch's rows. DDP keeps whole copies of the model; FSDP2 shards it. Checkpoints always hold whole
+tensors, so that a run can go on in a world of another kind or size.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from glassformer.errors import RunError
+from glassformer.model import EncoderDecoder
+
+
+@dataclass(frozen=True)
+class World:
+    rank: int
+    size: int
+    device: torch.device
+
+    @property
+    def first(self) -> bool:
+        return self.rank == 0
+
+    def wait(self) -> None:
+        if self.size > 1:
+            dist.barrier()
+
+    def total(self, value: Tensor) -> Tensor:
+        """The sum over all processes."""
+        if self.size > 1:
+            dist.all_reduce(value)
+        return value
+
+    def agree(self, value: float) -> float:
+        """The first process's value, everywhere."""
+        if self.size == 1:
+            return value
+        shared = torch.tensor([value], dtype=torch.float64, device=self.device)
+        dist.broadcast(shared, 0)
+        return float(shared)
+
+    def leave(self) -> None:
+        if self.size > 1 and dist.is_initialized():
+            dist.destroy_process_group()
+
+
+def enter(device: str = "auto") -> World:
+    """Join the other processes, if there are any, on the device this one should use."""
+    size, rank, local = (
+        int(os.environ.get(name, d)) for name, d in (("WORLD_SIZE", 1), ("RANK", 0), ("LOCAL_RANK", 0))
+    )
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    if device.startswith("cuda") and not torch.cuda.is_available():
+        raise RunError(f"--device {device}: this torch ({torch.__version__}) sees no CUDA device; use --device cpu")
+    place = torch.device(f"cuda:{local}" if device == "cuda" else device)
+    if place.type == "cuda":
+        torch.cuda.set_device(place)
+    if size > 1 and not dist.is_initialized():
+        dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+    return World(rank, size, place)
+
+
+def spread(model: EncoderDecoder, world: World, kind: Literal["ddp", "fsdp"]) -> nn.Module:
+    """The model as this process trains it."""
+    if world.size == 1:
+        return model
+    if kind == "ddp":
+        return nn.parallel.DistributedDataParallel(
+            model, device_ids=[world.device.index] if world.device.type == "cuda" else None
+        )
+    from torch.distributed.fsdp import fully_shard
+
+    for stack in (model.encoder, model.decoder):
+        for block in stack.blocks:
+            fully_shard(block)
+    fully_shard(model)
+    return model
+
+
+def whole(tensor: Tensor) -> Tensor:
+    """A sharded tensor put together again; every process must ask."""
+    from torch.distributed.tensor import DTensor
+
+    return tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+
+
+@torch.no_grad()
+def put(target: Tensor, value: Tensor) -> None:
+    """Copy a whole tensor into a parameter, or this process's shard of it."""
+    from torch.distributed.tensor import DTensor, distribute_tensor
+
+    value = value.to(target.device)
+    if isinstance(target, DTensor):
+        value = distribute_tensor(value, target.device_mesh, target.placements)
+    target.copy_(value)
+
+
+def bare(model: nn.Module) -> Any:
+    """The model inside DDP's wrapper."""
+    return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model

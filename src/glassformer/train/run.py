@@ -1,0 +1,246 @@
+"""From a recipe to a bundle: vocabulary, corpus, training, and the folder that holds it all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer import bundle
+from glassformer.errors import ConfigError, RunError
+from glassformer.model import EncoderDecoder
+from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
+from glassformer.train import checkpoint, parallel
+from glassformer.train.loop import Interrupted, Judge, Trainer
+from glassformer.train.parallel import World
+from glassformer.train.recipe import Recipe, apply, parse, to_toml
+from glassformer.train.report import Report, draw_curve
+
+# What may change between the start of a run and its continuation.
+FREE = (
+    "steps",
+    "log_every",
+    "save_every",
+    "valid_every",
+    "keep_last",
+    "patience",
+    "parallel",
+    "tensorboard",
+    "compile",
+)
+
+MakeJudge = Callable[[Recipe, Tokenizer], Judge]
+
+
+def train(
+    recipe: Recipe,
+    folder: str | Path,
+    *,
+    resume: bool = False,
+    device: str = "auto",
+    report: Report | None = None,
+    make_judge: MakeJudge | None = None,
+) -> Path:
+    """Train by `recipe`; when this returns, `folder` is a bundle. Validation by translation is handed in."""
+    folder, report = Path(folder), report or Report()
+    world = parallel.enter(device)
+    if not world.first:
+        report = Report(quiet=True)
+    try:
+        recipe = open_folder(recipe, folder, resume, world, report)
+        return _train(recipe, folder, world, report, make_judge)
+    except Interrupted as heard:
+        step = checkpoint.step_of(checkpoint.listing(folder / "checkpoints")[-1])
+        report.say(f"stopped after step {step}; go on with: glassformer train --resume --out {folder}")
+        raise SystemExit(128 + heard.number) from None
+    except RunError as error:
+        if checkpoint.listing(folder / "checkpoints"):
+            raise RunError(f"{error}; go on with: glassformer train --resume --out {folder}") from None
+        raise
+    finally:
+        report.close()
+        world.leave()
+
+
+def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:
+    tokenizer = vocabulary(recipe, folder, world, report)
+    store = corpus(recipe, recipe.data.train, tokenizer, folder / "prepared" / "train", world, report)
+    valid = (
+        corpus(recipe, recipe.data.valid, tokenizer, folder / "prepared" / "valid", world, report)
+        if recipe.data.valid
+        else None
+    )
+    model = EncoderDecoder(recipe.model_config(tokenizer))
+    fit(model, store, recipe)
+    if recipe.train.batch_tokens == "auto":
+        from glassformer.train.budget import find_budget
+
+        found = find_budget(recipe, store, model, world)
+        report.say(f"batch_tokens = {found}, found automatically")
+        recipe = replace(recipe, train=replace(recipe.train, batch_tokens=found))
+        if world.first:
+            bundle.write_text(folder / "recipe.toml", to_toml(recipe.to_dict()))
+    assert isinstance(recipe.train.batch_tokens, int)
+    options = BatchOptions(
+        tokens=recipe.train.batch_tokens,
+        seed=recipe.train.seed,
+        shapes=recipe.train.shapes,
+        divisor=world.size * recipe.train.accumulate,
+    )
+    batches = Batches(store, options)
+    valid_batches = Batches(valid, replace(options, shapes=4)) if valid else None
+    judge = make_judge(recipe, tokenizer) if make_judge else None
+    if recipe.train.metric == "bleu" and (judge is None or recipe.train.parallel == "fsdp"):
+        raise ConfigError("train.metric = 'bleu' needs a judge that translates, and whole models: parallel = 'ddp'")
+    trainer = Trainer(recipe, model, batches, valid_batches, folder, world, report, judge)
+    report.say(describe(model, batches, trainer, recipe))
+    saved = checkpoint.newest(folder / "checkpoints", report.say) if world.first else None
+    world.wait()
+    if not world.first:
+        saved = checkpoint.newest(folder / "checkpoints", report.say)
+    if saved is not None:
+        trainer.restore(saved)
+        report.say(f"resumed at step {saved.progress.step}")
+    if world.first:
+        report.open(folder, trainer.progress.step, recipe.train.tensorboard)
+    trainer.run()
+    tensors = trainer.shipped()
+    if world.first:
+        bundle.save(folder, model, tensors, tokenizer)
+        report.say(f"the model is in {folder}")
+        curve = draw_curve(folder)
+        if curve is not None:
+            report.say(f"the learning curve is in {curve}")
+    world.wait()
+    return folder
+
+
+def open_folder(recipe: Recipe, folder: Path, resume: bool, world: World, report: Report) -> Recipe:
+    """Make the run's folder, or check that it holds this very run; return the recipe that holds."""
+    path = folder / "recipe.toml"
+    if world.first:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            probe = folder / ".writable"
+            probe.touch()
+            probe.unlink()
+        except OSError as error:
+            raise RunError(f"{folder} cannot be written: {error.strerror}; choose another --out") from None
+        if path.exists() and not resume:
+            raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
+        if not path.exists() and any(entry.name != "prepared" for entry in folder.iterdir()):
+            raise RunError(f"{folder} is not empty and holds no run of ours; choose another --out")
+        if path.exists():
+            recipe = continued(recipe, saved_recipe(folder))
+        bundle.write_text(path, to_toml(recipe.to_dict()))
+    world.wait()
+    return recipe if world.first else continued(recipe, saved_recipe(folder))
+
+
+def saved_recipe(folder: Path, changes: tuple[str, ...] = ()) -> Recipe:
+    """The recipe a run was started with, `--set` changes applied."""
+    import tomllib
+
+    path = folder / "recipe.toml"
+    if not path.is_file():
+        raise RunError(f"{folder} holds no run to continue (no recipe.toml); start one without --resume")
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RunError(f"{path} is damaged: {error}") from None
+    values.get("data", {}).pop("root", None)  # the paths below it are whole already
+    for change in changes:
+        apply(values, change)
+    return parse(values)
+
+
+def continued(asked: Recipe, before: Recipe) -> Recipe:
+    """The recipe of a continuation: what was, but for what may change."""
+    if asked.train.batch_tokens == "auto":
+        asked = replace(asked, train=replace(asked.train, batch_tokens=before.train.batch_tokens))
+    now, then = asked.to_dict(), before.to_dict()
+    for section in then:
+        a, b = dict(now[section]), dict(then[section])
+        for name in {*a, *b} - {"root"}:
+            if section == "train" and name in FREE:
+                continue
+            if section != "score" and a.get(name) != b.get(name):
+                was, wanted = b.get(name, "its default"), a.get(name, "its default")
+                raise RunError(
+                    f"--resume: {section}.{name} was {was!r} when this run began and is {wanted!r} now; "
+                    f"leave it as it was, or start a new run with another --out"
+                )
+    return asked
+
+
+def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> Tokenizer:
+    """The run's tokenizer, learnt from its training pairs the first time."""
+    marker = folder / ("tokenizer.json" if recipe.tokenizer.joint else "tokenizer.tgt.json")
+    if world.first and not marker.exists():
+        report.show("learning the vocabulary", every=0)
+        pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
+        made = Tokenizer.train(pairs, recipe.tokenizer, report.counting("learning the vocabulary, pairs read"))
+        partial = folder / ".tokenizer.partial"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        made.save(partial)
+        for file in sorted(partial.iterdir()):  # the marker's name sorts last
+            os.replace(file, folder / file.name)
+        partial.rmdir()
+        report.say(f"vocabulary: {made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})"))
+    world.wait()
+    return Tokenizer.load(folder)
+
+
+def corpus(
+    recipe: Recipe, sources: tuple[Corpus, ...], tokenizer: Tokenizer, folder: Path, world: World, report: Report
+) -> Store:
+    if world.first:
+        store = prepare(
+            sources, tokenizer, folder, recipe.data.filter, report.counting(f"preparing {folder.name}, pairs")
+        )
+        counts = store.report
+        left_out = [
+            f"{counts[key]:,} {words}"
+            for key, words in (
+                ("empty", "empty"),
+                ("too_long", f"longer than {recipe.data.max_tokens} tokens"),
+                ("too_short", "too short"),
+                ("mismatched", "of unequal length"),
+            )
+            if counts[key]
+        ]
+        report.say(
+            f"{folder.name}: {counts['kept']:,} pairs, {counts['src_tokens']:,} source and {counts['tgt_tokens']:,} "
+            f"target tokens" + (f"; left out: {', '.join(left_out)}" if left_out else "")
+        )
+    world.wait()
+    return prepare(sources, tokenizer, folder, recipe.data.filter)
+
+
+def fit(model: EncoderDecoder, store: Store, recipe: Recipe) -> None:
+    """The longest sentence must fit the position table; say so before training starts."""
+    if model.config.positions in ("sinusoidal", "learned") and recipe.data.max_tokens + 1 > model.config.max_length:
+        raise ConfigError(
+            f"data.max_tokens = {recipe.data.max_tokens} and the end token do not fit model.max_length = "
+            f"{model.config.max_length}; set model.max_length to {recipe.data.max_tokens + 1} or more"
+        )
+
+
+def describe(model: EncoderDecoder, batches: Batches, trainer: Trainer, recipe: Recipe) -> str:
+    count = sum(p.numel() for p in model.parameters())
+    plan = batches.epoch(trainer.progress.epoch)
+    where: Any = trainer.world.device
+    if where.type == "cuda":
+        where = torch.cuda.get_device_name(where)
+    return (
+        f"{count:,} parameters; {len(plan)} batches an epoch in {len(batches.shapes)} shapes, "
+        f"{plan.padding_share:.0%} of them padding; {trainer.stepper.precision} on {where}"
+        + (f", {trainer.world.size} processes ({recipe.train.parallel})" if trainer.world.size > 1 else "")
+    )

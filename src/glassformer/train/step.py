@@ -1,0 +1,198 @@
+"""One training step: forward, loss, backward, clip, AdamW, moving average.
+
+On a GPU, small steps are bound by launching kernels, not by running them. There, the second time a batch shape comes
+along, the whole step is recorded as a CUDA graph, and from then on it is one launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.train.loss import smoothed_cross_entropy, two_way_divergence
+from glassformer.train.parallel import World, bare
+from glassformer.train.recipe import Train
+
+
+@dataclass
+class Inputs:
+    """One process's share of a batch, on its device. `share` is 1 / all labels of the global batch."""
+
+    src: Tensor
+    src_mask: Tensor
+    tgt_in: Tensor
+    labels: Tensor
+    share: Tensor
+
+    def tensors(self) -> list[Tensor]:
+        return [self.src, self.src_mask, self.tgt_in, self.labels, self.share]
+
+
+def precision(train: Train, device: torch.device) -> str:
+    """What "auto" means on this device: bf16 where the hardware multiplies it faster."""
+    if train.precision != "auto":
+        return train.precision
+    if device.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported() else "fp16"
+    # Without matrix units for bf16, a CPU emulates it more slowly than it computes float32.
+    capability = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
+    return "bf16" if capability() else "fp32"
+
+
+class Stepper:
+    """The model, its optimizer and its moving average, and the one thing they do together."""
+
+    def __init__(self, model: nn.Module, train: Train, world: World, pad: int) -> None:
+        self.model, self.train, self.world, self.pad = model, train, world, pad
+        self.precision = precision(train, world.device)
+        self.parameters = list(model.parameters())
+        cuda = world.device.type == "cuda"
+        self.graphs_wanted = cuda and train.cuda_graphs and world.size == 1 and self.precision != "fp16"
+        self.lr = torch.tensor(0.0, device=world.device) if cuda else 0.0
+        self.optimizer = torch.optim.AdamW(
+            self.groups(),
+            lr=self.lr,
+            betas=(0.9, 0.98),
+            eps=1e-9,
+            fused=True if world.size == 1 else None,
+            capturable=self.graphs_wanted,
+        )
+        self.scaler = torch.amp.GradScaler(world.device.type, enabled=self.precision == "fp16")
+        self.ema = [p.detach().clone() for p in self.parameters] if train.ema else []
+        self.compiled: Callable[..., Tensor] = torch.compile(model, dynamic=False) if train.compile else model
+        self.loss_total = torch.zeros((), device=world.device)
+        self.graphs: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, Inputs] | None] = {}
+        self.pool: Any = None
+
+    def groups(self) -> list[dict[str, object]]:
+        """Weight decay pulls matrices only; norms and biases are left alone."""
+        matrices = [p for p in self.parameters if p.dim() > 1]
+        rest = [p for p in self.parameters if p.dim() <= 1]
+        decays = ((matrices, self.train.weight_decay), (rest, 0.0))
+        return [{"params": params, "weight_decay": decay} for params, decay in decays if params]
+
+    def autocast(self) -> contextlib.AbstractContextManager[None]:
+        dtype = torch.float16 if self.precision == "fp16" else torch.bfloat16
+        return torch.autocast(self.world.device.type, dtype=dtype, enabled=self.precision != "fp32")
+
+    def loss(self, inputs: Inputs, model: Callable[..., Tensor]) -> Tensor:
+        """The summed loss of some rows."""
+        with self.autocast():
+            if not self.train.r_drop:
+                logits = model(inputs.src, inputs.tgt_in, inputs.src_mask)
+            else:
+                twice = (torch.cat((x, x)) for x in (inputs.src, inputs.tgt_in, inputs.src_mask))
+                logits, second = model(*twice).chunk(2)
+        loss = smoothed_cross_entropy(logits, inputs.labels, self.train.label_smoothing, self.pad)
+        if self.train.r_drop:
+            again = smoothed_cross_entropy(second, inputs.labels, self.train.label_smoothing, self.pad)
+            loss = (loss + again) / 2
+            loss = loss + self.train.r_drop * two_way_divergence(logits, second, inputs.labels, self.pad)
+        return loss
+
+    def parts(self, inputs: Inputs) -> Iterator[tuple[Inputs, bool]]:
+        """The rows in `accumulate` portions, and whether each is the last."""
+        count = self.train.accumulate
+        columns = [x.chunk(count) for x in inputs.tensors()[:4]]
+        for i, (src, mask, tgt_in, labels) in enumerate(zip(*columns, strict=True)):
+            yield Inputs(src, mask, tgt_in, labels, inputs.share), i == count - 1
+
+    def work(self, inputs: Inputs) -> None:
+        """All of a step but its learning rate and its seed; nothing here reads a value back from the device."""
+        self.optimizer.zero_grad(set_to_none=True)
+        for part, last in self.parts(inputs):
+            quiet = isinstance(self.model, nn.parallel.DistributedDataParallel) and not last
+            with self.unsynchronised() if quiet else contextlib.nullcontext():
+                loss = self.loss(part, self.compiled) * part.share
+                # Gradients are averaged over the processes; the loss is shared out over the global batch already.
+                self.scaler.scale(loss * self.world.size).backward()
+                self.loss_total += loss.detach()
+        self.scaler.unscale_(self.optimizer)
+        if self.train.clip:
+            nn.utils.clip_grad_norm_(self.parameters, self.train.clip)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        if self.ema:
+            torch._foreach_lerp_(self.ema, [p.detach() for p in self.parameters], 1 - self.train.ema)
+
+    def __call__(self, inputs: Inputs, lr: float, seed: int) -> None:
+        self.set_lr(lr)
+        torch.manual_seed(seed)
+        if not self.graphs_wanted:
+            self.work(inputs)
+            return
+        key = (*inputs.src.shape, *inputs.tgt_in.shape)
+        if key not in self.graphs:
+            self.graphs[key] = None  # the first time is also the warm-up that recording needs
+            with on_side_stream():
+                self.work(inputs)
+            return
+        recorded = self.graphs[key]
+        if recorded is None:
+            recorded = self.graphs[key] = self.record(inputs)
+        graph, static = recorded
+        for ours, given in zip(static.tensors(), inputs.tensors(), strict=True):
+            ours.copy_(given, non_blocking=True)
+        graph.replay()
+
+    def record(self, inputs: Inputs) -> tuple[torch.cuda.CUDAGraph, Inputs]:
+        static = Inputs(*(tensor.clone() for tensor in inputs.tensors()))
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.pool):
+            self.work(static)
+        self.pool = graph.pool()
+        return graph, static
+
+    def unsynchronised(self) -> contextlib.AbstractContextManager[None]:
+        """Let DDP keep gradients to itself until the last portion."""
+        assert isinstance(self.model, nn.parallel.DistributedDataParallel)
+        context: contextlib.AbstractContextManager[None] = self.model.no_sync()
+        return context
+
+    def set_lr(self, lr: float) -> None:
+        if isinstance(self.lr, Tensor):
+            self.lr.fill_(lr)
+            return
+        for group in self.optimizer.param_groups:
+            group["lr"] = lr
+
+    @contextlib.contextmanager
+    def averaged(self) -> Iterator[None]:
+        """The model with its moving average in place of its weights, for validation."""
+        if not self.ema:
+            yield
+            return
+        kept = [p.detach().clone() for p in self.parameters]
+        plain = [p.detach() for p in self.parameters]
+        torch._foreach_copy_(plain, self.ema)
+        try:
+            yield
+        finally:
+            torch._foreach_copy_(plain, kept)
+
+    @torch.no_grad()
+    def evaluate(self, inputs: Inputs) -> Tensor:
+        """The summed cross-entropy of some rows, without smoothing or dropout."""
+        self.model.eval()
+        with self.autocast():
+            logits = self.model(inputs.src, inputs.tgt_in, inputs.src_mask)
+        self.model.train()
+        return smoothed_cross_entropy(logits, inputs.labels, 0.0, self.pad)
+
+    def named(self) -> list[tuple[str, nn.Parameter]]:
+        return list(bare(self.model).named_parameters())
+
+
+@contextlib.contextmanager
+def on_side_stream() -> Iterator[None]:
+    """Recording wants its warm-up on a stream of its own."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        yield
+    torch.cuda.current_stream().wait_stream(stream)

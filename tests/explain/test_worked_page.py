@@ -1,0 +1,172 @@
+"""The worked example as printed: read back, reckoned again, in both languages."""
+
+import io
+import math
+import re
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from glassformer.explain.worked import worked_example
+from glassformer.explain.worked.draw import fold
+from glassformer.explain.worked.story import STORY
+from glassformer.explain.worked.tell import show, tell
+from glassformer.explain.worked.texts import TEXTS
+
+LANGUAGES = ("en", "zh")
+
+
+@pytest.fixture(scope="module")
+def example():
+    return worked_example()
+
+
+def page_of(example, lang, width=100, terminal=False):
+    out = io.StringIO()
+    tell(example, lang, Console(file=out, width=width, force_terminal=terminal, color_system=None))
+    return out.getvalue()
+
+
+def printed_sums(page):
+    """Every `cell = expression = result`; a line indented by six goes on with the one before."""
+    whole = re.sub(r"\n {6}(?=\S)", " ", page)
+    return re.findall(r"^  ([a-z._]+\[[^\]]*\]|μ|σ²|loss) = (.+) = (\S+)$", whole, flags=re.MULTILINE)
+
+
+def evaluate(expression):
+    """The value of an expression in the notation of the page."""
+    python = expression.replace("·", " * ").replace("²", " ** 2").replace("inf", "math.inf")
+    python = re.sub(r"e\^(\([^)]*\)|[\d.]+)", r"math.exp(\1)", python)
+    python = re.sub(r"√(\([^)]*\)|[\d.]+)", r"math.sqrt(\1)", python)
+    python = re.sub(r"ln ([\d.]+)", r"math.log(\1)", python)
+    python = re.sub(r"\b(sin|cos)\(", r"math.\1(", python)
+    assert re.fullmatch(r"(?:math\.(?:exp|sqrt|log|sin|cos|inf)|max|[\d.+\-*/(), ])+", python), python
+    return eval(python, {"math": math, "max": max})
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_printed_sums_come_out_as_printed(example, lang):
+    sums = printed_sums(page_of(example, lang))
+    assert len(sums) >= 45
+    for cell, expression, result in sums:
+        if result == "-inf":
+            assert evaluate(expression) == -math.inf
+        else:  # half a unit of the last digit for the result, the rest for the rounded terms
+            assert evaluate(expression) == pytest.approx(float(result), abs=0.0015), f"{cell} = {expression} = {result}"
+
+
+def test_a_wrong_digit_would_be_noticed():
+    (cell, expression, result), *_ = printed_sums("  q[h0, one, 0] = 0.540·(-1) + 1.000·0.5 = 0.960\n")
+    assert cell == "q[h0, one, 0]"
+    assert evaluate(expression) == pytest.approx(-0.04)
+    assert abs(evaluate(expression) - float(result)) > 0.0015
+
+
+def test_every_kind_of_step_is_written_out(example):
+    cells = {cell.split("[")[0] for cell, _, _ in printed_sums(page_of(example, "en"))}
+    assert cells == {
+        "positions", "embedding", "q", "k", "v", "products", "scores", "masked", "pattern", "context", "output",
+        "norm.input", "norm", "μ", "σ²", "up", "hidden", "down", "head", "probabilities", "loss",
+    }  # fmt: skip
+
+
+def test_results_stand_in_the_matrices(example):
+    """The sums use the digits the matrices show."""
+    page = page_of(example, "en")
+    for cell, _, result in printed_sums(page):
+        if cell not in ("μ", "σ²", "loss"):
+            assert re.search(rf"^  \S+ .*(?<!\S){re.escape(result)}(?!\S)", page, flags=re.MULTILINE), (
+                f"{cell} = {result}"
+            )
+
+
+def test_names_shapes_and_formulas_of_all_steps_are_printed(example):
+    page = page_of(example, "zh")
+    for step in example.steps:
+        line = next(line for line in page.splitlines() if line.split(" ")[0] == step.name)
+        assert all(str(size) in line for size in step.shape)
+        assert step.formula in page
+    told = [name for chapter in STORY for panel in chapter.panels for name in panel.names]
+    assert told == list(example.names)
+
+
+def test_masked_cells_are_marked(example):
+    page = page_of(example, "en")
+    assert re.search(r"^  <start> +0\.000 +-inf +-inf +-inf", page, flags=re.MULTILINE)
+    assert re.search(r"^  <start> +1\.000 +·0 +·0 +·0", page, flags=re.MULTILINE)
+
+
+def is_matrix(line):
+    return " = " not in line and re.match(r"  (\S+ +)?(-?\d|·0|-inf)|  +\S+( \S+)* s\d", line)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_prose_fits_and_matrices_never_wrap(example, lang, width):
+    full, narrow = page_of(example, lang), page_of(example, lang, width, terminal=True)
+    matrices = [line for line in full.splitlines() if is_matrix(line)]
+    assert len(matrices) > 150
+    assert max(map(len, matrices)) <= 80
+    assert set(matrices) <= set(narrow.splitlines())
+    for line in narrow.splitlines():
+        if not re.match(r" |\S+ +\(", line):  # names stand in full, whatever the width
+            assert cell_len(line) <= width, line
+
+
+def test_both_languages_say_everything():
+    for key, words in TEXTS.items():
+        assert set(words) == set(LANGUAGES), key
+        assert all(words.values()), key
+    used = {panel.key for chapter in STORY for panel in chapter.panels}
+    used |= {f"chapter.{chapter.key}" for chapter in STORY}
+    assert used | {"title", "intro", "answer", "answer.line", "outro"} == set(TEXTS)
+
+
+def test_chinese_leaves_no_english_prose(example):
+    """Beyond names, formulas, vocabulary and commands, only terms that Chinese keeps in Latin letters."""
+    kept = {"Transformer", "logits", "logit", "softmax", "Post-LN", "Pre-LN", "ln", "inf", "d", "p", "n"}
+    kept |= set(example.vocabulary)
+    for key, words in TEXTS.items():
+        chinese = re.sub(r"`[^`]*`|\{[^}]*\}", " ", words["zh"].replace("s{sentence}", ""))
+        for word in re.findall(r"<\w+>|[A-Za-z][\w-]*", chinese):
+            assert word in kept or re.fullmatch(r"[A-Z](_[A-Z])?|[shy][0-9₀-₃]", word), f"{key}: {word}"
+        assert re.search(r"[\u4e00-\u9fff]", words["zh"]), key
+    english = {
+        line for line in page_of(example, "en").splitlines() if re.search(r"[a-z]{3,} [a-z]{2,} [a-z]{2,} ", line)
+    }
+    assert english
+    assert not english & set(page_of(example, "zh").splitlines())
+
+
+@pytest.mark.parametrize("name", ["*", "*.pattern", "loss", "decoder.embedding.positions"])
+def test_single_steps(example, name):
+    out = io.StringIO()
+    show(example, example.select(name), Console(file=out, width=80))
+    page = out.getvalue()
+    for step in example.select(name):
+        assert step.name in page
+        if "head" in step.axes:
+            assert all(f"s{s} h{h}" in page for s in (0, 1) for h in (0, 1))
+    for cell, expression, result in printed_sums(page):
+        assert result == "-inf" or evaluate(expression) == pytest.approx(float(result), abs=0.0015), cell
+
+
+def test_colour_only_on_a_terminal(example):
+    def page(terminal):
+        out = io.StringIO()
+        colours = "standard" if terminal else "auto"
+        show(example, example.select("loss"), Console(file=out, force_terminal=terminal, color_system=colours))
+        return out.getvalue()
+
+    assert "\x1b[" in page(True)
+    assert "\x1b[" not in page(False)
+
+
+def test_folding_keeps_every_word_and_no_stop_begins_a_line():
+    for words in TEXTS.values():
+        for text in words.values():
+            for width in range(20, 101, 7):
+                lines = [line for part in text.split("\n") for line in fold(part, width)]
+                assert re.sub(r"\s", "", "".join(lines)) == re.sub(r"\s", "", text)
+                assert not any(line[0] in "，。；：、！？）,.;:" for line in lines)

@@ -1,0 +1,190 @@
+"""The worked example's numbers against a slow, obvious recomputation: plain Python, loops, no tensors."""
+
+import math
+
+import pytest
+import torch
+
+from glassformer.errors import InputError
+from glassformer.explain.worked import worked_example
+from glassformer.explain.worked.example import build_model
+from glassformer.explain.worked.weights import ATTENTION, EMBEDDING, FEED_FORWARD, WORDS
+
+SRC = [["twenty", "one", "<end>"], ["twenty", "<end>", "<pad>"]]
+TGT = [["<start>", "ein", "und", "zwanzig"], ["<start>", "zwanzig", "<pad>", "<pad>"]]
+LABELS = [["ein", "und", "zwanzig", "<end>"], ["zwanzig", "<end>", "<pad>", "<pad>"]]
+
+
+@pytest.fixture(scope="module")
+def example():
+    return worked_example()
+
+
+def times(a, b):
+    return [[sum(row[k] * b[k][j] for k in range(len(b))) for j in range(len(b[0]))] for row in a]
+
+
+def plus(a, b):
+    return [[x + y for x, y in zip(p, q, strict=True)] for p, q in zip(a, b, strict=True)]
+
+
+def softmax(row):
+    powers = [0.0 if x == -math.inf else math.exp(x) for x in row]
+    return [power / sum(powers) for power in powers]
+
+
+def norm(rows):
+    out = []
+    for row in rows:
+        mean = sum(row) / len(row)
+        variance = sum((x - mean) ** 2 for x in row) / len(row)
+        out.append([(x - mean) / math.sqrt(variance + 1e-5) for x in row])
+    return out
+
+
+class Paper:
+    """One sentence worked through on paper; `values` holds each result under the name the model has for it."""
+
+    def __init__(self, src, tgt):
+        self.values = {}
+        real = [word != "<pad>" for word in src]
+        seen_by_all = [real] * len(src)
+        x = self.embed("encoder.embedding", src)
+        at = "encoder.blocks.0"
+        x = self.residual(f"{at}.self_attention_residual", x, self.attend(f"{at}.self_attention", x, x, seen_by_all))
+        x = self.residual(f"{at}.feed_forward_residual", x, self.feed_forward(f"{at}.feed_forward", x))
+        memory = self.values["encoder"] = x
+        y = self.embed("decoder.embedding", tgt)
+        at = "decoder.blocks.0"
+        past = [[key <= query for key in range(len(tgt))] for query in range(len(tgt))]
+        y = self.residual(f"{at}.self_attention_residual", y, self.attend(f"{at}.self_attention", y, y, past))
+        crossed = self.attend(f"{at}.cross_attention", y, memory, [real] * len(tgt))
+        y = self.residual(f"{at}.cross_attention_residual", y, crossed)
+        y = self.residual(f"{at}.feed_forward_residual", y, self.feed_forward(f"{at}.feed_forward", y))
+        self.values["head"] = [[sum(a * b for a, b in zip(row, word, strict=True)) for word in EMBEDDING] for row in y]
+        self.values["probabilities"] = [softmax(row) for row in self.values["head"]]
+
+    def embed(self, at, words):
+        rows = [EMBEDDING[WORDS.index(word)] for word in words]
+        places = [[math.sin(p), math.cos(p), math.sin(p / 100), math.cos(p / 100)] for p in range(len(words))]
+        self.values[f"{at}.tokens"], self.values[f"{at}.positions"] = rows, places
+        self.values[at] = plus([[2 * value for value in row] for row in rows], places)
+        return self.values[at]
+
+    def attend(self, at, x, memory, visible):
+        w = ATTENTION[at]
+        whole = {"q": times(x, w["W_Q"]), "k": times(memory, w["W_K"]), "v": times(memory, w["W_V"])}
+        heads = {name: [] for name in ("q", "k", "v", "products", "scores", "masked", "pattern", "context")}
+        for head in (0, 1):
+            q, k, v = ([row[2 * head : 2 * head + 2] for row in whole[name]] for name in "qkv")
+            products = [[a[0] * b[0] + a[1] * b[1] for b in k] for a in q]
+            scores = [[value / math.sqrt(2) for value in row] for row in products]
+            masked = [
+                [value if visible[i][j] else -math.inf for j, value in enumerate(row)] for i, row in enumerate(scores)
+            ]
+            pattern = [softmax(row) for row in masked]
+            found = (q, k, v, products, scores, masked, pattern, times(pattern, v))
+            for name, value in zip(heads, found, strict=True):
+                heads[name].append(value)
+        self.values |= {f"{at}.{name}": value for name, value in heads.items()}
+        merged = [left + right for left, right in zip(*heads["context"], strict=True)]
+        self.values[f"{at}.output.input"], self.values[f"{at}.output"] = merged, times(merged, w["W_O"])
+        return self.values[f"{at}.output"]
+
+    def residual(self, at, x, added):
+        self.values[f"{at}.norm.input"] = plus(x, added)
+        self.values[f"{at}.norm"] = norm(plus(x, added))
+        return self.values[f"{at}.norm"]
+
+    def feed_forward(self, at, x):
+        up = times(x, FEED_FORWARD[at]["up"])
+        hidden = [[max(0.0, value) for value in row] for row in up]
+        self.values |= {f"{at}.up": up, f"{at}.hidden": hidden, f"{at}.down": times(hidden, FEED_FORWARD[at]["down"])}
+        return self.values[f"{at}.down"]
+
+
+def test_every_value_equals_its_recomputation(example):
+    papers = [Paper(src, tgt) for src, tgt in zip(SRC, TGT, strict=True)]
+    computed = {step.name for step in example.steps if step.kind not in ("given", "weight", "loss")}
+    assert computed == set(papers[0].values)
+    for name in computed:
+        step = example[name]
+        for sentence, paper in enumerate(papers):
+            value = step.value[sentence] if step.axes[0] == "sentence" else step.value
+            torch.testing.assert_close(
+                value, torch.tensor(paper.values[name]), atol=1e-5, rtol=0, msg=lambda m, n=name: n + m
+            )
+
+
+def test_the_recomputation_would_notice_a_wrong_number(example):
+    broken = Paper(SRC[0], ["<start>", "ein", "zwanzig", "und"]).values["head"]
+    assert (example["head"].value[0] - torch.tensor(broken)).abs().max() > 0.1
+
+
+def test_loss_is_the_mean_over_real_labels(example):
+    papers = [Paper(src, tgt) for src, tgt in zip(SRC, TGT, strict=True)]
+    shares = [
+        paper.values["probabilities"][t][WORDS.index(word)]
+        for paper, labels in zip(papers, LABELS, strict=True)
+        for t, word in enumerate(labels)
+        if word != "<pad>"
+    ]
+    assert example["loss"].value.item() == pytest.approx(-sum(map(math.log, shares)) / len(shares), abs=1e-5)
+
+
+def test_it_is_the_real_model(example):
+    """The fused path, without a single hook, gives the logits that the watched run shows."""
+    logits = build_model()(example["src"].value, example["tgt"].value, example["src_mask"].value)
+    torch.testing.assert_close(logits, example["head"].value, atol=1e-5, rtol=0)
+
+
+def test_given_and_weights(example):
+    for name, words in (("src", SRC), ("tgt", TGT), ("labels", LABELS)):
+        assert [example.words(name, s) for s in (0, 1)] == words
+    assert example["src_mask"].value.tolist() == [[True, True, True], [True, True, False]]
+    model = build_model()
+    for step in example.steps:
+        if step.kind == "weight":
+            assert torch.equal(step.value, model.get_parameter(step.name))
+            assert set(step.value.flatten().tolist()) <= {-1.0, -0.5, 0.0, 0.5, 1.0}
+
+
+def test_patterns_are_shares_and_hidden_cells_exactly_zero(example):
+    for step in example.select("*.pattern"):
+        torch.testing.assert_close(step.value.sum(-1), torch.ones(step.shape[:-1]))
+        hidden = example[step.inputs[0]].value.isinf()
+        assert hidden.any()
+        assert (step.value[hidden] == 0).all()
+        assert (step.value[~hidden] > 0).all()
+
+
+def test_the_story_is_true(example):
+    """What the texts claim: head 0 crosses, and every word comes out right."""
+    pattern = example["decoder.blocks.0.cross_attention.pattern"].value
+    best = [[SRC[s][j] for j in pattern[s, 0].argmax(-1).tolist()] for s in (0, 1)]
+    assert best[0] == ["one", "one", "twenty", "<end>"]
+    assert best[1][:2] == ["twenty", "<end>"]
+    said = [[WORDS[i] for i in row] for row in example["head"].value.argmax(-1).tolist()]
+    assert said[0] == LABELS[0]
+    assert said[1][:2] == LABELS[1][:2]
+
+
+def test_steps_describe_themselves(example):
+    assert len(set(example.names)) == len(example.steps)
+    done = set()
+    for step in example.steps:
+        assert len(step.axes) == len(step.shape)
+        assert step.formula
+        assert set(step.inputs) <= done, f"{step.name} comes before what it is made from"
+        done.add(step.name)
+    with pytest.raises(AttributeError):
+        example.steps[0].name = "other"
+    with pytest.raises(KeyError):
+        example["no.such.value"]
+
+
+def test_unknown_names_are_met_with_near_ones(example):
+    with pytest.raises(InputError, match=r"`\*.patern`.*`encoder.blocks.0.self_attention.pattern`"):
+        example.select("*.patern")
+    with pytest.raises(InputError, match=r"the names end in .*`pattern`"):
+        example.select("zzz")
