@@ -9,8 +9,11 @@ scores.json         how well it does, with what each score was measured by
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import json
 import os
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -46,27 +49,67 @@ def weights(model: torch.nn.Module) -> dict[str, Tensor]:
     return dict(model.named_parameters()) | dict(model.named_buffers())
 
 
-def write_text(path: Path, text: str) -> None:
+def write_bytes(path: Path, data: bytes) -> None:
     """Whole or not at all: written beside, flushed to the disk, then renamed into place."""
     partial = path.with_name(f".{path.name}.partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    try:
+        with partial.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+        flush_folder(path.parent)
+    except OSError:
+        with contextlib.suppress(OSError):
+            partial.unlink()
+        raise
+
+
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode("utf-8"))
+
+
+def flush_folder(folder: Path) -> None:
+    """Make a rename last through a power cut."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def why(error: OSError) -> str:
+    """What kept a file from being written, in words."""
+    return "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
+
+
+def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
+    """Replace the files of the vocabulary, each whole or not at all."""
+    partial = folder / ".tokenizer.partial"
+    shutil.rmtree(partial, ignore_errors=True)
+    partial.mkdir()
+    try:
+        tokenizer.save(partial)
+        for file in sorted(partial.iterdir()):
+            write_bytes(folder / file.name, file.read_bytes())
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def save(folder: str | Path, model: EncoderDecoder, tensors: dict[str, Tensor], tokenizer: Tokenizer) -> None:
     """Write the model's part of a bundle; `tensors` are its weights, which an average may have changed."""
-    from safetensors.torch import save_file
-
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer.save(folder)
-    partial = folder / ".model.safetensors.partial"
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial)
-    partial.replace(folder / "model.safetensors")
+    save_tokenizer(folder, tokenizer)
+    write_tensors(folder / "model.safetensors", tensors)
     write_text(folder / "config.json", json.dumps({"format": FORMAT, **model.config.to_dict()}, indent=1) + "\n")
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    from safetensors.torch import save
+
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_bytes(path, save(plain, metadata))
 
 
 def load(folder: str | Path) -> Bundle:
@@ -98,11 +141,24 @@ def load(folder: str | Path) -> Bundle:
     with torch.no_grad():
         for name, tensor in tensors.items():
             own[name].copy_(tensor)
-    scores = folder / "scores.json"
     recipe = folder / "recipe.toml"
     return Bundle(
         model.eval(),
         Tokenizer.load(folder),
         recipe.read_text(encoding="utf-8") if recipe.exists() else "",
-        json.loads(scores.read_text(encoding="utf-8")) if scores.exists() else {},
+        read_scores(folder),
     )
+
+
+def read_scores(folder: Path) -> dict[str, Any]:
+    """The scores measured so far, by what was scored."""
+    path = folder / "scores.json"
+    try:
+        scores = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise WeightsError(f"{path} is damaged ({error}); delete it and measure again") from None
+    if not isinstance(scores, dict):
+        raise WeightsError(f"{path} is damaged (no JSON object); delete it and measure again")
+    return scores

@@ -53,7 +53,8 @@ def score(
         raise DataError(f"{len(outputs)} translations but {len(references)} references; they must pair line by line")
     if not outputs:
         raise DataError("there is nothing to score: the file is empty")
-    bleu, chrf = BLEU(tokenize=tokenize, lowercase=lowercase), CHRF()
+    # Without a tokenizer of its own, the text is meant to be tokenised; sacrebleu need not warn of it.
+    bleu, chrf = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none"), CHRF()
     resamples = RESAMPLES if interval and len(outputs) > 1 else 1
     b = bleu.corpus_score(list(outputs), [list(references)], n_bootstrap=resamples)
     c = chrf.corpus_score(list(outputs), [list(references)], n_bootstrap=resamples)

@@ -6,11 +6,50 @@ import json
 import platform
 import sys
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 bench = typer.Typer(help="Measure speed beside the peers, in one run.", no_args_is_help=True)
+
+
+@bench.command("gpu")
+def gpu(
+    data: Annotated[
+        Path | None, typer.Option(help="A folder with train.en.gz and train.de.gz, to measure real batches too.")
+    ] = None,
+) -> None:
+    """Training throughput on a GPU: glassformer beside compiled Hugging Face Marian and torch.nn.Transformer."""
+    import torch
+
+    from glassformer.bench.throughput import BASE, MATRIX_RATE, SHAPES, operations, throughput
+    from glassformer.errors import GlassformerError
+
+    if not torch.cuda.is_available():
+        raise GlassformerError("glassformer bench gpu needs a CUDA device, and this torch sees none")
+    found = throughput(data, lambda text: print(text, file=sys.stderr, flush=True))
+    print(
+        f"training, d {BASE.d_model}, {BASE.layers}+{BASE.layers} layers, vocabulary {BASE.vocab_size}, bf16, "
+        f"all compiled; torch {torch.__version__}, {torch.cuda.get_device_name()}; thousand target tokens/s\n"
+    )
+    ours = found.get("glassformer", {})
+    for rows, length in SHAPES:
+        shape = f"{rows}x{length}"
+        peers = {name: speeds[shape] for name, speeds in found.items() if name != "glassformer" and shape in speeds}
+        everyone = ({"glassformer": ours[shape]} if shape in ours else {}) | peers
+        for name, speed in everyone.items():
+            share = speed * operations(BASE, length) / MATRIX_RATE
+            print(f"{rows} x ({length} + {length})  {name:22} {speed / 1000:7.0f}   MFU {share:.1%}")
+        if peers and shape in ours:
+            print(f"  ours to the best peer: {ours[shape] / max(peers.values()):.2f}\n")
+    if "real" in found and ours:
+        real, static = found["real"]["real batches"], ours["{}x{}".format(*SHAPES[0])]
+        print(
+            f"real batches of {data}: {real / 1000:.0f} thousand non-padding target tokens/s, "
+            f"{real / static:.0%} of the static {SHAPES[0][0]} x {SHAPES[0][1]}; "
+            f"{found['real']['padding share']:.0%} of the positions are padding"
+        )
 
 
 @bench.command("train")
@@ -44,3 +83,25 @@ def train(
         print(
             f"{row.name:22} {row.precision:10} {1000 * row.seconds:8.0f} {row.tokens:9.0f}   {row.ratio:.2f} {against}"
         )
+
+
+@bench.command("resume")
+def resume(
+    times: Annotated[int, typer.Option(help="How many times training is killed.", min=1)] = 20,
+    seed: Annotated[int, typer.Option(help="Other moments.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the runs as JSON.")] = False,
+) -> None:
+    """Kill training at random moments, resume it, and compare the final weights with an uninterrupted run's."""
+    from glassformer.bench.resume import resumes
+
+    runs = resumes(times, seed, report=lambda text: print(text, file=sys.stderr, flush=True))
+    if as_json:
+        print(json.dumps([asdict(run) for run in runs], indent=1))
+    else:
+        equal = sum(run.equal for run in runs)
+        print(
+            f"{sum(run.kills for run in runs)} interruptions by SIGKILL ({sum(run.inside_a_write for run in runs)} of "
+            f"them inside a checkpoint's write) over {len(runs)} runs: the weights of {equal} of {len(runs)} runs "
+            f"hash to the uninterrupted run's"
+        )
+    sys.exit(0 if all(run.equal for run in runs) else 1)

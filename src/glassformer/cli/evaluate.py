@@ -43,7 +43,7 @@ def evaluate(
         if name not in ("train", "valid", "test"):
             raise DataError(f"--split {name}: a recipe has train, valid and test")
         scores, _ = judge_split(model, name, device, report, beam, length_penalty)
-    record(model, name, scores, beam=beam)
+    record(model, name, scores, report, beam=beam, length_penalty=length_penalty)
     if as_json:
         print(json.dumps(scores.to_dict(), indent=1))
     else:

@@ -100,18 +100,33 @@ def judge_files(
     return judge_pairs(folder, (Corpus(src=src, tgt=ref),), str(src), device, report, beam, penalty)
 
 
-def record(folder: Path, name: str, scores: Scores, **details: Any) -> None:
-    """Add a measurement to the bundle's scores.json, with what made it."""
+def record(
+    folder: Path,
+    name: str,
+    scores: Scores,
+    report: Report,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    **details: Any,
+) -> None:
+    """Add a measurement to the bundle's scores.json, with what made it; None is the recipe's value."""
     import torch
 
     from glassformer import __version__
-    from glassformer.bundle import write_text
+    from glassformer.bundle import read_scores, why, write_text
+    from glassformer.train.run import saved_recipe
 
-    path = folder / "scores.json"
-    known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    made_by = {"glassformer": __version__, "torch": torch.__version__}
-    known[name] = scores.to_dict() | details | {"versions": made_by}
-    write_text(path, json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+    search = saved_recipe(folder).score
+    details |= {
+        "beam": beam or search.beam,
+        "length_penalty": search.length_penalty if length_penalty is None else length_penalty,
+        "versions": {"glassformer": __version__, "torch": torch.__version__},
+    }
+    known = read_scores(folder) | {name: scores.to_dict() | details}
+    try:
+        write_text(folder / "scores.json", json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+    except OSError as error:  # the scores are still worth printing
+        report.say(f"{folder / 'scores.json'} cannot be written: {why(error)}; the scores are not recorded")
 
 
 def show_results(folder: Path, device: str, report: Report) -> None:
@@ -125,7 +140,7 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     if not recipe.data.test and not recipe.data.valid:
         return
     scores, rows = judge_split(folder, split, device, report)
-    record(folder, split, scores, beam=recipe.score.beam, command=f"glassformer evaluate {folder} --split {split}")
+    record(folder, split, scores, report, command=f"glassformer evaluate {folder} --split {split}")
     print(f"\n{split} pairs, never trained on:  {scores}")
     show_samples(rows, recipe.score.samples)
 

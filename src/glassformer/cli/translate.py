@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from glassformer.errors import DataError
 
 CHUNK = 512  # lines read before they are translated together
 
@@ -23,7 +26,18 @@ def translate(
     from glassformer.translator import Translator
 
     translator = Translator.load(model, device)
-    lines = iter(text) if text else (line.rstrip("\n") for line in sys.stdin)
+    lines = iter(text) if text else standard_input()
     while chunk := list(islice(lines, CHUNK)):
         for best in translator.translate(chunk, beam=beam):
             print(best[0].text, flush=True)
+
+
+def standard_input() -> Iterator[str]:
+    for number, line in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"standard input, line {number}: not UTF-8 (byte {error.start + 1} of the line is "
+                f"0x{line[error.start]:02x}); convert it with `iconv -f ENCODING -t UTF-8`"
+            ) from None

@@ -9,7 +9,7 @@ import torch
 
 from glassformer.model import EncoderDecoder
 from glassformer.text import END, PAD, Batch, Store
-from glassformer.train.feed import send, share
+from glassformer.train.feed import share
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe
 from glassformer.train.step import Stepper
@@ -35,7 +35,7 @@ def find_budget(recipe: Recipe, store: Store, model: EncoderDecoder, world: Worl
         torch.cuda.reset_peak_memory_stats(world.device)
         trial = EncoderDecoder(model.config).to(world.device)
         stepper = Stepper(trial, replace(recipe.train, cuda_graphs=False, batch_tokens=size), world, PAD)
-        stepper(send(share(batch, world), world.device), 0.0, 0)
+        stepper(share(batch, world, recipe.train.accumulate), 0.0, 0)
         peaks.append((rows * width, torch.cuda.max_memory_allocated(world.device)))
         del trial, stepper
         torch.cuda.empty_cache()

@@ -7,11 +7,8 @@ Randomness needs no state of its own: every step draws from a seed that is a fun
 
 from __future__ import annotations
 
-import contextlib
-import errno
 import hashlib
 import json
-import os
 import re
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -20,7 +17,7 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.errors import RunError
+from glassformer.bundle import write_bytes
 
 NAME = re.compile(r"step-(\d{8})-([0-9a-f]{16})\.safetensors")
 
@@ -37,6 +34,8 @@ class Progress:
     stale: int = 0  # validations since the best
     scale: float = 65536.0  # of the loss, in fp16
     scale_age: int = 0
+    loss_total: float = 0.0  # of the steps since the last line of the metrics
+    steps_logged: int = 0
 
 
 @dataclass
@@ -46,44 +45,25 @@ class Checkpoint:
     recipe: dict[str, Any]
 
 
-def write(folder: Path, checkpoint: Checkpoint, keep: int) -> Path:
-    """Save under `folder`, keep the newest `keep`, return the file."""
+def write(folder: Path, checkpoint: Checkpoint, keep: int, every: int) -> Path:
+    """Save under `folder` and return the file. The newest `keep` stay, this one counted.
+
+    A step that is no multiple of `every` was an interruption's or an earlier end; it goes when a newer one is safe, so
+    that the checkpoints are the same as without it.
+    """
     from safetensors.torch import save
 
     meta = {"progress": json.dumps(asdict(checkpoint.progress)), "recipe": json.dumps(checkpoint.recipe)}
     data = save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()}, metadata=meta)
     digest = hashlib.sha256(data).hexdigest()[:16]
     path = folder / f"step-{checkpoint.progress.step:08d}-{digest}.safetensors"
-    partial = folder / f".{path.name}.partial"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        flush_folder(folder)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-        reason = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror)
-        last = listing(folder)
-        good = f"step {step_of(last[-1])} is safe in {last[-1].name}" if last else "nothing had been saved before"
-        raise RunError(
-            f"the checkpoint of step {checkpoint.progress.step} cannot be written: {reason}; {good}"
-        ) from None
-    for old in listing(folder)[:-keep]:
-        old.unlink(missing_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_bytes(path, data)
+    older = [file for file in listing(folder) if file != path]
+    regular = [file for file in older if step_of(file) % every == 0 and step_of(file) != checkpoint.progress.step]
+    for file in set(older) - set(regular[1 - keep :] if keep > 1 else []):
+        file.unlink(missing_ok=True)
     return path
-
-
-def flush_folder(folder: Path) -> None:
-    """Make a rename last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def listing(folder: Path) -> list[Path]:
@@ -107,6 +87,8 @@ def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
             return found
         say(f"{path} is damaged (its contents do not match its checksum); using the one before")
         path.rename(path.with_suffix(".damaged"))
+    if any(folder.glob("*.damaged")):
+        say("no checkpoint is whole; training starts again at step 0")
     return None
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn import functional
 
-from glassformer.text import Batch, Batches
+from glassformer.text import PAD, Batch, Batches
 from glassformer.train.parallel import World
 from glassformer.train.step import Inputs
 
@@ -19,19 +20,23 @@ AHEAD = 4
 Position = tuple[int, int]  # epoch and index of the batch that follows
 
 
-def share(batch: Batch, world: World) -> Inputs:
-    """This process's rows of a batch, as tensors in memory a GPU can read while it computes."""
+def share(batch: Batch, world: World, portions: int = 1) -> Inputs:
+    """This process's rows of a batch, as tensors in memory a GPU can read while it computes.
+
+    Empty rows make them divide evenly, so that the batches themselves are the same whatever the number of processes
+    and the portions of their gradient.
+    """
+    short = -len(batch.src) % (world.size * portions)
 
     def rows(array: NDArray[np.int64] | NDArray[np.bool_]) -> torch.Tensor:
-        tensor = torch.from_numpy(array[world.rank :: world.size])
+        tensor = torch.from_numpy(array)
+        if short:
+            tensor = functional.pad(tensor, (0, 0, 0, short), value=PAD)
+        tensor = tensor[world.rank :: world.size]
         return tensor.pin_memory() if world.device.type == "cuda" else tensor
 
     part = torch.tensor(1.0 / max(1, batch.tokens))
     return Inputs(rows(batch.src), rows(batch.src_mask), rows(batch.tgt_in), rows(batch.labels), part)
-
-
-def send(inputs: Inputs, device: torch.device) -> Inputs:
-    return Inputs(*(tensor.to(device, non_blocking=True) for tensor in inputs.tensors()))
 
 
 def follow(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:
@@ -48,26 +53,29 @@ def follow(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Po
 class Feed:
     """Reads ahead in a thread; iterate, then close."""
 
-    def __init__(self, batches: Batches, epoch: int, index: int, world: World) -> None:
+    def __init__(self, batches: Batches, epoch: int, index: int, world: World, portions: int) -> None:
         self.queue: queue.Queue[tuple[Inputs, Batch, Position] | BaseException] = queue.Queue(AHEAD)
         self.stopped = threading.Event()
-        self.thread = threading.Thread(target=self.fill, args=(batches, epoch, index, world), daemon=True)
+        self.thread = threading.Thread(target=self.fill, args=(batches, epoch, index, world, portions), daemon=True)
         self.thread.start()
 
-    def fill(self, batches: Batches, epoch: int, index: int, world: World) -> None:
+    def fill(self, batches: Batches, epoch: int, index: int, world: World, portions: int) -> None:
         try:
             for batch, position in follow(batches, epoch, index):
-                item = (share(batch, world), batch, position)
-                while not self.stopped.is_set():
-                    try:
-                        self.queue.put(item, timeout=0.2)
-                        break
-                    except queue.Full:
-                        continue
-                if self.stopped.is_set():
+                if not self.offer((share(batch, world, portions), batch, position)):
                     return
         except BaseException as error:  # whatever it is, the training loop must hear of it
-            self.queue.put(error)
+            self.offer(error)
+
+    def offer(self, item: tuple[Inputs, Batch, Position] | BaseException) -> bool:
+        """Wait for room, unless the loop has ended."""
+        while not self.stopped.is_set():
+            try:
+                self.queue.put(item, timeout=0.2)
+                return True
+            except queue.Full:
+                continue
+        return False
 
     def next(self) -> tuple[Inputs, Batch, Position]:
         item = self.queue.get()

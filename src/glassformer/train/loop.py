@@ -2,67 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from glassformer.bundle import weights
+from glassformer.bundle import weights, write_tensors
 from glassformer.errors import RunError
 from glassformer.model import EncoderDecoder
 from glassformer.text import Batches
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
-from glassformer.train.feed import Feed, send, share
+from glassformer.train.feed import Feed, share
 from glassformer.train.parallel import World, bare, put, spread, whole
 from glassformer.train.recipe import Recipe
 from glassformer.train.report import Report
 from glassformer.train.schedule import share as lr_share
+from glassformer.train.signals import Interrupted, between_steps
 from glassformer.train.step import Stepper
 
+ASK = 4  # steps between two questions of several processes whether one of them was told to stop
+
 Judge = Callable[[EncoderDecoder], float]  # a model's score on the validation pairs; higher is better
-
-
-class Interrupted(Exception):
-    """Ctrl-C or SIGTERM, heard between two steps."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__(number)
-        self.number = number
-
-
-@contextlib.contextmanager
-def polite_signals() -> Iterator[Callable[[], None]]:
-    """Let the running step end before an interruption takes effect; the second one is obeyed at once."""
-    heard: list[int] = []
-
-    def hear(number: int, frame: FrameType | None) -> None:
-        if heard:
-            raise KeyboardInterrupt
-        heard.append(number)
-
-    def check() -> None:
-        if heard:
-            raise Interrupted(heard[0])
-
-    if threading.current_thread() is not threading.main_thread():  # only the main thread may listen
-        yield check
-        return
-    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield check
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 @dataclass
@@ -86,7 +52,6 @@ class Trainer:
         )
         self.labels_seen = 0
         self.since = time.perf_counter()
-        self.steps_logged = 0
 
     @property
     def checkpoints(self) -> Path:
@@ -95,26 +60,26 @@ class Trainer:
     def run(self) -> None:
         """Train to the last step, or until patience ends."""
         train, progress = self.recipe.train, self.progress
-        feed = Feed(self.train_batches, progress.epoch, progress.index, self.world)
+        feed = Feed(self.train_batches, progress.epoch, progress.index, self.world, train.accumulate)
         self.since = time.perf_counter()
         try:
-            with polite_signals() as interrupted:
-                while progress.step < train.steps and not self.tired():
+            with between_steps(alone=self.world.size == 1) as heard:
+                while not self.ended():
                     inputs, batch, position = feed.next()
                     self.stepper(
-                        send(inputs, self.world.device),
+                        inputs,
                         train.lr * lr_share(train, progress.step),
                         step_seed(train.seed, progress.step, self.world.rank),
                     )
                     self.labels_seen += batch.tokens
-                    self.steps_logged += 1
+                    progress.steps_logged += 1
                     progress.step += 1
                     progress.epoch, progress.index = position
-                    self.after_step(interrupted)
+                    self.after_step(heard)
         finally:
             feed.close()
 
-    def after_step(self, interrupted: Callable[[], None]) -> None:
+    def after_step(self, heard: Callable[[], int]) -> None:
         train, step = self.recipe.train, self.progress.step
         last = step == train.steps
         if last or step % train.log_every == 0:
@@ -123,23 +88,31 @@ class Trainer:
             self.report.show(self.line())
         if self.valid_batches is not None and (last or step % train.valid_every == 0):
             self.validate()
-        if last or step % train.save_every == 0 or self.tired():
+        due = self.ended() or step % train.save_every == 0
+        told = self.told_to_stop(heard())
+        if due or told:
             self.save()
-        try:
-            interrupted()
-        except Interrupted:
-            self.save()
-            raise
+        if told:
+            raise Interrupted(told)
+
+    def told_to_stop(self, heard: int) -> int:
+        """The signal that any process has heard: all of them must stop after the same step."""
+        if self.world.size == 1:
+            return heard
+        return int(self.world.largest(heard)) if self.progress.step % ASK == 0 else 0
+
+    def ended(self) -> bool:
+        return self.progress.step >= self.recipe.train.steps or self.tired()
 
     def tired(self) -> bool:
         return bool(self.recipe.train.patience) and self.progress.stale >= self.recipe.train.patience
 
     def log(self) -> None:
-        loss = self.world.total(self.stepper.loss_total.clone()).item() / max(1, self.steps_logged)
+        loss = self.world.total(self.stepper.loss_total.clone()).item() / max(1, self.progress.steps_logged)
         if not math.isfinite(loss):
             raise RunError(
                 f"the loss is {loss} at step {self.progress.step}: training has diverged; "
-                f"lower train.lr, lengthen train.warmup_steps or raise train.clip's effect by lowering it"
+                f"start again with a lower train.lr, a longer train.warmup_steps or a lower train.clip"
             )
         speed = self.labels_seen / (time.perf_counter() - self.since)
         train = self.recipe.train
@@ -151,7 +124,7 @@ class Trainer:
         else:
             self.report.say(self.line())
         self.stepper.loss_total.zero_()
-        self.labels_seen, self.steps_logged, self.since = 0, 0, time.perf_counter()
+        self.labels_seen, self.progress.steps_logged, self.since = 0, 0, time.perf_counter()
         self.pace = getattr(self, "pace", (time.perf_counter(), self.progress.step))
 
     latest = "warming up"
@@ -172,7 +145,7 @@ class Trainer:
         plan, total, count = self.valid_batches.epoch(0), torch.zeros((), device=self.world.device), 0
         with self.stepper.averaged():
             for batch in plan:
-                total += self.stepper.evaluate(send(share(batch, self.world), self.world.device))
+                total += self.stepper.evaluate(share(batch, self.world).to(self.world.device))
                 count += batch.tokens
             loss = self.world.total(total).item() / count
             values = {"valid_loss": loss}
@@ -212,10 +185,11 @@ class Trainer:
         if self.stepper.scaler.is_enabled():
             self.progress.scale = self.stepper.scaler.get_scale()
             self.progress.scale_age = self.stepper.scaler._get_growth_tracker()
+        self.progress.loss_total = self.world.total(self.stepper.loss_total.clone()).item()
         tensors = self.tensors()
         if self.world.first:
             kept = Checkpoint(self.progress, tensors, self.recipe.to_dict())
-            checkpoint.write(self.checkpoints, kept, self.recipe.train.keep_last)
+            checkpoint.write(self.checkpoints, kept, self.recipe.train.keep_last, self.recipe.train.save_every)
         self.world.wait()
 
     def restore(self, saved: Checkpoint) -> None:
@@ -225,7 +199,8 @@ class Trainer:
         for name, p in self.stepper.named():
             put(p, saved.tensors[f"model/{name}"])
             state: dict[str, Any] = {}
-            for part in ("step", "exp_avg", "exp_avg_sq"):
+            # In fp16, every step so far may have been left out while the scale was found: then there are no moments.
+            for part in ("step", "exp_avg", "exp_avg_sq") if f"step/{name}" in saved.tensors else ():
                 value = saved.tensors[f"{part}/{name}"]
                 if part == "step":
                     on_device = self.world.device.type == "cuda"
@@ -233,9 +208,12 @@ class Trainer:
                 else:
                     state[part] = torch.zeros_like(p)
                     put(state[part], value)
-            self.stepper.optimizer.state[p] = state
+            if state:
+                self.stepper.optimizer.state[p] = state
             if self.stepper.ema:
                 put(next(averages), saved.tensors[f"ema/{name}"])
+        if self.world.first:
+            self.stepper.loss_total.fill_(saved.progress.loss_total)
         if self.stepper.scaler.is_enabled():
             fresh = self.stepper.scaler.state_dict()
             fresh |= {"scale": saved.progress.scale, "_growth_tracker": saved.progress.scale_age}
@@ -243,14 +221,10 @@ class Trainer:
 
     def keep_best(self) -> None:
         """Set the weights of the best validation aside; called while the average is in place."""
-        from safetensors.torch import save_file
-
         tensors = {name: whole(p.detach()).cpu().clone() for name, p in self.stepper.named()}
         if self.world.first:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
-            partial = self.checkpoints / ".best.safetensors.partial"
-            save_file(tensors, partial)
-            partial.replace(self.checkpoints / "best.safetensors")
+            write_tensors(self.checkpoints / "best.safetensors", tensors)
 
     def shipped(self) -> dict[str, Tensor]:
         """The weights to give away: the best, the mean of the last checkpoints, the moving average, or the last."""
@@ -273,7 +247,7 @@ class Trainer:
 
 def step_seed(seed: int, step: int, rank: int) -> int:
     """A seed for one step's dropout: a function of where training stands, so that a resumed run draws the same."""
-    return (seed * 1_000_003 + step) * 4_096 + rank
+    return ((seed * 1_000_003 + step) * 4_096 + rank) % (1 << 63)
 
 
 def clock(seconds: float) -> str:

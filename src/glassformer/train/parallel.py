@@ -39,6 +39,14 @@ class World:
             dist.all_reduce(value)
         return value
 
+    def largest(self, value: float) -> float:
+        """The largest value of any process."""
+        if self.size == 1:
+            return value
+        shared = torch.tensor([value], dtype=torch.float64, device=self.device)
+        dist.all_reduce(shared, dist.ReduceOp.MAX)
+        return float(shared)
+
     def agree(self, value: float) -> float:
         """The first process's value, everywhere."""
         if self.size == 1:
@@ -61,7 +69,12 @@ def enter(device: str = "auto") -> World:
         device = "cuda" if torch.cuda.is_available() else "cpu"
     if device.startswith("cuda") and not torch.cuda.is_available():
         raise RunError(f"--device {device}: this torch ({torch.__version__}) sees no CUDA device; use --device cpu")
-    place = torch.device(f"cuda:{local}" if device == "cuda" else device)
+    try:
+        place = torch.device(f"cuda:{local}" if device == "cuda" else device)
+        torch.empty(1, device=place)
+    except RuntimeError as error:
+        reason = str(error).split("\n")[0]
+        raise RunError(f"--device {device} cannot be used: {reason}; try auto, cpu, cuda or cuda:0") from None
     if place.type == "cuda":
         torch.cuda.set_device(place)
     if size > 1 and not dist.is_initialized():
@@ -82,7 +95,8 @@ def spread(model: EncoderDecoder, world: World, kind: Literal["ddp", "fsdp"]) ->
     for stack in (model.encoder, model.decoder):
         for block in stack.blocks:
             fully_shard(block)
-    fully_shard(model)
+    # Left whole after a validation, the outermost weights would still be the moving average's in the next step.
+    fully_shard(model, reshard_after_forward=True)
     return model
 
 

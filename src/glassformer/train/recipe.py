@@ -12,6 +12,8 @@ Relative paths in a recipe of your own start at the recipe's folder; in the buil
 from __future__ import annotations
 
 import dataclasses
+import json
+import math
 import tomllib
 import types
 from dataclasses import dataclass, field
@@ -160,8 +162,12 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
     sections = [f.name for f in dataclasses.fields(Recipe)]
     for name in values:
         if name not in sections:
-            near = did_you_mean(name, sections)
+            keys = [f"train.{f.name}" for f in dataclasses.fields(Train) if f.name == name]
+            near = f"; did you mean `{keys[0]}`?" if keys else did_you_mean(name, sections)
             raise ConfigError(f"unknown section `{name}` in the recipe; sections are {one_of(sections)}{near}")
+    for name in ("data", "model"):
+        if not isinstance(values.get(name, {}), dict):
+            raise ConfigError(f"`{name}` must be a section, not {values[name]!r}")
     data = dict(values.get("data", {}))
     root = here / str(data.get("root", ""))
     for split in ("train", "valid", "test"):
@@ -206,6 +212,11 @@ def check(recipe: Recipe) -> None:
     for name in ("label_smoothing", "ema"):
         if not 0 <= getattr(train, name) < 1:
             raise ConfigError(f"train.{name} = {getattr(train, name)}: it lies in 0 <= x < 1")
+    for name in ("lr", "weight_decay", "r_drop", "clip"):
+        if not math.isfinite(getattr(train, name)):
+            raise ConfigError(f"train.{name} = {getattr(train, name)}: it must be a finite number")
+    if train.seed >= 1 << 63:
+        raise ConfigError(f"train.seed = {train.seed}: it must be below 2**63")
     if train.lr <= 0:
         raise ConfigError(f"train.lr = {train.lr}: it must be above 0")
     if train.average > 1 and train.keep_last < train.average:
@@ -267,8 +278,7 @@ def to_toml(values: dict[str, Any]) -> str:
         if isinstance(value, bool):
             return "true" if value else "false"
         if isinstance(value, str):
-            escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-            return f'"{escaped}"'
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's too
         return repr(value)
 
     lines: list[str] = []

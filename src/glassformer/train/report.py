@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
+from glassformer.bundle import write_text
 from glassformer.errors import RunError
 
 
@@ -49,7 +50,7 @@ class Report:
         """Go on with the metrics of `folder`, forgetting what was written after `step`."""
         self.metrics = folder / "metrics.jsonl"
         kept = [row for row in read_metrics(folder) if row["step"] <= step] if step else []
-        self.metrics.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        write_text(self.metrics, "".join(json.dumps(row) + "\n" for row in kept))
         if not tensorboard:
             return
         try:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
@@ -13,14 +11,15 @@ from typing import Any
 import torch
 
 from glassformer import bundle
-from glassformer.errors import ConfigError, RunError
+from glassformer.errors import ConfigError, DataError, RunError
 from glassformer.model import EncoderDecoder
 from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
 from glassformer.train import checkpoint, parallel
-from glassformer.train.loop import Interrupted, Judge, Trainer
+from glassformer.train.loop import Judge, Trainer
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, apply, parse, to_toml
 from glassformer.train.report import Report, draw_curve
+from glassformer.train.signals import Interrupted, at_once, listening
 
 # What may change between the start of a run and its continuation.
 FREE = (
@@ -53,19 +52,35 @@ def train(
     if not world.first:
         report = Report(quiet=True)
     try:
-        recipe = open_folder(recipe, folder, resume, world, report)
-        return _train(recipe, folder, world, report, make_judge)
+        with listening(at_once):
+            recipe = open_folder(recipe, folder, resume, world)
+            return _train(recipe, folder, world, report, make_judge)
     except Interrupted as heard:
-        step = checkpoint.step_of(checkpoint.listing(folder / "checkpoints")[-1])
-        report.say(f"stopped after step {step}; go on with: glassformer train --resume --out {folder}")
+        report.say(f"stopped; {standing(folder)}")
         raise SystemExit(128 + heard.number) from None
-    except RunError as error:
-        if checkpoint.listing(folder / "checkpoints"):
-            raise RunError(f"{error}; go on with: glassformer train --resume --out {folder}") from None
+    except OSError as error:
+        raise RunError(f"{folder} cannot be written: {bundle.why(error)}; {standing(folder)}") from None
+    except (ConfigError, DataError):
+        if world.first and not resume:
+            withdraw(folder)
         raise
     finally:
         report.close()
         world.leave()
+
+
+def standing(folder: Path) -> str:
+    """Where an interrupted run stands, and how to go on."""
+    saved = checkpoint.listing(folder / "checkpoints")
+    step = f"step {checkpoint.step_of(saved[-1])} is saved" if saved else "no step is saved yet"
+    return f"{step}; go on with: glassformer train --resume --out {folder}"
+
+
+def withdraw(folder: Path) -> None:
+    """Leave no run behind that a mistake in the recipe or the data kept from starting."""
+    if not checkpoint.listing(folder / "checkpoints"):
+        for path in (folder / "recipe.toml", *folder.glob("tokenizer*.json")):
+            path.unlink(missing_ok=True)
 
 
 def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:
@@ -77,7 +92,7 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
         else None
     )
     model = EncoderDecoder(recipe.model_config(tokenizer))
-    fit(model, store, recipe)
+    fit(model, [store, valid] if valid else [store], recipe)
     if recipe.train.batch_tokens == "auto":
         from glassformer.train.budget import find_budget
 
@@ -87,16 +102,11 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
         if world.first:
             bundle.write_text(folder / "recipe.toml", to_toml(recipe.to_dict()))
     assert isinstance(recipe.train.batch_tokens, int)
-    options = BatchOptions(
-        tokens=recipe.train.batch_tokens,
-        seed=recipe.train.seed,
-        shapes=recipe.train.shapes,
-        divisor=world.size * recipe.train.accumulate,
-    )
+    options = BatchOptions(tokens=recipe.train.batch_tokens, seed=recipe.train.seed, shapes=recipe.train.shapes)
     batches = Batches(store, options)
     valid_batches = Batches(valid, replace(options, shapes=4)) if valid else None
     judge = make_judge(recipe, tokenizer) if make_judge else None
-    if recipe.train.metric == "bleu" and (judge is None or recipe.train.parallel == "fsdp"):
+    if recipe.train.metric == "bleu" and (judge is None or (recipe.train.parallel == "fsdp" and world.size > 1)):
         raise ConfigError("train.metric = 'bleu' needs a judge that translates, and whole models: parallel = 'ddp'")
     trainer = Trainer(recipe, model, batches, valid_batches, folder, world, report, judge)
     report.say(describe(model, batches, trainer, recipe))
@@ -107,6 +117,8 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
     if saved is not None:
         trainer.restore(saved)
         report.say(f"resumed at step {saved.progress.step}")
+        if trainer.ended():
+            report.say("its training had ended; to train on, add: --set train.steps=MORE")
     if world.first:
         report.open(folder, trainer.progress.step, recipe.train.tensorboard)
     trainer.run()
@@ -121,17 +133,17 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
     return folder
 
 
-def open_folder(recipe: Recipe, folder: Path, resume: bool, world: World, report: Report) -> Recipe:
+def open_folder(recipe: Recipe, folder: Path, resume: bool, world: World) -> Recipe:
     """Make the run's folder, or check that it holds this very run; return the recipe that holds."""
     path = folder / "recipe.toml"
     if world.first:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            probe = folder / ".writable"
-            probe.touch()
-            probe.unlink()
+            for probe in (folder / ".writable", folder / ".recipe.toml.partial"):
+                probe.touch()
+                probe.unlink()
         except OSError as error:
-            raise RunError(f"{folder} cannot be written: {error.strerror}; choose another --out") from None
+            raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
         if path.exists() and not resume:
             raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
         if not path.exists() and any(entry.name != "prepared" for entry in folder.iterdir()):
@@ -167,13 +179,13 @@ def continued(asked: Recipe, before: Recipe) -> Recipe:
     now, then = asked.to_dict(), before.to_dict()
     for section in then:
         a, b = dict(now[section]), dict(then[section])
-        for name in {*a, *b} - {"root"}:
-            if section == "train" and name in FREE:
+        for name in a | b:
+            if name == "root" or (section == "train" and name in FREE):
                 continue
             if section != "score" and a.get(name) != b.get(name):
-                was, wanted = b.get(name, "its default"), a.get(name, "its default")
+                was, wanted = (repr(x[name]) if name in x else "its default" for x in (b, a))
                 raise RunError(
-                    f"--resume: {section}.{name} was {was!r} when this run began and is {wanted!r} now; "
+                    f"--resume: {section}.{name} was {was} when this run began and is {wanted} now; "
                     f"leave it as it was, or start a new run with another --out"
                 )
     return asked
@@ -186,13 +198,7 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
         report.show("learning the vocabulary", every=0)
         pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
         made = Tokenizer.train(pairs, recipe.tokenizer, report.counting("learning the vocabulary, pairs read"))
-        partial = folder / ".tokenizer.partial"
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        made.save(partial)
-        for file in sorted(partial.iterdir()):  # the marker's name sorts last
-            os.replace(file, folder / file.name)
-        partial.rmdir()
+        bundle.save_tokenizer(folder, made)  # the marker's name sorts last, so it is written last
         report.say(f"vocabulary: {made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})"))
     world.wait()
     return Tokenizer.load(folder)
@@ -224,8 +230,15 @@ def corpus(
     return prepare(sources, tokenizer, folder, recipe.data.filter)
 
 
-def fit(model: EncoderDecoder, store: Store, recipe: Recipe) -> None:
-    """The longest sentence must fit the position table; say so before training starts."""
+def fit(model: EncoderDecoder, stores: list[Store], recipe: Recipe) -> None:
+    """The longest sentence must fit the position table and a batch; say so before training starts."""
+    longest = max(max(int(src.max()), int(tgt.max()) + 1) for src, tgt in (store.lengths() for store in stores))
+    tokens = recipe.train.batch_tokens
+    if tokens != "auto" and tokens < longest:
+        raise ConfigError(
+            f"train.batch_tokens = {tokens} is smaller than the longest sentence, {longest} tokens; "
+            f"raise it to {longest} or more, or lower data.max_tokens"
+        )
     if model.config.positions in ("sinusoidal", "learned") and recipe.data.max_tokens + 1 > model.config.max_length:
         raise ConfigError(
             f"data.max_tokens = {recipe.data.max_tokens} and the end token do not fit model.max_length = "

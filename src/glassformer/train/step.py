@@ -32,6 +32,9 @@ class Inputs:
     def tensors(self) -> list[Tensor]:
         return [self.src, self.src_mask, self.tgt_in, self.labels, self.share]
 
+    def to(self, device: torch.device) -> Inputs:
+        return Inputs(*(tensor.to(device, non_blocking=True) for tensor in self.tensors()))
+
 
 def precision(train: Train, device: torch.device) -> str:
     """What "auto" means on this device: bf16 where the hardware multiplies it faster."""
@@ -64,7 +67,10 @@ class Stepper:
         )
         self.scaler = torch.amp.GradScaler(world.device.type, enabled=self.precision == "fp16")
         self.ema = [p.detach().clone() for p in self.parameters] if train.ema else []
-        self.compiled: Callable[..., Tensor] = torch.compile(model, dynamic=False) if train.compile else model
+        self.rows_loss: Callable[..., Tensor] = self.loss
+        if train.compile:  # the loss along with the model, so that logits in float32 are never written out
+            torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
+            self.rows_loss = torch.compile(self.loss, dynamic=False)
         self.loss_total = torch.zeros((), device=world.device)
         self.graphs: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, Inputs] | None] = {}
         self.pool: Any = None
@@ -80,19 +86,18 @@ class Stepper:
         dtype = torch.float16 if self.precision == "fp16" else torch.bfloat16
         return torch.autocast(self.world.device.type, dtype=dtype, enabled=self.precision != "fp32")
 
-    def loss(self, inputs: Inputs, model: Callable[..., Tensor]) -> Tensor:
+    def loss(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor, labels: Tensor) -> Tensor:
         """The summed loss of some rows."""
+        smoothing, r_drop = self.train.label_smoothing, self.train.r_drop
         with self.autocast():
-            if not self.train.r_drop:
-                logits = model(inputs.src, inputs.tgt_in, inputs.src_mask)
+            if not r_drop:
+                logits = self.model(src, tgt_in, src_mask)
             else:
-                twice = (torch.cat((x, x)) for x in (inputs.src, inputs.tgt_in, inputs.src_mask))
-                logits, second = model(*twice).chunk(2)
-        loss = smoothed_cross_entropy(logits, inputs.labels, self.train.label_smoothing, self.pad)
-        if self.train.r_drop:
-            again = smoothed_cross_entropy(second, inputs.labels, self.train.label_smoothing, self.pad)
-            loss = (loss + again) / 2
-            loss = loss + self.train.r_drop * two_way_divergence(logits, second, inputs.labels, self.pad)
+                logits, second = self.model(*(torch.cat((x, x)) for x in (src, tgt_in, src_mask))).chunk(2)
+        loss = smoothed_cross_entropy(logits, labels, smoothing, self.pad)
+        if r_drop:
+            loss = (loss + smoothed_cross_entropy(second, labels, smoothing, self.pad)) / 2
+            loss = loss + r_drop * two_way_divergence(logits, second, labels, self.pad)
         return loss
 
     def parts(self, inputs: Inputs) -> Iterator[tuple[Inputs, bool]]:
@@ -108,7 +113,7 @@ class Stepper:
         for part, last in self.parts(inputs):
             quiet = isinstance(self.model, nn.parallel.DistributedDataParallel) and not last
             with self.unsynchronised() if quiet else contextlib.nullcontext():
-                loss = self.loss(part, self.compiled) * part.share
+                loss = self.rows_loss(part.src, part.src_mask, part.tgt_in, part.labels) * part.share
                 # Gradients are averaged over the processes; the loss is shared out over the global batch already.
                 self.scaler.scale(loss * self.world.size).backward()
                 self.loss_total += loss.detach()
@@ -121,16 +126,17 @@ class Stepper:
             torch._foreach_lerp_(self.ema, [p.detach() for p in self.parameters], 1 - self.train.ema)
 
     def __call__(self, inputs: Inputs, lr: float, seed: int) -> None:
+        """Take the step; `inputs` may still be in the CPU's memory."""
         self.set_lr(lr)
         torch.manual_seed(seed)
         if not self.graphs_wanted:
-            self.work(inputs)
+            self.work(inputs.to(self.world.device))
             return
         key = (*inputs.src.shape, *inputs.tgt_in.shape)
         if key not in self.graphs:
             self.graphs[key] = None  # the first time is also the warm-up that recording needs
             with on_side_stream():
-                self.work(inputs)
+                self.work(inputs.to(self.world.device))
             return
         recorded = self.graphs[key]
         if recorded is None:
@@ -141,9 +147,10 @@ class Stepper:
         graph.replay()
 
     def record(self, inputs: Inputs) -> tuple[torch.cuda.CUDAGraph, Inputs]:
-        static = Inputs(*(tensor.clone() for tensor in inputs.tensors()))
+        static = inputs.to(self.world.device)
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.pool):
+        # The thread that reads ahead may ask the driver for memory meanwhile; only this thread's calls are recorded.
+        with torch.cuda.graph(graph, pool=self.pool, capture_error_mode="thread_local"):
             self.work(static)
         self.pool = graph.pool()
         return graph, static
@@ -168,12 +175,17 @@ class Stepper:
             yield
             return
         kept = [p.detach().clone() for p in self.parameters]
-        plain = [p.detach() for p in self.parameters]
-        torch._foreach_copy_(plain, self.ema)
+        self.assign(self.ema)
         try:
             yield
         finally:
-            torch._foreach_copy_(plain, kept)
+            self.assign(kept)
+
+    @torch.no_grad()
+    def assign(self, values: list[Tensor]) -> None:
+        """Set the parameters one by one: sharded ones cannot be copied as a list."""
+        for p, value in zip(self.parameters, values, strict=True):
+            p.copy_(value)
 
     @torch.no_grad()
     def evaluate(self, inputs: Inputs) -> Tensor:

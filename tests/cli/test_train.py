@@ -1,0 +1,231 @@
+"""`glassformer train`, `evaluate` and `translate` as a user meets them, mistakes first."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from small_run import RECIPE, call, command, write_recipe
+
+from glassformer.cli import main
+
+FEW = ("--set", "train.steps=4", "--set", "train.log_every=2")
+
+
+class Cli:
+    """The command line in this process: exit code, standard output and standard error."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *words: object) -> tuple[int, str, str]:
+        self.monkeypatch.setattr(sys, "argv", ["glassformer", *map(str, words)])
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = self.capsys.readouterr()
+        return int(ended.value.code or 0), told.out, told.err
+
+    def fails(self, *words: object) -> str:
+        """The one line a mistake is answered with."""
+        code, out, err = self(*words)
+        assert code == 2, err
+        assert out == ""
+        assert err.count("\n") == 1, err
+        assert err.startswith("glassformer: ")
+        return err.removeprefix("glassformer: ").strip()
+
+
+@pytest.fixture
+def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+    return Cli(monkeypatch, capsys)
+
+
+@pytest.fixture
+def recipe(tmp_path: Path) -> Path:
+    return write_recipe(tmp_path / "mine")
+
+
+def test_unequal_line_counts(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    with (recipe.parent / "train.en").open("a") as file:
+        file.write("one more\nand another\n")
+    told = cli.fails("train", recipe, "--out", tmp_path / "run")
+    assert "train.en has 302 lines but" in told
+    assert "train.de has 300: line 301 has no partner in" in told
+
+
+def test_not_utf8(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    path = recipe.parent / "train.de"
+    lines = path.read_bytes().split(b"\n")
+    lines[6] = b"f\xfcnf"
+    path.write_bytes(b"\n".join(lines))
+    told = cli.fails("train", recipe, "--out", tmp_path / "run")
+    assert f"{path}, line 7: not UTF-8 (byte 2 of the line is 0xfc)" in told
+    assert "iconv" in told
+
+
+def test_an_empty_corpus(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    for name in ("train.en", "train.de"):
+        (recipe.parent / name).write_text("")
+    assert "the corpus is empty" in cli.fails("train", recipe, "--out", tmp_path / "run")
+
+
+def test_a_missing_file(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    (recipe.parent / "train.de").rename(recipe.parent / "train.deu")
+    told = cli.fails("train", recipe, "--out", tmp_path / "run")
+    assert "train.de does not exist; did you mean `train.deu`?" in told
+
+
+def test_a_vocabulary_larger_than_the_data(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    sets = ("--set", "tokenizer.kind=bpe", "--set", "tokenizer.vocab_size=5000")
+    told = cli.fails("train", recipe, "--out", tmp_path / "run", *sets)
+    assert "tokenizer.vocab_size 5000 is larger than the data allows" in told
+    assert "set tokenizer.vocab_size to at most" in told
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("train.warmup_stps=5", "unknown key `train.warmup_stps` in the recipe; did you mean `warmup_steps`?"),
+        ("train.steps=many", "train.steps = 'many' must be a whole number"),
+        ("training.steps=5", "unknown section `training`"),
+        ("data=5", "`data` must be a section"),
+        ("data.max_tokens=300", "data.max_tokens = 300 and the end token do not fit model.max_length = 272"),
+        ("train.batch_tokens=5", "train.batch_tokens = 5 is smaller than the longest sentence, 10 tokens"),
+    ],
+)
+def test_a_mistake_in_the_recipe(cli: Cli, recipe: Path, tmp_path: Path, change: str, said: str) -> None:
+    code, _, told = cli("train", recipe, "--out", tmp_path / "run", "--set", change)
+    assert code == 2
+    assert told.splitlines()[-1].startswith("glassformer: ")
+    assert said in told.splitlines()[-1]
+    # Mended, the same command works: the failed start left nothing in the way.
+    code, _, told = cli("train", recipe, "--out", tmp_path / "run", *FEW)
+    assert code == 0, told
+
+
+def test_no_recipe_an_unknown_one_and_bad_toml(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    assert "name a recipe: " in cli.fails("train")
+    assert "did you mean `numerals`?" in cli.fails("train", "numeral")
+    recipe.write_text("[train\n")
+    assert "is not valid TOML" in cli.fails("train", recipe)
+    assert "holds no run to continue" in cli.fails("train", "--resume", "--out", tmp_path / "nothing")
+
+
+def test_a_folder_that_holds_something_else(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    assert cli("train", recipe, "--out", tmp_path / "run", *FEW)[0] == 0
+    before = (tmp_path / "run" / "model.safetensors").read_bytes()
+    told = cli.fails("train", recipe, "--out", tmp_path / "run", *FEW)
+    assert "holds another run; continue it with --resume, or choose another --out" in told
+    assert (tmp_path / "run" / "model.safetensors").read_bytes() == before
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").touch()
+    assert "is not empty and holds no run of ours" in cli.fails("train", recipe, "--out", tmp_path / "photos")
+
+
+@pytest.mark.parametrize("place", ["a file", "below a file", "/proc/nowhere/run"])
+def test_a_folder_that_cannot_be_written(cli: Cli, recipe: Path, tmp_path: Path, place: str) -> None:
+    (tmp_path / "file").touch()
+    out = {"a file": tmp_path / "file", "below a file": tmp_path / "file" / "run"}.get(place, Path(place))
+    told = cli.fails("train", recipe, "--out", out)
+    assert f"{out} cannot be written: " in told
+    assert told.endswith("choose another --out")
+
+
+def test_a_device_that_is_not_there(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    told = cli.fails("train", recipe, "--out", tmp_path / "run", "--device", "gpu")
+    assert told.startswith("--device gpu cannot be used")
+
+
+def test_a_mistake_as_a_real_process(recipe: Path, tmp_path: Path) -> None:
+    done = call(command("train", recipe, "--out", "/proc/nowhere/run"), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count("\n") == 1
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("kind", ["words", "bpe"])
+def test_one_huge_line_is_skipped_and_counted(cli: Cli, recipe: Path, tmp_path: Path, kind: str) -> None:
+    with (recipe.parent / "train.en").open("a") as src, (recipe.parent / "train.de").open("a") as tgt:
+        src.write("one " * 100_000 + "\n")
+        tgt.write("eins\n")
+    size = ("--set", f"tokenizer.kind={kind}", *(("--set", "tokenizer.vocab_size=285") if kind == "bpe" else ()))
+    code, _, told = cli("train", recipe, "--out", tmp_path / "run", *FEW, *size)
+    assert code == 0
+    assert "train: 300 pairs" in told
+    assert "left out: 1 longer than 256 tokens" in told
+
+
+def test_from_any_folder_to_a_whole_model(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = [f'data.{split}=[{{builtin="numerals", split="{split}", size=60}}]' for split in ("train", "valid", "test")]
+    small = ["model.d_model=32", "model.d_ff=64", "model.layers=1", "tokenizer.vocab_size=350", "score.samples=4"]
+    few = ["train.steps=6", "train.log_every=2", "train.valid_every=3"]
+    words = [word for change in [*sizes, *small, *few] for word in ("--set", change)]
+    done = call(command("train", "numerals", *words), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    out = tmp_path / "runs" / "numerals"
+    names = ["config.json", "curve.png", "metrics.jsonl", "model.safetensors", "recipe.toml", "scores.json"]
+    assert {*names, "tokenizer.json"} <= {path.name for path in out.iterdir()}
+    assert "test pairs, never trained on:  BLEU" in done.stdout
+    assert "the learning curve is in" in done.stderr
+    assert (out / "curve.png").read_bytes().startswith(b"\x89PNG")
+    scores = json.loads((out / "scores.json").read_text())["test"]
+    assert scores["sentences"] == 60
+    assert scores["beam"] == 1
+    assert scores["bleu_signature"].startswith("nrefs:1")
+    monkeypatch.chdir(tmp_path)
+    code, printed, _ = cli("evaluate", "runs/numerals", "--split", "valid", "--json")
+    assert code == 0
+    assert json.loads(printed)["sentences"] == 60
+    assert set(json.loads((out / "scores.json").read_text())) == {"test", "valid"}
+
+
+def test_evaluate_files_and_its_mistakes(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert cli("train", recipe, "--out", run, *FEW)[0] == 0
+    src, ref = recipe.parent / "valid.en", recipe.parent / "valid.de"
+    code, printed, _ = cli("evaluate", run, "--src", src, "--ref", ref, "--beam", 2)
+    assert code == 0
+    assert "BLEU" in printed
+    assert "nrefs:1" in printed
+    assert json.loads((run / "scores.json").read_text())["valid.en valid.de"]["beam"] == 2
+    assert "go together" in cli.fails("evaluate", run, "--src", src)
+    assert "not both" in cli.fails("evaluate", run, "--src", src, "--ref", ref, "--split", "test")
+    assert "names no `test` pairs" in cli.fails("evaluate", run, "--split", "test")
+    assert "a recipe has train, valid and test" in cli.fails("evaluate", run, "--split", "dev")
+    assert "is not a folder" in cli.fails("evaluate", tmp_path / "nowhere")
+    ref.write_text("eins\n")
+    assert "has 30 lines but" in cli.fails("evaluate", run, "--src", src, "--ref", ref)
+
+
+def test_translate_lines(cli: Cli, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = tmp_path / "run"
+    assert cli("train", recipe, "--out", run, *FEW)[0] == 0
+    code, printed, _ = cli("translate", run, "one two", "three")
+    assert code == 0
+    assert printed.count("\n") == 2
+
+    def typed(data: bytes) -> None:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
+
+    typed(b"one two\n\nthree\r\n")
+    lines = cli("translate", run)[1].split("\n")
+    assert len(lines) == 4
+    assert [lines[0], lines[2]] == printed.split("\n")[:2]
+    assert lines[1] == ""
+    typed(b"one\ntw\xff\n")
+    assert "standard input, line 2: not UTF-8 (byte 3 of the line is 0xff)" in cli.fails("translate", run)
+
+
+def test_separate_vocabularies_and_tsv(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    recipe = write_recipe(folder, RECIPE.replace('src = "train.en"\ntgt = "train.de"', 'tsv = "train.tsv"'))
+    pairs = zip(*((folder / f"train.{side}").read_text().splitlines() for side in ("en", "de")), strict=True)
+    (folder / "train.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
+    code, _, told = cli("train", recipe, "--out", tmp_path / "run", *FEW, "--set", "tokenizer.joint=false")
+    assert code == 0, told
+    assert (tmp_path / "run" / "tokenizer.tgt.json").exists()
+    assert cli("translate", tmp_path / "run", "one")[0] == 0

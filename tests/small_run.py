@@ -1,0 +1,101 @@
+"""A training run small enough for a test: toy sentences, a recipe, and the command line as a real process."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+from glassformer.cli.judging import judge
+from glassformer.train import Report, read_recipe
+from glassformer.train import train as run_training
+from glassformer.train.run import saved_recipe
+
+WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf", "six": "sechs"}
+
+RECIPE = """
+[[data.train]]
+src = "train.en"
+tgt = "train.de"
+
+[[data.valid]]
+src = "valid.en"
+tgt = "valid.de"
+
+[tokenizer]
+kind = "words"
+
+[model]
+d_model = 32
+heads = 2
+d_ff = 64
+layers = 1
+max_length = 272
+dropout = 0.1
+
+[train]
+steps = 60
+batch_tokens = 256
+shapes = 4
+lr = 0.01
+warmup_steps = 10
+precision = "fp32"
+ema = 0.9
+log_every = 5
+valid_every = 20
+save_every = 10
+"""
+
+
+def write_corpus(folder: Path, name: str, pairs: int, seed: int) -> None:
+    """Sentences of number words and their German, the word order turned round."""
+    chance = random.Random(seed)
+    sources = [[chance.choice(list(WORDS)) for _ in range(chance.randint(1, 9))] for _ in range(pairs)]
+    targets = [[WORDS[word] for word in reversed(source)] for source in sources]
+    for suffix, lines in (("en", sources), ("de", targets)):
+        (folder / f"{name}.{suffix}").write_text("".join(" ".join(line) + "\n" for line in lines), encoding="utf-8")
+
+
+def write_recipe(folder: Path, text: str = RECIPE) -> Path:
+    """A folder with `recipe.toml` and its corpus."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_corpus(folder, "train", 300, seed=1)
+    write_corpus(folder, "valid", 30, seed=2)
+    path = folder / "recipe.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def train_here(recipe: Path | None, out: Path, *changes: str, resume: bool = False) -> str:
+    """Train in this process; the run's report comes back."""
+    stream = io.StringIO()
+    loaded = saved_recipe(out, changes) if recipe is None else read_recipe(str(recipe), changes)
+    run_training(loaded, out, resume=resume, device="cpu", report=Report(stream), make_judge=judge)
+    return stream.getvalue()
+
+
+def command(*words: str | Path) -> list[str]:
+    return [sys.executable, "-m", "glassformer", *map(str, words)]
+
+
+def torchrun(*words: str | Path) -> list[str]:
+    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    return [sys.executable, *launch, *map(str, words)]
+
+
+def call(words: list[str], cwd: Path | None = None, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(words, cwd=cwd, text=True, encoding="utf-8", capture_output=True, timeout=120, **options)
+
+
+def digest(out: Path) -> str:
+    return hashlib.sha256((out / "model.safetensors").read_bytes()).hexdigest()
+
+
+def metrics(out: Path) -> list[dict[str, float]]:
+    """The rows of metrics.jsonl without the speed, the one value that a repetition may change."""
+    rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [{key: value for key, value in row.items() if key != "tokens_per_second"} for row in rows]

@@ -1,0 +1,156 @@
+"""Recipes: what a user may write, and what a mistake is answered with."""
+
+from __future__ import annotations
+
+import dataclasses
+import tomllib
+from pathlib import Path
+from typing import get_args, get_type_hints
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.errors import ConfigError
+from glassformer.train.recipe import Score, Train, built_in, parse, read_recipe, to_toml
+
+MINIMAL = {"data": {"train": [{"src": "a.en", "tgt": "a.de"}], "valid": [{"tsv": "v.tsv"}]}}
+
+
+def write(folder: Path, text: str) -> str:
+    path = folder / "mine.toml"
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_the_built_in_recipes_are_valid(name: str) -> None:
+    recipe = read_recipe(name)
+    assert recipe.data.train
+    assert recipe.data.valid
+
+
+def test_the_recipes_others_rely_on_are_there() -> None:
+    assert {"numerals", "multi30k", "tatoeba-en-de", "tatoeba-en-zh"} <= set(built_in())
+
+
+def test_set_reads_numbers_switches_and_plain_words() -> None:
+    changes = ("train.steps=60", "train.lr=2e-4", "train.compile=true", "model.norm=post", 'score.tokenize="zh"')
+    recipe = read_recipe("numerals", changes)
+    assert (recipe.train.steps, recipe.train.lr, recipe.train.compile) == (60, 2e-4, True)
+    assert recipe.model["norm"] == "post"
+    assert recipe.score.tokenize == "zh"
+    assert read_recipe("numerals", ("train.lr=1",)).train.lr == 1.0
+
+
+def test_paths_start_at_the_recipes_folder_and_below_root(tmp_path: Path) -> None:
+    name = write(tmp_path, '[data]\nroot = "texts"\n[[data.train]]\nsrc = "a.en"\ntgt = "/b.de"\n')
+    corpus = read_recipe(name).data.train[0]
+    assert corpus.src == str(tmp_path / "texts" / "a.en")
+    assert corpus.tgt == "/b.de"
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("train.warmup_stps=5", "unknown key `train.warmup_stps` in the recipe; did you mean `warmup_steps`?"),
+        ("trian.steps=5", "unknown section `trian`"),
+        ("trian.steps=5", "did you mean `train`?"),
+        ("steps=5", "did you mean `train.steps`?"),
+        ("model.dmodel=64", "unknown key `model.dmodel` in the recipe; did you mean `d_model`?"),
+        ("model.vocab_size=64", "set tokenizer.vocab_size instead"),
+        ("model.heads=3", "d_model=128 cannot be split evenly into heads=3"),
+        ("model.d_model=wide", "d_model='wide'"),
+        ("model=5", "`model` must be a section, not 5"),
+        ("data=5", "`data` must be a section, not 5"),
+        ("train=5", "`train` must be a section, not 5"),
+        ("data.train=5", "data.train must be a table"),
+        ("data.train=[]", "no [[data.train]]"),
+        ("data.train.size=5", "`train` is a value, not a section"),
+        ("tokenizer.kind=bep", "tokenizer.kind = 'bep' must be one of `bpe`, `unigram`, `words`"),
+        ("train.steps=many", "train.steps = 'many' must be a whole number"),
+        ("train.steps=1.5", "train.steps = 1.5 must be a whole number"),
+        ("train.steps=true", "train.steps = True must be a whole number"),
+        ("train.steps=", "train.steps = '' must be a whole number"),
+        ("train.compile=1", "train.compile = 1 must be true or false"),
+        ("train.batch_tokens=big", "train.batch_tokens = 'big' must be a whole number or one of `auto`"),
+        ("train.schedule=cosin", "train.schedule = 'cosin' must be one of"),
+        ("train.steps=0", "train.steps = 0: it must be at least 1"),
+        ("train.seed=-1", "train.seed = -1: it cannot be negative"),
+        ("train.seed=9223372036854775808", "below 2**63"),
+        ("train.lr=0", "train.lr = 0.0: it must be above 0"),
+        ("train.lr=nan", "train.lr = nan: it must be a finite number"),
+        ("train.label_smoothing=1.0", "train.label_smoothing = 1.0: it lies in 0 <= x < 1"),
+        ("train.average=3", "set train.keep_last = 3"),
+        ("train.steps", "is not of the form section.key=value"),
+        ("=5", "is not of the form section.key=value"),
+    ],
+)
+def test_a_mistake_is_named(change: str, said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read_recipe("numerals", (change,))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_patience_needs_something_to_judge_by() -> None:
+    with pytest.raises(ConfigError, match=r"need \[\[data.valid\]\]"):
+        read_recipe("numerals", ("data.valid=[]", "train.patience=2"))
+
+
+def test_an_unknown_recipe_and_bad_toml(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="no recipe `numeral`: .*did you mean `numerals`?"):
+        read_recipe("numeral")
+    with pytest.raises(ConfigError, match="no recipe `nowhere/mine.toml`"):
+        read_recipe("nowhere/mine.toml")
+    with pytest.raises(ConfigError, match=r"mine.toml is not valid TOML: .*line 1"):
+        read_recipe(write(tmp_path, "[train\nsteps = 5\n"))
+    (tmp_path / "mine.toml").write_bytes(b"# caf\xe9\n")
+    with pytest.raises(ConfigError, match="mine.toml is not valid TOML"):
+        read_recipe(str(tmp_path / "mine.toml"))
+
+
+def values_of(cls: type, **own: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
+    """Sections with any of a dataclass's keys set to any value of its type."""
+    kinds = {int: st.integers(1, 2**31), float: st.floats(0.001, 0.999), bool: st.booleans(), str: st.text(max_size=20)}
+    hints = get_type_hints(cls)
+    known = {
+        name: st.sampled_from(get_args(hint)) if get_args(hint) else kinds[hint]
+        for name, hint in hints.items()
+        if name not in own
+    }
+    return st.fixed_dictionaries({}, optional=known | own)
+
+
+batch_tokens = st.one_of(st.just("auto"), st.integers(1, 10**6))
+corpora = st.fixed_dictionaries(
+    {"src": st.text(min_size=1), "tgt": st.text(min_size=1)},
+    optional={"weight": st.floats(0.1, 10), "split": st.text(), "size": st.integers(1, 99)},
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    train=values_of(Train, batch_tokens=batch_tokens, average=st.just(1)),
+    score=values_of(Score),
+    data=st.lists(corpora, min_size=1, max_size=3),
+    join=st.text(),
+)
+def test_a_recipe_survives_being_written(
+    train: dict[str, object], score: dict[str, object], data: list[dict[str, object]], join: str
+) -> None:
+    recipe = parse(
+        {
+            "data": {"train": data, "valid": data[:1], "max_ratio": 2},
+            "tokenizer": {"join": join},
+            "model": {"norm": "post", "dropout": 0, "bias": False},
+            "train": train,
+            "score": score,
+        }
+    )
+    assert parse(tomllib.loads(to_toml(recipe.to_dict()))) == recipe
+
+
+def test_writing_leaves_defaults_out() -> None:
+    assert to_toml(parse(MINIMAL).to_dict()).count("=") == 3
+    assert dataclasses.asdict(parse(MINIMAL).train) == dataclasses.asdict(Train())

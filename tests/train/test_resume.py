@@ -1,0 +1,230 @@
+"""An interrupted run goes on as if nothing had happened: the same weights to the byte, the same metrics."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from small_run import call, command, digest, metrics, train_here
+
+from glassformer.errors import RunError
+from glassformer.train import checkpoint
+
+SLOWLY = ("--set", "train.save_every=1", "--set", "train.keep_last=3")  # every step is followed by a write
+
+
+def start(recipe: Path, out: Path, *words: str) -> subprocess.Popen[str]:
+    text = {"text": True, "encoding": "utf-8", "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    return subprocess.Popen(command("train", recipe, "--out", out, *words), start_new_session=True, **text)
+
+
+def wait_for(process: subprocess.Popen[str], out: Path, step: int) -> None:
+    """Until a checkpoint of `step` or a later one is there."""
+    begin = time.monotonic()
+    while process.poll() is None and time.monotonic() - begin < 60:
+        files = checkpoint.listing(out / "checkpoints")
+        if files and checkpoint.step_of(files[-1]) >= step:
+            return
+        time.sleep(0.001)
+    raise AssertionError(f"never came to step {step}: {process.communicate()}")
+
+
+def assert_same(out: Path, whole: Path) -> None:
+    assert digest(out) == digest(whole)
+    assert metrics(out) == metrics(whole)
+    assert not list(out.rglob("*.partial*"))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_the_run_politely(recipe: Path, whole: Path, tmp_path: Path, number: signal.Signals) -> None:
+    process = start(recipe, tmp_path / "run")
+    wait_for(process, tmp_path / "run", 10)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    last = told.splitlines()[-1]
+    assert last.startswith("stopped; step ")
+    assert last.endswith(f"go on with: glassformer train --resume --out {tmp_path / 'run'}")
+    assert "Traceback" not in told
+    step = checkpoint.step_of(checkpoint.listing(tmp_path / "run" / "checkpoints")[-1])
+    assert f"step {step} is saved" in last
+    if number == signal.SIGTERM:
+        again = call(command("train", "--resume", "--out", tmp_path / "run")).stderr
+    else:
+        again = train_here(None, tmp_path / "run", resume=True)
+    assert f"resumed at step {step}" in again
+    assert_same(tmp_path / "run", whole)
+    assert len(checkpoint.listing(tmp_path / "run" / "checkpoints")) == 2
+
+
+def test_a_signal_before_the_first_step(recipe: Path, whole: Path, tmp_path: Path) -> None:
+    process = start(recipe, tmp_path / "run", "--set", 'data.train=[{src="fifo", tgt="train.de"}]')
+    os.mkfifo(recipe.parent / "fifo")  # a corpus that never comes
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "run" / "recipe.toml").exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        process.send_signal(signal.SIGTERM)
+        _, told = process.communicate(timeout=30)
+    finally:
+        (recipe.parent / "fifo").unlink()
+        process.kill()
+    assert process.returncode == 143
+    assert "stopped; no step is saved yet; go on with: glassformer train --resume" in told
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_kill_at_random_moments(recipe: Path, whole: Path, tmp_path: Path, seed: int) -> None:
+    chance = random.Random(seed)
+    out = tmp_path / "run"
+    for step in (1, 30):
+        process = start(recipe, out, *SLOWLY, "--resume")
+        wait_for(process, out, step)
+        time.sleep(chance.uniform(0, 0.03))
+        process.kill()
+        process.communicate()
+        assert not (out / "model.safetensors").exists()
+    train_here(None, out, resume=True)
+    assert_same(out, whole)
+
+
+def test_kill_inside_a_checkpoints_write(recipe: Path, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    process = start(recipe, out, *SLOWLY)
+    wait_for(process, out, 5)
+    while process.poll() is None:
+        if any((out / "checkpoints").glob(".step-*.partial")):
+            process.kill()
+            break
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL
+    train_here(None, out, resume=True)
+    assert_same(out, whole)
+
+
+def test_left_over_partial_files_are_swept(recipe: Path, whole: Path, tmp_path: Path) -> None:
+    out = half(recipe, tmp_path)
+    (out / "checkpoints" / ".step-00000045-0123456789abcdef.safetensors.partial").write_bytes(b"half a file")
+    with (out / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 45, "loss": 1.0}\n{"step": 46, "lo')  # written after the checkpoint, then cut off
+    train_here(None, out, "train.steps=60", resume=True)
+    assert_same(out, whole)
+
+
+def half(recipe: Path, tmp_path: Path, *changes: str) -> Path:
+    """A run that stands at step 40."""
+    train_here(recipe, tmp_path / "run", "train.steps=40", *changes)
+    (tmp_path / "run" / "model.safetensors").unlink()
+    return tmp_path / "run"
+
+
+def test_more_steps_extend_a_run(recipe: Path, whole: Path, tmp_path: Path) -> None:
+    train_here(recipe, tmp_path / "run", "train.steps=20")
+    train_here(None, tmp_path / "run", "train.steps=60", resume=True)
+    assert_same(tmp_path / "run", whole)
+
+
+@pytest.mark.parametrize("damage", ["flipped", "truncated", "empty"])
+def test_a_damaged_checkpoint_is_passed_over(recipe: Path, whole: Path, tmp_path: Path, damage: str) -> None:
+    out = half(recipe, tmp_path)
+    newest = checkpoint.listing(out / "checkpoints")[-1]
+    data = bytearray(newest.read_bytes())
+    data[len(data) // 2] ^= 1
+    newest.write_bytes({"flipped": bytes(data), "truncated": bytes(data[:-100]), "empty": b""}[damage])
+    told = train_here(None, out, "train.steps=60", resume=True)
+    assert f"{newest} is damaged" in told
+    assert "resumed at step 30" in told
+    assert_same(out, whole)
+
+
+def test_with_all_checkpoints_damaged_it_starts_again(recipe: Path, whole: Path, tmp_path: Path) -> None:
+    out = half(recipe, tmp_path)
+    for path in checkpoint.listing(out / "checkpoints"):
+        path.write_bytes(b"nothing")
+    told = train_here(None, out, "train.steps=60", resume=True)
+    assert "training starts again at step 0" in told
+    assert_same(out, whole)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")
+def test_a_full_disk(recipe: Path, whole: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(disk)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip(f"mounting is not permitted: {mounted.stderr.decode().strip()}")
+    try:
+        filler = disk / "filler"
+        filler.write_bytes(bytes(1_300_000))
+        done = call(command("train", recipe, "--out", disk / "run", "--set", "train.keep_last=3"))
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[-1].endswith(
+            "cannot be written: the disk is full; step 10 is saved; "
+            f"go on with: glassformer train --resume --out {disk / 'run'}"
+        )
+        assert "Traceback" not in done.stderr
+        filler.unlink()
+        train_here(None, disk / "run", "train.keep_last=1", resume=True)
+        assert_same(disk / "run", whole)
+    finally:
+        subprocess.run(["umount", "-l", str(disk)], check=True)
+
+
+def test_resume_with_nothing_saved_starts_at_the_beginning(recipe: Path, whole: Path, tmp_path: Path) -> None:
+    assert "resumed" not in train_here(recipe, tmp_path / "run", resume=True)
+    assert_same(tmp_path / "run", whole)
+
+
+def test_resume_of_a_finished_run_is_harmless(recipe: Path, whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    told = train_here(None, out, resume=True)
+    assert "resumed at step 60" in told
+    assert "its training had ended" in told
+    assert_same(out, whole)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("train.seed=1", "train.seed was 'its default' when this run began and is 1 now"),
+        ("train.lr=0.1", "train.lr was 0.01 when this run began and is 0.1 now"),
+        ("model.layers=2", "model.layers was 1"),
+        ("tokenizer.vocab_size=50", "tokenizer.vocab_size was 'its default'"),
+        ("data.max_tokens=99", "data.max_tokens was 'its default'"),
+    ],
+)
+def test_another_recipe_is_refused(recipe: Path, whole: Path, tmp_path: Path, change: str, named: str) -> None:
+    shutil.copytree(whole, tmp_path / "run")
+    with pytest.raises(RunError, match="leave it as it was") as caught:
+        train_here(recipe, tmp_path / "run", change, resume=True)
+    assert named.replace("'its default'", "its default") in str(caught.value)
+    assert_same(tmp_path / "run", whole)
+
+
+def test_an_interruption_leaves_the_averaged_checkpoints_the_same(recipe: Path, tmp_path: Path) -> None:
+    changes = ("train.average=3", "train.keep_last=3")
+    train_here(recipe, tmp_path / "whole", *changes)
+    train_here(recipe, tmp_path / "run", *changes, "train.steps=44")  # no multiple of save_every
+    train_here(None, tmp_path / "run", "train.steps=60", resume=True)
+    assert digest(tmp_path / "run") == digest(tmp_path / "whole")
+
+
+def test_the_best_survives_an_interruption(recipe: Path, tmp_path: Path) -> None:
+    changes = ("train.ship=best", "train.lr=0.3", "train.clip=0.0", "train.ema=0.0", "train.valid_every=5")
+    train_here(recipe, tmp_path / "whole", *changes)
+    out = half(recipe, tmp_path, *changes)
+    train_here(None, out, "train.steps=60", resume=True)
+    assert_same(out, tmp_path / "whole")
+
+
+def test_metrics_have_every_step_once(whole: Path) -> None:
+    steps = [row["step"] for row in metrics(whole) if "loss" in row]
+    assert steps == list(range(5, 61, 5))
