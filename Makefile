@@ -5,7 +5,7 @@ BIN := .venv/bin
 .PHONY: demo test check bench clean
 
 demo: .venv/ready
-	$(BIN)/glassformer trace
+	$(BIN)/glassformer demo
 
 test: .venv/ready-dev
 	$(BIN)/python -m pytest -n 2

@@ -38,7 +38,8 @@ def test_a_round_trip_is_exact(tmp_path: Path, joint: bool, tied: bool, position
         assert torch.equal(bundle.weights(loaded.model)[name], value), name
     ids = torch.tensor([[4, 5, 6]])
     assert torch.equal(loaded.model(ids, ids), model(ids, ids))
-    assert loaded.tokenizer.encode_source(["one two"]) == loaded.tokenizer.encode_source(["one two"])
+    learnt = Tokenizer.train(PAIRS, TokenizerOptions(kind="words", joint=joint))
+    assert loaded.tokenizer.encode_source(["one two"]) == learnt.encode_source(["one two"])
     assert loaded.tokenizer.joint == joint
     assert loaded.scores == {}
     assert loaded.recipe == ""
@@ -50,8 +51,7 @@ def test_tied_weights_are_stored_once_and_stay_tied(tmp_path: Path) -> None:
     tables = [name for name, value in stored.items() if value.shape == (10, 16)]
     assert len(tables) == 1
     loaded = bundle.load(tmp_path).model
-    before = {id(p) for p in loaded.parameters()}
-    assert len(before) == sum(1 for _ in loaded.parameters())
+    assert sum(p.shape == (10, 16) for p in loaded.parameters()) == 1
 
 
 def test_the_files_are_plain_and_readable(tmp_path: Path) -> None:
@@ -63,13 +63,13 @@ def test_the_files_are_plain_and_readable(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(WeightsError, match="is not a folder"):
+    with pytest.raises(WeightsError, match=r"is not a folder"):
         bundle.load(tmp_path / "nowhere")
-    with pytest.raises(WeightsError, match="is not a trained model"):
+    with pytest.raises(WeightsError, match=r"is not a trained model"):
         bundle.load(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "marian"}')
     assert not bundle.is_bundle(tmp_path)
-    with pytest.raises(WeightsError, match="is not a trained model"):
+    with pytest.raises(WeightsError, match=r"is not a trained model"):
         bundle.load(tmp_path)
 
 
@@ -116,7 +116,7 @@ def test_weights_that_do_not_fit_the_configuration(tmp_path: Path, key: str, val
     make(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {key: value}))
-    with pytest.raises(WeightsError, match="the weights do not fit config.json at `"):
+    with pytest.raises(WeightsError, match=r"the weights do not fit config.json at `"):
         bundle.load(tmp_path)
 
 
@@ -124,6 +124,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
     bundle.write_text(path, "old")
     (tmp_path / ".scores.json.partial").mkdir()  # the new one has no place to be written to
-    with pytest.raises(OSError, match="directory"):
+    with pytest.raises(OSError, match=r"directory"):
         bundle.write_text(path, "new")
     assert path.read_text() == "old"

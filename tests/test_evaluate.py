@@ -43,6 +43,14 @@ def test_intervals_are_given_where_they_mean_something() -> None:
     assert scores.to_dict()["bleu"] == scores.bleu
 
 
+def test_hopeless_translations_can_be_scored() -> None:
+    scores = score([*["eins"] * 12, "Hund"], [*["zwei drei vier"] * 12, "Hund"])
+    assert scores.chrf_interval is not None
+    assert scores.exact == pytest.approx(100 / 13)
+    nothing = score(["", "", ""], ["eins", "zwei", "drei"])
+    assert (nothing.bleu, nothing.chrf, nothing.bleu_interval, nothing.chrf_interval) == (0, 0, 0, 0)
+
+
 def test_lines_that_do_not_pair_and_nothing_at_all() -> None:
     with pytest.raises(DataError, match="3 translations but 4 references"):
         score(OUTPUTS[:3], REFERENCES)

@@ -6,12 +6,16 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from glassformer.decode import Hypothesis as Hypothesis
+    from glassformer.decode import generate as generate
     from glassformer.model import Cache as Cache
     from glassformer.model import DecoderOnly as DecoderOnly
     from glassformer.model import EncoderDecoder as EncoderDecoder
     from glassformer.model import EncoderOnly as EncoderOnly
     from glassformer.model import ModelConfig as ModelConfig
     from glassformer.pretrained import load_model as load_model
+    from glassformer.translator import Translation as Translation
+    from glassformer.translator import Translator as Translator
 
 __version__ = "0.1.0"
 
@@ -21,7 +25,11 @@ _HOMES = {
     "DecoderOnly": "glassformer.model",
     "EncoderDecoder": "glassformer.model",
     "EncoderOnly": "glassformer.model",
+    "Hypothesis": "glassformer.decode",
     "ModelConfig": "glassformer.model",
+    "Translation": "glassformer.translator",
+    "Translator": "glassformer.translator",
+    "generate": "glassformer.decode",
     "load_model": "glassformer.pretrained",
 }
 

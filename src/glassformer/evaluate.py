@@ -54,7 +54,8 @@ def score(
     if not outputs:
         raise DataError("there is nothing to score: the file is empty")
     # Without a tokenizer of its own, the text is meant to be tokenised; sacrebleu need not warn of it.
-    bleu, chrf = BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none"), CHRF()
+    bleu = plain(BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none"))
+    chrf = plain(CHRF())
     resamples = RESAMPLES if interval and len(outputs) > 1 else 1
     b = bleu.corpus_score(list(outputs), [list(references)], n_bootstrap=resamples)
     c = chrf.corpus_score(list(outputs), [list(references)], n_bootstrap=resamples)
@@ -70,3 +71,16 @@ def score(
         exact=100 * hits,
         exact_interval=100 * 1.96 * (hits * (1 - hits) / len(outputs)) ** 0.5,
     )
+
+
+def plain(metric: Any) -> Any:
+    """Let a metric give plain floats: where some resamples score 0, sacrebleu fails to average its mixed numbers."""
+    compute = metric._compute_score_from_stats
+
+    def as_float(stats: Any) -> Any:
+        found = compute(stats)
+        found.score = float(found.score)
+        return found
+
+    metric._compute_score_from_stats = as_float
+    return metric

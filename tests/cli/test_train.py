@@ -229,3 +229,10 @@ def test_separate_vocabularies_and_tsv(cli: Cli, tmp_path: Path) -> None:
     assert code == 0, told
     assert (tmp_path / "run" / "tokenizer.tgt.json").exists()
     assert cli("translate", tmp_path / "run", "one")[0] == 0
+
+
+def test_the_demo_does_not_touch_another_run(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    assert cli("train", recipe, "--out", tmp_path / "run", *FEW)[0] == 0
+    before = sorted(path.name for path in (tmp_path / "run").iterdir())
+    assert "holds another run; choose another --out" in cli.fails("demo", "--out", tmp_path / "run")
+    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == before

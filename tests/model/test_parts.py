@@ -14,8 +14,7 @@ from glassformer.model.attention import Attention, Sight, softmax
 from glassformer.model.layer import ACTIVATIONS, FeedForward
 from glassformer.model.mask import additive, causal_mask, padding_mask
 from glassformer.model.norm import LayerNorm, RMSNorm
-from glassformer.model.position import alibi_slopes, relative_bucket, rotate, sinusoid
-from glassformer.model.position import Rotary
+from glassformer.model.position import Rotary, alibi_slopes, relative_bucket, rotate, sinusoid
 
 
 def config(**changes):
@@ -166,7 +165,7 @@ def test_alibi_slopes():
     assert alibi_slopes(1) == pytest.approx([2**-8])
     # Between powers of two: those of the power below, then every second one of the power above.
     assert alibi_slopes(6) == pytest.approx([2**-2, 2**-4, 2**-6, 2**-8, 2**-1, 2**-3])
-    assert alibi_slopes(12) == pytest.approx(alibi_slopes(8) + [2**-0.5, 2**-1.5, 2**-2.5, 2**-3.5])
+    assert alibi_slopes(12) == pytest.approx([*alibi_slopes(8), 2 ** (-0.5), 2 ** (-1.5), 2 ** (-2.5), 2 ** (-3.5)])
     assert alibi_slopes(3) == pytest.approx([2**-4, 2**-8, 2**-2])
 
 

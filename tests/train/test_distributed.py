@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-import subprocess
 from pathlib import Path
 
+import pytest
 from small_run import call, metrics, torchrun, train_here
 
 from glassformer.train import checkpoint
 
 SAME = ("model.dropout=0.0", "train.steps=50", "train.log_every=1", "train.save_every=25", "train.valid_every=25")
-
-# All continuations in one launch: starting two processes takes longer than what they do.
-CONTINUE = """
-import json, sys
-from pathlib import Path
-from glassformer.train import Report, train
-from glassformer.train.run import saved_recipe
-for out, kind in json.loads(sys.argv[1]):
-    train(saved_recipe(Path(out), (f"train.parallel={kind}",)), out, resume=True, device="cpu", report=Report())
-"""
 
 
 def losses(out: Path) -> dict[int, float]:
@@ -36,46 +25,43 @@ def apart(out: Path, other: Path) -> float:
     return max(abs(ours[step] - theirs[step]) for step in ours)
 
 
-def launch(*words: object) -> subprocess.CompletedProcess[str]:
-    done = call(torchrun(*words), env={**os.environ, "OMP_NUM_THREADS": "1"})
+def launch(kind: str, *words: object) -> str:
+    """Train by two processes; what they said."""
+    sets = [word for change in (*SAME, f"train.parallel={kind}") for word in ("--set", change)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = call(torchrun("-m", "glassformer", "train", *words, *sets), env=environment)
     assert done.returncode == 0, done.stderr
-    return done
+    assert done.stdout.count("never trained on") == 1
+    return done.stderr
 
 
-def test_two_processes_do_what_one_does(recipe: Path, tmp_path: Path) -> None:
-    train_here(recipe, tmp_path / "single", *SAME)
-    sets = [word for change in SAME for word in ("--set", change)]
-    for kind in ("ddp", "fsdp"):
-        out = tmp_path / kind
-        words = ("train", recipe, "--out", out, "--set", f"train.parallel={kind}", *sets)
-        done = launch("-m", "glassformer", *words)
-        assert apart(out, tmp_path / "single") < 1e-4
-        # Only the first process speaks and writes.
-        assert done.stderr.count("vocabulary: ") == 1
-        assert done.stderr.count("step 50/50") == 1
-        assert f"2 processes ({kind})" in done.stderr
-        assert done.stdout.count("never trained on") == 1
-        assert len(checkpoint.listing(out / "checkpoints")) == 2
-        assert not list(out.rglob("*.partial*"))
-    go_on_from_each_other(tmp_path)
+def at_step_25(run: Path, copy: Path) -> Path:
+    """A copy of a run that has forgotten its later steps."""
+    shutil.copytree(run, copy)
+    files = checkpoint.listing(copy / "checkpoints")
+    assert [checkpoint.step_of(file) for file in files] == [25, 50]
+    files[-1].unlink()
+    return copy
 
 
-def go_on_from_each_other(place: Path) -> None:
-    copies = []
-    for before in ("single", "ddp", "fsdp"):
-        for after in {"single", "ddp", "fsdp"} - {before}:
-            out = place / f"{before}-{after}"
-            shutil.copytree(place / before, out)
-            files = checkpoint.listing(out / "checkpoints")
-            assert [checkpoint.step_of(file) for file in files] == [25, 50]
-            files[-1].unlink()
-            copies.append((out, after))
-    script = place / "go_on.py"
-    script.write_text(CONTINUE)
-    together = [(str(out), after) for out, after in copies if after != "single"]
-    done = launch(script, json.dumps(together))
-    assert done.stderr.count("resumed at step 25") == len(together) == 4
-    for out, after in copies:
-        if after == "single":
-            train_here(None, out, resume=True)
-        assert apart(out, place / "single") < 1e-4, out.name
+@pytest.mark.parametrize(("kind", "other"), [("ddp", "fsdp"), ("fsdp", "ddp")])
+def test_two_processes_do_what_one_does(recipe: Path, tmp_path: Path, kind: str, other: str) -> None:
+    single, ours = tmp_path / "single", tmp_path / "ours"
+    train_here(recipe, single, *SAME)
+    told = launch(kind, recipe, "--out", ours)
+    assert apart(ours, single) < 1e-4
+    assert f"2 processes ({kind})" in told
+    assert told.count("vocabulary: ") == told.count("step 50/50") == 1  # only the first process speaks
+    assert not list(ours.rglob("*.partial*"))
+
+    from_one = at_step_25(single, tmp_path / "from-one")
+    assert launch(kind, "--out", from_one, "--resume").count("resumed at step 25") == 1
+    assert apart(from_one, single) < 1e-4
+
+    from_ours = at_step_25(ours, tmp_path / "from-ours")
+    assert "resumed at step 25" in launch(other, "--out", from_ours, "--resume")
+    assert apart(from_ours, single) < 1e-4
+
+    alone = at_step_25(ours, tmp_path / "alone")
+    assert "resumed at step 25" in train_here(None, alone, resume=True)
+    assert apart(alone, single) < 1e-4

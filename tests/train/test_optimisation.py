@@ -138,5 +138,5 @@ def test_r_drop_trains(recipe: Path, tmp_path: Path) -> None:
 
 
 def test_divergence_is_told(recipe: Path, tmp_path: Path) -> None:
-    with pytest.raises(RunError, match="training has diverged; start again with a lower train.lr"):
+    with pytest.raises(RunError, match=r"training has diverged; start again with a lower train.lr"):
         train_here(recipe, tmp_path / "run", "train.lr=1e30", "train.warmup_steps=0", "train.clip=0.0")

@@ -99,14 +99,14 @@ def test_patience_needs_something_to_judge_by() -> None:
 
 
 def test_an_unknown_recipe_and_bad_toml(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="no recipe `numeral`: .*did you mean `numerals`?"):
+    with pytest.raises(ConfigError, match=r"no recipe `numeral`: .*did you mean `numerals`?"):
         read_recipe("numeral")
-    with pytest.raises(ConfigError, match="no recipe `nowhere/mine.toml`"):
+    with pytest.raises(ConfigError, match=r"no recipe `nowhere/mine.toml`"):
         read_recipe("nowhere/mine.toml")
     with pytest.raises(ConfigError, match=r"mine.toml is not valid TOML: .*line 1"):
         read_recipe(write(tmp_path, "[train\nsteps = 5\n"))
     (tmp_path / "mine.toml").write_bytes(b"# caf\xe9\n")
-    with pytest.raises(ConfigError, match="mine.toml is not valid TOML"):
+    with pytest.raises(ConfigError, match=r"mine.toml is not valid TOML"):
         read_recipe(str(tmp_path / "mine.toml"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from typing import Any
 
 import torch
@@ -20,16 +21,18 @@ class TorchTransformer(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.positions = nn.Parameter(torch.zeros(config.max_length, config.d_model))
-        self.body = nn.Transformer(
-            config.d_model,
-            config.heads,
-            config.layers,
-            config.layers,
-            config.d_ff,
-            config.dropout,
-            batch_first=True,
-            norm_first=config.norm == "pre",
-        )
+        with warnings.catch_warnings():  # of an inference path that a Pre-LN encoder cannot take
+            warnings.simplefilter("ignore")
+            self.body = nn.Transformer(
+                config.d_model,
+                config.heads,
+                config.layers,
+                config.layers,
+                config.d_ff,
+                config.dropout,
+                batch_first=True,
+                norm_first=config.norm == "pre",
+            )
         self.scale = math.sqrt(config.d_model)
 
     def embed(self, ids: Tensor) -> Tensor:
@@ -47,8 +50,10 @@ class HuggingFaceMarian(nn.Module):
         super().__init__()
         self.model = marian(config)
 
-    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        logits: Tensor = self.model(input_ids=src, decoder_input_ids=tgt, use_cache=False).logits
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None) -> Tensor:
+        logits: Tensor = self.model(
+            input_ids=src, attention_mask=src_mask, decoder_input_ids=tgt, use_cache=False
+        ).logits
         return logits
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -63,10 +64,10 @@ def killed(process: subprocess.Popen[bytes], folder: Path, seconds: float, writi
         late = time.monotonic() - end
         if late > 0 and (not writing or late > PATIENCE or any((folder / "checkpoints").glob(".*.partial"))):
             process.kill()
-            break
+            process.communicate()
+            return True
         time.sleep(0.0005 if late > 0 else min(0.05, -late))
-    process.communicate()
-    return process.returncode < 0
+    return False
 
 
 def digest(folder: Path) -> str:
@@ -85,15 +86,19 @@ def resumes(times: int, seed: int = 0, report: Callable[[str], None] = lambda te
         found: list[Resumed] = []
         total = 0
         while total < times:
-            folder, kills, inside = Path(place) / f"run-{len(found)}", 0, 0
-            while total < times:
+            folder, kills, inside = Path(place) / f"run-{total}", 0, 0
+            while True:
+                process = train(folder, resume=True)
                 # Early kills meet the vocabulary and the corpus, later ones steps, checkpoints and the shipping.
-                if not killed(train(folder, resume=True), folder, chance.uniform(0.1, 1.0) * length, total % 2 == 1):
+                moment = chance.uniform(0.1, 0.9) * length
+                if total == times or not killed(process, folder, moment, writing=total % 2 == 1):
+                    finish(process)
                     break
                 kills += 1
                 total += 1
-                inside += bool(list((folder / "checkpoints").glob(".*.partial")))
+                inside += any((folder / "checkpoints").glob(".*.partial"))
                 report(f"interruption {total} of {times}")
-            finish(train(folder, resume=True))
-            found.append(Resumed(kills, inside, digest(folder) == wanted))
+            if kills:
+                found.append(Resumed(kills, inside, digest(folder) == wanted))
+            shutil.rmtree(folder)
         return found

@@ -7,9 +7,12 @@ import platform
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from glassformer.bench.train import Row
 
 bench = typer.Typer(help="Measure speed beside the peers, in one run.", no_args_is_help=True)
 
@@ -60,29 +63,35 @@ def train(
     """A training step on this machine's CPU: glassformer, Hugging Face Marian and torch.nn.Transformer in turn."""
     import torch
 
-    from glassformer.bench.train import SMALL, training_steps
+    from glassformer.bench.train import SMALL, recipe_steps, training_steps
 
     def report(text: str) -> None:
         if sys.stderr.isatty():
             print(f"\r{text}  ", end="", file=sys.stderr, flush=True)
 
     rows = training_steps(rounds=rounds, report=report)
+    real = recipe_steps()
     if sys.stderr.isatty():
         print("\r" + " " * 40 + "\r", end="", file=sys.stderr)
     if as_json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+        print(json.dumps({"training step": [asdict(r) for r in rows], "recipe": [asdict(r) for r in real]}, indent=1))
         return
     print(
         f"training step, 64 x (24 + 24) tokens, d {SMALL.d_model}, {SMALL.layers}+{SMALL.layers} layers, "
         f"vocabulary {SMALL.vocab_size}; torch {torch.__version__}, {torch.get_num_threads()} threads, "
         f"{platform.machine()}\n"
     )
+    show_rows(rows)
+    print("\nthe batches of the numerals recipe: our training path and Hugging Face Marian in a plain loop\n")
+    show_rows(real)
+
+
+def show_rows(rows: list[Row]) -> None:
     print(f"{'':22} {'precision':10} {'ms/step':>8} {'tokens/s':>9}   ratio")
     for row in rows:
         against = "of the best peer's speed" if row.name == "glassformer" else "of ours"
-        print(
-            f"{row.name:22} {row.precision:10} {1000 * row.seconds:8.0f} {row.tokens:9.0f}   {row.ratio:.2f} {against}"
-        )
+        speeds = f"{1000 * row.seconds:8.0f} {row.tokens:9.0f}   {row.ratio:.2f}"
+        print(f"{row.name:22} {row.precision:10} {speeds} {against}")
 
 
 @bench.command("resume")

@@ -1,27 +1,115 @@
-"""`glassformer doctor`: is everything here that a run needs?"""
+"""`glassformer doctor`: is everything here that a run needs, and what will the run be like?"""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+if TYPE_CHECKING:
+    from glassformer.train import Recipe
+
 
 def doctor(
-    parity: Annotated[
-        bool, typer.Option("--parity", help="Compare every family with transformers, logit by logit.")
-    ] = False,
+    recipe: Annotated[str, typer.Argument(help="A recipe to look over: its corpus, its size, its time.")] = "",
+    change: Annotated[
+        list[str] | None, typer.Option("--set", help="Change a key of the recipe, as for train.", metavar="KEY=VALUE")
+    ] = None,
+    parity: Annotated[bool, typer.Option("--parity", help="Compare every family with transformers.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
 ) -> None:
-    """Look over this machine; with --parity, prove the model against Hugging Face transformers."""
+    """Look over this machine, and a recipe before it runs; with --parity, prove the model against transformers."""
     if parity:
         from glassformer.pretrained.parity import main
 
         sys.exit(main())
+    show_machine()
+    if recipe:
+        from glassformer.train import read_recipe
+
+        show_recipe(read_recipe(recipe, tuple(change or ())), device)
+
+
+def line(name: str, text: str) -> None:
+    print(f"{name:14} {text}")
+
+
+def show_machine() -> None:
     import platform
+    import shutil
+    from importlib.metadata import PackageNotFoundError, version
 
     import torch
 
-    print(f"python   {platform.python_version()}")
-    print(f"torch    {torch.__version__}, {torch.get_num_threads()} threads")
-    print(f"cuda     {torch.cuda.get_device_name() if torch.cuda.is_available() else 'none'}")
+    line("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
+    line("torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
+    if torch.cuda.is_available():
+        free, total = torch.cuda.mem_get_info()
+        line("cuda", f"{torch.cuda.get_device_name()}, {free / 2**30:.0f} of {total / 2**30:.0f} GiB free")
+    else:
+        line("cuda", "none; training and decoding use the CPU")
+    amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
+    capability = torch.backends.cpu.get_cpu_capability()
+    line("cpu", f"{capability}; bf16 matrix units: {'yes, precision auto = bf16' if amx else 'no, auto = fp32'}")
+    line("disk", f"{shutil.disk_usage('.').free / 2**30:.0f} GiB free here")
+    found = []
+    for package in ("num2words", "Babel", "matplotlib", "tensorboard", "datasets", "transformers", "ctranslate2"):
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            found.append(f"no {package}")
+    line("packages", ", ".join(found))
+
+
+def show_recipe(recipe: Recipe, device: str) -> None:
+    from glassformer.text.survey import survey
+    from glassformer.train import Report
+    from glassformer.train.forecast import forecast
+
+    report = Report()
+    print()
+    splits = {"train": recipe.data.train, "valid": recipe.data.valid, "test": recipe.data.test}
+    surveys = {}
+    for name, corpora in splits.items():
+        if not corpora:
+            line(name, "none")
+            continue
+        found = surveys[name] = survey(corpora, report.counting(f"reading {name}, pairs"))
+        report.clear()
+        line(
+            name,
+            f"{found.pairs:,} pairs, {found.mean_length:.0f} characters a sentence, longest {found.longest:,} "
+            f"(pair {found.longest_at:,}); {found.empty:,} empty, {found.outliers:,} of very unequal length, "
+            f"{found.repeated:,} repeated",
+        )
+    for name in ("valid", "test"):
+        if name in surveys:
+            both = surveys["train"].shared(surveys[name])
+            flatter = ": its scores will flatter" if both else ""
+            line("overlap", f"of the sources of {name}, {both:,} in train too{flatter}")
+    report.show("training a few steps", every=0)
+    expected = forecast(recipe, surveys["train"].pairs, device)
+    report.clear()
+    line("model", f"{expected.parameters:,} parameters, vocabulary {expected.vocabulary:,}")
+    line(
+        "memory",
+        f"{size(expected.state_bytes)} for weights and optimizer, "
+        f"{size(expected.peak_bytes)} in all at the widest batch",
+    )
+    line(
+        "time",
+        f"about {duration(expected.seconds_per_epoch)} an epoch of {expected.steps_per_epoch:,} steps, "
+        f"{duration(expected.total_seconds)} for {recipe.train.steps:,} steps "
+        f"({expected.tokens_per_second:,.0f} target tokens/s, {expected.precision}, {expected.padding:.0%} padding)",
+    )
+
+
+def size(count: float) -> str:
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"
+
+
+def duration(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -63,6 +63,7 @@ class ModelConfig:
     pad_id: int | None = 0
     start_id: int | None = 1
     end_id: int | None = 2
+    force_end: bool = False  # the last token that fits is the end, whatever the model would say
     seed: int = 0
 
     def __post_init__(self) -> None:

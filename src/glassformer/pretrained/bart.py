@@ -46,6 +46,7 @@ def common(settings: Settings, vocab: int) -> dict[str, Any]:
         "pad_id": settings.token("pad_token_id", vocab),
         "start_id": settings.token("decoder_start_token_id", vocab),
         "end_id": settings.token("eos_token_id", vocab),
+        "force_end": settings.token("forced_eos_token_id", vocab) is not None,
     }
 
 

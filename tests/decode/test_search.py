@@ -1,0 +1,165 @@
+"""Search against Hugging Face `generate`, against trying everything, and against itself."""
+
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import glassformer as gf
+from glassformer.errors import ConfigError
+from glassformer.pretrained.parity import Case, hugging_face, random_model, saved
+
+SIZES = {
+    "marian": {"d_model": 32, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
+               "decoder_ffn_dim": 48, "encoder_layers": 2, "decoder_layers": 2, "max_position_embeddings": 64,
+               "vocab_size": 40, "pad_token_id": 39, "eos_token_id": 0, "decoder_start_token_id": 39},
+    "bart": {"d_model": 32, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
+             "decoder_ffn_dim": 48, "encoder_layers": 2, "decoder_layers": 2, "max_position_embeddings": 64,
+             "vocab_size": 40},
+    "t5": {"vocab_size": 40, "d_model": 32, "d_kv": 8, "num_heads": 4, "d_ff": 48, "num_layers": 2,
+           "decoder_start_token_id": 0, "eos_token_id": 30},
+    "gpt2": {"vocab_size": 40, "n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 64, "bos_token_id": 0,
+             "eos_token_id": 0},
+}  # fmt: skip
+LIMIT = 12
+BIAS = 0.5
+
+
+def lively(family):
+    """A random model whose outputs vary and end: larger weights, and a liking for the end token."""
+    peer = random_model(Case(family, "search", SIZES[family], 3))
+    with torch.no_grad():
+        for name, p in peer.named_parameters():
+            if p.dim() > 1 and "embed_positions" not in name:  # Marian's table is not saved but computed
+                p *= 1.3 if family == "t5" else 6.0 if "embed" not in name and "shared" not in name else 3.0
+        if family == "marian":
+            peer.final_logits_bias[0, peer.config.eos_token_id] += BIAS
+    return peer
+
+
+def pair(family, count):
+    peer = lively(family)
+    with saved(peer, Case(family, "search", SIZES[family], 3)) as folder:
+        model = gf.load_model(folder)
+    generator = torch.Generator().manual_seed(1)
+    ids = torch.randint(3, 38, (count, 9), generator=generator)
+    mask = torch.arange(9) < torch.randint(1, 10, (count, 1), generator=generator)
+    return peer, model, ids, mask
+
+
+def peer_answer(peer, ids, mask, beam, penalty, early):
+    if not peer.config.is_encoder_decoder:  # padding belongs on the left of a prompt
+        order = mask.int().argsort(dim=1, stable=True)
+        ids, mask = ids.gather(1, order), mask.gather(1, order)
+    pad = peer.config.pad_token_id if peer.config.pad_token_id is not None else 0
+    found = peer.generate(
+        input_ids=ids.masked_fill(~mask, pad), attention_mask=mask.long(), num_beams=beam, do_sample=False,
+        max_new_tokens=LIMIT, length_penalty=penalty, return_dict_in_generate=True, output_scores=True,
+        early_stopping=early, pad_token_id=pad,
+    )  # fmt: skip
+    start = 1 if peer.config.is_encoder_decoder else ids.shape[1]
+    end = peer.config.eos_token_id
+    rows = []
+    for row in found.sequences[:, start:].tolist():
+        rows.append(row[: row.index(end)] if end in row else row)
+    return rows, None if beam == 1 else found.sequences_scores.tolist()
+
+
+@pytest.mark.parametrize("family", SIZES)
+def test_the_same_tokens_and_scores_as_hugging_face(family):
+    hugging_face()
+    peer, model, ids, mask = pair(family, 200)
+    combinations = [(1, 1.0, False)] + [
+        (beam, penalty, early)
+        for (beam, penalty), early in zip(
+            itertools.product((2, 4, 5), (0.6, 1.0, 2.0)), itertools.cycle(("never", False))
+        )
+    ]
+    finished = 0
+    for beam, penalty, early in combinations:
+        theirs, scores = peer_answer(peer, ids, mask, beam, penalty, early)
+        stopping = "exact" if early == "never" else "huggingface"
+        ours = gf.generate(model, ids, mask, beam=beam, length_penalty=penalty, max_new_tokens=LIMIT, stopping=stopping)
+        finished += sum(len(row) < LIMIT - 1 for row in theirs)
+        for i, (their, our) in enumerate(zip(theirs, ours, strict=True)):
+            if scores is not None:
+                assert our[0].score == pytest.approx(scores[i], abs=1e-4), (beam, penalty, early, i)
+            assert our[0].ids == their, (beam, penalty, early, i)
+    assert finished > 100  # the comparison is of sentences that end, not only of ones cut off
+
+
+def tiny(seed):
+    torch.manual_seed(seed)
+    model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=5, d_model=8, heads=2, d_ff=8, layers=1, seed=seed)).eval()
+    with torch.no_grad():
+        for p in model.parameters():
+            p += 0.7 * torch.randn_like(p)
+    return model
+
+
+@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
+@pytest.mark.parametrize("seed", range(4))
+@torch.no_grad()
+def test_a_full_beam_finds_the_true_optimum(seed, penalty):
+    model, src = tiny(seed), torch.tensor([[3, 4, 3]])
+    best = (-1e9, None)
+    for length in range(1, 5):
+        for ids in itertools.product(range(5), repeat=length):
+            if 2 in ids[:-1] or (length < 4 and ids[-1] != 2):
+                continue
+            logits = model(src, torch.tensor([[1, *ids[:-1]]])).log_softmax(-1)[0]
+            total = sum(logits[t, token].item() for t, token in enumerate(ids)) / length**penalty
+            best = max(best, (total, [token for token in ids if token != 2]))
+    found = gf.generate(model, src, beam=5**4, length_penalty=penalty, max_new_tokens=4)[0][0]
+    assert found.score == pytest.approx(best[0], abs=1e-5)
+    assert found.ids == best[1]
+
+
+@given(st.integers(0, 20), st.integers(1, 4), st.integers(1, 5), st.permutations(range(4)))
+@settings(max_examples=25, deadline=None)
+def test_output_does_not_depend_on_the_batch(seed, beam, extra, order):
+    model = tiny(seed)
+    generator = torch.Generator().manual_seed(seed)
+    src = torch.randint(3, 5, (4, 5), generator=generator)
+    mask = torch.arange(5) < torch.tensor([[5], [2], [3], [1]])
+    together = gf.generate(model, src, mask, beam=beam, max_new_tokens=6)
+    wide = torch.nn.functional.pad(src, (0, extra))
+    wide_mask = torch.nn.functional.pad(mask, (0, extra))
+    shuffled = gf.generate(model, wide[list(order)], wide_mask[list(order)], beam=beam, max_new_tokens=6)
+    for place, i in enumerate(order):
+        alone = gf.generate(model, src[i : i + 1, : mask[i].sum()], beam=beam, max_new_tokens=6)[0][0]
+        for other in (together[i][0], shuffled[place][0]):
+            assert other.score == pytest.approx(alone.score, abs=1e-4)
+            assert other.ids == alone.ids
+
+
+@given(st.integers(0, 30), st.integers(2, 5), st.sampled_from([0.0, 0.6, 1.0, 2.0]))
+@settings(max_examples=25, deadline=None)
+@torch.no_grad()
+def test_n_best_is_sorted_starts_with_the_best_and_its_scores_are_true(seed, beam, penalty):
+    model = tiny(seed)
+    src = torch.randint(3, 5, (2, 4), generator=torch.Generator().manual_seed(seed))
+    one = gf.generate(model, src, beam=beam, length_penalty=penalty, max_new_tokens=6)
+    many = gf.generate(model, src, beam=beam, nbest=beam, length_penalty=penalty, max_new_tokens=6)
+    for i, (single, several) in enumerate(zip(one, many, strict=True)):
+        assert single[0] == several[0]
+        assert [h.score for h in several] == sorted((h.score for h in several), reverse=True)
+        for h in several:
+            if h.score == float("-inf"):
+                continue
+            ids = h.ids + ([2] if len(h.ids) < 6 else [])
+            logits = model(src[i : i + 1], torch.tensor([[1, *ids[:-1]]])).log_softmax(-1)[0]
+            total = sum(logits[t, token].item() for t, token in enumerate(ids))
+            assert h.score == pytest.approx(total / len(ids) ** penalty, abs=1e-4)
+
+
+def test_wrong_use_is_refused():
+    model, src = tiny(0), torch.tensor([[3]])
+    with pytest.raises(ConfigError, match="nbest=3 must lie between 1 and beam=2"):
+        gf.generate(model, src, beam=2, nbest=3)
+    with pytest.raises(ConfigError, match="max_new_tokens=0"):
+        gf.generate(model, src, max_new_tokens=0)
+    with pytest.raises(ConfigError, match="stopping='soon'"):
+        gf.generate(model, src, stopping="soon")
