@@ -1,9 +1,9 @@
 """The house: imports go one way, files stay small enough to read, help is instant, the README is true."""
 
 import ast
+import resource
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -78,14 +78,25 @@ def test_model_names_no_architecture():
 
 
 def test_help_needs_no_torch_and_answers_at_once():
-    probe = "import sys; sys.argv = ['glassformer', '--help']\ntry:\n import glassformer.cli as c; c.main()\nexcept SystemExit: pass\nassert 'torch' not in sys.modules, 'torch was imported'"
+    probe = """
+import sys
+sys.argv = ["glassformer", "--help"]
+try:
+    import glassformer.cli
+    glassformer.cli.main()
+except SystemExit:
+    pass
+assert "torch" not in sys.modules, "torch was imported"
+"""
     subprocess.run([sys.executable, "-c", probe], check=True, capture_output=True)
-    best = 9.0
-    for _ in range(5):
-        begin = time.perf_counter()
+    # The processor's time, not the clock's: other tests run beside this one.
+    spent = []
+    for _ in range(3):
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         subprocess.run([sys.executable, "-m", "glassformer", "--help"], check=True, capture_output=True)
-        best = min(best, time.perf_counter() - begin)
-    assert best < 0.5
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+    assert min(spent) < 0.5
 
 
 def test_constraints_pin_what_pyproject_asks_for():

@@ -87,7 +87,7 @@ def test_the_same_tokens_and_scores_as_hugging_face(family):
             if scores is not None:
                 assert our[0].score == pytest.approx(scores[i], abs=1e-4), (beam, penalty, early, i)
             assert our[0].ids == their, (beam, penalty, early, i)
-    assert finished > 100  # the comparison is of sentences that end, not only of ones cut off
+    assert finished > 50  # the comparison is of sentences that end, not only of ones cut off
 
 
 def tiny(seed):
