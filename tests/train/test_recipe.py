@@ -154,3 +154,9 @@ def test_a_recipe_survives_being_written(
 def test_writing_leaves_defaults_out() -> None:
     assert to_toml(parse(MINIMAL).to_dict()).count("=") == 3
     assert dataclasses.asdict(parse(MINIMAL).train) == dataclasses.asdict(Train())
+
+
+def test_the_builtin_corpus_takes_another_language_by_one_setting():
+    recipe = read_recipe("numerals", ("data.target=fr",))
+    assert {corpus.target for corpus in (*recipe.data.train, *recipe.data.valid, *recipe.data.test)} == {"fr"}
+    assert {corpus.target for corpus in read_recipe("numerals").data.train} == {"de"}

@@ -1,4 +1,4 @@
-"""`glassformer demo`: from nothing to a translator, in about two minutes."""
+"""`glassformer demo`: from nothing to a translator, in about a minute."""
 
 from __future__ import annotations
 

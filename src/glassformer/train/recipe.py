@@ -31,7 +31,8 @@ class Data:
     train: tuple[Corpus, ...]
     valid: tuple[Corpus, ...] = ()
     test: tuple[Corpus, ...] = ()
-    root: str = ""
+    root: str = ""  # the folder that relative paths start at
+    target: str | None = None  # the language of the built-in corpus: de, fr, es or zh
     max_tokens: int = 256
     max_ratio: float = 3.0
 
@@ -173,7 +174,7 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
     for split in ("train", "valid", "test"):
         tables = data.get(split, [])
         tables = tables if isinstance(tables, list) else [tables]
-        data[split] = tuple(corpus(table, root, f"data.{split}") for table in tables)
+        data[split] = tuple(corpus(table, root, data.get("target"), f"data.{split}") for table in tables)
     if not data["train"]:
         raise ConfigError("the recipe has no [[data.train]]: name at least one corpus to train on")
     recipe = Recipe(
@@ -187,9 +188,11 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
     return recipe
 
 
-def corpus(table: Any, root: Path, where: str) -> Corpus:
+def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table such as {{ src = 'train.en', tgt = 'train.de' }}, not {table!r}")
+    if target is not None and "builtin" in table:
+        table = {"target": target, **table}
     paths = {
         key: str((root / str(value)).absolute())
         for key, value in table.items()
