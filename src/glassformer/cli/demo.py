@@ -36,12 +36,13 @@ def demo(
     seconds = time.monotonic() - begin
     print(f"\nTrained in {seconds:.0f} seconds.")
     show_results(out, device, report)
-    print(
-        f"""
-What to try next:
-  glassformer translate {out} "twenty-one" "March 3, 2021"    use it
-  glassformer evaluate {out} --split test                      measure it
-  glassformer trace                                            follow every tensor of a Transformer by hand
-  glassformer train numerals --set model.norm=post             change a part and train again
-The learning curve: {out / "curve.png"}"""
-    )
+    hints = {
+        f'glassformer translate {out} "twenty-one" "March 3, 2021"': "use it",
+        f"glassformer evaluate {out} --split test": "measure it",
+        "glassformer trace": "follow every tensor of a Transformer by hand",
+        "glassformer train numerals --set model.norm=post": "change a part and train again",
+    }
+    print("\nWhat to try next:")
+    for command, purpose in hints.items():
+        print(f"  {command:{max(map(len, hints))}}   {purpose}")
+    print(f"The learning curve: {out / 'curve.png'}")

@@ -32,6 +32,8 @@ def load_model(folder: str | Path) -> Model:
     folder = Path(folder)
     settings = read_config(folder)
     kind = settings.values.get("model_type")
+    if settings.values.get("format") == "glassformer":
+        raise WeightsError(f"{folder} is a model that glassformer trained: gf.Translator.load(folder).model gives it")
     if kind not in FAMILIES:
         raise WeightsError(
             f"{folder / 'config.json'}: model_type {kind!r} is not supported; supported are {one_of(FAMILIES)}"

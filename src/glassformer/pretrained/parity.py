@@ -199,8 +199,7 @@ def saved(peer: Any, case: Case) -> Iterator[Path]:
 
 def measure(case: Case, spoil: Spoil | None = None) -> float:
     """The difference of one case, after `spoil` has broken something if it is given."""
-    peer = random_model(case)
-    with saved(peer, case) as folder, torch.no_grad():
+    with saved(peer := random_model(case), case) as folder, torch.no_grad():
         model = load_model(folder)
         vocab = min(model.config.vocab_size, model.config.encoder.vocab_size)
         batch = random_batch(vocab, case.seed)

@@ -52,6 +52,8 @@ class Trainer:
         )
         self.labels_seen = 0
         self.since = time.perf_counter()
+        self.latest = "warming up"
+        self.pace: tuple[float, int] | None = None  # when the first line was logged, and at which step
 
     @property
     def checkpoints(self) -> Path:
@@ -125,14 +127,12 @@ class Trainer:
             self.report.say(self.line())
         self.stepper.loss_total.zero_()
         self.labels_seen, self.progress.steps_logged, self.since = 0, 0, time.perf_counter()
-        self.pace = getattr(self, "pace", (time.perf_counter(), self.progress.step))
-
-    latest = "warming up"
+        self.pace = self.pace or (time.perf_counter(), self.progress.step)
 
     def line(self) -> str:
         train, progress = self.recipe.train, self.progress
         line = f"step {progress.step}/{train.steps}  epoch {progress.epoch + 1}  {self.latest}"
-        if hasattr(self, "pace") and progress.step > self.pace[1]:
+        if self.pace is not None and progress.step > self.pace[1]:
             seconds = (time.perf_counter() - self.pace[0]) / (progress.step - self.pace[1])
             line += f"  {clock(seconds * (train.steps - progress.step))} left"
         if progress.best is not None:
@@ -141,7 +141,7 @@ class Trainer:
 
     def validate(self) -> None:
         assert self.valid_batches is not None
-        train, progress = self.recipe.train, self.progress
+        train, progress, begin = self.recipe.train, self.progress, time.perf_counter()
         plan, total, count = self.valid_batches.epoch(0), torch.zeros((), device=self.world.device), 0
         with self.stepper.averaged():
             for batch in plan:
@@ -161,6 +161,7 @@ class Trainer:
                     self.keep_best()
             else:
                 progress.stale += 1
+        self.since += time.perf_counter() - begin  # the speed of training is not the speed of validation
         self.report.row(progress.step, **values)
         told = "  ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in values.items())
         self.report.say(f"step {progress.step}: {told}{'  (best so far)' if better else ''}")
