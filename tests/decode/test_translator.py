@@ -44,12 +44,11 @@ def test_n_best_are_sorted_and_the_first_is_the_best(translator: Translator) -> 
     assert found[0].text == translator.translate(["one two three"], beam=4)[0][0].text
 
 
-def test_many_sentences_in_many_batches(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_sentences_in_many_batches(translator: Translator) -> None:
     texts = [" ".join(["one", "two", "six"][: 1 + n % 3] * (1 + n % 4)) for n in range(40)]
     whole = [best[0].text for best in translator.translate(texts)]
     told: list[int] = []
-    monkeypatch.setattr("glassformer.translator.BATCH_TOKENS", 16)
-    assert [best[0].text for best in translator.translate(texts, progress=told.append)] == whole
+    assert [best[0].text for best in translator.translate(texts, batch_tokens=16, progress=told.append)] == whole
     assert told == sorted(told)
     assert told[-1] == 40
     assert len(told) > 5

@@ -243,3 +243,17 @@ def test_compile_takes_the_training_forward_and_the_cached_step_whole(choices):
         step = torch.compile(model.decode, fullgraph=True, backend="aot_eager")
         for i in range(6):
             close(step(tgt[:, i : i + 1], memory, mask, cache), model.decode(tgt[:, i : i + 1], memory, mask, plain))
+
+
+@given(grid, st.integers(2, 4))
+@over_the_grid
+@torch.no_grad()
+def test_hypotheses_that_share_a_source_are_as_if_it_were_repeated(choices, beams):
+    model = make(gf.EncoderDecoder, choices)
+    src, mask, _ = batch(choices["seed"])
+    tgt = torch.randint(3, 23, (3 * beams, 5), generator=torch.Generator().manual_seed(choices["seed"]))
+    memory, shared, repeated = model.encode(src, mask), model.new_cache(5), model.new_cache(5)
+    wide, wide_mask = memory.repeat_interleave(beams, 0), mask.repeat_interleave(beams, 0)
+    for part in tgt.split([2, 1, 2], dim=1):
+        together = model.decode(part, memory, mask, shared)
+        close(together, model.decode(part, wide, wide_mask, repeated))

@@ -62,11 +62,12 @@ class Writer:
             logits = self.model(tokens, mask, self.cache)
         return logits[:, -1].float().log_softmax(-1)
 
-    def reorder(self, rows: Tensor) -> None:
-        self.cache.reorder(rows)
-        if self.memory is not None:
-            self.memory = self.memory[rows]
-            self.mask = None if self.mask is None else self.mask[rows]
+    def reorder(self, rows: Tensor, sources: Tensor | None = None) -> None:
+        """Let row i continue from row `rows[i]`; with `sources`, only those sources stay."""
+        self.cache.reorder(rows, sources)
+        if self.memory is not None and sources is not None:
+            self.memory = self.memory[sources]
+            self.mask = None if self.mask is None else self.mask[sources]
 
 
 @torch.inference_mode()
@@ -103,73 +104,88 @@ def push_right(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return ids.gather(1, order), mask.gather(1, order)
 
 
+def hypothesis(row: list[int], score: float, end: int) -> Hypothesis:
+    ids = [token for token in row if token >= 0]
+    return Hypothesis(ids[:-1] if ids[-1:] == [end] else ids, score)
+
+
+def few(going: Tensor) -> Tensor | None:
+    """The places that still go on, once they are at most half: then it pays to let the others leave the batch."""
+    places = going.nonzero().flatten()
+    return places if 2 * len(places) <= len(going) else None
+
+
 def greedy(writer: Writer, end: int, pad: int, limit: int, penalty: float) -> list[list[Hypothesis]]:
-    tokens = writer.prompt
-    written, scores = [], torch.zeros(writer.rows, device=tokens.device)
-    going = torch.ones(writer.rows, dtype=torch.bool, device=tokens.device)
+    B, tokens, device = writer.rows, writer.prompt, writer.prompt.device
+    written = torch.full((B, limit), -1, device=device)
+    scores = torch.zeros(B, device=device)
+    sentence = torch.arange(B, device=device)  # of each row
+    going = torch.ones(B, dtype=torch.bool, device=device)
     for step in range(limit):
         best, token = writer.next(tokens, last=step == limit - 1).max(-1)
-        token = torch.where(going, token, pad)
-        scores += torch.where(going, best, 0.0)
-        written.append(torch.where(going, token, -1))
+        scores[sentence] += torch.where(going, best, 0.0)
+        written[sentence, step] = torch.where(going, token, -1)
         going = going & (token != end)
         if not going.any():
             break
-        tokens = token.unsqueeze(1)
-    table = torch.stack(written, dim=1).tolist()
-    found = []
-    for row, total in zip(table, scores.tolist(), strict=True):
-        ids = [token for token in row if token >= 0]
-        length = len(ids)
-        found.append([Hypothesis(ids[:-1] if ids[-1:] == [end] else ids, total / length**penalty)])
-    return found
+        stay = few(going)
+        if stay is not None:
+            writer.reorder(stay, sources=stay)
+            token, going, sentence = token[stay], going[stay], sentence[stay]
+        tokens = torch.where(going, token, pad).unsqueeze(1)
+    lengths = written.ge(0).sum(1)
+    totals = (scores / lengths**penalty).tolist()
+    return [[hypothesis(row, total, end)] for row, total in zip(written.tolist(), totals, strict=True)]
 
 
 def beam_search(
     writer: Writer, end: int, limit: int, penalty: float, beam: int, nbest: int, stopping: Stopping
 ) -> list[list[Hypothesis]]:
     B, K, device = writer.rows, beam, writer.prompt.device
-    rows = torch.arange(B, device=device).unsqueeze(1)
+    sentence = torch.arange(B, device=device)
+    rows = sentence.unsqueeze(1)
     running = torch.full((B, K), float("-inf"), device=device)
     running[:, 0] = 0.0  # all beams start alike; let only one of them speak
-    tokens = torch.full((B, K, limit), -1, dtype=torch.long, device=device)
+    tokens = torch.full((B, K, limit), -1, device=device)
     done_tokens, done_scores = tokens.clone(), torch.full((B, K), float("-inf"), device=device)
-    prompt = writer.next(writer.prompt, last=limit == 1)  # (B, V): the prompt is read once, not once per beam
-    V = prompt.shape[-1]
+    final_tokens, final_scores = done_tokens.clone(), done_scores.clone()
+    unfinished = torch.ones(B, 1, dtype=torch.bool, device=device)
+    logits = writer.next(writer.prompt, last=limit == 1).unsqueeze(
+        1
+    )  # (B, 1, V): the prompt is read once for all beams
+    V = logits.shape[-1]
     writer.reorder(rows.expand(B, K).flatten())
-    scores = running.unsqueeze(-1) + prompt.unsqueeze(1)  # (B, K, V)
-    open_ = torch.ones(B, 1, dtype=torch.bool, device=device)  # sentences whose finished hypotheses may still change
     for step in range(limit):
+        length = step + 1
+        scores = running.unsqueeze(-1) + logits  # (B, K, V)
         best, flat = scores.flatten(1).topk(min(2 * K, K * V))  # (B, 2K): enough even if K of them end here
         origin, token = flat // V, flat % V
-        length = step + 1
-        ends = token == end
-        if length == limit:
-            ends = torch.ones_like(ends)  # nothing can follow
+        ends = token == end if length < limit else torch.ones_like(token, dtype=torch.bool)
         # A hypothesis may finish only if it is among the K best: a worse one would not have been kept either.
-        finishing = ends & open_ & (torch.arange(best.shape[1], device=device) < K)
+        finishing = ends & unfinished & (torch.arange(best.shape[1], device=device) < K)
         candidates = tokens[rows, origin]  # (B, 2K, limit)
         candidates[:, :, step] = token
         pool_scores = torch.cat((done_scores, torch.where(finishing, best / length**penalty, float("-inf"))), dim=1)
-        pool_tokens = torch.cat((done_tokens, candidates), dim=1)
         done_scores, keep = pool_scores.topk(K)
-        done_tokens = pool_tokens[rows, keep]
+        done_tokens = torch.cat((done_tokens, candidates), dim=1)[rows, keep]
+        final_tokens[sentence], final_scores[sentence] = done_tokens, done_scores
         if length == limit:
             break
         running, going_on = best.masked_fill(ends, float("-inf")).topk(K)
-        tokens = candidates[rows, going_on]
+        tokens, origin = candidates[rows, going_on], origin[rows, going_on]
         reach = limit if stopping == "exact" and penalty > 0 else length
-        open_ = open_ & (running[:, :1] / reach**penalty > done_scores[:, -1:])
-        if not open_.any():
+        unfinished = unfinished & (running[:, :1] / reach**penalty > done_scores[:, -1:])
+        if not unfinished.any():
             break
-        writer.reorder((rows * K + origin[rows, going_on]).flatten())
-        logits = writer.next(tokens[:, :, step].reshape(-1, 1).clamp_min(0), last=length == limit - 1)
-        scores = running.unsqueeze(-1) + logits.view(B, K, V)
-    found = []
-    for table, totals in zip(done_tokens.tolist(), done_scores.tolist(), strict=True):
-        hypotheses = []
-        for row, total in zip(table[:nbest], totals[:nbest], strict=True):
-            ids = [token for token in row if token >= 0]
-            hypotheses.append(Hypothesis(ids[:-1] if ids[-1:] == [end] else ids, total))
-        found.append(hypotheses)
-    return found
+        stay = few(unfinished.flatten())
+        kept = rows[:, 0] if stay is None else stay
+        writer.reorder((kept.unsqueeze(1) * K + origin[kept]).flatten(), sources=stay)
+        if stay is not None:
+            sentence, running, tokens, unfinished = (x[stay] for x in (sentence, running, tokens, unfinished))
+            done_tokens, done_scores, rows = done_tokens[stay], done_scores[stay], rows[: len(stay)]
+        fresh = tokens[:, :, step].reshape(-1, 1).clamp_min(0)
+        logits = writer.next(fresh, last=length == limit - 1).view(-1, K, V)
+    return [
+        [hypothesis(row, total, end) for row, total in zip(table[:nbest], totals[:nbest], strict=True)]
+        for table, totals in zip(final_tokens.tolist(), final_scores.tolist(), strict=True)
+    ]

@@ -137,10 +137,17 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, sight: Sight, memory: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:
         q, k, v = self.project(x, memory, sight, cache)
+        beams = q.shape[0] // max(
+            1, k.shape[0]
+        )  # rows that share one source attend to it side by side, like more queries
+        if beams > 1:
+            q = q.view(-1, beams, *q.shape[1:]).transpose(1, 2).flatten(2, 3)  # (B/K, H, K T, d)
         # A compiler fuses the written lines too, and on a GPU, for short sequences, better than the kernel is.
         compiled = torch.compiler.is_compiling() and q.is_cuda and k.shape[2] <= SHORT
         attend = self.written_out if compiled or watched(self._probes) else self.fused
         context = attend(q, k, v, sight)  # (B, H, T, d)
+        if beams > 1:
+            context = context.view(*context.shape[:2], beams, -1, self.d_head).transpose(1, 2).flatten(0, 1)
         merged = context.transpose(1, 2).flatten(2)  # (B, T, H d): the heads side by side again
         output: Tensor = self.output(merged)
         return output  # (B, T, D)

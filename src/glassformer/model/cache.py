@@ -68,13 +68,16 @@ class Cache:
         self.mask = torch.cat((before, new), dim=1)
         return self.mask
 
-    def reorder(self, rows: Tensor) -> None:
-        """Let row i continue from what was row `rows[i]`, as beam search asks."""
+    def reorder(self, rows: Tensor, sources: Tensor | None = None) -> None:
+        """Let row i continue from what was row `rows[i]`, as beam search asks.
+
+        The rows of a source share its cross-attention, which moves only when `sources` says which of them stay.
+        """
         self.batch = rows.shape[0]
         if self.mask is not None:
             self.mask = self.mask[rows]
         for layer in self.layers:
             if layer.k is not None and layer.v is not None:
                 layer.k, layer.v = layer.k[rows], layer.v[rows]
-            if layer.cross is not None:
-                layer.cross = (layer.cross[0][rows], layer.cross[1][rows])
+            if layer.cross is not None and sources is not None:
+                layer.cross = (layer.cross[0][sources], layer.cross[1][sources])

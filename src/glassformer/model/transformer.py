@@ -201,8 +201,11 @@ class EncoderDecoder(nn.Module):
         return memory  # (B, S, D)
 
     def decode(self, tgt: Tensor, memory: Tensor, src_mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """Logits after each token of `tgt`; with a cache, `tgt` holds only the tokens it has not seen yet."""
-        if memory.dim() != 3 or memory.shape[0] != tgt.shape[0] or memory.shape[2] != self.config.d_model:
+        """Logits after each token of `tgt`; with a cache, `tgt` holds only the tokens it has not seen yet.
+
+        `tgt` may have several rows for each source, one after the other: hypotheses that share its memory.
+        """
+        if memory.dim() != 3 or tgt.shape[0] % memory.shape[0] or memory.shape[2] != self.config.d_model:
             raise InputError(
                 f"memory of shape {tuple(memory.shape)} does not go with a target of shape {tuple(tgt.shape)}; "
                 f"it must be (batch, source length, {self.config.d_model}), as encode() returns it"
