@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from glassformer.decode import Hypothesis as Hypothesis
+    from glassformer.decode import Sampling as Sampling
     from glassformer.decode import generate as generate
     from glassformer.model import Cache as Cache
     from glassformer.model import DecoderOnly as DecoderOnly
@@ -27,6 +28,7 @@ _HOMES = {
     "EncoderOnly": "glassformer.model",
     "Hypothesis": "glassformer.decode",
     "ModelConfig": "glassformer.model",
+    "Sampling": "glassformer.decode",
     "Translation": "glassformer.translator",
     "Translator": "glassformer.translator",
     "generate": "glassformer.decode",

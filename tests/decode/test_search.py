@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glassformer as gf
-from glassformer.errors import ConfigError
+from glassformer.decode import score
+from glassformer.decode.sampling import Streams
+from glassformer.errors import ConfigError, InputError
 from glassformer.pretrained.parity import Case, hugging_face, random_model, saved
 
 SIZES = {
@@ -155,7 +157,84 @@ def test_n_best_is_sorted_starts_with_the_best_and_its_scores_are_true(seed, bea
             assert h.score == pytest.approx(total / len(ids) ** penalty, abs=1e-4)
 
 
+@given(st.integers(0, 30), st.integers(1, 4), st.sampled_from([0.0, 1.0, 2.0]))
+@settings(max_examples=25, deadline=None)
+def test_scoring_the_output_gives_its_score(seed, beam, penalty):
+    model = tiny(seed)
+    src = torch.randint(3, 5, (4, 5), generator=torch.Generator().manual_seed(seed))
+    mask = torch.arange(5) < torch.tensor([[5], [2], [3], [1]])
+    found = [h[0] for h in gf.generate(model, src, mask, beam=beam, length_penalty=penalty, max_new_tokens=8)]
+    ended = [i for i, h in enumerate(found) if len(h.ids) < 8]  # the others were cut off before their end
+    scores = score(model, src, [h.ids for h in found], mask, penalty)
+    for i in ended:
+        assert found[i].score == pytest.approx(scores[i], abs=1e-4)
+
+
+@given(
+    st.integers(0, 30),
+    st.integers(1, 4),
+    st.lists(st.lists(st.sampled_from([0, 1, 3, 4]), max_size=5), min_size=3, max_size=3),
+)
+@settings(max_examples=25, deadline=None)
+def test_a_prefix_is_kept_and_scored(seed, beam, prefix):
+    model = tiny(seed)
+    src = torch.randint(3, 5, (3, 5), generator=torch.Generator().manual_seed(seed))
+    found = gf.generate(model, src, beam=beam, prefix=prefix, max_new_tokens=8)
+    for i, (h, wanted) in enumerate(zip(found, prefix, strict=True)):
+        assert h[0].ids[: len(wanted)] == wanted
+        if len(h[0].ids) < 8:
+            assert h[0].score == pytest.approx(score(model, src[i : i + 1], [h[0].ids])[0], abs=1e-4)
+
+
+def test_what_is_sampled_depends_on_seed_and_sentence_only():
+    model = tiny(1)
+    src = torch.randint(3, 5, (6, 7), generator=torch.Generator().manual_seed(0))
+    mask = torch.arange(7) < torch.tensor([[7], [2], [3], [5], [6], [4]])
+    draw = gf.Sampling(seed=5, temperature=1.5)
+    first = gf.generate(model, src, mask, sampling=draw, max_new_tokens=10)
+    assert first == gf.generate(model, src, mask, sampling=draw, max_new_tokens=10)
+    assert first != gf.generate(model, src, mask, sampling=gf.Sampling(seed=6, temperature=1.5), max_new_tokens=10)
+    order = [4, 0, 5, 2]
+    again = gf.generate(model, src[order], mask[order], sampling=draw, max_new_tokens=10)
+    assert [h[0].ids for h in again] == [first[i][0].ids for i in order]
+    for i in range(6):
+        alone = gf.generate(model, src[i : i + 1, : mask[i].sum()], sampling=draw, max_new_tokens=10)
+        assert alone[0][0].ids == first[i][0].ids
+    likeliest = gf.generate(model, src, mask, max_new_tokens=10)
+    for greedy in (gf.Sampling(top_k=1), gf.Sampling(top_p=1e-6), gf.Sampling(temperature=1e-4)):
+        found = gf.generate(model, src, mask, sampling=greedy, max_new_tokens=10)
+        assert [h[0].ids for h in found] == [h[0].ids for h in likeliest]
+
+
+def test_sampling_follows_the_distribution_and_its_filters():
+    probabilities = torch.tensor([0.5, 0.25, 0.15, 0.1])
+    src = torch.arange(8000).unsqueeze(1)
+    rows = probabilities.log().expand(8000, 4)
+    for sampling, expected in (
+        (gf.Sampling(), probabilities),
+        (gf.Sampling(top_k=2), torch.tensor([2 / 3, 1 / 3, 0, 0])),
+        (gf.Sampling(top_p=0.7), torch.tensor([2 / 3, 1 / 3, 0, 0])),
+        (gf.Sampling(temperature=0.5), probabilities**2 / (probabilities**2).sum()),
+    ):
+        scores, tokens = Streams(sampling, src, None).choose(rows, torch.arange(8000))
+        share = tokens.bincount(minlength=4) / 8000
+        assert (share - expected).abs().max() < 0.02
+        torch.testing.assert_close(scores, probabilities.log()[tokens])
+
+
 def test_wrong_use_is_refused():
+    for wrong in ({"temperature": 0.0}, {"top_k": -1}, {"top_p": 1.5}):
+        with pytest.raises(ConfigError, match=f"{next(iter(wrong))}="):
+            gf.Sampling(**wrong)
+    with pytest.raises(ConfigError, match="use beam=1, not 2"):
+        gf.generate(tiny(0), torch.tensor([[3]]), beam=2, sampling=gf.Sampling())
+    for prefix, words in (
+        ([[3], [3]], "2 prefixes"),
+        ([[9]], "outside the vocabulary of 5"),
+        ([[3] * 200], "200 tokens"),
+    ):
+        with pytest.raises(InputError, match=words):
+            gf.generate(tiny(0), torch.tensor([[3]]), prefix=prefix)
     model, src = tiny(0), torch.tensor([[3]])
     with pytest.raises(ConfigError, match="nbest=3 must lie between 1 and beam=2"):
         gf.generate(model, src, beam=2, nbest=3)

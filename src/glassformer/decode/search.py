@@ -11,13 +11,15 @@ Shapes: B sentences, K beams, L tokens so far, V vocabulary.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import torch
 from torch import Tensor
 
-from glassformer.errors import ConfigError, one_of
+from glassformer.decode.sampling import Sampling, Streams
+from glassformer.errors import ConfigError, InputError, one_of
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
 Stopping = Literal["exact", "huggingface"]
@@ -34,8 +36,18 @@ class Hypothesis:
 class Writer:
     """A model that can be asked for the next token's log-probabilities, row by row."""
 
-    def __init__(self, model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, length: int) -> None:
+    def __init__(
+        self,
+        model: EncoderDecoder | DecoderOnly,
+        src: Tensor,
+        src_mask: Tensor | None,
+        length: int,
+        prefix: Sequence[Sequence[int]] | None = None,
+    ) -> None:
         self.model, self.rows = model, src.shape[0]
+        self.sentence = torch.arange(self.rows, device=src.device)  # of each row
+        self.prefix = prefix_table(prefix, src, model.config.vocab_size, length)
+        self.step = 0
         self.start_length = src.shape[1] if isinstance(model, DecoderOnly) else 1
         self.cache: Cache = model.new_cache(self.start_length + length)
         self.memory: Tensor | None = None
@@ -49,7 +61,8 @@ class Writer:
 
     def next(self, tokens: Tensor, last: bool) -> Tensor:
         """Log-probabilities (rows, V) after `tokens` (rows, 1 or more), which the cache has not seen yet."""
-        config = self.model.config
+        config, step = self.model.config, self.step
+        self.step += 1
         if last and config.force_end and config.end_id is not None:
             forced = torch.full((tokens.shape[0], config.vocab_size), float("-inf"), device=tokens.device)
             forced[:, config.end_id] = 0.0
@@ -60,11 +73,17 @@ class Writer:
         else:
             mask, self.mask = self.mask, None  # the prompt's padding; what is written has none
             logits = self.model(tokens, mask, self.cache)
-        return logits[:, -1].float().log_softmax(-1)
+        log_probabilities = logits[:, -1].float().log_softmax(-1)
+        if step < self.prefix.shape[1]:  # what the prefix asks for keeps its probability, the rest has none
+            wanted = self.prefix[self.sentence, step].unsqueeze(1)  # (rows, 1), -1 where there is no more prefix
+            others = torch.arange(config.vocab_size, device=wanted.device) != wanted
+            log_probabilities = log_probabilities.masked_fill(others & (wanted >= 0), float("-inf"))
+        return log_probabilities
 
     def reorder(self, rows: Tensor, sources: Tensor | None = None) -> None:
         """Let row i continue from row `rows[i]`; with `sources`, only those sources stay."""
         self.cache.reorder(rows, sources)
+        self.sentence = self.sentence[rows]
         if self.memory is not None and sources is not None:
             self.memory = self.memory[sources]
             self.mask = None if self.mask is None else self.mask[sources]
@@ -80,8 +99,15 @@ def generate(
     nbest: int = 1,
     max_new_tokens: int = 128,
     stopping: Stopping = "exact",
+    sampling: Sampling | None = None,
+    prefix: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
-    """The `nbest` best targets of each source, best first; a decoder-only model continues its prompts."""
+    """The `nbest` best targets of each source, best first; a decoder-only model continues its prompts.
+
+    With `sampling`, one target of each is drawn instead. `prefix` gives ids that each target must begin with.
+    """
+    if sampling is not None and beam > 1:
+        raise ConfigError(f"sampling draws one target at a time; use beam=1, not {beam}")
     if stopping not in get_args(Stopping):
         raise ConfigError(f"stopping={stopping!r} is not one of {one_of(get_args(Stopping))}")
     if not 1 <= nbest <= beam:
@@ -91,10 +117,11 @@ def generate(
     if isinstance(model, DecoderOnly) and src_mask is not None:
         src, src_mask = push_right(src, src_mask)
     end = -1 if model.config.end_id is None else model.config.end_id
-    writer = Writer(model, src, src_mask, max_new_tokens)
+    streams = None if sampling is None else Streams(sampling, src, src_mask)
+    writer = Writer(model, src, src_mask, max_new_tokens, prefix)
     pad = model.config.pad_id if model.config.pad_id is not None else max(end, 0)
     if beam == 1:
-        return greedy(writer, end, pad, max_new_tokens, length_penalty)
+        return greedy(writer, end, pad, max_new_tokens, length_penalty, streams)
     return beam_search(writer, end, max_new_tokens, length_penalty, beam, nbest, stopping)
 
 
@@ -102,6 +129,26 @@ def push_right(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Padding to the left, so that every prompt ends where its continuation begins."""
     order = mask.int().argsort(dim=1, stable=True)
     return ids.gather(1, order), mask.gather(1, order)
+
+
+def prefix_table(prefix: Sequence[Sequence[int]] | None, src: Tensor, vocab_size: int, limit: int) -> Tensor:
+    """The prefixes as one table (B, longest), -1 where there is none."""
+    if prefix is None:
+        return src.new_full((src.shape[0], 0), -1)
+    if len(prefix) != src.shape[0]:
+        raise InputError(
+            f"{len(prefix)} prefixes were given for {src.shape[0]} sources; give one each, empty where none"
+        )
+    longest = max(map(len, prefix), default=0)
+    if longest > limit:
+        raise InputError(f"a prefix of {longest} tokens does not fit max_new_tokens={limit}")
+    for ids in prefix:
+        if any(not 0 <= id < vocab_size for id in ids):
+            raise InputError(f"the prefix {list(ids)} holds an id outside the vocabulary of {vocab_size}")
+    table = src.new_full((src.shape[0], longest), -1)
+    for row, ids in zip(table, prefix, strict=True):
+        row[: len(ids)] = torch.tensor(ids, dtype=row.dtype)
+    return table
 
 
 def hypothesis(row: list[int], score: float, end: int) -> Hypothesis:
@@ -115,14 +162,17 @@ def few(going: Tensor) -> Tensor | None:
     return places if 2 * len(places) <= len(going) else None
 
 
-def greedy(writer: Writer, end: int, pad: int, limit: int, penalty: float) -> list[list[Hypothesis]]:
+def greedy(
+    writer: Writer, end: int, pad: int, limit: int, penalty: float, streams: Streams | None
+) -> list[list[Hypothesis]]:
+    """The likeliest token at every step, or one drawn from `streams`."""
     B, tokens, device = writer.rows, writer.prompt, writer.prompt.device
     written = torch.full((B, limit), -1, device=device)
     scores = torch.zeros(B, device=device)
-    sentence = torch.arange(B, device=device)  # of each row
     going = torch.ones(B, dtype=torch.bool, device=device)
     for step in range(limit):
-        best, token = writer.next(tokens, last=step == limit - 1).max(-1)
+        sentence, following = writer.sentence, writer.next(tokens, last=step == limit - 1)
+        best, token = following.max(-1) if streams is None else streams.choose(following, sentence)
         scores[sentence] += torch.where(going, best, 0.0)
         written[sentence, step] = torch.where(going, token, -1)
         going = going & (token != end)
@@ -131,7 +181,7 @@ def greedy(writer: Writer, end: int, pad: int, limit: int, penalty: float) -> li
         stay = few(going)
         if stay is not None:
             writer.reorder(stay, sources=stay)
-            token, going, sentence = token[stay], going[stay], sentence[stay]
+            token, going = token[stay], going[stay]
         tokens = torch.where(going, token, pad).unsqueeze(1)
     lengths = written.ge(0).sum(1)
     totals = (scores / lengths**penalty).tolist()
