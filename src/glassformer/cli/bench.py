@@ -55,6 +55,28 @@ def gpu(
         )
 
 
+@bench.command("decode")
+def decode(
+    rounds: Annotated[int, typer.Option(help="Timed runs of each.", min=1)] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
+) -> None:
+    """Decoding on this machine's CPU: glassformer, Hugging Face generate and CTranslate2 in turn, on one model."""
+    import torch
+
+    from glassformer.bench.decode import BASE, OUTPUT, SOURCE, decoding
+
+    rows = decoding(rounds=rounds, say=lambda text: print(text, file=sys.stderr) if sys.stderr.isatty() else None)
+    if as_json:
+        print(json.dumps([asdict(row) for row in rows], indent=1))
+        return
+    print(
+        f"output tokens/s, d {BASE.d_model}, {BASE.layers}+{BASE.layers} layers, vocabulary {BASE.vocab_size}, "
+        f"source {SOURCE}, output {OUTPUT}; torch {torch.__version__}, {torch.get_num_threads()} threads\n"
+    )
+    for row in rows:
+        print(f"batch {row.rows:2}  beam {row.beam}  {row.name:22} {row.tokens:7.0f}")
+
+
 @bench.command("train")
 def train(
     rounds: Annotated[int, typer.Option(help="Timed steps of each model.", min=1)] = 7,
