@@ -75,9 +75,10 @@ class Cache:
         """
         self.batch = rows.shape[0]
         if self.mask is not None:
-            self.mask = self.mask[rows]
+            self.mask = self.mask.index_select(0, rows)
         for layer in self.layers:
             if layer.k is not None and layer.v is not None:
-                layer.k, layer.v = layer.k[rows], layer.v[rows]
+                layer.k, layer.v = layer.k.index_select(0, rows), layer.v.index_select(0, rows)
             if layer.cross is not None and sources is not None:
-                layer.cross = (layer.cross[0][sources], layer.cross[1][sources])
+                k, v = layer.cross
+                layer.cross = (k.index_select(0, sources), v.index_select(0, sources))
