@@ -12,11 +12,11 @@ import torch
 
 from glassformer import bundle
 from glassformer.decode import Hypothesis, generate
-from glassformer.errors import ConfigError, InputError, WeightsError
+from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
 
 BATCH_TOKENS = 4096
-NARROWEST = 16  # tokens that the shortest source counts for in a batch: each row costs a vocabulary of scores
+STRIDE = 16  # a source counts as so many tokens, or the next multiple: each row costs a vocabulary of scores
 GROWTH = 2  # a translation may be this many times as long as its source, and SLACK tokens more
 SLACK = 20
 SHORTEST = 8  # tokens; in fewer, not every single character can be spelt
@@ -81,6 +81,8 @@ class Translator:
         """A folder that `glassformer train` has made, or a local Hugging Face folder of a Marian model."""
         device, folder = pick_device(device), Path(folder)
         if not bundle.is_bundle(folder) and (folder / "config.json").is_file():
+            from glassformer.pretrained.marian_text import load_marian
+
             return cls(*load_marian(folder), device)
         loaded = bundle.load(folder)
         return cls(loaded.model, loaded.tokenizer, device)
@@ -161,9 +163,9 @@ class Translator:
             max_new_tokens=self.room(width),
         )
 
-    def room(self, width: int) -> int:
-        """The longest target tried for a source of `width` tokens; the start token needs a position too."""
-        return min(GROWTH * width + SLACK, self.model.config.max_length - 1)
+    def room(self, length: int) -> int:
+        """The longest target tried for a source of `length` tokens; the start token needs a position too."""
+        return min(GROWTH * counted(length) + SLACK, self.model.config.max_length - 1)
 
     def assemble(self, parts: list[Part], written: list[list[Hypothesis]], nbest: int) -> list[Translation]:
         """A text's translations from those of its parts, the best with the best, the second with the second."""
@@ -189,11 +191,19 @@ def check_texts(texts: Sequence[str]) -> None:
             raise InputError(f"texts[{i}] is a {type(text).__name__}; every text must be a string")
 
 
+def counted(length: int) -> int:
+    return -(-length // STRIDE) * STRIDE
+
+
 def batches(lengths: list[int], tokens: int) -> list[list[int]]:
-    """The indices of falling `lengths`, cut where a batch, padded to its longest, would pass `tokens`."""
+    """The indices of falling `lengths` in batches of at most `tokens`.
+
+    All lengths of a batch count alike, so all have the same room for their targets, whatever else is translated.
+    """
     found: list[list[int]] = []
-    for i in range(len(lengths)):
-        if found and (len(found[-1]) + 1) * max(lengths[found[-1][0]], NARROWEST) <= tokens:
+    for i, length in enumerate(lengths):
+        width = counted(length)
+        if found and counted(lengths[found[-1][0]]) == width and (len(found[-1]) + 1) * width <= tokens:
             found[-1].append(i)
         else:
             found.append([i])
@@ -225,11 +235,14 @@ def cut(text: str, limit: int, encode: Encode, level: int = 0, spaced: bool = Fa
             packs.append([piece])
             room = limit - len(ids)
     found: list[Part] = []
-    for pack, ids in zip(packs, encode([join(pack) for pack in packs]), strict=True):
+    packs.reverse()
+    while packs:
+        pack = packs.pop()
+        (ids,) = encode([join(pack)])
         if len(ids) <= limit:
             found.append(Part(join(pack), ids, pack[0][1]))
         elif len(pack) > 1:  # together they make more tokens than one by one
-            found += [Part(text, ids, gap) for (text, gap), ids in zip(pack, encode([t for t, _ in pack]), strict=True)]
+            packs += [pack[len(pack) // 2 :], pack[: len(pack) // 2]]
         else:
             found += cut(pack[0][0], limit, encode, level + 1, pack[0][1])
     return found
@@ -241,7 +254,7 @@ def join(pieces: list[tuple[str, bool]]) -> str:
 
 def chop(text: str, limit: int, encode: Encode, spaced: bool) -> list[Part]:
     """A text too long and without any place to cut it, in pieces of even width."""
-    width = max(1, min(limit, len(text) // 2))
+    width = max(1, min(limit - 2, len(text) // 2))  # most often a token a letter, one for the start, one for the end
     pieces = [text[i : i + width] for i in range(0, len(text), width)]
     found: list[Part] = []
     for i, (piece, ids) in enumerate(zip(pieces, encode(pieces), strict=True)):
@@ -270,26 +283,3 @@ def pick_device(device: str | torch.device) -> torch.device:
         reason = str(error).splitlines()[0]
         raise ConfigError(f"device {str(device)!r} cannot be used ({reason}); try cpu, or auto") from None
     return picked
-
-
-def load_marian(folder: Path) -> tuple[EncoderDecoder, Text]:
-    """The model and the text side of a Hugging Face folder; other families there do not come as translators."""
-    from glassformer.pretrained import load_model
-    from glassformer.pretrained.loader import read_config
-    from glassformer.pretrained.marian_text import MarianText
-
-    settings = read_config(folder)
-    kind = settings.values.get("model_type")
-    if kind != "marian":
-        what = f"holds a model of type {kind!r}" if kind else "is not a trained model"
-        raise WeightsError(
-            f"{folder} {what}; `glassformer train` makes a translator, and Marian folders of Hugging Face are read too"
-        )
-    text = MarianText.load(folder, shared=bool(settings.get("share_encoder_decoder_embeddings", True)))
-    model = load_model(folder)
-    assert isinstance(model, EncoderDecoder)
-    text.check_sizes(model.config.encoder.vocab_size, model.config.vocab_size)
-    if model.head.bias is not None and model.config.pad_id is not None:
-        with torch.no_grad():  # padding is this family's start mark and never meant as output
-            model.head.bias[model.config.pad_id] = -1e9
-    return model, text

@@ -8,7 +8,11 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import torch
+
 from glassformer.errors import WeightsError
+from glassformer.model import EncoderDecoder
+from glassformer.pretrained.loader import load_model, read_config
 
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
@@ -78,6 +82,25 @@ class MarianText:
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._target_pieces.get(id, UNKNOWN) for id in ids]
+
+
+def load_marian(folder: Path) -> tuple[EncoderDecoder, MarianText]:
+    """The model and the text side of a Hugging Face folder, ready to translate."""
+    settings = read_config(folder)
+    kind = settings.values.get("model_type")
+    if kind != "marian":
+        what = f"holds a model of type {kind!r}" if kind else "is not a trained model"
+        raise WeightsError(
+            f"{folder} {what}; `glassformer train` makes a translator, and Marian folders of Hugging Face are read too"
+        )
+    text = MarianText.load(folder, shared=bool(settings.get("share_encoder_decoder_embeddings", True)))
+    model = load_model(folder)
+    assert isinstance(model, EncoderDecoder)
+    text.check_sizes(model.config.encoder.vocab_size, model.config.vocab_size)
+    if model.head.bias is not None and model.config.pad_id is not None:
+        with torch.no_grad():  # padding is this family's start mark and never meant as output
+            model.head.bias[model.config.pad_id] = -1e9
+    return model, text
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:
