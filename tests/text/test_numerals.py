@@ -96,3 +96,11 @@ def test_missing_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "num2words", None)
     with pytest.raises(DataError, match="pip install num2words Babel"):
         generate("test", seed=77)
+
+
+def test_the_numbers_people_try_first_are_in_the_corpus():
+    from num2words import num2words
+
+    sources = {source for split in ("train", "valid", "test") for source, _ in generate(split)}
+    spelt = {num2words(number, lang="en") for number in range(1000)}
+    assert len(spelt & sources) > 950  # a few fall to the cut at the split's size

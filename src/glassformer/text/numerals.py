@@ -193,7 +193,7 @@ def _money(style: str) -> Callable[[int, str], Pair]:
 
 
 _SPELT_KINDS = (
-    _Kind(0.035, 1_000, _words("cardinal", 0)),  # every one of them: the numbers people try first
+    _Kind(0.035, 1_000, _words("cardinal", 0)),  # the numbers people try first
     _Kind(0.205, 9_000, _words("cardinal", 1_000)),
     _Kind(0.22, 990_000, _words("cardinal", 10_000)),
     _Kind(0.03, 999, _words("ordinal", 1)),
