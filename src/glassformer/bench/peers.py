@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-import os
 import warnings
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from glassformer.errors import GlassformerError
 from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.pretrained.parity import hugging_face
 
 
 class TorchTransformer(nn.Module):
@@ -58,13 +57,7 @@ class HuggingFaceMarian(nn.Module):
 
 
 def marian(config: ModelConfig) -> Any:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    try:
-        import transformers
-    except ImportError:
-        raise GlassformerError("the benchmark runs Hugging Face beside us: pip install transformers") from None
-    hf: Any = transformers
-    hf.logging.set_verbosity_error()
+    hf = hugging_face()
     return hf.MarianMTModel(
         hf.MarianConfig(
             vocab_size=config.vocab_size,

@@ -117,7 +117,7 @@ def hugging_face() -> Any:
     try:
         import transformers
     except ImportError:
-        raise GlassformerError("the parity table compares with transformers: pip install transformers") from None
+        raise GlassformerError("transformers is the peer to compare with: pip install transformers") from None
     hf: Any = transformers
     hf.logging.set_verbosity_error()
     hf.logging.disable_progress_bar()
