@@ -59,7 +59,7 @@ def test_norms_run_their_written_lines_when_watched():
     x = torch.randn(2, 6)
     for norm in (LayerNorm(6, 1e-5), RMSNorm(6, 1e-5)):
         seen = []
-        norm.normalised.register_forward_hook(lambda module, args, value: seen.append(value))  # noqa: B023
+        norm.normalised.register_forward_hook(lambda module, args, value, seen=seen: seen.append(value))
         torch.testing.assert_close(norm(x), seen[0])  # weight one, bias zero: the output is the normalised value
 
 
@@ -232,11 +232,8 @@ def test_dropout_falls_in_every_place_the_paper_and_the_documents_name():
     ids, tgt = torch.randint(3, 20, (2, 6)), torch.randint(3, 20, (2, 6))
 
     def random_with(**rates):
-        model = gf.EncoderDecoder(
-            config(dropout=0.0, attention_dropout=0.0, activation_dropout=0.0)
-            if not rates
-            else config(**({"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0} | rates))
-        )
+        off = {"dropout": 0.0, "attention_dropout": 0.0, "activation_dropout": 0.0}
+        model = gf.EncoderDecoder(config(**(off | rates)))
         model.train()
         return not torch.equal(model(ids, tgt), model(ids, tgt))
 

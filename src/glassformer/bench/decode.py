@@ -1,4 +1,8 @@
-"""Decoding on a CPU beside Hugging Face `generate` and CTranslate2, all on the same weights."""
+"""Decoding on a CPU beside Hugging Face `generate` and CTranslate2.
+
+All have one size and write the same number of tokens. CTranslate2 runs our very weights; Hugging Face's Marian, which
+is Post-LN, has random ones of its own.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def decode(
     rounds: Annotated[int, typer.Option(help="Timed runs of each.", min=1)] = 3,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
-    """Decoding on this machine's CPU: glassformer, Hugging Face generate and CTranslate2 in turn, on one model."""
+    """Decoding on this machine's CPU: glassformer, Hugging Face generate and CTranslate2 in turn, one size."""
     import torch
 
     from glassformer.bench.decode import BASE, OUTPUT, SOURCE, decoding

@@ -1,4 +1,4 @@
-"""Batches on their way to the device, one ahead of the step that needs them."""
+"""Batches on their way to the device, a few ahead of the step that needs them."""
 
 from __future__ import annotations
 
