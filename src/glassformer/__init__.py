@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from glassformer.decode import Hypothesis as Hypothesis
     from glassformer.decode import Sampling as Sampling
     from glassformer.decode import generate as generate
+    from glassformer.explain.trace import trace as trace
+    from glassformer.explain.traced import Trace as Trace
     from glassformer.model import Cache as Cache
     from glassformer.model import DecoderOnly as DecoderOnly
     from glassformer.model import EncoderDecoder as EncoderDecoder
@@ -29,10 +31,12 @@ _HOMES = {
     "Hypothesis": "glassformer.decode",
     "ModelConfig": "glassformer.model",
     "Sampling": "glassformer.decode",
+    "Trace": "glassformer.explain.traced",
     "Translation": "glassformer.translator",
     "Translator": "glassformer.translator",
     "generate": "glassformer.decode",
     "load_model": "glassformer.pretrained",
+    "trace": "glassformer.explain.trace",
 }
 
 __all__ = [*_HOMES]

@@ -1,0 +1,264 @@
+"""What a what-if may change, checked, and carried out on a private copy of a model.
+
+A change is a plain dictionary with a `kind`, so that Python, JSON and the page say the same. Those of `INPUT` act on
+what the model is given, the others on the model itself: a hook sets a value, or a number of a module is replaced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.errors import InputError, did_you_mean, one_of
+from glassformer.explain.subject import Subject
+from glassformer.explain.uncached import forget_cache
+from glassformer.model import DecoderOnly, EncoderDecoder, Model
+from glassformer.model.attention import Attention
+from glassformer.model.layer import Block
+from glassformer.model.transformer import Stack
+
+Change = dict[str, Any]
+
+# The fields of every kind, and whether they may be left out.
+FIELDS: dict[str, dict[str, bool]] = {
+    "remove_head": {"stack": False, "layer": False, "attention": True, "head": False},
+    "remove_layer": {"stack": False, "layer": False},
+    "remove_mask": {"mask": False},
+    "remove_cross": {"layer": True},
+    "remove_positions": {"stack": True},
+    "remove_scale": {},
+    "swap_token": {"position": False, "piece": True, "id": True},
+    "prefix": {"pieces": True, "ids": True},
+    "temperature": {"value": False},
+}
+
+
+def checked(changes: Iterable[Mapping[str, Any]], subject: Subject) -> list[Change]:
+    """The changes, complete and within the model's ranges."""
+    if isinstance(changes, Mapping | str):
+        raise InputError("changes is one change; give a list of them: changes=[{...}]")
+    found = []
+    for change in changes:
+        if not isinstance(change, Mapping) or "kind" not in change:
+            raise InputError(f"the change {change!r} names no `kind`; it is one of {one_of(FIELDS)}")
+        kind = change["kind"]
+        if kind not in FIELDS:
+            raise InputError(
+                f"no change is of kind {kind!r}; it is one of {one_of(FIELDS)}{did_you_mean(str(kind), FIELDS)}"
+            )
+        fields = FIELDS[kind]
+        for name in change:
+            if name not in ("kind", *fields):
+                raise InputError(
+                    f"{kind} has no `{name}`; it takes {one_of(fields) or 'nothing'}{did_you_mean(name, fields)}"
+                )
+        for name, optional in fields.items():
+            if not optional and change.get(name) is None:
+                raise InputError(f"{kind} needs `{name}`")
+        whole = {"kind": kind} | {name: change.get(name) for name in fields if name in change or fields[name]}
+        if kind in CHECKS:
+            CHECKS[kind](whole, subject)
+        found.append(whole)
+    return found
+
+
+def stack_of(model: Model, change: Change) -> Stack:
+    names = [name for name in ("encoder", "decoder") if hasattr(model, name)]
+    if change["stack"] not in names:
+        raise InputError(f"{change['kind']}: this model has no stack {change['stack']!r}, only {one_of(names)}")
+    return cast(Stack, getattr(model, change["stack"]))
+
+
+def block_of(stack: Stack, change: Change) -> Block:
+    within(change, "layer", len(stack.blocks), "layers")
+    return cast(Block, stack.blocks[change["layer"]])
+
+
+def within(change: Change, field: str, size: int, what: str) -> None:
+    value = change[field]
+    if type(value) is not int or not 0 <= value < size:
+        span = f"they are numbered 0 to {size - 1}" if size else "it has none"
+        raise InputError(f"{change['kind']}: {field} {value!r} does not exist; of {size} {what}, {span}")
+
+
+def attention_of(model: Model, change: Change) -> tuple[str, Attention]:
+    """The attention whose head is meant, and its name."""
+    block = block_of(stack_of(model, change), change)
+    name = f"{change['attention']}_attention"
+    kinds = [kind for kind in ("self", "cross") if hasattr(block, f"{kind}_attention")]
+    if change["attention"] not in kinds:
+        raise InputError(
+            f"{change['kind']}: the {change['stack']} has {one_of(kinds)} attention, not {change['attention']!r}"
+        )
+    return f"{change['stack']}.blocks.{change['layer']}.{name}", cast(Attention, getattr(block, name))
+
+
+def check_head(change: Change, subject: Subject) -> None:
+    change["attention"] = change["attention"] or "self"
+    _, attention = attention_of(subject.model, change)
+    within(change, "head", attention.heads, "heads")
+
+
+def check_layer(change: Change, subject: Subject) -> None:
+    block_of(stack_of(subject.model, change), change)
+
+
+def check_mask(change: Change, subject: Subject) -> None:
+    if change["mask"] not in ("causal", "padding"):
+        raise InputError(f"remove_mask: there is no mask {change['mask']!r}; it is `causal` or `padding`")
+    if change["mask"] == "causal" and not subject.writes:
+        raise InputError("remove_mask: an encoder-only model reads both ways and has no causal mask")
+
+
+def check_cross(change: Change, subject: Subject) -> None:
+    if not isinstance(subject.model, EncoderDecoder):
+        raise InputError("remove_cross: only an encoder-decoder model has cross-attention")
+    if change["layer"] is not None:
+        block_of(subject.model.decoder, change)
+
+
+def check_positions(change: Change, subject: Subject) -> None:
+    if change["stack"] is not None:
+        stack_of(subject.model, change)
+    if subject.config.positions == "none":
+        raise InputError("remove_positions: this model has no positions")
+
+
+def check_swap(change: Change, subject: Subject) -> None:
+    if (change["piece"] is None) == (change["id"] is None):
+        raise InputError("swap_token needs a `piece`, or an `id` instead")
+
+
+def check_prefix(change: Change, subject: Subject) -> None:
+    if (change["pieces"] is None) == (change["ids"] is None):
+        raise InputError("prefix needs `pieces`, or `ids` instead")
+    if not subject.writes:
+        raise InputError("prefix: an encoder-only model writes nothing")
+    given = change["pieces"] if change["ids"] is None else change["ids"]
+    if isinstance(given, str) or not isinstance(given, Sequence):
+        raise InputError(f"prefix: {given!r} is not a list")
+    subject.prefix_ids(given)
+
+
+def check_temperature(change: Change, subject: Subject) -> None:
+    value = change["value"]
+    if type(value) not in (int, float) or not 0 < value < float("inf"):
+        raise InputError(f"temperature: {value!r} must be a number above 0")
+
+
+CHECKS: dict[str, Callable[[Change, Subject], None]] = {
+    "remove_head": check_head,
+    "remove_layer": check_layer,
+    "remove_mask": check_mask,
+    "remove_cross": check_cross,
+    "remove_positions": check_positions,
+    "swap_token": check_swap,
+    "prefix": check_prefix,
+    "temperature": check_temperature,
+}
+
+
+def swapped(ids: list[int], changes: list[Change], subject: Subject) -> list[int]:
+    """The source after its swaps."""
+    ids = list(ids)
+    for change in changes:
+        if change["kind"] == "swap_token":
+            within(change, "position", len(ids), "source tokens")
+            id = subject.piece_id(change["piece"], source=True) if change["id"] is None else change["id"]
+            subject.check([id], subject.source_size, "swap_token")
+            ids[change["position"]] = id
+    return ids
+
+
+def carry_out(model: Model, changes: list[Change]) -> dict[str, Change]:
+    """Change a private copy; the values that are set rather than computed, each with the change that set it."""
+    replaced: dict[str, Change] = {}
+    for change in changes:
+        act = ACTS.get(change["kind"])
+        if act is not None:
+            replaced |= dict.fromkeys(act(model, change), change)
+    return replaced
+
+
+def remove_head(model: Model, change: Change) -> list[str]:
+    name, attention = attention_of(model, change)
+
+    def silence(_module: nn.Module, _args: Any, context: Tensor) -> Tensor:
+        context = context.clone()
+        context[:, change["head"]] = 0.0  # (B, H, T, d)
+        return context
+
+    attention.context.register_forward_hook(silence)
+    return [f"{name}.context"]
+
+
+def remove_layer(model: Model, change: Change) -> list[str]:
+    block = block_of(stack_of(model, change), change)
+    block.register_forward_hook(lambda _module, args, _value: args[0])
+    return [f"{change['stack']}.blocks.{change['layer']}"]
+
+
+def remove_mask(model: Model, change: Change) -> list[str]:
+    if change["mask"] == "causal":
+        assert isinstance(model, EncoderDecoder | DecoderOnly)
+        model.decoder.causal = False
+        forget_cache(model)  # what is cached of a token must not depend on later ones; now it does
+        return []
+    for stack in (module for module in model.modules() if isinstance(module, Stack)):
+        stack.register_forward_pre_hook(all_real, with_kwargs=True)
+    return []
+
+
+def all_real(_stack: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """What a stack is called with, less the masks of what it reads and of its memory."""
+    call = dict(zip(("ids", "mask", "memory", "memory_mask", "cache", "segments"), args, strict=False)) | named
+    return (), call | {"mask": None, "memory_mask": None}
+
+
+def remove_cross(model: Model, change: Change) -> list[str]:
+    assert isinstance(model, EncoderDecoder)
+    layers = range(len(model.decoder.blocks)) if change["layer"] is None else [change["layer"]]
+    for i in layers:
+        block = cast(Block, model.decoder.blocks[i])
+        block.cross_attention.output.register_forward_hook(lambda _module, _args, value: torch.zeros_like(value))
+    return [f"decoder.blocks.{i}.cross_attention.output" for i in layers]
+
+
+def remove_positions(model: Model, change: Change) -> list[str]:
+    names = []
+    for at in ("encoder", "decoder") if change["stack"] is None else (change["stack"],):
+        stack = getattr(model, at, None)
+        if not isinstance(stack, Stack):
+            continue
+        if stack.embedding.positions is not None:
+            stack.embedding.positions.register_forward_hook(lambda _module, _args, rows: torch.zeros_like(rows))
+            names.append(f"{at}.embedding.positions")
+        if stack.distance is not None:
+            stack.distance.register_forward_hook(lambda _module, _args, bias: torch.zeros_like(bias))
+            names.append(f"{at}.distance")
+        if stack.rotary is not None:
+            stack.rotary.register_forward_hook(
+                lambda _module, _args, turn: (torch.ones_like(turn[0]), torch.zeros_like(turn[1]))
+            )
+            names += [f"{at}.rotation.cos", f"{at}.rotation.sin"]
+    return names
+
+
+def remove_scale(model: Model, change: Change) -> list[str]:
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.scale = 1.0
+    return []
+
+
+ACTS: dict[str, Callable[[Model, Change], list[str]]] = {
+    "remove_head": remove_head,
+    "remove_layer": remove_layer,
+    "remove_mask": remove_mask,
+    "remove_cross": remove_cross,
+    "remove_positions": remove_positions,
+    "remove_scale": remove_scale,
+}

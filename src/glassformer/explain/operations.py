@@ -1,0 +1,290 @@
+"""How every value is made: walking a model from its embedding to its logits, each named value gets its axes, its
+formula and an operation that gives the same numbers again from other named values and the weights.
+
+Shapes: S source, T target, H heads, G key/value heads, D model width, d head width. There is no batch axis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.explain.record import Seen
+from glassformer.explain.weights import Weights, papers_table
+from glassformer.model.attention import Attention, Sight
+from glassformer.model.config import ModelConfig
+from glassformer.model.layer import Block, FeedForward, Residual
+from glassformer.model.norm import LayerNorm, RMSNorm
+from glassformer.model.position import Alibi
+from glassformer.model.transformer import Embedding, Head, Stack, Transform
+
+Op = dict[str, Any]
+LINKS = ("input", "q", "k", "v", "pattern", "cos", "sin", "mask")  # where an operation names one other value
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """One named value: `axes` names each dimension, `op` says how it is made, `formula` says it for a reader."""
+
+    name: str
+    axes: tuple[str, ...]
+    op: Op
+    formula: str
+    value: Tensor
+
+    @property
+    def inputs(self) -> list[str]:
+        """The values it is made from."""
+        links = (*LINKS, "bias") if self.op["kind"] == "mask" else LINKS  # elsewhere a bias is a weight
+        return [*self.op.get("inputs", ()), *(self.op[link] for link in links if self.op.get(link) is not None)]
+
+
+class Side:
+    """Names of the axes on the source's or the target's side, and of the ids there."""
+
+    def __init__(self, target: bool) -> None:
+        self.short, self.ids = ("tgt", "target") if target else ("src", "source")
+        self.stream = (f"position:{self.short}", "channel")
+        self.hidden = (f"position:{self.short}", "hidden")
+        self.query, self.key = f"query:{self.short}", f"key:{self.short}"
+
+
+class Account:
+    """All values of a run, in the order in which they come to be.
+
+    `replaced` names the values that a change has set: they have no equation, only a cause.
+    """
+
+    def __init__(self, seen: Seen, weights: Weights, replaced: Mapping[str, Op], shift: int = 0) -> None:
+        self.seen, self.weights, self.replaced, self.shift = seen, weights, replaced, shift
+        self.values: dict[str, Value] = {}
+
+    def put(self, name: str, axes: tuple[str, ...], op: Op, formula: str, value: Tensor | None = None) -> str:
+        if name in self.replaced:
+            op, formula = {"kind": "replaced", "by": self.replaced[name]}, f"set by {self.replaced[name]['kind']}"
+        elif op["kind"] == "same":
+            self.values[name] = Value(name, axes, op, formula, self.values[op["input"]].value)
+            return name
+        if value is None:
+            value = self.seen.values[name]
+            value = value[0] if value.dim() > len(axes) else value
+        self.values[name] = Value(name, axes, op, formula, value.detach().float().cpu().contiguous())
+        return name
+
+    def same(self, name: str, of: str, formula: str) -> str:
+        return self.put(name, self.values[of].axes, {"kind": "same", "input": of}, formula)
+
+    def linear(self, name: str, axes: tuple[str, ...], module: nn.Linear, given: str, formula: str, **more: Any) -> str:
+        rows, heads, value = more.get("rows", [0, len(module.weight)]), more.get("heads"), more.get("value")
+        weight, bias = self.weights.name(module.weight), self.weights.name(module.bias)
+        op = {"kind": "linear", "input": given, "weight": weight, "bias": bias, "rows": rows, "heads": heads}
+        return self.put(name, axes, op, formula + (" + b" if bias else ""), value)
+
+    def norm(self, name: str, axes: tuple[str, ...], module: nn.Module, given: str) -> str:
+        assert isinstance(module, LayerNorm | RMSNorm)
+        layer = isinstance(module, LayerNorm)
+        bias = self.weights.name(module.bias) if isinstance(module, LayerNorm) else None
+        op = {"kind": "layer_norm" if layer else "rms_norm", "input": given, "bias": bias, "eps": module.eps}
+        formula = "(x - mean) / √(variance + ε) · g + b" if layer else "x / √(mean(x²) + ε) · g"
+        return self.put(name, axes, op | {"weight": self.weights.name(module.weight)}, formula)
+
+    def added(self, name: str, axes: tuple[str, ...], parts: list[str], formula: str, value: Tensor | None) -> str:
+        return self.put(name, axes, {"kind": "add", "inputs": parts}, formula, value)
+
+    def embedding(self, at: str, module: Embedding, side: Side, config: ModelConfig) -> str:
+        axes, values = side.stream, self.seen.values
+        lookup = {"kind": "lookup", "weight": self.weights.name(module.tokens.weight), "ids": side.ids}
+        tokens = self.put(f"{at}.tokens", axes, lookup, "E[token]")
+        if module.scale == 1.0:
+            scaled = self.same(f"{at}.scaled", tokens, "E[token]")
+        else:
+            scaled = self.put(
+                f"{at}.scaled", axes, {"kind": "scale", "input": tokens, "by": module.scale}, "√d_model · E[token]",
+                values[tokens][0] * module.scale,
+            )  # fmt: skip
+        parts, terms = [scaled], ["√d_model · E[token]" if module.scale != 1.0 else "E[token]"]
+        if module.segments is not None:
+            ids = [0] * values[tokens].shape[1]
+            rows = {"kind": "lookup", "weight": self.weights.name(module.segments.weight), "ids": ids}
+            parts.append(self.put(f"{at}.segments", axes, rows, "G[segment]"))
+            terms.append("G[segment]")
+        if module.positions is not None:
+            paper = papers_table(module.positions)
+            weight = None if paper else self.weights.name(module.positions.table)
+            op: Op = {"kind": "positions", "scheme": config.positions, "weight": weight, "shift": self.shift}
+            formula = "sin, cos(t / 10000^(2i / d_model))" if paper else "P[t]"
+            parts.append(self.put(f"{at}.positions", axes, op, formula))
+            terms.append("P[t]")
+        total = " + ".join(terms)
+        if isinstance(module.norm, LayerNorm | RMSNorm):
+            summed = self.added(f"{at}.sum", axes, parts, total, self.seen.inputs[f"{at}.norm"][0])
+            normed = self.norm(f"{at}.norm", axes, module.norm, summed)
+            return self.same(at, normed, "norm of the sum")
+        return self.same(at, scaled, total) if len(parts) == 1 else self.added(at, axes, parts, total, None)
+
+    def mask(self, name: str, axes: tuple[str, str], sight: Sight, shape: tuple[int, int], op: Op) -> str:
+        """What a stack's queries could really see, read from what its attention was given."""
+        if sight.bias is not None:
+            visible = (sight.bias > float("-inf")).expand(-1, -1, *shape)[0].any(0)
+        elif sight.causal:
+            visible = torch.ones(shape).tril().bool()
+        else:
+            visible = torch.ones(shape).bool()
+        formula = "1 where key ≤ query" if op["causal"] else "1 where the key is a real token"
+        return self.put(name, axes, {"kind": "visible"} | op, formula, visible)
+
+    def attention(
+        self, at: str, module: Attention, sides: tuple[Side, Side], reads: tuple[str, str], mask: str,
+        distance: str | None, rotation: str | None,
+    ) -> str:  # fmt: skip
+        """`reads`: where queries come from, and keys and values."""
+        projection, d = module.projection, module.d_head
+        query, key = ("head", sides[0].query, "dim"), ("head", sides[1].key, "dim")
+        cells = ("head", sides[0].query, sides[1].key)
+        source = "x" if reads[0] == reads[1] else "memory"
+        start = 0
+        for part, axes, given, size in zip("qkv", (query, key, key), (reads[0], *[reads[1]] * 2), projection.rows,
+                                           strict=True):  # fmt: skip
+            formula = f"{'x' if part == 'q' else source} W_{part.upper()}"
+            rows, heads = [start, start + size], size // d
+            if rotation is not None and part != "v":
+                turned = self.seen.values[f"{at}.projection"][0, :, start : start + size]  # (T, H d)
+                plain = f"{at}.{part}_plain"
+                value = turned.unflatten(-1, (heads, d)).transpose(0, 1)  # (H, T, d)
+                self.linear(plain, axes, projection, given, formula, rows=rows, heads=heads, value=value)
+                op = {"kind": "rotate", "input": plain, "cos": f"{rotation}.cos", "sin": f"{rotation}.sin"}
+                self.put(f"{at}.{part}", axes, op, f"{part}_plain turned by its position")
+            else:
+                self.linear(f"{at}.{part}", axes, projection, given, formula, rows=rows, heads=heads)
+            start += size
+        q, k, v, products, scores, masked, pattern, context, merged, output = (
+            f"{at}.{part}"
+            for part in ("q", "k", "v", "products", "scores", "masked", "pattern", "context", "merged", "output")
+        )
+        root = abs(module.scale - d**-0.5) < 1e-9
+        scale = {"kind": "scale", "input": products, "by": module.scale}
+        hide = {"kind": "mask", "input": scores, "mask": mask, "bias": distance}
+        with_bias = " + distance" if distance else ""
+        self.put(products, cells, {"kind": "products", "q": q, "k": k}, "Q Kᵀ")
+        self.put(scores, cells, scale, "Q Kᵀ / √d_head" if root else f"Q Kᵀ · {module.scale:g}")
+        self.put(masked, cells, hide, f"scores{with_bias} where visible, else -∞")
+        self.put(pattern, cells, softmax(masked), "softmax(scores + mask)")
+        self.put(context, query, {"kind": "context", "pattern": pattern, "v": v}, "pattern V")
+        row = sides[0].stream
+        self.put(merged, row, {"kind": "merge", "input": context}, "heads side by side", self.seen.inputs[output][0])
+        return self.linear(output, row, module.output, merged, "merged W_O")
+
+    def residual(self, at: str, module: Residual, side: Side, stream: str, added: str) -> str:
+        """What follows a sublayer; with Pre-LN its norm has come before."""
+        if module.pre:
+            return self.added(at, side.stream, [stream, added], "x + sublayer(norm(x))", None)
+        summed = self.added(
+            f"{at}.sum", side.stream, [stream, added], "x + sublayer(x)", self.seen.inputs[f"{at}.norm"][0]
+        )
+        return self.same(at, self.norm(f"{at}.norm", side.stream, module.norm, summed), "norm(x + sublayer(x))")
+
+    def before(self, at: str, module: Residual, side: Side, stream: str) -> str:
+        """What a sublayer reads."""
+        return self.norm(f"{at}.norm", side.stream, module.norm, stream) if module.pre else stream
+
+    def feed_forward(self, at: str, module: FeedForward, side: Side, given: str, config: ModelConfig) -> str:
+        up = self.linear(f"{at}.up", side.hidden, module.up, given, "x W_up")
+        op = {"kind": "activation", "name": config.activation, "input": up, "gated": module.gated}
+        name = config.activation
+        formula = f"{name}(gate) · value, the halves of up" if module.gated else f"{name}(up)"
+        hidden = self.put(f"{at}.hidden", side.hidden, op, formula)
+        return self.linear(f"{at}.down", side.stream, module.down, hidden, "hidden W_down")
+
+    def block(
+        self, at: str, block: Block, side: Side, stream: str, config: ModelConfig,
+        own: tuple[str, str | None, str | None], memory: str | None,
+    ) -> str:  # fmt: skip
+        """`own`: the names of the stack's mask, distance and rotation."""
+        where, after = f"{at}.self_attention", f"{at}.self_attention_residual"
+        given = self.before(after, block.self_attention_residual, side, stream)
+        added = self.attention(where, block.self_attention, (side, side), (given, given), *own)
+        stream = self.residual(after, block.self_attention_residual, side, stream, added)
+        if memory is not None:
+            where, after = f"{at}.cross_attention", f"{at}.cross_attention_residual"
+            given = self.before(after, block.cross_attention_residual, side, stream)
+            sides = (side, Side(target=False))
+            added = self.attention(where, block.cross_attention, sides, (given, memory), "masks.cross", None, None)
+            stream = self.residual(after, block.cross_attention_residual, side, stream, added)
+        after = f"{at}.feed_forward_residual"
+        given = self.before(after, block.feed_forward_residual, side, stream)
+        added = self.feed_forward(f"{at}.feed_forward", block.feed_forward, side, given, config)
+        stream = self.residual(after, block.feed_forward_residual, side, stream, added)
+        return self.same(at, stream, "the stream after this layer")
+
+    def surroundings(
+        self, at: str, stack: Stack, side: Side, config: ModelConfig, visible: Op
+    ) -> tuple[str, str | None, str | None]:
+        """What the layers of a stack share: its mask, distances and rotation."""
+        length = self.values[f"{at}.embedding"].value.shape[0]
+        sight = self.seen.sights[f"{at}.blocks.0.self_attention"]
+        mask = self.mask(f"masks.{at}", (side.query, side.key), sight, (length, length), visible)
+        distance = rotation = None
+        if stack.distance is not None:
+            if isinstance(stack.distance, Alibi):
+                op: Op = {"kind": "alibi", "slopes": stack.distance.slopes}
+                formula = "-slope · |key - query|"
+            else:
+                table = self.weights.name(stack.distance.table)
+                op = {"kind": "relative", "weight": table, "furthest": stack.distance.furthest}
+                op, formula = op | {"both_ways": stack.distance.both_ways}, "table[bucket(key - query), head]"
+            distance = self.put(f"{at}.distance", ("head", side.query, side.key), op, formula)
+        if stack.rotary is not None:
+            rotation = f"{at}.rotation"
+            axes, d = (f"position:{side.short}", "dim"), stack.rotary.width
+            for part, value in zip(("cos", "sin"), self.seen.values[f"{at}.rotary"], strict=True):
+                op = {"kind": "rotation", "part": part, "base": stack.rotary.base, "d_head": d}
+                self.put(f"{rotation}.{part}", axes, op, f"{part}(t · {stack.rotary.base:g}^(-2i / d_head))", value)
+        return mask, distance, rotation
+
+    def stack(
+        self, at: str, stack: Stack, config: ModelConfig, visible: Op, memory: str | None = None,
+        cross: Op | None = None,
+    ) -> str:  # fmt: skip
+        side = Side(target=at == "decoder")
+        stream = self.embedding(f"{at}.embedding", stack.embedding, side, config)
+        if len(stack.blocks):
+            own = self.surroundings(at, stack, side, config, visible)
+            if memory is not None and cross is not None:
+                shape = (self.values[stream].value.shape[0], self.values[memory].value.shape[0])
+                sight = self.seen.sights[f"{at}.blocks.0.cross_attention"]
+                self.mask("masks.cross", (side.query, "key:src"), sight, shape, cross)
+            for i, block in enumerate(stack.blocks):
+                assert isinstance(block, Block)
+                stream = self.block(f"{at}.blocks.{i}", block, side, stream, config, own, memory)
+        if isinstance(stack.norm, LayerNorm | RMSNorm):
+            stream = self.norm(f"{at}.norm", side.stream, stack.norm, stream)
+        return stream
+
+    def head(self, head: Head, side: Side, stream: str, config: ModelConfig, temperature: float) -> None:
+        if isinstance(head.transform, Transform):
+            at, last = "head.transform", head.transform
+            dense = self.linear(f"{at}.dense", side.stream, last.dense, stream, "x W")
+            act = {"kind": "activation", "name": config.activation, "input": dense, "gated": False}
+            value = self.seen.inputs[f"{at}.norm"][0]
+            formed = self.put(f"{at}.activated", side.stream, act, f"{config.activation}(dense)", value)
+            stream = self.same(at, self.norm(f"{at}.norm", side.stream, last.norm, formed), "norm(activated)")
+        axes = (f"position:{side.short}", "vocab")
+        op = {
+            "kind": "linear",
+            "input": stream,
+            "weight": self.weights.name(head.weight),
+            "rows": [0, len(head.weight)],
+        }
+        op |= {"bias": self.weights.name(head.bias), "heads": None}
+        logits = self.put("logits", axes, op, "x Eᵀ" if head.bias is None else "x Eᵀ + b", self.seen.values["head"][0])
+        formula = "softmax(logits)" if temperature == 1 else f"softmax(logits / {temperature:g})"
+        shares = (self.values[logits].value / temperature).softmax(-1)
+        self.put("probabilities", axes, softmax(logits, temperature), formula, shares)
+
+
+def softmax(given: str, temperature: float = 1.0) -> Op:
+    return {"kind": "softmax", "input": given, "temperature": temperature}

@@ -1,0 +1,62 @@
+"""A private copy of a model, and what its named places return in one pass.
+
+A hook sits on a module, and a model is shared: so a trace watches a copy of the module tree that shares every weight
+with the original. The original never carries a hook, its other users never wait, and two traces never meet.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+
+from glassformer.model.attention import Attention, Sight
+from glassformer.model.norm import LayerNorm, RMSNorm
+
+M = TypeVar("M", bound=nn.Module)
+
+
+def private_copy(model: M) -> M:
+    """The same weights in modules of its own, ready to be watched or changed."""
+    shared: dict[int, Any] = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
+    return copy.deepcopy(model, shared).eval()
+
+
+class Seen:
+    """What one pass has shown: `values` by the name of the place, `inputs` likewise, and what each layer could see."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, Any] = {}
+        self.inputs: dict[str, Tensor] = {}
+        self.sights: dict[str, Sight] = {}
+
+
+@contextmanager
+def watching(model: nn.Module, seen: Seen, root: str) -> Iterator[None]:
+    """While open, keep what every module under `root` returns.
+
+    Encoder and decoder may share their embedding, so each is watched in its own half of the pass. The insides of a
+    norm are left alone: watching them would make it take another kernel.
+    """
+    handles = []
+    for at, module in model.get_submodule(root).named_modules(remove_duplicate=False):
+        name = f"{root}.{at}" if at else root
+        if name.endswith(".normalised"):
+            continue
+
+        def keep(module: nn.Module, args: tuple[Any, ...], value: Any, name: str = name) -> None:
+            seen.values[name] = value
+            if isinstance(module, LayerNorm | RMSNorm | nn.Linear):
+                seen.inputs[name] = args[0]
+            elif isinstance(module, Attention):
+                seen.sights[name] = args[1]
+
+        handles.append(module.register_forward_hook(keep))
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()

@@ -1,0 +1,132 @@
+"""Who is traced: a translator, which reads text, or a model alone, which reads ids."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol, cast, runtime_checkable
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import InputError, did_you_mean
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
+from glassformer.translator import Text, Translator
+
+Sentence = str | Sequence[int] | Tensor
+
+
+@runtime_checkable
+class TargetText(Protocol):
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+
+class Subject:
+    """A model, and the tokenizer that gives its ids a face where there is one."""
+
+    def __init__(self, given: Translator | Model) -> None:
+        if isinstance(given, Translator):
+            self.model: Model = given.model
+            self.text: Text | None = given.tokenizer
+        elif isinstance(given, EncoderDecoder | EncoderOnly | DecoderOnly):
+            self.model, self.text = given, None
+        else:
+            raise InputError(
+                f"a {type(given).__name__} cannot be traced; give a Translator, or a model that load_model() returns"
+            )
+        self.given = given
+        self.config = self.model.config
+        self.device = next(self.model.parameters()).device
+
+    @property
+    def writes(self) -> bool:
+        return not isinstance(self.model, EncoderOnly)
+
+    def source_ids(self, sentence: Sentence) -> list[int]:
+        if self.text is None:
+            ids = self._plain_ids(sentence, "the sentence")
+        elif isinstance(sentence, str):
+            ids = self.text.encode_source([sentence])[0]
+            if not sentence.strip() or not ids:
+                raise InputError("the sentence is empty; there is nothing to trace")
+        else:
+            raise InputError(f"a translator reads text; the sentence is a {type(sentence).__name__}, not a string")
+        if not ids:
+            raise InputError("the sentence holds no ids; there is nothing to trace")
+        self.check(ids, self.source_size, "the sentence")
+        if len(ids) > self.config.max_length:
+            raise InputError(
+                f"the sentence has {len(ids)} tokens, the model reads at most {self.config.max_length}; "
+                f"trace a shorter one"
+            )
+        return ids
+
+    def target_ids(self, target: Sentence) -> list[int]:
+        if isinstance(target, str):
+            if not isinstance(self.text, TargetText):
+                raise InputError("this subject cannot cut a target text into tokens; give the target as ids")
+            return self.text.encode_target([target])[0]
+        ids = self._plain_ids(target, "the target")
+        self.check(ids, self.config.vocab_size, "the target")
+        return ids
+
+    def prefix_ids(self, prefix: Sequence[int | str]) -> list[int]:
+        """A prefix of the output, by ids or by pieces."""
+        ids = [self.piece_id(one, source=False) if isinstance(one, str) else one for one in prefix]
+        self.check(ids, self.config.vocab_size, "the prefix")
+        return ids
+
+    def piece_id(self, piece: str, source: bool) -> int:
+        """The id of a piece as it is shown, or of a text that makes exactly one piece."""
+        size = self.source_size if source else self.config.vocab_size
+        pieces = self.pieces(range(size), source)
+        if piece in pieces:
+            return pieces.index(piece)
+        encode = getattr(self.text, "encode_source" if source else "encode_target", None)
+        if encode is not None:
+            ids = [id for id in encode([piece])[0] if id != self.config.end_id]
+            if len(ids) == 1:
+                return int(ids[0])
+            made = " ".join(self.pieces(ids, source))
+            raise InputError(
+                f"`{piece}` is not one piece of the vocabulary (it is cut into: {made}); give one of those"
+            )
+        raise InputError(f"`{piece}` is no piece of the vocabulary{did_you_mean(piece, pieces)}")
+
+    def pieces(self, ids: Sequence[int], source: bool) -> list[str]:
+        if self.text is not None:
+            return self.text.source_pieces(ids) if source else self.text.target_pieces(ids)
+        marks = {self.config.pad_id: "<pad>", self.config.end_id: "</s>", self.config.start_id: "<s>"}
+        return [marks.get(id, str(id)) for id in ids]
+
+    def written(self, ids: Sequence[int]) -> str:
+        return " ".join(map(str, ids)) if self.text is None else self.text.decode_target([ids])[0]
+
+    def room(self, read: int) -> int:
+        """How many tokens may be written after a source of `read` tokens, unless the caller says."""
+        if isinstance(self.given, Translator):
+            return self.given.room(read)
+        return max(1, min(128, self.config.max_length - (read if isinstance(self.model, DecoderOnly) else 1)))
+
+    @property
+    def source_size(self) -> int:
+        return self.config.vocab_size if isinstance(self.model, DecoderOnly) else self.config.encoder.vocab_size
+
+    def _plain_ids(self, given: Sentence, what: str) -> list[int]:
+        if isinstance(given, str):
+            raise InputError(f"{what} is text, but a model alone reads ids; give ids, or trace a Translator")
+        if isinstance(given, Tensor):
+            if given.dim() not in (1, 2) or (given.dim() == 2 and given.shape[0] != 1):
+                raise InputError(
+                    f"{what} has shape {tuple(given.shape)}; one sentence is traced at a time: (1, length)"
+                )
+            if given.dtype not in (torch.int64, torch.int32):
+                raise InputError(f"{what} has dtype {given.dtype}; ids are whole numbers")
+            return cast(list[int], given.flatten().tolist())
+        return list(given)
+
+    def check(self, ids: list[int], size: int, what: str) -> None:
+        for id in ids:
+            if type(id) is not int:
+                raise InputError(f"{what} holds {id!r}; ids are whole numbers")
+            if not 0 <= id < size:
+                raise InputError(f"{what} holds the id {id}, outside the vocabulary of {size} (0 to {size - 1})")

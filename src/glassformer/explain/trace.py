@@ -1,0 +1,173 @@
+"""Every value between a sentence and what a model makes of it, by name.
+
+The output is decoded first, by the fast path. Then one pass over all of it, with a hook at every named place, gives
+the values: what the model computes for a token depends on no later one, so this pass shows what every step saw.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer.errors import ConfigError
+from glassformer.explain.beam_tree import beam_tree
+from glassformer.explain.cache_view import cache_view
+from glassformer.explain.changes import Change, carry_out, checked, swapped
+from glassformer.explain.operations import Account, Op, Side, Value
+from glassformer.explain.record import Seen, private_copy, watching
+from glassformer.explain.subject import Sentence, Subject
+from glassformer.explain.traced import Trace
+from glassformer.explain.weights import Weights, fingerprint
+from glassformer.explain.writing import Options, Written, given, steps, whole_mask, write
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
+from glassformer.translator import Translator
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, changed where it should be, with what it is given."""
+
+    subject: Subject
+    model: Model  # a private copy
+    src: Tensor  # (1, S)
+    mask: Tensor  # (1, S)
+    options: Options
+    changes: list[Change]
+    replaced: dict[str, Change]
+
+
+def prepare(
+    subject: Subject, sentence: Sentence, options: Options | None, changes: Iterable[Mapping[str, Any]], **given: Any
+) -> Case:
+    """Check all that was asked for; `given` are options, of which some depend on the sentence."""
+    wanted = checked(changes, subject)
+    ids = swapped(subject.source_ids(sentence), wanted, subject)
+    if options is None:
+        given["prefix"] = tuple(subject.prefix_ids(given["prefix"] or ()))
+        if given["max_new_tokens"] is None:
+            given["max_new_tokens"] = subject.room(len(ids))
+        options = Options(**given)
+    for change in wanted:
+        if change["kind"] == "temperature":
+            options = replace(options, temperature=float(change["value"]))
+        elif change["kind"] == "prefix":
+            pieces = change["pieces"] if change["ids"] is None else change["ids"]
+            options = replace(options, prefix=tuple(subject.prefix_ids(pieces)))
+    pads, real = [subject.config.pad_id or 0] * options.padding, [True] * len(ids)
+    hidden = [False] * options.padding
+    # A text that is continued has its padding before it, any other behind.
+    left = isinstance(subject.model, DecoderOnly)
+    ids, real = (pads + ids, hidden + real) if left else (ids + pads, real + hidden)
+    model = private_copy(subject.model)
+    replaced = carry_out(model, wanted)
+    src, mask = (torch.tensor([row], device=subject.device) for row in (ids, real))
+    return Case(subject, model, src, mask, options, wanted, replaced)
+
+
+def trace(
+    subject: Translator | Model,
+    sentence: Sentence,
+    target: Sentence | None = None,
+    beam: int = 1,
+    *,
+    padding: int = 0,
+    prefix: Sequence[int | str] | None = None,
+    temperature: float = 1.0,
+    length_penalty: float = 1.0,
+    max_new_tokens: int | None = None,
+    changes: Iterable[Mapping[str, Any]] = (),
+    name: str = "model",
+) -> Trace:
+    """Follow a sentence through a model: `trace(t, "twenty-one")["decoder.blocks.0.cross_attention.pattern"]`.
+
+    A translator takes text, a model alone takes ids. Without a `target` the model writes one, greedily or with a
+    `beam`, beginning with `prefix` (ids or pieces) if there is one. `padding` tokens are put beside the sentence so
+    that their mask can be seen. `temperature` divides the logits; `changes` are those of `what_if`. Several threads
+    may trace one model while others use it.
+    """
+    who = Subject(subject)
+    if target is not None and (prefix or not who.writes):
+        raise ConfigError("a given target is not searched for: leave `prefix` out" if who.writes else
+                          "an encoder-only model writes no target; leave `target` out")  # fmt: skip
+    case = prepare(
+        who, sentence, None, changes, beam=beam, padding=padding, prefix=prefix, temperature=temperature,
+        length_penalty=length_penalty, max_new_tokens=max_new_tokens,
+    )  # fmt: skip
+    return follow(case, sentence, None if target is None else who.target_ids(target), name)
+
+
+def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) -> Trace:
+    """Decode, run the traced pass, and account for every value of it."""
+    subject, options = case.subject, case.options
+    if target is not None:
+        written = given(case.model, case.src[0].tolist(), target)
+    else:
+        written = write(case.model, case.src, case.mask, options)
+    weights = Weights.of(case.model)
+    values, memory = run(case, written, weights)
+    logits = values["logits"].value
+    rows = steps(logits, written, subject, options.temperature)
+    if written.score is None and written.chosen:
+        written = replace(written, score=rows[-1]["total"] / len(rows) ** options.length_penalty)
+    source = case.src[0].tolist()
+    return Trace(
+        subject=subject,
+        name=name,
+        run=run_id(subject, source, written, case),
+        text=sentence if isinstance(sentence, str) else subject.written(source),
+        source=source,
+        real=case.mask[0].tolist(),
+        written=written,
+        options=options,
+        changes=case.changes,
+        values=values,
+        weights=weights,
+        steps=rows,
+        beam=beam_tree(subject, written, logits, options),
+        cache=cache_view(case.model, memory, case.mask, written, logits),
+    )
+
+
+@torch.no_grad()
+def run(case: Case, written: Written, weights: Weights) -> tuple[dict[str, Value], Tensor | None]:
+    """The traced pass: every value by name, and the memory."""
+    model, src, mask, seen = case.model, case.src, case.mask, Seen()
+    open_mask = any(change["kind"] == "remove_mask" and change["mask"] == "padding" for change in case.changes)
+    padding: Op = {"causal": False, "padding": None if open_mask else "source"}
+    config = model.config
+    memory: Tensor | None = None
+    tgt = torch.tensor([written.reads], device=src.device)
+    shift = case.options.padding if isinstance(model, DecoderOnly) and not open_mask else 0
+    account = Account(seen, weights, case.replaced, shift)
+    if isinstance(model, EncoderDecoder):
+        with watching(model, seen, "encoder"):
+            memory = model.encode(src, mask)
+        with watching(model, seen, "decoder"), watching(model, seen, "head"):
+            model.decode(tgt, memory, mask)
+        stream = account.stack("encoder", model.encoder, config.encoder, padding)
+        named = account.same("memory", stream, "what cross-attention reads")
+        causal: Op = {"causal": model.decoder.causal, "padding": None}
+        stream = account.stack("decoder", model.decoder, config.decoder, causal, named, padding)
+    elif isinstance(model, EncoderOnly):
+        with watching(model, seen, "encoder"), watching(model, seen, "head"):
+            model(src, mask)
+        stream = account.stack("encoder", model.encoder, config.encoder, padding)
+    else:
+        with watching(model, seen, "decoder"), watching(model, seen, "head"):
+            model(tgt, whole_mask(mask, tgt.shape[1]))
+        causal = padding | {"causal": model.decoder.causal}
+        stream = account.stack("decoder", model.decoder, config.decoder, causal)
+    account.head(model.head, Side(not isinstance(model, EncoderOnly)), stream, config, case.options.temperature)
+    return account.values, memory
+
+
+def run_id(subject: Subject, source: list[int], written: Written, case: Case) -> str:
+    """The same for the same weights, ids, options and changes."""
+    facts = [fingerprint(subject.model), source, written.reads, written.chosen, case.options.as_dict(), case.changes]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,213 @@
+"""A trace: the values of one run by name, and all that is told about them.
+
+`manifest()` describes the run and every value; `blob()` holds the values, little-endian float32 one after the other,
+at the offsets that the manifest gives. Page, notebook and command line read the same two.
+"""
+
+from __future__ import annotations
+
+import difflib
+import fnmatch
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from glassformer.bundle import why, write_bytes, write_text
+from glassformer.errors import GlassformerError, InputError, one_of
+from glassformer.explain.changes import Change
+from glassformer.explain.operations import Value
+from glassformer.explain.subject import Subject
+from glassformer.explain.weights import Weights, facts, raw
+from glassformer.explain.writing import Options, Written
+
+FORMAT = "glassformer-trace/1"
+Lang = Literal["en", "zh"]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Trace:
+    """`tr[name]` is a value without batch axis, `tr[name, head]` a part of it; `tr.names("*.pattern")` lists names."""
+
+    subject: Subject
+    name: str
+    run: str
+    text: str
+    source: list[int]
+    real: list[bool]
+    written: Written
+    options: Options
+    changes: list[Change]
+    values: dict[str, Value]
+    weights: Weights
+    steps: list[dict[str, Any]]
+    beam: dict[str, Any] | None
+    cache: dict[str, Any] | None
+
+    def __getitem__(self, key: str | tuple[Any, ...]) -> Tensor:
+        name, *index = key if isinstance(key, tuple) else (key,)
+        return self.value(name).value[tuple(index)]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.values
+
+    def __repr__(self) -> str:
+        wrote = "" if self.output is None else f" -> {self.output['text']!r}"
+        return f"Trace({self.text!r}{wrote}, {len(self.values)} values, run {self.run})"
+
+    def value(self, name: str) -> Value:
+        """A value with its axes, formula and operation."""
+        if name not in self.values:
+            raise InputError(f"no value is named `{name}`{self._near(name)}")
+        return self.values[name]
+
+    def names(self, pattern: str = "*") -> list[str]:
+        """The names that fit a glob pattern, in the order of computation."""
+        return [name for name in self.values if fnmatch.fnmatchcase(name, pattern)]
+
+    def select(self, pattern: str | None = None, layer: int | None = None) -> list[Value]:
+        """The values whose names fit, of one layer if it is given."""
+        found = self.names(pattern or "*")
+        if not found:
+            raise InputError(f"no value is named `{pattern}`{self._near(pattern or '')}")
+        if layer is not None:
+            deepest = max((int(name.split(".")[2]) for name in self.names("*.blocks.*")), default=-1)
+            if not 0 <= layer <= deepest:
+                raise InputError(f"layer {layer} does not exist; the layers are numbered 0 to {deepest}")
+            found = [name for name in found if f".blocks.{layer}." in f"{name}."]
+        return [self.values[name] for name in found]
+
+    def _near(self, name: str) -> str:
+        if near := difflib.get_close_matches(name, list(self.values), n=1, cutoff=0.75):
+            return f"; did you mean `{near[0]}`?"
+        word = name.replace("*", "").strip(".").rpartition(".")[2]
+        ends = sorted({known.rpartition(".")[2] for known in self.values if not known[-1].isdigit()})
+        if close := difflib.get_close_matches(word, ends, n=1):
+            first = next(known for known in self.values if known.endswith(f".{close[0]}") or known == close[0])
+            return f"; did you mean `{first}`?"
+        return f"; the names end in {one_of(ends)}, and names('*') gives all"
+
+    @property
+    def output(self) -> dict[str, Any] | None:
+        """What was written: ids, pieces, text, score, and whether it came to its end."""
+        if not self.subject.writes:
+            return None
+        ids = self.written.ids
+        return {
+            "ids": ids,
+            "pieces": self.subject.pieces(ids, source=False),
+            "text": self.subject.written(ids),
+            "score": self.written.score,
+            "finished": self.written.finished,
+        }
+
+    @property
+    def masks(self) -> dict[str, Tensor]:
+        """Who may see whom: 1 visible, 0 hidden."""
+        return {name: self[name] for name in self.names("masks.*")}
+
+    def manifest(self) -> dict[str, Any]:
+        """The whole run in words and numbers, fit for JSON; the values themselves are in `blob()`."""
+        reads = self.written.reads
+        return {
+            "format": FORMAT,
+            "run": self.run,
+            "model": facts(self.subject.model, self.name),
+            "options": self.options.as_dict(),
+            "changes": self.changes,
+            "text": self.text,
+            "source": {
+                "ids": self.source,
+                "pieces": self.subject.pieces(self.source, source=True),
+                "real": self.real,
+            },
+            "target": {"ids": reads, "pieces": self.subject.pieces(reads, source=False)},
+            "output": self.output,
+            "tensors": self._tensors(),
+            "weights": self.weights.manifest(),
+            "steps": self.steps,
+            "beam": self.beam,
+            "cache": self.cache,
+            "masks": self.names("masks.*"),
+        }
+
+    def _tensors(self) -> list[dict[str, Any]]:
+        rows: list[dict[str, Any]] = []
+        places: dict[str, tuple[int, float, float]] = {}
+        offset = 0
+        for value in self.values.values():
+            size = 4 * value.value.numel()
+            if value.op["kind"] == "same":  # stored once
+                place = places[value.op["input"]]
+            else:
+                place, offset = (offset, *span(value.value)), offset + size
+            places[value.name] = place
+            rows.append(
+                {
+                    "name": value.name,
+                    "shape": list(value.value.shape),
+                    "axes": list(value.axes),
+                    "op": value.op,
+                    "formula": value.formula,
+                    "inputs": value.inputs,
+                    "offset": place[0],
+                    "bytes": size,
+                    "low": place[1],
+                    "high": place[2],
+                }
+            )
+        return rows
+
+    def blob(self) -> bytes:
+        """All values, minus infinity included."""
+        return b"".join(raw(value.value) for value in self.values.values() if value.op["kind"] != "same")
+
+    def weights_blob(self) -> bytes:
+        """The model's weights, the same for each of its runs."""
+        return self.weights.blob()
+
+    def to_json(self, pattern: str = "*") -> dict[str, Any]:
+        """The manifest with the values of the tensors that fit inline; what JSON lacks is the text "-inf" or "nan"."""
+        wanted = {value.name for value in self.select(pattern)}
+        whole = self.manifest()
+        whole["tensors"] = [
+            row | {"values": plain(self[row["name"]].tolist())} for row in whole["tensors"] if row["name"] in wanted
+        ]
+        return whole
+
+    def save(self, path: str | Path) -> Path:
+        """Write the manifest to `path` and the blob beside it, with the ending .bin."""
+        path = Path(path)
+        if path.suffix == ".bin":
+            raise InputError(f"{path}: the values go to a .bin beside the manifest; name the manifest, x.json")
+        blob = path.with_suffix(".bin")
+        try:
+            write_bytes(blob, self.blob())
+            text = json.dumps(self.manifest() | {"blob": blob.name}, ensure_ascii=False, allow_nan=False, indent=1)
+            write_text(path, text + "\n")
+        except OSError as error:
+            raise GlassformerError(
+                f"cannot write `{path}`: {why(error)}; give a file in a folder that exists"
+            ) from None
+        return path
+
+
+def span(value: Tensor) -> tuple[float, float]:
+    """The lowest and highest of the finite values."""
+    if value.numel() == 0:
+        return 0.0, 0.0
+    low, high = (float(end) for end in value.aminmax())
+    if not (math.isfinite(low) and math.isfinite(high)):
+        finite = value[torch.isfinite(value)]
+        low, high = (float(end) for end in finite.aminmax()) if finite.numel() else (0.0, 0.0)
+    return low, high
+
+
+def plain(values: Any) -> Any:
+    if isinstance(values, list):
+        return [plain(value) for value in values]
+    return values if math.isfinite(values) else str(values)
