@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from glassformer.decode.hypothesis import LengthRule, Rule
 from glassformer.errors import InputError
 from glassformer.model import EncoderDecoder
 
@@ -21,6 +22,7 @@ def score(
     targets: Sequence[Sequence[int]],
     src_mask: Tensor | None = None,
     length_penalty: float = 1.0,
+    length_rule: Rule = "average",
 ) -> list[float]:
     """The score that search would give each target (ids without start and end), in one parallel pass."""
     start, end = model.config.start_id, model.config.end_id
@@ -37,5 +39,23 @@ def score(
     tgt = torch.cat((labels.new_full((len(targets), 1), start), labels[:, :-1]), dim=1)
     log_probabilities = model(src, tgt, src_mask).float().log_softmax(-1)
     found = log_probabilities.gather(2, labels.unsqueeze(2)).squeeze(2).masked_fill(~real, 0.0)
-    scores: list[float] = (found.sum(1) / real.sum(1) ** length_penalty).tolist()
+    divisor = LengthRule(length_penalty, length_rule).divisor(real.sum(1))
+    scores: list[float] = (found.sum(1) / divisor).tolist()
     return scores
+
+
+@torch.inference_mode()
+def alternatives(
+    model: EncoderDecoder, src: Tensor, prefix: Sequence[int] = (), count: int = 5
+) -> list[tuple[int, float]]:
+    """The likeliest tokens after `prefix` in the target of one source (1, S), with their log-probabilities."""
+    start, size = model.config.start_id, model.config.vocab_size
+    if start is None:
+        raise InputError("the model's config names no start token, so a target cannot begin with it")
+    if src.shape[0] != 1:
+        raise InputError(f"alternatives() looks at one source; {src.shape[0]} were given")
+    if not 1 <= count <= size:
+        raise InputError(f"count={count} must lie between 1 and the vocabulary's {size}")
+    tgt = torch.tensor([[start, *prefix]], device=src.device)
+    best, ids = model(src, tgt)[0, -1].float().log_softmax(-1).topk(count)
+    return list(zip(ids.tolist(), best.tolist(), strict=True))

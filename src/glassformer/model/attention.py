@@ -30,7 +30,6 @@ class Sight(NamedTuple):
     bias: Tensor | None = None  # broadcasts to (B, H, T, S)
     causal: bool = False
     rotation: tuple[Tensor, Tensor] | None = None  # cosines and sines, each (T, d/2)
-    start: int = 0  # tokens before the first query, all of them in the cache
 
 
 EVERYTHING = Sight()
@@ -103,7 +102,7 @@ class Attention(nn.Module):
         if sight.rotation is not None:
             q, k = rotate(q, sight.rotation), rotate(k, sight.rotation)
         if cache is not None:
-            k, v = cache.append(k, v, sight.start)
+            k, v = cache.append(k, v)
         return q, k, v
 
     def written_out(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
@@ -137,9 +136,8 @@ class Attention(nn.Module):
 
     def forward(self, x: Tensor, sight: Sight, memory: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:
         q, k, v = self.project(x, memory, sight, cache)
-        beams = q.shape[0] // max(
-            1, k.shape[0]
-        )  # rows that share one source attend to it side by side, like more queries
+        # Rows that share their keys, as beams do, attend to them side by side, like more queries.
+        beams = q.shape[0] // max(1, k.shape[0])
         if beams > 1:
             q = q.view(-1, beams, *q.shape[1:]).transpose(1, 2).flatten(2, 3)  # (B/K, H, K T, d)
         # A compiler fuses the written lines too, and on a GPU, for short sequences, better than the kernel is.

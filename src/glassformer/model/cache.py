@@ -4,10 +4,15 @@ The caller owns the cache and hands it in, so that two requests can share one mo
 values of every token so far, in memory reserved on first use; cross-attention keeps those of the source,
 projected once.
 
-Shapes: B batch, H key/value heads, T new tokens, S source, L tokens so far, C capacity, d head width.
+Beams of a sentence share one memory. Each step stores the new keys of all of them side by side, and `visible` says
+which entries are a beam's own past. When beams trade places only that table changes; keys and values never move.
+
+Shapes: B sentences, K beams, H key/value heads, T new tokens, E entries so far, d head width.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,70 +20,122 @@ from torch import Tensor
 from glassformer.errors import InputError
 
 
+class Held(NamedTuple):
+    """What attention needs to know of the tokens just admitted, and of all that are held with them."""
+
+    queries: Tensor  # (T) positions of the new tokens
+    keys: Tensor  # (E) positions of all entries
+    positions: Tensor  # (T), or (B K, T) where padding has pushed the beginning of some text
+    visible: Tensor | None  # (B, 1, K, E), where some entry must not be seen
+
+
 class LayerCache:
     """One block's share: self-attention grows, cross-attention stays."""
 
-    def __init__(self, capacity: int) -> None:
-        self.capacity = capacity
-        self.k: Tensor | None = None  # (B, H, C, d)
+    def __init__(self, cache: Cache) -> None:
+        self.cache = cache
+        self.k: Tensor | None = None  # (B, H, room, d)
         self.v: Tensor | None = None
         self.cross: tuple[Tensor, Tensor] | None = None  # (B, H, S, d) twice
 
-    def append(self, k: Tensor, v: Tensor, start: int) -> tuple[Tensor, Tensor]:
-        """Store the new keys and values at `start`; return all up to now."""
+    def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """Store the new keys and values (B K, H, T, d) where the cache says; return all up to now."""
         if self.k is None or self.v is None:
-            shape = (k.shape[0], k.shape[1], self.capacity, k.shape[3])
+            shape = (k.shape[0], k.shape[1], self.cache.room, k.shape[3])
             self.k, self.v = k.new_zeros(shape), v.new_zeros(shape)
-        end = start + k.shape[2]
-        self.k[:, :, start:end] = k
-        self.v[:, :, start:end] = v
-        return self.k[:, :, :end], self.v[:, :, :end]  # (B, H, L, d)
+        beams = k.shape[0] // self.k.shape[0]
+        if beams > 1:  # (B K, H, 1, d) -> (B, H, K, d)
+            k, v = (x.view(-1, beams, x.shape[1], x.shape[3]).transpose(1, 2) for x in (k, v))
+        return self.cache.put(self.k, k), self.cache.put(self.v, v)  # (B, H, E, d)
 
 
 class Cache:
-    """A decoder's memory of the tokens it has seen: one `LayerCache` per block and the length they share."""
+    """A decoder's memory of the tokens it has seen: one `LayerCache` per block and what they share.
 
-    def __init__(self, layers: int, capacity: int) -> None:
+    `capacity` counts tokens of a row. With several `beams`, the first call reads one prompt per sentence; from the
+    second on there are K rows per sentence, one token at a time.
+    """
+
+    def __init__(self, layers: int, capacity: int, beams: int = 1) -> None:
         if capacity < 1:
             raise InputError(f"a cache for {capacity} tokens holds nothing; give the longest output to be decoded")
-        self.capacity = capacity
+        self.capacity, self.beams = capacity, beams
         self.length = 0
-        self.layers = [LayerCache(capacity) for _ in range(layers)]
-        self.batch: int | None = None
-        self.mask: Tensor | None = None  # (B, L), when some token so far is padding
+        self.prompt = 0  # tokens that the beams of a sentence have in common
+        self.batch: int | None = None  # sentences
+        self.place = slice(0, 0)  # of the newest entries
+        self.visible: Tensor | None = None  # (B, K, E)
+        self.padded = False
+        self.layers = [LayerCache(self) for _ in range(layers)]
+
+    @property
+    def room(self) -> int:
+        return self.prompt + (self.capacity - self.prompt) * self.beams
 
     def check(self, ids: Tensor, layers: int) -> None:
+        rows, new = ids.shape
         if len(self.layers) != layers:
             raise InputError(f"the cache was made for {len(self.layers)} layers but the model has {layers}")
-        if self.batch not in (None, ids.shape[0]):
-            raise InputError(f"the cache holds a batch of {self.batch} sequences but {ids.shape[0]} were given")
-        if self.length + ids.shape[1] > self.capacity:
+        if self.batch is not None and rows != self.batch * self.beams:
+            raise InputError(f"the cache holds a batch of {self.batch * self.beams} sequences but {rows} were given")
+        if self.beams > 1 and self.batch is not None and new > 1:
+            raise InputError(f"beams take one token at a time; {new} were given to each")
+        if self.length + new > self.capacity:
             raise InputError(
-                f"the cache holds {self.length} of at most {self.capacity} tokens; {ids.shape[1]} more do not fit: "
-                f"make it with a capacity of {self.length + ids.shape[1]} or more"
+                f"the cache holds {self.length} of at most {self.capacity} tokens; {new} more do not fit: "
+                f"make it with a capacity of {self.length + new} or more"
             )
 
-    def remember(self, ids: Tensor, mask: Tensor | None) -> Tensor | None:
-        """Take note of the new tokens' padding; return the mask of all tokens so far, those included."""
-        self.batch = ids.shape[0]
-        if mask is None and self.mask is None:
-            return None
-        before = self.mask if self.mask is not None else ids.new_ones(self.batch, self.length, dtype=torch.bool)
-        new = mask if mask is not None else torch.ones_like(ids, dtype=torch.bool)
-        self.mask = torch.cat((before, new), dim=1)
-        return self.mask
+    def admit(self, ids: Tensor, mask: Tensor | None) -> Held:
+        """Make place for new tokens, `mask` telling those that are real."""
+        rows, new = ids.shape
+        if self.batch is None:
+            self.batch, self.prompt = rows, new
+        beams = rows // self.batch if self.batch else 1
+        start = self.place.stop
+        self.length += new
+        self.place = slice(start, start + new * beams)
+        keys = torch.arange(self.place.stop, device=ids.device)
+        if beams > 1:
+            keys = torch.where(keys < self.prompt, keys, self.prompt + (keys - self.prompt) // beams)
+        queries = torch.arange(self.length - new, self.length, device=ids.device)
+        self.padded = self.padded or mask is not None
+        if self.padded or beams > 1:
+            self.visible = torch.cat((self._before(beams, start, ids), self._newest(beams, ids, mask)), dim=2)
+        positions = queries
+        if self.padded and self.visible is not None:  # a text starts at its first real token
+            first = self.visible[:, 0].int().argmax(1, keepdim=True).repeat_interleave(beams, 0)
+            positions = (queries - first).clamp_min(0)
+        return Held(queries, keys, positions, None if self.visible is None else self.visible.unsqueeze(1))
 
-    def reorder(self, rows: Tensor, sources: Tensor | None = None) -> None:
-        """Let row i continue from what was row `rows[i]`, as beam search asks.
+    def _before(self, beams: int, start: int, ids: Tensor) -> Tensor:
+        if self.visible is None:
+            return ids.new_ones((self.batch or 0, beams, start), dtype=torch.bool)
+        return self.visible.expand(-1, beams, -1)
 
-        The rows of a source share its cross-attention, which moves only when `sources` says which of them stay.
-        """
-        self.batch = rows.shape[0]
-        if self.mask is not None:
-            self.mask = self.mask.index_select(0, rows)
+    def _newest(self, beams: int, ids: Tensor, mask: Tensor | None) -> Tensor:
+        if beams > 1:  # each beam sees its own newest token
+            own = torch.eye(beams, dtype=torch.bool, device=ids.device)
+            return own.expand(self.batch or 0, beams, beams)
+        return (torch.ones_like(ids, dtype=torch.bool) if mask is None else mask).unsqueeze(1)
+
+    def put(self, held: Tensor, new: Tensor) -> Tensor:
+        held[:, :, self.place] = new
+        return held[:, :, : self.place.stop]
+
+    def follow(self, origin: Tensor) -> None:
+        """Let beam i of each sentence continue from what was beam `origin[:, i]`."""
+        if self.visible is not None and self.visible.shape[1] > 1:
+            self.visible = self.visible.gather(1, origin.unsqueeze(2).expand(-1, -1, self.visible.shape[2]))
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences only."""
+        self.batch = sentences.shape[0]
+        if self.visible is not None:
+            self.visible = self.visible.index_select(0, sentences)
         for layer in self.layers:
             if layer.k is not None and layer.v is not None:
-                layer.k, layer.v = layer.k.index_select(0, rows), layer.v.index_select(0, rows)
-            if layer.cross is not None and sources is not None:
+                layer.k, layer.v = layer.k.index_select(0, sentences), layer.v.index_select(0, sentences)
+            if layer.cross is not None:
                 k, v = layer.cross
-                layer.cross = (k.index_select(0, sources), v.index_select(0, sources))
+                layer.cross = (k.index_select(0, sentences), v.index_select(0, sentences))

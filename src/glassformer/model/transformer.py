@@ -88,18 +88,17 @@ class Stack(nn.Module):
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(config.layers))
         self.norm = make_norm(config) if config.norm == "pre" else nn.Identity()
 
-    def sight(self, queries: Tensor, keys: Tensor, mask: Tensor | None, start: int) -> Sight:
+    def sight(self, queries: Tensor, keys: Tensor, visible: Tensor | None) -> Sight:
         """What the queries may see of the keys, as one term for all layers."""
         rotation = self.rotary(queries) if self.rotary is not None else None
         bias = self.distance(queries, keys) if self.distance is not None else None
         causal = self.causal and len(queries) > 1  # a single newest token has no future
-        if causal and mask is None and bias is None and start == 0:
+        if causal and visible is None and bias is None and len(queries) == len(keys):
             return Sight(causal=True, rotation=rotation)
-        visible = padding_mask(mask) if mask is not None else None
         if causal:
             past = causal_mask(queries, keys)
             visible = past if visible is None else visible & past
-        return Sight(additive(visible, bias), rotation=rotation, start=start)
+        return Sight(additive(visible, bias), rotation=rotation)
 
     def forward(
         self,
@@ -116,19 +115,18 @@ class Stack(nn.Module):
             check_mask(mask, ids)
         if cache is not None:
             cache.check(ids, len(self.blocks))
-            mask = cache.remember(ids, mask)
-        keys = torch.arange(start + ids.shape[1], device=ids.device)
-        queries = keys[start:]
-        positions = queries
-        if mask is not None:  # a text starts at its first real token, wherever padding has pushed it
-            positions = (queries - mask.int().argmax(1, keepdim=True)).clamp_min(0)  # (B, T)
-        sight = self.sight(queries, keys, mask, start)
+            queries, keys, positions, visible = cache.admit(ids, mask)
+        else:
+            positions = queries = keys = torch.arange(ids.shape[1], device=ids.device)
+            visible = None
+            if mask is not None:  # a text starts at its first real token, wherever padding has pushed it
+                positions = (queries - mask.int().argmax(1, keepdim=True)).clamp_min(0)  # (B, T)
+                visible = padding_mask(mask)
+        sight = self.sight(queries, keys, visible)
         memory_sight = Sight(None if memory_mask is None else additive(padding_mask(memory_mask), None))
         x = self.embedding(ids, positions, segments)
         for i, block in enumerate(self.blocks):
             x = block(x, sight, memory, memory_sight, None if cache is None else cache.layers[i])
-        if cache is not None:
-            cache.length += ids.shape[1]
         hidden: Tensor = self.norm(x)
         return hidden  # (B, T, D)
 
@@ -218,8 +216,8 @@ class EncoderDecoder(nn.Module):
     def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None) -> Tensor:
         return self.decode(tgt, self.encode(src, src_mask), src_mask)
 
-    def new_cache(self, capacity: int) -> Cache:
-        return Cache(len(self.decoder.blocks), capacity)
+    def new_cache(self, capacity: int, beams: int = 1) -> Cache:
+        return Cache(len(self.decoder.blocks), capacity, beams)
 
 
 class EncoderOnly(nn.Module):
@@ -252,5 +250,5 @@ class DecoderOnly(nn.Module):
         logits: Tensor = self.head(self.decoder(ids, mask, cache=cache))
         return logits  # (B, T, V)
 
-    def new_cache(self, capacity: int) -> Cache:
-        return Cache(len(self.decoder.blocks), capacity)
+    def new_cache(self, capacity: int, beams: int = 1) -> Cache:
+        return Cache(len(self.decoder.blocks), capacity, beams)

@@ -1,0 +1,124 @@
+"""Several targets at once, the best kept at every step.
+
+Shapes: B sentences, K beams, C candidates (at most 2 K), L the longest target, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from glassformer.decode.constraints import NEVER, Constraints
+from glassformer.decode.greedy import trim
+from glassformer.decode.hypothesis import Hypothesis, LengthRule
+
+Stopping = Literal["exact", "huggingface"]
+
+
+class Selection(NamedTuple):
+    """The candidates of one step, best first, and what became of them. All but `step` have a row for each sentence."""
+
+    step: int
+    sentence: Tensor  # (B)
+    parent: Tensor  # (B, C) the beam each continues
+    token: Tensor  # (B, C)
+    total: Tensor  # (B, C) its log-probability
+    score: Tensor  # (B, C) the same over the length rule's divisor
+    finished: Tensor  # (B, C) whether it ended here, among the best K
+    kept: Tensor  # (B, C) the beam it becomes, -1 if none
+
+
+class Beam:
+    """K targets for each sentence; its state is tensors of fixed shape, so that a step can be recorded."""
+
+    def __init__(
+        self,
+        sentences: int,
+        beams: int,
+        limit: int,
+        end: int,
+        device: torch.device,
+        rule: LengthRule,
+        stopping: Stopping,
+        watch: Callable[[Selection], None] | None = None,
+    ) -> None:
+        B, K = sentences, beams
+        self.beams, self.limit, self.end, self.rule, self.stopping, self.watch = (
+            beams,
+            limit,
+            end,
+            rule,
+            stopping,
+            watch,
+        )
+        self.sentence = torch.arange(B, device=device)
+        self.rows = self.sentence.unsqueeze(1)
+        self.step = torch.zeros(1, dtype=torch.long, device=device)
+        self.running = torch.full((B, K), NEVER, device=device)
+        self.running[:, 0] = 0.0  # all beams start alike; let only one of them speak
+        self.written = torch.full((B, K, limit), -1, device=device)
+        self.done = self.written.clone()
+        self.done_scores = torch.full((B, K), NEVER, device=device)
+        self.going = torch.ones(B, dtype=torch.bool, device=device)
+        self.tokens = torch.zeros((B * K, 1), dtype=torch.long, device=device)  # to be read next
+        self.origin = torch.zeros((B, K), dtype=torch.long, device=device)  # the beam that each continues
+        self.rank = torch.arange(2 * K, device=device)
+
+    @property
+    def history(self) -> Tensor:
+        return self.written.flatten(0, 1)
+
+    def advance(self, logits: Tensor, constraints: Constraints) -> None:
+        """Choose the best continuations from the logits of what comes next: (B K, V), or (B, V) after the prompt."""
+        B, K = self.running.shape
+        history = self.history if logits.shape[0] == B * K else self.written[:, 0]
+        logits, normaliser = constraints.normaliser(logits, history, self.step)
+        # The best 2 K of all are among the best 2 K of each beam: no need to rank the whole vocabulary of all of them.
+        likely, ids = logits.topk(min(2 * K, logits.shape[1]))
+        totals = self.running.unsqueeze(2) + (likely - normaliser).view(B, -1, likely.shape[1])  # (B, K, 2K)
+        ids = ids.view(B, -1, ids.shape[1]).expand(totals.shape).flatten(1)
+        total, flat = totals.flatten(1).topk(min(2 * K, totals[0].numel()))  # (B, C): enough even if K of them end here
+        parent, token = flat // likely.shape[1], ids.gather(1, flat)
+        self.choose(parent, token, total)
+
+    def choose(self, parent: Tensor, token: Tensor, total: Tensor) -> None:
+        K, length = self.beams, self.step + 1
+        ends = (token == self.end) | (length == self.limit)
+        # A hypothesis may finish only if it is among the K best: a worse one would not have been kept either.
+        finishing = ends & self.going.unsqueeze(1) & (self.rank[: token.shape[1]] < K)
+        candidates = self.written[self.rows, parent].index_copy(2, self.step, token.unsqueeze(2))  # (B, C, L)
+        score = total / self.rule.divisor(length)
+        pool = torch.cat((self.done_scores, torch.where(finishing, score, NEVER)), dim=1)
+        done_scores, keep = pool.topk(K)
+        self.done.copy_(torch.cat((self.done, candidates), dim=1)[self.rows, keep])
+        self.done_scores.copy_(done_scores)
+        running, chosen = total.masked_fill(ends, NEVER).topk(K)
+        if self.watch is not None:
+            kept = torch.full_like(token, -1).scatter(1, chosen, self.rank[:K].expand_as(chosen)).masked_fill(ends, -1)
+            self.watch(Selection(int(self.step), self.sentence, parent, token, total, score, finishing, kept))
+        self.running.copy_(running)
+        self.written.copy_(candidates[self.rows, chosen])
+        self.origin.copy_(parent.gather(1, chosen))
+        self.tokens.copy_(token.gather(1, chosen).view(-1, 1))
+        hope = running[:, 0] / (
+            self.rule.reach(length, self.limit) if self.stopping == "exact" else self.rule.divisor(length)
+        )
+        self.going &= (hope > done_scores[:, -1]) & (length < self.limit)
+        self.step += 1
+
+    def keep(self, stay: Tensor) -> None:
+        self.sentence, self.running, self.written = self.sentence[stay], self.running[stay], self.written[stay]
+        self.done, self.done_scores, self.going = self.done[stay], self.done_scores[stay], self.going[stay]
+        self.origin = self.origin[stay]
+        self.tokens = self.tokens.view(-1, self.beams)[stay].view(-1, 1)
+        self.rows = self.rows[: len(stay)]
+
+    def hypotheses(self, nbest: int, rule: LengthRule) -> list[list[Hypothesis]]:
+        """The best that have finished for each sentence that is still here."""
+        return [
+            [trim(ids, self.end, score) for ids, score in zip(table[:nbest], scores[:nbest], strict=True)]
+            for table, scores in zip(self.done.tolist(), self.done_scores.tolist(), strict=True)
+        ]

@@ -1,0 +1,62 @@
+"""The likeliest token at every step, or one drawn at random.
+
+Shapes: B sentences, L the longest target, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from glassformer.decode.constraints import Constraints
+from glassformer.decode.hypothesis import Hypothesis, LengthRule
+from glassformer.decode.sampling import Streams
+
+
+class Greedy:
+    """One target for each sentence; its state is tensors of fixed shape, so that a step can be recorded."""
+
+    origin: None = None  # no beams that could trade places
+
+    def __init__(
+        self, sentences: int, limit: int, end: int, pad: int, device: torch.device, streams: Streams | None = None
+    ) -> None:
+        self.end, self.pad, self.streams = end, pad, streams
+        self.sentence = torch.arange(sentences, device=device)
+        self.step = torch.zeros(1, dtype=torch.long, device=device)
+        self.written = torch.full((sentences, limit), -1, device=device)
+        self.scores = torch.zeros(sentences, device=device)
+        self.going = torch.ones(sentences, dtype=torch.bool, device=device)
+        self.tokens = torch.zeros((sentences, 1), dtype=torch.long, device=device)  # to be read next
+
+    @property
+    def history(self) -> Tensor:
+        return self.written
+
+    def advance(self, logits: Tensor, constraints: Constraints) -> None:
+        """Choose a token for every sentence from the logits (B, V) of what comes next."""
+        logits, normaliser = constraints.normaliser(logits, self.written, self.step)
+        if self.streams is None:
+            best, token = logits.max(-1)
+            chosen = best - normaliser.squeeze(1)
+        else:
+            chosen, token = self.streams.choose(logits - normaliser, self.sentence)
+        self.scores += torch.where(self.going, chosen, 0.0)
+        self.written.index_copy_(1, self.step, torch.where(self.going, token, -1).unsqueeze(1))
+        self.going &= token != self.end
+        self.tokens.copy_(torch.where(self.going, token, self.pad).unsqueeze(1))
+        self.step += 1
+
+    def keep(self, stay: Tensor) -> None:
+        self.sentence, self.written, self.scores = self.sentence[stay], self.written[stay], self.scores[stay]
+        self.going, self.tokens = self.going[stay], self.tokens[stay]
+
+    def hypotheses(self, nbest: int, rule: LengthRule) -> list[list[Hypothesis]]:
+        """What has been written for each sentence that is still here."""
+        scores = self.scores / rule.divisor(self.written.ge(0).sum(1).clamp_min(1))
+        return [[trim(ids, self.end, score)] for ids, score in zip(self.written.tolist(), scores.tolist(), strict=True)]
+
+
+def trim(row: list[int], end: int, score: float) -> Hypothesis:
+    ids = [token for token in row if token >= 0]
+    return Hypothesis(ids[:-1] if ids[-1:] == [end] else ids, score)

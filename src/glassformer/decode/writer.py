@@ -1,0 +1,69 @@
+"""A model that can be asked, step by step, what comes next.
+
+Shapes: B sentences, K beams, P prompt, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from glassformer.model import Cache, DecoderOnly, EncoderDecoder
+
+
+class Writer:
+    """A model, its sources and its cache; a decoder-only model's source is the prompt that it continues."""
+
+    def __init__(
+        self, model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, limit: int, beams: int
+    ) -> None:
+        self.model, self.mask = model, src_mask
+        self.memory: Tensor | None = None
+        self.prompt = src  # (B, P)
+        if isinstance(model, EncoderDecoder):
+            assert model.config.start_id is not None
+            self.memory = model.encode(src, src_mask)
+            self.prompt = src.new_full((src.shape[0], 1), model.config.start_id)
+        self.cache: Cache = model.new_cache(self.prompt.shape[1] + limit, beams)
+
+    @property
+    def said(self) -> Tensor:
+        """The prompt's ids, -1 where it is padding."""
+        if self.memory is not None or self.mask is None:
+            return self.prompt
+        return self.prompt.masked_fill(~self.mask, -1)
+
+    def begin(self) -> Tensor:
+        """Logits (B, V) after the prompt."""
+        if isinstance(self.model, DecoderOnly):
+            logits: Tensor = self.model(self.prompt, self.mask, self.cache)
+            return logits[:, -1].float()
+        return self.next(self.prompt)
+
+    def next(self, tokens: Tensor) -> Tensor:
+        """Logits (B K, V) after one more token (B K, 1) of every row."""
+        if isinstance(self.model, DecoderOnly):
+            logits: Tensor = self.model(tokens, None, self.cache)
+        else:
+            assert self.memory is not None
+            logits = self.model.decode(tokens, self.memory, self.mask, self.cache)
+        return logits[:, -1].float()
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences only."""
+        self.cache.keep(sentences)
+        if self.memory is not None:
+            self.memory = self.memory[sentences]
+            self.mask = None if self.mask is None else self.mask[sentences]
+
+
+def push_right(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Padding to the left, so that every prompt ends where its continuation begins."""
+    order = mask.int().argsort(dim=1, stable=True)
+    return ids.gather(1, order), mask.gather(1, order)
+
+
+def few(going: Tensor) -> Tensor | None:
+    """The places that still go on, once they are at most half: then it pays to let the others leave the batch."""
+    places = torch.nonzero(going).flatten()
+    return places if 2 * len(places) <= len(going) else None
