@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from glassformer.decode import generate as generate
     from glassformer.explain.trace import trace as trace
     from glassformer.explain.traced import Trace as Trace
+    from glassformer.explain.what_if import WhatIf as WhatIf
+    from glassformer.explain.what_if import what_if as what_if
     from glassformer.model import Cache as Cache
     from glassformer.model import DecoderOnly as DecoderOnly
     from glassformer.model import EncoderDecoder as EncoderDecoder
@@ -34,9 +36,11 @@ _HOMES = {
     "Trace": "glassformer.explain.traced",
     "Translation": "glassformer.translator",
     "Translator": "glassformer.translator",
+    "WhatIf": "glassformer.explain.what_if",
     "generate": "glassformer.decode",
     "load_model": "glassformer.pretrained",
     "trace": "glassformer.explain.trace",
+    "what_if": "glassformer.explain.what_if",
 }
 
 __all__ = [*_HOMES]

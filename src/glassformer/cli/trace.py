@@ -6,11 +6,16 @@ import json
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.errors import GlassformerError
+from glassformer.errors import ConfigError, GlassformerError, InputError
+
+if TYPE_CHECKING:
+    from glassformer.explain.traced import Trace
+    from glassformer.model import Model
+    from glassformer.translator import Translator
 
 
 class Language(StrEnum):
@@ -19,15 +24,54 @@ class Language(StrEnum):
 
 
 def trace(
+    model: Annotated[
+        Path | None, typer.Argument(help="A folder that glassformer train has made, or a Hugging Face folder.")
+    ] = None,
+    sentence: Annotated[
+        str | None, typer.Argument(help="The sentence; ids where the folder holds no text side.")
+    ] = None,
     lang: Annotated[Language, typer.Option("--lang", help="Language of the explanations.")] = Language.en,
     name: Annotated[
         str | None, typer.Option("--name", metavar="PATTERN", help="Show only values so named, e.g. '*.pattern'.")
     ] = None,
+    layer: Annotated[int | None, typer.Option(help="Only this layer, counted from 0.")] = None,
+    head: Annotated[int | None, typer.Option(help="Only this head, counted from 0, in full.")] = None,
+    target: Annotated[str | None, typer.Option(help="Follow this translation, not the model's own.")] = None,
+    beam: Annotated[int, typer.Option(min=1, help="Beam width; 1 is greedy.")] = 1,
+    padding: Annotated[int, typer.Option(min=0, help="Padding put beside the sentence, to see its mask.")] = 0,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the values as JSON instead; - for stdout.")
     ] = None,
+    html_file: Annotated[
+        str | None, typer.Option("--html", metavar="FILE", help="Write one page that opens from disk instead.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
 ) -> None:
-    """Follow one tiny batch through a Transformer by hand: every name, shape, formula and value."""
+    """Follow a sentence through a model: every name, shape, formula and value.
+
+    Without a model, follow one tiny batch through a Transformer by hand.
+    """
+    if model is None:
+        asked = {"--layer": layer, "--head": head, "--target": target, "--html": html_file}
+        for option, value in [*asked.items(), ("--beam", beam - 1 or None), ("--padding", padding or None)]:
+            if value is not None:
+                raise ConfigError(f"{option} needs a model: glassformer trace MODEL 'sentence' {option} ...")
+        by_hand(lang, name, json_file)
+        return
+    if sentence is None:
+        raise ConfigError(f"give a sentence to follow through {model}: glassformer trace {model} 'twenty-one'")
+    if json_file is not None and html_file is not None:
+        raise ConfigError("give either --json or --html, not both")
+    found = run(model, sentence, target, beam, padding, device)
+    if json_file is not None:
+        write(json_file, json.dumps(found.to_json(name or "*"), ensure_ascii=False, allow_nan=False) + "\n")
+    elif html_file is not None:
+        found.to_html(html_file)
+    else:
+        found.show(name, layer, head, lang.value)
+
+
+def by_hand(lang: Language, name: str | None, json_file: str | None) -> None:
     from glassformer.explain.worked import worked_example
 
     example = worked_example()
@@ -44,6 +88,38 @@ def trace(
         show(example, example.select(name), console)
     else:
         tell(example, lang.value, console)
+
+
+def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int, device: str) -> Trace:
+    from glassformer.explain.trace import trace as follow
+    from glassformer.translator import Translator
+
+    subject = load(folder, device)
+    given = [
+        None if text is None else text if isinstance(subject, Translator) else ids(text) for text in (sentence, target)
+    ]
+    assert given[0] is not None
+    return follow(subject, given[0], given[1], beam, padding=padding, name=folder.resolve().name)
+
+
+def load(folder: Path, device: str) -> Translator | Model:
+    """A translator where the folder holds one; of other published families the model alone."""
+    from glassformer.bundle import is_bundle
+    from glassformer.pretrained.loader import load_model, read_config
+    from glassformer.translator import Translator, pick_device
+
+    if not is_bundle(folder) and (folder / "config.json").is_file():
+        kind = read_config(folder).values.get("model_type")
+        if kind is not None and kind != "marian":
+            return load_model(folder).to(pick_device(device))
+    return Translator.load(folder, device)
+
+
+def ids(text: str) -> list[int]:
+    try:
+        return [int(word) for word in text.replace(",", " ").split()]
+    except ValueError:
+        raise InputError(f"this folder holds no text side, so {text!r} must be ids, such as '101 2023 102'") from None
 
 
 def write(file: str, content: str) -> None:

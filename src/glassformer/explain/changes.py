@@ -80,8 +80,8 @@ def block_of(stack: Stack, change: Change) -> Block:
 def within(change: Change, field: str, size: int, what: str) -> None:
     value = change[field]
     if type(value) is not int or not 0 <= value < size:
-        span = f"they are numbered 0 to {size - 1}" if size else "it has none"
-        raise InputError(f"{change['kind']}: {field} {value!r} does not exist; of {size} {what}, {span}")
+        span = f"the {size} {what} are numbered 0 to {size - 1}" if size else f"this model has no {what}"
+        raise InputError(f"{change['kind']}: there is no {field} {value!r}; {span}")
 
 
 def attention_of(model: Model, change: Change) -> tuple[str, Attention]:

@@ -42,17 +42,25 @@ class Case:
     replaced: dict[str, Change]
 
 
-def prepare(
-    subject: Subject, sentence: Sentence, options: Options | None, changes: Iterable[Mapping[str, Any]], **given: Any
-) -> Case:
-    """Check all that was asked for; `given` are options, of which some depend on the sentence."""
+def begin(
+    subject: Subject,
+    sentence: Sentence,
+    target: Sentence | None,
+    changes: Iterable[Mapping[str, Any]],
+    *,
+    prefix: Sequence[int | str] | None,
+    max_new_tokens: int | None,
+    **plain: Any,
+) -> tuple[Case, list[int] | None]:
+    """Check all that was asked for and make the model ready; the case, and the target's ids if one was given."""
     wanted = checked(changes, subject)
     ids = swapped(subject.source_ids(sentence), wanted, subject)
-    if options is None:
-        given["prefix"] = tuple(subject.prefix_ids(given["prefix"] or ()))
-        if given["max_new_tokens"] is None:
-            given["max_new_tokens"] = subject.room(len(ids))
-        options = Options(**given)
+    if target is not None and not subject.writes:
+        raise ConfigError("an encoder-only model writes no target; leave `target` out")
+    if target is not None and (prefix or any(change["kind"] == "prefix" for change in wanted)):
+        raise ConfigError("a given target is not searched for, so a prefix has no place in it; leave one of them out")
+    room = subject.room(len(ids)) if max_new_tokens is None else max_new_tokens
+    options = Options(**plain, prefix=tuple(subject.prefix_ids(prefix or ())), max_new_tokens=room)
     for change in wanted:
         if change["kind"] == "temperature":
             options = replace(options, temperature=float(change["value"]))
@@ -67,7 +75,8 @@ def prepare(
     model = private_copy(subject.model)
     replaced = carry_out(model, wanted)
     src, mask = (torch.tensor([row], device=subject.device) for row in (ids, real))
-    return Case(subject, model, src, mask, options, wanted, replaced)
+    case = Case(subject, model, src, mask, options, wanted, replaced)
+    return case, None if target is None else subject.target_ids(target)
 
 
 def trace(
@@ -91,15 +100,19 @@ def trace(
     that their mask can be seen. `temperature` divides the logits; `changes` are those of `what_if`. Several threads
     may trace one model while others use it.
     """
-    who = Subject(subject)
-    if target is not None and (prefix or not who.writes):
-        raise ConfigError("a given target is not searched for: leave `prefix` out" if who.writes else
-                          "an encoder-only model writes no target; leave `target` out")  # fmt: skip
-    case = prepare(
-        who, sentence, None, changes, beam=beam, padding=padding, prefix=prefix, temperature=temperature,
-        length_penalty=length_penalty, max_new_tokens=max_new_tokens,
-    )  # fmt: skip
-    return follow(case, sentence, None if target is None else who.target_ids(target), name)
+    case, given = begin(
+        Subject(subject),
+        sentence,
+        target,
+        changes,
+        beam=beam,
+        padding=padding,
+        prefix=prefix,
+        temperature=temperature,
+        length_penalty=length_penalty,
+        max_new_tokens=max_new_tokens,
+    )
+    return follow(case, sentence, given, name)
 
 
 def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) -> Trace:

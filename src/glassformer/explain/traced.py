@@ -12,7 +12,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, get_args
 
 import torch
 from torch import Tensor
@@ -23,10 +23,13 @@ from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
 from glassformer.explain.subject import Subject
 from glassformer.explain.weights import Weights, facts, raw
+from glassformer.explain.words import Lang
 from glassformer.explain.writing import Options, Written
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 FORMAT = "glassformer-trace/1"
-Lang = Literal["en", "zh"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -179,6 +182,23 @@ class Trace:
         ]
         return whole
 
+    def show(
+        self,
+        pattern: str | None = None,
+        layer: int | None = None,
+        head: int | None = None,
+        lang: Lang = "en",
+        console: Console | None = None,
+    ) -> None:
+        """Print what was written and a row for every value, or those that a `pattern` or `head` picks, in full."""
+        from rich.console import Console
+
+        from glassformer.explain.show import show
+
+        if lang not in get_args(Lang):
+            raise InputError(f"lang={lang!r} is not one of {one_of(get_args(Lang))}")
+        show(self, console or Console(), pattern, layer, head, lang)
+
     def save(self, path: str | Path) -> Path:
         """Write the manifest to `path` and the blob beside it, with the ending .bin."""
         path = Path(path)
@@ -190,10 +210,24 @@ class Trace:
             text = json.dumps(self.manifest() | {"blob": blob.name}, ensure_ascii=False, allow_nan=False, indent=1)
             write_text(path, text + "\n")
         except OSError as error:
-            raise GlassformerError(
-                f"cannot write `{path}`: {why(error)}; give a file in a folder that exists"
-            ) from None
+            raise unwritten(path, error) from None
         return path
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One page with all of it inside, which opens from disk; written to `path` if one is given."""
+        from glassformer.explain.page import standalone
+
+        page = standalone(self)
+        if path is not None:
+            try:
+                write_text(Path(path), page)
+            except OSError as error:
+                raise unwritten(path, error) from None
+        return page
+
+
+def unwritten(path: str | Path, error: OSError) -> GlassformerError:
+    return GlassformerError(f"cannot write `{path}`: {why(error)}; give a file in a folder that exists")
 
 
 def span(value: Tensor) -> tuple[float, float]:

@@ -1,0 +1,101 @@
+"""A trace as one HTML file that opens from disk, with the page's own files and all the numbers inside.
+
+A page opened from disk may load no module from beside it. So every module of the page becomes an entry of an import
+map, its text in the address itself, and what the modules call each other by is changed to the names in that map.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import posixpath
+import re
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
+
+from glassformer.errors import GlassformerError
+
+if TYPE_CHECKING:
+    from glassformer.explain.traced import Trace
+
+MOST_WEIGHTS = 48_000_000  # bytes; a larger model's stay outside, and the page says that they are not there
+PREFIX = "glassformer/"
+_IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)(["'])(\.{1,2}/[^"']+)\2""")
+_STYLE = re.compile(r"""<link\b[^>]*\brel=["']?stylesheet["']?[^>]*>""")
+_ICON = re.compile(r"""[ \t]*<link\b[^>]*\brel=["']?(?:[\w ]*icon|manifest|modulepreload|preload)["']?[^>]*>\n?""")
+_POLICY = re.compile(r"""[ \t]*<meta\b[^>]*Content-Security-Policy[^>]*>\n?""", re.IGNORECASE)
+_ENTRY = re.compile(r"""<script\b[^>]*\bsrc=["']([^"']+)["'][^>]*>\s*</script>""")
+_HREF = re.compile(r"""\bhref=["']([^"']+)["']""")
+
+
+def embedded(trace: Trace) -> str:
+    """A script that holds the run: manifest, values and, unless they are too many, weights."""
+    small = sum(row["bytes"] for row in trace.weights.manifest()) <= MOST_WEIGHTS
+    payload = {
+        "manifest": trace.manifest(),
+        "blob": base64.b64encode(trace.blob()).decode(),
+        "weights": base64.b64encode(trace.weights_blob()).decode() if small else None,
+    }
+    # Within a script, only the less-than sign could end it early.
+    text = json.dumps(payload, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
+    return f"<script>window.GLASSFORMER_EMBEDDED = {text};</script>"
+
+
+def standalone(trace: Trace) -> str:
+    """The page with everything inside."""
+    folder = files("glassformer").joinpath("serve", "page")
+    texts = dict(read(folder, ""))
+    if "index.html" not in texts:
+        raise GlassformerError("the page's files are missing from this installation; install glassformer again")
+    page = _ICON.sub("", _POLICY.sub("", texts["index.html"]))
+    page = _STYLE.sub(lambda link: style(link.group(), texts), page)
+    entry = _ENTRY.search(page)
+    if entry is None:
+        raise GlassformerError("the page names no script; install glassformer again")
+    modules = {PREFIX + name: address(name, text) for name, text in texts.items() if name.endswith(".js")}
+    start = PREFIX + local(entry.group(1))
+    assert start in modules, f"{start} is no module of the page"
+    scripts = (
+        f"{embedded(trace)}\n"
+        f'<script type="importmap">{json.dumps({"imports": modules})}</script>\n'
+        f'<script type="module">import {json.dumps(start)};</script>'
+    )
+    page = page[: entry.start()] + scripts + page[entry.end() :]
+    title = html.escape(f"{trace.text} · glassformer")
+    return re.sub(r"<title>.*?</title>", lambda _: f"<title>{title}</title>", page, count=1, flags=re.DOTALL)
+
+
+def read(folder: Traversable, at: str) -> list[tuple[str, str]]:
+    """Every file that a page is made of, by its path."""
+    found = []
+    if folder.is_dir():
+        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+            if entry.is_dir():
+                found += read(entry, f"{at}{entry.name}/")
+            elif entry.name.endswith((".html", ".css", ".js")):
+                found.append((at + entry.name, entry.read_text(encoding="utf-8")))
+    return found
+
+
+def local(address: str) -> str:
+    """A file of the page by the address that the page gives it."""
+    return address.removeprefix("/").removeprefix("./").removeprefix("static/")
+
+
+def style(link: str, texts: dict[str, str]) -> str:
+    href = _HREF.search(link)
+    assert href is not None, link
+    return f"<style>\n{texts[local(href.group(1))]}</style>"
+
+
+def address(name: str, text: str) -> str:
+    """A module as an address that holds it."""
+
+    def rename(found: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(name), found.group(3)))
+        return f"{found.group(1)}{found.group(2)}{PREFIX}{target}{found.group(2)}"
+
+    source = _IMPORT.sub(rename, text)
+    return "data:text/javascript;charset=utf-8;base64," + base64.b64encode(source.encode()).decode()

@@ -1,0 +1,118 @@
+"""What if a part were missing? The same sentence before and after a change, and what the change made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from glassformer.errors import InputError, one_of
+from glassformer.explain.changes import FIELDS
+from glassformer.explain.subject import Sentence, Subject
+from glassformer.explain.trace import begin, follow
+from glassformer.explain.traced import Trace
+from glassformer.explain.writing import forced
+from glassformer.model import Model
+from glassformer.translator import Translator
+
+
+@dataclass(frozen=True)
+class Difference:
+    """`forced`: for each token of the first run's output, its log-probability before and after the change."""
+
+    output_before: str | None
+    output_after: str | None
+    forced: list[dict[str, Any]]
+
+    @property
+    def same_output(self) -> bool:
+        return self.output_before == self.output_after
+
+    @property
+    def total_before(self) -> float:
+        return sum(float(row["before"]) for row in self.forced)
+
+    @property
+    def total_after(self) -> float:
+        return sum(float(row["after"]) for row in self.forced)
+
+    @property
+    def largest(self) -> dict[str, Any] | None:
+        """The token that the change did most to."""
+        return max(self.forced, key=lambda row: abs(row["difference"]), default=None)
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "output_before": self.output_before,
+            "output_after": self.output_after,
+            "same_output": self.same_output,
+            "forced": self.forced,
+            "total_before": self.total_before,
+            "total_after": self.total_after,
+            "total_difference": self.total_after - self.total_before,
+            "largest": self.largest,
+        }
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    before: Trace
+    after: Trace
+    difference: Difference
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "before": self.before.manifest(),
+            "after": self.after.manifest(),
+            "difference": self.difference.as_dict(),
+        }
+
+
+def what_if(
+    subject: Translator | Model,
+    sentence: Sentence,
+    changes: Iterable[Mapping[str, Any]],
+    target: Sentence | None = None,
+    beam: int = 1,
+    *,
+    padding: int = 0,
+    prefix: Sequence[int | str] | None = None,
+    temperature: float = 1.0,
+    length_penalty: float = 1.0,
+    max_new_tokens: int | None = None,
+    name: str = "model",
+) -> WhatIf:
+    """Trace a sentence twice, as it is and with `changes`; the other arguments are those of `trace`.
+
+        what_if(t, "twenty-one", [{"kind": "remove_head", "stack": "decoder", "layer": 0, "head": 1}])
+
+    Each change is a dictionary with its `kind`: remove_head, remove_layer, remove_mask, remove_cross,
+    remove_positions, remove_scale, swap_token, prefix or temperature. The model itself stays as it is.
+    """
+    changes = changes if isinstance(changes, Mapping | str) else list(changes)
+    if not changes:
+        raise InputError(
+            f"what_if needs a change, such as changes=[{{'kind': 'remove_scale'}}]; kinds: {one_of(FIELDS)}"
+        )
+    who = Subject(subject)
+    options: dict[str, Any] = {
+        "beam": beam,
+        "padding": padding,
+        "prefix": prefix,
+        "temperature": temperature,
+        "length_penalty": length_penalty,
+        "max_new_tokens": max_new_tokens,
+    }
+    second, given = begin(who, sentence, target, changes, **options)
+    before = follow(begin(who, sentence, target, (), **options)[0], sentence, given, name)
+    after = follow(second, sentence, given, name)
+    then = forced(second.model, second.src, second.mask, before.written, second.options.temperature)
+    pieces = who.pieces(before.written.chosen, source=False)
+    rows = [
+        {"step": i, "piece": piece, "before": now, "after": later, "difference": later - now}
+        for i, (piece, now, later) in enumerate(
+            zip(pieces, (step["chosen_log_probability"] for step in before.steps), then, strict=True)
+        )
+    ]
+    said = [None if run.output is None else str(run.output["text"]) for run in (before, after)]
+    return WhatIf(before, after, Difference(said[0], said[1], rows))

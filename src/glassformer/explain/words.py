@@ -1,0 +1,126 @@
+"""All that a shown trace says, in English and in Chinese, side by side."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Lang = Literal["en", "zh"]
+
+WORDS: dict[str, dict[Lang, str]] = {
+    "name": {"en": "name", "zh": "名称"},
+    "shape": {"en": "shape", "zh": "形状"},
+    "axes": {"en": "axes", "zh": "各轴"},
+    "formula": {"en": "formula", "zh": "公式"},
+    "values": {"en": "values", "zh": "数值"},
+    "step": {"en": "step", "zh": "步"},
+    "reads": {"en": "reads", "zh": "读入"},
+    "writes": {"en": "writes", "zh": "写出"},
+    "probability": {"en": "probability", "zh": "概率"},
+    "next best": {"en": "next best", "zh": "次选"},
+    "head": {"en": "head {0}", "zh": "第 {0} 个头"},
+    "range": {"en": "from {0} to {1}", "zh": "从 {0} 到 {1}"},
+    "more": {"en": "{0} more columns", "zh": "还有 {0} 列"},
+    "changed": {"en": "changed: {0}", "zh": "改动：{0}"},
+    "score": {"en": "score {0}, beam {1}", "zh": "得分 {0}，束宽 {1}"},
+    "cut": {"en": "stopped at the longest output allowed", "zh": "到达允许的最大长度而停止"},
+    "cache": {
+        "en": "with the key/value cache: {0} multiply-adds instead of {1}; largest difference of a logit {2}",
+        "zh": "使用键值缓存：乘加 {0} 次，不用则为 {1} 次；logits 最大相差 {2}",
+    },
+    "hint": {
+        "en": "one value in full: --name '*.cross_attention.pattern', --layer 0, --head 1",
+        "zh": "看某个值的全貌：--name '*.cross_attention.pattern'、--layer 0、--head 1",
+    },
+    "legend": {
+        "en": "darker is larger; blue below zero, red above; · hidden by a mask",
+        "zh": "越深越大；蓝色为负，红色为正；· 表示被掩码遮住",
+    },
+}
+
+AXES: dict[str, str] = {
+    "head": "头",
+    "query:src": "查询:源",
+    "query:tgt": "查询:目标",
+    "key:src": "键:源",
+    "key:tgt": "键:目标",
+    "position:src": "位置:源",
+    "position:tgt": "位置:目标",
+    "dim": "头内维",
+    "channel": "通道",
+    "hidden": "隐层",
+    "vocab": "词表",
+}
+
+# The words within formulas; all else in them is the same in every language.
+FORMULAS: dict[str, str] = {
+    "heads side by side": "各头并排",
+    "the stream after this layer": "这一层之后的主干",
+    " where visible, else -∞": "，可见处保留，其余为 -∞",
+    "scores + distance": "分数 + 距离项",
+    "norm of the sum": "和的归一化",
+    "what cross-attention reads": "交叉注意力读取的内容",
+    "1 where key ≤ query": "键 ≤ 查询处为 1",
+    "1 where the key is a real token": "键是真实词元处为 1",
+    " turned by its position": " 按位置旋转",
+    " · value, the halves of up": " · value，up 的前后两半",
+    "set by": "设定自",
+}
+
+# What the arithmetic of each kind is for.
+WHY: dict[str, dict[Lang, str]] = {
+    "lookup": {"en": "each token's row of a learnt table", "zh": "每个词元在一张学得的表里对应的那一行"},
+    "scale": {"en": "the same numbers, all multiplied alike", "zh": "所有数乘以同一个系数"},
+    "positions": {"en": "one row per position: where a token stands", "zh": "每个位置一行：词元站在哪里"},
+    "add": {"en": "number by number, what each part brings is added", "zh": "各部分的贡献逐个相加"},
+    "linear": {"en": "every number is a weighted sum of all its inputs", "zh": "每个数都是全部输入的加权和"},
+    "rotation": {"en": "the angles by which each position turns", "zh": "每个位置旋转的角度"},
+    "rotate": {
+        "en": "pairs of numbers turned by an angle that grows with the position",
+        "zh": "两两成对，按随位置增大的角度旋转",
+    },
+    "products": {
+        "en": "how well each query matches each key, as a dot product",
+        "zh": "每个查询与每个键有多匹配：求点积",
+    },
+    "mask": {
+        "en": "what a query must not see is set to minus infinity",
+        "zh": "查询不该看到的位置设为负无穷",
+    },
+    "softmax": {"en": "scores become shares that sum to one", "zh": "分数变成加起来等于一的份额"},
+    "context": {
+        "en": "the values of the keys, mixed by those shares",
+        "zh": "按这些份额把各个键的值混合起来",
+    },
+    "merge": {"en": "the heads' results side by side", "zh": "把各个头的结果并排放在一起"},
+    "layer_norm": {
+        "en": "each position brought to mean 0 and variance 1, then to a learnt scale and shift",
+        "zh": "每个位置先归一到均值 0、方差 1，再乘以学得的缩放、加上学得的平移",
+    },
+    "rms_norm": {
+        "en": "each position divided by its root mean square, then scaled as learnt",
+        "zh": "每个位置除以自己的均方根，再乘以学得的缩放",
+    },
+    "activation": {"en": "what bends the straight lines: a curve per number", "zh": "打破线性：逐个数过一条曲线"},
+    "same": {"en": "the same value under the name of the whole part", "zh": "同一个值，换成整个部件的名称"},
+    "visible": {"en": "1 where a query may see a key, 0 where not", "zh": "查询可以看到键的地方为 1，否则为 0"},
+    "alibi": {
+        "en": "the further away, the lower the score, each head with a slope of its own",
+        "zh": "离得越远分数越低，每个头有自己的斜率",
+    },
+    "relative": {
+        "en": "a learnt term for every distance, far ones in common groups",
+        "zh": "每种距离一个学得的偏置，远的合成一组",
+    },
+    "replaced": {"en": "set by a change, not computed", "zh": "由改动直接设定，不是算出来的"},
+}
+
+
+def say(key: str, lang: Lang, *values: object) -> str:
+    return WORDS[key][lang].format(*values)
+
+
+def formula(told: str, lang: Lang) -> str:
+    if lang == "zh":
+        for english, chinese in FORMULAS.items():
+            told = told.replace(english, chinese)
+    return told
