@@ -1,0 +1,413 @@
+"""`gf.trace`: the values are the model's own, told by name, and looking changes nothing."""
+
+import gc
+import json
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from rich.console import Console
+from tiny import WORDS, tiny, translator
+
+import glassformer as gf
+from glassformer.errors import ConfigError, GlassformerError, InputError
+from glassformer.explain.weights import fingerprint
+
+SOURCE = [5, 9, 4, 17, 3]
+TEXT = "one two seven ten"
+
+
+@pytest.fixture(scope="module")
+def t():
+    return translator()
+
+
+@pytest.fixture(scope="module")
+def tr(t):
+    return gf.trace(t, TEXT, padding=2)
+
+
+def attention(module, x, memory, visible):
+    """Attention of one sentence as the paper writes it, head by head, from the weights alone."""
+    d, W, b = module.d_head, module.projection.weight, module.projection.bias
+    out, patterns = 0.0, []
+    for h in range(module.heads):
+        rows = [slice(i * module.heads * d + h * d, i * module.heads * d + (h + 1) * d) for i in range(3)]
+        q, k, v = (y @ W[r].T + b[r] for y, r in zip((x, memory, memory), rows, strict=True))
+        scores = torch.where(visible, q @ k.T / d**0.5, torch.tensor(float("-inf")))
+        patterns.append(scores.softmax(-1))
+        out = out + patterns[-1] @ v @ module.output.weight[:, h * d : (h + 1) * d].T
+    return out + module.output.bias, torch.stack(patterns)
+
+
+def recomputed(model, src, tgt, real):
+    """Every layer's patterns and output, in lines that share nothing with the model's own."""
+    found = {}
+
+    def norm(x, m):
+        return (x - x.mean(-1, keepdim=True)) / (
+            x.var(-1, unbiased=False, keepdim=True) + m.eps
+        ).sqrt() * m.weight + m.bias
+
+    def sublayer(x, residual, f):
+        return x + f(norm(x, residual.norm)) if model.config.norm == "pre" else norm(x + f(x), residual.norm)
+
+    def stack(name, part, ids, visible, memory=None):
+        place = torch.arange(len(ids)).unsqueeze(1) / 10000 ** (torch.arange(0, 16, 2) / 16)
+        x = part.embedding.tokens.weight[ids] * 4 + torch.stack((place.sin(), place.cos()), -1).flatten(1)
+        for i, block in enumerate(part.blocks):
+            at = f"{name}.blocks.{i}"
+
+            def attend(y, which, against, seen, at=at, block=block):
+                out, found[f"{at}.{which}.pattern"] = attention(
+                    getattr(block, which), y, y if against is None else against, seen
+                )
+                return out
+
+            x = sublayer(x, block.self_attention_residual, lambda y, a=attend: a(y, "self_attention", None, visible))
+            if memory is not None:
+                cross = real.expand(len(ids), -1)
+                x = sublayer(
+                    x, block.cross_attention_residual, lambda y, a=attend, c=cross: a(y, "cross_attention", memory, c)
+                )
+            ff = block.feed_forward
+            x = sublayer(
+                x, block.feed_forward_residual,
+                lambda y, ff=ff: (y @ ff.up.weight.T + ff.up.bias).relu() @ ff.down.weight.T + ff.down.bias,
+            )  # fmt: skip
+            found[at] = x
+        return norm(x, part.norm) if model.config.norm == "pre" else x
+
+    found["memory"] = stack("encoder", model.encoder, src, real.expand(len(src), -1))
+    causal = torch.ones(len(tgt), len(tgt)).tril().bool()
+    found["logits"] = stack("decoder", model.decoder, tgt, causal, found["memory"]) @ model.head.weight.T
+    return found
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("norm", ["pre", "post"])
+@pytest.mark.parametrize("padding", [0, 2])
+def test_values_are_those_of_the_formulas(norm, padding):
+    model = tiny(norm=norm)
+    found = gf.trace(model, SOURCE, padding=padding, max_new_tokens=9)
+    manifest = found.manifest()
+    src, tgt = (torch.tensor(manifest[side]["ids"]) for side in ("source", "target"))
+    expected = recomputed(model, src, tgt, torch.tensor(manifest["source"]["real"]))
+    assert len(expected) == 2 + 2 * 2 + 2 * 3
+    for name, value in expected.items():
+        assert (found[name] - value).abs().max() <= 1e-5 * max(1, value.abs().max()), name
+
+
+def test_the_output_is_that_of_the_fast_path(t):
+    for text in (TEXT, "nine", "three three"):
+        for beam in (1, 3):
+            (best,) = t.translate([text], beam=beam)[0]
+            found = gf.trace(t, text, beam=beam)
+            assert found.output["text"] == best.text
+            assert found.output["pieces"] == best.tokens
+            assert found.output["score"] == pytest.approx(best.score, abs=1e-5)
+            if found.output["finished"]:
+                assert found.steps[-1]["total"] / len(found.steps) == pytest.approx(best.score, abs=1e-5)
+
+
+def test_traced_logits_are_the_models(t, tr):
+    """The traced pass and the fast one agree; padding changes nothing."""
+    with torch.no_grad():
+        src = torch.tensor([t.tokenizer.encode_source([TEXT])[0]])
+        logits = t.model(src, torch.tensor([tr.manifest()["target"]["ids"]]))[0]
+    assert torch.allclose(tr["logits"], logits, atol=1e-5)
+
+
+def test_the_manifest_keeps_the_contract(t, tr):
+    m = json.loads(json.dumps(tr.manifest(), allow_nan=False))
+    assert m["format"] == "glassformer-trace/1"
+    assert len(m["run"]) == 16
+    assert m["model"]["kind"] == "encoder-decoder"
+    assert (m["model"]["encoder_layers"], m["model"]["heads"], m["model"]["d_head"]) == (2, 4, 4)
+    assert m["model"]["parameters"] == sum(p.numel() for p in t.model.parameters())
+    assert m["options"] | {"max_new_tokens": 0} == {
+        "beam": 1, "length_penalty": 1.0, "max_new_tokens": 0, "padding": 2, "temperature": 1.0, "prefix": [],
+    }  # fmt: skip
+    assert m["source"]["real"] == [True] * 4 + [False] * 2
+    assert m["source"]["pieces"] == [*TEXT.split(), "<pad>", "<pad>"]
+    assert m["target"]["pieces"][0] == "<s>"
+    assert len(m["steps"]) == len(m["target"]["ids"])
+    assert m["masks"] == ["masks.encoder", "masks.decoder", "masks.cross"]
+    names = [row["name"] for row in m["tensors"]]
+    for part in ["q", "k", "v", "products", "scores", "masked", "pattern", "context", "merged", "output"]:
+        assert f"decoder.blocks.1.cross_attention.{part}" in names
+    blob = tr.blob()
+    assert max(row["offset"] + row["bytes"] for row in m["tensors"]) == len(blob)
+    assert max(row["offset"] + row["bytes"] for row in m["weights"]) == len(tr.weights_blob())
+    for row in m["tensors"]:
+        value = np.frombuffer(blob, "<f4", count=row["bytes"] // 4, offset=row["offset"]).reshape(row["shape"])
+        assert (value == tr[row["name"]].numpy()).all()
+        assert len(row["axes"]) == len(row["shape"])
+        finite = value[np.isfinite(value)]
+        assert (row["low"], row["high"]) == (finite.min(), finite.max())
+    offsets = {row["name"]: row["offset"] for row in m["tensors"]}
+    assert offsets["memory"] == offsets["encoder.norm"]
+
+
+def test_minus_infinity_survives(tr, tmp_path):
+    tr.save(tmp_path / "x.json")
+    m = json.loads((tmp_path / "x.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert m["blob"] == "x.bin"
+    row = next(r for r in m["tensors"] if r["name"] == "encoder.blocks.0.self_attention.masked")
+    blob = (tmp_path / "x.bin").read_bytes()
+    value = np.frombuffer(blob, "<f4", count=row["bytes"] // 4, offset=row["offset"]).reshape(row["shape"])
+    assert np.isneginf(value[:, :, 4:]).all()
+    assert np.isfinite(value[:, :, :4]).all()
+    inline = next(r for r in tr.to_json("*.masked")["tensors"] if r["name"] == row["name"])
+    assert inline["values"][0][0][4] == "-inf"
+    json.dumps(tr.to_json(), allow_nan=False)
+
+
+def test_masks(tr):
+    assert list(tr.masks) == ["masks.encoder", "masks.decoder", "masks.cross"]
+    T = len(tr.steps)
+    assert torch.equal(tr["masks.decoder"], torch.ones(T, T).tril())
+    assert torch.equal(tr["masks.cross"], torch.tensor([[1.0] * 4 + [0.0] * 2]).expand(T, -1))
+    assert tr["encoder.blocks.0.self_attention.pattern"][:, :, 4:].abs().max() == 0
+
+
+def test_names_slices_and_near_misses(tr):
+    assert len(tr.names("*.pattern")) == 6
+    pattern = tr["decoder.blocks.0.cross_attention.pattern"]
+    assert torch.equal(tr["decoder.blocks.0.cross_attention.pattern", 1, :, 2], pattern[1, :, 2])
+    with pytest.raises(InputError, match=r"did you mean `decoder\.blocks\.0\.cross_attention\.pattern`\?"):
+        tr["decoder.blocks.0.cross_atention.patern"]
+    with pytest.raises(InputError, match=r"did you mean `encoder\.blocks\.0\.self_attention\.pattern`\?"):
+        tr.select("*.patern")
+    with pytest.raises(InputError, match="numbered 0 to 1"):
+        tr.select("*", layer=2)
+
+
+def test_steps_tell_the_output(tr):
+    shares = tr["probabilities"]
+    total = 0.0
+    for i, step in enumerate(tr.steps):
+        best = shares[i].topk(10)
+        assert [row["id"] for row in step["top"]] == best.indices.tolist()
+        assert [row["probability"] for row in step["top"]] == pytest.approx(best.values.tolist(), abs=1e-6)
+        assert step["chosen"] == step["top"][0]["id"]
+        total += step["chosen_log_probability"]
+        assert step["total"] == pytest.approx(total)
+
+
+@pytest.mark.parametrize("beam", [1, 2, 4])
+@pytest.mark.parametrize("prefix", [None, ["NINE"]])
+def test_the_tree_holds_the_search(t, beam, prefix):
+    found = gf.trace(t, TEXT, beam=beam, prefix=prefix, length_penalty=0.7, max_new_tokens=8)
+    nodes = found.beam["nodes"]
+    winners = [n for n in nodes if n["winner"]]
+    assert [n["token"] for n in winners[1:]] == found.written.chosen
+    assert winners[-1]["score"] == pytest.approx(found.output["score"], abs=1e-5)
+    if prefix:
+        assert winners[1]["piece"] == "NINE"
+    for n in nodes[1:]:
+        parent = nodes[n["parent"]]
+        assert parent["step"] == n["step"] - 1
+        assert parent["state"] == "kept"
+        assert n["total"] == pytest.approx(parent["total"] + n["log_probability"])
+        assert n["score"] == pytest.approx(n["total"] / (n["step"] + 1) ** 0.7)
+    for step in range(max(n["step"] for n in nodes) + 1):
+        row = [n for n in nodes if n["step"] == step]
+        assert sum(n["state"] == "kept" for n in row) <= beam
+    assert {n["state"] for n in nodes} >= {"kept", "pruned"}
+
+
+def test_the_tree_ranks_what_the_model_says(t):
+    """Each node's log-probability is the model's for that token after that path, asked afresh."""
+    found = gf.trace(t, TEXT, beam=3, max_new_tokens=6)
+    nodes = found.beam["nodes"]
+    for n in nodes[1:]:
+        path, at = [], n
+        while at["parent"] is not None:
+            at = nodes[at["parent"]]
+            path.insert(0, at["token"])
+        with torch.no_grad():
+            logits = t.model(torch.tensor([found.source]), torch.tensor([path]))[0, -1]
+        assert n["log_probability"] == pytest.approx(float(logits.log_softmax(-1)[n["token"]]), abs=1e-4)
+
+
+def test_the_cache_holds_what_it_says_and_changes_nothing(t, tr):
+    assert tr.cache["max_difference"] < 1e-5
+    config = t.model.config
+    D, F, V, S = config.d_model, config.d_ff, config.vocab_size, 6
+    for i, step in enumerate(tr.cache["steps"]):
+        assert (step["self"], step["cross"]) == ([i + 1] * 2, [S] * 2)
+        layer = 4 * D * D + 2 * D * (i + 1) + 2 * D * D + 2 * D * S + 2 * D * F
+        assert step["with"] == 2 * (layer + (2 * S * D * D if i == 0 else 0)) + D * V
+        assert step["without"] >= step["with"]
+    assert tr.cache["steps"][-1]["without"] > 2 * tr.cache["steps"][-1]["with"]
+
+
+def test_a_given_target(t):
+    found = gf.trace(t, TEXT, target="FIVE SIX")
+    assert found.output["pieces"] == ["FIVE", "SIX"]
+    assert found.manifest()["target"]["pieces"] == ["<s>", "FIVE", "SIX"]
+    scores = gf.decode.score(t.model, torch.tensor([found.source]), [found.output["ids"]])
+    assert found.output["score"] == pytest.approx(scores[0], abs=1e-5)
+    assert gf.trace(t, TEXT, target=found.output["ids"]).run == found.run
+
+
+def test_the_run_id_knows_what_it_is_of(t, tr):
+    assert gf.trace(t, TEXT, padding=2).run == tr.run
+    others = [
+        gf.trace(t, TEXT), gf.trace(t, "one", padding=2), gf.trace(t, TEXT, padding=2, temperature=0.5),
+        gf.trace(t, TEXT, padding=2, target="ONE"), gf.trace(t, TEXT, padding=2, changes=[{"kind": "remove_scale"}]),
+    ]  # fmt: skip
+    assert len({tr.run, *(other.run for other in others)}) == 6
+
+
+def test_the_fingerprint_follows_the_weights_and_keeps_no_model_alive():
+    model = tiny()
+    before = fingerprint(model)
+    assert fingerprint(model) == before == fingerprint(tiny())
+    with torch.no_grad():
+        model.head.weight[3, 3] += 1
+    assert fingerprint(model) != before
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+def test_looking_leaves_no_mark():
+    """No hook on the shared model, no change of mode, of weights or of gradients."""
+    model = tiny(dropout=0.5).train()
+    weights = [p.clone() for p in model.parameters()]
+    one, two = (gf.trace(model, SOURCE, max_new_tokens=5) for _ in range(2))
+    assert torch.equal(one["logits"], two["logits"])
+    assert model.training
+    assert not any(m._forward_hooks or m._forward_pre_hooks for m in model.modules())
+    assert all(torch.equal(a, b) for a, b in zip(weights, model.parameters(), strict=True))
+    assert not one["logits"].requires_grad
+    assert all(p.grad is None for p in model.parameters())
+
+
+def test_eight_threads_trace_one_model_while_others_use_it(t):
+    texts = [" ".join(WORDS[i : i + 2 + i % 3]) for i in range(8)]
+    changes = [[], [{"kind": "remove_head", "stack": "decoder", "layer": 0, "head": 1}]]
+    jobs = [(text, 1 + i % 3, changes[i % 2]) for i, text in enumerate(texts)] * 2
+    alone = [gf.trace(t, text, beam=beam, changes=change) for text, beam, change in jobs]
+    plain = [t(text) for text in texts]
+    stop, said = threading.Event(), []
+
+    def keep_translating():
+        while not stop.is_set():
+            said.append([t(text) for text in texts] == plain)
+
+    other = threading.Thread(target=keep_translating)
+    other.start()
+    try:
+        with ThreadPoolExecutor(8) as pool:
+            found = list(pool.map(lambda job: gf.trace(t, job[0], beam=job[1], changes=job[2]), jobs))
+    finally:
+        stop.set()
+        other.join()
+    assert said
+    assert all(said)
+    for one, two in zip(alone, found, strict=True):
+        assert one.run == two.run
+        assert one.blob() == two.blob()
+        assert one.beam == two.beam
+
+
+def test_an_encoder_alone():
+    model = tiny(gf.EncoderOnly)
+    found = gf.trace(model, torch.tensor([SOURCE]), padding=1)
+    m = json.loads(json.dumps(found.manifest(), allow_nan=False))
+    assert m["model"]["kind"] == "encoder-only"
+    assert (m["output"], m["steps"], m["beam"], m["cache"], m["target"]["ids"]) == (None, [], None, None, [])
+    assert m["masks"] == ["masks.encoder"]
+    with torch.no_grad():
+        assert torch.allclose(found["logits"][:5], model(torch.tensor([SOURCE]))[0], atol=1e-5)
+    with pytest.raises(ConfigError, match="encoder-only"):
+        gf.trace(model, SOURCE, target=[3])
+
+
+@pytest.mark.parametrize("padding", [0, 3])
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+def test_a_decoder_alone(padding, positions):
+    model = tiny(gf.DecoderOnly, positions=positions)
+    found = gf.trace(model, SOURCE, padding=padding, max_new_tokens=6, beam=2)
+    (best,) = gf.generate(model, torch.tensor([SOURCE]), max_new_tokens=6, beam=2)[0]
+    assert found.output["ids"] == best.ids
+    m = found.manifest()
+    assert m["target"]["ids"][: padding + 5] == m["source"]["ids"]
+    assert m["steps"][0]["reads"] == "3"
+    assert m["cache"]["max_difference"] < 1e-5
+    assert m["cache"]["steps"][0]["self"] == [padding + 5] * 2
+    with torch.no_grad():
+        expected = model(torch.tensor([m["target"]["ids"][padding:]]))[0]
+    assert torch.allclose(found["logits"][padding:], expected, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("  ",), "empty"),
+        ((TEXT, "ONE", 0), "beam=0"),
+        (([1, 2],), "reads text"),
+        (("one " * 60,), "at most 40"),
+    ],
+)
+def test_mistakes_of_a_translator(t, arguments, told):
+    with pytest.raises(GlassformerError, match=told):
+        gf.trace(t, *arguments)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "options", "told"),
+    [
+        ("text", {}, "ids"),
+        ([1, 99], {}, "id 99"),
+        ([], {}, "nothing to trace"),
+        (torch.ones(2, 3, dtype=torch.long), {}, "one sentence"),
+        (torch.ones(1, 3), {}, "whole numbers"),
+        (SOURCE, {"padding": -1}, "padding=-1"),
+        (SOURCE, {"temperature": 0.0}, "temperature"),
+        (SOURCE, {"prefix": [77]}, "id 77"),
+        (SOURCE, {"prefix": [7], "target": [7]}, "prefix"),
+        (SOURCE, {"target": "text"}, "as ids"),
+        (SOURCE, {"changes": {"kind": "remove_scale"}}, "list"),
+    ],
+)
+def test_mistakes_of_a_model(sentence, options, told):
+    with pytest.raises(GlassformerError, match=told):
+        gf.trace(tiny(), sentence, **options)
+
+
+def test_what_cannot_be_traced():
+    with pytest.raises(InputError, match="Linear cannot be traced"):
+        gf.trace(torch.nn.Linear(2, 2), [1])
+
+
+@pytest.mark.parametrize(("lang", "told"), [("en", "probability"), ("zh", "概率")])
+def test_shown_in_the_terminal(tr, lang, told):
+    for width in (80, 200):
+        console = Console(width=width, force_terminal=True, color_system=None, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+        tr.show(lang=lang, console=console)
+        text = console.export_text()
+        console.file.close()
+        assert told in text
+        assert all(name in text for name in tr.names())
+        assert tr.output["text"] in text
+
+
+def test_a_pattern_in_full(tr, capsys):
+    tr.show("*.cross_attention.pattern", layer=1, head=2)
+    out = capsys.readouterr().out
+    assert "decoder.blocks.1.cross_attention.pattern" in out
+    assert "blocks.0" not in out
+    row = tr["decoder.blocks.1.cross_attention.pattern", 2, 0]
+    assert all(f"{x:.2f}" in out for x in row.tolist())
+    with pytest.raises(InputError, match="numbered 0 to 3"):
+        tr.show("*.pattern", head=4)
+    with pytest.raises(InputError, match="lang"):
+        tr.show(lang="fr")

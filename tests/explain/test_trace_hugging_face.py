@@ -1,0 +1,94 @@
+"""What a trace shows inside loaded models is what Hugging Face shows: every pattern, every hidden state."""
+
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.pretrained.parity import cases, hugging_face, random_batch, random_model, saved, wrong_norm_order
+
+BAR = 1e-5
+CASES = {f"{case.family} {i}": case for i, case in enumerate(cases()) if case.family != "marian" or i < 3}
+FIRST = {
+    family: next(case for case in cases() if case.family == family)
+    for family in ("marian", "bart", "t5", "bert", "gpt2")
+}
+SOURCE, TARGET = [7, 30, 11, 52, 9, 44], [8, 33, 21, 5]
+
+
+def peers_view(peer, found, family):
+    """Hugging Face's attentions and hidden states under our names."""
+    m = found.manifest()
+    peer.set_attn_implementation("eager")
+    arguments = {"output_attentions": True, "output_hidden_states": True}
+    if family == "gpt2":
+        out = peer(torch.tensor([m["target"]["ids"]]), **arguments)
+        return named("decoder", out.hidden_states, {"self": out.attentions}, final=True)
+    ids, mask = torch.tensor([m["source"]["ids"]]), torch.tensor([m["source"]["real"]]).long()
+    if family == "bert":
+        out = peer(ids, attention_mask=mask, **arguments)
+        return named("encoder", out.hidden_states, {"self": out.attentions}, final=False)
+    out = peer(ids, attention_mask=mask, decoder_input_ids=torch.tensor([m["target"]["ids"]]), **arguments)
+    decoder = {"self": out.decoder_attentions, "cross": out.cross_attentions}
+    found = named("encoder", out.encoder_hidden_states, {"self": out.encoder_attentions}, family == "t5")
+    found |= named("decoder", out.decoder_hidden_states, decoder, family == "t5")
+    if family == "t5" and getattr(
+        peer.config, "scale_decoder_outputs", peer.config.tie_word_embeddings
+    ):  # the last norm carries the scale of the output
+        found["decoder.norm"] = found["decoder.norm"] * peer.config.d_model**-0.5
+    return found
+
+
+def named(stack, hidden, attentions, final):
+    """`final`: the last hidden state is that after the last norm, not that of the last layer."""
+    found = {f"{stack}.embedding": hidden[0]}
+    for i, state in enumerate(hidden[1:]):
+        last = final and i == len(hidden) - 2
+        found[f"{stack}.norm" if last else f"{stack}.blocks.{i}"] = state
+    for kind, patterns in attentions.items():
+        for i, pattern in enumerate(patterns):
+            found[f"{stack}.blocks.{i}.{kind}_attention.pattern"] = pattern
+    return {name: value[0] for name, value in found.items()}
+
+
+def followed(model, family):
+    if family == "bert":
+        return gf.trace(model, SOURCE, padding=2)
+    if family == "gpt2":
+        return gf.trace(model, SOURCE + TARGET, target=[])
+    return gf.trace(model, SOURCE, target=TARGET, padding=2)
+
+
+def largest(found, expected):
+    return max(float((found[name] - value).abs().max()) for name, value in expected.items())
+
+
+@pytest.fixture(autouse=True)
+def _quiet():
+    hugging_face()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", CASES)
+def test_every_pattern_and_hidden_state(name):
+    case = CASES[name]
+    peer = random_model(case)
+    with saved(peer, case) as folder:
+        model = gf.load_model(folder)
+    found = followed(model, case.family)
+    expected = peers_view(peer, found, case.family)
+    layers = found.manifest()["model"]["encoder_layers"], found.manifest()["model"]["decoder_layers"]
+    both = all(layers)
+    assert len(expected) == 2 * layers[0] + (3 if both else 2) * layers[1] + (2 if both else 1)
+    assert largest(found, expected) <= BAR
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", FIRST)
+def test_a_model_broken_on_purpose_is_noticed(family):
+    case = FIRST[family]
+    peer = random_model(case)
+    with saved(peer, case) as folder:
+        model = gf.load_model(folder)
+    wrong_norm_order(model, random_batch(model.config.vocab_size, 1))
+    found = followed(model, family)
+    assert largest(found, peers_view(peer, found, family)) > 100 * BAR
