@@ -31,9 +31,8 @@ def peers_view(peer, found, family):
     decoder = {"self": out.decoder_attentions, "cross": out.cross_attentions}
     found = named("encoder", out.encoder_hidden_states, {"self": out.encoder_attentions}, family == "t5")
     found |= named("decoder", out.decoder_hidden_states, decoder, family == "t5")
-    if family == "t5" and getattr(
-        peer.config, "scale_decoder_outputs", peer.config.tie_word_embeddings
-    ):  # the last norm carries the scale of the output
+    scaled = getattr(peer.config, "scale_decoder_outputs", peer.config.tie_word_embeddings)
+    if family == "t5" and scaled:  # our last norm carries the scale of the output
         found["decoder.norm"] = found["decoder.norm"] * peer.config.d_model**-0.5
     return found
 

@@ -12,6 +12,7 @@ from glassformer.errors import InputError, did_you_mean
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.translator import Text, Translator
 
+UNKNOWN = "<unk>"
 Sentence = str | Sequence[int] | Tensor
 
 
@@ -82,15 +83,14 @@ class Subject:
         if piece in pieces:
             return pieces.index(piece)
         encode = getattr(self.text, "encode_source" if source else "encode_target", None)
-        if encode is not None:
-            ids = [id for id in encode([piece])[0] if id != self.config.end_id]
-            if len(ids) == 1:
-                return int(ids[0])
-            made = " ".join(self.pieces(ids, source))
-            raise InputError(
-                f"`{piece}` is not one piece of the vocabulary (it is cut into: {made}); give one of those"
-            )
-        raise InputError(f"`{piece}` is no piece of the vocabulary{did_you_mean(piece, pieces)}")
+        ids = [] if encode is None else [id for id in encode([piece])[0] if id != self.config.end_id]
+        made = self.pieces(ids, source)
+        if not ids or UNKNOWN in made:
+            raise InputError(f"`{piece}` is no piece of the vocabulary{did_you_mean(piece, pieces)}")
+        if len(ids) > 1:
+            cut = " ".join(made)
+            raise InputError(f"`{piece}` is not one piece of the vocabulary (it is cut into: {cut}); give one of those")
+        return int(ids[0])
 
     def pieces(self, ids: Sequence[int], source: bool) -> list[str]:
         if self.text is not None:
