@@ -90,6 +90,100 @@ def test_mistakes_are_met_with_the_fix(here, arguments, told):
     assert all(word in error for word in told), error
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A random model with a vocabulary of words, as `glassformer train` would leave it."""
+    import torch
+
+    from glassformer import bundle
+    from glassformer.model import EncoderDecoder, ModelConfig
+    from glassformer.text import Tokenizer, TokenizerOptions
+
+    words = ["one", "two", "three", "four", "five"]
+    tokenizer = Tokenizer.train([(word, word.upper()) for word in words], TokenizerOptions(kind="words"))
+    sizes = {"d_model": 16, "heads": 4, "d_ff": 24, "layers": 2, "max_length": 40}
+    model = EncoderDecoder(ModelConfig(vocab_size=tokenizer.tgt_size, **sizes))
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight *= 1.5
+    place = tmp_path_factory.mktemp("trace") / "counting"
+    bundle.save(place, model, bundle.weights(model), tokenizer)
+    return str(place)
+
+
+def test_a_model_and_a_sentence(tmp_path, folder):
+    done = run(tmp_path, folder, "one two")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("one two  →  ")
+    assert "decoder.blocks.1.cross_attention.pattern" in done.stdout
+    assert "softmax(scores + mask)" in done.stdout
+    assert "\x1b[" not in done.stdout
+
+
+def test_one_head_of_one_layer_in_chinese(here, folder):
+    code, out, _ = here(folder, "one two", "--layer", "1", "--head", "2", "--name", "*.pattern", "--lang", "zh")
+    assert code == 0
+    assert out.count("第 2 个头") == 3
+    assert "blocks.0" not in out
+    assert "第 1 个头" not in out
+
+
+def test_values_of_a_model_as_json(here, folder):
+    code, out, error = here(folder, "one two", "--padding", "1", "--beam", "2", "--json", "-", "--name", "*.masked")
+    assert (code, error) == (0, "")
+    whole = json.loads(out, parse_constant=pytest.fail)
+    assert whole["model"]["name"] == "counting"
+    assert whole["options"]["beam"] == 2
+    assert [tensor["name"].split(".")[-1] for tensor in whole["tensors"]] == ["masked"] * 6
+    assert whole["tensors"][0]["values"][0][0][2] == "-inf"
+    assert here(folder, "one two", "--target", "FIVE", "--json", "x.json") == (0, "", "")
+    whole = json.loads(Path("x.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert whole["output"]["text"] == "FIVE"
+    assert all("values" in tensor for tensor in whole["tensors"])
+
+
+def test_a_page_that_opens_from_disk(here, folder):
+    assert here(folder, "one two", "--html", "x.html") == (0, "", "")
+    page = Path("x.html").read_text(encoding="utf-8")
+    assert "<title>one two · glassformer</title>" in page
+    assert "window.GLASSFORMER_EMBEDDED" in page
+
+
+def test_a_model_without_text_reads_ids(here, tmp_path):
+    from glassformer.pretrained.parity import cases, random_model, saved
+
+    case = next(case for case in cases() if case.family == "bert")
+    with saved(random_model(case), case) as place:
+        code, out, _ = here(str(place), "5 9 17", "--name", "logits", "--json", "-")
+        assert code == 0
+        assert json.loads(out)["tensors"][0]["shape"][0] == 3
+        code, _, error = here(str(place), "five nine")
+        assert code == 2
+        assert "must be ids" in error
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("MODEL",), "give a sentence"),
+        (("MODEL", " "), "empty"),
+        (("MODEL", "one", "--name", "*.patern"), "did you mean `encoder.blocks.0.self_attention.pattern`"),
+        (("MODEL", "one", "--layer", "2"), "numbered 0 to 1"),
+        (("MODEL", "one", "--head", "4"), "numbered 0 to 3"),
+        (("MODEL", "one", "--json", "a", "--html", "b"), "not both"),
+        (("MODEL", "one", "--html", os.path.join("no", "x.html")), "folder that exists"),
+        (("no-such-folder", "one"), "no-such-folder"),
+        (("--layer", "1"), "--layer needs a model"),
+        (("--beam", "2"), "--beam needs a model"),
+    ],
+)
+def test_mistakes_with_a_model(here, folder, arguments, told):
+    code, out, error = here(*(folder if word == "MODEL" else word for word in arguments))
+    assert (code, out) == (2, "")
+    assert "Traceback" not in error
+    assert told in error
+
+
 def test_help_does_not_wait_for_torch():
     code = "import sys, glassformer.cli.trace; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

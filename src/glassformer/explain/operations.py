@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.explain.record import Seen
-from glassformer.explain.weights import Weights, papers_table
+from glassformer.explain.weights import Weights
 from glassformer.model.attention import Attention, Sight
 from glassformer.model.config import ModelConfig
 from glassformer.model.layer import Block, FeedForward, Residual
@@ -113,7 +113,7 @@ class Account:
             parts.append(self.put(f"{at}.segments", axes, rows, "G[segment]"))
             terms.append("G[segment]")
         if module.positions is not None:
-            paper = papers_table(module.positions)
+            paper = id(module.positions.table) not in self.weights.names
             weight = None if paper else self.weights.name(module.positions.table)
             op: Op = {"kind": "positions", "scheme": config.positions, "weight": weight, "shift": self.shift}
             formula = "sin, cos(t / 10000^(2i / d_model))" if paper else "P[t]"

@@ -24,7 +24,7 @@ MOST_WEIGHTS = 48_000_000  # bytes; a larger model's stay outside, and the page 
 PREFIX = "glassformer/"
 _IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)(["'])(\.{1,2}/[^"']+)\2""")
 _STYLE = re.compile(r"""<link\b[^>]*\brel=["']?stylesheet["']?[^>]*>""")
-_ICON = re.compile(r"""[ \t]*<link\b[^>]*\brel=["']?(?:[\w ]*icon|manifest|modulepreload|preload)["']?[^>]*>\n?""")
+_BESIDE = re.compile(r"""<link\b[^>]*\bhref=["'](?!data:)[^>]*>\n?""")  # an icon, say, or a module to be fetched early
 _POLICY = re.compile(r"""[ \t]*<meta\b[^>]*Content-Security-Policy[^>]*>\n?""", re.IGNORECASE)
 _ENTRY = re.compile(r"""<script\b[^>]*\bsrc=["']([^"']+)["'][^>]*>\s*</script>""")
 _HREF = re.compile(r"""\bhref=["']([^"']+)["']""")
@@ -49,8 +49,8 @@ def standalone(trace: Trace) -> str:
     texts = dict(read(folder, ""))
     if "index.html" not in texts:
         raise GlassformerError("the page's files are missing from this installation; install glassformer again")
-    page = _ICON.sub("", _POLICY.sub("", texts["index.html"]))
-    page = _STYLE.sub(lambda link: style(link.group(), texts), page)
+    page = _STYLE.sub(lambda link: style(link.group(), texts), _POLICY.sub("", texts["index.html"]))
+    page = _BESIDE.sub("", page)
     entry = _ENTRY.search(page)
     if entry is None:
         raise GlassformerError("the page names no script; install glassformer again")

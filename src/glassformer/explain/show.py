@@ -94,7 +94,7 @@ def steps_table(trace: Trace, lang: Lang) -> list[Text]:
         piece = trace.subject.pieces([step["chosen"]], source=False)[0]
         others = [row for row in step["top"] if row["id"] != step["chosen"]][:3]
         rest = "  ".join(f"{row['piece']} {row['probability']:.3f}" for row in others)
-        bar = f"{own:.3f} {SHADES[-1] * round(10 * own)}"
+        bar = f"{own:.3f} {SHADES[-1] * round(10 * own if math.isfinite(own) else 0)}"
         rows.append([(str(step["step"]), ""), (step["reads"], ""), (piece, "bold"), (bar, "green"), (rest, "dim")])
     return [*columns(rows), Text("")] if trace.steps else []
 

@@ -133,7 +133,7 @@ def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) 
         subject=subject,
         name=name,
         run=run_id(subject, source, written, case),
-        text=sentence if isinstance(sentence, str) else subject.written(source),
+        text=sentence if isinstance(sentence, str) else " ".join(map(str, subject.source_ids(sentence))),
         source=source,
         real=case.mask[0].tolist(),
         written=written,

@@ -82,6 +82,8 @@ class Trace:
             if not 0 <= layer <= deepest:
                 raise InputError(f"layer {layer} does not exist; the layers are numbered 0 to {deepest}")
             found = [name for name in found if f".blocks.{layer}." in f"{name}."]
+            if not found:
+                raise InputError(f"layer {layer} has no value named `{pattern}`; leave one of the two out")
         return [self.values[name] for name in found]
 
     def _near(self, name: str) -> str:
@@ -129,12 +131,12 @@ class Trace:
                 "real": self.real,
             },
             "target": {"ids": reads, "pieces": self.subject.pieces(reads, source=False)},
-            "output": self.output,
+            "output": finite(self.output),
             "tensors": self._tensors(),
             "weights": self.weights.manifest(),
-            "steps": self.steps,
-            "beam": self.beam,
-            "cache": self.cache,
+            "steps": finite(self.steps),
+            "beam": finite(self.beam),
+            "cache": finite(self.cache),
             "masks": self.names("masks.*"),
         }
 
@@ -239,6 +241,15 @@ def span(value: Tensor) -> tuple[float, float]:
         finite = value[torch.isfinite(value)]
         low, high = (float(end) for end in finite.aminmax()) if finite.numel() else (0.0, 0.0)
     return low, high
+
+
+def finite(told: Any) -> Any:
+    """Numbers that JSON lacks, which a broken model can yield, are left open."""
+    if isinstance(told, dict):
+        return {key: finite(value) for key, value in told.items()}
+    if isinstance(told, list):
+        return [finite(value) for value in told]
+    return None if isinstance(told, float) and not math.isfinite(told) else told
 
 
 def plain(values: Any) -> Any:

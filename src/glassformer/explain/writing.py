@@ -92,14 +92,17 @@ def write(model: Model, src: Tensor, mask: Tensor, options: Options) -> Written:
         return Written(prompt)
     selections: list[Any] = []
     more: dict[str, Any] = {"watch": selections.append} if options.beam > 1 else {}
-    cooled = model.head.register_forward_hook(lambda _module, _args, logits: logits / options.temperature)
+    cooled = None
+    if options.temperature != 1:
+        cooled = model.head.register_forward_hook(lambda _module, _args, logits: logits / options.temperature)
     try:
         ((best,),) = generate(
             model, src, mask, options.beam, options.length_penalty, max_new_tokens=options.max_new_tokens,
             prefix=[list(options.prefix)] if options.prefix else None, **more,
         )  # fmt: skip
     finally:
-        cooled.remove()
+        if cooled is not None:
+            cooled.remove()
     finished = len(best.ids) < options.max_new_tokens
     chosen = [*best.ids, model.config.end_id] if finished and model.config.end_id is not None else best.ids
     return Written(prompt, chosen, finished, best.score, selections)

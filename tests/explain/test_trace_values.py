@@ -184,6 +184,8 @@ def test_names_slices_and_near_misses(tr):
         tr.select("*.patern")
     with pytest.raises(InputError, match="numbered 0 to 1"):
         tr.select("*", layer=2)
+    with pytest.raises(InputError, match="layer 0 has no value named `memory`"):
+        tr.select("memory", layer=0)
 
 
 def test_steps_tell_the_output(tr):
@@ -411,3 +413,18 @@ def test_a_pattern_in_full(tr, capsys):
         tr.show("*.pattern", head=4)
     with pytest.raises(InputError, match="lang"):
         tr.show(lang="fr")
+
+
+def test_a_broken_model_can_be_looked_at():
+    """Numbers that are none are shown as such: where they begin is what one wants to see."""
+    model = tiny()
+    with torch.no_grad():
+        model.decoder.blocks[1].feed_forward.up.weight[0, 0] = float("nan")
+    found = gf.trace(model, SOURCE, max_new_tokens=4)
+    text = json.dumps(found.manifest(), allow_nan=False)
+    assert found["decoder.blocks.1.cross_attention.output"].isfinite().all()
+    assert found["decoder.blocks.1.feed_forward.up"].isnan().any()
+    assert json.loads(text)["steps"][0]["chosen_log_probability"] is None
+    assert found.to_json("*.up")["tensors"][-1]["values"][0][0] == "nan"
+    found.show()
+    found.show("*.feed_forward.up")
