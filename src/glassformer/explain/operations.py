@@ -78,10 +78,21 @@ class Account:
     def same(self, name: str, of: str, formula: str) -> str:
         return self.put(name, self.values[of].axes, {"kind": "same", "input": of}, formula)
 
-    def linear(self, name: str, axes: tuple[str, ...], module: nn.Linear, given: str, formula: str, **more: Any) -> str:
-        rows, heads, value = more.get("rows", [0, len(module.weight)]), more.get("heads"), more.get("value")
+    def linear(
+        self,
+        name: str,
+        axes: tuple[str, ...],
+        module: nn.Linear,
+        given: str,
+        formula: str,
+        rows: tuple[int, int] | None = None,
+        heads: int | None = None,
+        value: Tensor | None = None,
+    ) -> str:
+        """`rows`: the part of the matrix that makes this value, `heads` of them side by side."""
+        span = [0, len(module.weight)] if rows is None else list(rows)
         weight, bias = self.weights.name(module.weight), self.weights.name(module.bias)
-        op = {"kind": "linear", "input": given, "weight": weight, "bias": bias, "rows": rows, "heads": heads}
+        op = {"kind": "linear", "input": given, "weight": weight, "bias": bias, "rows": span, "heads": heads}
         return self.put(name, axes, op, formula + (" + b" if bias else ""), value)
 
     def norm(self, name: str, axes: tuple[str, ...], module: nn.Module, given: str) -> str:
@@ -150,7 +161,7 @@ class Account:
         for part, axes, given, size in zip("qkv", (query, key, key), (reads[0], *[reads[1]] * 2), projection.rows,
                                            strict=True):  # fmt: skip
             formula = f"{'x' if part == 'q' else source} W_{part.upper()}"
-            rows, heads = [start, start + size], size // d
+            rows, heads = (start, start + size), size // d
             if rotation is not None and part != "v":
                 turned = self.seen.values[f"{at}.projection"][0, :, start : start + size]  # (T, H d)
                 plain = f"{at}.{part}_plain"
@@ -220,9 +231,7 @@ class Account:
         stream = self.residual(after, block.feed_forward_residual, side, stream, added)
         return self.same(at, stream, "the stream after this layer")
 
-    def surroundings(
-        self, at: str, stack: Stack, side: Side, config: ModelConfig, visible: Op
-    ) -> tuple[str, str | None, str | None]:
+    def surroundings(self, at: str, stack: Stack, side: Side, visible: Op) -> tuple[str, str | None, str | None]:
         """What the layers of a stack share: its mask, distances and rotation."""
         length = self.values[f"{at}.embedding"].value.shape[0]
         sight = self.seen.sights[f"{at}.blocks.0.self_attention"]
@@ -252,7 +261,7 @@ class Account:
         side = Side(target=at == "decoder")
         stream = self.embedding(f"{at}.embedding", stack.embedding, side, config)
         if len(stack.blocks):
-            own = self.surroundings(at, stack, side, config, visible)
+            own = self.surroundings(at, stack, side, visible)
             if memory is not None and cross is not None:
                 shape = (self.values[stream].value.shape[0], self.values[memory].value.shape[0])
                 sight = self.seen.sights[f"{at}.blocks.0.cross_attention"]

@@ -48,9 +48,12 @@ def begin(
     target: Sentence | None,
     changes: Iterable[Mapping[str, Any]],
     *,
+    beam: int,
+    padding: int,
     prefix: Sequence[int | str] | None,
+    temperature: float,
+    length_penalty: float,
     max_new_tokens: int | None,
-    **plain: Any,
 ) -> tuple[Case, list[int] | None]:
     """Check all that was asked for and make the model ready; the case, and the target's ids if one was given."""
     wanted = checked(changes, subject)
@@ -60,7 +63,7 @@ def begin(
     if target is not None and (prefix or any(change["kind"] == "prefix" for change in wanted)):
         raise ConfigError("a given target is not searched for, so a prefix has no place in it; leave one of them out")
     room = subject.room(len(ids)) if max_new_tokens is None else max_new_tokens
-    options = Options(**plain, prefix=tuple(subject.prefix_ids(prefix or ())), max_new_tokens=room)
+    options = Options(beam, length_penalty, room, padding, temperature, tuple(subject.prefix_ids(prefix or ())))
     for change in wanted:
         if change["kind"] == "temperature":
             options = replace(options, temperature=float(change["value"]))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.model.position import PositionTable, RelativeBias, sinusoid
+from glassformer.model.transformer import Head
 
 _known: weakref.WeakKeyDictionary[nn.Module, tuple[object, str]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
@@ -74,7 +75,7 @@ def axes_of(module: nn.Module, tensor: Tensor) -> tuple[str, ...]:
         return ("bucket", "head")
     if tensor.dim() == 2:
         return ("vocab", "channel")
-    return ("vocab" if "Head" in type(module).__name__ else "channel",)
+    return ("vocab" if isinstance(module, Head) else "channel",)
 
 
 def papers_table(positions: PositionTable) -> bool:

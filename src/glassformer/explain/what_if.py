@@ -95,18 +95,24 @@ def what_if(
             f"what_if needs a change, such as changes=[{{'kind': 'remove_scale'}}]; kinds: {one_of(FIELDS)}"
         )
     who = Subject(subject)
-    options: dict[str, Any] = {
-        "beam": beam,
-        "padding": padding,
-        "prefix": prefix,
-        "temperature": temperature,
-        "length_penalty": length_penalty,
-        "max_new_tokens": max_new_tokens,
-    }
-    second, given = begin(who, sentence, target, changes, **options)
-    before = follow(begin(who, sentence, target, (), **options)[0], sentence, given, name)
-    after = follow(second, sentence, given, name)
-    then = forced(second.model, second.src, second.mask, before.written, second.options.temperature)
+    first, second = (
+        begin(
+            who,
+            sentence,
+            target,
+            made,
+            beam=beam,
+            padding=padding,
+            prefix=prefix,
+            temperature=temperature,
+            length_penalty=length_penalty,
+            max_new_tokens=max_new_tokens,
+        )
+        for made in ((), changes)
+    )
+    before, after = (follow(case, sentence, given, name) for case, given in (first, second))
+    changed = second[0]
+    then = forced(changed.model, changed.src, changed.mask, before.written, changed.options.temperature)
     pieces = who.pieces(before.written.chosen, source=False)
     rows = [
         {"step": i, "piece": piece, "before": now, "after": later, "difference": later - now}
