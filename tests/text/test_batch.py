@@ -156,6 +156,21 @@ def test_little_padding_in_few_shapes(store: Store) -> None:
     assert all(width % 8 == 0 for shape in batches.shapes for width in (shape.src, shape.tgt) if width > 32)
 
 
+def test_no_batch_is_left_half_empty(store: Store) -> None:
+    plan = Batches(store, BatchOptions(1024, shapes=10)).epoch(0)
+    rows = sum(plan.shape(i).rows for i in range(len(plan)))
+    assert len(store) / rows > 0.97
+    assert all(len(plan.pairs(i)) > 0.5 * plan.shape(i).rows for i in range(len(plan)))
+
+
+def test_a_budget_for_a_gpu_has_even_widths(tmp_path: Path) -> None:
+    store = make(tmp_path, [[(7, 11), (3, 4), (5, 5)] * 2_000])
+    shapes = Batches(store, BatchOptions(8192)).shapes
+    assert [(shape.src, shape.tgt) for shape in shapes] == [(4, 6), (6, 6), (8, 12)]
+    small = Batches(store, BatchOptions(1024)).shapes
+    assert [(shape.src, shape.tgt) for shape in small] == [(3, 5), (5, 6), (7, 12)]
+
+
 def test_shapes_hold_every_pair() -> None:
     src, tgt = np.array(spread(500, seed=4), dtype=np.int32).T.copy()
     shapes = plan_shapes(src, tgt, tokens=2048, limit=6)

@@ -1,8 +1,9 @@
 """A small set of batch shapes that fits the lengths of a corpus with little padding.
 
-A pair goes to the smallest shape that holds it. Pairs too few to fill another batch of their shape are moved to a
-larger one where that costs less than a batch with empty rows. The shapes are found by search: add the one that saves
-the most positions, then nudge each width as long as that saves more.
+A pair goes to the smallest shape that holds it, and a shape has as many rows as spread its pairs evenly over as few
+batches as the budget allows: no batch is left half empty. Where a few pairs would cost a step of their own, they are
+moved to a larger shape instead. The shapes are found by search: add the one that saves the most, then nudge each width
+as long as that saves more.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ Widths = tuple[int, int]  # of a shape, as positions in the list of allowed widt
 
 QUANTILES = 12  # widths of either side tried for a new shape
 SWEEPS = 20
+EVEN = 8192  # a budget from which widths are even: it is a GPU's, and its matrix units pay for odd ones
+STEP = 1 / 8  # what a step costs before its first position, as a part of the budget: the optimizer's work, mostly
 NUDGES = ((-1, 0), (1, 0), (0, -1), (0, 1), (-2, 0), (2, 0), (0, -2), (0, 2), (-1, -1), (1, 1))
 
 
@@ -56,7 +59,8 @@ def plan_shapes(
 
     `weights` says how many times each pair counts.
     """
-    search = _Search(src, tgt, _edges(max(int(src.max()), int(tgt.max())), multiple), tokens, divisor, weights)
+    edges = _edges(max(int(src.max()), int(tgt.max())), multiple, 2 if tokens >= EVEN else 1)
+    search = _Search(src, tgt, edges, tokens, divisor, weights)
     chosen = [search.top]
     cost = search.cost(chosen)
     while len(chosen) < limit:
@@ -82,7 +86,7 @@ def moves(shapes: Sequence[Shape], counts: Sequence[float]) -> list[tuple[int, i
     found = []
     for number, shape in enumerate(shapes):
         over = counts[number] % shape.rows
-        larger = next((n for n in range(number + 1, len(shapes)) if shapes[n].holds(shape)), None)
+        larger = next_larger(shapes, number)
         if over and larger is not None and over * shapes[larger].width < shape.cells:
             found.append((number, larger, over))
             counts[number] -= over
@@ -90,9 +94,14 @@ def moves(shapes: Sequence[Shape], counts: Sequence[float]) -> list[tuple[int, i
     return found
 
 
-def _edges(longest: int, multiple: int) -> NDArray[np.int64]:
-    """The widths a batch may have: any short one, then multiples, ever further apart."""
-    edges = list(range(1, min(longest, 4 * multiple) + 1))
+def next_larger(shapes: Sequence[Shape], number: int) -> int | None:
+    """The smallest shape that holds all pairs of another."""
+    return next((n for n in range(number + 1, len(shapes)) if shapes[n].holds(shapes[number])), None)
+
+
+def _edges(longest: int, multiple: int, grain: int) -> NDArray[np.int64]:
+    """The widths a batch may have: any short one or every other, then multiples, ever further apart."""
+    edges = list(range(grain, max(grain, min(longest, 4 * multiple)) + grain, grain))
     while edges[-1] < longest:
         step = max(1, edges[-1] // 16 // multiple) * multiple
         edges.append((edges[-1] // multiple) * multiple + step)
@@ -111,7 +120,7 @@ class _Search:
         divisor: int,
         weights: NDArray[np.float64] | None,
     ) -> None:
-        self.edges, self.tokens, self.divisor = edges, tokens, divisor
+        self.edges, self.tokens, self.divisor, self.step = edges, tokens, divisor, tokens * STEP
         step = np.searchsorted(edges, np.arange(edges[-1] + 1)).astype(np.int32)  # length -> edge
         cell = step[src]
         cell *= len(edges)
@@ -129,9 +138,12 @@ class _Search:
         return set(np.searchsorted(running, running[-1] * np.arange(1, QUANTILES + 1) / QUANTILES).tolist())
 
     def cost(self, chosen: list[Widths]) -> float:
-        """The positions, padding included, of all batches of an epoch."""
+        """The positions, padding included, of all batches of an epoch, and what its steps cost besides."""
         shapes, counts = self.settle(chosen)
-        return sum(math.ceil(count / shape.rows) * shape.cells for count, shape in zip(counts, shapes, strict=True))
+        return sum(
+            math.ceil(count / shape.rows) * (shape.cells + self.step)
+            for count, shape in zip(counts, shapes, strict=True)
+        )
 
     def settle(self, chosen: list[Widths]) -> tuple[list[Shape], list[float]]:
         """The shapes, smallest first, and how many pairs each has once the leftovers have moved."""
@@ -144,14 +156,24 @@ class _Search:
         for number in reversed(range(len(shapes))):
             bucket[(src <= shapes[number].src) & (tgt <= shapes[number].tgt)] = number
         counts: list[float] = np.bincount(bucket, self.count, minlength=len(shapes)).tolist()
+        shapes = self._even(shapes, counts)
         for number, larger, over in moves(shapes, counts):
             counts[number] -= over
             counts[larger] += over
-        # The largest shape keeps its leftovers; its pairs are spread evenly over as few batches as they need.
-        last = shapes[-1]
-        even = math.ceil(counts[-1] / math.ceil(counts[-1] / last.rows))
-        shapes[-1] = Shape(min(last.rows, self._round_up(even, last.rows)), last.src, last.tgt)
         return shapes, counts
+
+    def _even(self, shapes: list[Shape], counts: list[float]) -> list[Shape]:
+        """The shapes with rows that leave no batch half empty, and full ones where the leftovers had better move."""
+        counts, even = list(counts), list(shapes)
+        for number, shape in enumerate(shapes):
+            over, larger = counts[number] % shape.rows, next_larger(shapes, number)
+            if larger is not None and over * shapes[larger].width < min(shape.cells, over * shape.width + self.step):
+                counts[number] -= over
+                counts[larger] += over
+            elif counts[number]:
+                rows = math.ceil(counts[number] / math.ceil(counts[number] / shape.rows))
+                even[number] = Shape(min(shape.rows, self._round_up(rows, shape.rows)), shape.src, shape.tgt)
+        return even
 
     def nudge(self, cost: float, chosen: list[Widths], sweeps: int) -> tuple[float, list[Widths]]:
         """Widen and narrow single shapes while that helps. The first, which holds every pair, stays."""

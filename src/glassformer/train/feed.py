@@ -32,11 +32,11 @@ def share(batch: Batch, world: World, portions: int = 1) -> Inputs:
         tensor = torch.from_numpy(array)
         if short:
             tensor = functional.pad(tensor, (0, 0, 0, short), value=PAD)
-        tensor = tensor[world.rank :: world.size]
-        return tensor.pin_memory() if world.device.type == "cuda" else tensor
+        return tensor[world.rank :: world.size]
 
-    part = torch.tensor(1.0 / max(1, batch.tokens))
-    return Inputs(rows(batch.src), rows(batch.src_mask), rows(batch.tgt_in), rows(batch.labels), part)
+    tensors = [rows(array) for array in (batch.src, batch.src_mask, batch.tgt_in, batch.labels)]
+    tensors.append(torch.tensor(1.0 / max(1, batch.tokens)))
+    return Inputs(*(tensor.pin_memory() if world.device.type == "cuda" else tensor for tensor in tensors))
 
 
 def follow(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:

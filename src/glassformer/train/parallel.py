@@ -78,7 +78,10 @@ def enter(device: str = "auto") -> World:
     if place.type == "cuda":
         torch.cuda.set_device(place)
     if size > 1 and not dist.is_initialized():
-        dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
+        if place.type == "cuda":
+            dist.init_process_group("nccl", device_id=place)
+        else:
+            dist.init_process_group("gloo")
     return World(rank, size, place)
 
 
