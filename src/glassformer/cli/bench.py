@@ -26,7 +26,7 @@ def gpu(
     """Training throughput on a GPU: glassformer beside compiled Hugging Face Marian and torch.nn.Transformer."""
     import torch
 
-    from glassformer.bench.throughput import BASE, MATRIX_RATE, SHAPES, operations, throughput
+    from glassformer.bench.throughput import BASE, MATRIX_RATE, REAL, SHAPES, operations, throughput
     from glassformer.errors import GlassformerError
 
     if not torch.cuda.is_available():
@@ -36,23 +36,30 @@ def gpu(
         f"training, d {BASE.d_model}, {BASE.layers}+{BASE.layers} layers, vocabulary {BASE.vocab_size}, bf16, "
         f"all compiled; torch {torch.__version__}, {torch.cuda.get_device_name()}; thousand target tokens/s\n"
     )
-    ours = found.get("glassformer", {})
+    ours = found.speeds.get("glassformer", {})
     for rows, length in SHAPES:
         shape = f"{rows}x{length}"
-        peers = {name: speeds[shape] for name, speeds in found.items() if name != "glassformer" and shape in speeds}
+        peers = {
+            name: speeds[shape] for name, speeds in found.speeds.items() if name != "glassformer" and shape in speeds
+        }
         everyone = ({"glassformer": ours[shape]} if shape in ours else {}) | peers
         for name, speed in everyone.items():
             share = speed * operations(BASE, length) / MATRIX_RATE
             print(f"{rows} x ({length} + {length})  {name:22} {speed / 1000:7.0f}   MFU {share:.1%}")
         if peers and shape in ours:
             print(f"  ours to the best peer: {ours[shape] / max(peers.values()):.2f}\n")
-    if "real" in found and ours:
-        real, static = found["real"]["real batches"], ours["{}x{}".format(*SHAPES[0])]
+    static = f"{SHAPES[0][0]}x{SHAPES[0][1]}"
+    if found.real and static in ours:
         print(
-            f"real batches of {data}: {real / 1000:.0f} thousand non-padding target tokens/s, "
-            f"{real / static:.0%} of the static {SHAPES[0][0]} x {SHAPES[0][1]}; "
-            f"{found['real']['padding share']:.0%} of the positions are padding"
+            f"real batches of {data}, {REAL.tokens} tokens a step: {found.real_speed / 1000:.0f} thousand non-padding "
+            f"target tokens/s, {found.real_speed / ours[static]:.1%} of the static {static}; "
+            f"{found.padding:.1%} of the positions are padding"
         )
+        for real in found.real:
+            print(
+                f"  {real.batches:3} of {real.shape.rows:4} x ({real.shape.src} + {real.shape.tgt})  "
+                f"{1000 * real.seconds / real.batches:6.1f} ms each  {real.tokens / real.seconds / 1000:5.0f}"
+            )
 
 
 @bench.command("decode")
