@@ -2,13 +2,17 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test check bench clean
+.PHONY: demo test browser check bench clean
 
 demo: .venv/ready
 	$(BIN)/glassformer demo
 
-test: .venv/ready-dev
+test: .venv/ready-dev browser
 	$(BIN)/python -m pytest -n 2
+
+# The page is tested in a real browser: one that is here, or one that is fetched now.
+browser: .venv/ready-dev
+	@$(BIN)/python tests/serve/browser.py
 
 check: .venv/ready-dev
 	$(BIN)/ruff check src tests
@@ -24,7 +28,7 @@ bench: .venv/ready-dev
 	$(PYTHON) -m venv .venv
 
 .venv/ready: pyproject.toml constraints.txt | .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch -e '.[plot]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch -e '.[plot,web]'
 	@touch $@
 
 .venv/ready-dev: pyproject.toml constraints.txt | .venv/bin/python

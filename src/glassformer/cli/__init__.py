@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from glassformer.cli import bench, demo, doctor, evaluate, trace, train, translate
+from glassformer.cli import bench, demo, doctor, evaluate, serve, trace, train, translate
 from glassformer.errors import GlassformerError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ app.command("train")(train.train)
 app.command("translate")(translate.translate)
 app.command("evaluate")(evaluate.evaluate)
 app.command("trace")(trace.trace)
+app.command("serve")(serve.serve)
 app.command("doctor")(doctor.doctor)
 app.add_typer(bench.bench, name="bench")
 

@@ -1,0 +1,1 @@
+"""The web: a model behind a page on this machine."""

@@ -1,0 +1,64 @@
+"""Bytes on their way out: whole, in part, or packed."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from importlib.resources import files
+from typing import Any
+
+from fastapi import Request, Response
+
+from glassformer.serve.errors import Refused
+
+PACK_FROM = 1024  # bytes; less is not worth packing
+_RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+}
+
+
+def packed(request: Request, content: bytes, media: str, headers: dict[str, str] | None = None) -> Response:
+    """`content`, compressed for a client that can read it so."""
+    sent = {"Vary": "Accept-Encoding", "Cache-Control": "no-cache"} | (headers or {})
+    if len(content) >= PACK_FROM and "gzip" in request.headers.get("accept-encoding", ""):
+        content, sent["Content-Encoding"] = gzip.compress(content, 5, mtime=0), "gzip"
+    return Response(content, media_type=media, headers=sent)
+
+
+def as_json(request: Request, value: Any) -> Response:
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    # Half of a surrogate pair is no text, and no encoding takes it.
+    return packed(request, text.encode("utf-8", "replace"), "application/json", {"Cache-Control": "no-store"})
+
+
+def ranged(request: Request, content: bytes) -> Response:
+    """All of `content`, or the one range asked for; several ranges at once are answered with all, as is allowed."""
+    headers = {"Accept-Ranges": "bytes", "Cache-Control": "no-store"}
+    media = "application/octet-stream"
+    wanted = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    if wanted is None or wanted.groups() == ("", ""):
+        return Response(content, media_type=media, headers=headers)
+    size = len(content)
+    if wanted[1] == "":
+        first, last = max(0, size - int(wanted[2])), size - 1
+    else:
+        first, last = int(wanted[1]), min(size - 1, int(wanted[2] or size - 1))
+    if first > last:
+        raise Refused(416, "range", f"the range {wanted[0]} lies outside the {size} bytes there are")
+    headers["Content-Range"] = f"bytes {first}-{last}/{size}"
+    return Response(content[first : last + 1], 206, media_type=media, headers=headers)
+
+
+def page_files() -> dict[str, tuple[bytes, str]]:
+    """The page's files by name: read once, so that no address can ever name another file."""
+    folder = files("glassformer").joinpath("serve", "page")
+    found = {}
+    for entry in folder.iterdir():
+        ending = "." + entry.name.rpartition(".")[2]
+        if ending in KINDS:
+            found[entry.name] = (entry.read_bytes(), KINDS[ending])
+    return found

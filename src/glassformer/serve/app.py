@@ -1,0 +1,276 @@
+"""The server: a translator's traces over HTTP, and the page that shows them.
+
+GET  /                       the page; its files under /static
+GET  /api/model              what the model is, its weights by name, the limits of this server
+GET  /api/weights            the weights' bytes (ranges)
+POST /api/trace              a sentence followed through the model: the manifest
+POST /api/whatif             the same sentence before and after some changes
+POST /api/translate          the translation alone
+GET  /api/runs/{run}/blob    a run's values (ranges); /json the whole run; /export one HTML file
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Annotated, Any, TypeVar
+
+import anyio
+from fastapi import FastAPI, Path, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+import glassformer
+from glassformer.explain.trace import trace
+from glassformer.explain.traced import Trace
+from glassformer.explain.weights import Weights, facts
+from glassformer.explain.what_if import what_if
+from glassformer.serve.answers import as_json, packed, page_files, ranged
+from glassformer.serve.door import LOCAL, Door
+from glassformer.serve.errors import Refused, install
+from glassformer.serve.store import Run, Store
+from glassformer.translator import Translator
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """More than this is refused (`source_tokens`, `characters`) or capped (the others), and said."""
+
+    source_tokens: int = 64
+    beam: int = 8
+    padding: int = 8
+    new_tokens: int = 64
+    characters: int = 2000
+    waiting: int = 256  # requests that may wait for their turn
+
+
+class Asked(BaseModel):
+    """What every request about a sentence holds."""
+
+    model_config = ConfigDict(strict=True, extra="forbid")
+
+    text: str
+    beam: int = Field(1, ge=1)
+
+
+class TraceAsked(Asked):
+    target: str | None = None
+    padding: int = Field(0, ge=0)
+    prefix: list[int] = Field([], max_length=256)
+    temperature: float = Field(1.0, gt=0, le=100, allow_inf_nan=False)
+    changes: list[dict[str, Any]] = Field([], max_length=64)
+
+
+class WhatIfAsked(Asked):
+    padding: int = Field(0, ge=0)
+    changes: list[dict[str, Any]] = Field(min_length=1, max_length=64)
+
+
+class Desk:
+    """Where requests are checked, wait for their turn, and are answered by the model."""
+
+    def __init__(self, translator: Translator, name: str, limits: Limits) -> None:
+        self.translator, self.name, self.limits = translator, name, limits
+        self.store = Store()
+        self.weights = Weights.of(translator.model)
+        self._weights_blob: bytes | None = None
+        self._lock = threading.Lock()
+        self._turns: anyio.CapacityLimiter | None = None
+        self._waiting = 0
+
+    async def turn(self, work: Callable[[], T]) -> T:
+        """Do `work` in a thread, a few at a time."""
+        if self._turns is None:
+            self._turns = anyio.CapacityLimiter(min(4, os.cpu_count() or 1))
+        if self._waiting >= self.limits.waiting:
+            raise Refused(429, "busy", f"{self._waiting} requests are waiting already", "try again in a moment")
+        self._waiting += 1
+        try:
+            return await anyio.to_thread.run_sync(work, limiter=self._turns)
+        finally:
+            self._waiting -= 1
+
+    def check(self, text: str) -> int:
+        """How many tokens a sentence has, if it can be read."""
+        limits = self.limits
+        if len(text) > limits.characters:
+            message = f"the sentence has {len(text):,} characters, at most {limits.characters:,} are read"
+            raise Refused(422, "long_text", message, "shorten it", limit=limits.characters)
+        tokens = len(self.translator.tokenizer.encode_source([text])[0]) if text.strip() else 0
+        if tokens == 0:
+            raise Refused(422, "empty", "the sentence is empty", "send some words as `text`")
+        most = min(limits.source_tokens, self.translator.limit())
+        if tokens > most:
+            message = f"the sentence has {tokens} tokens, at most {most} can be shown"
+            raise Refused(422, "long", message, "shorten it", tokens=tokens, limit=most)
+        return tokens
+
+    def capped(self, **asked: int) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+        """The values to use, and those that are not what was asked for."""
+        used = {name: min(value, getattr(self.limits, name)) for name, value in asked.items()}
+        changed = {name: {"asked": asked[name], "used": used[name]} for name in asked if used[name] != asked[name]}
+        return used, changed
+
+    def room(self, tokens: int) -> int | None:
+        """The longest output, where this server's limit is lower than the model's."""
+        most = self.limits.new_tokens
+        return most if self.translator.room(tokens) > most else None
+
+    def told(self, found: Trace, capped: dict[str, dict[str, int]], room: int | None) -> dict[str, Any]:
+        """What was not done as asked, for people in `notes` and for the page in `capped`."""
+        if room is not None and not found.written.finished and len(found.written.chosen) >= room:
+            capped = capped | {"new_tokens": {"asked": room, "used": room}}
+        notes = [f"{name.replace('_', ' ')} capped at {one['used']}" for name, one in capped.items()]
+        return {"notes": notes, "capped": capped}
+
+    def trace(self, asked: TraceAsked) -> dict[str, Any]:
+        tokens = self.check(asked.text)
+        used, capped = self.capped(beam=asked.beam, padding=asked.padding)
+        room = self.room(tokens)
+        if asked.target is not None and len(self.target_ids(asked.target)) > self.limits.new_tokens:
+            most = self.limits.new_tokens
+            raise Refused(422, "refused", f"the target has more than {most} tokens", "shorten it", limit=most)
+        found = trace(
+            self.translator,
+            asked.text,
+            asked.target,
+            beam=used["beam"],
+            padding=used["padding"],
+            prefix=asked.prefix,
+            temperature=asked.temperature,
+            max_new_tokens=room,
+            changes=asked.changes,
+            name=self.name,
+        )
+        self.store.put(found)
+        return found.manifest() | self.told(found, capped, room)
+
+    def target_ids(self, target: str) -> list[int]:
+        encode = getattr(self.translator.tokenizer, "encode_target", None)
+        return list(encode([target])[0]) if encode is not None else []
+
+    def what_if(self, asked: WhatIfAsked) -> dict[str, Any]:
+        tokens = self.check(asked.text)
+        used, capped = self.capped(beam=asked.beam, padding=asked.padding)
+        room = self.room(tokens)
+        found = what_if(
+            self.translator,
+            asked.text,
+            asked.changes,
+            beam=used["beam"],
+            padding=used["padding"],
+            max_new_tokens=room,
+            name=self.name,
+        )
+        for one in (found.before, found.after):
+            self.store.put(one)
+        return found.as_dict() | self.told(found.after, capped, room)
+
+    def translate(self, asked: Asked) -> dict[str, Any]:
+        self.check(asked.text)
+        used, capped = self.capped(beam=asked.beam)
+        best = self.translator.translate([asked.text], beam=used["beam"])[0][0]
+        notes = [f"beam capped at {used['beam']}"] if capped else []
+        return {"text": best.text, "score": best.score, "tokens": best.tokens, "notes": notes, "capped": capped}
+
+    def about(self) -> dict[str, Any]:
+        return {"model": facts(self.translator.model, self.name), "weights": self.weights.manifest()}
+
+    def weights_blob(self) -> bytes:
+        with self._lock:
+            if self._weights_blob is None:
+                self._weights_blob = self.weights.blob()
+            return self._weights_blob
+
+    def run(self, run: str) -> Run:
+        found = self.store.get(run)
+        if found is None:
+            hint = "POST the same request to /api/trace again"
+            raise Refused(404, "forgotten", f"the run {run} is not, or no longer, in this server's memory", hint)
+        return found
+
+
+RunName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A run's name, as its manifest gives it.")]
+ERRORS: dict[int | str, dict[str, Any]] = {
+    code: {"description": text, "content": {"application/json": {}}}
+    for code, text in {
+        400: "The body is not JSON.",
+        404: "Not, or no longer, here.",
+        413: "Too large.",
+        422: "The request cannot be answered; the reason is in `error`.",
+        429: "Too many requests are waiting.",
+    }.items()
+}
+BYTES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "All bytes.", "content": {"application/octet-stream": {}}},
+    206: {"description": "The range asked for.", "content": {"application/octet-stream": {}}},
+    416: {"description": "The range lies outside.", "content": {"application/json": {}}},
+}
+
+
+def create_app(
+    translator: Translator,
+    name: str = "model",
+    examples: Sequence[str] = (),
+    limits: Limits | None = None,
+    hosts: frozenset[str] | None = LOCAL,
+) -> FastAPI:
+    """The server of one translator; `hosts` are the names it answers to, none for any."""
+    limits = limits or Limits()
+    desk = Desk(translator, name, limits)
+    files = page_files()
+    app = FastAPI(title="glassformer", version=glassformer.__version__, docs_url=None, redoc_url=None, responses=ERRORS)
+    app.state.desk = desk
+    app.add_middleware(Door, hosts=hosts)
+    install(app)
+
+    @app.get("/", include_in_schema=False)
+    async def page(request: Request) -> Response:
+        return packed(request, *files["index.html"])
+
+    @app.get("/static/{file}", include_in_schema=False)
+    async def static(request: Request, file: str) -> Response:
+        if file not in files:
+            raise Refused(404, "unknown", "the page has no such file", "GET / is the page")
+        return packed(request, *files[file])
+
+    @app.get("/api/model")
+    async def model(request: Request) -> Response:
+        known = {"limits": asdict(limits), "examples": list(examples), "version": glassformer.__version__}
+        return as_json(request, desk.about() | known)
+
+    @app.get("/api/weights", responses=BYTES)
+    async def weights(request: Request) -> Response:
+        return ranged(request, await anyio.to_thread.run_sync(desk.weights_blob))
+
+    @app.post("/api/trace")
+    async def trace_sentence(request: Request, asked: TraceAsked) -> Response:
+        return as_json(request, await desk.turn(partial(desk.trace, asked)))
+
+    @app.post("/api/whatif")
+    async def compare(request: Request, asked: WhatIfAsked) -> Response:
+        return as_json(request, await desk.turn(partial(desk.what_if, asked)))
+
+    @app.post("/api/translate")
+    async def translate(request: Request, asked: Asked) -> Response:
+        return as_json(request, await desk.turn(partial(desk.translate, asked)))
+
+    @app.get("/api/runs/{run}/blob", responses=BYTES)
+    async def blob(request: Request, run: RunName) -> Response:
+        return ranged(request, desk.run(run).blob)
+
+    @app.get("/api/runs/{run}/json")
+    async def whole(request: Request, run: RunName) -> Response:
+        return as_json(request, await desk.turn(desk.run(run).trace.to_json))
+
+    @app.get("/api/runs/{run}/export", responses={200: {"content": {"text/html": {}}}})
+    async def export(request: Request, run: RunName) -> Response:
+        text = await desk.turn(desk.run(run).trace.to_html)
+        headers = {"Content-Disposition": f'attachment; filename="{run}.html"', "Cache-Control": "no-store"}
+        return packed(request, text.encode(), "text/html; charset=utf-8", headers)
+
+    return app

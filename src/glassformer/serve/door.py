@@ -1,0 +1,105 @@
+"""The door: who may come in, how much they may bring, and what every answer carries.
+
+A page of another site must not reach a server on this machine. A name that an attacker points at 127.0.0.1 arrives
+with that name in `Host`; a script of another site arrives with its own `Origin`.
+"""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import urlsplit
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from glassformer.serve.errors import body
+
+LARGEST = 65_536  # bytes of a request; the longest sentence and every change fit many times
+LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+class Door:
+    """`hosts`: the names that this server answers to; none where it is open to the network."""
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None = LOCAL) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def dressed(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                known = {name for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *((name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in known),
+                ]
+            await send(message)
+
+        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+        host, origin = headers.get(b"host", ""), headers.get(b"origin")
+        if self.hosts is not None and name_of(host) not in self.hosts:
+            hint = "open it by http://localhost or http://127.0.0.1; serve with --host to let others in"
+            await refuse(dressed, 403, "host", f"this server does not answer to the name {name_of(host)[:80]!r}", hint)
+            return
+        if scope["method"] not in ("GET", "HEAD") and origin is not None and urlsplit_host(origin) != host.lower():
+            await refuse(dressed, 403, "origin", "a page of another site asked for this", "open the page itself")
+            return
+        brought = await read(receive)
+        if brought is None:
+            hint = f"send at most {LARGEST:,} bytes"
+            await refuse(dressed, 413, "large", "the request is too large", hint)
+            return
+        again: list[Message] = [{"type": "http.request", "body": brought, "more_body": False}]
+
+        async def replay() -> Message:
+            return again.pop() if again else await receive()
+
+        await self.app(scope, replay, dressed)
+
+
+async def read(receive: Receive) -> bytes | None:
+    """The whole body, or nothing if it is too large."""
+    found = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return bytes(found)
+        found += message.get("body", b"")
+        if len(found) > LARGEST:
+            return None
+        if not message.get("more_body", False):
+            return bytes(found)
+
+
+async def refuse(send: Send, status: int, code: str, message: str, hint: str) -> None:
+    content = json.dumps(body(code, message, hint)).encode()
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
+    if status == 413:
+        headers.append((b"connection", b"close"))  # what is still on its way is not read
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
+
+
+def name_of(host: str) -> str:
+    """A host header without its port."""
+    name = host.strip().lower()
+    if name.startswith("["):
+        return name[1:].partition("]")[0]
+    return name.rpartition(":")[0] if name.count(":") == 1 else name
+
+
+def urlsplit_host(origin: str) -> str:
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""

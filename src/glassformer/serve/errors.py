@@ -1,0 +1,67 @@
+"""What a client reads when a request cannot be answered: `{"error": {"code", "message", "hint", "values"}}`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from glassformer.errors import GlassformerError
+
+
+class Refused(Exception):
+    """A request that is turned down. `code` and `values` let the page say it in its reader's language."""
+
+    def __init__(self, status: int, code: str, message: str, hint: str = "", **values: Any) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.hint, self.values = status, code, message, hint, values
+
+
+def body(code: str, message: str, hint: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
+    return {"error": {"code": code, "message": message, "hint": hint, "values": values or {}}}
+
+
+def install(app: FastAPI) -> None:
+    """Every way to fail ends in the same form."""
+
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> JSONResponse:
+        headers = {"Retry-After": "1"} if error.status == 429 else None
+        return JSONResponse(body(error.code, error.message, error.hint, error.values), error.status, headers)
+
+    @app.exception_handler(GlassformerError)
+    async def mistaken(request: Request, error: GlassformerError) -> JSONResponse:
+        message, _, hint = printable(str(error)).partition("; ")
+        return JSONResponse(body("refused", message, hint), 422)
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        if first["type"] == "json_invalid":
+            return JSONResponse(
+                body("malformed", "the body is not JSON", 'send an object such as {"text": "one"}'), 400
+            )
+        # The path and the reason, but never the value itself: it may be of any size, or not even text.
+        place = printable(".".join(str(part) for part in first["loc"] if part != "body"))
+        reason = first["msg"][:1].lower() + first["msg"][1:]
+        return JSONResponse(
+            body("invalid", f"{place or 'the body'}: {reason}", "GET /openapi.json lists every field"), 422
+        )
+
+    @app.exception_handler(HTTPException)
+    async def missing(request: Request, error: HTTPException) -> JSONResponse:
+        said = {
+            400: ("malformed", "the body cannot be read", "send a JSON object"),
+            404: ("unknown", "there is nothing at this address", "GET / is the page, GET /openapi.json the interface"),
+            405: ("method", "this address does not take this method", "GET /openapi.json lists those it takes"),
+        }
+        code, message, hint = said.get(error.status_code, ("refused", str(error.detail), ""))
+        return JSONResponse(body(code, message, hint), error.status_code, error.headers)
+
+
+def printable(text: str) -> str:
+    """Text that can be sent: half of a surrogate pair cannot."""
+    return text[:600].encode("utf-8", "replace").decode()

@@ -1,0 +1,167 @@
+// The top of the page: the sentence, what becomes of it, and its tokens on both sides.
+
+import { button, h, raw, rove } from "./dom.js";
+import { show, whole } from "./number.js";
+import { VIEWS } from "./state.js";
+import { t } from "./texts.js";
+import { nameChange } from "./view_whatif.js";
+
+const PAUSE = 90; // milliseconds of rest in typing before the model is asked
+
+export function drawTop(app, place) {
+  const { model } = app;
+  const dark = document.documentElement.dataset.theme === "dark";
+  const languages = h("div", { class: "choice small", role: "group", "aria-label": t("language") }, [["en", "EN"], ["zh", "中文"]].map(([lang, label]) => button(raw(label, { lang: lang === "zh" ? "zh-Hans" : "en" }), () => app.go({ lang }), {
+    "aria-pressed": app.lang === lang ? "true" : "false", data: { key: `lang:${lang}`, lang },
+  })));
+  place.replaceChildren(
+    h("div", { class: "brand" }, raw("glassformer", { class: "wordmark" }), h("span", { class: "tagline" }, t("tagline"))),
+    h("span", { class: "spring" }),
+    model ? h("span", { class: "model-name" }, raw(model.model.name), h("span", { class: "faint" }, " \u00b7 ", t("parameters", { n: whole(model.model.parameters) }))) : null,
+    button(t("tour"), () => app.tour.start(), { class: "quiet", data: { key: "tour" } }),
+    languages,
+    button(h("span", { class: `theme-mark ${dark ? "sun" : "moon"}`, "aria-hidden": "true" }), () => app.go({ theme: dark ? "light" : "dark" }, { replace: true }), { class: "icon", "aria-label": `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`, data: { key: "theme" } }));
+}
+
+export function drawTabs(app, place) {
+  place.setAttribute("aria-label", t("views"));
+  const list = h("div", { class: "tabs", role: "tablist" }, VIEWS.map((view) => button(t(`view.${view}`), () => app.go({ view }), {
+    role: "tab", id: `tab-${view}`, "aria-selected": view === app.state.view ? "true" : "false", "aria-controls": "view",
+    tabindex: view === app.state.view ? "0" : "-1", data: { key: `tab:${view}`, view },
+  })));
+  rove(list, "button", (tab) => app.go({ view: tab.dataset.view }));
+  place.replaceChildren(list);
+  const chosen = list.querySelector("[aria-selected=true]");
+  if (chosen && list.scrollWidth > list.clientWidth) list.scrollLeft = chosen.offsetLeft - list.clientWidth / 2 + chosen.offsetWidth / 2;
+}
+
+/** The field that is typed into stays one and the same element, or typing would lose its place. */
+export class Ask {
+  constructor(app, place) {
+    this.app = app;
+    this.timer = 0;
+    this.typing = false;
+    this.input = h("textarea", {
+      id: "sentence", rows: 1, spellcheck: "false", autocomplete: "off", maxlength: 2000, data: { key: "sentence" },
+      on: {
+        input: () => { this.#grow(); this.#soon(); },
+        keydown: (event) => event.key === "Enter" && (event.preventDefault(), this.#now()),
+        focus: () => { this.typing = false; },
+      },
+    });
+    this.label = h("label", { for: "sentence", class: "label" });
+    this.output = h("div", { class: "said", translate: "no", data: { testid: "output" } });
+    this.outputLabel = h("span", { class: "label" });
+    this.facts = h("div", { class: "said-facts" });
+    this.tokens = h("div", { class: "token-rows" });
+    this.settings = h("div", { class: "settings" });
+    this.notices = h("div", { class: "notices", role: "status" });
+    this.work = h("div", { class: "working", role: "progressbar", hidden: true });
+    this.pair = h("div", { class: "pair" },
+      h("div", { class: "source" }, this.label, this.input),
+      h("div", { class: "arrow", "aria-hidden": "true" }),
+      h("div", { class: "target" }, this.outputLabel, this.output, this.facts));
+    place.replaceChildren(this.pair, this.work, this.settings, this.notices, this.tokens);
+    window.addEventListener("resize", () => this.#grow());
+  }
+
+  #grow() {
+    this.input.style.height = "auto";
+    this.input.style.height = `${this.input.scrollHeight}px`;
+  }
+
+  #soon() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.#now(), PAUSE);
+  }
+
+  #now() {
+    clearTimeout(this.timer);
+    const text = this.input.value.replace(/\s+/g, " ").trim();
+    if (text === this.app.state.text) return;
+    // The first change of a visit to the field makes a step that Back can undo; the letters after it do not.
+    const replace = this.typing;
+    this.typing = true;
+    const changes = this.app.state.changes.filter((one) => one.kind !== "swap_token" && one.kind !== "prefix");
+    this.app.go({ text, changes, prefix: [], cell: [], step: 0 }, { replace });
+  }
+
+  busy(on) {
+    this.work.hidden = !on;
+  }
+
+  draw() {
+    const { app, input } = this;
+    const { state, run, source } = app;
+    this.label.textContent = t("ask.sentence");
+    input.placeholder = t("ask.placeholder");
+    input.readOnly = !source.live;
+    if (document.activeElement !== input && input.value !== state.text) input.value = state.text;
+    const longest = Math.max(state.text.length, run?.manifest.output?.text.length ?? 0);
+    this.pair.dataset.size = longest <= 24 ? "large" : longest <= 60 ? "middle" : "small";
+    this.#grow();
+    this.work.setAttribute("aria-label", t("ask.working"));
+    this.#settings();
+    if (!run) return;
+    const { manifest } = run;
+    const writes = manifest.output !== null && manifest.output !== undefined;
+    this.outputLabel.textContent = writes ? t(manifest.model.kind === "decoder-only" ? "ask.continuation" : "ask.output") : "";
+    this.output.textContent = writes ? manifest.output.text : "";
+    this.facts.replaceChildren(...(writes ? [h("span", { class: "faint" }, t("decode.score"), " ", raw(manifest.output.score === null ? "\u2014" : show(manifest.output.score))), manifest.output.finished ? "" : h("span", { class: "faint" }, ` \u00b7 ${t("ask.unfinished")}`)] : []));
+    this.#tokenRows(manifest);
+  }
+
+  #settings() {
+    const { app } = this;
+    const { state, source, model } = app;
+    if (!source.live) return this.settings.replaceChildren(h("span", { class: "faint" }, t("ask.embedded")));
+    const limits = model?.limits ?? { beam: 8, padding: 8 };
+    const counter = (name, least, most) => {
+      const set = (value) => app.go({ [name]: value, step: 0, cell: [] });
+      const what = t(`ask.${name}`);
+      return h("span", { class: "counter", role: "group", "aria-label": what }, h("span", { class: "label" }, what),
+        button("\u2212", () => set(Math.max(least, state[name] - 1)), { "aria-label": t("ask.less", { what }), disabled: state[name] <= least, data: { key: `${name}-less` } }),
+        h("output", { translate: "no", data: { testid: name } }, String(state[name])),
+        button("+", () => set(Math.min(most, state[name] + 1)), { "aria-label": t("ask.more", { what }), disabled: state[name] >= most, data: { key: `${name}-more` } }));
+    };
+    const examples = (model?.examples ?? []).map((text) => button(raw(text), () => {
+      this.input.value = text;
+      app.go({ text, changes: [], prefix: [], cell: [], step: 0 });
+    }, { class: "example", data: { key: `example:${text}` } }));
+    return this.settings.replaceChildren(
+      examples.length ? h("div", { class: "examples" }, h("span", { class: "label" }, t("ask.examples")), examples) : "", h("span", { class: "spring" }),
+      counter("beam", 1, limits.beam), counter("padding", 0, limits.padding));
+  }
+
+  #tokenRows(manifest) {
+    const row = (side, label, pieces, real) => h("div", { class: "token-row", data: { testid: `tokens-${side}` } }, h("span", { class: "label" }, label),
+      h("span", { class: "tokens" }, pieces.map((piece, i) => raw(piece, { class: `token ${side}${real && !real[i] ? " padding" : ""}`, data: { side, index: i } }))));
+    const rows = [];
+    if (manifest.model.encoder_layers) rows.push(row("src", t("ask.source"), manifest.source.pieces, manifest.source.real));
+    if (manifest.model.decoder_layers) rows.push(row("tgt", t("ask.target"), manifest.target.pieces, null));
+    this.tokens.replaceChildren(...rows);
+  }
+
+  /** What the server had to say besides: limits that were met, changes in force, what went wrong. */
+  notice(error) {
+    const { app } = this;
+    const { run, state } = app;
+    const found = [];
+    if (error) found.push(h("div", { class: "notice error", role: "alert", data: { testid: "error" } }, tellError(error)));
+    if (app.said) found.push(h("div", { class: "notice" }, app.said));
+    for (const [name, { asked, used }] of Object.entries(run?.manifest.capped ?? {})) found.push(h("div", { class: "notice", data: { testid: "capped" } }, t(`capped.${name}`, { asked, used })));
+    if (state.changes.length && run && state.view !== "whatif") {
+      found.push(h("div", { class: "notice changed", data: { testid: "in-force" } }, h("span", {}, t("whatif.inForce"), " ", state.changes.map((one) => nameChange(app.before ?? run, one)).join("; ")),
+        button(t("whatif.see"), () => app.go({ view: "whatif" }), { class: "quiet", data: { key: "see" } }), button(t("whatif.reset"), () => app.go({ changes: [] }), { class: "quiet", data: { key: "reset-notice" } })));
+    }
+    this.notices.replaceChildren(...found);
+  }
+}
+
+const KNOWN_ERRORS = new Set(["empty", "long", "long_text", "offline", "busy", "no_weights"]);
+
+function tellError(error) {
+  if (KNOWN_ERRORS.has(error.code)) return t(`error.${error.code}`, error.values ?? {});
+  const page = error.status === undefined;
+  return [t(page ? "error.page" : "error.refused"), " ", raw([error.message, error.hint].filter(Boolean).join(" "))];
+}

@@ -1,0 +1,85 @@
+// Elements in one call. Styles go through the object model, so that the page's content policy can forbid inline styles.
+
+const SVG = "http://www.w3.org/2000/svg";
+
+/**
+ * An HTML element. `on` holds listeners, `style` and `data` objects; a value of null, undefined or false leaves the
+ * attribute out.
+ * @param {string} tag
+ * @param {Object<string, any>} [attributes]
+ * @param {...any} children
+ * @returns {any}
+ */
+export function h(tag, attributes = {}, ...children) {
+  return dress(document.createElement(tag), attributes, children);
+}
+
+/**
+ * An SVG element.
+ * @param {string} tag
+ * @param {Object<string, any>} [attributes]
+ * @param {...any} children
+ * @returns {any}
+ */
+export function svg(tag, attributes = {}, ...children) {
+  return dress(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function dress(element, attributes, children) {
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "on") for (const [type, listener] of Object.entries(value)) element.addEventListener(type, listener);
+    else if (name === "style") for (const [key, one] of Object.entries(value)) element.style.setProperty(key, one);
+    else if (name === "data") for (const [key, one] of Object.entries(value)) element.dataset[key] = one;
+    else if (name === "value") element.value = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
+  }
+  add(element, children);
+  return element;
+}
+
+function add(element, children) {
+  for (const child of children) {
+    if (Array.isArray(child)) add(element, child);
+    else if (child !== null && child !== undefined && child !== false) element.append(child);
+  }
+}
+
+/** Text that belongs to the model or to the person typing: never translated, by us or by a browser. */
+export function raw(text, attributes = {}) {
+  return h("span", { translate: "no", ...attributes }, text);
+}
+
+/** A short name of a value or a file, in the face of code. */
+export function code(text, attributes = {}) {
+  return h("code", { translate: "no", ...attributes }, text);
+}
+
+/** A button with a label; `attributes` as for `h`. */
+export function button(label, click, attributes = {}) {
+  return h("button", { type: "button", ...attributes, on: { click, ...(attributes.on ?? {}) } }, label);
+}
+
+/** Move a single tab stop among `items` with the arrow keys, Home and End. */
+export function rove(container, selector, moved = null) {
+  container.addEventListener("keydown", (event) => {
+    const items = [...container.querySelectorAll(selector)];
+    const at = items.indexOf(document.activeElement);
+    if (at < 0) return;
+    const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+    let next = at;
+    if (event.key in steps) next = (at + steps[event.key] + items.length) % items.length;
+    else if (event.key === "Home") next = 0;
+    else if (event.key === "End") next = items.length - 1;
+    else return;
+    event.preventDefault();
+    items.forEach((item, i) => item.setAttribute("tabindex", i === next ? "0" : "-1"));
+    items[next].focus();
+    if (moved) moved(items[next]);
+  });
+}
+
+/** True where the person has asked for less movement. */
+export function still() {
+  return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+}

@@ -1,0 +1,134 @@
+// The panel that says how a cell was made. Pointing previews, a click locks; the cells it was made of light up wherever
+// they are drawn.
+
+import { button, code, h, raw } from "./dom.js";
+import { explain } from "./equation.js";
+import { placeName } from "./matrix.js";
+import { show } from "./number.js";
+import { axisLabels } from "./tensors.js";
+import { t } from "./texts.js";
+
+export class Inspector {
+  /** @param {{go: Function, light: Function}} app */
+  constructor(app) {
+    this.app = app;
+    this.matrices = [];
+    this.locked = null;
+    this.shown = null;
+    this.asked = 0;
+    this.panel = h("div", { class: "inspector-body" });
+    this.hooks = {
+      preview: (cell) => this.preview(cell),
+      lock: (cell) => this.lock(cell),
+      release: () => this.release(),
+    };
+  }
+
+  /** A new view has been drawn: forget the matrices of the old one. */
+  begin() {
+    for (const matrix of this.matrices) matrix.observer.disconnect();
+    this.matrices = [];
+    this.locked = null;
+    this.shown = null;
+    this.onShow = null;
+    this.asked += 1;
+    this.#empty();
+  }
+
+  watch(matrix) {
+    this.matrices.push(matrix);
+    return matrix;
+  }
+
+  preview(cell) {
+    const wanted = cell ?? this.locked;
+    for (const matrix of this.matrices) {
+      if (matrix !== wanted?.matrix && document.activeElement !== matrix.field) matrix.clear();
+    }
+    this.app.light(wanted?.tokens ?? []);
+    if (!wanted) {
+      this.asked += 1;
+      for (const matrix of this.matrices) matrix.light([]);
+      this.shown = null;
+      return this.#empty();
+    }
+    return this.#explain(wanted);
+  }
+
+  lock(cell) {
+    const again = this.locked && this.locked.name === cell.name && String(this.locked.index) === String(cell.index);
+    this.locked = again ? null : cell;
+    this.app.go(again ? { cell: [] } : { tensor: cell.name, cell: cell.index }, { replace: true, quiet: true });
+    this.preview(cell);
+  }
+
+  release() {
+    this.locked = null;
+    this.app.go({ cell: [] }, { replace: true, quiet: true });
+    this.preview(null);
+  }
+
+  async #explain(cell) {
+    const turn = ++this.asked;
+    let found;
+    try {
+      found = await explain(this.app.run, cell.name, cell.index);
+    } catch (error) {
+      if (turn === this.asked) this.app.fail(error);
+      return;
+    }
+    if (turn !== this.asked) return;
+    for (const matrix of this.matrices) matrix.light(found.lit);
+    if (this.locked) this.locked.matrix?.place?.(...this.locked.matrix.cursor);
+    this.shown = found;
+    this.panel.replaceChildren(...this.#tell(found));
+    this.panel.parentElement?.classList.add("open");
+    this.onShow?.(found);
+  }
+
+  #empty() {
+    this.panel.replaceChildren(h("p", { class: "hint" }, t("cell.hint")));
+    this.panel.parentElement?.classList.remove("open");
+  }
+
+  #tell(found) {
+    const { run } = this.app;
+    const locked = this.locked !== null;
+    return [
+      h("div", { class: "inspector-head" },
+        code(found.name, { class: "tensor-name" }),
+        locked
+          ? button(t("cell.release"), () => this.release(), { class: "quiet small", data: { key: "release" } })
+          : h("span", { class: "faint" }, t("cell.preview"))),
+      h("p", { class: "place" }, place(run, found)),
+      ...equation(found),
+      this.app.state.view === "cell" ? null : button(t("cell.open"), () => this.app.go({ view: "cell", tensor: found.name, cell: found.index }), { class: "quiet", data: { key: "open-cell" } }),
+    ].filter(Boolean);
+  }
+}
+
+/** Where a cell stands, in words. */
+export function place(run, { name, index }) {
+  const { axes } = run.entry(name);
+  return index.flatMap((i, at) => [at ? " \u00b7 " : "", raw(placeName(axes[at], i, axisLabels(run, axes[at])))]);
+}
+
+/** The printed equation of an explanation. */
+export function equation(found) {
+  const pieces = found.pieces.map((piece) => {
+    if (piece.kind === "sign") return raw(piece.text, { class: "sign" });
+    const digits = raw(piece.text, { class: "figure" });
+    return piece.note
+      ? h("span", { class: "noted" }, digits, h("span", { class: "note", translate: /^[#\u221a]|^cos|^sin/.test(piece.note) ? "no" : null }, piece.note))
+      : digits;
+  });
+  return [
+    h("p", { class: "op" }, t(`op.${found.kind}`)),
+    h("div", { class: "equation", data: { testid: "equation", tensor: found.name, index: found.index.join("."), kind: found.kind } },
+      h("span", { class: "terms" }, pieces), raw(" = ", { class: "sign equals" }),
+      raw(found.result, { class: "figure result", data: { testid: "cell-value" } })),
+    found.masked ? h("p", { class: "mark", data: { testid: "mask-mark" } }, h("span", { class: "hatch" }), t("matrix.masked")) : null,
+    found.change ? h("p", { class: "mark" }, t("cell.changed"), " ", code(found.change)) : null,
+    found.result === show(found.value) ? null : h("p", { class: "faint" }, t("cell.stored"), " ", raw(show(found.value, 8))),
+  ].filter(Boolean);
+}

@@ -1,0 +1,290 @@
+// A matrix on a canvas that can be hovered, tapped and walked through with the arrow keys. Names of rows and columns are
+// real text; one live cell tells a screen reader where the cursor stands.
+
+import { colourOf, paint } from "./colour.js";
+import { button, h } from "./dom.js";
+import { hatch, picture, strange } from "./ink.js";
+import { fixed, show, whole } from "./number.js";
+import { sideOf } from "./tensors.js";
+import { t } from "./texts.js";
+
+/** @typedef {import("./tensors.js").Sheet} Sheet */
+
+const NAMED = { least: 13, most: 30 }; // pixels of a cell whose row and column are tokens
+const PLAIN = { least: 2, most: 16 };
+let made = 0;
+
+/** A name for a row or column, for a reader who cannot see the label. */
+export function placeName(axis, i, labels) {
+  const word = t(`axis.${axis.split(":")[0]}`);
+  return labels ? `${word} ${i} \u201c${labels[i]}\u201d` : `${word} ${i}`;
+}
+
+export class Matrix {
+  /**
+   * @param {Sheet} sheet
+   * @param {{preview: (cell: any) => void, lock: (cell: any) => void, release: () => void}} hooks
+   * @param {{sums?: boolean, title?: string, most?: number}} [options]
+   */
+  constructor(sheet, hooks, options = {}) {
+    this.sheet = sheet;
+    this.hooks = hooks;
+    this.options = options;
+    this.cursor = [0, 0];
+    this.lit = [];
+    this.first = 0; // column at the left edge
+    this.active = false;
+    this.id = `cell-${++made}`;
+    this.ink = h("canvas", { class: "ink", "aria-hidden": "true" });
+    this.over = h("canvas", { class: "over", "aria-hidden": "true" });
+    this.live = h("div", { role: "gridcell", id: this.id, class: "unseen", translate: "no" });
+    this.field = h("div", {
+      class: "field", role: "grid", tabindex: "0", data: { tensor: sheet.name, key: `field:${sheet.name}:${sheet.head}` },
+      "aria-label": `${options.title ?? sheet.name}, ${t("matrix.size", { rows: sheet.rows, cols: sheet.cols })}`,
+      "aria-rowcount": sheet.rows, "aria-colcount": sheet.cols, "aria-activedescendant": this.id,
+      on: {
+        pointermove: (event) => this.#point(event, false),
+        pointerleave: () => this.#leave(),
+        click: (event) => this.#point(event, true),
+        keydown: (event) => this.#key(event),
+        focus: () => this.#show(),
+        blur: () => this.#leave(),
+      },
+    }, this.ink, this.over, h("div", { role: "row" }, this.live));
+    this.rowNames = h("div", { class: "row-names", translate: "no", "aria-hidden": "true" });
+    this.colNames = h("div", { class: "col-names", translate: "no", "aria-hidden": "true" });
+    this.sums = h("div", { class: "row-sums", translate: "no" });
+    this.pager = h("div", { class: "pager" });
+    this.element = h("div", { class: "matrix" },
+      h("div", { class: "frame" }, h("div"), this.colNames, h("div"), this.rowNames, this.field, this.sums), this.pager);
+    this.observer = new ResizeObserver(() => this.layout());
+    this.observer.observe(this.element);
+  }
+
+  /** Fit the cells to the width there is, and draw. */
+  layout() {
+    const { sheet } = this;
+    const width = this.element.clientWidth;
+    if (!width) return;
+    const named = sheet.colLabels !== null;
+    const { least, most } = named ? NAMED : PLAIN;
+    const beside = this.#namesWidth() + (this.options.sums ? 58 : 2);
+    const room = Math.max(40, width - beside);
+    this.page = Math.max(1, Math.min(sheet.cols, Math.floor(room / least)));
+    this.first = Math.min(this.first, Math.max(0, sheet.cols - this.page));
+    this.shown = Math.min(this.page, sheet.cols - this.first);
+    this.wide = Math.min(this.options.most ?? most, room / this.page);
+    if (this.wide > 4) this.wide = Math.floor(this.wide);
+    const square = named && sheet.rowLabels !== null;
+    this.tall = square ? Math.max(14, this.wide) : sheet.rowLabels ? (sheet.rows > 12 ? 14 : 16) : Math.max(3, Math.min(12, 200 / sheet.rows));
+    this.#names();
+    this.draw();
+  }
+
+  #namesWidth() {
+    const { rowLabels } = this.sheet;
+    if (!rowLabels) return 0;
+    const longest = Math.max(...rowLabels.map((label) => [...label].length));
+    return Math.min(92, 8 + 7.4 * longest);
+  }
+
+  #names() {
+    const { sheet } = this;
+    const name = (label, axis, i) => h("span", { data: { side: sideOf(axis) ?? "", index: i } }, label);
+    this.rowNames.replaceChildren(...(sheet.rowLabels ?? []).map((label, i) => name(label, sheet.rowAxis, i)));
+    this.rowNames.style.width = `${this.#namesWidth()}px`;
+    this.rowNames.style.setProperty("--tall", `${this.tall}px`);
+    this.colNames.style.setProperty("--wide", `${this.wide}px`);
+    const labels = sheet.colLabels?.slice(this.first, this.first + this.shown) ?? [];
+    this.colNames.replaceChildren(...labels.map((label, j) => name(label, sheet.colAxis, this.first + j)));
+    this.colNames.classList.toggle("none", labels.length === 0);
+    if (this.options.sums) {
+      this.sums.style.setProperty("--tall", `${this.tall}px`);
+      const total = (i) => Array.from({ length: sheet.cols }, (_, j) => sheet.at(i, j)).reduce((a, b) => a + b, 0);
+      this.sums.replaceChildren(...Array.from({ length: sheet.rows }, (_, i) => h("span", {}, fixed(total(i), 4))));
+    }
+    this.#pages();
+  }
+
+  #pages() {
+    const { sheet, first, page } = this;
+    this.pager.replaceChildren();
+    if (page >= sheet.cols) return;
+    const turn = (to, mark, label, key) => button(mark, () => this.turn(to), {
+      "aria-label": label, disabled: to < 0 || to >= sheet.cols, data: { key: `${key}:${sheet.name}` },
+    });
+    this.pager.append(
+      turn(first > 0 ? Math.max(0, first - page) : -1, "\u2039", t("matrix.before"), "before"),
+      h("span", {}, t("matrix.columns", { from: whole(first), to: whole(first + this.shown - 1), all: whole(sheet.cols) })),
+      turn(first + page < sheet.cols ? Math.min(first + page, sheet.cols - page) : -1, "\u203a", t("matrix.after"), "after"));
+  }
+
+  turn(first) {
+    const key = document.activeElement?.dataset?.key;
+    this.first = first;
+    this.cursor[1] = Math.max(first, Math.min(first + this.page - 1, this.cursor[1]));
+    this.layout();
+    if (key && !document.activeElement?.dataset?.key) this.pager.querySelector("button:not([disabled])")?.focus();
+  }
+
+  draw() {
+    const { sheet, wide, tall, shown, first } = this;
+    if (!wide) return;
+    const ratio = window.devicePixelRatio || 1;
+    const [width, height] = [shown * wide, sheet.rows * tall];
+    for (const canvas of [this.ink, this.over]) {
+      canvas.width = Math.max(1, Math.round(width * ratio));
+      canvas.height = Math.max(1, Math.round(height * ratio));
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
+    }
+    const pen = this.ink.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const gap = wide >= 7 && tall >= 7 ? 1 : 0;
+    if (gap) {
+      for (let i = 0; i < sheet.rows; i++) {
+        for (let j = 0; j < shown; j++) this.#cell(pen, i, first + j, j * wide, i * tall, wide - gap, tall - gap);
+      }
+    } else {
+      const small = picture(sheet, first, shown);
+      pen.imageSmoothingEnabled = false;
+      pen.drawImage(small, 0, 0, width, height);
+    }
+    this.#overlay();
+  }
+
+  #cell(pen, i, j, x, y, width, height) {
+    const { sheet } = this;
+    const value = sheet.at(i, j);
+    if (sheet.masked(i, j)) return hatch(pen, x, y, width, height);
+    if (!Number.isFinite(value)) return strange(pen, value, x, y, width, height);
+    pen.fillStyle = `rgb(${colourOf(value, sheet.high, sheet.share, sheet.hue).join(" ")})`;
+    pen.fillRect(x, y, width, height);
+  }
+
+  #overlay() {
+    const ratio = window.devicePixelRatio || 1;
+    const pen = this.over.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, this.over.width, this.over.height);
+    pen.strokeStyle = paint("accent");
+    pen.lineJoin = "round";
+    const outline = (row, col, weight) => {
+      const { wide, tall, first, shown, sheet } = this;
+      const left = col === null ? 0 : (col - first) * wide;
+      const top = row === null ? 0 : row * tall;
+      const width = col === null ? shown * wide : wide;
+      const height = row === null ? sheet.rows * tall : tall;
+      if (col !== null && (col < first || col >= first + shown)) return;
+      pen.lineWidth = weight;
+      const grow = width < 5 ? 1 : 0;
+      pen.strokeRect(left - grow + 0.5, top + 0.5, Math.max(2, width + 2 * grow - 2), Math.max(2, height - 2));
+    };
+    for (const { row, col } of this.lit) outline(row, col, 1.5);
+    if (this.active) outline(this.cursor[0], this.cursor[1], 2.5);
+    this.#lightNames();
+  }
+
+  #lightNames() {
+    const rows = new Set(this.lit.map((one) => one.row));
+    const cols = new Set(this.lit.map((one) => one.col));
+    if (this.active) {
+      rows.add(this.cursor[0]);
+      cols.add(this.cursor[1]);
+    }
+    [...this.rowNames.children].forEach((name, i) => name.classList.toggle("lit", rows.has(i)));
+    [...this.colNames.children].forEach((name, j) => name.classList.toggle("lit", cols.has(this.first + j)));
+  }
+
+  /** Outline the cells that another cell was made of. */
+  light(areas) {
+    this.lit = areas.filter((one) => one.name === this.sheet.name && (one.head === null || one.head === this.sheet.head));
+    if (this.wide) this.#overlay();
+  }
+
+  /** Put the cursor on a cell, as a lock does. */
+  place(i, j) {
+    this.cursor = [i, j];
+    this.active = true;
+    this.#reveal();
+  }
+
+  clear() {
+    if (!this.active) return;
+    this.active = false;
+    if (this.wide) this.#overlay();
+  }
+
+  #reveal() {
+    const [i, j] = this.cursor;
+    if (this.page && (j < this.first || j >= this.first + this.page)) {
+      this.first = Math.min(this.sheet.cols - this.page, j - (j % this.page));
+      this.layout();
+    } else if (this.wide) {
+      this.#overlay();
+    }
+    const { sheet } = this;
+    this.live.setAttribute("aria-rowindex", i + 1);
+    this.live.setAttribute("aria-colindex", j + 1);
+    const places = [placeName(sheet.rowAxis, i, sheet.rowLabels), placeName(sheet.colAxis, j, sheet.colLabels)];
+    this.live.textContent = `${places.join(", ")}: ${show(sheet.at(i, j))}${sheet.masked(i, j) ? ` (${t("matrix.masked")})` : ""}`;
+  }
+
+  /** The tokens that a cell's row and column stand for. */
+  tokensAt(i, j) {
+    return [[this.sheet.rowAxis, i], [this.sheet.colAxis, j]]
+      .filter(([axis]) => sideOf(axis))
+      .map(([axis, index]) => ({ side: sideOf(axis), index }));
+  }
+
+  #cellHere() {
+    const [i, j] = this.cursor;
+    return { name: this.sheet.name, index: this.sheet.index(i, j), tokens: this.tokensAt(i, j), matrix: this };
+  }
+
+  #show() {
+    this.active = true;
+    this.#reveal();
+    this.hooks.preview(this.#cellHere());
+  }
+
+  #leave() {
+    if (document.activeElement === this.field) return;
+    this.active = false;
+    if (this.wide) this.#overlay();
+    this.hooks.preview(null);
+  }
+
+  #point(event, click) {
+    const box = this.ink.getBoundingClientRect();
+    const i = Math.floor((event.clientY - box.top) / this.tall);
+    const j = this.first + Math.floor((event.clientX - box.left) / this.wide);
+    if (i < 0 || j < this.first || i >= this.sheet.rows || j >= this.first + this.shown) return;
+    const moved = !this.active || i !== this.cursor[0] || j !== this.cursor[1];
+    this.cursor = [i, j];
+    if (moved) this.#show();
+    if (click) this.hooks.lock(this.#cellHere());
+  }
+
+  #key(event) {
+    const { rows, cols } = this.sheet;
+    let [i, j] = this.cursor;
+    if (event.key === "ArrowUp") i -= 1;
+    else if (event.key === "ArrowDown") i += 1;
+    else if (event.key === "ArrowLeft") j -= 1;
+    else if (event.key === "ArrowRight") j += 1;
+    else if (event.key === "Home") j = 0;
+    else if (event.key === "End") j = cols - 1;
+    else if (event.key === "PageUp") j -= 16;
+    else if (event.key === "PageDown") j += 16;
+    else if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      return this.hooks.lock(this.#cellHere());
+    } else if (event.key === "Escape") {
+      return this.hooks.release();
+    } else return;
+    event.preventDefault();
+    this.cursor = [Math.max(0, Math.min(rows - 1, i)), Math.max(0, Math.min(cols - 1, j))];
+    this.#show();
+  }
+}

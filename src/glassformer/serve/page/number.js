@@ -1,0 +1,48 @@
+// Numbers as they are printed: what is shown can be read back, digit for digit.
+
+export const DIGITS = 4;
+const MINUS = "\u2212";
+
+/**
+ * `value` to `digits` significant digits, in plain notation where that is short.
+ * @param {number} value
+ * @param {number} [digits]
+ */
+export function show(value, digits = DIGITS) {
+  if (Number.isNaN(value)) return "NaN";
+  if (!Number.isFinite(value)) return value > 0 ? "\u221e" : `${MINUS}\u221e`;
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  let text;
+  if (size >= 1e-4 && size < 1e7) {
+    const before = Math.floor(Math.log10(Number(size.toPrecision(digits)))) + 1;
+    text = value.toFixed(Math.max(0, digits - before));
+  } else {
+    text = value.toExponential(digits - 1);
+  }
+  return text.replaceAll("-", MINUS);
+}
+
+/** `value` with so many digits after the point. */
+export function fixed(value, decimals) {
+  const text = value.toFixed(decimals);
+  return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", MINUS);
+}
+
+/** The number that a printed one stands for. */
+export function read(text) {
+  const plain = text.replaceAll(MINUS, "-").replace("\u221e", "Infinity");
+  return Number(plain);
+}
+
+/** A whole number with thin spaces between thousands. */
+export function whole(value) {
+  return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+}
+
+/** A large count in few characters, with a language's own units left to the caller. */
+export function percent(value) {
+  if (value > 0.9995 && value < 1) return ">99.9 %";
+  if (value > 0 && value < 0.0005) return "<0.1 %";
+  return `${(100 * value).toFixed(1)} %`;
+}

@@ -1,0 +1,88 @@
+// A short guided tour: seven stops, each with the part of the page it speaks of.
+
+import { button, h, still } from "./dom.js";
+import { t } from "./texts.js";
+
+const STOPS = [
+  { view: "flow", at: "#sentence" },
+  { view: "flow", at: ".flow" },
+  { view: "block", at: ".overview" },
+  { view: "cell", at: ".cell-equation" },
+  { view: "decode", at: ".tree-plate" },
+  { view: "whatif", at: ".controls fieldset" },
+  { view: "trace", at: ".catalogue" },
+];
+
+export class Tour {
+  constructor(app) {
+    this.app = app;
+    this.at = -1;
+    this.back = null;
+    this.box = null;
+  }
+
+  get open() {
+    return this.at >= 0;
+  }
+
+  start() {
+    if (this.open) return this.close();
+    this.back = document.activeElement;
+    this.at = 0;
+    return this.#go();
+  }
+
+  close() {
+    this.at = -1;
+    this.box?.remove();
+    this.box = null;
+    this.#mark(null);
+    this.back?.focus?.();
+  }
+
+  async #go() {
+    const stop = STOPS[this.at];
+    if (this.app.state.view !== stop.view) await this.app.go({ view: stop.view });
+    if (!this.open) return;
+    this.draw();
+    const place = document.querySelector(stop.at);
+    this.#mark(place);
+    place?.scrollIntoView({ block: "center", behavior: still() ? "auto" : "smooth" });
+  }
+
+  #mark(place) {
+    for (const one of document.querySelectorAll(".toured")) one.classList.remove("toured");
+    place?.classList.add("toured");
+  }
+
+  #step(by) {
+    const next = this.at + by;
+    if (next >= STOPS.length) return this.close();
+    this.at = Math.max(0, next);
+    return this.#go();
+  }
+
+  /** Draw the box anew; the language may have changed. */
+  draw() {
+    if (!this.open) return;
+    this.box?.remove();
+    const last = this.at === STOPS.length - 1;
+    const next = button(t(last ? "tour.done" : "tour.next"), () => this.#step(1), { class: "solid", data: { key: "tour-next" } });
+    this.box = h("div", {
+      class: "tour", role: "dialog", "aria-label": t("tour.label", { n: this.at + 1, all: STOPS.length }),
+      on: {
+        keydown: (event) => {
+          if (event.key === "Escape") this.close();
+          else if (event.key === "ArrowRight") this.#step(1);
+          else if (event.key === "ArrowLeft") this.#step(-1);
+        },
+      },
+    },
+    h("div", { class: "tour-dots", "aria-hidden": "true" }, STOPS.map((_, i) => h("i", { class: i === this.at ? "on" : null }))),
+    h("p", {}, t(`tour.${this.at}`)),
+    h("div", { class: "tour-buttons" }, button(t("tour.close"), () => this.close(), { class: "quiet" }), h("span", { class: "spring" }),
+      this.at > 0 ? button(t("tour.back"), () => this.#step(-1), { class: "quiet" }) : null, next));
+    document.body.append(this.box);
+    next.focus({ preventScroll: true });
+  }
+}

@@ -1,0 +1,136 @@
+// Block: one layer opened, each stage with its shape, its formula and its numbers as colours.
+
+import { button, code, h, raw } from "./dom.js";
+import { legend, stamp } from "./ink.js";
+import { Matrix } from "./matrix.js";
+import { attentionsOf, blockName, hasHeads, headFor, lastWord, layersOf, sheetOf, stagesOf, withMasks } from "./tensors.js";
+import { formulaOf, t } from "./texts.js";
+
+const PARTS = ["self", "cross", "feed"];
+const STAMPS = 200_000; // bytes of patterns that are fetched for the grid at once
+
+function shownPatterns(app) {
+  const all = attentionsOf(app.run);
+  const size = all.reduce((total, one) => total + app.run.entry(one.name).bytes, 0);
+  return size > STAMPS ? all.filter((one) => one.layer === app.state.layer) : all;
+}
+
+/** An alias of the stage before it would draw the same numbers twice. */
+function stages(run, layer) {
+  const parts = stagesOf(run, layer);
+  for (const part of PARTS) {
+    parts[part] = parts[part].filter((name, i) => i === 0 || run.entry(name).op.kind !== "same");
+  }
+  return parts;
+}
+
+export const block = {
+  names(app) {
+    const parts = stages(app.run, app.state.layer);
+    return withMasks(app.run, [...PARTS.flatMap((part) => parts[part]), ...shownPatterns(app).map((one) => one.name)]);
+  },
+
+  draw(app) {
+    const { run, state } = app;
+    const parts = stages(run, state.layer);
+    const sections = PARTS.filter((part) => parts[part].length).map((part) => section(app, part, parts[part]));
+    return h("section", { class: "view" },
+      app.heading("block"),
+      layerPicker(app),
+      grid(app),
+      strip(parts),
+      h("div", { class: "with-inspector" }, h("div", { class: "stages" }, sections), app.inspectorAside()));
+  },
+};
+
+function layerPicker(app) {
+  const { state, run } = app;
+  return h("div", { class: "bar" }, h("span", { class: "label" }, t("block.layer")),
+    h("div", { class: "choice" }, layersOf(run.manifest.model).map((layer) => {
+      const [stack, i] = layer.split(".");
+      return button([h("i", { class: `dot ${stack}` }), `${t(`stack.${stack}`)} ${i}`], () => app.go({ layer, cell: [] }), {
+        "aria-pressed": layer === state.layer ? "true" : "false", data: { key: `layer:${layer}`, layer },
+      });
+    })));
+}
+
+/** Layer by head: every pattern of the model as a stamp. */
+function grid(app) {
+  const { run, state } = app;
+  const loaded = new Set(shownPatterns(app).map((one) => one.name));
+  const rows = attentionsOf(run).filter((one) => loaded.has(one.name)).map((one) => h("div", { class: "stamp-row" },
+    h("span", { class: `stamp-name ${one.stack}` }, t(`grid.${one.stack}.${one.attention}`, { n: one.i })),
+    h("div", { class: "stamps" }, Array.from({ length: one.heads }, (_, head) => {
+      const chosen = one.layer === state.layer && head === state.head;
+      const sheet = { ...sheetOf(run, one.name, head), high: 1 };
+      return button([stamp(sheet), raw(String(head))], () => app.go({ layer: one.layer, head, cell: [] }), {
+        class: `stamp-button${chosen ? " chosen" : ""}`, "aria-pressed": chosen ? "true" : "false",
+        "aria-label": `${t(`grid.${one.stack}.${one.attention}`, { n: one.i })}, ${t("flow.head", { n: head })}`,
+        data: { key: `stamp:${one.name}:${head}`, head },
+      });
+    }))));
+  return h("details", { class: "grid-of-heads", open: true },
+    h("summary", { data: { key: "grid" } }, t("block.grid"), h("span", { class: "faint" }, t("block.gridHint"))),
+    h("div", { class: "stamp-grid" }, rows));
+}
+
+/** The order of the stages at a glance; each leads to its own. */
+function strip(parts) {
+  const steps = PARTS.flatMap((part) => parts[part].map((name, i) => ({ part, name, first: i === 0 })));
+  return h("nav", { class: "overview", "aria-label": t("block.overview") }, h("ol", {}, steps.map(({ part, name, first }) => h("li", { class: first ? `first ${part}` : part },
+    h("button", {
+      type: "button", class: `step hue-${hueWord(name)}`, data: { key: `step:${name}` }, title: t(`stage.${stageKey(name)}`),
+      on: { click: () => document.getElementById(`stage-${name}`)?.scrollIntoView({ block: "start" }) },
+    }, shortName(name))))));
+}
+
+function hueWord(name) {
+  const word = lastWord(name).split("_")[0];
+  return ["q", "k", "v"].includes(word) ? word : "none";
+}
+
+function shortName(name) {
+  const word = stageKey(name);
+  return t(`short.${word}`);
+}
+
+export function stageKey(name) {
+  if (/\.blocks\.\d+$/.test(name) || name.endsWith(".embedding")) return "stream";
+  if (name.endsWith("_residual.norm")) return "norm";
+  if (name.endsWith("_residual.sum")) return "sum";
+  if (name.endsWith("_residual")) return "residual";
+  if (name.startsWith("masks.")) return "mask";
+  const word = lastWord(name);
+  return KNOWN.has(word) ? word : "value";
+}
+
+const KNOWN = new Set(["q", "k", "v", "q_plain", "k_plain", "products", "scores", "masked", "pattern", "context", "merged", "output", "up", "hidden", "down", "memory", "norm", "logits", "probabilities", "tokens", "scaled", "positions", "cos", "sin", "distance"]);
+
+function section(app, part, names) {
+  return h("section", { class: `sublayer ${part}` }, h("h3", {}, t(`part.${part}`)),
+    h("p", { class: "lede" }, t(`part.${part}.says`)),
+    h("div", { class: "cards" }, names.map((name) => card(app, name))));
+}
+
+function card(app, name) {
+  const { run, state } = app;
+  const entry = run.entry(name);
+  const key = stageKey(name);
+  const sheet = sheetOf(run, name, state.head);
+  const softmax = entry.op.kind === "softmax";
+  const matrix = app.inspector.watch(new Matrix(sheet, app.inspector.hooks, { sums: softmax, title: t(`stage.${key}`) }));
+  const wide = sheet.colLabels === null;
+  return h("article", { class: `card ${wide ? (sheet.cols <= 64 ? "narrow" : "wide") : "square"} hue-${hueWord(name)}`, id: `stage-${name}`, data: { tensor: name } },
+    h("header", {}, h("h4", {}, t(`stage.${key}`)), formulaOf(key, run.manifest.model, entry)),
+    h("p", { class: "shape" }, shapeOf(entry), hasHeads(entry) ? h("span", { class: "faint" }, ` \u00b7 ${t("block.showing", { n: headFor(run, entry, state.head) })}`) : null),
+    matrix.element,
+    h("footer", {}, legend(sheet), code(name, { class: "tensor-name" })));
+}
+
+/** A shape with its axes named: 4 heads x 9 queries x 32. */
+export function shapeOf(entry) {
+  return entry.shape.flatMap((size, i) => [
+    i ? raw(" \u00d7 ", { class: "faint" }) : "",
+    h("span", { class: "axis" }, raw(String(size)), " ", h("span", { class: "faint" }, t(`axis.${entry.axes[i].split(":")[0]}`))),
+  ]);
+}

@@ -1,0 +1,290 @@
+// Flow: every token a line, from the source through the encoder, along the ribbons of cross-attention, through the
+// decoder to the word it writes.
+
+import { colourOf } from "./colour.js";
+import { button, h, raw, rove, svg } from "./dom.js";
+import { percent } from "./number.js";
+import { attentionsOf, blockName, sheetOf } from "./tensors.js";
+import { t } from "./texts.js";
+
+const ROW = 30;
+const TOP = 58;
+const FAINT = 0.03; // a share below this is not drawn
+const LARGE = 300_000; // bytes of patterns beyond which only the chosen layer's are fetched
+
+/** The layer whose cross-attention is drawn: the one the page looks at, else the last. */
+function crossLayer(app) {
+  const cross = attentionsOf(app.run).filter((one) => one.attention === "cross_attention");
+  return cross.find((one) => one.layer === app.state.layer) ?? cross.at(-1) ?? null;
+}
+
+function streams(run, stack) {
+  const { model } = run.manifest;
+  const layers = stack === "encoder" ? model.encoder_layers : model.decoder_layers;
+  return [`${stack}.embedding`, ...Array.from({ length: layers }, (_, i) => `${stack}.blocks.${i}`)].filter((name) => run.has(name));
+}
+
+function patterns(app) {
+  const all = attentionsOf(app.run).filter((one) => one.attention === "self_attention");
+  const size = all.reduce((total, one) => total + app.run.entry(one.name).bytes, 0);
+  return size > LARGE ? all.filter((one) => one.layer === app.state.layer) : all;
+}
+
+/** The share that query i gives key j: of one head, or the mean of all. */
+function shares(run, name, head) {
+  const [heads, rows, cols] = run.entry(name).shape;
+  const values = run.values(name);
+  return (i, j) => {
+    if (head !== null) return values[(head * rows + i) * cols + j];
+    let total = 0;
+    for (let k = 0; k < heads; k++) total += values[(k * rows + i) * cols + j];
+    return total / heads;
+  };
+}
+
+export const flow = {
+  names(app) {
+    const cross = crossLayer(app);
+    const wanted = [...streams(app.run, "encoder"), ...streams(app.run, "decoder"), ...patterns(app).map((one) => one.name)];
+    return cross ? [...wanted, cross.name] : wanted;
+  },
+
+  draw(app) {
+    const { run } = app;
+    const cross = crossLayer(app);
+    const picture = h("div", { class: "flow", data: { testid: "flow" } });
+    const root = h("section", { class: "view" }, app.heading("flow"), cross ? chooser(app, cross) : null, picture,
+      h("p", { class: "caption" }, t(cross ? "flow.caption" : "flow.captionOne")));
+    const redraw = () => {
+      const width = picture.clientWidth;
+      if (!width || width === redraw.width) return;
+      redraw.width = width;
+      picture.replaceChildren(...compose(app, run, cross, width));
+    };
+    app.resized(picture, redraw);
+    return root;
+  },
+};
+
+/** Which head's ribbons: the mean of all, or one. */
+function chooser(app, cross) {
+  const chosen = app.flowHead;
+  const pick = (head) => button(head === null ? t("flow.mean") : String(head), () => {
+    app.flowHead = head;
+    app.redraw();
+  }, {
+    role: "radio", "aria-checked": chosen === head ? "true" : "false", tabindex: chosen === head ? "0" : "-1",
+    "aria-label": head === null ? t("flow.mean") : t("flow.head", { n: head }), data: { key: `flow-head:${head}` },
+  });
+  const heads = h("div", { class: "choice", role: "radiogroup", "aria-label": t("flow.heads") },
+    pick(null), Array.from({ length: cross.heads }, (_, i) => pick(i)));
+  rove(heads, "button");
+  return h("div", { class: "bar" }, h("span", { class: "label" }, t("flow.ribbons", { layer: cross.i })), heads);
+}
+
+function compose(app, run, cross, width) {
+  const { source, target } = run.manifest;
+  const encoder = streams(run, "encoder");
+  const decoder = streams(run, "decoder");
+  const parts = [];
+  if (encoder.length) parts.push({ draw: stack, key: "encoder", names: encoder, rows: source.pieces.length, labels: source.pieces, side: "src" });
+  if (cross) parts.push({ draw: ribbons, key: "cross" });
+  if (decoder.length) parts.push({ draw: stack, key: "decoder", names: decoder, rows: target.pieces.length, labels: target.pieces, side: "tgt" });
+  const height = (rows) => TOP + rows * ROW + 14;
+  const tallest = Math.max(...parts.map((part) => (part.rows ? height(part.rows) : 0)));
+  const blocks = encoder.length + decoder.length;
+  if (width >= 760 + 40 * Math.max(0, blocks - 6)) {
+    const between = cross ? Math.max(130, Math.min(260, width * 0.17)) : 0;
+    const share = (width - between) / (blocks + 2.4);
+    const widths = { encoder: share * (encoder.length + 0.6), cross: between, decoder: share * (decoder.length + 1.8) };
+    const total = svg("svg", { viewBox: `0 0 ${width} ${tallest}`, width, height: tallest, class: "flow-picture", role: "group", "aria-label": t("view.flow") });
+    let x = 0;
+    for (const part of parts) {
+      total.append(part.draw(app, run, { ...part, x, width: widths[part.key], height: tallest, cross }));
+      x += widths[part.key];
+    }
+    hover(app, total);
+    return [total];
+  }
+  return parts.map((part) => {
+    const tall = part.rows ? height(part.rows) : height(Math.max(source.pieces.length, target.pieces.length));
+    const one = svg("svg", { viewBox: `0 0 ${width} ${tall}`, width, height: tall, class: "flow-picture", role: "group", "aria-label": t(`flow.${part.key}`) });
+    one.append(part.draw(app, run, { ...part, x: 0, width, height: tall, cross, alone: true }));
+    hover(app, one);
+    return one;
+  });
+}
+
+/** The middle of a token's line, the lines centred in the height there is. */
+function lineAt(rows, height) {
+  const start = TOP + (height - TOP - 14 - rows * ROW) / 2;
+  return (i) => start + (i + 0.5) * ROW;
+}
+
+/** One stack: its tokens, its blocks with the threads of self-attention, the stream between them. */
+function stack(app, run, { key, names, rows, labels, side, x, width, height }) {
+  const y = lineAt(rows, height);
+  const group = svg("g", { class: `stack ${key}` });
+  const label = Math.min(100, width * 0.24, 16 + 8 * Math.max(...labels.map((one) => [...one].length)));
+  const writes = key === "decoder" ? Math.min(168, Math.max(116, width * 0.24)) : 0;
+  const count = names.length - 1;
+  const strip = Math.max(6, Math.min(34, (width - label - writes) * (count > 3 ? 0.03 : 0.06)));
+  const block = count ? (width - label - writes - (count + 1) * (strip + 12)) / count : 0;
+  group.append(svg("text", { x: x + 2, y: 20, class: "stack-name" }, t(`stack.${key}`)));
+  labels.forEach((piece, i) => {
+    const padding = side === "src" && !run.manifest.source.real[i];
+    group.append(
+      svg("line", { x1: x + label, x2: x + width - writes, y1: y(i), y2: y(i), class: "thread" }),
+      svg("text", { x: x + label - 8, y: y(i) + 4, class: `piece${padding ? " padding" : ""}`, translate: "no", "data-side": side, "data-index": i }, shorten(piece, label)));
+  });
+  let at = x + label + 4;
+  names.forEach((name, n) => {
+    group.append(stripOf(run, name, at, strip, y));
+    at += strip + 6;
+    if (n < count) {
+      group.append(blockOf(app, run, key, n, at, block, y, rows));
+      at += block + 6;
+    }
+  });
+  if (writes) group.append(...written(run, x + width - writes, writes, y, rows));
+  return group;
+}
+
+function shorten(piece, room) {
+  const most = Math.max(2, Math.floor((room - 10) / 7.6));
+  const letters = [...piece];
+  return letters.length > most ? `${letters.slice(0, most - 1).join("")}\u2026` : piece;
+}
+
+/** The vectors themselves, one coloured strip a token. */
+function stripOf(run, name, x, width, y) {
+  const sheet = sheetOf(run, name, 0);
+  const canvas = document.createElement("canvas");
+  canvas.width = Math.min(sheet.cols, 64);
+  canvas.height = sheet.rows;
+  const pen = canvas.getContext("2d");
+  const image = pen.createImageData(canvas.width, sheet.rows);
+  for (let i = 0; i < sheet.rows; i++) {
+    for (let j = 0; j < canvas.width; j++) {
+      image.data.set([...colourOf(sheet.at(i, j), sheet.high * 0.7, false, sheet.hue), 255], 4 * (i * canvas.width + j));
+    }
+  }
+  pen.putImageData(image, 0, 0);
+  const rows = Array.from({ length: sheet.rows }, (_, i) => {
+    const row = document.createElement("canvas");
+    row.width = canvas.width;
+    row.height = 1;
+    row.getContext("2d").drawImage(canvas, 0, i, canvas.width, 1, 0, 0, canvas.width, 1);
+    return svg("image", { href: row.toDataURL(), x, y: y(i) - 8, width, height: 16, preserveAspectRatio: "none", class: "strip" });
+  });
+  return svg("g", { "aria-hidden": "true" }, rows);
+}
+
+function blockOf(app, run, stackKey, n, x, width, y, rows) {
+  const layer = `${stackKey}.${n}`;
+  const [top, bottom] = [y(0) - ROW / 2, y(rows - 1) + ROW / 2];
+  const open = () => app.go({ view: "block", layer });
+  const name = t(`flow.block.${stackKey}`, { n });
+  const box = svg("g", {
+    class: `block${app.state.layer === layer ? " chosen" : ""}`, role: "button", tabindex: "0", "aria-label": t("flow.open", { name }), "data-layer": layer, "data-key": `flow:${layer}`,
+    on: { click: open, keydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), open()) },
+  },
+  svg("title", {}, t("flow.open", { name })),
+  svg("rect", { x, y: top, width, height: bottom - top, rx: 6, class: "case" }));
+  const pattern = `${blockName(layer)}.self_attention.pattern`;
+  if (run.has(pattern) && run.isLoaded(pattern)) {
+    const share = shares(run, pattern, null);
+    for (let i = 0; i < rows; i++) {
+      for (let j = 0; j < rows; j++) {
+        const weight = share(i, j);
+        if (weight < FAINT) continue;
+        box.append(svg("path", {
+          d: curve(x + 1, y(j), x + width - 1, y(i)), class: "weave", "stroke-width": (0.6 + 4 * weight).toFixed(2),
+          "stroke-opacity": (0.08 + 0.62 * weight).toFixed(3), "data-from": `${stackKey === "encoder" ? "src" : "tgt"}:${j}`, "data-to": `${stackKey === "encoder" ? "src" : "tgt"}:${i}`,
+        }));
+      }
+    }
+  }
+  box.append(svg("text", { x: x + width / 2, y: top - 10, class: "block-name" }, width > 70 ? name : String(n)));
+  return box;
+}
+
+function curve(x1, y1, x2, y2) {
+  const middle = (x1 + x2) / 2;
+  return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
+}
+
+/** What each line of the decoder writes next, and how sure it is. */
+function written(run, x, width, y, rows) {
+  const bar = width - 14;
+  return run.manifest.steps.slice(0, rows).flatMap((step, i) => {
+    const best = step.top.find((one) => one.id === step.chosen) ?? step.top[0];
+    if (!best) return [];
+    return [
+      svg("rect", { x: x + 10, y: y(i) + 7, width: bar, height: 2.5, rx: 1, class: "sure-of" }),
+      svg("rect", { x: x + 10, y: y(i) + 7, width: Math.max(1, bar * best.probability), height: 2.5, rx: 1, class: "sure" }),
+      svg("text", { x: x + 10, y: y(i) + 2, class: "written", translate: "no" }, shorten(best.piece, width - 56)),
+      svg("text", { x: x + 10 + bar, y: y(i) + 2, class: "chance", translate: "no" }, percent(best.probability)),
+    ];
+  });
+}
+
+/** Who the decoder looks at: ribbons as wide as the share that each target token gives each source token. */
+function ribbons(app, run, { x, width, height, cross, alone }) {
+  const { source, target } = run.manifest;
+  const [rows, cols] = [target.pieces.length, source.pieces.length];
+  const [from, to] = [lineAt(cols, height), lineAt(rows, height)];
+  const share = shares(run, cross.name, app.flowHead);
+  const group = svg("g", { class: "ribbons", "data-testid": "ribbons" });
+  const inset = alone ? Math.min(110, width * 0.28) : 6;
+  const [left, right] = [x + inset, x + width - inset];
+  group.append(svg("defs", {}, svg("linearGradient", { id: "ribbon", gradientUnits: "userSpaceOnUse", x1: left, x2: right },
+    svg("stop", { offset: "0", class: "ribbon-from" }), svg("stop", { offset: "1", class: "ribbon-to" }))));
+  group.append(svg("text", { x: alone ? x + 2 : (left + right) / 2, y: 20, class: `stack-name${alone ? "" : " middle"}` }, t("flow.cross")));
+  for (let i = 0; i < rows; i++) {
+    let used = 0;
+    for (let j = 0; j < cols; j++) {
+      const weight = share(i, j);
+      const thick = weight * ROW * 0.72;
+      const top = to(i) - ROW * 0.36 + used;
+      used += thick;
+      if (weight < FAINT) continue;
+      const thin = 0.5 + 3 * weight;
+      const middle = (left + right) / 2;
+      const a = from(j);
+      group.append(svg("path", {
+        d: `M${left} ${a - thin}C${middle} ${a - thin} ${middle} ${top} ${right} ${top}L${right} ${top + thick}C${middle} ${top + thick} ${middle} ${a + thin} ${left} ${a + thin}Z`,
+        class: "ribbon", fill: "url(#ribbon)", "fill-opacity": (0.16 + 0.5 * weight).toFixed(3), "data-from": `src:${j}`, "data-to": `tgt:${i}`,
+      }, svg("title", { translate: "no" }, `${target.pieces[i]} \u2190 ${source.pieces[j]}: ${weight.toFixed(3)}`)));
+    }
+  }
+  if (alone) {
+    source.pieces.forEach((piece, j) => group.append(svg("text", { x: left - 8, y: from(j) + 4, class: "piece", translate: "no", "data-side": "src", "data-index": j }, shorten(piece, inset))));
+    target.pieces.forEach((piece, i) => group.append(svg("text", { x: right + 8, y: to(i) + 4, class: "piece start", translate: "no", "data-side": "tgt", "data-index": i }, shorten(piece, inset))));
+  }
+  return group;
+}
+
+/** A token under the pointer keeps its own threads and ribbons; the others step back. */
+function hover(app, picture) {
+  const lines = [...picture.querySelectorAll("[data-to]")];
+  const show = (key) => {
+    picture.classList.toggle("asking", key !== null);
+    const partners = [];
+    for (const line of lines) {
+      const on = key !== null && (line.dataset.from === key || line.dataset.to === key);
+      line.classList.toggle("on", on);
+      if (on && line.classList.contains("ribbon")) partners.push(line.dataset.from, line.dataset.to);
+    }
+    const tokens = [...new Set(key === null ? [] : [key, ...partners])].map((one) => ({ side: one.split(":")[0], index: Number(one.split(":")[1]) }));
+    app.light(tokens);
+  };
+  picture.addEventListener("pointerover", (event) => {
+    const token = event.target.closest("[data-side]");
+    const ribbon = event.target.closest(".ribbon");
+    if (token) show(`${token.dataset.side}:${token.dataset.index}`);
+    else if (ribbon) show(ribbon.dataset.to);
+    else show(null);
+  });
+  picture.addEventListener("pointerleave", () => show(null));
+}

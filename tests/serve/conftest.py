@@ -1,0 +1,171 @@
+"""A small trained model, a live server of it, and a real browser that can reach nothing else."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import threading
+import time
+from pathlib import Path
+from urllib.parse import quote, urlsplit
+
+import pytest
+import uvicorn
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
+
+from browser import MISSING, find_browser  # noqa: E402
+from small_run import train_here, write_recipe  # noqa: E402
+
+from glassformer.serve.app import create_app  # noqa: E402
+from glassformer.serve.listen import listen  # noqa: E402
+from glassformer.translator import Translator  # noqa: E402
+
+SENTENCE = "one two three four"
+EXAMPLES = (SENTENCE, "six five")
+LOOPBACK = ("127.0.0.1", "localhost")
+
+
+@pytest.fixture(scope="session")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("served")
+    out = folder / "toy"
+    changes = ("model.layers=2", "model.dropout=0", "train.steps=200", "train.lr=0.005", "train.save_every=200")
+    train_here(write_recipe(folder), out, *changes, "train.valid_every=200")
+    return out
+
+
+@pytest.fixture(scope="session")
+def translator(bundle: Path) -> Translator:
+    return Translator.load(bundle)
+
+
+class Live:
+    """A server in a thread of this process."""
+
+    def __init__(self, app: object) -> None:
+        self.app = app
+        self.socket = listen("127.0.0.1", 0)
+        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
+        config = uvicorn.Config(app, log_level="error", access_log=False, ws="none", lifespan="off")
+        self.server = uvicorn.Server(config)
+        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
+
+    def __enter__(self) -> Live:
+        self.thread.start()
+        while not self.server.started:
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.server.should_exit = True
+        self.thread.join(10)
+        self.socket.close()
+
+
+@pytest.fixture(scope="session")
+def live(translator: Translator):
+    with Live(create_app(translator, "toy", EXAMPLES)) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def chromium():
+    from playwright.sync_api import sync_playwright
+
+    path = find_browser()
+    if path is None:
+        pytest.fail(MISSING)
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        browser = playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page in the browser, with what a test asks of it."""
+
+    def __init__(self, chromium, address: str, **options: object) -> None:
+        self.address, self.outside, self.errors, self.received = address, [], [], 0
+        self.context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.context.route("**/*", self._guard)
+        self.page = self.context.new_page()
+        self.page.set_default_timeout(15_000)
+        self.page.on("console", lambda said: said.type in ("error", "warning") and self.errors.append(said.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+
+    def _guard(self, route) -> None:
+        url = urlsplit(route.request.url)
+        if url.scheme in ("data", "file", "blob") or url.hostname in LOOPBACK:
+            route.continue_()
+        else:
+            self.outside.append(route.request.url)
+            route.abort()
+
+    def go(self, **state: object) -> None:
+        """Open the page at a state, or move there by its address; wait until it is drawn."""
+        view = state.get("view", "flow")
+        hash = "#" + "&".join(f"{name}={quote(str(value))}" for name, value in state.items())
+        if self.page.url.split("#")[0].rstrip("/") == self.address.rstrip("/"):
+            # A mark that the next drawing removes tells the new picture from the old.
+            self.page.evaluate(
+                """hash => {
+                    document.querySelector('#view > section')?.setAttribute('data-old', '');
+                    location.hash = hash;
+                }""",
+                hash,
+            )
+        else:
+            self.page.goto(self.address + hash)
+        self.page.wait_for_selector(f"main[data-view={view}] > section:not([data-old])")
+
+    def text(self, selector: str) -> str:
+        return self.page.locator(selector).first.inner_text()
+
+    def pick(self, name: str, index: tuple[int, ...], **state: object) -> dict[str, str]:
+        """A cell in the Cell view: its printed terms and result."""
+        at = ".".join(map(str, index))
+        self.go(view="cell", tensor=name, cell=at, **state)
+        shown = self.page.locator(f"[data-testid=equation][data-tensor='{name}'][data-index='{at}']")
+        return shown.evaluate(
+            """found => ({
+                terms: [...found.querySelectorAll('.terms .figure, .terms .sign')]
+                    .map((one) => one.textContent).join(''),
+                result: found.querySelector('.result').textContent,
+                kind: found.dataset.kind,
+            })"""
+        )
+
+
+@pytest.fixture
+def visit(chromium, live):
+    made = []
+
+    def open_page(address: str | None = None, **options: object) -> Visit:
+        made.append(Visit(chromium, address or live.address, **options))
+        return made[-1]
+
+    yield open_page
+    for one in made:
+        one.context.close()
+
+
+def printed(text: str) -> float:
+    """The number that a printed one stands for."""
+    return float(text.replace("\u2212", "-").replace("\u221e", "inf").replace("\u202f", "").lstrip("+"))
+
+
+def unit(text: str) -> float:
+    """What one more in the last printed digit would be worth."""
+    mantissa, _, exponent = text.replace("\u2212", "-").partition("e")
+    decimals = len(mantissa.partition(".")[2])
+    return 10.0 ** (int(exponent or 0) - decimals)
+
+
+def agrees(text: str, value: float) -> bool:
+    """Whether `value`, rounded as it was for printing, is what is printed."""
+    if not re.search(r"\d", text):
+        return text == {float("inf"): "\u221e", float("-inf"): "\u2212\u221e"}.get(value, "NaN")
+    return abs(printed(text) - value) <= 0.5000001 * unit(text) + 1e-7 * abs(value)

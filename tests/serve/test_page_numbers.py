@@ -1,0 +1,165 @@
+"""The numbers on the page are the model's: picks of every kind, softmax rows, masks, equations, the exported file."""
+
+from __future__ import annotations
+
+import math
+import random
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import SENTENCE, agrees, printed, unit
+
+import glassformer as gf
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
+
+PICKS = 30
+
+
+def picks(trace, count, seed=0):
+    """So many (name, index), every kind of operation among them."""
+    chance = random.Random(seed)
+    by_kind = {}
+    for name, value in trace.values.items():
+        by_kind.setdefault(value.op["kind"], []).append(name)
+    names = [chance.choice(names) for names in by_kind.values()]
+    names += chance.choices(list(trace.values), k=count - len(names))
+    return [(name, tuple(chance.randrange(size) for size in trace[name].shape)) for name in names]
+
+
+def evaluated(terms):
+    """What a printed equation gives, worked out anew."""
+    text = terms.replace("\u2212", "-").replace("\u00d7", "*").replace("^", "**").replace("\u221a", "sqrt")
+    text = text.replace("\u221e", "inf")
+    known = {name: getattr(math, name) for name in ("exp", "sqrt", "sin", "cos", "tanh", "erf", "inf")}
+    return eval(text, {"__builtins__": {}}, known | {"max": max})
+
+
+def check_equation(shown, name, index):
+    found, result = evaluated(shown["terms"]), printed(shown["result"])
+    if math.isinf(result):
+        assert found == result, (name, index, shown)
+    else:
+        assert abs(found - result) <= 0.5000001 * unit(shown["result"]), (name, index, shown)
+
+
+@pytest.mark.parametrize("state", [{}, {"beam": 3, "padding": 2}], ids=["greedy", "beam and padding"])
+def test_picked_cells_show_the_traces_numbers_and_equations_that_hold(visit, translator, state):
+    trace = gf.trace(translator, SENTENCE, **state)
+    page = visit()
+    kinds = set()
+    for name, index in picks(trace, PICKS):
+        shown = page.pick(name, index, text=SENTENCE, **state)
+        assert agrees(shown["result"], float(trace[name][index])), (name, index, shown)
+        check_equation(shown, name, index)
+        kinds.add(shown["kind"])
+    assert kinds == {value.op["kind"] for value in trace.values.values()}
+    assert not page.errors
+
+
+def test_softmax_rows_sum_to_one_and_masked_cells_are_zero_and_marked(visit, translator):
+    trace = gf.trace(translator, SENTENCE, padding=2)
+    page = visit()
+    patterns = trace.names("*.pattern")
+    for layer in ("encoder.0", "encoder.1", "decoder.0", "decoder.1"):
+        page.go(text=SENTENCE, padding=2, view="block", layer=layer, head=1)
+        stack, i = layer.split(".")
+        cards = page.page.locator(".card[data-tensor$='.pattern']")
+        assert cards.count() == (1 if stack == "encoder" else 2)
+        for card in cards.all():
+            sums = card.locator(".row-sums span").all_inner_texts()
+            assert len(sums) == trace[card.get_attribute("data-tensor")].shape[1]
+            assert set(sums) == {"1.0000"}
+    closed = 0
+    for name in patterns:
+        mask = trace[trace.value(trace.value(name).op["input"]).op["mask"]]
+        for head in range(trace[name].shape[0]):
+            page.go(text=SENTENCE, padding=2, view="trace", tensor=name, head=head)
+            rows = page.page.locator("[data-testid=values] tbody tr").evaluate_all(
+                """rows => rows.map((row) => [...row.querySelectorAll('td')]
+                    .map((cell) => [cell.textContent, cell.classList.contains('masked')]))"""
+            )
+            for i, row in enumerate(rows):
+                for j, (text, masked) in enumerate(row):
+                    assert masked == (mask[i, j] == 0)
+                    assert agrees(text, float(trace[name][head, i, j]))
+                    if masked:
+                        assert text == "0"
+                        closed += 1
+                slack = sum(unit(text) for text, _ in row if text != "0")
+                assert abs(sum(printed(text) for text, _ in row) - 1) <= slack
+    assert closed > 20
+    assert not page.errors
+
+
+def test_masked_cells_are_hatched_on_the_canvas(visit, translator):
+    trace = gf.trace(translator, SENTENCE, padding=2)
+    page = visit()
+    page.go(text=SENTENCE, padding=2, view="block", layer="decoder.0")
+    for name in ("decoder.blocks.0.self_attention.pattern", "decoder.blocks.0.cross_attention.masked"):
+        mask = trace["masks.decoder" if "self" in name else "masks.cross"]
+        colours = page.page.locator(f".field[data-tensor='{name}'] .ink").evaluate(
+            """(canvas, [rows, cols]) => {
+                const pen = canvas.getContext('2d');
+                const [wide, tall] = [canvas.width / cols, canvas.height / rows];
+                return Array.from({length: rows}, (_, i) => Array.from({length: cols}, (_, j) => {
+                    const image = pen.getImageData(j * wide + 1, i * tall + 1, wide - 3, tall - 3).data;
+                    const seen = new Set();
+                    for (let n = 0; n < image.length; n += 4) seen.add(image.slice(n, n + 3).join());
+                    return seen.size;
+                }));
+            }""",
+            list(mask.shape),
+        )
+        for i, row in enumerate(colours):
+            for j, different in enumerate(row):
+                assert (different > 1) == (mask[i, j] == 0), (name, i, j)
+
+
+BASE = {"vocab_size": 40, "d_model": 16, "heads": 4, "d_ff": 24, "layers": 2, "max_length": 64, "dropout": 0.0}
+MODELS = {
+    "post, learned, gelu": (EncoderDecoder, {"norm": "post", "positions": "learned", "activation": "gelu"}),
+    "rotary, rms, SwiGLU, grouped": (
+        EncoderDecoder,
+        {"positions": "rotary", "norm_type": "rms", "activation": "silu", "gated": True, "kv_heads": 2, "bias": False},
+    ),
+    "alibi, no scale": (EncoderDecoder, {"positions": "alibi", "embedding_scale": False}),
+    "relative, tanh": (
+        EncoderDecoder,
+        {"positions": "relative", "relative_buckets": 8, "relative_distance": 16, "activation": "gelu_tanh"},
+    ),
+    "encoder only": (EncoderOnly, {"segments": 2, "embedding_norm": True, "norm": "post", "output_transform": True,
+                                   "output_bias": True, "positions": "learned"}),
+    "decoder only": (DecoderOnly, {"positions": "learned", "activation": "gelu_tanh"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_a_file_from_disk_shows_every_kind_of_model(visit, tmp_path: Path, kind):
+    make, options = MODELS[kind]
+    model = make(ModelConfig(**{**BASE, **options})).eval()
+    chance = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():  # biases and gains of zero and one would hide mistakes
+        parameter.data += 0.1 * torch.randn(parameter.shape, generator=chance)
+    options = {} if make is EncoderOnly else {"beam": 2, "max_new_tokens": 6}
+    trace = gf.trace(model, [5, 6, 7, 8, 9], padding=2, **options)
+    file = tmp_path / "run.html"
+    trace.to_html(file)
+    page = visit(file.as_uri())
+    for view in ("flow", "block", "positions", "decode", "cache", "whatif", "trace"):
+        page.go(view=view)
+    for name, index in picks(trace, 24):
+        shown = page.pick(name, index)
+        assert agrees(shown["result"], float(trace[name][index])), (name, index, shown)
+        check_equation(shown, name, index)
+    assert not page.errors
+    assert not page.outside
+
+
+def test_an_equation_that_does_not_hold_is_found():
+    """The judge itself: a wrong digit, or a term left out, must not pass."""
+    check_equation({"terms": "0.5 × (−0.25) + 1.5", "result": "1.375"}, "x", ())
+    for terms in ("0.5 × (−0.25) + 1.6", "1.5"):
+        with pytest.raises(AssertionError):
+            check_equation({"terms": terms, "result": "1.375"}, "x", ())
+    assert not agrees("0.1234", 0.12346)
