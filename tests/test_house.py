@@ -61,7 +61,7 @@ def test_imports_go_one_way(file):
 
 def test_the_heart_stays_small():
     sizes = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in (HOUSE / "model").glob("*.py")}
-    assert sum(sizes.values()) <= 1100
+    assert sum(sizes.values()) <= 1150
     assert max(sizes.values()) <= 300
 
 

@@ -1,29 +1,45 @@
-"""Decoding on a CPU beside Hugging Face `generate` and CTranslate2.
+"""Decoding beside Hugging Face `generate` and, on a CPU, CTranslate2.
 
 All have one size and write the same number of tokens. CTranslate2 runs our very weights; Hugging Face's Marian, which
-is Post-LN, has random ones of its own.
+is Post-LN, has random ones of its own. Each contestant lives in a process of its own and sleeps while others run:
+the threads of one would disturb another.
 """
 
 from __future__ import annotations
 
+import json
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from glassformer.bench.peers import marian
 from glassformer.decode import generate
+from glassformer.decode.precision import Precision, ready
 from glassformer.errors import GlassformerError
 from glassformer.model import EncoderDecoder, ModelConfig
 
 BASE = ModelConfig(vocab_size=10_000, d_model=512, heads=8, d_ff=2048, layers=6, end_id=None)  # never ends early
-SOURCE, OUTPUT = 20, 24
+SOURCE = 20
+OUTPUT = {"cpu": 24, "cuda": 30}
+SHAPES = {"cpu": ((32, 1), (32, 4), (1, 1)), "cuda": ((1, 1), (1, 4), (64, 1), (64, 4), (1024, 1), (1024, 4))}
+CONTESTANTS = {
+    "cpu": (
+        "glassformer fp32", "glassformer bf16", "glassformer int8", "hugging face fp32", "ctranslate2 float32",
+        "ctranslate2 int8",
+    ),
+    "cuda": ("glassformer bf16", "hugging face bf16"),
+}  # fmt: skip
+
+Run = Callable[[int, int], Any]  # for so many sources, with so many beams
 
 
 @dataclass(frozen=True)
@@ -81,65 +97,124 @@ def ctranslate2_folder(model: EncoderDecoder, folder: Path) -> None:
     spec.save(str(folder))
 
 
-def contestants(model: EncoderDecoder, src: Tensor, beam: int, folder: Path) -> dict[str, Callable[[], Any]]:
-    """What is timed, by name; each writes OUTPUT tokens for every source."""
-    try:
-        import ctranslate2
-    except ImportError:
-        raise GlassformerError("the benchmark runs CTranslate2 beside us: pip install ctranslate2") from None
-    words = [[f"t{i}" for i in row] for row in src.tolist()]
-    peer = marian(model.config).eval()
-    half = EncoderDecoder(model.config).eval().bfloat16()
+def contestant(name: str, device: str) -> Run:
+    """What is timed: a function that writes OUTPUT tokens for each source."""
+    model = EncoderDecoder(BASE).eval().to(device)
+    length = OUTPUT[device]
+    who, kind = name.rsplit(" ", 1)
+    if who == "glassformer":
+        fast = ready(model, cast(Precision, kind))
+        return lambda rows, beam: generate(fast, sources(rows, device), beam=beam, max_new_tokens=length)
+    if who == "hugging face":
+        peer = marian(BASE).eval().to(device, torch.bfloat16 if kind == "bf16" else torch.float32)
 
-    def engine(kind: str) -> Callable[[], Any]:
-        translator = ctranslate2.Translator(
-            str(folder), device="cpu", compute_type=kind, intra_threads=torch.get_num_threads(), inter_threads=1
+        @torch.inference_mode()
+        def generated(rows: int, beam: int) -> None:
+            limits = {"max_new_tokens": length, "min_new_tokens": length, "early_stopping": "never"}
+            peer.generate(sources(rows, device), num_beams=beam, do_sample=False, **limits)
+
+        return generated
+    import ctranslate2
+
+    with tempfile.TemporaryDirectory() as folder:
+        ctranslate2_folder(model, Path(folder))
+        engine = ctranslate2.Translator(
+            folder, device="cpu", compute_type=kind, intra_threads=torch.get_num_threads(), inter_threads=1
         )
-        return lambda: translator.translate_batch(
-            words, beam_size=beam, max_decoding_length=OUTPUT, min_decoding_length=OUTPUT, max_batch_size=0
-        )
 
-    def hugging_face() -> None:
-        with torch.inference_mode():
-            peer.generate(
-                src,
-                num_beams=beam,
-                do_sample=False,
-                max_new_tokens=OUTPUT,
-                min_new_tokens=OUTPUT,
-                early_stopping="never",
-            )
+    def translated(rows: int, beam: int) -> None:
+        words = [[f"t{i}" for i in row] for row in sources(rows, device).tolist()]
+        limits = {"max_decoding_length": length, "min_decoding_length": length}
+        engine.translate_batch(words, beam_size=beam, max_batch_size=0, **limits)
 
-    return {
-        "glassformer float32": lambda: generate(model, src, beam=beam, max_new_tokens=OUTPUT),
-        "glassformer bf16": lambda: generate(half, src, beam=beam, max_new_tokens=OUTPUT),
-        "hugging face float32": hugging_face,
-        "ctranslate2 float32": engine("float32"),
-        "ctranslate2 int8": engine("int8"),
-    }
+    return translated
 
 
-def decoding(
-    shapes: tuple[tuple[int, int], ...] = ((32, 1), (32, 4), (1, 1)),
-    rounds: int = 3,
-    say: Callable[[str], None] = print,
-) -> list[Row]:
-    """Output tokens per second for each (rows, beam), everyone in turn within a round."""
-    model = EncoderDecoder(BASE).eval()
+def sources(rows: int, device: str) -> Tensor:
+    return torch.randint(4, BASE.vocab_size, (rows, SOURCE), generator=torch.Generator().manual_seed(0)).to(device)
+
+
+def work(name: str, device: str) -> None:
+    """A worker: for each line "rows beam", run once and say how long it took."""
+    run = contestant(name, device)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        rows, beam = map(int, line.split())
+        print(json.dumps(seconds(lambda: run(rows, beam), device)), flush=True)  # noqa: B023
+
+
+def decoding(device: str = "cpu", rounds: int = 5, say: Callable[[str], None] = print) -> list[Row]:
+    """Output tokens per second for each shape, everyone in turn within a round."""
+    if device == "cpu":
+        try:
+            import ctranslate2  # noqa: F401
+        except ImportError:
+            raise GlassformerError("the benchmark runs CTranslate2 beside us: pip install ctranslate2") from None
+    workers = {}
+    for name in CONTESTANTS[device]:
+        command = [sys.executable, "-W", "ignore", "-m", "glassformer.bench.decode", name, device]
+        workers[name] = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    for name, worker in workers.items():
+        assert worker.stdout
+        if worker.stdout.readline().strip() != "ready":
+            raise GlassformerError(f"{name} did not start; see its message above")
+        say(f"{name} is ready")
+
+    def timed(worker: subprocess.Popen[str], rows: int, beam: int) -> float:
+        assert worker.stdin
+        assert worker.stdout
+        worker.stdin.write(f"{rows} {beam}\n")
+        worker.stdin.flush()
+        return float(json.loads(worker.stdout.readline()))
+
     table = []
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(temporary)
-        ctranslate2_folder(model, folder)
-        for rows, beam in shapes:
-            src = torch.randint(4, BASE.vocab_size, (rows, SOURCE), generator=torch.Generator().manual_seed(0))
-            runs = contestants(model, src, beam, folder)
-            times: dict[str, list[float]] = {name: [] for name in runs}
-            for round_ in range(rounds + 1):
-                for name, run in runs.items():
-                    begin = time.perf_counter()
-                    run()
-                    if round_:
-                        times[name].append(time.perf_counter() - begin)
-                say(f"batch {rows}, beam {beam}: round {round_} of {rounds}")
-            table += [Row(name, beam, rows, rows * OUTPUT / statistics.median(t)) for name, t in times.items()]
+    for rows, beam in SHAPES[device]:
+        times: dict[str, list[float]] = {name: [] for name in workers}
+        for round_ in range(-2, rounds):  # the first two are for caches to fill and kernels to load
+            for name, worker in workers.items():
+                spent = timed(worker, rows, beam)
+                if round_ >= 0:
+                    times[name].append(spent)
+        say(f"batch {rows}, beam {beam}: {rounds} rounds")
+        table += [Row(name, beam, rows, rows * OUTPUT[device] / statistics.median(t)) for name, t in times.items()]
+    for worker in workers.values():
+        worker.communicate()
     return table
+
+
+@dataclass(frozen=True)
+class Growth:
+    prefix: int
+    cached: float  # seconds of one step
+    uncached: float
+
+
+@torch.inference_mode()
+def growth(device: str = "cpu", prefixes: tuple[int, ...] = (32, 128, 512), rows: int = 8) -> list[Growth]:
+    """What one more token costs after a prefix, with the cache and by reading the whole prefix again."""
+    model = ready(EncoderDecoder(BASE).eval().to(device), "fp32")
+    memory = model.encode(sources(rows, device))
+    found = []
+    for prefix in prefixes:
+        tgt = torch.randint(4, BASE.vocab_size, (rows, prefix + 8), device=device)
+        cache = model.new_cache(prefix + 8)
+        model.decode(tgt[:, :prefix], memory, cache=cache)
+        cached, uncached = [], []
+        for step in range(prefix, prefix + 8):
+            cached.append(seconds(lambda: model.decode(tgt[:, step : step + 1], memory, cache=cache), device))  # noqa: B023
+        for _ in range(3):
+            uncached.append(seconds(lambda: model.decode(tgt[:, : prefix + 1], memory), device))  # noqa: B023
+        found.append(Growth(prefix, statistics.median(cached), statistics.median(uncached)))
+    return found
+
+
+def seconds(call: Callable[[], object], device: str) -> float:
+    begin = time.perf_counter()
+    call()
+    if device == "cuda":
+        torch.cuda.synchronize()
+    return time.perf_counter() - begin
+
+
+if __name__ == "__main__":
+    work(*sys.argv[1:3])

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.errors import ConfigError
+
 if TYPE_CHECKING:
     from glassformer.bench.train import Row
 
@@ -64,24 +66,35 @@ def gpu(
 
 @bench.command("decode")
 def decode(
-    rounds: Annotated[int, typer.Option(help="Timed runs of each.", min=1)] = 3,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    rounds: Annotated[int, typer.Option(help="Timed runs of each.", min=1)] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as JSON.")] = False,
 ) -> None:
-    """Decoding on this machine's CPU: glassformer, Hugging Face generate and CTranslate2 in turn, one size."""
+    """Decoding: glassformer, Hugging Face generate and, on a CPU, CTranslate2 in turn, one size; and what the KV cache
+    saves."""
     import torch
 
-    from glassformer.bench.decode import BASE, OUTPUT, SOURCE, decoding
+    from glassformer.bench.decode import BASE, OUTPUT, SOURCE, decoding, growth
+    from glassformer.translator import pick_device
 
-    rows = decoding(rounds=rounds, say=lambda text: print(text, file=sys.stderr) if sys.stderr.isatty() else None)
+    if pick_device(device).type not in OUTPUT:
+        raise ConfigError(f"device {device!r} is not one of cpu, cuda")
+    say = (lambda text: print(text, file=sys.stderr)) if sys.stderr.isatty() else lambda text: None
+    rows, grown = decoding(device, rounds, say), growth(device)
     if as_json:
-        print(json.dumps([asdict(row) for row in rows], indent=1))
+        print(json.dumps({"decoding": [asdict(r) for r in rows], "growth": [asdict(g) for g in grown]}, indent=1))
         return
     print(
         f"output tokens/s, d {BASE.d_model}, {BASE.layers}+{BASE.layers} layers, vocabulary {BASE.vocab_size}, "
-        f"source {SOURCE}, output {OUTPUT}; torch {torch.__version__}, {torch.get_num_threads()} threads\n"
+        f"source {SOURCE}, output {OUTPUT[device]}; torch {torch.__version__}, "
+        + (f"{torch.get_num_threads()} threads" if device == "cpu" else torch.cuda.get_device_name())
+        + "\n"
     )
     for row in rows:
-        print(f"batch {row.rows:2}  beam {row.beam}  {row.name:22} {row.tokens:7.0f}")
+        print(f"batch {row.rows:4}  beam {row.beam}  {row.name:22} {row.tokens:9.0f}")
+    print("\none more token after a prefix, batch 8, milliseconds:\n\nprefix  cached  read again")
+    for g in grown:
+        print(f"{g.prefix:6}  {1000 * g.cached:6.1f}  {1000 * g.uncached:10.1f}")
 
 
 @bench.command("train")

@@ -14,6 +14,7 @@ from torch import Tensor
 from glassformer.decode.constraints import NEVER, Constraints
 from glassformer.decode.greedy import trim
 from glassformer.decode.hypothesis import Hypothesis, LengthRule
+from glassformer.decode.ranking import likeliest
 
 Stopping = Literal["exact", "huggingface"]
 
@@ -68,16 +69,19 @@ class Beam:
         self.rank = torch.arange(2 * K, device=device)
 
     @property
-    def history(self) -> Tensor:
-        return self.written.flatten(0, 1)
+    def state(self) -> tuple[Tensor, ...]:
+        """All that a step reads or writes."""
+        return (
+            self.step, self.running, self.written, self.done, self.done_scores, self.going, self.tokens, self.origin
+        )  # fmt: skip
 
     def advance(self, logits: Tensor, constraints: Constraints) -> None:
         """Choose the best continuations from the logits of what comes next: (B K, V), or (B, V) after the prompt."""
         B, K = self.running.shape
-        history = self.history if logits.shape[0] == B * K else self.written[:, 0]
+        history = self.written.flatten(0, 1) if logits.shape[0] == B * K else self.written[:, 0]
         logits, normaliser = constraints.normaliser(logits, history, self.step)
         # The best 2 K of all are among the best 2 K of each beam: no need to rank the whole vocabulary of all of them.
-        likely, ids = logits.topk(min(2 * K, logits.shape[1]))
+        likely, ids = likeliest(logits, min(2 * K, logits.shape[1]))
         totals = self.running.unsqueeze(2) + (likely - normaliser).view(B, -1, likely.shape[1])  # (B, K, 2K)
         ids = ids.view(B, -1, ids.shape[1]).expand(totals.shape).flatten(1)
         total, flat = totals.flatten(1).topk(min(2 * K, totals[0].numel()))  # (B, C): enough even if K of them end here

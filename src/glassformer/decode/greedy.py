@@ -10,6 +10,7 @@ from torch import Tensor
 
 from glassformer.decode.constraints import Constraints
 from glassformer.decode.hypothesis import Hypothesis, LengthRule
+from glassformer.decode.ranking import likeliest
 from glassformer.decode.sampling import Streams
 
 
@@ -30,15 +31,16 @@ class Greedy:
         self.tokens = torch.zeros((sentences, 1), dtype=torch.long, device=device)  # to be read next
 
     @property
-    def history(self) -> Tensor:
-        return self.written
+    def state(self) -> tuple[Tensor, ...]:
+        """All that a step reads or writes."""
+        return self.step, self.written, self.scores, self.going, self.tokens
 
     def advance(self, logits: Tensor, constraints: Constraints) -> None:
         """Choose a token for every sentence from the logits (B, V) of what comes next."""
         logits, normaliser = constraints.normaliser(logits, self.written, self.step)
         if self.streams is None:
-            best, token = logits.max(-1)
-            chosen = best - normaliser.squeeze(1)
+            best, ids = likeliest(logits, 1)
+            chosen, token = (best - normaliser).squeeze(1), ids.squeeze(1)
         else:
             chosen, token = self.streams.choose(logits - normaliser, self.sentence)
         self.scores += torch.where(self.going, chosen, 0.0)

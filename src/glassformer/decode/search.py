@@ -19,6 +19,7 @@ from glassformer.decode.beam import Beam, Selection, Stopping
 from glassformer.decode.constraints import Constraints, Repetition, prefix_table
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.hypothesis import Hypothesis, LengthRule, Rule
+from glassformer.decode.recorded import fit, recorder
 from glassformer.decode.sampling import Sampling, Streams
 from glassformer.decode.writer import Writer, few, push_right
 from glassformer.errors import ConfigError, one_of
@@ -55,13 +56,24 @@ def generate(
     if not 1 <= nbest <= beam:
         raise ConfigError(f"nbest={nbest} must lie between 1 and beam={beam}")
     rule, repetition = LengthRule(length_penalty, length_rule), Repetition(repetition_penalty, no_repeat_ngram)
-    writer, constraints, end = prepare(model, src, src_mask, beam, max_new_tokens, prefix, repetition)
-    search: Greedy | Beam
-    if beam == 1:
+
+    def start(src: Tensor, src_mask: Tensor | None) -> tuple[Writer, Constraints, Greedy | Beam]:
+        writer, constraints, end = prepare(model, src, src_mask, beam, max_new_tokens, prefix, repetition)
+        if beam > 1:
+            B = src.shape[0]
+            return writer, constraints, Beam(B, beam, max_new_tokens, end, src.device, rule, stopping, watch)
         streams = None if sampling is None else Streams(sampling, src, src_mask)
-        search = Greedy(src.shape[0], max_new_tokens, end, padding(model), src.device, streams)
-    else:
-        search = Beam(src.shape[0], beam, max_new_tokens, end, src.device, rule, stopping, watch)
+        greedy = Greedy(src.shape[0], max_new_tokens, end, padding(model), src.device, streams)
+        return writer, constraints, greedy
+
+    if src.is_cuda and sampling is None and prefix is None and watch is None and repetition == Repetition():
+        fitted, mask = fit(src, src_mask, padding(model))
+        key = (fitted.shape, mask is None, beam, max_new_tokens, rule, stopping)
+        recordings = recorder(model)
+        with recordings.lock:
+            done = recordings.run(key, max_new_tokens, lambda: start(fitted, mask), src.shape[0])
+            return done.hypotheses(nbest, rule)[: src.shape[0]]
+    writer, constraints, search = start(src, src_mask)
     found: list[list[Hypothesis]] = [[] for _ in range(src.shape[0])]
 
     def leave() -> None:

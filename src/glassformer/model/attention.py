@@ -8,6 +8,7 @@ Shapes: B batch, T queries, S keys, H heads, G key/value heads (G = H unless gro
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -33,7 +34,8 @@ class Sight(NamedTuple):
 
 
 EVERYTHING = Sight()
-SHORT = 64
+SHORT = 64  # keys
+FEW = 8  # queries
 
 
 def softmax(scores: Tensor) -> Tensor:
@@ -93,7 +95,7 @@ class Attention(nn.Module):
                 return q, *cache.cross
             k, v = (self.split(part, self.groups) for part in self.projection.keys_values(memory))
             if cache is not None:
-                cache.cross = (k, v)
+                cache.cross = k, v = k.contiguous(), v.contiguous()
             return q, k, v
         parts = self.projection.all(x)
         q, k, v = (
@@ -134,16 +136,33 @@ class Attention(nn.Module):
             enable_gqa=self.groups < self.heads,
         )
 
+    def stepwise(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
+        """The same for the few queries of a decoding step, where a CPU's plain products beat its fused kernel."""
+        scores = torch.bmm((q * self.scale).flatten(0, 1), k.flatten(0, 1).transpose(1, 2))
+        scores = scores.view(*q.shape[:3], -1)
+        if sight.bias is None:
+            pattern = torch.softmax(scores, -1)
+        else:
+            pattern = torch.softmax(scores.add_(sight.bias), -1).nan_to_num_(0.0)  # a row that sees nothing
+        return torch.bmm(pattern.flatten(0, 1), v.flatten(0, 1)).view(q.shape)
+
+    def way(self, q: Tensor, k: Tensor, sight: Sight) -> Callable[[Tensor, Tensor, Tensor, Sight], Tensor]:
+        """Which of the three equal ways to attend is right here."""
+        if watched(self._probes):
+            return self.written_out
+        if torch.compiler.is_compiling():
+            # A compiler fuses the written lines too, and on a GPU, for short sequences, better than the kernel is.
+            return self.written_out if q.is_cuda and k.shape[2] <= SHORT else self.fused
+        few = q.shape[2] <= FEW and not sight.causal and self.groups == self.heads and q.dtype == torch.float32
+        return self.stepwise if few and q.device.type == "cpu" and not torch.is_grad_enabled() else self.fused
+
     def forward(self, x: Tensor, sight: Sight, memory: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:
         q, k, v = self.project(x, memory, sight, cache)
         # Rows that share their keys, as beams do, attend to them side by side, like more queries.
         beams = q.shape[0] // max(1, k.shape[0])
         if beams > 1:
             q = q.view(-1, beams, *q.shape[1:]).transpose(1, 2).flatten(2, 3)  # (B/K, H, K T, d)
-        # A compiler fuses the written lines too, and on a GPU, for short sequences, better than the kernel is.
-        compiled = torch.compiler.is_compiling() and q.is_cuda and k.shape[2] <= SHORT
-        attend = self.written_out if compiled or watched(self._probes) else self.fused
-        context = attend(q, k, v, sight)  # (B, H, T, d)
+        context = self.way(q, k, sight)(q, k, v, sight)  # (B, H, T, d)
         if beams > 1:
             context = context.view(*context.shape[:2], beams, -1, self.d_head).transpose(1, 2).flatten(0, 1)
         merged = context.transpose(1, 2).flatten(2)  # (B, T, H d): the heads side by side again

@@ -7,7 +7,9 @@ another. A part whose probes nobody watches is free to take a fused kernel that 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
+from typing import TypeVar
 
 from torch import Tensor, nn
 
@@ -19,3 +21,11 @@ class Probe(nn.Module):
 
 def watched(probes: Iterable[Probe]) -> bool:
     return any(probe._forward_hooks for probe in probes)
+
+
+Model = TypeVar("Model", bound=nn.Module)
+
+
+def twin(model: Model) -> Model:
+    """A copy of the module tree that shares every weight: what is hooked or replaced in it leaves the model alone."""
+    return copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})

@@ -1,0 +1,82 @@
+"""Recorded steps write what the plain loop writes. Where there is no GPU, their steps run unrecorded."""
+
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.decode import recorded
+from glassformer.decode.hypothesis import LengthRule
+from glassformer.decode.search import Beam, Constraints, Greedy, Repetition, Writer
+from glassformer.decode.writer import push_right
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def model_and_sources(kind="encoder-decoder", **options):
+    torch.manual_seed(0)
+    config = gf.ModelConfig(
+        vocab_size=300,
+        d_model=32,
+        heads=4,
+        d_ff=48,
+        layers=2,
+        pad_id=0,
+        start_id=1,
+        end_id=2,
+        max_length=256,
+        **options,
+    )
+    model = (gf.EncoderDecoder if kind == "encoder-decoder" else gf.DecoderOnly)(config).eval().to(DEVICE)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter *= 1.7
+    src = torch.randint(3, 300, (7, 21), device=DEVICE)
+    mask = torch.arange(21, device=DEVICE) < torch.randint(1, 22, (7, 1), device=DEVICE)
+    return model, src, mask
+
+
+@torch.inference_mode()
+def by_recording(recorder, model, src, mask, beam, limit):
+    rule = LengthRule()
+    src, mask = recorded.fit(src, mask, 0)
+
+    def start():
+        ids, seen = push_right(src, mask) if isinstance(model, gf.DecoderOnly) else (src, mask)
+        writer = Writer(model, ids, seen, limit, beam)
+        constraints = Constraints(None, Repetition(), None, writer.said)
+        if beam == 1:
+            return writer, constraints, Greedy(len(src), limit, 2, 0, src.device)
+        return writer, constraints, Beam(len(src), beam, limit, 2, src.device, rule, "exact")
+
+    search = recorder.run((src.shape, beam, limit), limit, start, 7)
+    return search.hypotheses(1, rule)[:7]
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi", "relative", "learned"])
+@pytest.mark.parametrize("kind", ["encoder-decoder", "decoder-only"])
+@pytest.mark.parametrize("beam", [1, 3])
+def test_recorded_steps_write_the_same(kind, beam, positions):
+    model, src, mask = model_and_sources(kind, positions=positions)
+    recorder = recorded.Recorder(model)
+    for limit in (1, 40):
+        for rows in (src, src.flip(0)):  # the second is written by the first one's recording
+            found = by_recording(recorder, model, rows, mask, beam, limit)
+            alone = [row[seen].unsqueeze(0) for row, seen in zip(rows, mask, strict=True)]
+            expected = [gf.generate(model, row, beam=beam, max_new_tokens=limit, prefix=[[]])[0] for row in alone]
+            assert [h[0].ids for h in found] == [h[0].ids for h in expected]
+            assert [h[0].score for h in found] == pytest.approx([h[0].score for h in expected], abs=1e-4)
+    assert len(recorder.recordings) == 2
+
+
+def test_a_model_whose_weights_moved_is_recorded_anew():
+    model, _, _ = model_and_sources()
+    first = recorded.recorder(model)
+    assert recorded.recorder(model) is first
+    model.double()
+    assert recorded.recorder(model) is not first
+
+
+def test_shapes_are_few_and_roomy_enough():
+    sizes = [recorded.roomy(n) for n in range(1, 1025)]
+    assert all(n <= size <= 1.5 * n for n, size in enumerate(sizes, 1))
+    assert len(set(sizes)) < 25
