@@ -10,7 +10,10 @@ import sys
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from glassformer import bundle
+from glassformer.errors import ConfigError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
 
@@ -34,12 +37,13 @@ def test_without_a_model_it_says_how_to_get_one(tmp_path):
 
 
 def test_a_folder_that_is_no_model_and_a_host_that_is_none(tmp_path):
+    from glassformer.serve.listen import listen
+
     found = call(command("serve", tmp_path))
     assert found.returncode == 2
     assert found.stderr.count("\n") == 1
-    found = call(command("serve", tiny(tmp_path / "m"), "--host", "no such host"))
-    assert found.returncode == 2
-    assert found.stderr.count("\n") == 1
+    with pytest.raises(ConfigError, match="--host no such host"):
+        listen("no such host", None)
 
 
 def test_it_serves_until_interrupted_and_names_a_port_in_use(tmp_path):

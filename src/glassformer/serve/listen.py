@@ -21,7 +21,7 @@ from glassformer.serve.door import LOCAL
 from glassformer.translator import Translator
 
 FIRST_PORT, TRIED = 8017, 20
-NUMERALS = ("twenty-one", "March 3, 2021", "9:34 PM", "four thousand, one hundred and fifty-seven", "€6,251.99")
+NUMERALS = ("seven hundred and twenty-one", "twenty-one", "March 3, 2021", "9:34 PM", "€6,251.99")
 ANYTHING = ("Hello, world!",)
 
 

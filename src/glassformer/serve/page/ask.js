@@ -6,7 +6,7 @@ import { VIEWS } from "./state.js";
 import { t } from "./texts.js";
 import { nameChange } from "./view_whatif.js";
 
-const PAUSE = 90; // milliseconds of rest in typing before the model is asked
+const PAUSE = 60; // milliseconds of rest in typing before the model is asked
 
 export function drawTop(app, place) {
   const { model } = app;

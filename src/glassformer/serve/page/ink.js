@@ -34,12 +34,12 @@ export function picture(sheet, first, count) {
   canvas.height = sheet.rows;
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(count, sheet.rows);
-  const closed = paint("map-hatch").match(/[0-9a-f]{2}/gi).map((one) => parseInt(one, 16));
+  const closed = ["map-closed", "map-hatch"].map((name) => paint(name).match(/[0-9a-f]{2}/gi).map((one) => parseInt(one, 16)));
   for (let i = 0, at = 0; i < sheet.rows; i++) {
     for (let j = first; j < first + count; j++, at += 4) {
       const value = sheet.at(i, j);
       const odd = sheet.masked(i, j) || !Number.isFinite(value);
-      const [r, g, b] = odd ? closed : colourOf(value, sheet.high, sheet.share, sheet.hue);
+      const [r, g, b] = odd ? closed[(i + j) % 2] : colourOf(value, sheet.high, sheet.share, sheet.hue);
       image.data.set([r, g, b, 255], at);
     }
   }

@@ -113,15 +113,27 @@ export function place(run, { name, index }) {
   return index.flatMap((i, at) => [at ? " \u00b7 " : "", raw(placeName(axes[at], i, axisLabels(run, axes[at])))]);
 }
 
+/** The pieces of an equation in groups that stay on one line: what a plus or a fraction stroke separates. */
+function groups(pieces) {
+  const found = [[]];
+  for (const piece of pieces) {
+    found.at(-1).push(piece);
+    if (piece.text === " + " || piece.text === " / ") found.push([]);
+  }
+  return found;
+}
+
+function printPiece(piece) {
+  if (piece.kind === "sign") return raw(piece.text, { class: "sign" });
+  const digits = raw(piece.text, { class: "figure" });
+  if (!piece.note) return digits;
+  const spoken = /^[#\u221a]|^cos|^sin/.test(piece.note) ? "no" : null;
+  return h("span", { class: "noted" }, digits, h("span", { class: "note", translate: spoken }, piece.note));
+}
+
 /** The printed equation of an explanation. */
 export function equation(found) {
-  const pieces = found.pieces.map((piece) => {
-    if (piece.kind === "sign") return raw(piece.text, { class: "sign" });
-    const digits = raw(piece.text, { class: "figure" });
-    return piece.note
-      ? h("span", { class: "noted" }, digits, h("span", { class: "note", translate: /^[#\u221a]|^cos|^sin/.test(piece.note) ? "no" : null }, piece.note))
-      : digits;
-  });
+  const pieces = groups(found.pieces).flatMap((group) => [h("span", { class: "together" }, group.map(printPiece)), h("wbr")]);
   return [
     h("p", { class: "op" }, t(`op.${found.kind}`)),
     h("div", { class: "equation", data: { testid: "equation", tensor: found.name, index: found.index.join("."), kind: found.kind } },

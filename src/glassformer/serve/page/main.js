@@ -204,8 +204,8 @@ class App {
     for (const token of document.querySelectorAll(".token-rows .token, .flow .piece")) token.classList.toggle("lit", keys.has(`${token.dataset.side}:${token.dataset.index}`));
   }
 
-  heading(view) {
-    return h("header", { class: "view-head" }, h("h2", {}, t(`head.${view}`)), h("p", { class: "lede" }, t(`says.${view}`)));
+  heading(view, beside = null) {
+    return h("header", { class: "view-head" }, h("div", { class: "view-title" }, h("h2", {}, t(`head.${view}`)), h("p", { class: "lede" }, t(`says.${view}`))), beside);
   }
 
   inspectorAside() {

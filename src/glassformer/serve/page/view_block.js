@@ -35,8 +35,7 @@ export const block = {
     const parts = stages(run, state.layer);
     const sections = PARTS.filter((part) => parts[part].length).map((part) => section(app, part, parts[part]));
     return h("section", { class: "view" },
-      app.heading("block"),
-      layerPicker(app),
+      app.heading("block", layerPicker(app)),
       grid(app),
       strip(parts),
       h("div", { class: "with-inspector" }, h("div", { class: "stages" }, sections), app.inspectorAside()));

@@ -2,15 +2,15 @@
 // decoder to the word it writes.
 
 import { colourOf } from "./colour.js";
-import { button, h, raw, rove, svg } from "./dom.js";
+import { button, h, rove, svg } from "./dom.js";
+import { follow } from "./follow.js";
 import { percent } from "./number.js";
 import { attentionsOf, blockName, sheetOf } from "./tensors.js";
 import { t } from "./texts.js";
 
-const ROW = 30;
 const TOP = 58;
 const FAINT = 0.03; // a share below this is not drawn
-const LARGE = 300_000; // bytes of patterns beyond which only the chosen layer's are fetched
+const MOST = 600_000; // bytes that are fetched for this picture; what is left out is not drawn
 
 /** The layer whose cross-attention is drawn: the one the page looks at, else the last. */
 function crossLayer(app) {
@@ -24,10 +24,14 @@ function streams(run, stack) {
   return [`${stack}.embedding`, ...Array.from({ length: layers }, (_, i) => `${stack}.blocks.${i}`)].filter((name) => run.has(name));
 }
 
-function patterns(app) {
-  const all = attentionsOf(app.run).filter((one) => one.attention === "self_attention");
-  const size = all.reduce((total, one) => total + app.run.entry(one.name).bytes, 0);
-  return size > LARGE ? all.filter((one) => one.layer === app.state.layer) : all;
+/** What the picture shows, the most telling first: ribbons, the ends of both streams, threads, the streams between. */
+function wanted(app) {
+  const { run } = app;
+  const cross = crossLayer(app);
+  const [encoder, decoder] = [streams(run, "encoder"), streams(run, "decoder")];
+  const ends = [encoder[0], encoder.at(-1), decoder[0], decoder.at(-1)].filter(Boolean);
+  const threads = attentionsOf(run).filter((one) => one.attention === "self_attention").map((one) => one.name);
+  return [...new Set([...(cross ? [cross.name] : []), ...ends, ...threads, ...encoder, ...decoder])];
 }
 
 /** The share that query i gives key j: of one head, or the mean of all. */
@@ -44,16 +48,18 @@ function shares(run, name, head) {
 
 export const flow = {
   names(app) {
-    const cross = crossLayer(app);
-    const wanted = [...streams(app.run, "encoder"), ...streams(app.run, "decoder"), ...patterns(app).map((one) => one.name)];
-    return cross ? [...wanted, cross.name] : wanted;
+    let size = 0;
+    return wanted(app).filter((name, i) => {
+      size += app.run.entry(name).bytes;
+      return i === 0 || size <= MOST;
+    });
   },
 
   draw(app) {
     const { run } = app;
     const cross = crossLayer(app);
     const picture = h("div", { class: "flow", data: { testid: "flow" } });
-    const root = h("section", { class: "view" }, app.heading("flow"), cross ? chooser(app, cross) : null, picture,
+    const root = h("section", { class: "view" }, app.heading("flow", cross ? chooser(app, cross) : null), picture,
       h("p", { class: "caption" }, t(cross ? "flow.caption" : "flow.captionOne")));
     const redraw = () => {
       const width = picture.clientWidth;
@@ -90,7 +96,8 @@ function compose(app, run, cross, width) {
   if (encoder.length) parts.push({ draw: stack, key: "encoder", names: encoder, rows: source.pieces.length, labels: source.pieces, side: "src" });
   if (cross) parts.push({ draw: ribbons, key: "cross" });
   if (decoder.length) parts.push({ draw: stack, key: "decoder", names: decoder, rows: target.pieces.length, labels: target.pieces, side: "tgt" });
-  const height = (rows) => TOP + rows * ROW + 14;
+  const row = rowHeight(Math.max(source.pieces.length, target.pieces.length));
+  const height = (rows) => TOP + rows * row + 14;
   const tallest = Math.max(...parts.map((part) => (part.rows ? height(part.rows) : 0)));
   const blocks = encoder.length + decoder.length;
   if (width >= 760 + 40 * Math.max(0, blocks - 6)) {
@@ -100,30 +107,35 @@ function compose(app, run, cross, width) {
     const total = svg("svg", { viewBox: `0 0 ${width} ${tallest}`, width, height: tallest, class: "flow-picture", role: "group", "aria-label": t("view.flow") });
     let x = 0;
     for (const part of parts) {
-      total.append(part.draw(app, run, { ...part, x, width: widths[part.key], height: tallest, cross }));
+      total.append(part.draw(app, run, { ...part, x, width: widths[part.key], height: tallest, cross, row }));
       x += widths[part.key];
     }
-    hover(app, total);
+    follow(app, total);
     return [total];
   }
   return parts.map((part) => {
     const tall = part.rows ? height(part.rows) : height(Math.max(source.pieces.length, target.pieces.length));
     const one = svg("svg", { viewBox: `0 0 ${width} ${tall}`, width, height: tall, class: "flow-picture", role: "group", "aria-label": t(`flow.${part.key}`) });
-    one.append(part.draw(app, run, { ...part, x: 0, width, height: tall, cross, alone: true }));
-    hover(app, one);
+    one.append(part.draw(app, run, { ...part, x: 0, width, height: tall, cross, row, alone: true }));
+    follow(app, one);
     return one;
   });
 }
 
+/** Few tokens stand wide apart, many close together. */
+function rowHeight(rows) {
+  return rows <= 7 ? 42 : rows <= 12 ? 32 : rows <= 24 ? 26 : 20;
+}
+
 /** The middle of a token's line, the lines centred in the height there is. */
-function lineAt(rows, height) {
-  const start = TOP + (height - TOP - 14 - rows * ROW) / 2;
-  return (i) => start + (i + 0.5) * ROW;
+function lineAt(rows, height, row) {
+  const start = TOP + (height - TOP - 14 - rows * row) / 2;
+  return (i) => start + (i + 0.5) * row;
 }
 
 /** One stack: its tokens, its blocks with the threads of self-attention, the stream between them. */
-function stack(app, run, { key, names, rows, labels, side, x, width, height }) {
-  const y = lineAt(rows, height);
+function stack(app, run, { key, names, rows, labels, side, x, width, height, row }) {
+  const y = lineAt(rows, height, row);
   const group = svg("g", { class: `stack ${key}` });
   const label = Math.min(100, width * 0.24, 16 + 8 * Math.max(...labels.map((one) => [...one].length)));
   const writes = key === "decoder" ? Math.min(168, Math.max(116, width * 0.24)) : 0;
@@ -139,10 +151,10 @@ function stack(app, run, { key, names, rows, labels, side, x, width, height }) {
   });
   let at = x + label + 4;
   names.forEach((name, n) => {
-    group.append(stripOf(run, name, at, strip, y));
+    if (run.isLoaded(name)) group.append(stripOf(run, name, at, strip, y, row));
     at += strip + 6;
     if (n < count) {
-      group.append(blockOf(app, run, key, n, at, block, y, rows));
+      group.append(blockOf(app, run, key, n, at, block, y, rows, row));
       at += block + 6;
     }
   });
@@ -156,33 +168,28 @@ function shorten(piece, room) {
   return letters.length > most ? `${letters.slice(0, most - 1).join("")}\u2026` : piece;
 }
 
-/** The vectors themselves, one coloured strip a token. */
-function stripOf(run, name, x, width, y) {
+/** The vectors themselves, one coloured strip a token: a single picture with clear rows between the strips. */
+function stripOf(run, name, x, width, y, row) {
   const sheet = sheetOf(run, name, 0);
   const canvas = document.createElement("canvas");
   canvas.width = Math.min(sheet.cols, 64);
-  canvas.height = sheet.rows;
+  canvas.height = 2 * sheet.rows;
   const pen = canvas.getContext("2d");
-  const image = pen.createImageData(canvas.width, sheet.rows);
+  const image = pen.createImageData(canvas.width, canvas.height);
   for (let i = 0; i < sheet.rows; i++) {
     for (let j = 0; j < canvas.width; j++) {
-      image.data.set([...colourOf(sheet.at(i, j), sheet.high * 0.7, false, sheet.hue), 255], 4 * (i * canvas.width + j));
+      const at = 4 * (2 * i * canvas.width + j);
+      image.data.set([...colourOf(sheet.at(i, j), sheet.high * 0.7, false, sheet.hue), 255], at);
     }
   }
   pen.putImageData(image, 0, 0);
-  const rows = Array.from({ length: sheet.rows }, (_, i) => {
-    const row = document.createElement("canvas");
-    row.width = canvas.width;
-    row.height = 1;
-    row.getContext("2d").drawImage(canvas, 0, i, canvas.width, 1, 0, 0, canvas.width, 1);
-    return svg("image", { href: row.toDataURL(), x, y: y(i) - 8, width, height: 16, preserveAspectRatio: "none", class: "strip" });
-  });
-  return svg("g", { "aria-hidden": "true" }, rows);
+  const place = { x, y: y(0) - row / 4, width, height: row * sheet.rows };
+  return svg("image", { href: canvas.toDataURL(), ...place, preserveAspectRatio: "none", class: "strip", "aria-hidden": "true" });
 }
 
-function blockOf(app, run, stackKey, n, x, width, y, rows) {
+function blockOf(app, run, stackKey, n, x, width, y, rows, row) {
   const layer = `${stackKey}.${n}`;
-  const [top, bottom] = [y(0) - ROW / 2, y(rows - 1) + ROW / 2];
+  const [top, bottom] = [y(0) - row / 2, y(rows - 1) + row / 2];
   const open = () => app.go({ view: "block", layer });
   const name = t(`flow.block.${stackKey}`, { n });
   const box = svg("g", {
@@ -230,10 +237,10 @@ function written(run, x, width, y, rows) {
 }
 
 /** Who the decoder looks at: ribbons as wide as the share that each target token gives each source token. */
-function ribbons(app, run, { x, width, height, cross, alone }) {
+function ribbons(app, run, { x, width, height, cross, row, alone }) {
   const { source, target } = run.manifest;
   const [rows, cols] = [target.pieces.length, source.pieces.length];
-  const [from, to] = [lineAt(cols, height), lineAt(rows, height)];
+  const [from, to] = [lineAt(cols, height, row), lineAt(rows, height, row)];
   const share = shares(run, cross.name, app.flowHead);
   const group = svg("g", { class: "ribbons", "data-testid": "ribbons" });
   const inset = alone ? Math.min(110, width * 0.28) : 6;
@@ -245,8 +252,8 @@ function ribbons(app, run, { x, width, height, cross, alone }) {
     let used = 0;
     for (let j = 0; j < cols; j++) {
       const weight = share(i, j);
-      const thick = weight * ROW * 0.72;
-      const top = to(i) - ROW * 0.36 + used;
+      const thick = weight * row * 0.72;
+      const top = to(i) - row * 0.36 + used;
       used += thick;
       if (weight < FAINT) continue;
       const thin = 0.5 + 3 * weight;
@@ -263,28 +270,4 @@ function ribbons(app, run, { x, width, height, cross, alone }) {
     target.pieces.forEach((piece, i) => group.append(svg("text", { x: right + 8, y: to(i) + 4, class: "piece start", translate: "no", "data-side": "tgt", "data-index": i }, shorten(piece, inset))));
   }
   return group;
-}
-
-/** A token under the pointer keeps its own threads and ribbons; the others step back. */
-function hover(app, picture) {
-  const lines = [...picture.querySelectorAll("[data-to]")];
-  const show = (key) => {
-    picture.classList.toggle("asking", key !== null);
-    const partners = [];
-    for (const line of lines) {
-      const on = key !== null && (line.dataset.from === key || line.dataset.to === key);
-      line.classList.toggle("on", on);
-      if (on && line.classList.contains("ribbon")) partners.push(line.dataset.from, line.dataset.to);
-    }
-    const tokens = [...new Set(key === null ? [] : [key, ...partners])].map((one) => ({ side: one.split(":")[0], index: Number(one.split(":")[1]) }));
-    app.light(tokens);
-  };
-  picture.addEventListener("pointerover", (event) => {
-    const token = event.target.closest("[data-side]");
-    const ribbon = event.target.closest(".ribbon");
-    if (token) show(`${token.dataset.side}:${token.dataset.index}`);
-    else if (ribbon) show(ribbon.dataset.to);
-    else show(null);
-  });
-  picture.addEventListener("pointerleave", () => show(null));
 }

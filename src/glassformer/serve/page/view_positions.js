@@ -42,8 +42,7 @@ export const positions = {
     const stack = stackOf(app);
     const names = ownNames(app);
     return h("section", { class: "view" },
-      app.heading("positions"),
-      stackPicker(app, stack),
+      app.heading("positions", stackPicker(app, stack)),
       h("div", { class: "scheme" }, h("h3", {}, t(`scheme.${scheme}`)), h("p", { class: "lede" }, t(`scheme.${scheme}.says`))),
       scheme === "none" ? null : h("div", { class: "two" },
         h("div", { class: "plate" }, h("h4", {}, t(`offset.${scheme}`)), chart(app, stack, scheme)),
@@ -94,7 +93,7 @@ async function tableOf(run, op) {
 function chart(app, stack, scheme) {
   const { run } = app;
   let series = [];
-  if (app.table) series = [tableSeries(app.table)];
+  if (app.table) series = [tableSeries(app.table, stack)];
   else if (scheme === "rotary" && run.has(`${stack}.rotation.cos`)) series = [rotarySeries(run, stack)];
   else if (run.has(`${stack}.distance`)) series = distanceSeries(run, `${stack}.distance`);
   if (!series.length || series[0].points.length < 2) return h("p", { class: "hint" }, t("positions.nothing"));
@@ -102,7 +101,7 @@ function chart(app, stack, scheme) {
 }
 
 /** The mean dot product of rows that stand `offset` apart. */
-function tableSeries({ rows, cols, values }) {
+function tableSeries({ rows, cols, values }, stack) {
   const reach = Math.min(32, rows - 1);
   const points = [];
   for (let offset = -reach; offset <= reach; offset++) {
@@ -115,7 +114,7 @@ function tableSeries({ rows, cols, values }) {
     }
     points.push({ x: offset, y: total / count });
   }
-  return { name: "", colour: "encoder", points };
+  return { name: "", colour: stack, points };
 }
 
 /** What turning leaves of a vector's product with itself: the mean cosine of all pairs' angles. */
@@ -128,7 +127,7 @@ function rotarySeries(run, stack) {
     for (let i = 0; i < pairs; i++) total += Math.cos(offset * op.base ** ((-2 * i) / op.d_head));
     points.push({ x: offset, y: total / pairs });
   }
-  return { name: "", colour: "encoder", points };
+  return { name: "", colour: stack, points };
 }
 
 /** The term of each head by distance, as this run added it. */

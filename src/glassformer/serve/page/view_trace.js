@@ -37,8 +37,7 @@ export const trace = {
       if (chosen) list.scrollTop = chosen.offsetTop - list.offsetTop - 60;
     });
     return h("section", { class: "view" },
-      app.heading("trace"),
-      h("div", { class: "bar" }, downloads(app)),
+      app.heading("trace", h("div", { class: "bar" }, downloads(app))),
       h("div", { class: "trace" }, h("div", { class: "catalogue" }, search, count, list), h("div", { class: "plate values" }, values(app, name))));
   },
 };

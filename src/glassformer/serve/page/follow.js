@@ -1,0 +1,55 @@
+// Following one token through the picture of the flow, by pointer or by keyboard.
+
+/** A token under the pointer keeps its own threads and ribbons, the others step back; a click holds it so. */
+export function follow(app, picture) {
+  const lines = [...picture.querySelectorAll("[data-to]")];
+  const tokens = [...picture.querySelectorAll(".piece")];
+  const keyOf = (token) => `${token.dataset.side}:${token.dataset.index}`;
+  let locked = null;
+  const show = (wanted) => {
+    const key = wanted ?? locked;
+    picture.classList.toggle("asking", key !== null);
+    const partners = [];
+    for (const line of lines) {
+      const on = key !== null && (line.dataset.from === key || line.dataset.to === key);
+      line.classList.toggle("on", on);
+      if (on && line.classList.contains("ribbon")) partners.push(line.dataset.from, line.dataset.to);
+    }
+    const lit = [...new Set(key === null ? [] : [key, ...partners])].map((one) => one.split(":"));
+    app.light(lit.map(([side, index]) => ({ side, index: Number(index) })));
+  };
+  const lock = (key) => {
+    locked = locked === key ? null : key;
+    for (const token of tokens) token.toggleAttribute("data-locked", keyOf(token) === locked);
+    show(locked);
+  };
+  picture.addEventListener("pointerover", (event) => {
+    const token = event.target.closest(".piece");
+    show(token ? keyOf(token) : event.target.closest(".ribbon")?.dataset.to ?? null);
+  });
+  picture.addEventListener("pointerleave", () => show(null));
+  picture.addEventListener("click", (event) => {
+    const token = event.target.closest(".piece");
+    const ribbon = event.target.closest(".ribbon");
+    if (token || ribbon) lock(token ? keyOf(token) : ribbon.dataset.to);
+  });
+  const sides = [...new Set(tokens.map((token) => token.dataset.side))];
+  for (const side of sides) {
+    const own = tokens.filter((token) => token.dataset.side === side);
+    own.forEach((token, i) => {
+      token.setAttribute("tabindex", i ? "-1" : "0");
+      token.addEventListener("focus", () => show(keyOf(token)));
+      token.addEventListener("blur", () => show(null));
+      token.addEventListener("keydown", (event) => {
+        if (event.key === "Enter" || event.key === " ") lock(keyOf(token));
+        else if (event.key === "Escape") lock(locked);
+        const next = own[i + ({ ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0)];
+        if (next && next !== token) {
+          own.forEach((one) => one.setAttribute("tabindex", one === next ? "0" : "-1"));
+          next.focus();
+        } else if (!["Enter", " ", "ArrowDown", "ArrowUp"].includes(event.key)) return;
+        event.preventDefault();
+      });
+    });
+  }
+}
