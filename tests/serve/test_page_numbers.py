@@ -156,6 +156,24 @@ def test_a_file_from_disk_shows_every_kind_of_model(visit, tmp_path: Path, kind)
     assert not page.outside
 
 
+def test_a_large_model_is_drawn_whole(visit, tmp_path: Path):
+    """Patterns of a megabyte come in two goes; in the end every block has its threads and every head its stamp."""
+    model = EncoderDecoder(ModelConfig(**BASE | {"layers": 4, "heads": 8})).eval()
+    trace = gf.trace(model, list(range(4, 40)), padding=4, max_new_tokens=30)
+    assert sum(4 * trace[name].numel() for name in trace.names("*.pattern")) > 400_000
+    file = tmp_path / "large.html"
+    trace.to_html(file)
+    page = visit(file.as_uri())
+    page.go(view="flow")
+    page.page.wait_for_function(
+        "[...document.querySelectorAll('.flow .block')].filter((one) => one.querySelector('.weave')).length === 8"
+    )
+    page.go(view="block")
+    page.page.wait_for_function("document.querySelectorAll('canvas.stamp').length === 12 * 8")
+    assert page.page.locator("span.stamp").count() == 0
+    assert not page.errors
+
+
 def test_an_equation_that_does_not_hold_is_found():
     """The judge itself: a wrong digit, or a term left out, must not pass."""
     check_equation({"terms": "0.5 × (−0.25) + 1.5", "result": "1.375"}, "x", ())

@@ -157,7 +157,11 @@ class App {
     this.watched = [];
     this.inspector.begin();
     this.frame();
-    this.place.view.replaceChildren(painter.draw(this));
+    try {
+      this.place.view.replaceChildren(painter.draw(this));
+    } catch (error) {
+      return this.fail(error);
+    }
     this.place.view.setAttribute("aria-labelledby", `tab-${this.state.view}`);
     this.place.view.dataset.run = this.run.id;
     this.place.view.dataset.view = this.state.view;

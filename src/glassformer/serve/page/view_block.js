@@ -7,7 +7,7 @@ import { attentionsOf, blockName, hasHeads, headFor, lastWord, layersOf, sheetOf
 import { formulaOf, t } from "./texts.js";
 
 const PARTS = ["self", "cross", "feed"];
-const STAMPS = 200_000; // bytes of patterns that are fetched for the grid at once
+const STAMPS = 200_000; // bytes of patterns that are fetched before the view is drawn; other stamps follow
 
 function shownPatterns(app) {
   const all = attentionsOf(app.run);
@@ -56,18 +56,28 @@ function layerPicker(app) {
 /** Layer by head: every pattern of the model as a stamp. */
 function grid(app) {
   const { run, state } = app;
-  const loaded = new Set(shownPatterns(app).map((one) => one.name));
-  const rows = attentionsOf(run).filter((one) => loaded.has(one.name)).map((one) => h("div", { class: "stamp-row" },
+  const late = [];
+  const draw = (name, head) => {
+    if (withMasks(run, [name]).every((one) => run.isLoaded(one))) return stamp({ ...sheetOf(run, name, head), high: 1 });
+    const empty = h("span", { class: "stamp" });
+    late.push({ name, head, empty });
+    return empty;
+  };
+  const rows = attentionsOf(run).map((one) => h("div", { class: "stamp-row" },
     h("span", { class: `stamp-name ${one.stack}` }, t(`grid.${one.stack}.${one.attention}`, { n: one.i })),
     h("div", { class: "stamps" }, Array.from({ length: one.heads }, (_, head) => {
       const chosen = one.layer === state.layer && head === state.head;
-      const sheet = { ...sheetOf(run, one.name, head), high: 1 };
-      return button([stamp(sheet), raw(String(head))], () => app.go({ layer: one.layer, head, cell: [] }), {
+      return button([draw(one.name, head), raw(String(head))], () => app.go({ layer: one.layer, head, cell: [] }), {
         class: `stamp-button${chosen ? " chosen" : ""}`, "aria-pressed": chosen ? "true" : "false",
         "aria-label": `${t(`grid.${one.stack}.${one.attention}`, { n: one.i })}, ${t("flow.head", { n: head })}`,
         data: { key: `stamp:${one.name}:${head}`, head },
       });
     }))));
+  if (late.length) {
+    run.need(withMasks(run, late.map((one) => one.name))).then(() => {
+      for (const { name, head, empty } of late) empty.replaceWith(draw(name, head));
+    }, () => {}); // the numbers under them can be clicked all the same
+  }
   return h("details", { class: "grid-of-heads", open: true },
     h("summary", { data: { key: "grid" } }, t("block.grid"), h("span", { class: "faint" }, t("block.gridHint"))),
     h("div", { class: "stamp-grid" }, rows));

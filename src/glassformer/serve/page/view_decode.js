@@ -73,7 +73,7 @@ function sumSoFar(steps, at, penalty, output) {
   const score = last.total / steps.length ** penalty;
   return h("div", {},
     h("div", { class: "scroll short" }, h("table", { class: "numbers" },
-      h("thead", {}, h("tr", {}, ["decode.step", "decode.piece", "decode.log", "decode.total"].map((key) => h("th", { scope: "col" }, t(key))))), h("tbody", {}, rows))),
+      h("thead", {}, h("tr", {}, ["decode.step", "decode.piece", "decode.log", "decode.total"].map((name, i) => h("th", { scope: "col", class: i > 1 ? "num" : null }, t(name))))), h("tbody", {}, rows))),
     rule(last.total, steps.length, penalty, output?.score ?? score));
 }
 

@@ -10,7 +10,7 @@ import { t } from "./texts.js";
 
 const TOP = 58;
 const FAINT = 0.03; // a share below this is not drawn
-const MOST = 600_000; // bytes that are fetched for this picture; what is left out is not drawn
+const MOST = 600_000; // bytes that are fetched before the first picture; the rest is drawn when it comes
 
 /** The layer whose cross-attention is drawn: the one the page looks at, else the last. */
 function crossLayer(app) {
@@ -68,6 +68,13 @@ export const flow = {
       picture.replaceChildren(...compose(app, run, cross, width));
     };
     app.resized(picture, redraw);
+    const rest = wanted(app).filter((name) => !run.isLoaded(name));
+    if (rest.length) {
+      run.need(rest).then(() => {
+        redraw.width = 0;
+        if (picture.isConnected) redraw();
+      }, () => {}); // the picture stands without it
+    }
     return root;
   },
 };

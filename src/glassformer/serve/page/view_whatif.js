@@ -152,12 +152,12 @@ function outcome(app) {
     h("div", { class: "sides" }, side("before", before, difference.output_before, difference.total_before), side("after", run, difference.output_after, difference.total_after)),
     h("p", { class: `verdict${difference.same_output ? "" : " changed"}` }, t(difference.same_output ? "whatif.same" : "whatif.changed")),
     h("h3", {}, t("whatif.difference")), h("p", { class: "lede" }, t("whatif.differenceSays")),
-    h("table", { class: "numbers differences", data: { testid: "differences" } },
+    h("div", { class: "scroll" }, h("table", { class: "numbers differences", data: { testid: "differences" } },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("decode.piece")), h("th", { scope: "col", class: "num" }, t("whatif.before")), h("th", { scope: "col", class: "num" }, t("whatif.after")), h("th", { scope: "col", class: "num" }, t("whatif.change")), h("th", { class: "bar-cell" }))),
       h("tbody", {}, difference.forced.map((one) => h("tr", {},
         h("td", {}, raw(one.piece)), h("td", { class: "num" }, raw(show(one.before))), h("td", { class: "num" }, raw(show(one.after))),
         h("td", { class: "num", data: { difference: one.difference } }, raw(signed(one.difference))), h("td", { class: "bar-cell" }, slant(one.difference / most))))),
-      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, t("whatif.sum")), h("td", { class: "num" }, raw(show(difference.total_before))), h("td", { class: "num" }, raw(show(difference.total_after))), h("td", { class: "num", data: { testid: "total-difference" } }, raw(signed(difference.total_difference))), h("td")))));
+      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, t("whatif.sum")), h("td", { class: "num" }, raw(show(difference.total_before))), h("td", { class: "num" }, raw(show(difference.total_after))), h("td", { class: "num", data: { testid: "total-difference" } }, raw(signed(difference.total_difference))), h("td", { class: "bar-cell" }))))));
 }
 
 function signed(value) {
