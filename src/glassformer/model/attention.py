@@ -36,6 +36,7 @@ class Sight(NamedTuple):
 EVERYTHING = Sight()
 SHORT = 64  # keys
 FEW = 8  # queries
+MANY = 4096  # heads of all rows
 
 
 def softmax(scores: Tensor) -> Tensor:
@@ -137,7 +138,7 @@ class Attention(nn.Module):
         )
 
     def stepwise(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
-        """The same for the few queries of a decoding step, where a CPU's plain products beat its fused kernel."""
+        """The same for the few queries of a decoding step, where plain products often beat the fused kernel."""
         scores = torch.bmm((q * self.scale).flatten(0, 1), k.flatten(0, 1).transpose(1, 2))
         scores = scores.view(*q.shape[:3], -1)
         if sight.bias is None:
@@ -153,8 +154,9 @@ class Attention(nn.Module):
         if torch.compiler.is_compiling():
             # A compiler fuses the written lines too, and on a GPU, for short sequences, better than the kernel is.
             return self.written_out if q.is_cuda and k.shape[2] <= SHORT else self.fused
-        few = q.shape[2] <= FEW and not sight.causal and self.groups == self.heads and q.dtype == torch.float32
-        return self.stepwise if few and q.device.type == "cpu" and not torch.is_grad_enabled() else self.fused
+        few = q.shape[2] <= FEW and not sight.causal and self.groups == self.heads and not torch.is_grad_enabled()
+        plain = q.dtype == torch.float32 if q.device.type == "cpu" else q.shape[0] * q.shape[1] >= MANY
+        return self.stepwise if few and plain else self.fused
 
     def forward(self, x: Tensor, sight: Sight, memory: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:
         q, k, v = self.project(x, memory, sight, cache)

@@ -90,8 +90,7 @@ class Alibi(nn.Module):
 
     def forward(self, queries: Tensor, keys: Tensor) -> Tensor:
         distance = (keys.unsqueeze(0) - queries.unsqueeze(1)).abs().float()  # (T, S)
-        slopes = torch.tensor(self.slopes, device=keys.device).view(-1, 1, 1)
-        return (-slopes * distance).unsqueeze(0)  # (1, H, T, S)
+        return torch.stack([-slope * distance for slope in self.slopes]).unsqueeze(0)  # (1, H, T, S)
 
 
 def relative_bucket(offset: Tensor, buckets: int, furthest: int, both_ways: bool) -> Tensor:
