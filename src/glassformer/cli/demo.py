@@ -39,7 +39,8 @@ def demo(
     hints = {
         f'glassformer translate {out} "twenty-one" "March 3, 2021"': "use it",
         f"glassformer evaluate {out} --split test": "measure it",
-        "glassformer trace": "follow every tensor of a Transformer by hand",
+        f"glassformer serve {out} --open": "look inside it, on a page",
+        f'glassformer trace {out} "twenty-one"': "look inside it, in the terminal",
         "glassformer train numerals --set model.norm=post": "change a part and train again",
     }
     print("\nWhat to try next:")

@@ -6,23 +6,14 @@ with the original. The original never carries a hook, its other users never wait
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from torch import Tensor, nn
 
 from glassformer.model.attention import Attention, Sight
 from glassformer.model.norm import LayerNorm, RMSNorm
-
-M = TypeVar("M", bound=nn.Module)
-
-
-def private_copy(model: M) -> M:
-    """The same weights in modules of its own, ready to be watched or changed."""
-    shared: dict[int, Any] = {id(tensor): tensor for tensor in [*model.parameters(), *model.buffers()]}
-    return copy.deepcopy(model, shared).eval()
 
 
 class Seen:

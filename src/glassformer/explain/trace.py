@@ -20,12 +20,13 @@ from glassformer.explain.beam_tree import beam_tree
 from glassformer.explain.cache_view import cache_view
 from glassformer.explain.changes import Change, carry_out, checked, swapped
 from glassformer.explain.operations import Account, Op, Side, Value
-from glassformer.explain.record import Seen, private_copy, watching
+from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.traced import Trace
 from glassformer.explain.weights import Weights, fingerprint
 from glassformer.explain.writing import Options, Written, given, steps, whole_mask, write
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
+from glassformer.model.probe import twin
 from glassformer.translator import Translator
 
 
@@ -75,7 +76,7 @@ def begin(
     # A text that is continued has its padding before it, any other behind.
     left = isinstance(subject.model, DecoderOnly)
     ids, real = (pads + ids, hidden + real) if left else (ids + pads, real + hidden)
-    model = private_copy(subject.model)
+    model = twin(subject.model).eval()
     replaced = carry_out(model, wanted)
     src, mask = (torch.tensor([row], device=subject.device) for row in (ids, real))
     case = Case(subject, model, src, mask, options, wanted, replaced)
