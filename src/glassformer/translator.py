@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 
 from glassformer import bundle
-from glassformer.decode import Hypothesis, generate
+from glassformer.decode import Hypothesis, LengthRule, Sampling
+from glassformer.decode.alignment import Alignment
+from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood, Search
+from glassformer.decode.hypothesis import Rule
+from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
+from glassformer.text.cutting import Part, cut, seam
 
-BATCH_TOKENS = 4096
-STRIDE = 16  # a source counts as so many tokens, or the next multiple: each row costs a vocabulary of scores
-GROWTH = 2  # a translation may be this many times as long as its source, and SLACK tokens more
-SLACK = 20
 SHORTEST = 8  # tokens; in fewer, not every single character can be spelt
-
-# Where a text that is too long may be cut: after sentences, else after clauses, else between words.
-CUTS = (
-    re.compile(r"""(?<=[.!?…؟।])["'»”’)\]]*\s+|(?<=[。！？])[。！？”’」』）]*\s*|\n\s*"""),
-    re.compile(r"(?<=[,;:،؛—–])\s+|(?<=[，；：、])\s*"),
-    re.compile(r"\s+"),
-)
-WIDE_MARKS = "。！？，；：、"  # no space follows them, where one follows the mark they are translated to
-UNSPACED = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 
 
 class Text(Protocol):
     """What a translator asks of a tokenizer; ids come with whatever marks the model's sources end with."""
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]: ...
 
     def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]: ...
 
@@ -45,47 +38,56 @@ class Text(Protocol):
 
 @dataclass(frozen=True)
 class Translation:
-    """A target, its score (the log-probability over length ** length_penalty) and its tokens.
+    """A target, its score (the log-probability over the length rule's divisor) and its tokens.
 
     A text too long for the model is translated in `parts`. Its score is then the mean of theirs, each counted by the
     tokens of its source: the total log-probability cannot be told from scores that are divided by length.
+
+    On request, `alignment` pairs the place of each of `tokens` with that of the one in `source_tokens` it came from.
     """
 
     text: str
     score: float
     tokens: list[str]
     parts: int = 1
+    source_tokens: list[str] | None = None
+    alignment: Alignment | None = None
 
 
 @dataclass(frozen=True)
-class Part:
-    """A stretch of a text that the model can take; `spaced` if white space stood before it."""
+class Alternative:
+    """A token that may come next, its log-probability, and the likeliest translation that goes on from it."""
 
-    text: str
-    ids: list[int]
-    spaced: bool = False
+    token: str
+    log_probability: float
+    translation: Translation
 
 
 class Translator:
     """A model with its tokenizer. `t("one sentence")` gives its translation; `t.translate` takes many.
 
-    Nothing is kept from call to call but the tokenizer's memory of words, so threads may share a translator.
+    `t.model` is the plain float32 model; what runs is a copy, made on first use for the `precision` asked for, so
+    weights changed later need a new translator. Nothing else is kept from call to call but the tokenizer's memory of
+    words: threads may share a translator.
     """
 
-    def __init__(self, model: EncoderDecoder, tokenizer: Text, device: str | torch.device = "cpu") -> None:
+    def __init__(
+        self, model: EncoderDecoder, tokenizer: Text, device: str | torch.device = "cpu", precision: Precision = "fp32"
+    ) -> None:
         self.device = pick_device(device)
-        self.model, self.tokenizer = model.to(self.device).eval(), tokenizer
+        self.engine, self.tokenizer = Engine(model, self.device, precision), tokenizer
+        self.model = self.engine.model
 
     @classmethod
-    def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> Translator:
+    def load(cls, folder: str | Path, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Translator:
         """A folder that `glassformer train` has made, or a local Hugging Face folder of a Marian model."""
         device, folder = pick_device(device), Path(folder)
         if not bundle.is_bundle(folder) and (folder / "config.json").is_file():
             from glassformer.pretrained.marian_text import load_marian
 
-            return cls(*load_marian(folder), device)
+            return cls(*load_marian(folder), device, precision)
         loaded = bundle.load(folder)
-        return cls(loaded.model, loaded.tokenizer, device)
+        return cls(loaded.model, loaded.tokenizer, device, precision)
 
     def __call__(self, text: str) -> str:
         return self.translate([text])[0][0].text
@@ -99,34 +101,140 @@ class Translator:
         max_length: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
         progress: Callable[[int], None] | None = None,
+        *,
+        length_rule: Rule = "average",
+        sampling: Sampling | None = None,
+        prefix: str | Sequence[str] | None = None,
+        repetition_penalty: float = 1.0,
+        no_repeat_ngram: int = 0,
+        alignments: bool = False,
     ) -> list[list[Translation]]:
         """The `nbest` best translations of each text, in the order given; an empty text stays empty.
 
         A text of more than `max_length` tokens (the model's own limit, if that is lower or none is given) is split at
         sentence ends, else at clauses, else at spaces, else anywhere; `progress` is told how many texts are done.
+
+        With `sampling`, one translation is drawn instead. Each begins with `prefix`, one for all or one for each text;
+        of a text that is split, the first part does.
         """
         check_texts(texts)
-        if not 1 <= nbest <= beam:
-            raise ConfigError(f"nbest={nbest} must lie between 1 and beam={beam}; widen the beam")
-        if batch_tokens < 1:
-            raise ConfigError(f"batch_tokens={batch_tokens} must be at least 1")
+        check_batch(batch_tokens)
+        search = Search(beam, nbest, length_penalty, length_rule, sampling, repetition_penalty, no_repeat_ngram)
         split = self.split(texts, self.limit(max_length))
+        begun = self.begin(split, prefix)
         jobs = [(i, k) for i, parts in enumerate(split) for k in range(len(parts))]
-        # Parts of like length share a batch, so that little of it is padding.
-        jobs.sort(key=lambda job: -len(split[job[0]][job[1]].ids))
+        sources = [split[i][k].ids for i, k in jobs]
         written: list[list[list[Hypothesis]]] = [[[] for _ in parts] for parts in split]
+        aligned: list[list[list[Alignment]]] = [[[] for _ in parts] for parts in split]
         left = [len(parts) for parts in split]
         done = left.count(0)
-        for batch in batches([len(split[i][k].ids) for i, k in jobs], batch_tokens // beam):
-            rows = [jobs[n] for n in batch]
-            best = self.write([split[i][k].ids for i, k in rows], beam, nbest, length_penalty)
-            for (i, k), hypotheses in zip(rows, best, strict=True):
-                written[i][k] = hypotheses
+        prefixes = [begun[i] if k == 0 else [] for i, k in jobs]
+        for rows, best in self.engine.write(sources, prefixes, search, batch_tokens):
+            places = self.engine.align([sources[n] for n in rows], best) if alignments else [[]] * len(rows)
+            for n, hypotheses, found in zip(rows, best, places, strict=True):
+                i, k = jobs[n]
+                written[i][k], aligned[i][k] = hypotheses, found
                 left[i] -= 1
                 done += left[i] == 0
             if progress is not None:
                 progress(done)
-        return [self.assemble(parts, found, nbest) for parts, found in zip(split, written, strict=True)]
+        return [
+            self.assemble(parts, ranked, nbest, found if alignments else None)
+            for parts, ranked, found in zip(split, written, aligned, strict=True)
+        ]
+
+    def stream(
+        self,
+        text: str,
+        max_length: int | None = None,
+        *,
+        sampling: Sampling | None = None,
+        prefix: str = "",
+        repetition_penalty: float = 1.0,
+        no_repeat_ngram: int = 0,
+    ) -> Iterator[str]:
+        """The translation of one text piece by piece, as it is written: the likeliest tokens, or drawn by `sampling`.
+
+        Joined, the pieces are what `translate` gives with the same options.
+        """
+        check_texts([text])
+        search = Search(sampling=sampling, repetition_penalty=repetition_penalty, no_repeat_ngram=no_repeat_ngram)
+        (parts,) = split = self.split([text], self.limit(max_length))
+        (begun,) = self.begin(split, prefix)
+        return self.flow(parts, begun, search)
+
+    def flow(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
+        whole = ""
+        for before, part in zip([None, *parts], parts, strict=False):
+            start = len(whole)
+            for more in self.spell(self.engine.stream(part.ids, begun if before is None else [], search)):
+                if before is not None and len(whole) == start:
+                    more = seam(before, part, whole, more) + more
+                whole += more
+                yield more
+
+    def spell(self, tokens: Iterable[int]) -> Iterator[str]:
+        """The text of a growing target, each letter as soon as no later token can change it."""
+        ids: list[int] = []
+        text = shown = ""
+        for token in tokens:
+            ids.append(token)
+            (text,) = self.tokenizer.decode_target([ids])
+            # A letter whose bytes have not all come yet reads as the replacement character.
+            if len(text) > len(shown) and not text.endswith("\ufffd"):
+                yield text[len(shown) :]
+                shown = text
+        if len(text) > len(shown):
+            yield text[len(shown) :]
+
+    def alternatives(self, text: str, prefix: str = "", count: int = 5) -> list[Alternative]:
+        """The `count` likeliest tokens after `prefix` in the translation of `text`, and where each would lead."""
+        check_texts([text])
+        (parts,) = split = self.split([text], self.limit())
+        if len(parts) != 1:
+            what = "is empty" if not parts else f"is longer than the {self.limit():,} tokens read at once"
+            raise InputError(f"the text {what}; alternatives() looks at one text that is translated as a whole")
+        (begun,) = self.begin(split, prefix)
+        if len(begun) == self.room(len(parts[0].ids)):
+            raise InputError(f"the prefix {prefix!r:.60} leaves no room for another token; shorten it")
+        return [
+            Alternative(self.tokenizer.target_pieces([token])[0], value, self.assemble(parts, [[way]], 1)[0])
+            for token, value, way in self.engine.alternatives(parts[0].ids, begun, count)
+        ]
+
+    def score(
+        self,
+        texts: Sequence[str],
+        targets: Sequence[str],
+        length_penalty: float = 1.0,
+        length_rule: Rule = "average",
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> list[float]:
+        """The score that search would give each target as the translation of its text."""
+        rule = LengthRule(length_penalty, length_rule)
+        return [found.score(rule) for found in self.likelihoods(texts, targets, batch_tokens)]
+
+    def likelihoods(
+        self, texts: Sequence[str], targets: Sequence[str], batch_tokens: int = BATCH_TOKENS
+    ) -> list[Likelihood]:
+        """How likely the model finds each target as the translation of its text; an empty text's is empty for sure."""
+        check_texts(texts)
+        check_texts(targets)
+        check_batch(batch_tokens)
+        if len(texts) != len(targets):
+            raise InputError(f"{len(texts)} texts but {len(targets)} targets; give one each")
+        sources, wanted = self.tokenizer.encode_source(texts), self.tokenizer.encode_target(targets)
+        limit = self.limit()
+        for i, (source, target) in enumerate(zip(sources, wanted, strict=True)):
+            for name, length, most in (("texts", len(source), limit), ("targets", len(target), limit - 1)):
+                if length > most:
+                    raise InputError(f"{name}[{i}] has {length:,} tokens, the model takes {most:,}; score it in pieces")
+        found = [Likelihood(float("-inf") if target else 0.0, len(target)) for target in wanted]
+        real = [i for i, text in enumerate(texts) if sources[i] and text.strip()]
+        likely = self.engine.likelihoods([sources[i] for i in real], [wanted[i] for i in real], batch_tokens)
+        for i, likelihood in zip(real, likely, strict=True):
+            found[i] = likelihood
+        return found
 
     def limit(self, max_length: int | None = None) -> int:
         """The most source tokens translated at once."""
@@ -148,38 +256,53 @@ class Translator:
                 found.append(cut(text, limit, encode))
         return found
 
-    def write(self, sources: list[list[int]], beam: int, nbest: int, length_penalty: float) -> list[list[Hypothesis]]:
-        """The best targets of one batch of sources."""
-        width = max(map(len, sources))
-        src = torch.tensor([ids + [0] * (width - len(ids)) for ids in sources])
-        mask = torch.arange(width) < torch.tensor([[len(ids)] for ids in sources])
-        return generate(
-            self.model,
-            src.to(self.device),
-            mask.to(self.device),
-            beam=beam,
-            nbest=nbest,
-            length_penalty=length_penalty,
-            max_new_tokens=self.room(width),
-        )
+    def begin(self, split: list[list[Part]], prefix: str | Sequence[str] | None) -> list[list[int]]:
+        """The ids that each text's translation must begin with; a space at their end is the next word's own."""
+        given = [prefix or ""] * len(split) if prefix is None or isinstance(prefix, str) else list(prefix)
+        if len(given) != len(split):
+            raise InputError(f"{len(given)} prefixes for {len(split)} texts; give one for all, or one each")
+        begun = self.tokenizer.encode_target([one.rstrip() for one in given])
+        for parts, one, ids in zip(split, given, begun, strict=True):
+            if parts and len(ids) > self.room(len(parts[0].ids)):
+                raise InputError(
+                    f"the prefix {one!r:.60} has {len(ids)} tokens, but the translation of {parts[0].text!r:.60} "
+                    f"may have {self.room(len(parts[0].ids))}; shorten it"
+                )
+        return begun
 
     def room(self, length: int) -> int:
-        """The longest target tried for a source of `length` tokens; the start token needs a position too."""
-        return min(GROWTH * counted(length) + SLACK, self.model.config.max_length - 1)
+        """The longest translation tried for a source of `length` tokens."""
+        return self.engine.room(length)
 
-    def assemble(self, parts: list[Part], written: list[list[Hypothesis]], nbest: int) -> list[Translation]:
+    def assemble(
+        self,
+        parts: list[Part],
+        written: list[list[Hypothesis]],
+        nbest: int,
+        aligned: list[list[Alignment]] | None = None,
+    ) -> list[Translation]:
         """A text's translations from those of its parts, the best with the best, the second with the second."""
         if not parts:
-            return [Translation("", 0.0, [])] * nbest
+            nothing: list[Any] | None = None if aligned is None else []
+            return [Translation("", 0.0, [], 1, nothing, nothing)] * nbest
         found = []
-        for ranked in zip(*written, strict=True):
+        for rank, ranked in enumerate(zip(*written, strict=True)):
             texts = self.tokenizer.decode_target([h.ids for h in ranked])
             text, weight = texts[0], sum(len(part.ids) for part in parts)
             for before, part, more in zip(parts, parts[1:], texts[1:], strict=False):
-                text += seam(text, more, part.spaced or before.text[-1] in WIDE_MARKS) + more
+                text += seam(before, part, text, more) + more
             score = sum(h.score * len(part.ids) for h, part in zip(ranked, parts, strict=True)) / weight
             tokens = [piece for h in ranked for piece in self.tokenizer.target_pieces(h.ids)]
-            found.append(Translation(text, ranked[0].score if len(parts) == 1 else score, tokens, len(parts)))
+            source_tokens: list[str] | None = None
+            alignment: Alignment | None = None
+            if aligned is not None:
+                source_tokens, alignment, seen = [], [], 0
+                for part, h, places in zip(parts, ranked, aligned, strict=True):
+                    alignment += [(seen + t, len(source_tokens) + s) for t, s in places[rank]]
+                    source_tokens += self.tokenizer.source_pieces(part.ids)
+                    seen += len(h.ids)
+            score = ranked[0].score if len(parts) == 1 else score
+            found.append(Translation(text, score, tokens, len(parts), source_tokens, alignment))
         return found
 
 
@@ -191,86 +314,9 @@ def check_texts(texts: Sequence[str]) -> None:
             raise InputError(f"texts[{i}] is a {type(text).__name__}; every text must be a string")
 
 
-def counted(length: int) -> int:
-    return -(-length // STRIDE) * STRIDE
-
-
-def batches(lengths: list[int], tokens: int) -> list[list[int]]:
-    """The indices of falling `lengths` in batches of at most `tokens`.
-
-    All lengths of a batch count alike, so all have the same room for their targets, whatever else is translated.
-    """
-    found: list[list[int]] = []
-    for i, length in enumerate(lengths):
-        width = counted(length)
-        if found and counted(lengths[found[-1][0]]) == width and (len(found[-1]) + 1) * width <= tokens:
-            found[-1].append(i)
-        else:
-            found.append([i])
-    return found
-
-
-Encode = Callable[[Sequence[str]], list[list[int]]]
-
-
-def cut(text: str, limit: int, encode: Encode, level: int = 0, spaced: bool = False) -> list[Part]:
-    """`text` as few parts of at most `limit` tokens, cut by CUTS[level] and, where that is not enough, the next."""
-    if level == len(CUTS):
-        return chop(text, limit, encode, spaced)
-    pieces: list[tuple[str, bool]] = []
-    start = 0
-    for end in [*(mark.end() for mark in CUTS[level].finditer(text)), len(text)]:
-        raw, start = text[start:end], end
-        if raw.strip():
-            pieces.append((raw.strip(), spaced or raw[0].isspace()))
-            spaced = False
-        spaced = spaced or raw[-1:].isspace()
-    packs: list[list[tuple[str, bool]]] = []
-    room = -1
-    for piece, ids in zip(pieces, encode([text for text, _ in pieces]), strict=True):
-        if len(ids) <= room:
-            packs[-1].append(piece)
-            room -= len(ids)
-        else:
-            packs.append([piece])
-            room = limit - len(ids)
-    found: list[Part] = []
-    packs.reverse()
-    while packs:
-        pack = packs.pop()
-        (ids,) = encode([join(pack)])
-        if len(ids) <= limit:
-            found.append(Part(join(pack), ids, pack[0][1]))
-        elif len(pack) > 1:  # together they make more tokens than one by one
-            packs += [pack[len(pack) // 2 :], pack[: len(pack) // 2]]
-        else:
-            found += cut(pack[0][0], limit, encode, level + 1, pack[0][1])
-    return found
-
-
-def join(pieces: list[tuple[str, bool]]) -> str:
-    return "".join(" " + text if i and spaced else text for i, (text, spaced) in enumerate(pieces))
-
-
-def chop(text: str, limit: int, encode: Encode, spaced: bool) -> list[Part]:
-    """A text too long and without any place to cut it, in pieces of even width."""
-    width = max(1, min(limit - 2, len(text) // 2))  # most often a token a letter, one for the start, one for the end
-    pieces = [text[i : i + width] for i in range(0, len(text), width)]
-    found: list[Part] = []
-    for i, (piece, ids) in enumerate(zip(pieces, encode(pieces), strict=True)):
-        gap = spaced and i == 0
-        if len(ids) <= limit or len(piece) == 1:
-            found.append(Part(piece, ids[:limit], gap))
-        else:
-            found += chop(piece, limit, encode, gap)
-    return found
-
-
-def seam(left: str, right: str, spaced: bool) -> str:
-    """What goes between two translated parts: nothing in scripts that are written without spaces."""
-    if not left or not right or UNSPACED.match(left[-1]) or UNSPACED.match(right[0]):
-        return ""
-    return " " if spaced else ""
+def check_batch(batch_tokens: int) -> None:
+    if batch_tokens < 1:
+        raise ConfigError(f"batch_tokens={batch_tokens} must be at least 1")
 
 
 def pick_device(device: str | torch.device) -> torch.device:

@@ -36,8 +36,8 @@ class MarianText:
         target_vocabulary: dict[str, int],
     ) -> None:
         self._source, self._target = source, target
-        self._ids = vocabulary
-        self._unknown, self._end = vocabulary[UNKNOWN], vocabulary[END]
+        self._ids, self._target_ids = vocabulary, target_vocabulary
+        self._end = vocabulary[END]
         self._source_pieces = {id: piece for piece, id in vocabulary.items()}
         self._target_pieces = {id: piece for piece, id in target_vocabulary.items()}
 
@@ -60,14 +60,18 @@ class MarianText:
                 )
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        return [[*self._encode(text), self._end] for text in texts]
+        return [[*self._encode(text, self._source, self._ids), self._end] for text in texts]
 
-    def _encode(self, text: str) -> list[int]:
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids without the end mark, so that a target can be continued."""
+        return [self._encode(text, self._target, self._target_ids) for text in texts]
+
+    def _encode(self, text: str, cutter: SentencePieceProcessor, ids: dict[str, int]) -> list[int]:
         text = _SURROGATE.sub("\ufffd", text)  # half of a pair is no text, and SentencePiece refuses it
         language = _LANGUAGE.match(text)
         code = [language.group()] if language else []
-        pieces = self._source.encode(text[language.end() :] if language else text, out_type=str)
-        return [self._ids.get(piece, self._unknown) for piece in [*code, *pieces]]
+        pieces = cutter.encode(text[language.end() :] if language else text, out_type=str)
+        return [ids.get(piece, ids[UNKNOWN]) for piece in [*code, *pieces]]
 
     def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
         return [self._decode([self._target_pieces.get(id, UNKNOWN) for id in ids]) for ids in batch]

@@ -1,0 +1,176 @@
+"""Ids in, ids out: any number of sources of any length, through a model made ready to run.
+
+Shapes: B sources, S the longest of them.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from glassformer.decode.alignment import Alignment, align
+from glassformer.decode.constraints import Repetition
+from glassformer.decode.hypothesis import Hypothesis, LengthRule, Rule
+from glassformer.decode.precision import Precision, pick, ready
+from glassformer.decode.sampling import Sampling
+from glassformer.decode.scoring import alternatives, score
+from glassformer.decode.search import generate, stream
+from glassformer.errors import ConfigError
+from glassformer.model import EncoderDecoder
+
+BATCH_TOKENS = 4096
+STRIDE = 16  # a source counts as so many tokens, or the next multiple: each row costs a vocabulary of scores
+GROWTH = 2  # a target may be this many times as long as its source, and SLACK tokens more
+SLACK = 20
+
+Ids = list[int]
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to look for a target; checked before any work is done."""
+
+    beam: int = 1
+    nbest: int = 1
+    length_penalty: float = 1.0
+    length_rule: Rule = "average"
+    sampling: Sampling | None = None
+    repetition_penalty: float = 1.0
+    no_repeat_ngram: int = 0
+
+    def __post_init__(self) -> None:
+        if self.beam < 1:
+            raise ConfigError(f"beam={self.beam} must be at least 1, which is greedy search")
+        if not 1 <= self.nbest <= self.beam:
+            raise ConfigError(f"nbest={self.nbest} must lie between 1 and beam={self.beam}; widen the beam")
+        if self.sampling is not None and self.beam > 1:
+            raise ConfigError(f"sampling draws one target at a time; use beam=1, not {self.beam}")
+        for name in ("length_penalty", "repetition_penalty"):
+            if not math.isfinite(getattr(self, name)):
+                raise ConfigError(f"{name}={getattr(self, name)} must be a finite number")
+        LengthRule(self.length_penalty, self.length_rule)
+        Repetition(self.repetition_penalty, self.no_repeat_ngram)
+
+
+@dataclass(frozen=True)
+class Likelihood:
+    """The log-probability of a given target; `tokens` counts its end mark."""
+
+    log_probability: float
+    tokens: int
+
+    def score(self, rule: LengthRule) -> float:
+        return self.log_probability / float(rule.divisor(torch.tensor(max(1, self.tokens))))
+
+
+class Engine:
+    """A model, and the copy of it that runs: made on first use, once, and shared by all threads."""
+
+    def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
+        self.precision = pick(precision, model.config.d_model, device)
+        self.model, self.device = model.to(device).eval(), device
+        self._ready: EncoderDecoder | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def ready(self) -> EncoderDecoder:
+        with self._lock:
+            if self._ready is None:
+                self._ready = ready(self.model, self.precision)
+            return self._ready
+
+    def room(self, length: int) -> int:
+        """The longest target tried for a source of `length` tokens; the start token needs a position too."""
+        return min(GROWTH * counted(length) + SLACK, self.model.config.max_length - 1)
+
+    def tensors(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        """Sources as one table of ids (B, S), and which of them are real."""
+        width = max(map(len, sources))
+        src = torch.tensor([[*ids, *[0] * (width - len(ids))] for ids in sources])
+        mask = torch.arange(width) < torch.tensor([[len(ids)] for ids in sources])
+        return src.to(self.device), mask.to(self.device)
+
+    def write(
+        self, sources: Sequence[Ids], prefixes: Sequence[Ids], search: Search, batch_tokens: int = BATCH_TOKENS
+    ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
+        """The best targets of the sources, batch by batch: which sources it held, and theirs, each with its prefix."""
+        for rows in batches([len(ids) for ids in sources], batch_tokens // search.beam):
+            src, mask = self.tensors([sources[i] for i in rows])
+            begun = [prefixes[i] for i in rows]
+            yield (
+                rows,
+                generate(
+                    self.ready,
+                    src,
+                    mask,
+                    beam=search.beam,
+                    nbest=search.nbest,
+                    length_penalty=search.length_penalty,
+                    length_rule=search.length_rule,
+                    sampling=search.sampling,
+                    repetition_penalty=search.repetition_penalty,
+                    no_repeat_ngram=search.no_repeat_ngram,
+                    prefix=begun if any(begun) else None,
+                    max_new_tokens=self.room(src.shape[1]),
+                ),
+            )
+
+    def stream(self, source: Ids, prefix: Ids, search: Search) -> Iterator[int]:
+        """The tokens of one target, as they are chosen."""
+        return stream(
+            self.ready,
+            self.tensors([source])[0],
+            self.room(len(source)),
+            sampling=search.sampling,
+            prefix=prefix,
+            repetition_penalty=search.repetition_penalty,
+            no_repeat_ngram=search.no_repeat_ngram,
+        )
+
+    def alternatives(self, source: Ids, prefix: Ids, count: int) -> list[tuple[int, float, Hypothesis]]:
+        """The likeliest tokens after `prefix`, their log-probabilities, and what greedy search makes of each."""
+        found = alternatives(self.ready, self.tensors([source])[0], prefix, count)
+        ways = self.write([source] * count, [[*prefix, token] for token, _ in found], Search())
+        best = [ranked[0] for _, batch in ways for ranked in batch]  # all of one length, so in the order given
+        return [(token, value, way) for (token, value), way in zip(found, best, strict=True)]
+
+    def align(self, sources: Sequence[Ids], written: Sequence[Sequence[Hypothesis]]) -> list[list[Alignment]]:
+        """The alignments of one batch's targets, by the plain model."""
+        src, mask = self.tensors([ids for ids, ranked in zip(sources, written, strict=True) for _ in ranked])
+        found = iter(align(self.model, src, [h.ids for ranked in written for h in ranked], mask))
+        return [[next(found) for _ in ranked] for ranked in written]
+
+    def likelihoods(self, sources: Sequence[Ids], targets: Sequence[Ids], batch_tokens: int) -> list[Likelihood]:
+        """How likely each target is."""
+        found = [Likelihood(0.0, len(target) + 1) for target in targets]
+        lengths = [max(len(s), len(t) + 1) for s, t in zip(sources, targets, strict=True)]
+        for rows in batches(lengths, batch_tokens):
+            src, mask = self.tensors([sources[i] for i in rows])
+            totals = score(self.ready, src, [targets[i] for i in rows], mask, length_penalty=0.0)
+            for i, total in zip(rows, totals, strict=True):
+                found[i] = replace(found[i], log_probability=total)
+        return found
+
+
+def counted(length: int) -> int:
+    return -(-length // STRIDE) * STRIDE
+
+
+def batches(lengths: list[int], tokens: int) -> list[list[int]]:
+    """Indices in batches of at most `tokens`, longest first, like with like, so that little of a batch is padding.
+
+    All lengths of a batch count alike, so all have the same room for their targets, whatever else is translated.
+    """
+    found: list[list[int]] = []
+    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        width = counted(lengths[i])
+        if found and counted(lengths[found[-1][0]]) == width and (len(found[-1]) + 1) * width <= tokens:
+            found[-1].append(i)
+        else:
+            found.append([i])
+    return found
