@@ -97,6 +97,22 @@ def decode(
         print(f"{g.prefix:6}  {1000 * g.cached:6.1f}  {1000 * g.uncached:10.1f}")
 
 
+@bench.command("trace")
+def trace(as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False) -> None:
+    """What it costs to look inside: the time of a large trace, and of decoding with and without having been traced."""
+    from glassformer.bench.trace import TOKENS, cost
+
+    found = cost()
+    if as_json:
+        print(json.dumps(asdict(found)))
+        return
+    print(f"a trace of 6+6 layers, 8 heads, {TOKENS}+{TOKENS} tokens: {found.built:.2f} s, {found.bytes / 1e6:.0f} MB")
+    print(
+        f"decoding: {1000 * found.untraced:.1f} ms, {1000 * found.traced_before:.1f} ms with a model that has been "
+        f"traced ({100 * (found.traced_before / found.untraced - 1):+.1f} %)"
+    )
+
+
 @bench.command("train")
 def train(
     rounds: Annotated[int, typer.Option(help="Timed steps of each model.", min=1)] = 7,

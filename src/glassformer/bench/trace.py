@@ -1,0 +1,59 @@
+"""What it costs to look inside: building a trace, and having been traced."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from glassformer.decode import generate
+from glassformer.explain.trace import trace
+from glassformer.model import EncoderDecoder, ModelConfig
+
+LARGE = ModelConfig(vocab_size=8000, d_model=512, heads=8, d_ff=2048, layers=6, end_id=None)
+SMALL = ModelConfig(vocab_size=800, d_model=128, heads=4, d_ff=512, layers=2, end_id=None)
+TOKENS = 40
+
+
+@dataclass(frozen=True)
+class Cost:
+    built: float  # seconds of a trace of LARGE, TOKENS in and out, with its manifest and blob
+    bytes: int
+    untraced: float  # processor seconds of decoding with SMALL
+    traced_before: float  # the same with a model that has been traced
+
+
+def cost(rounds: int = 9) -> Cost:
+    large = EncoderDecoder(LARGE).eval()
+    ids = list(range(5, 5 + TOKENS))
+    sizes: list[int] = []
+
+    def build() -> None:
+        found = trace(large, ids, max_new_tokens=TOKENS)
+        found.manifest()
+        sizes.append(len(found.blob()))
+
+    build()
+    built = statistics.median(seconds(build, time.perf_counter) for _ in range(5))
+    plain, seen = EncoderDecoder(SMALL).eval(), EncoderDecoder(SMALL).eval()
+    src = torch.randint(4, SMALL.vocab_size, (8, 12), generator=torch.Generator().manual_seed(0))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # a second thread's waiting would be counted as work
+    times: tuple[list[float], list[float]] = [], []
+    for round_ in range(-1, rounds):
+        trace(seen, ids[:10], max_new_tokens=10)
+        for model, spent in zip((plain, seen), times, strict=True):
+            taken = seconds(lambda: [generate(model, src, max_new_tokens=24) for _ in range(3)], time.process_time)  # noqa: B023
+            if round_ >= 0:
+                spent.append(taken)
+    torch.set_num_threads(threads)
+    return Cost(built, sizes[0], min(times[0]), min(times[1]))
+
+
+def seconds(call: Callable[[], object], clock: Callable[[], float]) -> float:
+    begin = clock()
+    call()
+    return clock() - begin
