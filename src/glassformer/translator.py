@@ -63,6 +63,14 @@ class Alternative:
     translation: Translation
 
 
+class TooLong(InputError):
+    """A text that cannot be split: the `index`-th of those given as `name`."""
+
+    def __init__(self, name: str, index: int, reason: str) -> None:
+        super().__init__(f"{name}[{index}] {reason}")
+        self.name, self.index, self.reason = name, index, reason
+
+
 class Translator:
     """A model with its tokenizer. `t("one sentence")` gives its translation; `t.translate` takes many.
 
@@ -228,7 +236,7 @@ class Translator:
         for i, (source, target) in enumerate(zip(sources, wanted, strict=True)):
             for name, length, most in (("texts", len(source), limit), ("targets", len(target), limit - 1)):
                 if length > most:
-                    raise InputError(f"{name}[{i}] has {length:,} tokens, the model takes {most:,}; score it in pieces")
+                    raise TooLong(name, i, f"has {length:,} tokens, the model takes {most:,}; score it in pieces")
         found = [Likelihood(float("-inf") if target else 0.0, len(target)) for target in wanted]
         real = [i for i, text in enumerate(texts) if sources[i] and text.strip()]
         likely = self.engine.likelihoods([sources[i] for i in real], [wanted[i] for i in real], batch_tokens)

@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from glassformer.cli import bench, demo, doctor, evaluate, serve, trace, train, translate
+from glassformer.cli import bench, demo, doctor, evaluate, score, serve, trace, train, translate
 from glassformer.errors import GlassformerError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.command("demo")(demo.demo)
 app.command("train")(train.train)
 app.command("translate")(translate.translate)
 app.command("evaluate")(evaluate.evaluate)
+app.command("score")(score.score)
 app.command("trace")(trace.trace)
 app.command("serve")(serve.serve)
 app.command("doctor")(doctor.doctor)

@@ -8,8 +8,9 @@ import math
 import os
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Annotated, cast
+from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
@@ -29,45 +30,83 @@ def translate(
     text: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
     input: Annotated[Path | None, typer.Option(help="Read lines of this file (gzip and xz too).")] = None,
     output: Annotated[Path | None, typer.Option(help="Write to this file, not to standard output.")] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Beam width; 1 is greedy.")] = 1,
-    nbest: Annotated[int, typer.Option(min=1, help="Translations for each line, at most as many as the beam.")] = 1,
+    beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy.")] = 1,
+    nbest: Annotated[int, typer.Option(help="Translations for each line, at most as many as the beam.")] = 1,
     length_penalty: Annotated[float, typer.Option(help="Score divided by length to this power.")] = 1.0,
+    length_rule: Annotated[
+        str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")
+    ] = "average",
+    prefix: Annotated[str, typer.Option(help="Begin every translation with this text.")] = "",
+    repetition_penalty: Annotated[float, typer.Option(help="Above 1: said tokens become less likely.")] = 1.0,
+    no_repeat_ngram: Annotated[int, typer.Option(help="Let no so many tokens in a row come twice; 0: they may.")] = 0,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw translations at random.")] = False,
+    temperature: Annotated[float | None, typer.Option(help="With --sample: below 1 safer, above 1 wilder.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="With --sample: draw from so many likeliest tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="With --sample: draw from this share of probability.")] = None,
+    seed: Annotated[int | None, typer.Option(help="With --sample: the same seed draws the same.")] = None,
     max_length: Annotated[
-        int | None, typer.Option(min=8, help="Tokens read at once; a longer line is split. The model's limit if none.")
+        int | None, typer.Option(help="Tokens read at once; a longer line is split. The model's limit if none.")
     ] = None,
-    batch_tokens: Annotated[int, typer.Option(min=1, help="Source tokens, beams counted, in a batch.")] = 4096,
+    batch_tokens: Annotated[int, typer.Option(help="Source tokens, beams counted, in a batch.")] = 4096,
     scores: Annotated[bool, typer.Option("--scores", help="Put each score before its text.")] = False,
+    alignments: Annotated[
+        bool, typer.Option("--alignments", help="After each text, its tokens' partners in the source.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
 ) -> None:
     """Translate sentences, or a file or standard input line by line.
 
     Every line gives one line, in order, and an empty line stays empty. With --nbest N above 1 every line gives N lines:
-    line number, rank and text with a TAB between. --scores puts the score and a TAB before the text. --json gives one
-    object a line: {"source": ..., "translations": [{"text": ..., "score": ...}]}.
+    line number, rank and text with a TAB between. --scores puts the score and a TAB before the text. --alignments puts
+    a TAB and pairs SOURCE-TARGET of token numbers, from 0, after it. --json gives one object a line: {"source": ...,
+    "translations": [{"text": ..., "score": ...}]}; with --alignments each translation also has "tokens",
+    "source_tokens" and "alignment", a list of [target, source] pairs.
 
     A line too long for the model is split at its sentence ends, translated in parts and joined.
     """
     if text and input is not None:
         raise ConfigError("give either sentences or --input, not both")
-    if nbest > beam:
+    if nbest > max(1, beam):
         raise ConfigError(f"--nbest {nbest} needs a beam at least as wide: --beam {nbest}")
     if input is not None and output is not None and input.exists() and output.exists() and output.samefile(input):
         raise ConfigError(f"--output {output} is the input file itself; name another")
-    try:
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    drawing = {name: value for name, value in drawing.items() if value is not None}
+    if drawing and not sample:
+        raise ConfigError(f"--{next(iter(drawing)).replace('_', '-')} says how to draw at random; add --sample")
+    if sample and beam > 1:
+        raise ConfigError(f"--sample draws one translation at a time; leave --beam {beam} out")
+    with quietly():
+        from glassformer.decode import Sampling
         from glassformer.train import Report
         from glassformer.translator import Translator
 
         report = Report()
-        # Bytes of an argument that are not UTF-8 come as lone surrogates.
+        options: dict[str, Any] = {
+            "beam": beam,
+            "nbest": nbest,
+            "length_penalty": length_penalty,
+            "length_rule": length_rule,
+            "sampling": Sampling(**cast(dict[str, Any], drawing)) if sample else None,
+            # Bytes of an argument that are not UTF-8 come as lone surrogates.
+            "prefix": prefix.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+            "repetition_penalty": repetition_penalty,
+            "no_repeat_ngram": no_repeat_ngram,
+            "max_length": max_length,
+            "batch_tokens": batch_tokens,
+            "alignments": alignments,
+        }
         given = [[one.encode("utf-8", "surrogateescape") for one in text or []]]
         lines = decoded(given if text else read_raw(open_input(input), str(input or "standard input")), report)
-        translator = Translator.load(model, device)
+        translator = Translator.load(model, device, cast(Any, precision))
+        translator.translate([], **options)  # a wrong option is told before a line is waited for
         done = split = 0
         sink = open_output(output)
         try:
             for chunk in lines:
-                found = translator.translate(chunk, beam, nbest, length_penalty, max_length, batch_tokens)
+                found = translator.translate(chunk, **options)
                 report.clear()
                 for number, (source, best) in enumerate(zip(chunk, found, strict=True), done + 1):
                     emit(sink, row(number, source, best, nbest > 1, scores, as_json))
@@ -86,6 +125,13 @@ def translate(
                 sink.close()
         if split > 1:
             report.say(f"{split:,} lines were split")
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """A reader that goes away and a user who stops the command are no errors."""
+    try:
+        yield
     except BrokenPipeError:
         # The reader has gone, `head` for example; what is left in the buffer has nowhere to go.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -97,14 +143,24 @@ def translate(
 def row(number: int, source: str, best: list[Translation], ranked: bool, scores: bool, as_json: bool) -> str:
     """What a source line's translations are printed as, line ends included."""
     if as_json:
-        shown = [{"text": one.text, "score": one.score if math.isfinite(one.score) else None} for one in best]
-        return json.dumps({"source": source, "translations": shown}, ensure_ascii=False) + "\n"
+        return json.dumps({"source": source, "translations": [shown(one) for one in best]}, ensure_ascii=False) + "\n"
     rows = []
     for rank, one in enumerate(best, 1):
         fields = [str(number), str(rank)] if ranked else []
         fields += [f"{one.score:.4f}"] if scores else []
-        rows.append("\t".join([*fields, one.text.replace("\r", " ").replace("\n", " ")]) + "\n")
+        fields.append(one.text.replace("\r", " ").replace("\n", " "))
+        if one.alignment is not None:
+            fields.append(" ".join(f"{s}-{t}" for t, s in one.alignment))
+        rows.append("\t".join(fields) + "\n")
     return "".join(rows)
+
+
+def shown(one: Translation) -> dict[str, Any]:
+    """A translation as JSON, which knows no infinity."""
+    fields: dict[str, Any] = {"text": one.text, "score": one.score if math.isfinite(one.score) else None}
+    if one.alignment is not None:
+        fields |= {"tokens": one.tokens, "source_tokens": one.source_tokens, "alignment": one.alignment}
+    return fields
 
 
 def read_raw(stream: io.BufferedReader, name: str) -> Iterator[list[bytes]]:

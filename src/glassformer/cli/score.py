@@ -1,0 +1,80 @@
+"""`glassformer score`: how likely a model finds translations that are given to it."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+from glassformer.cli.translate import quietly
+from glassformer.errors import InputError
+
+CHUNK = 512  # lines scored together
+
+
+def score(
+    model: Annotated[Path, typer.Argument(help="A folder that glassformer train has made, or a Marian folder.")],
+    src: Annotated[Path, typer.Option(help="A file of source sentences, one a line (gzip and xz too).")],
+    tgt: Annotated[Path, typer.Option(help="Their translations, line by line.")],
+    length_penalty: Annotated[float, typer.Option(help="Score divided by length to this power.")] = 1.0,
+    length_rule: Annotated[
+        str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")
+    ] = "average",
+    batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = 4096,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One JSON object a line, and one for all at the end.")
+    ] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+) -> None:
+    """Score given translations: for each line the score that `glassformer translate` would give this output.
+
+    With --json each line gives {"log_probability": ..., "tokens": ..., "score": ...}, the end mark counted among the
+    tokens, and the last line {"lines": ..., "tokens": ..., "log_probability": ..., "perplexity": ...} of them all.
+    Without it the perplexity is told on standard error.
+    """
+    with quietly():
+        from glassformer.decode import LengthRule
+        from glassformer.text import Corpus, read_pairs
+        from glassformer.train import Report
+        from glassformer.translator import TooLong, Translator
+
+        report = Report()
+        rule = LengthRule(length_penalty, cast(Any, length_rule))
+        corpus = Corpus(src=src, tgt=tgt)
+        lines = sum(1 for _ in read_pairs(corpus))  # files that do not pair up are told before any work
+        translator = Translator.load(model, device, cast(Any, precision))
+        pairs = read_pairs(corpus)
+        done = tokens = 0
+        total = 0.0
+        while chunk := list(islice(pairs, CHUNK)):
+            try:
+                found = translator.likelihoods([one for one, _ in chunk], [one for _, one in chunk], batch_tokens)
+            except TooLong as error:
+                file = src if error.name == "texts" else tgt
+                raise InputError(f"{file}, line {done + error.index + 1}: {error.reason}") from None
+            report.clear()
+            for one in found:
+                values = {"log_probability": one.log_probability, "tokens": one.tokens, "score": one.score(rule)}
+                print(as_line(values) if as_json else f"{values['score']:.6f}")
+                total, tokens = total + one.log_probability, tokens + one.tokens
+            sys.stdout.flush()
+            done += len(chunk)
+            report.show(f"scored: {done:,} of {lines:,} lines")
+        report.clear()
+        perplexity = math.exp(-total / tokens) if tokens and math.isfinite(total) else math.inf
+        if as_json:
+            summary = {"lines": done, "tokens": tokens, "log_probability": total, "perplexity": perplexity}
+            print(as_line(summary), flush=True)
+        else:
+            report.say(f"perplexity {perplexity:.4f} ({tokens:,} tokens in {done:,} lines)")
+
+
+def as_line(values: dict[str, float]) -> str:
+    """One line of JSON, which knows no infinity."""
+    return json.dumps({name: value if math.isfinite(value) else None for name, value in values.items()})
