@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glassformer as gf
-from glassformer.decode import score
+from glassformer.decode import alternatives, score, stream
+from glassformer.decode.alignment import align
 from glassformer.decode.sampling import Streams
 from glassformer.errors import ConfigError, InputError
 from glassformer.pretrained.parity import Case, hugging_face, random_model, saved
@@ -16,7 +17,8 @@ from glassformer.pretrained.parity import Case, hugging_face, random_model, save
 SIZES = {
     "marian": {"d_model": 32, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
                "decoder_ffn_dim": 48, "encoder_layers": 2, "decoder_layers": 2, "max_position_embeddings": 64,
-               "vocab_size": 40, "pad_token_id": 39, "eos_token_id": 0, "decoder_start_token_id": 39},
+               "vocab_size": 40, "pad_token_id": 39, "eos_token_id": 0, "decoder_start_token_id": 39,
+               "scale_embedding": True},
     "bart": {"d_model": 32, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
              "decoder_ffn_dim": 48, "encoder_layers": 2, "decoder_layers": 2, "max_position_embeddings": 64,
              "vocab_size": 40},
@@ -26,24 +28,34 @@ SIZES = {
              "eos_token_id": 0},
 }  # fmt: skip
 LIMIT = 12
-BIAS = 0.5
+# A fresh model says much the same whatever it reads, and never ends. Found by trying: by how much to multiply matrices,
+# embeddings, the end token's embedding and the last norm, and what to add to the end token's logit.
+LIVELY = {
+    "marian": (12, 6, 1, 3, 2.0),
+    "bart": (12, 3, 1, 6, 2.0),
+    "t5": (4, 2, 1.5, 1, 0.0),
+    "gpt2": (10, 6, 2, 1, 0.0),
+}
 
 
 def lively(family):
-    """A random model whose outputs vary and end: larger weights, and a liking for the end token."""
-    peer = random_model(Case(family, "search", SIZES[family], 3))
+    """A random model whose outputs vary with their source, in length too."""
+    peer = random_model(Case(family, "search", SIZES[family], 2))
+    matrices, embeddings, end, norm, bias = LIVELY[family]
     with torch.no_grad():
         for name, p in peer.named_parameters():
             if p.dim() > 1 and "embed_positions" not in name:  # Marian's table is not saved but computed
-                p *= 1.3 if family == "t5" else 6.0 if "embed" not in name and "shared" not in name else 3.0
-        if family == "marian":
-            peer.final_logits_bias[0, peer.config.eos_token_id] += BIAS
+                p *= embeddings if any(word in name for word in ("embed", "shared", "wte", "wpe")) else matrices
+        peer.get_output_embeddings().weight[peer.config.eos_token_id] *= end
+        if bias:
+            peer.model.decoder.layers[-1].final_layer_norm.weight *= norm
+            peer.final_logits_bias[0, peer.config.eos_token_id] += bias
     return peer
 
 
 def pair(family, count):
     peer = lively(family)
-    with saved(peer, Case(family, "search", SIZES[family], 3)) as folder:
+    with saved(peer, Case(family, "search", SIZES[family], 2)) as folder:
         model = gf.load_model(folder)
     generator = torch.Generator().manual_seed(1)
     ids = torch.randint(3, 38, (count, 9), generator=generator)
@@ -51,7 +63,7 @@ def pair(family, count):
     return peer, model, ids, mask
 
 
-def peer_answer(peer, ids, mask, beam, penalty, early):
+def peer_answer(peer, ids, mask, beam, penalty, early=False, **more):
     if not peer.config.is_encoder_decoder:  # padding belongs on the left of a prompt
         order = mask.int().argsort(dim=1, stable=True)
         ids, mask = ids.gather(1, order), mask.gather(1, order)
@@ -59,7 +71,7 @@ def peer_answer(peer, ids, mask, beam, penalty, early):
     found = peer.generate(
         input_ids=ids.masked_fill(~mask, pad), attention_mask=mask.long(), num_beams=beam, do_sample=False,
         max_new_tokens=LIMIT, length_penalty=penalty, return_dict_in_generate=True, output_scores=True,
-        early_stopping=early, pad_token_id=pad,
+        early_stopping=early, pad_token_id=pad, **more,
     )  # fmt: skip
     start = 1 if peer.config.is_encoder_decoder else ids.shape[1]
     end = peer.config.eos_token_id
@@ -71,25 +83,56 @@ def peer_answer(peer, ids, mask, beam, penalty, early):
 
 @pytest.mark.parametrize("family", SIZES)
 def test_the_same_tokens_and_scores_as_hugging_face(family):
+    """Their default rule for stopping is `huggingface` here; `exact` goes on until nothing better can come, as their
+    "never" does, and can only find better ones."""
     hugging_face()
     peer, model, ids, mask = pair(family, 200)
-    combinations = [(1, 1.0, False)] + [
-        (beam, penalty, early)
-        for (beam, penalty), early in zip(
-            itertools.product((2, 4, 5), (0.6, 1.0, 2.0)), itertools.cycle(("never", False))
-        )
-    ]
-    finished = 0
-    for beam, penalty, early in combinations:
-        theirs, scores = peer_answer(peer, ids, mask, beam, penalty, early)
-        stopping = "exact" if early == "never" else "huggingface"
-        ours = gf.generate(model, ids, mask, beam=beam, length_penalty=penalty, max_new_tokens=LIMIT, stopping=stopping)
-        finished += sum(len(row) < LIMIT - 1 for row in theirs)
-        for i, (their, our) in enumerate(zip(theirs, ours, strict=True)):
-            if scores is not None:
-                assert our[0].score == pytest.approx(scores[i], abs=1e-4), (beam, penalty, early, i)
-            assert our[0].ids == their, (beam, penalty, early, i)
-    assert finished > 50  # the comparison is of sentences that end, not only of ones cut off
+    finished = better = 0
+    said = set()
+    for beam, penalty in [(1, 1.0), *itertools.product((2, 4, 5), (0.6, 1.0, 2.0))]:
+        found = {
+            stopping: [
+                best[0]
+                for best in gf.generate(
+                    model, ids, mask, beam=beam, length_penalty=penalty, max_new_tokens=LIMIT, stopping=stopping
+                )
+            ]
+            for stopping in ("huggingface", "exact")
+        }
+        rules = [("huggingface", False)] + [("exact", "never")] * (penalty == 2.0)
+        for stopping, early in rules:
+            theirs, scores = peer_answer(peer, ids, mask, beam, penalty, early)
+            finished += sum(0 < len(row) < LIMIT - 1 for row in theirs)
+            said |= set(map(tuple, theirs))
+            for i, (their, our) in enumerate(zip(theirs, found[stopping], strict=True)):
+                if scores is not None:
+                    assert our.score == pytest.approx(scores[i], abs=1e-4), (beam, penalty, early, i)
+                assert our.ids == their, (beam, penalty, early, i)
+        for early, late in zip(found["huggingface"], found["exact"], strict=True):
+            assert late.score >= early.score - 1e-6
+            better += late.score > early.score + 1e-4
+    assert finished > 50  # the comparison is of sentences that end, not only of ones cut off,
+    assert len(said) > 200  # that are not all the same,
+    assert better > 20  # and of rules that differ
+
+
+@pytest.mark.parametrize("family", SIZES)
+def test_repetitions_are_treated_as_by_hugging_face(family):
+    """The penalty is compared in greedy search only: ours always changes the logits, before the softmax makes
+    probabilities of them; theirs, in beam search, divides log-probabilities, which then no longer sum to one."""
+    hugging_face()
+    peer, model, ids, mask = pair(family, 60)
+    if family == "gpt2":
+        mask = torch.ones_like(mask)  # theirs counts padding before a prompt as said, ours does not
+    plain = [best[0].ids for best in gf.generate(model, ids, mask, max_new_tokens=LIMIT)]
+    for beam, ngram, penalty in [(1, 2, 1.0), (1, 3, 1.0), (4, 2, 1.0), (4, 3, 1.0), (1, 0, 1.3)]:
+        theirs, _ = peer_answer(peer, ids, mask, beam, 1.0, no_repeat_ngram_size=ngram, repetition_penalty=penalty)
+        ours = gf.generate(
+            model, ids, mask, beam=beam, max_new_tokens=LIMIT, stopping="huggingface", no_repeat_ngram=ngram,
+            repetition_penalty=penalty,
+        )  # fmt: skip
+        assert [best[0].ids for best in ours] == theirs, (beam, ngram, penalty)
+        assert theirs != plain
 
 
 def tiny(seed):
@@ -101,22 +144,28 @@ def tiny(seed):
     return model
 
 
-@pytest.mark.parametrize("penalty", [0.0, 0.6, 1.0, 2.0])
+def divisor(length, penalty, rule):
+    return (length if rule == "average" else (5 + length) / 6) ** penalty
+
+
+@pytest.mark.parametrize("rule", ["average", "gnmt"])
 @pytest.mark.parametrize("seed", range(4))
 @torch.no_grad()
-def test_a_full_beam_finds_the_true_optimum(seed, penalty):
+def test_a_full_beam_finds_the_true_optimum(seed, rule):
     model, src = tiny(seed), torch.tensor([[3, 4, 3]])
-    best = (-1e9, None)
+    everything = []
     for length in range(1, 5):
         for ids in itertools.product(range(5), repeat=length):
             if 2 in ids[:-1] or (length < 4 and ids[-1] != 2):
                 continue
             logits = model(src, torch.tensor([[1, *ids[:-1]]])).log_softmax(-1)[0]
-            total = sum(logits[t, token].item() for t, token in enumerate(ids)) / length**penalty
-            best = max(best, (total, [token for token in ids if token != 2]))
-    found = gf.generate(model, src, beam=5**4, length_penalty=penalty, max_new_tokens=4)[0][0]
-    assert found.score == pytest.approx(best[0], abs=1e-5)
-    assert found.ids == best[1]
+            everything.append((sum(logits[t, token].item() for t, token in enumerate(ids)), ids))
+    for penalty in (0.0, 0.6, 1.0, 2.0):
+        total, ids = max((total / divisor(len(ids), penalty, rule), ids) for total, ids in everything)
+        options = {"beam": 5**4, "length_penalty": penalty, "length_rule": rule, "max_new_tokens": 4}
+        found = gf.generate(model, src, **options)[0][0]
+        assert found.score == pytest.approx(total, abs=1e-5)
+        assert found.ids == [token for token in ids if token != 2]
 
 
 @given(st.integers(0, 20), st.integers(1, 4), st.integers(1, 5), st.permutations(range(4)))
@@ -157,15 +206,16 @@ def test_n_best_is_sorted_starts_with_the_best_and_its_scores_are_true(seed, bea
             assert h.score == pytest.approx(total / len(ids) ** penalty, abs=1e-4)
 
 
-@given(st.integers(0, 30), st.integers(1, 4), st.sampled_from([0.0, 1.0, 2.0]))
+@given(st.integers(0, 30), st.integers(1, 4), st.sampled_from([0.0, 1.0, 2.0]), st.sampled_from(["average", "gnmt"]))
 @settings(max_examples=25, deadline=None)
-def test_scoring_the_output_gives_its_score(seed, beam, penalty):
+def test_scoring_the_output_gives_its_score(seed, beam, penalty, rule):
     model = tiny(seed)
     src = torch.randint(3, 5, (4, 5), generator=torch.Generator().manual_seed(seed))
     mask = torch.arange(5) < torch.tensor([[5], [2], [3], [1]])
-    found = [h[0] for h in gf.generate(model, src, mask, beam=beam, length_penalty=penalty, max_new_tokens=8)]
+    options = {"length_penalty": penalty, "length_rule": rule}
+    found = [h[0] for h in gf.generate(model, src, mask, beam=beam, max_new_tokens=8, **options)]
     ended = [i for i, h in enumerate(found) if len(h.ids) < 8]  # the others were cut off before their end
-    scores = score(model, src, [h.ids for h in found], mask, penalty)
+    scores = score(model, src, [h.ids for h in found], mask, **options)
     for i in ended:
         assert found[i].score == pytest.approx(scores[i], abs=1e-4)
 
@@ -184,6 +234,69 @@ def test_a_prefix_is_kept_and_scored(seed, beam, prefix):
         assert h[0].ids[: len(wanted)] == wanted
         if len(h[0].ids) < 8:
             assert h[0].score == pytest.approx(score(model, src[i : i + 1], [h[0].ids])[0], abs=1e-4)
+
+
+@given(st.integers(0, 30), st.integers(2, 4), st.sampled_from([1.0, 1.5]), st.integers(0, 3), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_under_constraints_the_first_of_n_best_is_the_best(seed, beam, penalty, ngram, begun):
+    model = tiny(seed)
+    src = torch.randint(3, 5, (3, 5), generator=torch.Generator().manual_seed(seed))
+    options = {
+        "beam": beam,
+        "repetition_penalty": penalty,
+        "no_repeat_ngram": ngram,
+        "prefix": [[3], [4, 3], []] if begun else None,
+        "max_new_tokens": 7,
+    }
+    one, many = gf.generate(model, src, **options), gf.generate(model, src, nbest=beam, **options)
+    for single, several in zip(one, many, strict=True):
+        assert single[0] == several[0]
+        assert [h.score for h in several] == sorted((h.score for h in several), reverse=True)
+        for h in several if ngram else []:
+            grams = list(zip(*(h.ids[k:] for k in range(ngram)), strict=False))
+            assert h.score == float("-inf") or len(set(grams)) == len(grams)
+
+
+@given(st.integers(0, 30), st.lists(st.sampled_from([3, 4]), max_size=3), st.integers(0, 2), st.booleans())
+@settings(max_examples=25, deadline=None)
+def test_a_stream_is_what_search_finds(seed, prefix, ngram, drawn):
+    model = tiny(seed)
+    src = torch.randint(3, 5, (1, 5), generator=torch.Generator().manual_seed(seed))
+    options = {"sampling": gf.Sampling(seed=seed) if drawn else None, "no_repeat_ngram": ngram, "max_new_tokens": 9}
+    found = gf.generate(model, src, prefix=[prefix], **options)[0][0]
+    assert list(stream(model, src, prefix=prefix, **options)) == found.ids
+
+
+@given(st.integers(0, 30), st.lists(st.sampled_from([3, 4]), max_size=3))
+@settings(max_examples=25, deadline=None)
+@torch.no_grad()
+def test_alternatives_are_sorted_and_the_first_is_what_greedy_search_takes(seed, prefix):
+    model, src = tiny(seed), torch.tensor([[3, 4, 4]])
+    found = alternatives(model, src, prefix, 5)
+    assert sorted(token for token, _ in found) == [0, 1, 2, 3, 4]
+    assert [value for _, value in found] == sorted((value for _, value in found), reverse=True)
+    torch.testing.assert_close(sum(torch.tensor(value).exp() for _, value in found), torch.tensor(1.0))
+    greedy = gf.generate(model, src, prefix=[prefix], max_new_tokens=len(prefix) + 1)[0][0].ids
+    assert [*greedy, 2][len(prefix)] == found[0][0]
+    for wrong, words in (({"count": 9}, "count=9"), ({"src": src.expand(2, 3)}, "2 were given")):
+        with pytest.raises(InputError, match=words):
+            alternatives(model, **({"src": src} | wrong))
+
+
+@given(st.integers(0, 30), st.lists(st.lists(st.sampled_from([0, 1, 3, 4]), max_size=5), min_size=3, max_size=3))
+@settings(max_examples=25, deadline=None)
+def test_every_target_token_has_a_partner_among_the_real_source_tokens(seed, targets):
+    model = tiny(seed)
+    src = torch.randint(3, 5, (3, 5), generator=torch.Generator().manual_seed(seed))
+    src[0, 4] = 2  # an end mark, which is no partner
+    lengths = [5, 2, 3]
+    mask = torch.arange(5) < torch.tensor(lengths).unsqueeze(1)
+    found = align(model, src, targets, mask)
+    assert [[t for t, _ in pairs] for pairs in found] == [list(range(len(ids))) for ids in targets]
+    assert all(0 <= s < most for pairs, most in zip(found, (4, 2, 3), strict=True) for _, s in pairs)
+    for i, ids in enumerate(targets):
+        assert align(model, src[i : i + 1, : lengths[i]], [ids]) == found[i : i + 1]
+    assert not any(module._forward_hooks for module in model.modules())  # it watches a copy
 
 
 def test_what_is_sampled_depends_on_seed_and_sentence_only():
@@ -240,5 +353,13 @@ def test_wrong_use_is_refused():
         gf.generate(model, src, beam=2, nbest=3)
     with pytest.raises(ConfigError, match="max_new_tokens=0"):
         gf.generate(model, src, max_new_tokens=0)
+    with pytest.raises(ConfigError, match="length_rule='mean'"):
+        gf.generate(model, src, length_rule="mean")
+    with pytest.raises(ConfigError, match="repetition_penalty=0"):
+        gf.generate(model, src, repetition_penalty=0)
+    with pytest.raises(ConfigError, match="no_repeat_ngram=-1"):
+        gf.generate(model, src, no_repeat_ngram=-1)
+    with pytest.raises(InputError, match="2 targets were given for 1 sources"):
+        align(model, src, [[3], [4]])
     with pytest.raises(ConfigError, match="stopping='soon'"):
         gf.generate(model, src, stopping="soon")
