@@ -9,11 +9,13 @@ import random
 import signal
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_run import command
 from test_translator_text import LIMIT, sentences, tiny_bundle
 
+from glassformer.decode import Sampling
 from glassformer.translator import Translator
 
 
@@ -116,9 +118,80 @@ def test_a_reader_that_goes_away_is_no_error(model: Path, tmp_path: Path) -> Non
         assert process.wait(timeout=20) == 141
 
 
+def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> str:
+    """What the command prints, run in this process."""
+    from glassformer.cli import main
+
+    monkeypatch.setattr("sys.argv", ["glassformer", "translate", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, err) == (0, "")
+    return out
+
+
+def test_every_option_does_what_the_translator_does(
+    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["the dog", "a red house"]
+    cases: list[tuple[list[str], dict[str, Any]]] = [
+        (["--prefix", "the cat "], {"prefix": "the cat "}),
+        (["--no-repeat-ngram", "1"], {"no_repeat_ngram": 1}),
+        (["--repetition-penalty", "1.5"], {"repetition_penalty": 1.5}),
+        (["--beam", "3", "--length-rule", "gnmt", "--length-penalty", "2"],
+         {"beam": 3, "length_rule": "gnmt", "length_penalty": 2.0}),
+        (["--sample", "--temperature", "0.7", "--top-k", "9", "--top-p", "0.8", "--seed", "4"],
+         {"sampling": Sampling(0.7, 9, 0.8, 4)}),
+        (["--sample"], {"sampling": Sampling()}),
+        (["--max-length", "8"], {"max_length": 8}),
+    ]  # fmt: skip
+    seen = set()
+    for words, options in cases:
+        out = here(capsys, monkeypatch, model, *texts, "--precision", "fp32", "--json", *words)
+        found = [json.loads(line)["translations"][0] for line in out.splitlines()]
+        expected = [best[0] for best in translator.translate(texts, **options)]
+        assert [one["text"] for one in found] == [one.text for one in expected]
+        assert [one["score"] for one in found] == pytest.approx([one.score for one in expected], abs=1e-4)
+        seen.add(out)
+    assert len(seen) >= len(cases) - 1  # --max-length 8 may change nothing
+    for precision in ("int8", "auto"):
+        assert here(capsys, monkeypatch, model, "the dog", "--precision", precision).count("\n") == 1
+
+
+def test_alignments_as_pairs_and_as_json(
+    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = ["the dog", "", "a red house"]
+    options = ["--beam", "2", "--nbest", "2", "--alignments", "--precision", "fp32"]
+    found = translator.translate(texts, beam=2, nbest=2, alignments=True)
+    rows = [row.split("\t") for row in here(capsys, monkeypatch, model, *texts, *options).split("\n")[:-1]]
+    pairs = [" ".join(f"{s}-{t}" for t, s in one.alignment or []) for best in found for one in best]
+    assert [row[-1] for row in rows] == pairs
+    assert pairs[2] == ""
+    objects = [json.loads(line) for line in here(capsys, monkeypatch, model, *texts, *options, "--json").splitlines()]
+    for one, best in zip(objects, found, strict=True):
+        for shown, expected in zip(one["translations"], best, strict=True):
+            assert [tuple(pair) for pair in shown["alignment"]] == expected.alignment
+            assert shown["tokens"] == expected.tokens
+            assert shown["source_tokens"] == expected.source_tokens
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
+        (["text", "--beam", "0"], "beam=0 must be at least 1"),
+        (["text", "--nbest", "0"], "nbest=0 must lie between"),
+        (["text", "--batch-tokens", "0"], "batch_tokens=0"),
+        (["text", "--max-length", "3"], "max_length=3 is too short"),
+        (["text", "--length-rule", "mean"], "length_rule='mean' is not one of"),
+        (["text", "--length-penalty", "nan"], "length_penalty=nan must be a finite number"),
+        (["text", "--repetition-penalty", "0"], "repetition_penalty=0.0 must be above 0"),
+        (["text", "--no-repeat-ngram", "-1"], "no_repeat_ngram=-1 cannot be negative"),
+        (["text", "--sample", "--beam", "2"], "leave --beam 2 out"),
+        (["text", "--top-k", "3"], "--top-k says how to draw at random; add --sample"),
+        (["text", "--sample", "--temperature", "0"], "temperature=0.0 must be above 0"),
+        (["text", "--precision", "int4"], "precision='int4' is not one of"),
+        (["text", "--prefix", "the dog " * 50], "shorten it"),
         (["--nbest", "2", "text"], "--beam 2"),
         (["--input", "here", "text"], "not both"),
         (["--input", "nowhere.txt"], "nowhere.txt does not exist"),

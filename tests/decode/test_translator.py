@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-from small_run import train_here, write_recipe
+import random
+from typing import Any
 
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from small_run import WORDS, train_here, write_recipe
+
+from glassformer.decode import Sampling
+from glassformer.errors import ConfigError, InputError
 from glassformer.translator import Translator
 
 TEXTS = ["one two three", "", "six", "four four one six two five three", "two two", "   ", "five"]
@@ -13,7 +21,7 @@ TEXTS = ["one two three", "", "six", "four four one six two five three", "two tw
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
     place = tmp_path_factory.mktemp("translator")
-    train_here(write_recipe(place), place / "run", "train.steps=150", "data.valid=[]")
+    train_here(write_recipe(place), place / "run", "train.steps=250", "data.valid=[]")
     return Translator.load(place / "run")
 
 
@@ -57,3 +65,164 @@ def test_many_sentences_in_many_batches(translator: Translator) -> None:
 def test_unknown_words_and_very_long_lines_are_no_trouble(translator: Translator) -> None:
     assert isinstance(translator("nothing known here 中文"), str)
     assert isinstance(translator("one " * 200), str)
+
+
+def test_a_prefix_is_kept_for_each_text_or_for_all(translator: Translator) -> None:
+    texts = ["one two three", "", "six"]
+    found = [best[0].text for best in translator.translate(texts, prefix=["vier fünf", "eins", ""], beam=2)]
+    assert found[0].startswith("vier fünf")
+    assert found[1] == ""
+    assert found[2] == translator.translate(["six"], beam=2)[0][0].text
+    for space in ("", " ", "\n"):  # what follows the prefix brings its own space
+        assert translator.translate(texts, prefix=["zwei" + space] * 3) == translator.translate(texts, prefix="zwei")
+    long = "one two three four five six. " * 60
+    (split,) = translator.translate([long], prefix="sechs sechs")[0]
+    assert split.parts > 1
+    assert split.tokens[:2] == ["sechs", "sechs"]
+    rest = translator(translator.split([long], 272)[0][-1].text)
+    assert rest
+    assert split.text.endswith(" " + rest)  # the other parts are as they were
+    with pytest.raises(InputError, match="2 prefixes for 3 texts"):
+        translator.translate(texts, prefix=["eins", "zwei"])
+    with pytest.raises(InputError, match=r"has 99 tokens, but the translation of 'one two three' may have 52"):
+        translator.translate(texts, prefix=" ".join(["eins"] * 99))
+
+
+@settings(max_examples=20, deadline=None)
+@given(
+    words=st.lists(st.sampled_from(sorted(WORDS.values())), max_size=4),
+    beam=st.integers(1, 3),
+    ngram=st.integers(0, 2),
+    penalty=st.sampled_from([1.0, 1.2]),
+)
+def test_constraints_hold_and_the_first_of_n_best_is_the_best(
+    translator: Translator, words: list[str], beam: int, ngram: int, penalty: float
+) -> None:
+    prefix = " ".join(dict.fromkeys(words))  # words that the constraint against repetition allows
+    texts = ["one two three", "six five", "four four"]
+    options: dict[str, Any] = {
+        "beam": beam,
+        "prefix": prefix,
+        "no_repeat_ngram": ngram,
+        "repetition_penalty": penalty,
+    }
+    one = translator.translate(texts, **options)
+    for single, several in zip(one, translator.translate(texts, nbest=beam, **options), strict=True):
+        assert single[0] == several[0]
+        for found in several:
+            if found.score == float("-inf"):
+                continue
+            assert found.text.startswith(prefix)
+            grams = list(zip(*(found.tokens[k:] for k in range(ngram)), strict=False))
+            assert len(set(grams)) == len(grams)
+
+
+@pytest.mark.parametrize("sampling", [None, Sampling(temperature=2.0, seed=3)])
+def test_a_stream_joined_is_the_translation(translator: Translator, sampling: Sampling | None) -> None:
+    for text in [*TEXTS, "one two three four. " * 60]:
+        for prefix in ("", "drei eins"):
+            pieces = list(translator.stream(text, sampling=sampling, prefix=prefix))
+            assert "".join(pieces) == translator.translate([text], sampling=sampling, prefix=prefix)[0][0].text
+    assert len(list(translator.stream("one two three"))) > 1
+    with pytest.raises(ConfigError, match="no_repeat_ngram=-1"):
+        translator.stream("one", no_repeat_ngram=-1)  # at once, not when the first piece is asked for
+
+
+def test_a_letter_is_streamed_when_all_its_bytes_are_there(translator: Translator) -> None:
+    class Bytes:
+        def decode_target(self, batch: Any) -> list[str]:
+            return [bytes(ids).decode("utf-8", "replace") for ids in batch]
+
+    spelt = Translator(translator.model, Bytes())  # type: ignore[arg-type]
+    assert list(spelt.spell("aé中👧".encode())) == ["a", "é", "中", "👧"]
+    assert list(spelt.spell(b"a\xe4\xb8")) == ["a", "\ufffd"]
+    assert list(spelt.spell(b"\xe4a")) == ["\ufffda"]
+
+
+def test_same_seed_same_sample_whatever_else_is_drawn(translator: Translator) -> None:
+    draw = Sampling(temperature=3.0, seed=1)
+    together = [best[0].text for best in translator.translate(TEXTS, sampling=draw)]
+    assert together == [translator.translate([text], sampling=draw)[0][0].text for text in TEXTS]
+    assert together != [best[0].text for best in translator.translate(TEXTS, sampling=Sampling(3.0, seed=2))]
+    with pytest.raises(ConfigError, match="use beam=1, not 2"):
+        translator.translate([], beam=2, sampling=draw)
+
+
+def test_alternatives_are_sorted_and_lead_on(translator: Translator) -> None:
+    text = "one two three"
+    best = translator.translate([text])[0][0]
+    for said in range(3):
+        begun = " ".join(best.tokens[:said])
+        found = translator.alternatives(text, begun, count=4)
+        assert [one.log_probability for one in found] == sorted((one.log_probability for one in found), reverse=True)
+        assert found[0].token == best.tokens[said]
+        assert found[0].translation.text == best.text
+        assert found[0].translation.score == pytest.approx(best.score, abs=1e-4)
+        for one in found:
+            ending = one.token == "</s>"
+            assert one.translation.tokens[: said + 1] == best.tokens[:said] + ([] if ending else [one.token])
+    ends = translator.alternatives(text, best.text, count=1)[0]
+    assert ends.translation.text == best.text
+    with pytest.raises(InputError, match="the text is empty"):
+        translator.alternatives(" ")
+    with pytest.raises(InputError, match="longer than the 272 tokens"):
+        translator.alternatives("one " * 400)
+
+
+@pytest.mark.parametrize("rule", ["average", "gnmt"])
+def test_scoring_a_translation_gives_its_score(translator: Translator, rule: Any) -> None:
+    options: dict[str, Any] = {"length_penalty": 0.6, "length_rule": rule}
+    found = [best[0] for best in translator.translate(TEXTS, beam=2, **options)]
+    scores = translator.score(TEXTS, [one.text for one in found], batch_tokens=40, **options)
+    assert scores == pytest.approx([one.score for one in found], abs=1e-4)
+    assert translator.score(["", "one"], ["eins", ""])[0] == float("-inf")
+    one = translator.likelihoods(["one"], ["eins"])[0]
+    assert one.tokens == 2
+    assert translator.score(["one"], ["eins"])[0] == pytest.approx(one.log_probability / 2)
+    with pytest.raises(InputError, match="2 texts but 1 targets"):
+        translator.score(["a", "b"], ["c"])
+    with pytest.raises(InputError, match=r"targets\[1\] has 300 tokens, the model takes 271"):
+        translator.score(["one", "two"], ["eins", "eins " * 299 + "eins"])
+
+
+def test_alignment_finds_the_word_that_was_translated(translator: Translator) -> None:
+    chance = random.Random(5)
+    texts = [" ".join(chance.sample(sorted(WORDS), 5)) for _ in range(20)]
+    right = whole = 0
+    for best in translator.translate(texts, alignments=True):
+        assert best[0].source_tokens is not None
+        assert best[0].alignment is not None
+        for t, s in best[0].alignment:
+            right += WORDS[best[0].source_tokens[s]] == best[0].tokens[t]
+            whole += 1
+    assert whole > 80
+    assert right > 0.8 * whole
+    long = "one two three four five six. " * 60
+    (split,), (empty,), (two, _) = (
+        *translator.translate([long, ""], alignments=True),
+        translator.translate(["one two"], beam=2, nbest=2, alignments=True)[0],
+    )
+    assert split.parts > 1
+    assert split.alignment is not None
+    assert split.source_tokens is not None
+    assert [t for t, _ in split.alignment] == list(range(len(split.tokens)))
+    assert all(0 <= s < len(split.source_tokens) for _, s in split.alignment)
+    assert max(s for _, s in split.alignment) > 272
+    assert empty.alignment == []
+    assert translator.translate(["one"])[0][0].alignment is None
+    assert two.alignment is not None
+    assert not any(module._forward_hooks for module in translator.model.modules())
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8", "auto"])
+def test_the_plain_model_stays_plain_whatever_runs(translator: Translator, precision: Any) -> None:
+    other = Translator(translator.model, translator.tokenizer, precision=precision)
+    texts = ["one two three", "six", "five four"]
+    found = [best[0] for best in other.translate(texts)]
+    plain = translator.score(texts, [one.text for one in found])
+    assert [one.score for one in found] == pytest.approx(plain, abs=0.05 if precision == "int8" else 1e-4)
+    assert other.model is translator.model
+    assert other.engine.ready is not other.model
+    assert all(weight.dtype == torch.float32 for weight in other.model.state_dict().values())
+    with pytest.raises(ConfigError, match="precision='int4'"):
+        Translator(translator.model, translator.tokenizer, precision="int4")  # type: ignore[arg-type]

@@ -1,0 +1,131 @@
+"""A model made ready to run says what the plain one says, within its precision."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.decode.engine import Engine
+from glassformer.decode.precision import pick, ready
+from glassformer.errors import ConfigError
+
+SIZES = {"vocab_size": 300, "d_model": 64, "heads": 4, "d_ff": 128, "layers": 2, "max_length": 64}
+KINDS = {
+    "plain": {},
+    "gated": {"gated": True, "activation": "silu", "norm_type": "rms", "bias": False},
+    "gelu": {"activation": "gelu", "norm": "post", "positions": "learned", "output_bias": True},
+    "grouped": {"kv_heads": 2, "positions": "rotary", "tied": False},
+    "relative": {"positions": "relative", "src_vocab_size": 280},
+}
+WITHIN = {"fp32": 1e-4, "bf16": 0.05, "int8": 0.1}  # of the widest logit; float32 in full
+SCORES = {"fp32": 1e-5, "bf16": 0.01, "int8": 0.05}
+SRC = torch.randint(3, 280, (5, 12), generator=torch.Generator().manual_seed(0))
+MASK = torch.arange(12) < torch.tensor([[12], [3], [7], [1], [9]])
+TGT = torch.randint(3, 300, (5, 9), generator=torch.Generator().manual_seed(1))
+
+
+def able(precision: str) -> bool:
+    return precision != "bf16" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
+def model_of(kind: str) -> gf.EncoderDecoder:
+    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES, **KINDS[kind])).eval()  # type: ignore[arg-type]
+    with torch.no_grad():
+        for weight in model.parameters():  # a bias of zero would hide one that is forgotten
+            weight += 0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(weight.numel()))
+    return model
+
+
+@pytest.mark.parametrize("precision", WITHIN)
+@pytest.mark.parametrize("kind", KINDS)
+@torch.no_grad()
+def test_the_logits_stay_within_the_precision(kind: str, precision: str) -> None:
+    if not able(precision):
+        pytest.skip("this processor has no bfloat16 arithmetic")
+    model = model_of(kind)
+    before = {name: weight.clone() for name, weight in model.state_dict().items()}
+    expected = model(SRC, TGT, MASK)
+    fast = ready(model, precision)  # type: ignore[arg-type]
+    found = fast(SRC, TGT, MASK)
+    error = (found - expected).abs().max()
+    assert error <= WITHIN[precision] * (1 if precision == "fp32" else expected.abs().max())
+    if precision == "int8":
+        assert error > 1e-4  # it does round
+    assert fast is not model
+    assert found.dtype == torch.float32
+    assert all(torch.equal(weight, before[name]) for name, weight in model.state_dict().items())
+    torch.testing.assert_close(model(SRC, TGT, MASK), expected)
+
+
+@pytest.mark.parametrize("precision", WITHIN)
+@pytest.mark.parametrize("kind", KINDS)
+def test_search_goes_through_every_kind_of_model(kind: str, precision: str) -> None:
+    if not able(precision):
+        pytest.skip("this processor has no bfloat16 arithmetic")
+    model = model_of(kind)
+    fast = ready(model, precision)  # type: ignore[arg-type]
+    for beam in (1, 3):
+        found = [best[0] for best in gf.generate(fast, SRC, MASK, beam=beam, max_new_tokens=8)]
+        ended = [h.ids + [2] * (len(h.ids) < 8) for h in found]
+        for h, same in zip(found, gf.generate(model, SRC, MASK, prefix=ended, max_new_tokens=8), strict=True):
+            assert same[0].ids == h.ids
+            assert h.score == pytest.approx(same[0].score, abs=SCORES[precision])
+        if precision == "fp32":
+            plain = gf.generate(model, SRC, MASK, beam=beam, max_new_tokens=8)
+            assert [h.ids for h in found] == [best[0].ids for best in plain]
+
+
+def test_in_int8_a_sentence_does_not_depend_on_its_neighbours() -> None:
+    fast = ready(model_of("plain"), "int8")
+    loud = SRC.clone()
+    loud[1:] = torch.randint(3, 280, (4, 12), generator=torch.Generator().manual_seed(9))
+    with torch.no_grad():
+        alone, together, others = (fast(src, TGT[: len(src)]) for src in (SRC[:1], SRC, loud))
+    torch.testing.assert_close(together[:1], alone, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(others[:1], together[:1], atol=1e-5, rtol=1e-5)
+    for beam in (1, 3):
+        found = gf.generate(fast, SRC, MASK, beam=beam, max_new_tokens=8)
+        for i in range(5):
+            single = gf.generate(fast, SRC[i : i + 1, : MASK[i].sum()], beam=beam, max_new_tokens=8)[0][0]
+            assert single.ids == found[i][0].ids
+            assert single.score == pytest.approx(found[i][0].score, abs=1e-4)
+
+
+def test_a_decoder_alone_can_be_made_ready_too() -> None:
+    model = gf.DecoderOnly(gf.ModelConfig(**SIZES)).eval()  # type: ignore[arg-type]
+    prompt = SRC[:2, :4]
+    plain = gf.generate(model, prompt, max_new_tokens=6)
+    assert [best[0].ids for best in gf.generate(ready(model, "fp32"), prompt, max_new_tokens=6)] == [
+        best[0].ids for best in plain
+    ]
+
+
+def test_what_cannot_be_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"precision='fp64' is not one of `auto`, `fp32`, `bf16`, `int8`"):
+        ready(model_of("plain"), "fp64")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="int8 is for CPUs; on meta use bf16 or fp32"):
+        pick("int8", 512, torch.device("meta"))
+    with pytest.raises(ConfigError, match="precision='half'"):
+        Engine(model_of("plain"), torch.device("cpu"), "half")  # type: ignore[arg-type]
+    assert pick("auto", 8, torch.device("cpu")) == "fp32"  # too narrow to gain
+
+
+def test_threads_that_ask_at_once_are_given_one_copy() -> None:
+    engine = Engine(model_of("plain"), torch.device("cpu"), "int8")
+    start, found = threading.Barrier(8), []
+
+    def ask() -> None:
+        start.wait()
+        found.append(engine.ready)
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 8
+    assert all(copy is found[0] for copy in found)
+    assert found[0] is not engine.model
