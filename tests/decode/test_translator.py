@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_run import WORDS, train_here, write_recipe
+from test_translator_text import write_marian
 
 from glassformer.decode import Sampling
 from glassformer.errors import ConfigError, InputError
@@ -226,3 +229,24 @@ def test_the_plain_model_stays_plain_whatever_runs(translator: Translator, preci
     assert all(weight.dtype == torch.float32 for weight in other.model.state_dict().values())
     with pytest.raises(ConfigError, match="precision='int4'"):
         Translator(translator.model, translator.tokenizer, precision="int4")  # type: ignore[arg-type]
+
+
+def test_a_marian_folder_can_be_begun_streamed_scored_and_aligned(tmp_path: Path) -> None:
+    from transformers import MarianTokenizer
+
+    folder = write_marian(tmp_path / "marian", shared=False)
+    translator = Translator.load(folder)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it recommends a library that it does not use
+        peer = MarianTokenizer.from_pretrained(folder)
+    targets = ["THE SMALL DOG", "A CAT. ß 中", "", ">>xyz<< TWO"]
+    ours = translator.tokenizer.encode_target(targets)
+    assert ours == [peer(text_target=target)["input_ids"][:-1] for target in targets]  # without the end mark
+    (best,) = translator.translate(["The small dog."], prefix="A RED HOUSE ", alignments=True)[0]
+    assert best.text.startswith("A RED HOUSE")
+    assert "".join(translator.stream("The small dog.", prefix="A RED HOUSE")) == best.text
+    assert best.source_tokens is not None
+    assert best.source_tokens[-1] == "</s>"
+    assert all(s < len(best.source_tokens) - 1 for _, s in best.alignment or [(0, 99)])
+    assert translator.alternatives("A cat.")[0].translation.tokens == translator.translate(["A cat."])[0][0].tokens
+    assert len(translator.score(["A cat.", "Two."], ["A", "B"])) == 2
