@@ -38,6 +38,18 @@ def printed(translator: Translator, line: str) -> str:
     return translator(line).replace("\n", " ").replace("\r", " ")
 
 
+def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> str:
+    """What the command prints, run in this process."""
+    from glassformer.cli import main
+
+    monkeypatch.setattr("sys.argv", ["glassformer", "translate", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    out, err = capsys.readouterr()
+    assert (ended.value.code, err) == (0, "")
+    return out
+
+
 def test_a_file_is_its_lines_translated_one_by_one(model: Path, translator: Translator) -> None:
     chance = random.Random(1)
     lines = ["", "  ", "中文 👩‍👩‍👧‍👦", "two words\r", "a\0b", "\u2028 not a line end", "﷽", *sentences(60, seed=7)]
@@ -50,11 +62,13 @@ def test_a_file_is_its_lines_translated_one_by_one(model: Path, translator: Tran
     assert "3 lines were split" in done.stderr.decode()
 
 
-def test_arguments_scores_n_best_and_json(model: Path, translator: Translator) -> None:
+def test_arguments_scores_n_best_and_json(
+    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     texts = ["the dog", "", "a red house"]
     found = translator.translate(texts, beam=3, nbest=2)
     wide = ["--beam", "3", "--nbest", "2"]
-    plain = run(model, *texts, *wide, "--scores").stdout.decode().removesuffix("\n")
+    plain = here(capsys, monkeypatch, model, *texts, *wide, "--scores").removesuffix("\n")
     rows = [line.split("\t") for line in plain.split("\n")]
     assert [row[:2] for row in rows] == [[str(i), str(k)] for i in (1, 2, 3) for k in (1, 2)]
     assert [float(row[2]) for row in rows] == pytest.approx([one.score for best in found for one in best], abs=1e-3)
@@ -116,18 +130,6 @@ def test_a_reader_that_goes_away_is_no_error(model: Path, tmp_path: Path) -> Non
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(timeout=20) == 141
-
-
-def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> str:
-    """What the command prints, run in this process."""
-    from glassformer.cli import main
-
-    monkeypatch.setattr("sys.argv", ["glassformer", "translate", *map(str, words)])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    out, err = capsys.readouterr()
-    assert (ended.value.code, err) == (0, "")
-    return out
 
 
 def test_every_option_does_what_the_translator_does(
