@@ -11,24 +11,26 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, cast, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from glassformer.decode.step import StepBlock
 from glassformer.errors import ConfigError, one_of
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.attention import Projection
-from glassformer.model.layer import FeedForward
+from glassformer.model.layer import Block, FeedForward
 from glassformer.model.probe import twin
-from glassformer.model.transformer import Head
+from glassformer.model.transformer import Head, Stack
 
 Precision = Literal["auto", "fp32", "bf16", "int8"]
 Model = TypeVar("Model", EncoderDecoder, DecoderOnly)
 
 WIDE = 256  # from this model width on, bf16 gains more than its conversions cost
 FEW = 8  # rows below which a plain float32 product is faster than the packed one
+FULL = torch.tensor(127.0)  # the largest whole number of 8 bits; as a tensor it divides in one operation, not two
 HINT = 32  # rows that packed weights are laid out for; other numbers work as well
 
 
@@ -89,15 +91,15 @@ class PackedLinear(nn.Module):
         product: Tensor = torch.ops.mkldnn._linear_pointwise(
             x.bfloat16(), self.packed, self.half_bias, self.after, [], ""
         )
-        return product.float()
+        return product if self.after == "relu" else product.float()  # what follows relu multiplies in bf16 as well
 
     def int8(self, x: Tensor) -> Tensor:
-        unit = x.abs().amax(-1, keepdim=True).mul_(1 / 127).clamp_min_(1e-30)  # each token has a scale of its own
-        rounded = (x * unit.reciprocal()).round_().to(torch.int8)
+        highest = x.abs().amax(-1, keepdim=True).clamp_min_(1e-30)  # each token has a scale of its own
+        rounded = (x * torch.div(FULL, highest)).round_().to(torch.int8)
         y: Tensor = torch.ops.onednn.qlinear_pointwise(
-            rounded, 1.0, 0, self.packed, self.scale, self.zeros, None, 1.0, 0, torch.float32, "none", [], ""
+            rounded, 1 / 127, 0, self.packed, self.scale, self.zeros, None, 1.0, 0, torch.float32, "none", [], ""
         )
-        y = y.mul_(unit) if self.bias is None else torch.addcmul(self.bias, y, unit)
+        y = y.mul_(highest) if self.bias is None else torch.addcmul(self.bias, y, highest)
         return y.relu_() if self.after == "relu" else y
 
     def forward(self, x: Tensor) -> Tensor:
@@ -155,6 +157,10 @@ def packed(model: Model, precision: Precision) -> Model:
         if isinstance(module, FeedForward) and module.activation is F.relu and not module.gated:
             up: Any = module.up
             up.after, module.activation = "relu", same  # oneDNN applies it while it writes the product
+    grouped = model.config.kv_heads not in (None, model.config.heads)  # the short way knows full heads only
+    for stack in model.children():
+        if isinstance(stack, Stack) and stack.causal and not grouped:
+            stack.blocks = nn.ModuleList(StepBlock(cast(Block, block)) for block in stack.blocks)
     return model
 
 

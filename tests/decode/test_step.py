@@ -1,0 +1,59 @@
+"""The short way through a decoding step says what the block says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+
+import glassformer as gf
+from glassformer.decode.precision import ready
+from glassformer.decode.step import Heads, StepBlock
+
+SIZES = {"vocab_size": 60, "d_model": 32, "heads": 4, "d_ff": 48, "layers": 2, "max_length": 32}
+KINDS = {
+    "plain": {},
+    "gated": {"gated": True, "activation": "silu", "norm_type": "rms", "bias": False},
+    "post": {"activation": "gelu", "norm": "post"},
+    "alibi": {"positions": "alibi"},
+}
+SRC = torch.randint(3, 60, (3, 6), generator=torch.Generator().manual_seed(0))
+MASK = torch.arange(6) < torch.tensor([[6], [2], [0]])  # the last source has nothing to be seen
+TGT = torch.randint(3, 60, (3, 5), generator=torch.Generator().manual_seed(1))
+
+
+@torch.inference_mode()
+def stepped(model: gf.EncoderDecoder, beams: int) -> Iterator[torch.Tensor]:
+    memory, cache = model.encode(SRC, MASK), model.new_cache(5, beams)
+    for step in range(5):
+        tokens = TGT[:, step : step + 1].repeat_interleave(beams if step else 1, 0)
+        tokens = (tokens + torch.arange(len(tokens)).unsqueeze(1)) % 60  # beams that say different things
+        yield model.decode(tokens, memory, MASK, cache)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_short_way_is_the_same_way(kind: str, beams: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES, **KINDS[kind])).eval()  # type: ignore[arg-type]
+    taken = 0
+    attend = Heads.attend
+
+    def counted(self: Heads, *given: torch.Tensor) -> torch.Tensor:
+        nonlocal taken
+        taken += 1
+        return attend(self, *given)
+
+    monkeypatch.setattr(Heads, "attend", counted)
+    for short, plain in zip(stepped(ready(model, "fp32"), beams), stepped(model, beams), strict=True):
+        torch.testing.assert_close(short, plain, atol=1e-5, rtol=1e-5)
+    assert taken == 2 * 2 * 4  # both attentions of both blocks, at all steps but the prompt's
+
+
+def test_what_the_short_way_does_not_know_goes_the_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Heads, "attend", None)  # would fail if it were called
+    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES, positions="rotary")).eval()  # type: ignore[arg-type]
+    fast = ready(model, "fp32")
+    assert all(isinstance(block, StepBlock) for block in fast.decoder.blocks)
+    for short, plain in zip(stepped(fast, 1), stepped(model, 1), strict=True):
+        torch.testing.assert_close(short, plain, atol=1e-5, rtol=1e-5)
