@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -36,12 +37,14 @@ def demo(
     seconds = time.monotonic() - begin
     print(f"\nTrained in {seconds:.0f} seconds.")
     show_results(out, device, report)
+    called = "python -m glassformer" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
+    program = "glassformer" if shutil.which("glassformer") else called
     hints = {
-        f'glassformer translate {out} "twenty-one" "March 3, 2021"': "use it",
-        f"glassformer evaluate {out} --split test": "measure it",
-        f"glassformer serve {out} --open": "look inside it, on a page",
-        f'glassformer trace {out} "twenty-one"': "look inside it, in the terminal",
-        "glassformer train numerals --set model.norm=post": "change a part and train again",
+        f'{program} translate {out} "twenty-one" "March 3, 2021"': "use it",
+        f"{program} evaluate {out} --split test": "measure it",
+        f"{program} serve {out} --open": "look inside it, on a page",
+        f'{program} trace {out} "twenty-one"': "look inside it, in the terminal",
+        f"{program} train numerals --set model.norm=post": "change a part and train again",
     }
     print("\nWhat to try next:")
     for command, purpose in hints.items():
