@@ -15,6 +15,8 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -140,16 +142,13 @@ def work(name: str, device: str) -> None:
     print("ready", flush=True)
     for line in sys.stdin:
         rows, beam = map(int, line.split())
-        print(json.dumps(seconds(lambda: run(rows, beam), device)), flush=True)  # noqa: B023
+        print(json.dumps(seconds(partial(run, rows, beam), device)), flush=True)
 
 
 def decoding(device: str = "cpu", rounds: int = 5, say: Callable[[str], None] = print) -> list[Row]:
     """Output tokens per second for each shape, everyone in turn within a round."""
-    if device == "cpu":
-        try:
-            import ctranslate2  # noqa: F401
-        except ImportError:
-            raise GlassformerError("the benchmark runs CTranslate2 beside us: pip install ctranslate2") from None
+    if device == "cpu" and find_spec("ctranslate2") is None:
+        raise GlassformerError("the benchmark runs CTranslate2 beside us: pip install ctranslate2")
     workers = {}
     for name in CONTESTANTS[device]:
         command = [sys.executable, "-W", "ignore", "-m", "glassformer.bench.decode", name, device]
@@ -201,9 +200,10 @@ def growth(device: str = "cpu", prefixes: tuple[int, ...] = (32, 128, 512), rows
         model.decode(tgt[:, :prefix], memory, cache=cache)
         cached, uncached = [], []
         for step in range(prefix, prefix + 8):
-            cached.append(seconds(lambda: model.decode(tgt[:, step : step + 1], memory, cache=cache), device))  # noqa: B023
+            one_more = partial(model.decode, tgt[:, step : step + 1], memory, cache=cache)
+            cached.append(seconds(one_more, device))
         for _ in range(3):
-            uncached.append(seconds(lambda: model.decode(tgt[:, : prefix + 1], memory), device))  # noqa: B023
+            uncached.append(seconds(partial(model.decode, tgt[:, : prefix + 1], memory), device))
         found.append(Growth(prefix, statistics.median(cached), statistics.median(uncached)))
     return found
 

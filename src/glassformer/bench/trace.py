@@ -6,6 +6,7 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -23,11 +24,11 @@ TOKENS = 40
 class Cost:
     built: float  # seconds of a trace of LARGE, TOKENS in and out, with its manifest and blob
     bytes: int
-    untraced: float  # processor seconds of decoding with SMALL
-    traced_before: float  # the same with a model that has been traced
+    decoded: float  # processor seconds of decoding with SMALL
+    slower: float  # how much of that more a model takes that has been traced: the median of pairs
 
 
-def cost(rounds: int = 30) -> Cost:
+def cost(rounds: int = 200) -> Cost:
     large = EncoderDecoder(LARGE).eval()
     ids = list(range(5, 5 + TOKENS))
     sizes: list[int] = []
@@ -44,15 +45,16 @@ def cost(rounds: int = 30) -> Cost:
     src = torch.randint(4, SMALL.vocab_size, (8, 12), generator=torch.Generator().manual_seed(0))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a second thread's waiting would be counted as work
-    times: tuple[list[float], list[float]] = [], []
-    for round_ in range(-1, rounds):
+    spent, ratios = [], []
+    for round_ in range(rounds):
         trace(seen, ids[:10], max_new_tokens=10)
-        for model, spent in zip((plain, seen), times, strict=True):
-            taken = seconds(lambda: [generate(model, src, max_new_tokens=24) for _ in range(3)], time.process_time)  # noqa: B023
-            if round_ >= 0:
-                spent.append(taken)
+        pair = {}
+        for model in (plain, seen) if round_ % 2 else (seen, plain):
+            pair[model] = seconds(partial(generate, model, src, max_new_tokens=24), time.process_time)
+        spent.append(pair[plain])
+        ratios.append(pair[seen] / pair[plain])
     torch.set_num_threads(threads)
-    return Cost(built, sizes[0], statistics.median(times[0]), statistics.median(times[1]))
+    return Cost(built, sizes[0], statistics.median(spent), statistics.median(ratios) - 1)
 
 
 def seconds(call: Callable[[], object], clock: Callable[[], float]) -> float:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 from torch import Tensor
 
 from glassformer.errors import ConfigError, one_of
 
-Length = TypeVar("Length", int, Tensor)
 Rule = Literal["average", "gnmt"]
 
 

@@ -94,16 +94,17 @@ class Heads:
 
 
 def feeding(part: FeedForward) -> Function:
-    up: Any = part.up
-    down: Any = part.down
+    packed: Any = part
+    up: Function = packed.up.multiply
+    down: Function = packed.down.multiply
     activation, gated = part.activation, part.gated
 
     def feed_forward(x: Tensor) -> Tensor:
-        hidden = up.multiply(x)
+        hidden = up(x)
         if gated:
             gate, value = hidden.chunk(2, dim=-1)
-            return down.multiply(activation(gate) * value)  # type: ignore[no-any-return]
-        return down.multiply(activation(hidden))  # type: ignore[no-any-return]
+            return down(activation(gate) * value)
+        return down(activation(hidden))
 
     return feed_forward
 

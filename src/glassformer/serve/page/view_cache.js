@@ -1,8 +1,9 @@
 // Cache: what is kept from step to step, what that spares, and that it changes nothing.
 
-import { button, h, raw, svg } from "./dom.js";
+import { h, raw, svg } from "./dom.js";
 import { show, whole } from "./number.js";
 import { t } from "./texts.js";
+import { slider } from "./view_decode.js";
 
 export const cache = {
   names: () => [],
@@ -29,15 +30,6 @@ export const cache = {
       h("div", { class: "plate" }, h("h3", {}, t("cache.work")), h("p", { class: "lede" }, t("cache.workSays")), work(kept.steps, at)));
   },
 };
-
-function slider(app, steps, at) {
-  const move = (to) => app.go({ step: Math.max(0, Math.min(steps.length - 1, to)) }, { replace: true });
-  return h("div", { class: "stepper" },
-    button("\u2039", () => move(at - 1), { "aria-label": t("decode.back"), disabled: at === 0, data: { key: "step-back" } }),
-    h("input", { type: "range", min: 0, max: steps.length - 1, value: at, "aria-label": t("decode.step"), "aria-valuetext": t("decode.at", { n: at, all: steps.length - 1 }), data: { key: "step", testid: "step" }, on: { input: (event) => move(Number(event.target.value)) } }),
-    button("\u203a", () => move(at + 1), { "aria-label": t("decode.forward"), disabled: at === steps.length - 1, data: { key: "step-on" } }),
-    h("span", { class: "label" }, t("decode.at", { n: at, all: steps.length - 1 })));
-}
 
 function figure(label, number, unit, testid) {
   return h("div", { class: "figure-box" }, h("span", { class: "label" }, label), raw(number, { class: "big", data: { testid: testid ?? "" } }), h("span", { class: "faint" }, unit));

@@ -48,7 +48,8 @@ export const decode = {
   },
 };
 
-function slider(app, steps, at) {
+/** The step that is looked at, and how to go to another. */
+export function slider(app, steps, at) {
   const move = (to) => app.go({ step: Math.max(0, Math.min(steps.length - 1, to)) }, { replace: true });
   return h("div", { class: "stepper" },
     button("\u2039", () => move(at - 1), { "aria-label": t("decode.back"), disabled: at === 0, data: { key: "step-back" } }),
