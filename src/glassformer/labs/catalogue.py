@@ -1,0 +1,35 @@
+"""Which labs there are, in the order of reading. A lab's file is loaded when it is asked for."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from glassformer.errors import ConfigError, did_you_mean
+from glassformer.labs.lab import Lab
+
+NAMES = (
+    "scaling",
+    "norm_placement",
+    "kv_cache",
+    "beam_search",
+    "sinusoids",
+    "permutation",
+    "causal_mask",
+    "padding",
+    "teacher_forcing",
+    "heads",
+    "residuals",
+    "norm_kind",
+    "embedding_scale",
+    "memories",
+    "smoothing",
+    "layout",
+)
+
+
+def find(name: str) -> Lab:
+    wanted = name.replace("-", "_")
+    if wanted not in NAMES:
+        raise ConfigError(f"there is no lab `{name}`{did_you_mean(wanted, NAMES)}; `glassformer lab` lists all")
+    lab: Lab = import_module(f"glassformer.labs.{wanted}").LAB
+    return lab
