@@ -1,0 +1,284 @@
+"""A figure drawn by matplotlib as SVG: the same picture, byte for byte, from the same data.
+
+Words stay words, so that the reader's own fonts render Chinese. Colours are those of a light page; a style sheet in the
+picture changes them where the reader prefers dark.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+import warnings
+from collections.abc import Sequence
+from html import escape
+from io import StringIO
+from typing import Any
+
+from glassformer.errors import ConfigError
+from glassformer.labs.figure import Figure, Panel, Series
+
+WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text
+PAPER, INK, SOFT, RULE = "#fffefc", "#1d1b18", "#6b655c", "#e4dfd5"
+COLOURS = ("#2862a8", "#c4412a", "#0b7f71", "#7547be", "#a86e00", "#ad3262")
+# What takes the place of each colour on a dark page.
+DARK = dict(zip((PAPER, INK, SOFT, RULE), ("#1b1a17", "#f0ece4", "#a89f92", "#33302a"), strict=True)) | dict(
+    zip(COLOURS, ("#79b0f2", "#ff7d5e", "#4bc7b0", "#b898f3", "#e2ae49", "#f085ad"), strict=True)
+)
+FONTS = (
+    'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, "PingFang SC", '
+    '"Microsoft YaHei", "Noto Sans CJK SC", sans-serif'
+)
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+SETTINGS: Any = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "glassformer",
+    "text.parse_math": False,  # a dollar sign is a dollar sign
+    "font.family": ["DejaVu Sans"],  # comes with matplotlib and is wide, so what fits here fits in the reader's font
+    "font.size": 11,
+    "text.color": INK,
+    "axes.facecolor": PAPER,
+    "axes.labelcolor": SOFT,
+    "axes.edgecolor": SOFT,
+    "xtick.color": SOFT,
+    "ytick.color": SOFT,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.8,
+}
+
+
+def svg(figure: Figure, language: str) -> str:
+    """The figure as one `<svg>` element, for a file of its own or within a page."""
+    try:
+        import matplotlib
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+        from matplotlib.figure import Figure as Canvas
+        from matplotlib.layout_engine import ConstrainedLayoutEngine
+    except ImportError:
+        raise ConfigError("figures need matplotlib, which is not installed: pip install 'glassformer[plot]'") from None
+    across = min(2, len(figure.panels)) or 1
+    down = -(-len(figure.panels) // across) or 1
+    width = WIDE if across == 2 else NARROW
+    letters = width // across // 8  # that fit beside each other in a panel; a Chinese sign counts as two
+    height = sum(
+        max((tall(panel, language, letters) for panel in figure.panels[i : i + across]), default=PLOT)
+        for i in range(0, max(1, len(figure.panels)), across)
+    )
+    text = StringIO()
+    with matplotlib.rc_context(SETTINGS), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # the words are not drawn with this font
+        spacing = ConstrainedLayoutEngine(w_pad=0.16, h_pad=0.14, wspace=0.03)
+        canvas = Canvas(figsize=(width / 72, height / 72), facecolor=PAPER, layout=spacing)
+        FigureCanvasSVG(canvas)
+        places = canvas.subplots(down, across, squeeze=False).flat
+        for axes, panel in zip(places, figure.panels, strict=False):
+            paint(axes, panel, language, letters)
+        for axes in list(places)[len(figure.panels) :]:
+            axes.set_axis_off()
+        canvas.savefig(text, format="svg", facecolor=PAPER, metadata={"Date": None, "Creator": None})
+    return dressed(text.getvalue(), width, height, figure, language)
+
+
+def tall(panel: Panel, language: str, letters: int) -> int:
+    """The height of a panel: its plot, the words around it, and a line of legend for each series."""
+    words = 60 + below(panel, language, letters) + LINE * wrap(panel.title.say(language), letters).count("\n")
+    if panel.heat:
+        return words + max(PLOT, min(420, 26 * len(panel.heat)))
+    return words + PLOT + LINE * len(panel.series) * (len(panel.series) > 1)
+
+
+def below(panel: Panel, language: str, letters: int) -> int:
+    """How far the names of the ticks and of the axis reach below the plot."""
+    slanted = max(4 * cells(tick) for tick in panel.ticks) if crowded(panel, letters) else 0
+    return 42 + slanted + LINE * wrap(panel.x.say(language), letters).count("\n")
+
+
+def crowded(panel: Panel, letters: int) -> bool:
+    return sum(cells(panel.ticks[i]) + 2 for i in shown(panel.ticks)) > letters
+
+
+def shown(names: Sequence[str]) -> range:
+    """The ticks that are named: all, or every second, third, ... of many."""
+    return range(0, len(names), -(-len(names) // 24) or 1)
+
+
+def paint(axes: Any, panel: Panel, language: str, letters: int) -> None:
+    axes.set_title(wrap(panel.title.say(language), letters), loc="left", fontsize=13, fontweight="bold", pad=10)
+    axes.set_xlabel(wrap(panel.x.say(language), letters))
+    axes.set_ylabel(wrap(panel.y.say(language), 34))
+    if panel.heat:
+        paint_heat(axes, panel)
+    else:
+        paint_series(axes, panel, language, below(panel, language, letters))
+    if panel.ticks:
+        axes.set_xticks(list(shown(panel.ticks)), [panel.ticks[i] for i in shown(panel.ticks)])
+        axes.tick_params(axis="x", length=0)
+        if crowded(panel, letters):
+            axes.tick_params(axis="x", rotation=35)
+            for label in axes.get_xticklabels():
+                label.set(ha="right", rotation_mode="anchor")
+
+
+def paint_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
+    from matplotlib.transforms import ScaledTranslation
+
+    bars = [series for series in panel.series if series.kind == "bars"]
+    for series, colour in zip(panel.series, colours(panel.series), strict=True):
+        # What a logarithm cannot place is left out, as is what is not a number.
+        pairs = [(x, y) for x, y in zip(series.x, series.y, strict=True) if drawable(x, panel.log_x)]
+        xs = [float(x) for x, _ in pairs]
+        ys = [float(y) if drawable(y, panel.log_y) else math.nan for _, y in pairs]
+        name = wrap(series.name.say(language), 56)
+        if series.kind == "bars":
+            step = min((b - a for a, b in zip(sorted(set(xs)), sorted(set(xs))[1:], strict=False)), default=1.0)
+            each = 0.8 * step / len(bars)
+            shift = each * (bars.index(series) - (len(bars) - 1) / 2)
+            look: dict[str, Any] = {"facecolor": "none", "linestyle": "--"} if series.dashed else {"facecolor": colour}
+            axes.bar([x + shift for x in xs], ys, 0.92 * each, label=name, edgecolor=colour, linewidth=1.2, **look)
+        elif series.kind == "points":
+            face = PAPER if series.dashed else colour
+            axes.plot(xs, ys, "o", label=name, color=colour, markersize=5, markerfacecolor=face)
+        else:
+            style = (0, (5, 3)) if series.dashed else "-"
+            marker = "o" if len(xs) <= 24 and not series.dashed else ""
+            axes.plot(xs, ys, label=name, color=colour, linewidth=1.8, linestyle=style, marker=marker, markersize=4)
+    scale(axes, "x", panel.log_x)
+    scale(axes, "y", panel.log_y)
+    axes.grid(axis="y")
+    if len(panel.series) > 1:
+        # Below the axes, a series a line: nothing lies over the data, and no width of text is guessed at.
+        place = axes.transAxes + ScaledTranslation(0, -depth / 72, axes.figure.dpi_scale_trans)
+        look = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "labelspacing": 0.35, "fontsize": 11}
+        axes.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=place, **look)
+
+
+def colours(series: Sequence[Series]) -> list[str]:
+    """Measurements in turn; a single reference in grey; as many predictions as measurements like those they belong to.
+
+    The page colours its charts by the same rule.
+    """
+    dashed = sum(one.dashed for one in series)
+    paired = dashed == len(series) - dashed
+    found, solid, broken = [], 0, 0
+    for one in series:
+        if not one.dashed:
+            found.append(COLOURS[solid % len(COLOURS)])
+            solid += 1
+        elif dashed == 1:
+            found.append(SOFT)
+        else:
+            found.append(COLOURS[(broken + (0 if paired else len(series) - dashed)) % len(COLOURS)])
+            broken += 1
+    return found
+
+
+def scale(axes: Any, which: str, log: bool) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    axis = getattr(axes, f"{which}axis")
+    if log:
+        getattr(axes, f"set_{which}scale")("log")
+        low, high = sorted(getattr(axes, f"get_{which}lim")())
+        few = high / max(low, 1e-300) < 100  # within two decades the powers of ten alone would be bare
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=9))
+        axis.set_minor_locator(NullLocator())
+    else:
+        axis.set_major_locator(MaxNLocator(6))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: brief(value)))
+
+
+def paint_heat(axes: Any, panel: Panel) -> None:
+    import numpy as np
+    from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.ticker import FuncFormatter
+
+    values = np.array([[value if math.isfinite(value) else math.nan for value in row] for row in panel.heat], float)
+    seen = values[np.isfinite(values)]
+    low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0)
+    if low < 0 < high:
+        reach = max(-low, high)
+        low, high, stops = -reach, reach, ["#1d4c8a", "#8db3dd", "#f6f3ed", "#f1b28b", "#a43817"]
+    else:
+        stops = ["#f6f3ed", "#93bae4", "#154785"]
+    colours = LinearSegmentedColormap.from_list("glassformer", stops)
+    image = axes.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="none")
+    if panel.rows:
+        axes.set_yticks(list(shown(panel.rows)), [panel.rows[i] for i in shown(panel.rows)])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
+    bar.outline.set_visible(False)
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: brief(value)))
+    if values.size <= 64:
+        for (i, j), value in np.ndenumerate(values):
+            red, green, blue, _ = colours(image.norm(value))
+            light = 0.3 * red + 0.59 * green + 0.11 * blue > 0.55
+            colour = SOFT if math.isnan(value) else "#000000" if light else "#ffffff"
+            axes.text(j, i, brief(value, 3), ha="center", va="center", color=colour)
+
+
+def drawable(value: float, log: bool) -> bool:
+    return math.isfinite(value) and (value > 0 or not log)
+
+
+def brief(value: float, digits: int = 6) -> str:
+    """A number as an axis shows it: 0.25, 2,000, 10⁻⁵."""
+    if not math.isfinite(value):
+        return "–"
+    size = abs(value)
+    if size < 1e-12:
+        return "0"
+    if 1e-3 <= size < 1e6:
+        text = f"{value:,.{digits}g}" if size < 1000 else f"{value:,.0f}"
+        return text.replace("-", "−")
+    mantissa, exponent = f"{value:.{min(digits, 3) - 1}e}".split("e")
+    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
+    power = f"10{str(int(exponent)).translate(SUPERSCRIPTS)}"
+    return (power if mantissa == "1" else f"{mantissa}·{power}").replace("-", "−")
+
+
+def cells(text: str) -> int:
+    """The width of a text in letters; Chinese signs are twice as wide."""
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+def wrap(text: str, width: int) -> str:
+    """Lines of at most `width` letters, broken at spaces, or anywhere between Chinese signs."""
+    lines, line = [], ""
+    for part in re.findall(r"[⺀-鿿＀-￯，。；：！？、（）《》“”]|[^\s⺀-鿿＀-￯]+\s*|\s+", text):
+        opens = part in "，。；：！？、）》”"  # never at the start of a line
+        if line and not opens and cells(line) + cells(part.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = ""
+        line += part
+    return "\n".join([*lines, line.rstrip()])
+
+
+def dressed(text: str, width: int, height: int, figure: Figure, language: str) -> str:
+    """matplotlib's file as one element: sized in pixels, with a title, the reader's fonts and a dark coat."""
+    body = text[text.index(">", text.index("<svg")) + 1 :]
+    body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(
+        r'<g id="[^"]*">', "<g>", body
+    )  # two figures of one page must not share names, and nobody asks for it
+    body = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", body, count=1, flags=re.DOTALL)
+    body = body.replace(" font-family: 'DejaVu Sans';", "")
+    title = escape("; ".join(panel.title.say(language) for panel in figure.panels))
+    coat = "".join(
+        f'.lab-figure [style*="{what}: {light}"]{{{what}:{dark}!important}}'
+        for light, dark in DARK.items()
+        for what in ("fill", "stroke")
+    )
+    return (
+        f'<svg class="lab-figure" xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" '
+        f'viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" '
+        f'lang="{"zh-Hans" if language == "zh" else "en"}">'
+        f"<title>{title}</title>"
+        f"<style>.lab-figure{{max-width:100%;height:auto;font-family:{FONTS}}}.lab-figure *{{stroke-linejoin:round}}"
+        f"@media (prefers-color-scheme:dark){{{coat}}}</style>"
+        f"{body.strip()}\n"
+    )
