@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test browser check bench clean
+.PHONY: demo test docs docs-test browser check bench clean
 
 demo: .venv/ready
 	$(BIN)/glassformer demo
@@ -10,13 +10,25 @@ demo: .venv/ready
 test: .venv/ready-dev browser
 	$(BIN)/python -m pytest -n 2
 
+# The handbook, read at site/index.html; a broken link, a wrong name of a source or an unknown equation stops it.
+docs: .venv/ready-dev
+	$(BIN)/python docs/make_figures.py
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/en.yml
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/zh.yml
+	cp docs/welcome.html site/index.html
+
+# Every block of code in the handbook and the READMEs, those that take minutes too.
+docs-test: .venv/ready-dev
+	DOCS_SLOW=1 $(BIN)/python -m pytest tests/docs
+	$(BIN)/python docs/make_figures.py --check
+
 # The page is tested in a real browser: one that is here, or one that is fetched now.
 browser: .venv/ready-dev
 	@$(BIN)/python tests/serve/browser.py
 
 check: .venv/ready-dev
-	$(BIN)/ruff check src tests
-	$(BIN)/ruff format --check src tests
+	$(BIN)/ruff check src tests docs
+	$(BIN)/ruff format --check src tests docs
 	$(BIN)/mypy --strict src/glassformer
 	$(BIN)/python -m pytest tests/test_house.py
 
@@ -36,4 +48,4 @@ bench: .venv/ready-dev
 	@touch $@ .venv/ready
 
 clean:
-	rm -rf .venv build dist src/*.egg-info
+	rm -rf .venv site build dist src/*.egg-info

@@ -1,0 +1,91 @@
+"""Draw the handbook's figures: docs/figures/NAME.py gives NAME.en.svg and NAME.zh.svg, a lab gives lab-NAME.*.svg.
+
+    python docs/make_figures.py            draws all of them
+    python docs/make_figures.py attention lab-scaling      draws these
+    python docs/make_figures.py --check    draws into the air and says which differ from the files
+
+Training differs in the last bits from machine to machine, and so does a picture of what was trained. A picture whose
+numbers are near those of the file is the same one, and the file stays as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import inspect
+import re
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from glassformer import Translator
+from glassformer.labs import NAMES, find
+from glassformer.labs.draw import svg
+from glassformer.labs.figure import Figure
+
+ROOT = Path(__file__).resolve().parent.parent
+FIGURES = ROOT / "docs" / "figures"
+DEMO = ROOT / "runs" / "demo"
+LANGUAGES = ("en", "zh")
+NUMBER = re.compile(r"(?<![\w#])[-−]?\d+(?:\.\d+)?(?![\w#])")
+NEAR = 4.0  # pixels
+
+
+@cache
+def translator() -> Translator:
+    """The demo's model, trained now if it is not there."""
+    if not (DEMO / "model.safetensors").exists():
+        subprocess.run([sys.executable, "-m", "glassformer", "demo"], cwd=ROOT, check=True)
+    return Translator.load(DEMO)
+
+
+def names() -> list[str]:
+    scripts = sorted(path.stem for path in FIGURES.glob("*.py"))
+    return [*scripts, *(f"lab-{name}" for name in NAMES)]
+
+
+def make(name: str) -> Figure:
+    if name.startswith("lab-"):
+        return find(name.removeprefix("lab-")).run(0).figure
+    spec = importlib.util.spec_from_file_location(f"figure_{name.replace('-', '_')}", FIGURES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    figure: Figure = script.draw(translator()) if inspect.signature(script.draw).parameters else script.draw()
+    return figure
+
+
+def near(one: str, other: str) -> bool:
+    """Whether two pictures say the same and no number of theirs is far from its counterpart."""
+    if NUMBER.sub("0", one) != NUMBER.sub("0", other):
+        return False
+    pairs = zip(NUMBER.findall(one), NUMBER.findall(other), strict=True)
+    return all(abs(float(a.replace("−", "-")) - float(b.replace("−", "-"))) <= NEAR for a, b in pairs)
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("names", nargs="*", metavar="NAME", help="which figures; all if none is named")
+    options.add_argument("--check", action="store_true", help="write nothing, name what differs, exit 1 if any does")
+    asked = options.parse_args()
+    if unknown := sorted(set(asked.names) - set(names())):
+        options.error(f"no such figure: {', '.join(unknown)}; there are {', '.join(names())}")
+    changed = []
+    for name in asked.names or names():
+        figure = make(name)
+        for language in LANGUAGES:
+            file, drawn = FIGURES / f"{name}.{language}.svg", svg(figure, language)
+            if file.exists() and near(drawn, file.read_text(encoding="utf-8")):
+                continue
+            changed.append(file.name)
+            if not asked.check:
+                file.write_text(drawn, encoding="utf-8")
+    for one in changed:
+        print(f"{one} differs from what is drawn now" if asked.check else f"drew docs/figures/{one}")
+    return 1 if asked.check and changed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
