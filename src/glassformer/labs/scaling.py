@@ -1,0 +1,185 @@
+"""Why the scores are divided by sqrt(d_k).
+
+A score is a sum of d_k products of independent values of variance one, so its variance is d_k. The lab sends such
+queries and keys through the shipped attention, once with its own scale and once with none.
+
+Shapes: B batch, T queries, S keys, d head width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from glassformer.labs import toy
+from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.model.attention import EVERYTHING, Attention
+from glassformer.model.probe import Probe, twin
+
+WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
+KEYS = 32
+STEPS = 120
+
+
+@dataclass(frozen=True)
+class Measured:
+    variance: float  # of the scores
+    entropy: float  # of the attention weights, as a share of ln(KEYS): 1 is even, 0 is all on one key
+    largest: float  # weight, mean over the queries
+    mean_gradient: float  # what a unit-normal gradient at the weights leaves at the scores, per query
+    median_gradient: float
+
+
+def kept(probe: Probe) -> list[Tensor]:
+    """The values that pass the probe from now on."""
+    values: list[Tensor] = []
+    probe.register_forward_hook(lambda _module, _inputs, value: values.append(value))
+    return values
+
+
+def attend(attention: Attention, seed: int) -> Measured:
+    generator = torch.Generator().manual_seed(seed)
+    q, k, v = (torch.randn(16, 1, KEYS, attention.d_head, generator=generator) for _ in range(3))  # (B, 1, T, d)
+    scores, patterns = kept(attention.scores), kept(attention.pattern)
+    attention.written_out(q.requires_grad_(), k, v, EVERYTHING)
+    score, pattern = scores[0], patterns[0]  # (B, 1, T, S)
+    arriving = torch.randn(pattern.shape, generator=generator)
+    (gradient,) = torch.autograd.grad(pattern, score, arriving)
+    share, norms = pattern.detach(), gradient.norm(dim=-1)
+    return Measured(
+        variance=score.var().item(),
+        entropy=torch.special.entr(share).sum(-1).mean().item() / math.log(KEYS),
+        largest=share.amax(-1).mean().item(),
+        mean_gradient=norms.mean().item(),
+        median_gradient=norms.median().item(),
+    )
+
+
+def variance_in_training(seed: int) -> tuple[float, float]:
+    """The scores' variance in a small shipped model before and after it has learnt something."""
+    model = EncoderOnly(toy.small(seed))
+    fresh = next(iter(toy.reversals(seed + 1, 1)))[0]
+
+    def variance() -> float:
+        seen = twin(model)  # hooks on a copy, so that training keeps the fast way
+        watched = [kept(module.scores) for module in seen.modules() if isinstance(module, Attention)]
+        with torch.no_grad():
+            seen(fresh)
+        return sum(values[0].var().item() for values in watched) / len(watched)
+
+    before = variance()
+    toy.learn(model, toy.reversals(seed, STEPS), lr=3e-3)
+    return before, variance()
+
+
+def slope(x: Sequence[float], y: Sequence[float]) -> float:
+    """The power p of the best y = c x^p."""
+    a, b = torch.tensor(x).log(), torch.tensor(y).log()
+    return ((a - a.mean()) @ (b - b.mean()) / (a - a.mean()).square().sum()).item()
+
+
+def run(seed: int, *, part: Callable[[ModelConfig], Attention] = Attention) -> Finding:
+    def measure(width: int, scale: float | None) -> Measured:
+        config = ModelConfig(vocab_size=4, d_model=width, heads=1, dropout=0.0, score_scale=scale)
+        return attend(part(config), seed + width)
+
+    scaled, raw = ([measure(width, scale) for width in WIDTHS] for scale in (None, 1.0))
+    before, after = variance_in_training(seed)
+    furthest = max((m.variance for m in scaled), key=lambda variance: abs(math.log(variance)))
+    growth = slope(WIDTHS, [m.variance for m in raw])
+    paper, widest = WIDTHS.index(64), len(WIDTHS) - 1
+    left, far_left = (raw[i].median_gradient / scaled[i].median_gradient for i in (paper, widest))
+    mean_left = raw[widest].mean_gradient / scaled[widest].mean_gradient
+    numbers = {
+        "variance of scores, scaled, furthest from one over all d_k": furthest,
+        "variance of scores, not scaled, d_k = 64": raw[paper].variance,
+        "power of d_k with which the variance grows, not scaled": growth,
+        "entropy of weights / ln(keys), scaled, d_k = 1024": scaled[widest].entropy,
+        "entropy of weights / ln(keys), not scaled, d_k = 1024": raw[widest].entropy,
+        "largest weight, mean of queries, scaled, d_k = 1024": scaled[widest].largest,
+        "largest weight, mean of queries, not scaled, d_k = 1024": raw[widest].largest,
+        "gradient through softmax, median query, not scaled / scaled, d_k = 64": left,
+        "gradient through softmax, median query, not scaled / scaled, d_k = 1024": far_left,
+        "gradient through softmax, mean of queries, not scaled / scaled, d_k = 1024": mean_left,
+        "variance of scores in a small model before training": before,
+        f"variance of scores in a small model after {STEPS} steps": after,
+    }
+    spread, saturated, vanished = (
+        Text("scaled, the weights stay spread at d_k = 1024", "缩放后，d_k = 1024 时权重仍然分散"),
+        Text("not scaled, softmax saturates at d_k = 1024", "不缩放，d_k = 1024 时 softmax 饱和"),
+        Text("and the median query's gradient is gone there", "且此处中位查询的梯度已消失"),
+    )
+    early, always = (
+        Text("it is gone at the paper's d_k = 64 already", "在论文所用的 d_k = 64 处梯度就已消失"),
+        Text("scaling keeps the variance at one through training", "训练之后方差仍保持为 1"),
+    )
+    checks = [
+        Check(Text("scaled, the variance is one at every d_k", "缩放后，任何 d_k 下方差都约为 1"), furthest, 0.8, 1.25),
+        Check(Text("not scaled, it grows like d_k", "不缩放，方差与 d_k 成正比"), growth, 0.9, 1.1),
+        Check(spread, scaled[widest].entropy, low=0.7),
+        Check(saturated, raw[widest].entropy, high=0.1),
+        Check(vanished, far_left, high=0.01),
+        Check(early, left, high=0.1, extent=True),
+        Check(always, after, 0.8, 1.25, extent=True),
+    ]
+    summary = Text(
+        f"With the scale the variance is {furthest:.2f} at worst; without it, it is {raw[paper].variance:.0f} at "
+        f"d_k = 64. Without it the median query keeps {left:.0%} of its softmax gradient at d_k = 64 and "
+        f"{far_left:.2%} at 1024 (the mean over queries: {mean_left:.0%}, since queries torn between two keys remain). "
+        f"In a model that trains, the variance leaves one all the same: {before:.1f} before, {after:.1f} after.",
+        f"有缩放时，方差偏离 1 最多到 {furthest:.2f}；不缩放时，d_k = 64 处方差为 {raw[paper].variance:.0f}。"
+        f"不缩放时，中位查询的 softmax 梯度在 d_k = 64 处还剩 {left:.0%}，在 1024 处只剩 {far_left:.2%}"
+        f"（按查询取平均则剩 {mean_left:.0%}，因为总有查询在两个键之间摇摆）。"
+        f"训练会让方差离开 1：训练前 {before:.1f}，训练后 {after:.1f}。",
+    )
+    return Finding(numbers, checks, figure(scaled, raw), summary)
+
+
+def figure(scaled: Sequence[Measured], raw: Sequence[Measured]) -> Figure:
+    names = Text("divided by sqrt(d_k)", "除以 sqrt(d_k)"), Text("not scaled", "不缩放")
+    width = Text("head width d_k", "头宽 d_k")
+
+    def both(value: Callable[[Measured], float]) -> list[Series]:
+        return [Series(name, WIDTHS, [value(m) for m in ms]) for name, ms in zip(names, (scaled, raw), strict=True)]
+
+    grown = Series(Text("d_k", "d_k"), WIDTHS, WIDTHS, dashed=True)
+    title, passed = Text("Scores", "分数"), Text("Gradient that softmax passes back", "softmax 回传的梯度")
+    norm = Text("norm at the scores, median query", "分数处的梯度范数（中位查询）")
+    return Figure(
+        (
+            Panel(title, width, Text("variance", "方差"), [*both(lambda m: m.variance), grown], log_x=True, log_y=True),
+            Panel(passed, width, norm, both(lambda m: m.median_gradient), log_x=True, log_y=True),
+        ),
+        Text(
+            f"Random queries and {KEYS} keys of variance one in the shipped attention.",
+            f"方差为 1 的随机查询与 {KEYS} 个键，送入本项目的注意力模块。",
+        ),
+    )
+
+
+LAB = Lab(
+    name="scaling",
+    title=Text("Dividing by sqrt(d_k)", "除以 sqrt(d_k)"),
+    claim=Text(
+        "Dividing by sqrt(d_k) keeps the variance of the scores at one; without it softmax saturates and its gradient "
+        "vanishes.",
+        "除以 sqrt(d_k) 使注意力分数的方差保持为 1；否则 softmax 饱和、梯度消失。",
+    ),
+    prediction=Text(
+        "Scaled, variance, entropy and gradient are the same at every d_k. Not scaled, the variance is d_k, the "
+        "weights fall on one key, and the gradient goes to zero.",
+        "缩放后，方差、熵和梯度都不随 d_k 变化；不缩放时，方差等于 d_k，权重集中到一个键上，梯度趋于零。",
+    ),
+    change=Text(
+        "Queries and keys that are not independent or not of variance one, as in a trained model; a small d_k, where "
+        "nothing saturates; learned or cosine-normalised scores.",
+        "查询与键不独立或方差不为 1（训练后的模型即如此）；d_k 很小，本来就不饱和；改用可学习的缩放或余弦相似度。",
+    ),
+    run=run,
+)
