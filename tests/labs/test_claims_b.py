@@ -2,8 +2,8 @@
 
 import torch
 
-from glassformer.labs import Verdict, teacher_forcing
-from glassformer.model import EncoderDecoder
+from glassformer.labs import Verdict, kv_cache, teacher_forcing
+from glassformer.model import Cache, EncoderDecoder
 
 
 def leaking(kind):
@@ -29,3 +29,22 @@ def test_teacher_forcing():
 
 def test_teacher_forcing_with_a_leaking_mask():
     assert teacher_forcing.run(0, build=leaking(EncoderDecoder)).verdict == Verdict.FAILS
+
+
+class Late(Cache):
+    """Takes every new token for the one before it."""
+
+    def admit(self, ids, mask):
+        held = super().admit(ids, mask)
+        return held._replace(positions=(held.positions - 1).clamp_min(0))
+
+
+def test_kv_cache():
+    assert kv_cache.LAB.run(0).verdict == Verdict.LIMITED
+
+
+def test_kv_cache_off_by_one():
+    def late(model, capacity):
+        return Late(len(model.decoder.blocks), capacity)
+
+    assert kv_cache.run(0, make_cache=late).verdict == Verdict.FAILS
