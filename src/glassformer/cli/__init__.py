@@ -10,7 +10,7 @@ import sys
 
 import typer
 
-from glassformer.cli import bench, demo, doctor, evaluate, score, serve, trace, train, translate
+from glassformer.cli import bench, demo, doctor, evaluate, lab, score, serve, trace, train, translate
 from glassformer.errors import GlassformerError
 
 app = typer.Typer(
@@ -28,6 +28,7 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("score")(score.score)
 app.command("trace")(trace.trace)
 app.command("serve")(serve.serve)
+app.command("lab")(lab.lab)
 app.command("doctor")(doctor.doctor)
 app.add_typer(bench.bench, name="bench")
 

@@ -12,11 +12,14 @@ import unicodedata
 import warnings
 from collections.abc import Sequence
 from html import escape
+from importlib.util import find_spec
 from io import StringIO
+from itertools import pairwise
 from typing import Any
 
 from glassformer.errors import ConfigError
 from glassformer.labs.figure import Figure, Panel, Series
+from glassformer.labs.say import brief
 
 WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text
 PAPER, INK, SOFT, RULE = "#fffefc", "#1d1b18", "#6b655c", "#e4dfd5"
@@ -29,7 +32,6 @@ FONTS = (
     'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, "PingFang SC", '
     '"Microsoft YaHei", "Noto Sans CJK SC", sans-serif'
 )
-SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 SETTINGS: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "glassformer",
@@ -51,15 +53,19 @@ SETTINGS: Any = {
 }
 
 
+def need_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise ConfigError("figures need matplotlib, which is not installed; run: pip install 'glassformer[plot]'")
+
+
 def svg(figure: Figure, language: str) -> str:
     """The figure as one `<svg>` element, for a file of its own or within a page."""
-    try:
-        import matplotlib
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-        from matplotlib.figure import Figure as Canvas
-        from matplotlib.layout_engine import ConstrainedLayoutEngine
-    except ImportError:
-        raise ConfigError("figures need matplotlib, which is not installed: pip install 'glassformer[plot]'") from None
+    need_matplotlib()
+    import matplotlib
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
+    from matplotlib.figure import Figure as Canvas
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
+
     across = min(2, len(figure.panels)) or 1
     down = -(-len(figure.panels) // across) or 1
     width = WIDE if across == 2 else NARROW
@@ -93,7 +99,7 @@ def tall(panel: Panel, language: str, letters: int) -> int:
 
 def below(panel: Panel, language: str, letters: int) -> int:
     """How far the names of the ticks and of the axis reach below the plot."""
-    slanted = max(4 * cells(tick) for tick in panel.ticks) if crowded(panel, letters) else 0
+    slanted = max(8 + 3 * cells(tick) for tick in panel.ticks) if crowded(panel, letters) else 0
     return 42 + slanted + LINE * wrap(panel.x.say(language), letters).count("\n")
 
 
@@ -134,7 +140,7 @@ def paint_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
         ys = [float(y) if drawable(y, panel.log_y) else math.nan for _, y in pairs]
         name = wrap(series.name.say(language), 56)
         if series.kind == "bars":
-            step = min((b - a for a, b in zip(sorted(set(xs)), sorted(set(xs))[1:], strict=False)), default=1.0)
+            step = min((b - a for a, b in pairwise(sorted(set(xs)))), default=1.0)
             each = 0.8 * step / len(bars)
             shift = each * (bars.index(series) - (len(bars) - 1) / 2)
             look: dict[str, Any] = {"facecolor": "none", "linestyle": "--"} if series.dashed else {"facecolor": colour}
@@ -146,7 +152,7 @@ def paint_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
             style = (0, (5, 3)) if series.dashed else "-"
             marker = "o" if len(xs) <= 24 and not series.dashed else ""
             axes.plot(xs, ys, label=name, color=colour, linewidth=1.8, linestyle=style, marker=marker, markersize=4)
-    scale(axes, "x", panel.log_x)
+    scale(axes, "x", panel.log_x, sorted({x for series in panel.series for x in series.x if drawable(x, True)}))
     scale(axes, "y", panel.log_y)
     axes.grid(axis="y")
     if len(panel.series) > 1:
@@ -176,8 +182,9 @@ def colours(series: Sequence[Series]) -> list[str]:
     return found
 
 
-def scale(axes: Any, which: str, log: bool) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+def scale(axes: Any, which: str, log: bool, met: Sequence[float] = ()) -> None:
+    """Ticks at round numbers, or on a logarithmic axis at those few that were `met`: 4, 8, 16, ..."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     axis = getattr(axes, f"{which}axis")
     if log:
@@ -185,10 +192,12 @@ def scale(axes: Any, which: str, log: bool) -> None:
         low, high = sorted(getattr(axes, f"get_{which}lim")())
         few = high / max(low, 1e-300) < 100  # within two decades the powers of ten alone would be bare
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=9))
+        if 2 <= len(met) <= 8 and all(b / a > 1.4 for a, b in pairwise(met)):
+            axis.set_major_locator(FixedLocator(met))
         axis.set_minor_locator(NullLocator())
     else:
         axis.set_major_locator(MaxNLocator(6))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: brief(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: brief(value, 6)))
 
 
 def paint_heat(axes: Any, panel: Panel) -> None:
@@ -212,7 +221,7 @@ def paint_heat(axes: Any, panel: Panel) -> None:
     axes.spines[:].set_visible(False)
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
     bar.outline.set_visible(False)
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: brief(value)))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: brief(value, 6)))
     if values.size <= 64:
         for (i, j), value in np.ndenumerate(values):
             red, green, blue, _ = colours(image.norm(value))
@@ -223,22 +232,6 @@ def paint_heat(axes: Any, panel: Panel) -> None:
 
 def drawable(value: float, log: bool) -> bool:
     return math.isfinite(value) and (value > 0 or not log)
-
-
-def brief(value: float, digits: int = 6) -> str:
-    """A number as an axis shows it: 0.25, 2,000, 10⁻⁵."""
-    if not math.isfinite(value):
-        return "–"
-    size = abs(value)
-    if size < 1e-12:
-        return "0"
-    if 1e-3 <= size < 1e6:
-        text = f"{value:,.{digits}g}" if size < 1000 else f"{value:,.0f}"
-        return text.replace("-", "−")
-    mantissa, exponent = f"{value:.{min(digits, 3) - 1}e}".split("e")
-    mantissa = mantissa.rstrip("0").rstrip(".") if "." in mantissa else mantissa
-    power = f"10{str(int(exponent)).translate(SUPERSCRIPTS)}"
-    return (power if mantissa == "1" else f"{mantissa}·{power}").replace("-", "−")
 
 
 def cells(text: str) -> int:

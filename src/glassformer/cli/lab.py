@@ -1,0 +1,199 @@
+"""`glassformer lab`: what is said of Transformers, put to the test."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from glassformer.cli.trace import Language
+from glassformer.errors import ConfigError, RunError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from glassformer.labs.lab import Lab
+    from glassformer.labs.running import Ran
+
+HINTS = {
+    "run": (
+        "run one: glassformer lab {0}; all: glassformer lab --all",
+        "运行一个：glassformer lab {0}；全部运行：glassformer lab --all",
+    ),
+    "out": ("figures and a report to read: add --out DIR", "需要图和可阅读的报告，请加上 --out DIR"),
+    "written": ("the report: {0}", "报告：{0}"),
+}
+
+
+def lab(
+    names: Annotated[list[str] | None, typer.Argument(help="Labs to run; none lists them all.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Run every lab.")] = False,
+    seed: Annotated[int, typer.Option(help="Another seed, another draw of weights and data.")] = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write report.html, report.json and a figure per lab here.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
+    lang: Annotated[Language, typer.Option("--lang", help="Language of the labs.")] = Language.en,
+) -> None:
+    """Put the claims that tutorials make to the test: each a small experiment with numbers and a verdict."""
+    from glassformer.labs import NAMES, find
+    from glassformer.labs.running import check_seed
+
+    language = lang.value
+    wanted = list({one.name: one for one in map(find, NAMES if everything else names or [])}.values())
+    check_seed(seed)
+    if not wanted:
+        if out is not None:
+            raise ConfigError("--out needs labs to report on: name some, or give --all")
+        listing([find(name) for name in NAMES], language, as_json)
+        return
+    if out is not None:
+        prepare(out)
+    ran = run_all(wanted, seed, language, as_json)
+    command = shlex.join(["glassformer", "lab", *(["--all"] if everything else [one.name for one in wanted])])
+    command += f" --seed {seed}" + (f" --lang {language}" if language != "en" else "")
+    if out is not None:
+        command += f" --out {shlex.quote(str(out))}"
+    content = told(ran, seed, command, language)
+    if as_json:
+        print(content)
+    if out is not None:
+        write(out, ran, content, command, language)
+    if not as_json:
+        hint("out" if out is None else "written", language, "" if out is None else str(out / "report.html"))
+
+
+def hint(word: str, language: str, value: str = "") -> None:
+    print("\n" + HINTS[word][language == "zh"].format(value))
+
+
+def listing(labs: list[Lab], language: str, as_json: bool) -> None:
+    if as_json:
+        print(json.dumps({"labs": [one.as_dict(language) for one in labs]}, ensure_ascii=False, indent=1))
+        return
+    for one in labs:
+        print(f"{one.name:{max(len(each.name) for each in labs)}}  {one.title.say(language)}")
+    hint("run", language, labs[0].name)
+
+
+def run_all(labs: list[Lab], seed: int, language: str, quiet: bool) -> list[Ran]:
+    """One after the other; each is told as soon as it is done."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    from glassformer.labs.running import run
+
+    console = Console(highlight=False, markup=False, emoji=False)
+    ran = []
+    for done, one in enumerate(labs):
+        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+            title = one.title.say(language)
+            bar.add_task(f"{done + 1}/{len(labs)} {title}", total=len(labs), completed=done)
+            ran.append(run(one, seed))
+        if not quiet:
+            show(ran[-1], language, console)
+    if len(labs) > 1 and not quiet:
+        tally(ran, language, console)
+    return ran
+
+
+def show(ran: Ran, language: str, console: Console) -> None:
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    from glassformer.labs.lab import VERDICTS
+    from glassformer.labs.say import bounds, brief, say
+
+    one, finding = ran.lab, ran.finding
+    console.print(Text(f"{one.title.say(language)}", "bold"), Text(f"({one.name})", "dim"))
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column()
+    grid.add_row(say("claim", language), one.claim.say(language))
+    grid.add_row(say("prediction", language), one.prediction.say(language))
+    grid.add_row(say("measured", language), finding.summary.say(language))
+    console.print(Padding(grid, (0, 0, 0, 2), expand=False))
+    numbers = Table.grid(padding=(0, 2))
+    numbers.add_column()
+    numbers.add_column(justify="right", no_wrap=True)
+    for name, value in finding.numbers.items():
+        numbers.add_row(name, brief(value))
+    console.print(Padding(numbers, (1, 0, 1, 2), expand=False))
+    checks = Table.grid(padding=(0, 2))
+    for justify in ("left", "left", "right", "left"):
+        checks.add_column(justify=justify, no_wrap=justify == "right")
+    for check in finding.checks:
+        mark = Text("✓", "green") if check.passed else Text("✗", "red")
+        extent = f" ({say('extent', language)})" if check.extent else ""
+        checks.add_row(mark, check.text.say(language) + extent, brief(check.value), bounds(check, language))
+    console.print(Padding(checks, (0, 0, 1, 2), expand=False))
+    verdict = Text(VERDICTS[finding.verdict].say(language), f"bold {COLOURS[finding.verdict.name]}")
+    colon, comma = ("：", "，") if language == "zh" else (": ", ", ")
+    made = comma.join((f"{say('seed', language)} {ran.seed}", say("seconds", language, f"{ran.seconds:.1f}")))
+    spent = Text(f"  {made}", "dim")
+    console.print(
+        Padding(
+            Text(f"{say('verdict', language)}{colon}").append_text(verdict).append_text(spent),
+            (0, 0, 1, 2),
+            expand=False,
+        )
+    )
+
+
+COLOURS = {"HOLDS": "green", "LIMITED": "yellow", "FAILS": "red"}
+
+
+def tally(ran: list[Ran], language: str, console: Console) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from glassformer.labs.lab import VERDICTS
+
+    table = Table.grid(padding=(0, 2))
+    for one in ran:
+        verdict = one.finding.verdict
+        table.add_row(
+            one.lab.name, Text(VERDICTS[verdict].say(language), COLOURS[verdict.name]), one.lab.title.say(language)
+        )
+    console.print(table)
+
+
+def told(ran: list[Ran], seed: int, command: str, language: str) -> str:
+    from glassformer.labs.running import versions
+
+    content: dict[str, Any] = {"command": command, "seed": seed, "versions": versions()}
+    content["labs"] = [one.as_dict(language) for one in ran]
+    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+
+
+def prepare(out: Path) -> None:
+    """What would keep the report from being written is told before the labs run."""
+    from glassformer.labs.draw import need_matplotlib
+
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--out {out} is a file; name a folder for the report")
+    need_matplotlib()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RunError(f"--out {out} cannot be made ({error.strerror}); choose another folder") from None
+
+
+def write(out: Path, ran: list[Ran], content: str, command: str, language: str) -> None:
+    from glassformer.labs.draw import svg
+    from glassformer.labs.report import html
+
+    figures = {one.lab.name: svg(one.finding.figure, language) for one in ran}
+    files = {f"{name}.svg": figure for name, figure in figures.items()}
+    files |= {"report.html": html(ran, language, command, figures), "report.json": content + "\n"}
+    try:
+        for name, text in files.items():
+            (out / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RunError(f"--out {out} cannot be written ({error.strerror}); choose another folder") from None

@@ -1,0 +1,173 @@
+"""What some labs found, as one HTML file: figures inside, nothing fetched from anywhere, light and dark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+
+from glassformer.labs.draw import svg
+from glassformer.labs.figure import Text
+from glassformer.labs.lab import VERDICTS, Check, Verdict
+from glassformer.labs.running import Ran, versions
+from glassformer.labs.say import WORDS, bounds, brief, say
+
+KINDS = {Verdict.HOLDS: "holds", Verdict.LIMITED: "limited", Verdict.FAILS: "fails"}
+TITLE = Text("What is said of Transformers, put to the test", "关于 Transformer 的常见说法，逐一验证")
+LEDE = Text(
+    "Each claim is an experiment on the model code that ships with glassformer. A verdict is computed from the checks "
+    "below it: where a check of the claim's core fails, it does not hold; where only its full extent fails, it holds "
+    "with limits.",
+    "每条说法都对应一个实验，跑的就是 glassformer 自带的模型代码。结论由下列检验算出：核心检验未通过，则不成立；"
+    "只有最强形式未通过，则为有条件成立。",
+)
+MADE = Text("How this was made", "本报告的由来")
+COMMAND = Text("command", "命令")
+CONTENTS = Text("Labs", "实验")
+
+STYLE = """
+:root { --paper: #faf8f4; --card: #fffefc; --ink: #1d1b18; --soft: #57524a; --faint: #746e64; --line: #e4dfd5;
+  --holds: #0b6f5c; --limited: #8a5a00; --fails: #b03420; color-scheme: light dark; }
+@media (prefers-color-scheme: dark) { :root { --paper: #131210; --card: #1b1a17; --ink: #f0ece4; --soft: #bdb6a9;
+  --faint: #988f82; --line: #33302a; --holds: #4bc7b0; --limited: #e2ae49; --fails: #ff7d5e; } }
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 1020px; padding: 48px clamp(16px, 4vw, 40px) 64px; background: var(--paper);
+  color: var(--ink); overflow-wrap: anywhere; font: 400 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto,
+  "Noto Sans", "Liberation Sans", Arial, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif; }
+h1, h2 { font-family: "Iowan Old Style", Charter, Georgia, "Liberation Serif", "Songti SC", "Noto Serif CJK SC", serif;
+  font-weight: 500; line-height: 1.2; margin: 0; text-wrap: balance; }
+h1 { font-size: clamp(1.75rem, 4vw, 2.5rem); }
+h2 { font-size: 1.625rem; }
+h3 { font-size: 0.8125rem; font-weight: 600; color: var(--faint); margin: 0 0 6px; }
+p { margin: 0; }
+code { font: 500 0.875em/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
+a { color: inherit; text-decoration-color: var(--line); text-underline-offset: 3px; }
+a:hover { text-decoration-color: currentColor; }
+:focus-visible { outline: 2px solid var(--fails); outline-offset: 2px; }
+.lede { color: var(--soft); max-width: 70ch; margin-top: 14px; }
+.tally { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 20px; }
+.badge { display: inline-block; border-radius: 999px; padding: 2px 12px; font-size: 0.875rem; font-weight: 600;
+  white-space: nowrap; border: 1px solid currentColor; }
+.holds { color: var(--holds); }
+.limited { color: var(--limited); }
+.fails { color: var(--fails); }
+nav { margin-top: 28px; border-top: 1px solid var(--line); }
+nav ol { list-style: none; margin: 0; padding: 0; }
+nav li { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 4px 20px; align-items: center; padding: 7px 0;
+  border-bottom: 1px solid var(--line); }
+article { margin-top: 56px; display: grid; grid-template-columns: minmax(0, 1fr); gap: 22px; }
+article > header { display: flex; flex-wrap: wrap; gap: 8px 16px; align-items: center; border-top: 2px solid var(--ink);
+  padding-top: 16px; }
+.claim { font-size: 1.125rem; max-width: 70ch; }
+.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 320px), 1fr)); gap: 22px 40px; }
+.sides p { color: var(--soft); }
+.sides .summary { color: var(--ink); }
+figure { margin: 0; }
+figure .frame { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 12px;
+  overflow-x: auto; text-align: center; }
+figure svg { display: inline-block; vertical-align: top; }
+figcaption { color: var(--faint); font-size: 0.875rem; margin-top: 8px; max-width: 80ch; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-size: 0.9375rem; }
+th { text-align: left; font-weight: 500; font-size: 0.8125rem; color: var(--faint); }
+th, td { padding: 6px 16px 6px 0; border-bottom: 1px solid var(--line); vertical-align: baseline; }
+td:last-child, th:last-child { padding-right: 0; }
+.num { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
+.mark { width: 1.6em; font-weight: 700; }
+.extent { color: var(--faint); font-size: 0.8125rem; white-space: nowrap; }
+.faint { color: var(--faint); font-size: 0.875rem; }
+dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 4px 20px; margin: 12px 0 0; }
+dt { color: var(--faint); }
+dd { margin: 0; }
+footer { margin-top: 64px; border-top: 2px solid var(--ink); padding-top: 16px; }
+@media (max-width: 560px) { body { padding-top: 28px; } figure .lab-figure { max-width: none; }
+  table { font-size: 0.875rem; } th, td { padding-right: 10px; } }
+@media print { article { break-inside: avoid; } }
+"""
+
+
+def html(ran: Sequence[Ran], language: str, command: str, figures: Mapping[str, str] | None = None) -> str:
+    """The page of these runs; `command` makes it again. `figures`: those drawn already, by the lab's name."""
+    drawn = {one.lab.name: svg(one.finding.figure, language) for one in ran} if figures is None else figures
+    body = [*opening(ran, language)]
+    for one in ran:
+        body += article(one, drawn[one.lab.name], language)
+    seeds = ", ".join(sorted({str(one.seed) for one in ran}))
+    facts = {COMMAND.say(language): command, say("seed", language): seeds} | versions()
+    body += [
+        f"<footer><h2>{escape(MADE.say(language))}</h2><dl>",
+        *(f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>" for name, text in facts.items()),
+        "</dl></footer>",
+    ]
+    title = escape(TITLE.say(language))
+    return (
+        f'<!doctype html>\n<html lang="{"zh-Hans" if language == "zh" else "en"}">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta name="color-scheme" content="light dark">\n'
+        f"<title>{title} · glassformer</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(body)
+        + "\n</body>\n"
+        "</html>\n"
+    )
+
+
+def badge(verdict: Verdict, language: str, count: int | None = None) -> str:
+    shown = VERDICTS[verdict].say(language) if count is None else f"{count} {VERDICTS[verdict].say(language)}"
+    return f'<span class="badge {KINDS[verdict]}">{escape(shown)}</span>'
+
+
+def opening(ran: Sequence[Ran], language: str) -> Iterator[str]:
+    yield f"<header><h1>{escape(TITLE.say(language))}</h1><p class='lede'>{escape(LEDE.say(language))}</p></header>"
+    if len(ran) < 2:
+        return
+    found = Counter(one.finding.verdict for one in ran)
+    badges = "".join(badge(verdict, language, found[verdict]) for verdict in VERDICTS if found[verdict])
+    yield f"<p class='tally'>{badges}</p><nav aria-label='{escape(CONTENTS.say(language))}'><ol>"
+    for one in ran:
+        title = escape(one.lab.title.say(language))
+        yield f'<li><a href="#{one.lab.name}">{title}</a>{badge(one.finding.verdict, language)}</li>'
+    yield "</ol></nav>"
+
+
+def article(one: Ran, figure: str, language: str) -> Iterator[str]:
+    lab, finding = one.lab, one.finding
+
+    def part(word: str, text: Text, kind: str = "") -> str:
+        return f"<section><h3>{escape(say(word, language))}</h3><p{kind}>{escape(text.say(language))}</p></section>"
+
+    yield f'<article id="{lab.name}">'
+    yield f"<header><h2>{escape(lab.title.say(language))}</h2>{badge(finding.verdict, language)}</header>"
+    yield part("claim", lab.claim, ' class="claim"')
+    yield f'<div class="sides">{part("prediction", lab.prediction)}'
+    yield f"{part('measured', finding.summary, ' class=summary')}</div>"
+    caption = finding.figure.caption.say(language)
+    told = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    yield f'<figure><div class="frame" tabindex="0">{figure}</div>{told}</figure>'
+    yield f'<section><h3>{escape(say("checks", language))}</h3><div class="scroll"><table class="checks">'
+    yield "<thead><tr><th></th><th></th>"
+    yield "".join(
+        f'<th class="num" scope="col">{escape(WORDS[word].say(language))}</th>' for word in ("value", "bounds")
+    )
+    yield "</tr></thead><tbody>"
+    yield from (row(check, language) for check in finding.checks)
+    yield f"</tbody></table></div></section><section><h3>{escape(say('numbers', language))}</h3>"
+    yield '<div class="scroll"><table class="numbers"><tbody>'
+    for name, value in finding.numbers.items():
+        yield f'<tr><td lang="en">{escape(name)}</td><td class="num" data-value="{value!r}">{brief(value)}</td></tr>'
+    yield "</tbody></table></div></section>"
+    yield part("change", lab.change)
+    spent = say("seconds", language, f"{one.seconds:.1f}")
+    yield (
+        f"<p class='faint'><code>glassformer lab {lab.name} --seed {one.seed}</code> · "
+        f"{escape(say('seed', language))} {one.seed} · {escape(spent)}</p></article>"
+    )
+
+
+def row(check: Check, language: str) -> str:
+    kind, mark, word = ("holds", "✓", "passed") if check.passed else ("fails", "✗", "failed")
+    extent = f' <span class="extent">· {escape(say("extent", language))}</span>' if check.extent else ""
+    return (
+        f'<tr><td class="mark {kind}" aria-label="{escape(say(word, language))}">{mark}</td>'
+        f'<td>{escape(check.text.say(language))}{extent}</td><td class="num">{brief(check.value)}</td>'
+        f'<td class="num">{escape(bounds(check, language))}</td></tr>'
+    )

@@ -1,0 +1,68 @@
+"""A lab run once, and all that a reader or a script wants to know of it."""
+
+from __future__ import annotations
+
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from glassformer.errors import ConfigError
+from glassformer.labs.lab import Finding, Lab, report
+
+LARGEST_SEED = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Ran:
+    lab: Lab
+    finding: Finding
+    seed: int
+    seconds: float
+
+    def as_dict(self, language: str = "en") -> dict[str, Any]:
+        return report(self.lab, self.finding, self.seed, self.seconds, language)
+
+
+def run(lab: Lab, seed: int) -> Ran:
+    """The experiment from its seed; what was drawn or set for it alone is as before afterwards."""
+    check_seed(seed)
+    with left_as_found():
+        begin = time.perf_counter()
+        finding = lab.run(seed)
+        return Ran(lab, finding, seed, time.perf_counter() - begin)
+
+
+def check_seed(seed: int) -> None:
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ConfigError(f"seed {seed} is not between 0 and {LARGEST_SEED}; 0 is the usual one")
+
+
+@contextmanager
+def left_as_found() -> Iterator[None]:
+    """torch's random state and number of threads, restored at the end whatever happens."""
+    import torch
+
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            if torch.get_num_threads() != threads:
+                torch.set_num_threads(threads)
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    import torch
+
+    import glassformer
+
+    return {
+        "glassformer": glassformer.__version__,
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {torch.get_num_threads()} threads",
+    }
