@@ -2,7 +2,7 @@
 
 import torch
 
-from glassformer.labs import Verdict, sinusoids
+from glassformer.labs import Verdict, permutation, sinusoids
 from glassformer.model.position import PositionTable
 
 
@@ -19,3 +19,8 @@ class EachColumnItsOwnFrequency(PositionTable):
 def test_sinusoids():
     assert sinusoids.LAB.run(0).verdict is Verdict.HOLDS
     assert sinusoids.run(0, positions=EachColumnItsOwnFrequency).verdict is Verdict.FAILS
+
+
+def test_permutation():
+    assert permutation.LAB.run(0).verdict is Verdict.LIMITED
+    assert permutation.run(0, without="alibi").verdict is Verdict.FAILS
