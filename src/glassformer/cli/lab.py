@@ -108,16 +108,17 @@ def show(ran: Ran, language: str, console: Console) -> None:
     from rich.text import Text
 
     from glassformer.labs.lab import VERDICTS
-    from glassformer.labs.say import bounds, brief, say
+    from glassformer.labs.say import bounds, brief, cells, say, wrap
 
     one, finding = ran.lab, ran.finding
     console.print(Text(f"{one.title.say(language)}", "bold"), Text(f"({one.name})", "dim"))
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
-    grid.add_row(say("claim", language), one.claim.say(language))
-    grid.add_row(say("prediction", language), one.prediction.say(language))
-    grid.add_row(say("measured", language), finding.summary.say(language))
+    texts = {"claim": one.claim, "prediction": one.prediction, "measured": finding.summary}
+    room = max(20, min(100, console.width - 4) - max(cells(say(word, language)) for word in texts))
+    for word, text in texts.items():
+        grid.add_row(say(word, language), wrap(text.say(language), room))  # rich would break Chinese only at spaces
     console.print(Padding(grid, (0, 0, 0, 2), expand=False))
     numbers = Table.grid(padding=(0, 2))
     numbers.add_column()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 import warnings
 from collections.abc import Sequence
 from html import escape
@@ -19,7 +18,7 @@ from typing import Any
 
 from glassformer.errors import ConfigError
 from glassformer.labs.figure import Figure, Panel, Series
-from glassformer.labs.say import brief
+from glassformer.labs.say import brief, cells, wrap
 
 WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text
 PAPER, INK, SOFT, RULE = "#fffefc", "#1d1b18", "#6b655c", "#e4dfd5"
@@ -232,23 +231,6 @@ def paint_heat(axes: Any, panel: Panel) -> None:
 
 def drawable(value: float, log: bool) -> bool:
     return math.isfinite(value) and (value > 0 or not log)
-
-
-def cells(text: str) -> int:
-    """The width of a text in letters; Chinese signs are twice as wide."""
-    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
-
-
-def wrap(text: str, width: int) -> str:
-    """Lines of at most `width` letters, broken at spaces, or anywhere between Chinese signs."""
-    lines, line = [], ""
-    for part in re.findall(r"[⺀-鿿＀-￯，。；：！？、（）《》“”]|[^\s⺀-鿿＀-￯]+\s*|\s+", text):
-        opens = part in "，。；：！？、）》”"  # never at the start of a line
-        if line and not opens and cells(line) + cells(part.rstrip()) > width:
-            lines.append(line.rstrip())
-            line = ""
-        line += part
-    return "\n".join([*lines, line.rstrip()])
 
 
 def dressed(text: str, width: int, height: int, figure: Figure, language: str) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+import unicodedata
 
 from glassformer.labs.figure import Text
 from glassformer.labs.lab import Check
@@ -60,3 +62,20 @@ def bounds(check: Check, language: str) -> str:
     if math.isfinite(check.low) and math.isfinite(check.high):
         return Text(f"{low} to {high}", f"{low} 至 {high}").say(language)
     return f"≥ {low}" if math.isfinite(check.low) else f"≤ {high}"
+
+
+def cells(text: str) -> int:
+    """The width of a text in letters; Chinese signs are twice as wide."""
+    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
+
+
+def wrap(text: str, width: int) -> str:
+    """Lines of at most `width` letters, broken at spaces, or anywhere between Chinese signs."""
+    lines, line = [], ""
+    for part in re.findall(r"[⺀-鿿＀-￯，。；：！？、（）《》“”]|[^\s⺀-鿿＀-￯]+\s*|\s+", text):
+        opens = part in "，。；：！？、）》”"  # never at the start of a line
+        if line and not opens and cells(line) + cells(part.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = ""
+        line += part
+    return "\n".join([*lines, line.rstrip()])
