@@ -2,8 +2,8 @@
 
 import torch
 
-from glassformer.labs import Verdict, kv_cache, teacher_forcing
-from glassformer.model import Cache, EncoderDecoder
+from glassformer.labs import Verdict, causal_mask, kv_cache, padding, teacher_forcing
+from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
 
 def leaking(kind):
@@ -48,3 +48,30 @@ def test_kv_cache_off_by_one():
         return Late(len(model.decoder.blocks), capacity)
 
     assert kv_cache.run(0, make_cache=late).verdict == Verdict.FAILS
+
+
+def test_causal_mask():
+    assert causal_mask.LAB.run(0).verdict == Verdict.HOLDS
+
+
+def test_causal_mask_that_leaks():
+    assert causal_mask.run(0, build=leaking(DecoderOnly)).verdict == Verdict.FAILS
+
+
+class Forgetful(EncoderDecoder):
+    """Takes padding for words."""
+
+    def forward(self, src, tgt, src_mask=None):
+        return super().forward(src, tgt)
+
+
+def test_padding():
+    assert padding.LAB.run(0).verdict == Verdict.LIMITED
+
+
+def test_padding_that_is_not_masked():
+    assert padding.run(0, build=Forgetful).verdict == Verdict.FAILS
+
+
+def test_padding_with_a_softmax_that_divides_by_zero():
+    assert padding.run(0, softmax=padding.plain).verdict == Verdict.FAILS

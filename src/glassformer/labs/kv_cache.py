@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
 from glassformer.model import Cache, DecoderOnly, ModelConfig
+from glassformer.model.attention import Attention
 from glassformer.model.transformer import Head
 
 LENGTH = 128
@@ -114,7 +115,7 @@ def counting(model: DecoderOnly) -> Iterator[Counter[str]]:
         counts[DENSE] += given[0].numel() * product.shape[-1]
 
     # Attention that is watched takes its written-out form, which has all its products.
-    hooks = [block.self_attention.pattern.register_forward_hook(attend) for block in model.decoder.blocks]
+    hooks = [part.pattern.register_forward_hook(attend) for part in model.modules() if isinstance(part, Attention)]
     hooks += [part.register_forward_hook(multiply) for part in model.modules() if isinstance(part, nn.Linear | Head)]
     try:
         yield counts
