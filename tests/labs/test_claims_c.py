@@ -2,7 +2,8 @@
 
 import torch
 
-from glassformer.labs import Verdict, permutation, sinusoids
+from glassformer.labs import Verdict, heads, permutation, sinusoids
+from glassformer.model.attention import Attention
 from glassformer.model.position import PositionTable
 
 
@@ -24,3 +25,19 @@ def test_sinusoids():
 def test_permutation():
     assert permutation.LAB.run(0).verdict is Verdict.LIMITED
     assert permutation.run(0, without="alibi").verdict is Verdict.FAILS
+
+
+class OnePatternForAll(Attention):
+    """Heads that add up their scores and all look the same way: one wide head in disguise."""
+
+    def way(self, q, k, sight):
+        def attend(q, k, v, sight):
+            scores = (q @ k.transpose(-2, -1)).sum(1, keepdim=True) / (self.heads * self.d_head) ** 0.5
+            return torch.softmax(scores, -1) @ v
+
+        return attend
+
+
+def test_heads():
+    assert heads.LAB.run(0).verdict is Verdict.LIMITED
+    assert heads.run(0, attention=OnePatternForAll, repeats=1).verdict is Verdict.FAILS
