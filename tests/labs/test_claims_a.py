@@ -1,7 +1,9 @@
 """Scaling, norm placement, residuals, kinds of norm, embedding scale: the verdict, and another for a broken part."""
 
-from glassformer.labs import Verdict, scaling
+from glassformer.labs import Verdict, norm_placement, scaling
+from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
+from glassformer.model.layer import Residual
 
 
 class DividedByWidth(Attention):
@@ -18,3 +20,22 @@ def test_scaling():
 
 def test_scaling_by_the_width_itself():
     assert scaling.run(0, part=DividedByWidth).verdict is Verdict.FAILS
+
+
+def always_post(config):
+    """A model whose Pre-LN normalises the stream after all."""
+    model = EncoderOnly(config)
+    for module in model.modules():
+        if isinstance(module, Residual):
+            module.pre = False
+    return model
+
+
+def test_norm_placement():
+    assert norm_placement.LAB.run(0).verdict is Verdict.LIMITED
+
+
+def test_norm_placement_without_the_identity_path():
+    finding = norm_placement.run(0, build=always_post, steps=1)  # the gradient alone must tell
+    assert finding.verdict is Verdict.FAILS
+    assert not any(check.passed for check in finding.checks[:3])
