@@ -2,9 +2,10 @@
 
 import torch
 
-from glassformer.labs import Verdict, heads, permutation, sinusoids
+from glassformer.labs import Verdict, heads, permutation, sinusoids, smoothing
 from glassformer.model.attention import Attention
 from glassformer.model.position import PositionTable
+from glassformer.train.loss import smoothed_cross_entropy
 
 
 class EachColumnItsOwnFrequency(PositionTable):
@@ -41,3 +42,13 @@ class OnePatternForAll(Attention):
 def test_heads():
     assert heads.LAB.run(0).verdict is Verdict.LIMITED
     assert heads.run(0, attention=OnePatternForAll, repeats=1).verdict is Verdict.FAILS
+
+
+def added_on_top(logits, labels, e, pad):
+    """Smoothing added to the full one-hot loss: the wanted shares then sum to more than one."""
+    return smoothed_cross_entropy(logits, labels, e, pad) + e * smoothed_cross_entropy(logits, labels, 0.0, pad)
+
+
+def test_smoothing():
+    assert smoothing.LAB.run(0).verdict is Verdict.HOLDS
+    assert smoothing.run(0, loss=added_on_top).verdict is Verdict.FAILS

@@ -1,0 +1,213 @@
+"""Three names of one loss: cross-entropy on one-hot labels, label smoothing, KL divergence; what is equal, what not.
+
+Shapes: B batch, T target, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.train.loss import smoothed_cross_entropy
+
+V, PAD = 50, 0
+E = 0.1  # the paper's smoothing
+DESCENT = 400  # steps of gradient descent on free logits
+
+Loss = Callable[[Tensor, Tensor, float, int], Tensor]
+
+
+def wanted(labels: Tensor, smoothing: float) -> Tensor:
+    """The distribution asked for: 1 - e on the label, e spread over all V pieces; (B, T, V)."""
+    return (1 - smoothing) * F.one_hot(labels, V).double() + smoothing / V
+
+
+def entropy(distribution: Tensor) -> Tensor:
+    return -torch.xlogy(distribution, distribution).sum(-1)
+
+
+def divergence(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """KL(wanted || model), written out and summed over real labels."""
+    target = wanted(labels, smoothing)
+    apart = -(target * logits.double().log_softmax(-1)).sum(-1) - entropy(target)
+    return apart.masked_fill(labels == PAD, 0.0).sum()
+
+
+def difference(loss: Loss, smoothing: float, seed: int) -> tuple[float, float, float]:
+    """Over random logits: loss minus KL per label, how much that varies, and how far the gradients are apart."""
+    generator = torch.Generator().manual_seed(seed)
+    offsets, gaps = [], []
+    for size in (0.1, 1.0, 3.0, 10.0):  # from nearly uniform models to very sure ones
+        logits = (size * torch.randn(4, 8, V, generator=generator)).requires_grad_()
+        labels = torch.randint(0, V, (4, 8), generator=generator)  # a label of 0 is padding
+        labels[0, 5:] = PAD
+        real = (labels != PAD).sum()
+        entropic, kl = loss(logits, labels, smoothing, PAD), divergence(logits, labels, smoothing)
+        one, other = (torch.autograd.grad(value, logits)[0] for value in (entropic, kl))
+        offsets.append((entropic - kl).item() / real.item())
+        gaps.append((one - other).abs().max().item())
+    return sum(offsets) / len(offsets), max(offsets) - min(offsets), max(gaps)
+
+
+def descend(loss: Loss, smoothing: float) -> tuple[list[float], float]:
+    """Free logits of one label under gradient descent: how far the label's logit leads at each step, "
+    "and the end loss."""
+    logits, labels = torch.zeros(1, 1, V, requires_grad=True), torch.tensor([[1]])
+    optimizer = torch.optim.SGD([logits], lr=5.0)
+    lead = []
+    for _ in range(DESCENT):
+        optimizer.zero_grad()
+        loss(logits, labels, smoothing, PAD).backward()
+        optimizer.step()
+        row = logits.detach()[0, 0]
+        lead.append(float(row[1] - row[2:].mean()))
+    return lead, float(loss(logits.detach(), labels, smoothing, PAD))
+
+
+def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
+    hard_offset, hard_spread, hard_gap = difference(loss, 0.0, seed)
+    soft_offset, soft_spread, soft_gap = difference(loss, E, seed)
+    floor = float(entropy(wanted(torch.tensor(1), E)))
+    predicted = math.log(V * (1 - E) / E + 1)  # where softmax gives exactly the wanted shares
+    hard_lead, hard_end = descend(loss, 0.0)
+    soft_lead, soft_end = descend(loss, E)
+    numbers = {
+        "one-hot: cross-entropy minus KL": hard_offset,
+        "smoothed: cross-entropy minus KL": soft_offset,
+        "entropy of the smoothed label": floor,
+        "largest difference of gradients": max(hard_gap, soft_gap),
+        "smoothed: lowest loss reached": soft_end,
+        "smoothed: perplexity of a perfect model": math.exp(soft_end),
+        "smoothed: lead of the label's logit at the end": soft_lead[-1],
+        "smoothed: lead predicted": predicted,
+        "one-hot: lowest loss reached": hard_end,
+        "one-hot: lead at the end": hard_lead[-1],
+        "one-hot: lead gained in the second half": hard_lead[-1] - hard_lead[DESCENT // 2],
+        "smoothed: lead gained in the second half": soft_lead[-1] - soft_lead[DESCENT // 2],
+    }
+    checks = [
+        Check(
+            Text("one-hot labels: cross-entropy is the KL divergence", "one-hot 标签：交叉熵就等于 KL 散度"),
+            abs(hard_offset) + hard_spread,
+            high=1e-3,
+        ),
+        Check(
+            Text("smoothed labels: the two differ by the label's entropy", "平滑标签：两者只差标签分布的熵"),
+            abs(soft_offset - floor) + soft_spread,
+            high=1e-3,
+        ),
+        Check(Text("their gradients are equal", "两者的梯度相等"), max(hard_gap, soft_gap), high=1e-4),
+        Check(
+            Text("the smoothed loss ends at that entropy, not at zero", "平滑损失的最小值是该熵，而不是零"),
+            abs(soft_end - floor),
+            high=1e-2,
+        ),
+        Check(
+            Text("smoothing stops the logits at a finite lead", "平滑使 logits 的领先量停在有限值"),
+            abs(soft_lead[-1] - predicted),
+            high=0.1,
+        ),
+        Check(
+            Text("one-hot labels never stop them", "one-hot 标签则会让它一直增大"),
+            hard_lead[-1] - hard_lead[DESCENT // 2],
+            low=0.3,
+        ),
+    ]
+    return Finding(numbers, checks, draw(loss, floor, hard_lead, soft_lead, predicted), summary(numbers))
+
+
+def draw(loss: Loss, floor: float, hard_lead: Sequence[float], soft_lead: Sequence[float], predicted: float) -> Figure:
+    leads = [0.25 * i for i in range(61)]
+    label = torch.tensor([[1]])
+
+    def at(lead: float, smoothing: float) -> float:
+        return float(loss(F.one_hot(label, V) * lead, label, smoothing, PAD))
+
+    steps = list(range(DESCENT))
+    hard, soft = Text("one-hot", "one-hot"), Text(f"smoothing {E}", f"平滑 {E}")
+    return Figure(
+        [
+            Panel(
+                Text("The loss by how sure the model is", "损失随模型的确信程度变化"),
+                Text("lead of the label's logit", "标签 logit 的领先量"),
+                Text("loss (nats)", "损失（nat）"),
+                [
+                    Series(hard, leads, [at(lead, 0.0) for lead in leads]),
+                    Series(soft, leads, [at(lead, E) for lead in leads]),
+                    Series(
+                        Text("KL to the smoothed label", "与平滑标签的 KL 散度"),
+                        leads,
+                        [at(lead, E) - floor for lead in leads],
+                        dashed=True,
+                    ),
+                ],
+            ),
+            Panel(
+                Text("Where gradient descent takes the logits", "梯度下降把 logits 带到哪里"),
+                Text("step", "步数"),
+                Text("lead of the label's logit", "标签 logit 的领先量"),
+                [
+                    Series(hard, steps, hard_lead),
+                    Series(soft, steps, soft_lead),
+                    Series(Text("predicted", "预测值"), [0, DESCENT - 1], [predicted, predicted], dashed=True),
+                ],
+            ),
+        ]
+    )
+
+
+def summary(numbers: Mapping[str, float]) -> Text:
+    offset, gap = numbers["smoothed: cross-entropy minus KL"], numbers["largest difference of gradients"]
+    end, lead = numbers["smoothed: lowest loss reached"], numbers["smoothed: lead of the label's logit at the end"]
+    return Text(
+        f"On one-hot labels cross-entropy and KL are the same number; with smoothing {E} over {V} pieces they differ "
+        "by "
+        f"{offset:.4f}, the label's own entropy, and their gradients by {gap:.0e}. The smoothed loss ends at "
+        f"{end:.3f} "
+        f"(perplexity {math.exp(end):.2f} for a perfect model) with the label's logit {lead:.2f} ahead; one-hot "
+        "labels "
+        "push it on for ever.",
+        f"one-hot 标签下，交叉熵与 KL 散度是同一个数；在 {V} 个词元上平滑 {E} 时，两者相差 {offset:.4f}，"
+        "正是标签分布自身的熵，"
+        f"梯度之差仅 {gap:.0e}。平滑损失最低只能到 {end:.3f}（完美模型的困惑度也有 {math.exp(end):.2f}），"
+        "此时标签 logit 领先 "
+        f"{lead:.2f}；one-hot 标签则会一直把它推高。",
+    )
+
+
+LAB = Lab(
+    name="smoothing",
+    title=Text("One loss, three names", "一个损失，三个名字"),
+    claim=Text(
+        "Cross-entropy on one-hot labels is the KL divergence; with label smoothing the two differ by a constant, "
+        "so they "
+        "train alike. Smoothing moves the minimum: above zero, and at finite logits.",
+        "one-hot 标签上的交叉熵就是 KL 散度；使用标签平滑时两者只差一个常数，因此训练效果相同。平滑改变的是最小值："
+        "它大于零，"
+        "并且在有限的 logits 处取到。",
+    ),
+    prediction=Text(
+        "Cross-entropy minus KL is 0 for one-hot labels and the entropy of the smoothed label otherwise, "
+        "whatever the "
+        "model says; gradients agree; free logits stop at ln(V (1 - e) / e + 1).",
+        "无论模型输出什么，交叉熵减 KL 散度：one-hot 时为 0，平滑时为平滑标签的熵；梯度一致；"
+        "自由的 logits 停在 ln(V(1 - e)/e + 1)。",
+    ),
+    change=Text(
+        "A wanted distribution that itself depends on the model (distillation, a schedule "
+        "of e): its entropy is no longer "
+        "a constant. KL taken the other way round is another loss. Spreading e over the V - 1 other pieces "
+        "is smoothing "
+        "with e V / (V - 1).",
+        "若目标分布本身随模型变化（如自蒸馏、变动的 e），其熵就不再是常数。反方向的 KL 是另一个损失。"
+        "若把 e 只分给其余 V - 1 个词元，"
+        "等价于平滑系数取 e·V/(V - 1)。",
+    ),
+    run=run,
+)
