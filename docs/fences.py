@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from textwrap import dedent, indent
+from textwrap import indent
 
 FENCE = re.compile(
     r"^(?P<indent> *)(?P<ticks>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=indent)(?P=ticks) *$", re.M | re.S
@@ -47,4 +47,6 @@ def without(page: str) -> str:
 def _fence(found: re.Match[str], page: str) -> Fence:
     kind, *words = found["info"].split() or ["text"]
     line = page.count("\n", 0, found.start("body")) + 1
-    return Fence(kind, tuple(words), dedent(found["body"]), line, bool(found["indent"]))
+    # Only the fence's own indent goes: what a block prints may be indented itself.
+    body = re.sub(f"^{found['indent']}", "", found["body"], flags=re.M)
+    return Fence(kind, tuple(words), body, line, bool(found["indent"]))
