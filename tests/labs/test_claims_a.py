@@ -1,6 +1,6 @@
 """Scaling, norm placement, residuals, kinds of norm, embedding scale: the verdict, and another for a broken part."""
 
-from glassformer.labs import Verdict, norm_placement, scaling
+from glassformer.labs import Verdict, norm_placement, residuals, scaling
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Residual
@@ -39,3 +39,13 @@ def test_norm_placement_without_the_identity_path():
     finding = norm_placement.run(0, build=always_post, steps=1)  # the gradient alone must tell
     assert finding.verdict is Verdict.FAILS
     assert not any(check.passed for check in finding.checks[:3])
+
+
+def test_residuals():
+    assert residuals.LAB.run(0).verdict is Verdict.LIMITED
+
+
+def test_residuals_that_add_nothing():
+    finding = residuals.run(0, build=lambda config: residuals.sever(EncoderOnly(config)), steps=1)
+    assert finding.verdict is Verdict.FAILS
+    assert not finding.checks[4].passed  # untrained, the positions alone must tell

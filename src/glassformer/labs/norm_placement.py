@@ -8,8 +8,7 @@ Shapes: B batch, T positions, D model width.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -25,7 +24,6 @@ from glassformer.model.transformer import Embedding
 
 DEEP, TRAINED, SHALLOW = 24, 12, 2  # layers
 STEPS, WARMUP, RATE = 60, 40, 3e-3
-UNINFORMED = math.log(toy.SYMBOLS)  # the loss of a model that knows nothing but the alphabet
 
 Build = Callable[[ModelConfig], EncoderOnly]
 
@@ -72,10 +70,6 @@ def train(model: nn.Module, seed: int, steps: int, warmup: int = 0) -> list[floa
     return toy.learn(model, toy.reversals(seed, steps, batch=16, length=6), RATE, warmup)
 
 
-def end(losses: Sequence[float]) -> float:
-    return sum(losses[-10:]) / len(losses[-10:])
-
-
 def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding:
     def model(layers: int, norm: str) -> EncoderOnly:
         return build(toy.small(seed, layers, norm=norm))
@@ -87,8 +81,8 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
         "post": train(model(TRAINED, "post"), seed, steps),
         "warm": train(model(TRAINED, "post"), seed, steps, WARMUP),
     }
-    shallow = {norm: end(train(model(SHALLOW, norm), seed, steps)) for norm in ("pre", "post")}
-    last = {name: end(losses) for name, losses in curves.items()}
+    shallow = {norm: toy.settled(train(model(SHALLOW, norm), seed, steps)) for norm in ("pre", "post")}
+    last = {name: toy.settled(losses) for name, losses in curves.items()}
     numbers = {
         "Pre-LN, sublayers silenced: largest relative change of the gradient": bare.drift,
         f"Pre-LN, {DEEP} layers: first layer's gradient / last layer's": pre.ratio,
@@ -102,7 +96,7 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
         f"loss after {steps} steps, Post-LN, {TRAINED} layers, {WARMUP} steps of warm-up": last["warm"],
         f"loss after {steps} steps, Pre-LN, {SHALLOW} layers, no warm-up": shallow["pre"],
         f"loss after {steps} steps, Post-LN, {SHALLOW} layers, no warm-up": shallow["post"],
-        "loss of knowing nothing": UNINFORMED,
+        "loss of knowing nothing": toy.UNINFORMED,
     }
     identity, through, whole, lost, shrunk = (
         Text("past silent sublayers, Pre-LN hands the gradient on unchanged", "子层静默时，Pre-LN 原样传回梯度"),
@@ -129,7 +123,7 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
         Check(whole, pre.weakest, low=0.9),
         Check(lost, post.cosines[0], -0.1, 0.1),
         Check(shrunk, post.weakest, high=0.75),
-        Check(learns, UNINFORMED - last["pre"], low=0.35),
+        Check(learns, toy.UNINFORMED - last["pre"], low=0.35),
         Check(stuck, last["post"] - last["pre"], low=0.35),
         Check(even, pre.ratio, 0.5, 2.0, extent=True),
         Check(anywhere, shallow["post"] - shallow["pre"], low=0.35, extent=True),
@@ -138,15 +132,15 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     summary = Text(
         f"Through {DEEP} layers the gradient keeps a cosine of {pre.cosines[0]:.2f} with itself in Pre-LN and "
         f"{post.cosines[0]:.2f} in Post-LN. In Post-LN its norm sinks to {post.weakest:.2f} of the last layer's; in "
-        f"Pre-LN it rises to {pre.ratio:.1f} times, so that is not even either. Without warm-up at {TRAINED} layers, "
+        f"Pre-LN the first layer's is {pre.ratio:.1f} times the last one's. Without warm-up at {TRAINED} layers, "
         f"Pre-LN comes to {last['pre']:.2f} nats and Post-LN to {last['post']:.2f} (knowing nothing: "
-        f"{UNINFORMED:.2f}); warm-up takes Post-LN to {last['warm']:.2f}. At {SHALLOW} layers they are level: "
+        f"{toy.UNINFORMED:.2f}); warm-up takes Post-LN to {last['warm']:.2f}. At {SHALLOW} layers, without: "
         f"{shallow['pre']:.2f} and {shallow['post']:.2f}.",
         f"梯度穿过 {DEEP} 层之后，与出发时的余弦：Pre-LN 为 {pre.cosines[0]:.2f}，Post-LN 为 {post.cosines[0]:.2f}；"
-        f"Post-LN 的范数途中降到末层的 {post.weakest:.2f} 倍，Pre-LN 则升到 {pre.ratio:.1f} 倍，也并不均匀。"
+        f"Post-LN 的范数途中降到末层的 {post.weakest:.2f} 倍，Pre-LN 首层的范数是末层的 {pre.ratio:.1f} 倍。"
         f"{TRAINED} 层、不预热时，"
-        f"Pre-LN 的损失降到 {last['pre']:.2f}，Post-LN 为 {last['post']:.2f}（一无所知时为 {UNINFORMED:.2f}）；"
-        f"加上预热，Post-LN 为 {last['warm']:.2f}。只有 {SHALLOW} 层时两者相当："
+        f"Pre-LN 的损失降到 {last['pre']:.2f}，Post-LN 为 {last['post']:.2f}（一无所知时为 {toy.UNINFORMED:.2f}）；"
+        f"加上预热，Post-LN 为 {last['warm']:.2f}。只有 {SHALLOW} 层、不预热时："
         f"{shallow['pre']:.2f} 与 {shallow['post']:.2f}。",
     )
     return Finding(numbers, checks, figure(pre, post, curves), summary)
@@ -164,7 +158,7 @@ def figure(pre: Descent, post: Descent, curves: dict[str, list[float]]) -> Figur
         for name, descent in (("pre", pre), ("post", post))
     ]
     losses = [Series(names[name], steps, values) for name, values in curves.items()]
-    losses.append(Series(Text("knowing nothing", "一无所知"), [1, len(steps)], [UNINFORMED] * 2, dashed=True))
+    losses.append(Series(Text("knowing nothing", "一无所知"), [1, len(steps)], [toy.UNINFORMED] * 2, dashed=True))
     return Figure(
         (
             Panel(

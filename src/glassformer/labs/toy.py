@@ -6,7 +6,8 @@ a knowledge of positions. It needs no data and has no noise; a model that has un
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -17,6 +18,7 @@ from glassformer.train.loss import smoothed_cross_entropy
 PAD = 0
 FIRST = 3  # ids below are padding, start and end
 SYMBOLS = 16
+UNINFORMED = math.log(SYMBOLS)  # the loss of a model that knows nothing but the alphabet
 
 Pair = tuple[Tensor, Tensor]  # inputs (B, T) and the labels wanted at the same places (B, T)
 
@@ -37,7 +39,7 @@ def reversals(seed: int, steps: int, batch: int = 32, length: int = 8) -> Iterat
 
 
 def loss_of(model: Callable[[Tensor], Tensor], pair: Pair) -> Tensor:
-    """The mean cross-entropy per label; where nothing is known it is ln(SYMBOLS) = 2.77."""
+    """The mean cross-entropy per label."""
     ids, labels = pair
     return smoothed_cross_entropy(model(ids), labels, 0.0, PAD) / (labels != PAD).sum()
 
@@ -54,3 +56,8 @@ def learn(model: nn.Module, pairs: Iterable[Pair], lr: float, warmup: int = 0) -
         optimizer.step()
         losses.append(loss.item())
     return losses
+
+
+def settled(losses: Sequence[float]) -> float:
+    """The loss that training has come to: the mean of its last ten steps."""
+    return sum(losses[-10:]) / len(losses[-10:])

@@ -1,0 +1,188 @@
+"""Depth with residual connections and without them.
+
+The shipped model is built twice from the same weights; in the second, each sublayer's output takes the place of the
+stream instead of being added to it. The norms stay where they are, so that the residual is all that differs.
+
+Shapes: B batch, T positions, D model width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from glassformer.labs import toy
+from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.model.layer import Block, Residual
+
+TRAINED = (1, 2, 4, 8)  # layers
+AT_START = (1, 2, 4, 8, 12, 24)
+STEPS, RATE = 60, 3e-3
+
+Build = Callable[[ModelConfig], EncoderOnly]
+
+
+class Severed(nn.Module):
+    """A residual connection without its residual: x is gone once the sublayer has seen it."""
+
+    def __init__(self, residual: Residual, norm: bool) -> None:
+        super().__init__()
+        self.norm = residual.norm if norm else nn.Identity()
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        return sublayer(self.norm(x))
+
+
+def sever(model: EncoderOnly, norm: bool = True) -> EncoderOnly:
+    for block in blocks(model):
+        block.self_attention_residual = Severed(block.self_attention_residual, norm)  # type: ignore[assignment]
+        block.feed_forward_residual = Severed(block.feed_forward_residual, norm)  # type: ignore[assignment]
+    return model
+
+
+def blocks(model: EncoderOnly) -> list[Block]:
+    return [module for module in model.modules() if isinstance(module, Block)]
+
+
+def first_gradient(model: EncoderOnly, seed: int) -> float:
+    """The norm of the loss's gradient at the first layer's matrices."""
+    matrices = [p for p in blocks(model)[0].parameters() if p.dim() > 1]
+    gradients = torch.autograd.grad(toy.loss_of(model, next(toy.reversals(seed, 1))), matrices)
+    return float(torch.cat([gradient.flatten() for gradient in gradients]).norm())
+
+
+@torch.no_grad()
+def apart(model: EncoderOnly, seed: int) -> float:
+    """How far the positions of a sentence differ at the top: one minus the mean cosine of two of them."""
+    ids, _ = next(toy.reversals(seed, 1))
+    hidden = F.normalize(model.double().encoder(ids), dim=-1)  # (B, T, D); float32 would round the difference away
+    length = ids.shape[1]
+    together = (hidden @ hidden.mT).sum((1, 2)).mean().item() - length  # each position's cosine with itself left out
+    return 1 - together / (length * (length - 1))
+
+
+def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding:
+    kinds: dict[str, Build] = {
+        "with": build,
+        "without": lambda config: sever(EncoderOnly(config)),
+        "neither": lambda config: sever(EncoderOnly(config), norm=False),
+    }
+
+    def loss(kind: str, layers: int) -> float:
+        pairs = toy.reversals(seed, steps, batch=16, length=6)
+        return toy.settled(toy.learn(kinds[kind](toy.small(seed, layers)), pairs, RATE))
+
+    gradients = {
+        kind: [first_gradient(make(toy.small(seed, layers)), seed) for layers in AT_START]
+        for kind, make in kinds.items()
+    }
+    losses = {kind: {layers: loss(kind, layers) for layers in TRAINED} for kind in ("with", "without")}
+    one, deep, deepest = TRAINED[0], TRAINED[-1], AT_START[-1]
+    differ = {kind: apart(kinds[kind](toy.small(seed, deep)), seed) for kind in ("with", "without")}
+    kept = gradients["without"][-1] / gradients["with"][-1]
+    kept_bare = gradients["neither"][-1] / gradients["with"][-1]
+    known = {kind: {layers: toy.UNINFORMED - found for layers, found in losses[kind].items()} for kind in losses}
+    numbers = {
+        **{
+            f"loss after {steps} steps, {layers} layers, {kind} residuals": value
+            for kind, found in losses.items()
+            for layers, value in found.items()
+        },
+        "loss of knowing nothing": toy.UNINFORMED,
+        **{f"difference of positions after {deep} layers, {kind} residuals": value for kind, value in differ.items()},
+        f"first layer's gradient, {deepest} layers, without / with residuals": kept,
+        f"first layer's gradient, {deepest} layers, without residuals and norms / with both": kept_bare,
+    }
+    learns, stuck, no_harm, harm, distinct, same = (
+        Text(f"with residuals, {deep} layers learn", f"有残差时，{deep} 层能学习"),
+        Text(f"without, {deep} layers learn nothing", f"无残差时，{deep} 层什么也学不到"),
+        Text(f"with residuals, {deep} layers do no worse than one", f"有残差时，{deep} 层不比 1 层差"),
+        Text(f"without, {deep} layers do worse than one", f"无残差时，{deep} 层比 1 层差"),
+        Text("with residuals, positions stay different", "有残差时，各位置仍有区别"),
+        Text("without, they become the same vector", "无残差时，各位置变成同一个向量"),
+    )
+    vanishes, always = (
+        Text("without residuals the first layer's gradient vanishes", "无残差时，首层的梯度消失"),
+        Text("residuals help a single layer too", "只有一层时残差也有帮助"),
+    )
+    checks = [
+        Check(learns, known["with"][deep], low=0.35),
+        Check(stuck, known["without"][deep], high=0.15),
+        Check(no_harm, losses["with"][deep] - losses["with"][one], high=0.1),
+        Check(harm, losses["without"][deep] - losses["without"][one], low=0.35),
+        Check(distinct, differ["with"], low=0.08),
+        Check(same, differ["without"], high=0.02),
+        Check(vanishes, kept, high=0.1, extent=True),
+        Check(always, losses["without"][one] - losses["with"][one], low=0.0, extent=True),
+    ]
+    summary = Text(
+        f"With residuals {deep} layers come to a loss of {losses['with'][deep]:.2f}, without to "
+        f"{losses['without'][deep]:.2f} (knowing nothing: {toy.UNINFORMED:.2f}); a single layer comes to "
+        f"{losses['with'][one]:.2f} and {losses['without'][one]:.2f}. At {deepest} layers the first layer's gradient "
+        f"without residuals is {kept:.2g} times the one with them while norms restore its size, and {kept_bare:.1g} times "
+        f"when the norms go too. What is lost without residuals is the difference between positions: "
+        f"{differ['without']:.1g} is left after {deep} layers, against {differ['with']:.2f}.",
+        f"{deep} 层时，有残差损失降到 {losses['with'][deep]:.2f}，无残差为 {losses['without'][deep]:.2f}"
+        f"（一无所知时为 {toy.UNINFORMED:.2f}）；只有一层时分别为 {losses['with'][one]:.2f} 与 "
+        f"{losses['without'][one]:.2f}。{deepest} 层时，无残差的首层梯度是有残差的 {kept:.2g} 倍，"
+        f"因为层归一化会恢复它的大小；连归一化也去掉，则为 {kept_bare:.1g} 倍。无残差时丢掉的是位置之间的差别："
+        f"{deep} 层之后只剩 {differ['without']:.1g}，有残差时为 {differ['with']:.2f}。",
+    )
+    return Finding(numbers, checks, figure(losses, gradients), summary)
+
+
+def figure(losses: Mapping[str, Mapping[int, float]], gradients: Mapping[str, list[float]]) -> Figure:
+    names = {
+        "with": Text("with residuals", "有残差"),
+        "without": Text("without residuals", "无残差"),
+        "neither": Text("without residuals and norms", "无残差、无归一化"),
+    }
+    layers = Text("layers", "层数")
+    reached = [Series(names[kind], list(found), list(found.values())) for kind, found in losses.items()]
+    nothing = Series(Text("knowing nothing", "一无所知"), TRAINED, [toy.UNINFORMED] * len(TRAINED), dashed=True)
+    arriving = [Series(names[kind], AT_START, found) for kind, found in gradients.items()]
+    return Figure(
+        (
+            Panel(
+                Text("Loss after a short training", "短时间训练后的损失"),
+                layers,
+                Text("loss (nats per token)", "损失（nat/词元）"),
+                [*reached, nothing],
+            ),
+            Panel(
+                Text("Gradient that reaches the first layer at the start", "训练开始时到达首层的梯度"),
+                layers,
+                Text("norm", "范数"),
+                arriving,
+                log_y=True,
+            ),
+        ),
+        Text("The task: write a random sequence backwards.", "任务：把随机序列倒着写出来。"),
+    )
+
+
+LAB = Lab(
+    name="residuals",
+    title=Text("Residual connections and depth", "残差连接与深度"),
+    claim=Text(
+        "Residual connections make depth trainable; without them a deep stack does not learn, since the gradient does "
+        "not reach the first layers.",
+        "残差连接使深层网络可以训练；没有它，深的堆叠学不动，因为梯度到不了前面的层。",
+    ),
+    prediction=Text(
+        "With residuals more layers do no harm. Without them the loss rises with depth to that of knowing nothing, "
+        "and the first layer's gradient goes to zero.",
+        "有残差时，加深无害；无残差时，损失随深度上升，直到一无所知的水平，首层梯度趋于零。",
+    ),
+    change=Text(
+        "One or two layers; stacks without norms, where the gradient does vanish; initialisations that start each "
+        "layer near the identity; a much longer training.",
+        "只有一两层；没有归一化的堆叠（那时梯度确实会消失）；让每层初始接近恒等映射的初始化；长得多的训练。",
+    ),
+    run=run,
+)
