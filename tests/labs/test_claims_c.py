@@ -2,8 +2,9 @@
 
 import torch
 
-from glassformer.labs import Verdict, heads, permutation, sinusoids, smoothing
+from glassformer.labs import Verdict, heads, memories, permutation, sinusoids, smoothing
 from glassformer.model.attention import Attention
+from glassformer.model.layer import FeedForward
 from glassformer.model.position import PositionTable
 from glassformer.train.loss import smoothed_cross_entropy
 
@@ -52,3 +53,17 @@ def added_on_top(logits, labels, e, pad):
 def test_smoothing():
     assert smoothing.LAB.run(0).verdict is Verdict.HOLDS
     assert smoothing.run(0, loss=added_on_top).verdict is Verdict.FAILS
+
+
+class ValuesOfTheNeighbour(FeedForward):
+    """What is seen of a neuron is another's: keys and values no longer belong together."""
+
+    def forward(self, x):
+        hidden = self.activation(self.up(x))
+        self.hidden(hidden.roll(1, -1))
+        return self.down(hidden)
+
+
+def test_memories():
+    assert memories.LAB.run(0).verdict is Verdict.LIMITED
+    assert memories.run(0, feed_forward=ValuesOfTheNeighbour).verdict is Verdict.FAILS
