@@ -24,15 +24,16 @@ def draw() -> Figure:
 
     words = [f"s{i + 1}" for i in range(SOURCE)] + [f"t{i + 1}" for i in range(LENGTH - SOURCE)]
     plain = [str(i + 1) for i in range(LENGTH)]
+    encoder, real = EncoderOnly(CONFIG).eval(), (torch.arange(LENGTH) < LENGTH - 1).unsqueeze(0)
     return Figure(
         panels=[
-            panel(Text("Encoder only: BERT", "只有编码器：BERT"), plain, EncoderOnly(CONFIG).eval()),
+            panel(Text("Encoder only: BERT", "只有编码器：BERT"), [*plain[:-1], "pad"], lambda ids: encoder(ids, real)),
             panel(Text("Decoder only: GPT-2", "只有解码器：GPT-2"), plain, DecoderOnly(CONFIG).eval()),
             panel(Text("Both: Marian, BART, T5", "两者都有：Marian、BART、T5"), words, read),
         ],
         caption=Text(
-            "1: the output of the row's position moves when the column's token is another. s: source, t: target.",
-            "1：把这一列的词元换掉，这一行位置的输出会变。s 是源，t 是目标。",
+            "1: the output of the row moves when the token of the column is another. s source, t target, pad padding.",
+            "1：把这一列的词元换掉，这一行位置的输出会变。s 是源，t 是目标，pad 是填充。",
         ),
     )
 
