@@ -1,0 +1,60 @@
+"""The notebooks run from top to bottom where nothing has been trained yet; both languages hold the same code."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nbclient import NotebookClient
+from nbformat import read, validate
+from traitlets.config import Config
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+LANGUAGES = ("en", "zh")
+FILES = sorted(NOTEBOOKS.glob("*/*.ipynb"))
+NAMES = sorted({path.stem for path in FILES})
+SECONDS = 120  # for one cell, on a machine that is busy with other tests
+
+
+def cells(language: str, name: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((NOTEBOOKS / language / f"{name}.ipynb").read_text(encoding="utf-8"))[
+        "cells"
+    ]
+    return found
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_languages_hold_the_same_code(name: str) -> None:
+    en, zh = (cells(language, name) for language in LANGUAGES)
+    assert [cell["cell_type"] for cell in en] == [cell["cell_type"] for cell in zh]
+    for english, chinese in zip(en, zh, strict=True):
+        assert (english["source"] == chinese["source"]) == (english["cell_type"] == "code")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_a_notebook_is_stored_without_its_outputs(path: Path) -> None:
+    validate(read(path, as_version=4))
+    for cell in cells(path.parent.name, path.stem):
+        if cell["cell_type"] == "code":
+            assert (cell["outputs"], cell["execution_count"], cell["metadata"]) == ([], None, {})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_notebook_runs(name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    notebook = read(NOTEBOOKS / "en" / f"{name}.ipynb", as_version=4)
+    # The address of a socket may not be long, so not in this test's own folder.
+    socket = tmp_path_factory.mktemp("kernel") / "k"
+    client = NotebookClient(
+        notebook,
+        timeout=SECONDS,
+        kernel_name="python3",
+        config=Config(KernelManager={"transport": "ipc", "ip": str(socket)}),
+        resources={"metadata": {"path": str(tmp_path)}},
+    )
+    client.execute(env=os.environ | {"IPYTHONDIR": str(tmp_path / "ipython"), "TMPDIR": str(tmp_path)})
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert not [output["text"] for output in outputs if output.get("name") == "stderr"], "a warning"
+    assert [output for output in outputs if "image/png" in output.get("data", {})], "a notebook shows something"
