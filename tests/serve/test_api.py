@@ -279,6 +279,8 @@ OPERATIONS = (
     ("GET", "/api/runs/{run}/blob"),
     ("GET", "/api/runs/{run}/json"),
     ("GET", "/api/runs/{run}/export"),
+    ("GET", "/api/labs"),
+    ("POST", "/api/labs/{name}"),  # names that are made up are no labs, so none is run
 )
 
 

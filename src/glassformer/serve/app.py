@@ -7,6 +7,8 @@ POST /api/trace              a sentence followed through the model: the manifest
 POST /api/whatif             the same sentence before and after some changes
 POST /api/translate          the translation alone
 GET  /api/runs/{run}/blob    a run's values (ranges); /json the whole run; /export one HTML file
+GET  /api/labs               the labs: what each claims, what has been found already
+POST /api/labs/{name}        run one, or answer with what it found before
 """
 
 from __future__ import annotations
@@ -30,6 +32,7 @@ from glassformer.explain.what_if import what_if
 from glassformer.serve.answers import as_json, packed, page_files, ranged
 from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
+from glassformer.serve.labs import LabAsked, Labs, Language
 from glassformer.serve.store import Run, Store
 from glassformer.translator import Translator
 
@@ -194,12 +197,14 @@ class Desk:
         return found
 
 
+LabName = Annotated[str, Path(pattern="^[a-z][a-z_-]{1,39}$", description="A lab's name, as GET /api/labs gives it.")]
 RunName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A run's name, as its manifest gives it.")]
 ERRORS: dict[int | str, dict[str, Any]] = {
     code: {"description": text, "content": {"application/json": {}}}
     for code, text in {
         400: "The body is not JSON.",
         404: "Not, or no longer, here.",
+        409: "Another lab is running.",
         413: "Too large.",
         422: "The request cannot be answered; the reason is in `error`.",
         429: "Too many requests are waiting.",
@@ -225,6 +230,7 @@ def create_app(
     files = page_files()
     app = FastAPI(title="glassformer", version=glassformer.__version__, docs_url=None, redoc_url=None, responses=ERRORS)
     app.state.desk = desk
+    app.state.labs = labs = Labs()
     app.add_middleware(Door, hosts=hosts)
     install(app)
 
@@ -272,5 +278,14 @@ def create_app(
         text = await desk.turn(desk.run(run).trace.to_html)
         headers = {"Content-Disposition": f'attachment; filename="{run}.html"', "Cache-Control": "no-store"}
         return packed(request, text.encode(), "text/html; charset=utf-8", headers)
+
+    @app.get("/api/labs")
+    async def list_labs(request: Request, lang: Language = "en") -> Response:
+        return as_json(request, await anyio.to_thread.run_sync(partial(labs.listed, lang)))
+
+    @app.post("/api/labs/{name}")
+    async def run_lab(request: Request, name: LabName, asked: LabAsked) -> Response:
+        ran = await anyio.to_thread.run_sync(partial(labs.ask, name, asked.seed), limiter=labs.turns)
+        return as_json(request, ran.as_dict(asked.lang))
 
     return app

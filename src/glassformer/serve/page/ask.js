@@ -23,9 +23,14 @@ export function drawTop(app, place) {
     button(h("span", { class: `theme-mark ${dark ? "sun" : "moon"}`, "aria-hidden": "true" }), () => app.go({ theme: dark ? "light" : "dark" }, { replace: true }), { class: "icon", "aria-label": `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`, data: { key: "theme" } }));
 }
 
+/** The views of this page; the labs need a server to run on. */
+function viewsOf(app) {
+  return app.source.live ? VIEWS : VIEWS.filter((view) => view !== "labs");
+}
+
 export function drawTabs(app, place) {
   place.setAttribute("aria-label", t("views"));
-  const list = h("div", { class: "tabs", role: "tablist" }, VIEWS.map((view) => button(t(`view.${view}`), () => app.go({ view }), {
+  const list = h("div", { class: "tabs", role: "tablist" }, viewsOf(app).map((view) => button(t(`view.${view}`), () => app.go({ view }), {
     role: "tab", id: `tab-${view}`, "aria-selected": view === app.state.view ? "true" : "false", "aria-controls": "view",
     tabindex: view === app.state.view ? "0" : "-1", data: { key: `tab:${view}`, view },
   })));

@@ -14,11 +14,12 @@ import { cache } from "./view_cache.js";
 import { cell } from "./view_cell.js";
 import { decode } from "./view_decode.js";
 import { flow } from "./view_flow.js";
+import { labs } from "./view_labs.js";
 import { positions } from "./view_positions.js";
 import { trace } from "./view_trace.js";
 import { whatif } from "./view_whatif.js";
 
-const PAINTERS = { flow, block, cell, positions, decode, cache, whatif, trace };
+const PAINTERS = { flow, block, cell, positions, decode, cache, whatif, trace, labs };
 
 class App {
   constructor() {
@@ -129,6 +130,7 @@ class App {
 
   /** Keep the state within what this run has. */
   #settle() {
+    if (this.state.view === "labs" && !this.source.live) this.state.view = "flow";
     const { model } = this.run.manifest;
     const layers = layersOf(model);
     const last = layers.findLast((layer) => layer.startsWith("decoder")) ?? layers[0] ?? "";

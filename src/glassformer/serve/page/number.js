@@ -46,3 +46,10 @@ export function percent(value) {
   if (value > 0 && value < 0.0005) return "<0.1 %";
   return `${(100 * value).toFixed(1)} %`;
 }
+
+/** `value` in as few signs as it needs: a tick of an axis, a limit. */
+export function brief(value, digits = 6) {
+  const [mantissa, exponent] = show(value, digits).split("e");
+  const short = mantissa.includes(".") ? mantissa.replace(/\.?0+$/, "") : mantissa;
+  return exponent === undefined ? short : `${short}e${exponent.replace("+", "")}`;
+}

@@ -82,6 +82,15 @@ export class Server {
     return bytes("api/weights", from, to);
   }
 
+  labs(lang) {
+    return ask(`api/labs?lang=${lang}`).then((answer) => answer.json());
+  }
+
+  /** What a lab found; the server runs it if it has not yet. */
+  lab(name, seed, lang) {
+    return post(`api/labs/${name}`, { seed, lang });
+  }
+
   exported(run, kind) {
     return `api/runs/${run}/${kind}`;
   }

@@ -15,13 +15,15 @@
  * @property {string} lang      "en" or "zh"
  * @property {string} theme     "", "light" or "dark"
  * @property {Object[]} changes what-if changes in force
+ * @property {string} lab       the lab that is open
+ * @property {number} seed      of the lab
  */
 
-export const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "whatif", "trace"];
+export const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "whatif", "trace", "labs"];
 
 const DEFAULTS = {
   text: "", beam: 1, padding: 0, prefix: [], view: "flow", layer: "", head: 0, tensor: "", cell: [], step: 0,
-  lang: "", theme: "", changes: [],
+  lang: "", theme: "", changes: [], lab: "", seed: 0,
 };
 
 const count = (text) => (/^\d{1,6}$/.test(text) ? Number(text) : 0);
@@ -41,6 +43,8 @@ const READ = {
   lang: (text) => (text === "en" || text === "zh" ? text : ""),
   theme: (text) => (text === "light" || text === "dark" ? text : ""),
   changes: readChanges,
+  lab: (text) => (/^[a-z_-]{1,40}$/.test(text) ? text : ""),
+  seed: (text) => (/^\d{1,9}$/.test(text) ? Number(text) : 0),
 };
 
 function readChanges(text) {
