@@ -1,0 +1,164 @@
+"""`glassformer lab` as a user runs it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+
+import pytest
+import torch
+
+from glassformer.cli import main
+from glassformer.labs import NAMES, find, sinusoids
+from glassformer.labs.figure import Figure, Text
+from glassformer.labs.lab import Check, Finding
+from glassformer.labs.running import run
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, capsys):
+    """In this process, in an empty folder: exit code, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+
+    def run_here(*arguments):
+        monkeypatch.setattr(sys, "argv", ["glassformer", "lab", *arguments])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, error = capsys.readouterr()
+        return ended.value.code or 0, out, error
+
+    return run_here
+
+
+@pytest.fixture
+def instead(monkeypatch):
+    """Another experiment in the place of a lab's own."""
+
+    def put(experiment):
+        monkeypatch.setattr(sinusoids, "LAB", dataclasses.replace(sinusoids.LAB, run=experiment))
+
+    return put
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_without_names_it_lists_every_lab_in_a_line(here, language):
+    code, out, error = here("--lang", language)
+    lines = out.splitlines()
+    assert (code, error) == (0, "")
+    assert [line.split()[0] for line in lines[: len(NAMES)]] == [find(name).name for name in NAMES]
+    for name, line in zip(NAMES, lines, strict=False):
+        assert line.endswith(find(name).title.say(language))
+    assert "glassformer lab --all" in lines[-1]
+    listed = json.loads(here("--json", "--lang", language)[1])["labs"]
+    assert listed == [find(name).as_dict(language) for name in NAMES]
+
+
+def test_a_lab_tells_its_claim_numbers_checks_and_verdict(here):
+    code, out, error = here("sinusoids")
+    assert (code, error) == (0, "")
+    words = " ".join(out.split())
+    finding = sinusoids.run(0)
+    for text in (sinusoids.LAB.claim.en, sinusoids.LAB.prediction.en, finding.summary.en, "Verdict: holds seed 0"):
+        assert text in words
+    for name in finding.numbers:
+        assert name in words
+    assert out.count("✓") == len(finding.checks)
+    assert "--out" in out.splitlines()[-1]
+
+
+def test_in_chinese(here):
+    code, out, _ = here("sinusoids", "--lang", "zh")
+    assert code == 0
+    assert sinusoids.LAB.title.zh in out
+    assert "结论：成立" in out
+    assert "--out" in out.splitlines()[-1]
+
+
+def test_json_is_what_the_lab_returned(here):
+    code, out, _ = here("sinusoids", "sinusoids", "--json", "--seed", "3", "--lang", "zh")
+    told = json.loads(out)
+    (found,) = told["labs"]
+    expected = json.loads(json.dumps(run(sinusoids.LAB, 3).as_dict("zh")))
+    assert code == 0
+    assert found.pop("seconds") > 0
+    del expected["seconds"]
+    assert found == expected
+    assert told["seed"] == 3
+    assert told["command"] == "glassformer lab sinusoids --seed 3 --lang zh"
+    assert set(told["versions"]) == {"glassformer", "torch", "python", "machine"}
+
+
+def test_out_holds_a_report_a_figure_and_the_numbers(here, tmp_path):
+    code, out, _ = here("sinusoids", "--out", "some/report")
+    folder = tmp_path / "some" / "report"
+    assert code == 0
+    assert sorted(file.name for file in folder.iterdir()) == ["report.html", "report.json", "sinusoids.svg"]
+    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["labs"][0]["verdict"] == "holds"
+    figure = (folder / "sinusoids.svg").read_text(encoding="utf-8")
+    assert figure in (folder / "report.html").read_text(encoding="utf-8")
+    assert out.splitlines()[-1].endswith("report.html")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["sinusoid"], "did you mean `sinusoids`?"),
+        (["sinusoids", "nothing_like_it"], "there is no lab `nothing_like_it`"),
+        (["sinusoids", "--seed", "-1"], "seed -1 is not between 0 and"),
+        (["sinusoids", "--out", "file"], "--out file is a file"),
+        (["sinusoids", "--out", "file/below"], "--out file/below cannot be made"),
+        (["--out", "folder"], "--out needs labs"),
+    ],
+)
+def test_a_mistake_is_told_in_a_line_before_anything_runs(here, tmp_path, instead, arguments, said):
+    instead(lambda seed: pytest.fail("it ran"))
+    (tmp_path / "file").write_text("mine")
+    code, out, error = here(*arguments)
+    assert (code, out) == (2, "")
+    assert error.count("\n") == 1
+    assert said in error
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_without_matplotlib_a_report_names_what_to_install(here, monkeypatch, instead):
+    instead(lambda seed: pytest.fail("it ran"))
+    monkeypatch.setattr("glassformer.labs.draw.find_spec", lambda name: None)
+    code, _, error = here("sinusoids", "--out", "folder")
+    assert code == 2
+    assert "pip install 'glassformer[plot]'" in error
+
+
+def test_a_claim_that_does_not_hold_is_a_result_not_an_error(here, instead):
+    checks = [Check(Text("it is [small]", "它很小"), float("inf"), high=1), Check(Text("always", "总是"), 2, low=1)]
+    instead(lambda seed: Finding({"size [of it]": float("inf")}, checks, Figure([]), Text("Large.", "很大。")))
+    code, out, _ = here("sinusoids")
+    assert code == 0
+    assert "does not hold" in out
+    assert "✗" in out
+    assert "✓" in out
+    assert "size [of it]" in out
+    code, out, _ = here("sinusoids", "--json")
+    assert json.loads(out)["labs"][0]["numbers"] == {"size [of it]": "inf"}
+
+
+def test_an_interrupt_is_quiet(here, instead):
+    def interrupted(seed):
+        raise KeyboardInterrupt
+
+    instead(interrupted)
+    assert here("sinusoids") == (130, "", "")
+
+
+def test_a_lab_leaves_chance_and_threads_as_they_were():
+    def untidy(seed):
+        torch.manual_seed(99)
+        torch.rand(3)
+        torch.set_num_threads(threads + 1)
+        return sinusoids.run(seed)
+
+    threads = torch.get_num_threads()
+    before = torch.random.get_rng_state()
+    run(dataclasses.replace(sinusoids.LAB, run=untidy), 0)
+    assert torch.equal(torch.random.get_rng_state(), before)
+    assert torch.get_num_threads() == threads

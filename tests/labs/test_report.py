@@ -1,0 +1,150 @@
+"""Figures and the report: well-formed, the same every time, complete in one file, in both languages."""
+
+from __future__ import annotations
+
+import math
+import re
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import pytest
+
+from glassformer.labs import sinusoids
+from glassformer.labs.draw import svg
+from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.report import html
+from glassformer.labs.running import Ran, run
+from glassformer.labs.say import brief, wrap
+
+NAN, INF = math.nan, math.inf
+X = Text("width <d_k>, $5", "宽度 <d_k>，$5")
+Y = Text("variance & more", "方差等")
+
+
+def panel(*series, **options):
+    return Panel(Text("What is seen", "看到的是"), X, Y, series, **options)
+
+
+def named(en, zh, *rest, **options):
+    return Series(Text(en, zh), *rest, **options)
+
+
+LINES = panel(
+    named("measured", "实测", [0, 1, 10, 100], [0.0, 1, NAN, 1e-7]),
+    named("predicted", "预测", [1, 100], [1, 50], dashed=True),
+    named("points", "散点", [1, 2, INF], [-1, 3, 2], "points"),
+    log_x=True,
+    log_y=True,
+)
+BARS = panel(
+    named("before", "之前", [0, 1, 2], [1.5, -2, NAN], "bars"),
+    named("after", "之后", [0, 1, 2], [1, 2, 3], "bars", dashed=True),
+    ticks=["a long name of a bar", "another long name", "第三个名字"],
+)
+HEAT = panel(heat=[[0.5, -0.5], [NAN, 1]], ticks=["一", "b"], rows=["c", "四"])
+FIGURES = {
+    "lines": Figure([LINES]),
+    "bars": Figure([BARS, LINES, panel()]),
+    "heat": Figure([HEAT, panel(heat=[[1, 1]] * 40)]),
+    "nothing": Figure([]),
+    "sinusoids": sinusoids.run(0).figure,
+}
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_is_one_element_with_words_as_words(name, language):
+    figure = FIGURES[name]
+    drawn = svg(figure, language)
+    root = ElementTree.fromstring(drawn)
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert int(root.get("width")) <= 900
+    said = "".join(text for node in root.iter("{http://www.w3.org/2000/svg}text") for text in node.itertext())
+    for one in figure.panels:
+        for text in (one.title, one.x, one.y, *(series.name for series in one.series if len(one.series) > 1)):
+            assert re.sub(r"\s", "", text.say(language)) in re.sub(r"\s", "", said)
+    assert not re.search(r'(?:href|src)="(?!#|data:image/png;base64,)', drawn)
+    assert not re.search(r"url\((?!#)", drawn)
+
+
+def test_the_same_data_give_the_same_bytes():
+    assert svg(FIGURES["bars"], "zh") == svg(FIGURES["bars"], "zh")
+
+
+class Reader(HTMLParser):
+    """Elements that are closed in order, and every address that is asked for."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.open, self.addresses, self.words, self.ids = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        found = dict(attributes)
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "xlink:href", "srcset")]
+        self.ids += [found["id"]] if tag == "article" else []
+        if tag not in ("meta", "br", "link", "img"):
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.addresses += [value for name, value in attributes if name in ("src", "href", "xlink:href", "srcset")]
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if self.open[-1:] not in (["style"], ["script"]):
+            self.words.append(data)
+
+
+def made_up(name, passed):
+    """A lab whose core and extent come out as told."""
+    checks = [Check(Text(f"check {n}", f"检验 {n}"), float(ok), 1, 1, extent=n > 0) for n, ok in enumerate(passed)]
+    text = Text(f"<b>{name}</b> & co", f"<b>{name}</b> 等")
+    finding = Finding({"a < b": 1234.5, "nothing": NAN}, checks, FIGURES["heat"], text)
+    return Ran(Lab(name, text, text, text, text, lambda seed: finding), finding, 7, 1.25)
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_report_is_one_file_that_says_everything(language):
+    ran = [run(sinusoids.LAB, 7), made_up("limited", (True, False)), made_up("failing", (False, True))]
+    text = html(ran, language, "glassformer lab sinusoids <x>")
+    read = Reader(text)
+    assert read.open == []
+    assert read.ids == ["sinusoids", "limited", "failing"]
+    assert all(address.startswith(("#", "data:image/png;base64,")) for address in read.addresses)
+    assert not re.search(r"https?://(?!www\.w3\.org/(2000/svg|1999/xlink))", text)
+    assert "<script" not in text
+    assert "@import" not in text
+    words = "".join(read.words)
+    first = ran[0]
+    for said in (first.lab.claim, first.lab.prediction, first.lab.change, first.finding.summary):
+        assert said.say(language) in words
+    for check in first.finding.checks:
+        assert check.text.say(language) in words
+    for name, value in first.finding.numbers.items():
+        assert name in words
+        assert brief(value) in words
+    for verdict in (
+        ("成立", "有条件成立", "不成立") if language == "zh" else ("holds", "holds with limits", "does not hold")
+    ):
+        assert f">{verdict}</span>" in text
+    assert "<b>failing</b>" in words
+    assert "glassformer lab sinusoids <x>" in words
+    assert "prefers-color-scheme: dark" in text
+    assert text.count("<svg") == 3
+
+
+def test_numbers_are_brief_and_right():
+    values = {0: "0", 0.25: "0.25", -2000: "−2,000", 1234567: "1,234,567", 0.0000123: "1.23·10⁻⁵", 1e8: "10⁸",
+              -1e-5: "−10⁻⁵", 99999.6: "100,000", 0.99996: "1", INF: "∞", -INF: "−∞"}  # fmt: skip
+    assert {value: brief(value) for value in values} == values
+    assert brief(NAN) == "–"
+
+
+def test_lines_break_at_spaces_and_between_chinese_signs():
+    assert wrap("one two three", 8) == "one two\nthree"
+    assert wrap("位置编码就是旋转，对吗", 8) == "位置编码\n就是旋转，\n对吗"
+    assert wrap("除以 sqrt(d_k) 之后", 11) == "除以\nsqrt(d_k)\n之后"
