@@ -1,6 +1,6 @@
 """Scaling, norm placement, residuals, kinds of norm, embedding scale: the verdict, and another for a broken part."""
 
-from glassformer.labs import Verdict, norm_placement, residuals, scaling
+from glassformer.labs import Verdict, norm_kind, norm_placement, residuals, scaling
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Residual
@@ -49,3 +49,14 @@ def test_residuals_that_add_nothing():
     finding = residuals.run(0, build=lambda config: residuals.sever(EncoderOnly(config)), steps=1)
     assert finding.verdict is Verdict.FAILS
     assert not finding.checks[4].passed  # untrained, the positions alone must tell
+
+
+def test_norm_kind():
+    assert norm_kind.LAB.run(0).verdict is Verdict.LIMITED
+
+
+def test_norm_kind_with_a_norm_that_looks_at_the_batch():
+    finding = norm_kind.run(0, build=norm_kind.with_batch_norm, steps=1)
+    assert finding.verdict is Verdict.FAILS
+    assert not finding.checks[0].passed
+    assert not finding.checks[2].passed

@@ -82,8 +82,11 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
         for kind, make in kinds.items()
     }
     losses = {kind: {layers: loss(kind, layers) for layers in TRAINED} for kind in ("with", "without")}
-    one, deep, deepest = TRAINED[0], TRAINED[-1], AT_START[-1]
-    differ = {kind: apart(kinds[kind](toy.small(seed, deep)), seed) for kind in ("with", "without")}
+    one, two, deep, deepest = *TRAINED[:2], TRAINED[-1], AT_START[-1]
+    differ = {
+        kind: {layers: apart(kinds[kind](toy.small(seed, layers)), seed) for layers in TRAINED}
+        for kind in ("with", "without")
+    }
     kept = gradients["without"][-1] / gradients["with"][-1]
     kept_bare = gradients["neither"][-1] / gradients["with"][-1]
     known = {kind: {layers: toy.UNINFORMED - found for layers, found in losses[kind].items()} for kind in losses}
@@ -94,7 +97,11 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
             for layers, value in found.items()
         },
         "loss of knowing nothing": toy.UNINFORMED,
-        **{f"difference of positions after {deep} layers, {kind} residuals": value for kind, value in differ.items()},
+        **{
+            f"difference of positions after {layers} layers, {kind} residuals": found[layers]
+            for kind, found in differ.items()
+            for layers in (two, deep)
+        },
         f"first layer's gradient, {deepest} layers, without / with residuals": kept,
         f"first layer's gradient, {deepest} layers, without residuals and norms / with both": kept_bare,
     }
@@ -115,8 +122,8 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
         Check(stuck, known["without"][deep], high=0.15),
         Check(no_harm, losses["with"][deep] - losses["with"][one], high=0.1),
         Check(harm, losses["without"][deep] - losses["without"][one], low=0.35),
-        Check(distinct, differ["with"], low=0.08),
-        Check(same, differ["without"], high=0.02),
+        Check(distinct, differ["with"][deep], low=0.08),
+        Check(same, differ["without"][deep], high=0.02),
         Check(vanishes, kept, high=0.1, extent=True),
         Check(always, losses["without"][one] - losses["with"][one], low=0.0, extent=True),
     ]
@@ -124,14 +131,16 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
         f"With residuals {deep} layers come to a loss of {losses['with'][deep]:.2f}, without to "
         f"{losses['without'][deep]:.2f} (knowing nothing: {toy.UNINFORMED:.2f}); a single layer comes to "
         f"{losses['with'][one]:.2f} and {losses['without'][one]:.2f}. At {deepest} layers the first layer's gradient "
-        f"without residuals is {kept:.2g} times the one with them while norms restore its size, and {kept_bare:.1g} times "
+        f"without residuals is {kept:.2g} times the one with them while norms restore its size, {kept_bare:.1g} times "
         f"when the norms go too. What is lost without residuals is the difference between positions: "
-        f"{differ['without']:.1g} is left after {deep} layers, against {differ['with']:.2f}.",
+        f"{differ['without'][two]:.1g} is left after {two} layers and {differ['without'][deep]:.1g} after {deep}, "
+        f"against {differ['with'][two]:.2f} and {differ['with'][deep]:.2f}.",
         f"{deep} 层时，有残差损失降到 {losses['with'][deep]:.2f}，无残差为 {losses['without'][deep]:.2f}"
         f"（一无所知时为 {toy.UNINFORMED:.2f}）；只有一层时分别为 {losses['with'][one]:.2f} 与 "
         f"{losses['without'][one]:.2f}。{deepest} 层时，无残差的首层梯度是有残差的 {kept:.2g} 倍，"
         f"因为层归一化会恢复它的大小；连归一化也去掉，则为 {kept_bare:.1g} 倍。无残差时丢掉的是位置之间的差别："
-        f"{deep} 层之后只剩 {differ['without']:.1g}，有残差时为 {differ['with']:.2f}。",
+        f"{two} 层之后剩 {differ['without'][two]:.1g}，{deep} 层之后剩 {differ['without'][deep]:.1g}；"
+        f"有残差时为 {differ['with'][two]:.2f} 与 {differ['with'][deep]:.2f}。",
     )
     return Finding(numbers, checks, figure(losses, gradients), summary)
 

@@ -1,0 +1,186 @@
+"""LayerNorm against BatchNorm: over one position's values, or over one value's positions in the whole batch.
+
+The shipped model is built twice from the same weights, the second time with a BatchNorm in every norm's place. A
+sentence is then given other neighbours, and more padding; and both are trained on padded batches of several sizes.
+
+Shapes: B batch, T positions, D model width.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.labs import toy
+from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.model.norm import LayerNorm
+
+BATCHES = (2, 4, 8, 32)  # sentences
+SHORTEST, LONGEST = 3, 8  # tokens
+STEPS, RATE = 80, 3e-3
+
+Build = Callable[[ModelConfig], EncoderOnly]
+
+
+class BatchNorm(nn.BatchNorm1d):
+    """Mean and variance of each value over all positions of the batch, padding included."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.flatten(0, 1)).view(x.shape)  # (B, T, D)
+
+
+def with_batch_norm(config: ModelConfig) -> EncoderOnly:
+    model = EncoderOnly(config)
+    for module in list(model.modules()):
+        for name, child in list(module.named_children()):
+            if isinstance(child, LayerNorm):
+                setattr(module, name, BatchNorm(config.d_model, config.norm_eps))
+    return model
+
+
+class Masked(nn.Module):
+    """A model that works out from the ids which of them are padding."""
+
+    def __init__(self, model: EncoderOnly) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor) -> Tensor:
+        logits: Tensor = self.model(ids, ids != toy.PAD)
+        return logits  # (B, T, V)
+
+
+def padded(seed: int, steps: int, batch: int) -> Iterator[toy.Pair]:
+    """Sentences of different lengths, padded to the longest, and each one backwards."""
+    generator = torch.Generator().manual_seed(seed)
+    for _ in range(steps):
+        lengths = torch.randint(SHORTEST, LONGEST + 1, (batch, 1), generator=generator)  # (B, 1)
+        place = torch.arange(int(lengths.max()))  # (T)
+        ids = torch.randint(toy.FIRST, toy.FIRST + toy.SYMBOLS, (batch, len(place)), generator=generator)
+        real = place < lengths
+        backwards = ids.gather(1, (lengths - 1 - place).clamp_min(0))
+        yield ids.where(real, toy.PAD), backwards.where(real, toy.PAD)
+
+
+@torch.no_grad()
+def moved(model: nn.Module, seed: int) -> tuple[float, float]:
+    """How far a sentence's logits move, relative to their spread: in other company, and with more padding beside it."""
+    (ids, _), (others, _) = toy.reversals(seed, 2, batch=4, length=6)
+    ours = model(ids)[0]  # (T, V)
+    company = model(torch.cat((ids[:1], others[1:])))[0]
+    padding = model(nn.functional.pad(ids, (0, 6), value=toy.PAD))[0, :6]
+    spread = ours.std().item()
+    by_company, by_padding = ((other - ours).abs().max().item() / spread for other in (company, padding))
+    return by_company, by_padding
+
+
+def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding:
+    builds: dict[str, Build] = {"layer": build, "batch": with_batch_norm}
+    fresh = {name: moved(Masked(make(toy.small(seed))), seed) for name, make in builds.items()}
+    test = next(padded(seed + 1, 1, 256))
+    reached: dict[str, dict[int, float]] = {name: {} for name in builds}
+    at_rest = 0.0
+    for name, make in builds.items():
+        for batch in BATCHES:
+            model = Masked(make(toy.small(seed)))
+            toy.learn(model, padded(seed, steps, batch), RATE)
+            with torch.no_grad():
+                reached[name][batch] = toy.loss_of(model.eval(), test).item()
+            if name == "batch":
+                at_rest = max(at_rest, *moved(model, seed))
+    behind = {batch: reached["batch"][batch] - reached["layer"][batch] for batch in BATCHES}
+    few, many = BATCHES[0], BATCHES[-1]
+    numbers = {
+        "LayerNorm: change of a sentence's logits in other company": fresh["layer"][0],
+        "BatchNorm: change of a sentence's logits in other company": fresh["batch"][0],
+        "LayerNorm: change of a sentence's logits with more padding": fresh["layer"][1],
+        "BatchNorm: change of a sentence's logits with more padding": fresh["batch"][1],
+        "BatchNorm at inference, with its running averages: largest change": at_rest,
+        **{
+            f"{kind}Norm: test loss after {steps} steps of {batch} sentences": reached[kind.lower()][batch]
+            for kind in ("Layer", "Batch")
+            for batch in BATCHES
+        },
+    }
+    alone, crowd, alone_padded, crowd_padded, small = (
+        Text("LayerNorm: a sentence does not depend on its neighbours", "LayerNorm：句子的结果与同批的其他句子无关"),
+        Text("BatchNorm: it does", "BatchNorm：有关"),
+        Text("LayerNorm: it does not depend on padding", "LayerNorm：结果与填充多少无关"),
+        Text("BatchNorm: it does", "BatchNorm：有关"),
+        Text(f"trained on batches of {few}, BatchNorm is behind", f"用 {few} 句的小批量训练时，BatchNorm 落后"),
+    )
+    large, inference = (
+        Text(f"it is behind with batches of {many} as well", f"批量为 {many} 句时也落后"),
+        Text("BatchNorm depends on the batch at inference too", "推理时 BatchNorm 的结果也随批次变化"),
+    )
+    checks = [
+        Check(alone, fresh["layer"][0], high=1e-4),
+        Check(crowd, fresh["batch"][0], low=0.1),
+        Check(alone_padded, fresh["layer"][1], high=1e-4),
+        Check(crowd_padded, fresh["batch"][1], low=0.1),
+        Check(small, behind[few], low=0.12),
+        Check(large, behind[many], low=0.12, extent=True),
+        Check(inference, at_rest, low=0.1, extent=True),
+    ]
+    summary = Text(
+        f"Other neighbours move a sentence's logits by {fresh['layer'][0]:.1g} of their spread with LayerNorm and by "
+        f"{fresh['batch'][0]:.2f} with BatchNorm, more padding by {fresh['layer'][1]:.1g} and {fresh['batch'][1]:.2f}. "
+        f"Trained on {few} sentences at a time, LayerNorm comes to a loss of {reached['layer'][few]:.2f} and BatchNorm "
+        f"to {reached['batch'][few]:.2f}; with {many}, to {reached['layer'][many]:.2f} and {reached['batch'][many]:.2f}. "
+        f"At inference BatchNorm uses running averages and moves by {at_rest:.1g}.",
+        f"换掉同批的句子，一句话的 logits 相对其标准差的变化：LayerNorm 为 {fresh['layer'][0]:.1g}，BatchNorm 为 "
+        f"{fresh['batch'][0]:.2f}；加长填充：{fresh['layer'][1]:.1g} 与 {fresh['batch'][1]:.2f}。"
+        f"每批 {few} 句时，LayerNorm 的损失降到 {reached['layer'][few]:.2f}，BatchNorm 为 {reached['batch'][few]:.2f}；"
+        f"每批 {many} 句时为 {reached['layer'][many]:.2f} 与 {reached['batch'][many]:.2f}。"
+        f"推理时 BatchNorm 用滑动平均，变化为 {at_rest:.1g}。",
+    )
+    return Finding(numbers, checks, figure(fresh, reached), summary)
+
+
+def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mapping[int, float]]) -> Figure:
+    names = {"layer": Text("LayerNorm", "LayerNorm"), "batch": Text("BatchNorm", "BatchNorm")}
+    causes = ("neighbours", "padding")
+    return Figure(
+        (
+            Panel(
+                Text("What moves a sentence's logits (training mode)", "什么会改变一句话的 logits（训练模式）"),
+                Text("changed in the batch: other neighbours, more padding", "批次中的改动：换句子，加填充"),
+                Text("largest change / spread", "最大变化 / 标准差"),
+                [Series(names[name], range(len(causes)), found, kind="bars") for name, found in fresh.items()],
+                ticks=causes,
+            ),
+            Panel(
+                Text("After a short training on padded batches", "在带填充的批次上短时间训练后"),
+                Text("sentences in a batch", "每批句数"),
+                Text("test loss (nats per token)", "测试损失（nat/词元）"),
+                [Series(names[name], BATCHES, list(found.values())) for name, found in reached.items()],
+                log_x=True,
+            ),
+        ),
+    )
+
+
+LAB = Lab(
+    name="norm_kind",
+    title=Text("LayerNorm against BatchNorm", "LayerNorm 与 BatchNorm"),
+    claim=Text(
+        "LayerNorm treats every position alone; BatchNorm mixes a sentence with its neighbours and their padding and "
+        "suffers from small batches, so it does not suit sequences.",
+        "LayerNorm 只看单个位置；BatchNorm 会混入同批的其他句子及其填充，小批量时效果差，因此不适合序列。",
+    ),
+    prediction=Text(
+        "In other company or with more padding a sentence's result moves with BatchNorm and stays with LayerNorm; the "
+        "smaller the batch, the further BatchNorm is behind.",
+        "换掉同批句子或加长填充时，BatchNorm 下结果会变，LayerNorm 下不变；批量越小，BatchNorm 落后越多。",
+    ),
+    change=Text(
+        "Large batches, where both learn alike; inference, where BatchNorm's running averages are fixed; statistics "
+        "that leave padding out; a longer training.",
+        "批量较大时两者相当；推理时 BatchNorm 使用固定的滑动平均；统计时排除填充；训练更久。",
+    ),
+    run=run,
+)
