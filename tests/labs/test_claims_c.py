@@ -2,7 +2,7 @@
 
 import torch
 
-from glassformer.labs import Verdict, heads, memories, permutation, sinusoids, smoothing
+from glassformer.labs import Verdict, heads, layout, memories, permutation, sinusoids, smoothing
 from glassformer.model.attention import Attention
 from glassformer.model.layer import FeedForward
 from glassformer.model.position import PositionTable
@@ -67,3 +67,8 @@ class ValuesOfTheNeighbour(FeedForward):
 def test_memories():
     assert memories.LAB.run(0).verdict is Verdict.LIMITED
     assert memories.run(0, feed_forward=ValuesOfTheNeighbour).verdict is Verdict.FAILS
+
+
+def test_layout():
+    assert layout.LAB.run(0).verdict is Verdict.LIMITED
+    assert layout.run(0, keep=lambda k, v: (k, v)).verdict is Verdict.FAILS  # a cache that keeps the transposed views
