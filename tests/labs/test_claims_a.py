@@ -1,6 +1,6 @@
 """Scaling, norm placement, residuals, kinds of norm, embedding scale: the verdict, and another for a broken part."""
 
-from glassformer.labs import Verdict, norm_kind, norm_placement, residuals, scaling
+from glassformer.labs import Verdict, embedding_scale, norm_kind, norm_placement, residuals, scaling
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Residual
@@ -60,3 +60,19 @@ def test_norm_kind_with_a_norm_that_looks_at_the_batch():
     assert finding.verdict is Verdict.FAILS
     assert not finding.checks[0].passed
     assert not finding.checks[2].passed
+
+
+def scaled_by_the_width(config):
+    model = EncoderOnly(config)
+    model.encoder.embedding.scale = config.d_model
+    return model
+
+
+def test_embedding_scale():
+    assert embedding_scale.LAB.run(0).verdict is Verdict.LIMITED
+
+
+def test_embedding_scale_by_the_width_itself():
+    finding = embedding_scale.run(0, build=scaled_by_the_width, steps=1)
+    assert finding.verdict is Verdict.FAILS
+    assert not finding.checks[1].passed

@@ -130,7 +130,7 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
         f"Other neighbours move a sentence's logits by {fresh['layer'][0]:.1g} of their spread with LayerNorm and by "
         f"{fresh['batch'][0]:.2f} with BatchNorm, more padding by {fresh['layer'][1]:.1g} and {fresh['batch'][1]:.2f}. "
         f"Trained on {few} sentences at a time, LayerNorm comes to a loss of {reached['layer'][few]:.2f} and BatchNorm "
-        f"to {reached['batch'][few]:.2f}; with {many}, to {reached['layer'][many]:.2f} and {reached['batch'][many]:.2f}. "
+        f"to {reached['batch'][few]:.2f}; with {many}: {reached['layer'][many]:.2f} and {reached['batch'][many]:.2f}. "
         f"At inference BatchNorm uses running averages and moves by {at_rest:.1g}.",
         f"换掉同批的句子，一句话的 logits 相对其标准差的变化：LayerNorm 为 {fresh['layer'][0]:.1g}，BatchNorm 为 "
         f"{fresh['batch'][0]:.2f}；加长填充：{fresh['layer'][1]:.1g} 与 {fresh['batch'][1]:.2f}。"

@@ -1,0 +1,163 @@
+"""Why the token embedding is multiplied by sqrt(d_model): against the size of the positional code beside it.
+
+The shipped initialisation gives a token's row values of variance 1 / D, a length of one; a row of sines and cosines
+has the length sqrt(D / 2), whatever the weights are.
+
+Shapes: B batch, T positions, D model width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import torch
+
+from glassformer.labs import toy
+from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.model import EncoderOnly, ModelConfig
+
+WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
+VOCABULARY, LENGTH = 256, 32
+WIDTH, STEPS, RATE = 64, 60, 3e-3  # of the models that are trained
+
+Build = Callable[[ModelConfig], EncoderOnly]
+
+
+def unit_rows(model: EncoderOnly, seed: int) -> EncoderOnly:
+    """The model with embedding values of variance one, as torch's own `nn.Embedding` starts."""
+    with torch.no_grad():
+        model.encoder.embedding.tokens.weight.normal_(generator=torch.Generator().manual_seed(seed))
+    return model
+
+
+@torch.no_grad()
+def ratio(model: EncoderOnly) -> float:
+    """Length of the token's part of an embedding over the length of the position's part, root mean square."""
+    embedding, place = model.encoder.embedding, torch.arange(LENGTH)
+    assert embedding.positions is not None
+    ids = torch.arange(toy.FIRST, VOCABULARY).unsqueeze(1).expand(-1, LENGTH)  # (B, T)
+    position = embedding.positions(place)  # (T, D)
+    token = embedding(ids, place) - position  # (B, T, D)
+    return math.sqrt(token.square().mean().item() / position.square().mean().item())
+
+
+def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding:
+    kinds: dict[str, Build] = {
+        "scaled": build,
+        "raw": lambda config: EncoderOnly(unscaled(config)),
+        "raw unit": lambda config: unit_rows(EncoderOnly(unscaled(config)), seed),
+        "scaled unit": lambda config: unit_rows(build(config), seed),
+    }
+
+    def learn(make: Build) -> list[float]:
+        return toy.learn(make(toy.small(seed, d_model=WIDTH)), toy.reversals(seed, steps, batch=16, length=6), RATE)
+
+    sizes = {
+        kind: [ratio(make(toy.small(seed, layers=0, d_model=width, vocab_size=VOCABULARY))) for width in WIDTHS]
+        for kind, make in kinds.items()
+    }
+    curves = {kind: learn(make) for kind, make in kinds.items()}
+    loss = {kind: toy.settled(curve) for kind, curve in curves.items()}
+    low, high = min(sizes["scaled"]), max(sizes["scaled"])
+    wide = WIDTHS.index(512)
+    fall = math.log(sizes["raw"][-1] / sizes["raw"][0]) / math.log(WIDTHS[-1] / WIDTHS[0])
+    numbers = {
+        "token / position, scaled, smallest over all widths": low,
+        "token / position, scaled, largest over all widths": high,
+        "token / position, not scaled, D = 512": sizes["raw"][wide],
+        "power of D with which it falls, not scaled": fall,
+        "token / position, rows of variance one, scaled, D = 512": sizes["scaled unit"][wide],
+        "token / position, rows of variance one, not scaled, D = 512": sizes["raw unit"][wide],
+        f"loss after {steps} steps, scaled": loss["scaled"],
+        f"loss after {steps} steps, not scaled": loss["raw"],
+        f"loss after {steps} steps, rows of variance one, scaled": loss["scaled unit"],
+        f"loss after {steps} steps, rows of variance one, not scaled": loss["raw unit"],
+        "loss of knowing nothing": toy.UNINFORMED,
+    }
+    above, below, falls, slower, whatever = (
+        Text(
+            "scaled, the token is no smaller than the position at any width", "缩放后，任何宽度下词元都不小于位置编码"
+        ),
+        Text("and no more than twice as large", "且不超过其两倍"),
+        Text("not scaled, it falls behind like 1/sqrt(D)", "不缩放时，按 1/sqrt(D) 变小"),
+        Text("not scaled, the model learns more slowly", "不缩放时，模型学得更慢"),
+        Text("and so it does when rows start with variance one", "若嵌入的初始方差为 1，不缩放同样学得更慢"),
+    )
+    checks = [
+        Check(above, low, low=1.0),
+        Check(below, high, high=2.0),
+        Check(falls, fall, -0.6, -0.4),
+        Check(slower, loss["raw"] - loss["scaled"], low=0.3),
+        Check(whatever, loss["raw unit"] - loss["scaled"], low=0.3, extent=True),
+    ]
+    summary = Text(
+        f"Scaled, a token is {low:.2f} to {high:.2f} times as long as its position's code at every width; not scaled, "
+        f"{sizes['raw'][wide]:.3f} times at D = 512. In {steps} steps the scaled model comes to a loss of "
+        f"{loss['scaled']:.2f}, the other to {loss['raw']:.2f} (knowing nothing: {toy.UNINFORMED:.2f}). Rows that start "
+        f"with variance one come to {loss['raw unit']:.2f} without the scale; with it, to {loss['scaled unit']:.2f}, a "
+        f"token then being {sizes['scaled unit'][wide]:.0f} times as long as a position at D = 512.",
+        f"缩放后，各宽度下词元向量的长度是位置编码的 {low:.2f} 到 {high:.2f} 倍；不缩放，D = 512 时只有 "
+        f"{sizes['raw'][wide]:.3f} 倍。训练 {steps} 步，缩放的模型损失降到 {loss['scaled']:.2f}，不缩放的为 "
+        f"{loss['raw']:.2f}（一无所知时为 {toy.UNINFORMED:.2f}）。若嵌入的初始方差为 1，"
+        f"不缩放降到 {loss['raw unit']:.2f}，缩放则为 {loss['scaled unit']:.2f}，"
+        f"此时 D = 512 下词元长度是位置编码的 {sizes['scaled unit'][wide]:.0f} 倍。",
+    )
+    return Finding(numbers, checks, figure(sizes, curves), summary)
+
+
+def unscaled(config: ModelConfig) -> ModelConfig:
+    return ModelConfig.from_dict(config.to_dict() | {"embedding_scale": False})
+
+
+def figure(sizes: Mapping[str, Sequence[float]], curves: Mapping[str, Sequence[float]]) -> Figure:
+    names = {
+        "scaled": Text("scaled (as shipped)", "缩放（本项目）"),
+        "raw": Text("not scaled", "不缩放"),
+        "raw unit": Text("variance one, not scaled", "初始方差 1，不缩放"),
+        "scaled unit": Text("variance one, scaled", "初始方差 1，缩放"),
+    }
+    length = len(curves["scaled"])
+    equal = Series(Text("equal", "相等"), [WIDTHS[0], WIDTHS[-1]], [1.0, 1.0], dashed=True)
+    return Figure(
+        (
+            Panel(
+                Text("Token against position, at the start", "训练开始时词元与位置的大小"),
+                Text("model width D", "模型宽度 D"),
+                Text("length of token / length of position", "词元长度 / 位置编码长度"),
+                [*(Series(names[kind], WIDTHS, found) for kind, found in sizes.items()), equal],
+                log_x=True,
+                log_y=True,
+            ),
+            Panel(
+                Text(f"Training, D = {WIDTH}", f"训练，D = {WIDTH}"),
+                Text("step", "步"),
+                Text("loss (nats per token)", "损失（nat/词元）"),
+                [Series(names[kind], range(1, length + 1), found) for kind, found in curves.items()],
+            ),
+        ),
+        Text("The task: write a random sequence backwards.", "任务：把随机序列倒着写出来。"),
+    )
+
+
+LAB = Lab(
+    name="embedding_scale",
+    title=Text("Scaling the embedding by sqrt(d_model)", "嵌入乘以 sqrt(d_model)"),
+    claim=Text(
+        "Multiplying the token embedding by sqrt(d_model) keeps it from being drowned by the positional code.",
+        "词嵌入乘以 sqrt(d_model)，才不会被位置编码淹没。",
+    ),
+    prediction=Text(
+        "Scaled, tokens and positions are of one size at every width. Not scaled, tokens are smaller by sqrt(D / 2), "
+        "and the model takes longer to see them.",
+        "缩放后，任何宽度下词元与位置编码大小相当；不缩放时，词元小 sqrt(D / 2) 倍，模型要更久才能看清词元。",
+    ),
+    change=Text(
+        "The initialisation: rows that start with variance one need no scale, and with it they outgrow the positions; "
+        "positions that are not added, such as rotary ones; a learned table that starts small; a long training.",
+        "初始化：方差为 1 的嵌入不需要缩放，缩放后反而远大于位置编码；位置信息不是相加的（如旋转位置编码）；"
+        "初始值很小的可学习位置表；更长的训练。",
+    ),
+    run=run,
+)
