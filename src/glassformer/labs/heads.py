@@ -135,8 +135,7 @@ def draw(outcomes: Mapping[tuple[str, int], Sequence[Outcome]]) -> Figure:
         ],
         Text(
             "Same width, same parameters: more heads win where two things are wanted at once, and lose where one "
-            "place "
-            "must be found exactly.",
+            "place must be found exactly.",
             "宽度与参数量完全相同：需要同时取两条信息时多头占优，需要准确定位一处时单头占优。",
         ),
     )
@@ -147,13 +146,11 @@ def summary(numbers: Mapping[str, float], repeats: int) -> Text:
         [numbers[label(name, heads, "mean")] for heads in (1, SEVERAL)] for name in ("two facts", "one place")
     )
     return Text(
-        f"Over {repeats} repeats of {STEPS} steps, fetching two facts at once ends at a loss of {facts[0]:.2f} "
-        "with one "
-        f"head and {facts[1]:.2f} with {SEVERAL}; finding one exact place ends at {place[0]:.2f} with one head and "
-        f"{place[1]:.2f} with {SEVERAL}, probably because its narrower queries and keys tell positions apart less "
+        f"Over {repeats} repeats of {STEPS} steps, fetching two facts at once ends at a loss of {facts[0]:.2f} with "
+        f"one head and {facts[1]:.2f} with {SEVERAL}; finding one exact place ends at {place[0]:.2f} with one head "
+        f"and {place[1]:.2f} with {SEVERAL}, probably because its narrower queries and keys tell positions apart less "
         "sharply.",
-        f"各训练 {STEPS} 步、重复 {repeats} 次：同时取两条信息，单头损失 {facts[0]:.2f}，"
-        f"{SEVERAL} 头 {facts[1]:.2f}；"
+        f"各训练 {STEPS} 步、重复 {repeats} 次：同时取两条信息，单头损失 {facts[0]:.2f}，{SEVERAL} 头 {facts[1]:.2f}；"
         f"准确定位一处，单头 {place[0]:.2f}，{SEVERAL} 头 {place[1]:.2f}，原因很可能是每个头的查询和键变窄，"
         "区分位置的能力随之下降。",
     )
@@ -173,8 +170,8 @@ LAB = Lab(
     change=Text(
         "The task, and how long one trains: a position that needs several things at once gains from heads; one that "
         "must match a code exactly loses as they get narrower. Both gaps shrink with more steps and wider models.",
-        "取决于任务和训练时长：一个位置需要同时获取多条信息时，多头有利；需要精确匹配时，头越窄越吃亏。训练更久、"
-        "模型更宽，两种差距都会缩小。",
+        "取决于任务和训练时长：一个位置需要同时获取多条信息时，多头有利；需要精确匹配时，头越窄越吃亏。"
+        "训练更久、模型更宽，两种差距都会缩小。",
     ),
     run=run,
 )

@@ -173,14 +173,13 @@ def summary(numbers: Mapping[str, float]) -> Text:
         for name in ("step, plain products", "step, fused kernel", "sentence, fused kernel")
     )
     return Text(
-        f"With plain products a decoding step over {LENGTH} keys copies {moved:.1f} MB "
-        "if the heads were only transposed, "
-        f"nothing if the cache keeps them head by head, and takes {plain:.1f} times as long. The fused kernel "
-        "reads either "
-        f"layout without a copy: {fused:.2f} times for a step, {sentence:.2f} for a whole sentence.",
+        f"With plain products a decoding step over {LENGTH} keys copies {moved:.1f} MB if the heads were only "
+        f"transposed, nothing if the cache keeps them head by head, and takes {plain:.1f} times as long. The fused "
+        f"kernel reads either layout without a copy: {fused:.2f} times for a step, {sentence:.2f} for a whole "
+        "sentence.",
         f"用普通矩阵乘时，{LENGTH} 个键的一个解码步，若只做转置，要复制 {moved:.1f} MB；若缓存按头存放则无需复制。"
-        "前者耗时是后者的 "
-        f"{plain:.1f} 倍。融合算子两种布局都能直接读取：解码步为 {fused:.2f} 倍，整句为 {sentence:.2f} 倍。",
+        f"前者耗时是后者的 {plain:.1f} 倍。融合算子两种布局都能直接读取：解码步为 {fused:.2f} 倍，整句为 "
+        f"{sentence:.2f} 倍。",
     )
 
 
@@ -192,18 +191,16 @@ LAB = Lab(
         "注意力计算要求每个头的数据在内存中连续；只转置而不连续存放会变慢。",
     ),
     prediction=Text(
-        "A transpose copies nothing; the products after it copy all keys and values and run slower than "
-        "on head-major "
+        "A transpose copies nothing; the products after it copy all keys and values and run slower than on head-major "
         "memory, whatever the kernel.",
         "转置本身不复制任何数据；其后的矩阵乘要复制全部键和值，因而比按头存放慢，无论用哪种算子。",
     ),
     change=Text(
         "The kernel and how often the same keys are read: a cache read at every step repays one copy many times, a "
-        "sentence that a fused kernel reads once hardly can. Times are of this machine's CPU; the bytes copied "
-        "are not.",
+        "sentence that a fused kernel reads once hardly can. Times are of this machine's CPU; the bytes copied are "
+        "not.",
         "取决于算子以及同一批键被读取的次数：缓存每步都要读，一次整理可多次受益；而整句只被融合算子读一遍，"
-        "很难收回这次整理的成本。"
-        "耗时因机器而异，复制的字节数则不会。",
+        "很难收回这次整理的成本。耗时因机器而异，复制的字节数则不会。",
     ),
     run=run,
 )

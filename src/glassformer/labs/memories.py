@@ -160,15 +160,12 @@ def summary(numbers: Mapping[str, float]) -> Text:
     )
     return Text(
         f"{hit:.0%} of the neurons write most of all the letter that follows the one which fires them most, against "
-        f"{chance:.0%} for random directions; over all letters the correlation is {agree:.2f}. But half of "
-        "the neurons "
-        f"fire for {letters:.0f} letters or more, at half their peak or above: memories are "
-        "spread over neurons, not one to each.",
+        f"{chance:.0%} for random directions; over all letters the correlation is {agree:.2f}. But half of the "
+        f"neurons fire for {letters:.0f} letters or more, at half their peak or above: memories are spread over "
+        "neurons, not one to each.",
         f"{hit:.0%} 的神经元写得最多的字母，正是最能触发它的字母的后继；随机方向只有 {chance:.0%}。就全部字母而言，"
-        "相关系数为 "
-        f"{agree:.2f}。但半数神经元会被 {letters:.0f} 个或更多字母触发（达到峰值的一半以上）："
-        "记忆分布在多个神经元中，"
-        "而不是一个神经元对应一条。",
+        f"相关系数为 {agree:.2f}。但半数神经元会被 {letters:.0f} 个或更多字母触发（达到峰值的一半以上）："
+        "记忆分布在多个神经元中，而不是一个神经元对应一条。",
     )
 
 
@@ -176,9 +173,8 @@ LAB = Lab(
     name="memories",
     title=Text("A layer that remembers", "前馈层是一种记忆"),
     claim=Text(
-        "The feed-forward layer is a key-value memory: each neuron's key finds a pattern, and its value writes "
-        "the tokens "
-        "that should follow.",
+        "The feed-forward layer is a key-value memory: each neuron's key finds a pattern, and its value writes the "
+        "tokens that should follow.",
         "前馈层是键值记忆：每个神经元的键识别某种模式，值则写出接下来应出现的词元。",
     ),
     prediction=Text(
@@ -188,9 +184,8 @@ LAB = Lab(
     ),
     change=Text(
         "Depth and data: in deep models lower layers write for other layers, not for the head, and keys find phrases "
-        "rather than letters. More neurons hardly change the limit: with 512 instead of 64 and seed 0, "
-        "12% have a letter "
-        "of their own.",
+        "rather than letters. More neurons hardly change the limit: with 512 instead of 64 and seed 0, 12% have a "
+        "letter of their own.",
         "取决于深度和数据：深层模型中，较低的层是写给后面的层而非输出层看的，键识别的是短语而非单个字母。"
         "增加神经元几乎不改变这一限制：种子为 0 时，把 64 个神经元增加到 512 个，也只有 12% 专属于某一个字母。",
     ),

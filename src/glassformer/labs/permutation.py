@@ -131,15 +131,12 @@ def draw(gaps: Mapping[Positions, float], losses: Mapping[str, Sequence[float]])
 def summary(right: Mapping[str, float], gap: float) -> Text:
     bare, with_positions, causal = right["encoder without"], right["encoder with"], right["decoder without"]
     return Text(
-        f"Without positions the encoder's output moves with its input to within {gap:.0e}, "
-        "and it tells which word came "
-        f"first in {bare:.0%} of cases; with sinusoids in {with_positions:.0%}. But a decoder without positions "
-        "reaches "
-        f"{causal:.0%}: its causal mask shows each word a different past, and that is order enough.",
+        f"Without positions the encoder's output moves with its input to within {gap:.0e}, and it tells which word "
+        f"came first in {bare:.0%} of cases; with sinusoids in {with_positions:.0%}. But a decoder without positions "
+        f"reaches {causal:.0%}: its causal mask shows each word a different past, and that is order enough.",
         f"没有位置编码时，输入怎样打乱，编码器输出就怎样打乱（误差 {gap:.0e}），判断两词先后的正确率为 {bare:.0%}；"
-        "加上正弦位置编码后为 "
-        f"{with_positions:.0%}。但同样没有位置编码的解码器达到 {causal:.0%}：因果掩码让每个词看到的前文各不相同，"
-        "这本身就带来了顺序信息。",
+        f"加上正弦位置编码后为 {with_positions:.0%}。但同样没有位置编码的解码器达到 {causal:.0%}："
+        "因果掩码让每个词看到的前文各不相同，这本身就带来了顺序信息。",
     )
 
 

@@ -119,11 +119,9 @@ def summary(numbers: Mapping[str, float]) -> Text:
     error, table, after = numbers[MAP], numbers[TABLE], numbers[SCORES]
     return Text(
         f"One rotation per offset carries every position to the one k further on, to within {error:.0e}. The offset "
-        f"leaves {table:.0e} of the dot product's variance open; after random W_Q and W_K it leaves {after:.0%} "
-        "open.",
+        f"leaves {table:.0e} of the dot product's variance open; after random W_Q and W_K it leaves {after:.0%} open.",
         f"每个偏移对应一个旋转，能把任意位置的编码变成其后第 k 个位置的编码，误差不超过 {error:.0e}。"
-        "偏移未能解释的点积方差占 "
-        f"{table:.0e}；经过随机的 W_Q、W_K 后，这一比例升到 {after:.0%}。",
+        f"偏移未能解释的点积方差占 {table:.0e}；经过随机的 W_Q、W_K 后，这一比例升到 {after:.0%}。",
     )
 
 
@@ -138,17 +136,15 @@ LAB = Lab(
     prediction=Text(
         "For each offset, a linear map found on the first 64 positions fits all 1024 and is a rotation; dot products "
         "from different starts lie on one curve.",
-        "对每个偏移，由前 64 个位置求出的线性映射适用于全部 1024 个位置，并且是旋转；"
-        "从不同起点算出的点积落在同一条曲线上。",
+        "对每个偏移，由前 64 个位置求出的线性映射适用于全部 1024 个位置，并且是旋转；从不同起点算出的点积落在同一条曲"
+        "线上。",
     ),
     change=Text(
-        "A learned table, or a sine and a cosine of different frequency in one pair. The claim is about the "
-        "table alone: "
-        "W_Q and W_K may keep the offset or drown it, and training decides which. Nor is nearer always more similar: "
-        "the curve has waves.",
-        "换成可学习的位置表，或让同一对正弦、余弦使用不同频率，结论就不再成立。结论只针对编码表本身：W_Q、"
-        "W_K 是保留还是淹没偏移信息，"
-        "由训练决定。另外，距离更近也不一定更相似：曲线是有起伏的。",
+        "A learned table, or a sine and a cosine of different frequency in one pair. The claim is about the table "
+        "alone: W_Q and W_K may keep the offset or drown it, and training decides which. Nor is nearer always more "
+        "similar: the curve has waves.",
+        "换成可学习的位置表，或让同一对正弦、余弦使用不同频率，结论就不再成立。结论只针对编码表本身：W_Q、W_K "
+        "是保留还是淹没偏移信息，由训练决定。另外，距离更近也不一定更相似：曲线是有起伏的。",
     ),
     run=run,
 )

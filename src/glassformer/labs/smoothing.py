@@ -167,17 +167,12 @@ def summary(numbers: Mapping[str, float]) -> Text:
     end, lead = numbers["smoothed: lowest loss reached"], numbers["smoothed: lead of the label's logit at the end"]
     return Text(
         f"On one-hot labels cross-entropy and KL are the same number; with smoothing {E} over {V} pieces they differ "
-        "by "
-        f"{offset:.4f}, the label's own entropy, and their gradients by {gap:.0e}. The smoothed loss ends at "
-        f"{end:.3f} "
-        f"(perplexity {math.exp(end):.2f} for a perfect model) with the label's logit {lead:.2f} ahead; one-hot "
-        "labels "
-        "push it on for ever.",
+        f"by {offset:.4f}, the label's own entropy, and their gradients by {gap:.0e}. The smoothed loss ends at "
+        f"{end:.3f} (perplexity {math.exp(end):.2f} for a perfect model) with the label's logit {lead:.2f} ahead; "
+        "one-hot labels push it on for ever.",
         f"one-hot 标签下，交叉熵与 KL 散度是同一个数；在 {V} 个词元上平滑 {E} 时，两者相差 {offset:.4f}，"
-        "正是标签分布自身的熵，"
-        f"梯度之差仅 {gap:.0e}。平滑损失最低只能到 {end:.3f}（完美模型的困惑度也有 {math.exp(end):.2f}），"
-        "此时标签 logit 领先 "
-        f"{lead:.2f}；one-hot 标签则会一直把它推高。",
+        f"正是标签分布自身的熵，梯度之差仅 {gap:.0e}。平滑损失最低只能到 {end:.3f}（完美模型的困惑度也有 "
+        f"{math.exp(end):.2f}），此时标签 logit 领先 {lead:.2f}；one-hot 标签则会一直把它推高。",
     )
 
 
@@ -185,29 +180,23 @@ LAB = Lab(
     name="smoothing",
     title=Text("One loss, three names", "一个损失，三个名字"),
     claim=Text(
-        "Cross-entropy on one-hot labels is the KL divergence; with label smoothing the two differ by a constant, "
-        "so they "
-        "train alike. Smoothing moves the minimum: above zero, and at finite logits.",
+        "Cross-entropy on one-hot labels is the KL divergence; with label smoothing the two differ by a constant, so "
+        "they train alike. Smoothing moves the minimum: above zero, and at finite logits.",
         "one-hot 标签上的交叉熵就是 KL 散度；使用标签平滑时两者只差一个常数，因此训练效果相同。平滑改变的是最小值："
-        "它大于零，"
-        "并且在有限的 logits 处取到。",
+        "它大于零，并且在有限的 logits 处取到。",
     ),
     prediction=Text(
-        "Cross-entropy minus KL is 0 for one-hot labels and the entropy of the smoothed label otherwise, "
-        "whatever the "
+        "Cross-entropy minus KL is 0 for one-hot labels and the entropy of the smoothed label otherwise, whatever the "
         "model says; gradients agree; free logits stop at ln(V (1 - e) / e + 1).",
-        "无论模型输出什么，交叉熵减 KL 散度：one-hot 时为 0，平滑时为平滑标签的熵；梯度一致；"
-        "自由的 logits 停在 ln(V(1 - e)/e + 1)。",
+        "无论模型输出什么，交叉熵减 KL 散度：one-hot 时为 0，平滑时为平滑标签的熵；梯度一致；自由的 logits 停在 "
+        "ln(V(1 - e)/e + 1)。",
     ),
     change=Text(
-        "A wanted distribution that itself depends on the model (distillation, a schedule "
-        "of e): its entropy is no longer "
-        "a constant. KL taken the other way round is another loss. Spreading e over the V - 1 other pieces "
-        "is smoothing "
-        "with e V / (V - 1).",
-        "若目标分布本身随模型变化（如自蒸馏、变动的 e），其熵就不再是常数。反方向的 KL 是另一个损失。"
-        "若把 e 只分给其余 V - 1 个词元，"
-        "等价于平滑系数取 e·V/(V - 1)。",
+        "A wanted distribution that itself depends on the model (distillation, a schedule of e): its entropy is no "
+        "longer a constant. KL taken the other way round is another loss. Spreading e over the V - 1 other pieces is "
+        "smoothing with e V / (V - 1).",
+        "若目标分布本身随模型变化（如自蒸馏、变动的 e），其熵就不再是常数。反方向的 KL 是另一个损失。若把 e "
+        "只分给其余 V - 1 个词元，等价于平滑系数取 e·V/(V - 1)。",
     ),
     run=run,
 )
