@@ -2,7 +2,8 @@
 
 import torch
 
-from glassformer.labs import Verdict, causal_mask, kv_cache, padding, teacher_forcing
+from glassformer.decode import generate
+from glassformer.labs import Verdict, beam_search, causal_mask, kv_cache, padding, teacher_forcing
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
 
@@ -75,3 +76,14 @@ def test_padding_that_is_not_masked():
 
 def test_padding_with_a_softmax_that_divides_by_zero():
     assert padding.run(0, softmax=padding.plain).verdict == Verdict.FAILS
+
+
+def test_beam_search():
+    assert beam_search.LAB.run(0).verdict == Verdict.LIMITED
+
+
+def test_beam_search_that_forgets_its_beams():
+    def narrow(model, src, beam, **options):
+        return generate(model, src, beam=1, **options)
+
+    assert beam_search.run(0, search=narrow).verdict == Verdict.FAILS

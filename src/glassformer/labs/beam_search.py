@@ -1,0 +1,314 @@
+"""Beam search against greedy search: what it finds, what it costs, and whether a higher score is a better text.
+
+Three experiments. Random models small enough that every possible output can be scored: how often is the best of all
+found? Random models with longer outputs: can a beam do worse than greedy? And a model trained on a little language with
+synonyms, where each source symbol has two ways to be said and the truth is known:
+
+    a word with four possible endings      probability LOOSE, a quarter of it each
+    a word with one ending                 probability 1 - LOOSE: the likeliest phrase, though not the likeliest word
+
+and a share EMPTY of the training targets is missing, as in real corpora.
+
+Shapes: B sources, N outputs, L longest output, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.decode import generate
+from glassformer.decode.hypothesis import Hypothesis
+from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.toy import FIRST, PAD, Pair, learn, small
+from glassformer.model import DecoderOnly, EncoderDecoder, ModelConfig
+
+Search = Callable[..., list[list[Hypothesis]]]
+
+BEAMS = (1, 2, 4, 8, 16)
+START, END = 1, 2
+SYMBOLS = 3
+WORD, FIRM, ENDING = FIRST + SYMBOLS, FIRST + 2 * SYMBOLS, FIRST + 3 * SYMBOLS  # first ids of each kind of word
+ENDINGS = 4
+FIRM_ENDING = ENDING + ENDINGS
+LOOSE, EMPTY = 0.65, 0.12
+SHORT, LONG = 1, 3  # symbols of a source
+WAYS = (("greedy", 1, 0.0), ("beam 8", 8, 0.0), ("beam 8 by mean score", 8, 1.0))  # name, beam, length penalty
+
+
+class Outcome(NamedTuple):
+    gap: float  # mean log-probability below the best of all outputs
+    found: float  # share of sources where that best is found
+    above: float  # highest log-probability above it, which should not be
+    read: float  # tokens the decoder reads per source
+
+
+def run(seed: int, *, search: Search = generate) -> Finding:
+    outcomes = against_the_best(seed, search)
+    lower = below_greedy(seed, search)
+    texts = trained(seed, search)
+    greedy, beam_4 = outcomes[1], outcomes[4]
+    numbers = {
+        **{f"beam {beam}: log-probability below the best of all": each.gap for beam, each in outcomes.items()},
+        **{
+            f"beam {beam}: share of sources where the best of all is found": each.found
+            for beam, each in outcomes.items()
+        },
+        **{f"beam {beam}: tokens read by the decoder, per source": each.read for beam, each in outcomes.items()},
+        **{f"beam {beam}: share of longer outputs that score below greedy's": share for beam, share in lower.items()},
+        **{f"trained, {name}": value for name, value in texts.items()},
+    }
+    checks = [
+        Check(
+            Text("beam 4 scores higher than greedy (mean log-probability)", "束宽 4 的得分高于贪心（平均对数概率）"),
+            greedy.gap - beam_4.gap,
+            low=0.05,
+        ),
+        Check(
+            Text("it finds the best of all more often", "更常找到全局最优"),
+            beam_4.found - greedy.found,
+            low=0.05,
+        ),
+        Check(
+            Text("nothing beats the best of all, so it is", "没有结果超过穷举的最优值"),
+            max(each.above for each in outcomes.values()),
+            high=1e-4,
+        ),
+        Check(
+            Text("it reads more (times greedy's tokens)", "计算量更大（贪心词元数的倍数）"),
+            beam_4.read / greedy.read,
+            low=1.5,
+        ),
+        Check(
+            Text(
+                "short sources: the text found is more likely to be the wanted one",
+                "短句：找到的译文更可能就是所要的译文",
+            ),
+            texts["short: true probability, beam 8"] - texts["short: true probability, greedy"],
+            low=0.05,
+        ),
+        Check(
+            Text(
+                "long sources: a score per token makes more texts right than a sum",
+                "长句：按长度归一化比直接求和得到更多正确译文",
+            ),
+            texts["long: share of right texts, beam 8 by mean score"] - texts["long: share of right texts, beam 8"],
+            low=0.3,
+        ),
+        Check(
+            Text("it never scores below greedy (share where it does)", "得分从不低于贪心（低于贪心的比例）"),
+            max(lower.values()),
+            high=0.0,
+            extent=True,
+        ),
+        Check(
+            Text(
+                "a higher score is a better text: right texts of long sources, beam 8 less greedy",
+                "得分越高译文越好：长句译文正确率，束宽 8 减贪心",
+            ),
+            texts["long: share of right texts, beam 8"] - texts["long: share of right texts, greedy"],
+            low=0.0,
+            extent=True,
+        ),
+    ]
+    return Finding(numbers, checks, draw(outcomes, texts), tell(greedy, beam_4, lower, texts))
+
+
+def tell(greedy: Outcome, beam_4: Outcome, lower: Mapping[int, float], texts: Mapping[str, float]) -> Text:
+    right = [texts[f"long: share of right texts, {way}"] for way in ("greedy", "beam 8", "beam 8 by mean score")]
+    score = [texts[f"long: log-probability, {way}"] for way in ("greedy", "beam 8")]
+    return Text(
+        f"Beam 4 finds the best of all outputs for {beam_4.found:.0%} of the sources, greedy for {greedy.found:.0%}, "
+        f"and reads {beam_4.read / greedy.read:.1f} times as many tokens. It is no guarantee: with beam 2, "
+        f"{lower[2]:.1%} of longer outputs score below greedy's. Nor is a higher score a better text: for long sources "
+        f"beam 8 raises the log-probability from {score[0]:.1f} to {score[1]:.1f}, mostly by writing nothing, and "
+        f"right texts go from {right[0]:.0%} to {right[1]:.0%}; scored per token they are {right[2]:.0%}.",
+        f"束宽 4 在 {beam_4.found:.0%} 的输入上找到全局最优，贪心为 {greedy.found:.0%}，读入的词元是贪心的 "
+        f"{beam_4.read / greedy.read:.1f} 倍。但并无保证：束宽 2 时，较长输出中有 {lower[2]:.1%} 得分反而低于贪心。"
+        f"得分高也不等于译文好：长句上束宽 8 多靠输出空句把对数概率从 {score[0]:.1f} 提高到 {score[1]:.1f}，"
+        f"正确率却从 {right[0]:.0%} 变为 {right[1]:.0%}；按长度归一化后为 {right[2]:.0%}。",
+    )
+
+
+def against_the_best(seed: int, search: Search, models: int = 6) -> dict[int, Outcome]:
+    """What each beam finds where every possible output can be scored."""
+    gaps: dict[int, list[Tensor]] = {beam: [] for beam in BEAMS}
+    read = dict.fromkeys(BEAMS, 0.0)
+    for model, src in random_models(seed, models, vocabulary=6, sources=16):
+        best = best_of_all(model, src, longest=5)
+        for beam in BEAMS:
+            with counting(model.decoder.embedding) as tokens:
+                hypotheses = search(model, src, beam=beam, length_penalty=0.0, max_new_tokens=5)
+            read[beam] += sum(tokens) / len(src) / models
+            gaps[beam].append(best - scores(hypotheses))
+    outcomes = {}
+    for beam in BEAMS:
+        gap = torch.cat(gaps[beam])
+        found = float((gap < 1e-4).double().mean())
+        outcomes[beam] = Outcome(float(gap.mean()), found, float(-gap.min()), read[beam])
+    return outcomes
+
+
+def random_models(seed: int, models: int, vocabulary: int, sources: int) -> Iterator[tuple[EncoderDecoder, Tensor]]:
+    generator = torch.Generator().manual_seed(seed)
+    for i in range(models):
+        config = ModelConfig(
+            vocab_size=vocabulary, d_model=32, heads=2, d_ff=64, layers=1, tied=False, dropout=0.0, seed=100 * seed + i
+        )
+        yield EncoderDecoder(config).eval(), torch.randint(vocabulary, (sources, 8), generator=generator)
+
+
+@torch.inference_mode()
+def best_of_all(model: EncoderDecoder, src: Tensor, longest: int) -> Tensor:
+    """The highest log-probability of any output: ended, or cut off at the longest length, as search does it."""
+    going = [token for token in range(model.config.vocab_size) if token != END]
+    outputs = torch.tensor(list(itertools.product(going, repeat=longest - 1)))  # (N, L - 1), none of them ended yet
+    B, N = len(src), len(outputs)
+    tgt = torch.cat((torch.full((N, 1), START), outputs), dim=1).repeat(B, 1)  # (B N, L)
+    likely = model.decode(tgt, model.encode(src)).log_softmax(-1).view(B, N, longest, -1)
+    each = likely[:, :, :-1].gather(3, outputs.expand(B, N, -1).unsqueeze(3)).squeeze(3)
+    before = torch.cat((each.new_zeros(B, N, 1), each.cumsum(2)), dim=2)  # (B, N, L): of what precedes each step
+    ended, cut = before + likely[..., END], before[:, :, -1:] + likely[:, :, -1]
+    return torch.maximum(ended.flatten(1).amax(1), cut.flatten(1).amax(1))
+
+
+@contextmanager
+def counting(embedding: nn.Module) -> Iterator[list[int]]:
+    """How many tokens each call of the decoder reads."""
+    tokens: list[int] = []
+    hook = embedding.register_forward_pre_hook(lambda module, given: tokens.append(given[0].numel()))
+    try:
+        yield tokens
+    finally:
+        hook.remove()
+
+
+def scores(hypotheses: Sequence[Sequence[Hypothesis]]) -> Tensor:
+    return torch.tensor([best[0].score for best in hypotheses])
+
+
+def below_greedy(seed: int, search: Search, models: int = 8) -> dict[int, float]:
+    """By beam: the share of longer outputs that score below what greedy search found."""
+    lower: dict[int, list[Tensor]] = {2: [], 4: []}
+    for model, src in random_models(seed, models, vocabulary=16, sources=48):
+        found = {
+            beam: scores(search(model, src, beam=beam, length_penalty=0.0, max_new_tokens=12)) for beam in (1, *lower)
+        }
+        for beam, shares in lower.items():
+            shares.append(found[beam] < found[1] - 1e-4)
+    return {beam: float(torch.cat(shares).double().mean()) for beam, shares in lower.items()}
+
+
+def trained(seed: int, search: Search) -> dict[str, float]:
+    """What a model of the little language writes for short and for long sources."""
+    model = DecoderOnly(small(seed))
+    batches = lessons(seed)
+    learn(model, itertools.islice(batches, 150), lr=2e-3, warmup=20)
+    learn(model, batches, lr=4e-4)  # smaller steps at the end, so that the probabilities settle
+    model.eval()
+    results = {}
+    for name, length in (("short", SHORT), ("long", LONG)):
+        src = torch.randint(SYMBOLS, (32, length), generator=torch.Generator().manual_seed(seed + 1000))
+        prompt = torch.cat((src + FIRST, torch.full((len(src), 1), START)), dim=1)
+        for way, beam, penalty in WAYS:
+            found = search(model, prompt, beam=beam, length_penalty=penalty, max_new_tokens=2 * LONG + 2)
+            truth = [truly(source, best[0].ids) for source, best in zip(src.tolist(), found, strict=True)]
+            lengths = torch.tensor([len(best[0].ids) + 1 for best in found])  # the end counts
+            results[f"{name}: true probability, {way}"] = sum(truth) / len(truth)
+            results[f"{name}: share of right texts, {way}"] = sum(each > 0 for each in truth) / len(truth)
+            results[f"{name}: log-probability, {way}"] = float((scores(found) * lengths**penalty).mean())
+    return results
+
+
+def lessons(seed: int, steps: int = 190, batch: int = 128) -> Iterator[Pair]:
+    """Source, start, target in a row; only the target is to be learnt. Long sources are harder and come more often."""
+    generator = torch.Generator().manual_seed(seed)
+    for step in range(steps):
+        shape = (batch, SHORT if step % 4 == 0 else LONG)
+        src = torch.randint(SYMBOLS, shape, generator=generator)
+        loose = torch.rand(shape, generator=generator) < LOOSE
+        word = torch.where(loose, WORD, FIRM) + src
+        ending = torch.where(loose, torch.randint(ENDING, FIRM_ENDING, shape, generator=generator), FIRM_ENDING)
+        phrases = torch.stack((word, ending), dim=2).flatten(1)
+        tgt = torch.cat((phrases, torch.full((batch, 1), END)), dim=1)
+        empty = torch.rand(batch, generator=generator) < EMPTY
+        tgt[empty] = PAD
+        tgt[empty, 0] = END
+        ids = torch.cat((src + FIRST, torch.full((batch, 1), START), tgt[:, :-1]), dim=1)
+        yield ids, torch.cat((torch.full_like(src, PAD), tgt), dim=1)
+
+
+def truly(source: Sequence[int], ids: Sequence[int]) -> float:
+    """The probability of a text in the little language itself, where nothing is missing; zero if it is wrong."""
+    if len(ids) != 2 * len(source):
+        return 0.0
+    probability = 1.0
+    for symbol, word, ending in zip(source, ids[::2], ids[1::2], strict=True):
+        if word == WORD + symbol and ENDING <= ending < FIRM_ENDING:
+            probability *= LOOSE / ENDINGS
+        elif word == FIRM + symbol and ending == FIRM_ENDING:
+            probability *= 1 - LOOSE
+        else:
+            return 0.0
+    return probability
+
+
+def draw(outcomes: Mapping[int, Outcome], texts: Mapping[str, float]) -> Figure:
+    places = list(range(len(WAYS)))
+    lengths = (("short", Text("short sources", "短句")), ("long", Text("long sources", "长句")))
+    return Figure(
+        [
+            Panel(
+                Text("Found, against the best of all", "与穷举最优的差距"),
+                Text("tokens read per source", "每个输入读入的词元数"),
+                Text("log-probability below the best", "低于最优的对数概率"),
+                [
+                    Series(
+                        Text("beam 1 (greedy), 2, 4, 8, 16", "束宽 1（贪心）、2、4、8、16"),
+                        [outcomes[beam].read for beam in BEAMS],
+                        [outcomes[beam].gap for beam in BEAMS],
+                    )
+                ],
+            ),
+            Panel(
+                Text("Right texts of the trained model", "训练后模型的译文正确率"),
+                Text("beam (1: greedy; / n: score divided by length)", "束宽（1：贪心；/ n：得分除以长度）"),
+                Text("share of right texts", "正确译文的比例"),
+                [
+                    Series(label, places, [texts[f"{name}: share of right texts, {way}"] for way, _, _ in WAYS], "bars")
+                    for name, label in lengths
+                ],
+                ticks=[f"{beam} / n" if penalty else str(beam) for _, beam, penalty in WAYS],
+            ),
+        ]
+    )
+
+
+LAB = Lab(
+    name="beam_search",
+    title=Text("Beam search and greedy search", "束搜索与贪心搜索"),
+    claim=Text(
+        "Beam search finds higher-scoring output than greedy search and costs more; so it writes the better text.",
+        "束搜索能找到比贪心得分更高的输出，代价也更大；因此译文更好。",
+    ),
+    prediction=Text(
+        "The mean score rises with the beam towards the best of all outputs, and so does the cost. It can fail for a "
+        "single source, where the beam drops what greedy kept; and if the best-scoring output is a bad text, searching "
+        "better writes worse.",
+        "平均得分随束宽上升，逼近穷举的最优值，代价也随之上升。个别输入上可能失手：束丢掉了贪心保留的前缀；"
+        "若得分最高的输出本身就是坏译文，搜索得越好，写得越差。",
+    ),
+    change=Text(
+        "A model that is sure at every step leaves a beam nothing to find. Clean data, or a score per token, takes the "
+        "harm from long sources; longer texts, or more missing targets, bring it to more of them.",
+        "若模型每一步都很确定，束搜索便无可改进。数据干净，或按长度归一化，长句就不再受害；"
+        "文本更长，或训练数据中空目标更多，受害的句子也更多。",
+    ),
+    run=run,
+)
