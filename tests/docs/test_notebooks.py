@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -43,18 +44,17 @@ def test_a_notebook_is_stored_without_its_outputs(path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_runs(name: str, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
     notebook = read(NOTEBOOKS / "en" / f"{name}.ipynb", as_version=4)
-    # The address of a socket may not be long, so not in this test's own folder.
-    socket = tmp_path_factory.mktemp("kernel") / "k"
-    client = NotebookClient(
-        notebook,
-        timeout=SECONDS,
-        kernel_name="python3",
-        config=Config(KernelManager={"transport": "ipc", "ip": str(socket)}),
-        resources={"metadata": {"path": str(tmp_path)}},
-    )
-    client.execute(env=os.environ | {"IPYTHONDIR": str(tmp_path / "ipython"), "TMPDIR": str(tmp_path)})
+    with TemporaryDirectory() as sockets:  # a socket's address may not be long, so not in this test's own folder
+        client = NotebookClient(
+            notebook,
+            timeout=SECONDS,
+            kernel_name="python3",
+            config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"}),
+            resources={"metadata": {"path": str(tmp_path)}},
+        )
+        client.execute(env=os.environ | {"IPYTHONDIR": str(tmp_path / "ipython"), "TMPDIR": str(tmp_path)})
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [output["text"] for output in outputs if output.get("name") == "stderr"], "a warning"
     assert [output for output in outputs if "image/png" in output.get("data", {})], "a notebook shows something"
