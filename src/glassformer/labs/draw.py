@@ -20,6 +20,7 @@ from glassformer.errors import ConfigError
 from glassformer.labs.figure import Figure, Panel, Series
 from glassformer.labs.say import brief, cells, wrap
 
+MANY = 12  # names along an axis of which some may be left out
 WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text
 PAPER, INK, SOFT, RULE = "#fffefc", "#1d1b18", "#6b655c", "#e4dfd5"
 COLOURS = ("#2862a8", "#c4412a", "#0b7f71", "#7547be", "#a86e00", "#ad3262")
@@ -98,17 +99,19 @@ def tall(panel: Panel, language: str, letters: int) -> int:
 
 def below(panel: Panel, language: str, letters: int) -> int:
     """How far the names of the ticks and of the axis reach below the plot."""
-    slanted = max(8 + 3 * cells(tick) for tick in panel.ticks) if crowded(panel, letters) else 0
+    slanted = max(8 + 3 * cells(tick) for tick in panel.ticks) if slants(panel.ticks, letters) else 0
     return 42 + slanted + LINE * wrap(panel.x.say(language), letters).count("\n")
 
 
-def crowded(panel: Panel, letters: int) -> bool:
-    return sum(cells(panel.ticks[i]) + 2 for i in shown(panel.ticks)) > letters
+def slants(names: Sequence[str], letters: int) -> bool:
+    """Whether a few names would touch if they lay flat; of many, some are left out instead."""
+    return len(names) <= MANY and sum(cells(name) + 2 for name in names) > letters
 
 
-def shown(names: Sequence[str]) -> range:
-    """The ticks that are named: all, or every second, third, ... of many."""
-    return range(0, len(names), -(-len(names) // 24) or 1)
+def shown(names: Sequence[str], room: int) -> list[int]:
+    """The ticks that are named: all of a few, or every second, third, ... of many."""
+    every = -(-len(names) // room) if len(names) > MANY else 1
+    return list(range(0, len(names), every or 1))
 
 
 def paint(axes: Any, panel: Panel, language: str, letters: int) -> None:
@@ -120,9 +123,10 @@ def paint(axes: Any, panel: Panel, language: str, letters: int) -> None:
     else:
         paint_series(axes, panel, language, below(panel, language, letters))
     if panel.ticks:
-        axes.set_xticks(list(shown(panel.ticks)), [panel.ticks[i] for i in shown(panel.ticks)])
+        named = shown(panel.ticks, letters // (2 + max(map(cells, panel.ticks))) or 1)
+        axes.set_xticks(named, [panel.ticks[i] for i in named])
         axes.tick_params(axis="x", length=0)
-        if crowded(panel, letters):
+        if slants(panel.ticks, letters):
             axes.tick_params(axis="x", rotation=35)
             for label in axes.get_xticklabels():
                 label.set(ha="right", rotation_mode="anchor")
@@ -132,6 +136,10 @@ def paint_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
     from matplotlib.transforms import ScaledTranslation
 
     bars = [series for series in panel.series if series.kind == "bars"]
+    places = sorted({float(x) for series in panel.series for x in series.x if drawable(x, panel.log_x)})
+    step = min((b - a for a, b in pairwise(places)), default=1.0)
+    # A measurement that its prediction lies upon is drawn broad and faint, so that both are seen.
+    stroke = {"linewidth": 4, "alpha": 0.4} if paired(panel.series) else {"linewidth": 1.8}
     for series, colour in zip(panel.series, colours(panel.series), strict=True):
         # What a logarithm cannot place is left out, as is what is not a number.
         pairs = [(x, y) for x, y in zip(series.x, series.y, strict=True) if drawable(x, panel.log_x)]
@@ -139,7 +147,6 @@ def paint_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
         ys = [float(y) if drawable(y, panel.log_y) else math.nan for _, y in pairs]
         name = wrap(series.name.say(language), 56)
         if series.kind == "bars":
-            step = min((b - a for a, b in pairwise(sorted(set(xs)))), default=1.0)
             each = 0.8 * step / len(bars)
             shift = each * (bars.index(series) - (len(bars) - 1) / 2)
             look: dict[str, Any] = {"facecolor": "none", "linestyle": "--"} if series.dashed else {"facecolor": colour}
@@ -147,11 +154,13 @@ def paint_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
         elif series.kind == "points":
             face = PAPER if series.dashed else colour
             axes.plot(xs, ys, "o", label=name, color=colour, markersize=5, markerfacecolor=face)
+        elif series.dashed:
+            axes.plot(xs, ys, label=name, color=colour, linewidth=1.8, linestyle=(0, (5, 3)), zorder=3)
         else:
-            style = (0, (5, 3)) if series.dashed else "-"
-            marker = "o" if len(xs) <= 24 and not series.dashed else ""
-            axes.plot(xs, ys, label=name, color=colour, linewidth=1.8, linestyle=style, marker=marker, markersize=4)
-    scale(axes, "x", panel.log_x, sorted({x for series in panel.series for x in series.x if drawable(x, True)}))
+            axes.plot(xs, ys, label=name, color=colour, marker="o" if len(xs) <= 24 else "", markersize=4, **stroke)
+    if bars and places:
+        axes.set_xlim(places[0] - step / 2, places[-1] + step / 2)  # where there is no number, the place stays
+    scale(axes, "x", panel.log_x, places)
     scale(axes, "y", panel.log_y)
     axes.grid(axis="y")
     if len(panel.series) > 1:
@@ -167,7 +176,6 @@ def colours(series: Sequence[Series]) -> list[str]:
     The page colours its charts by the same rule.
     """
     dashed = sum(one.dashed for one in series)
-    paired = dashed == len(series) - dashed
     found, solid, broken = [], 0, 0
     for one in series:
         if not one.dashed:
@@ -176,13 +184,22 @@ def colours(series: Sequence[Series]) -> list[str]:
         elif dashed == 1:
             found.append(SOFT)
         else:
-            found.append(COLOURS[(broken + (0 if paired else len(series) - dashed)) % len(COLOURS)])
+            found.append(COLOURS[(broken + (0 if paired(series) else len(series) - dashed)) % len(COLOURS)])
             broken += 1
     return found
 
 
+def paired(series: Sequence[Series]) -> bool:
+    """Two or more measurements, each with a prediction."""
+    dashed = sum(one.dashed for one in series)
+    return dashed > 1 and 2 * dashed == len(series)
+
+
 def scale(axes: Any, which: str, log: bool, met: Sequence[float] = ()) -> None:
-    """Ticks at round numbers, or on a logarithmic axis at those few that were `met`: 4, 8, 16, ..."""
+    """Ticks at round numbers, or on a logarithmic axis at those few that were `met`: 4, 8, 16, ...
+
+    There is no tick between whole numbers where only whole ones were met: no layer 1.5.
+    """
     from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
     axis = getattr(axes, f"{which}axis")
@@ -191,11 +208,13 @@ def scale(axes: Any, which: str, log: bool, met: Sequence[float] = ()) -> None:
         low, high = sorted(getattr(axes, f"get_{which}lim")())
         few = high / max(low, 1e-300) < 100  # within two decades the powers of ten alone would be bare
         axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=9))
-        if 2 <= len(met) <= 8 and all(b / a > 1.4 for a, b in pairwise(met)):
+        if 2 <= len(met) <= 10 and all(b / a > 1.4 for a, b in pairwise(met)):
             axis.set_major_locator(FixedLocator(met))
         axis.set_minor_locator(NullLocator())
     else:
-        axis.set_major_locator(MaxNLocator(6))
+        axis.set_major_locator(
+            MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=bool(met) and all(x == round(x) for x in met))
+        )
     axis.set_major_formatter(FuncFormatter(lambda value, _: brief(value, 6)))
 
 
@@ -215,7 +234,8 @@ def paint_heat(axes: Any, panel: Panel) -> None:
     colours = LinearSegmentedColormap.from_list("glassformer", stops)
     image = axes.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="none")
     if panel.rows:
-        axes.set_yticks(list(shown(panel.rows)), [panel.rows[i] for i in shown(panel.rows)])
+        named = shown(panel.rows, 32)
+        axes.set_yticks(named, [panel.rows[i] for i in named])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)

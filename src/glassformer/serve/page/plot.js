@@ -6,6 +6,7 @@ import { brief, show } from "./number.js";
 import { t } from "./texts.js";
 
 const COLOURS = ["encoder", "accent", "k", "v", "q", "decoder"];
+const MANY = 12; // names along an axis of which some may be left out
 const INSET = { right: 14, top: 12, bottom: 26 };
 const LETTER = 6.6; // the width of a letter of a tick, in pixels; a Chinese sign counts as two
 
@@ -65,13 +66,18 @@ function panelOf(app, panel, n) {
 /** Measurements in turn; a single reference in grey; as many predictions as measurements like those they belong to. */
 function coloursOf(list) {
   const dashed = list.filter((one) => one.dashed).length;
-  const solid = list.length - dashed;
   const count = { true: 0, false: 0 };
   return list.map((one) => {
     const n = count[one.dashed]++;
     if (one.dashed && dashed === 1) return "soft";
-    return COLOURS[(n + (one.dashed && dashed !== solid ? solid : 0)) % COLOURS.length];
+    return COLOURS[(n + (one.dashed && !isPaired(list) ? list.length - dashed : 0)) % COLOURS.length];
   });
+}
+
+/** Two or more measurements, each with a prediction. */
+function isPaired(list) {
+  const dashed = list.filter((one) => one.dashed).length;
+  return dashed > 1 && 2 * dashed === list.length;
 }
 
 function swatch(one, colour) {
@@ -95,13 +101,14 @@ function scaleOf(values, log, from, to, { zero = false, met = null, room = 0 } =
   [a, b] = [zero && !log && low === 0 ? a : a - spare, zero && !log && high === 0 ? b : b + spare];
   const place = (value) => from + ((f(value) - a) / (b - a)) * (to - from);
   const most = Math.max(2, Math.floor(Math.abs(to - from) / (from > to ? 44 : 64)));
-  return { place, ticks: log ? logTicks(a, b, most, met) : ticks(a, b, most) };
+  return { place, ticks: log ? logTicks(a, b, most, met) : ticks(a, b, most, met?.every(Number.isInteger)) };
 }
 
-function ticks(a, b, most) {
+/** Round numbers; whole ones where only such were met: there is no layer 1.5. */
+function ticks(a, b, most, whole = false) {
   const rough = (b - a) / most;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = power * [1, 2, 2.5, 5, 10].find((one) => one * power >= rough);
+  const step = Math.max(whole ? 1 : 0, power * (whole && power < 10 ? [1, 2, 5, 10] : [1, 2, 2.5, 5, 10]).find((one) => one * power >= rough));
   const found = [];
   for (let n = Math.ceil(a / step - 1e-9); n * step <= b + 1e-9 * step; n++) found.push(n * step);
   return found;
@@ -119,12 +126,13 @@ function logTicks(a, b, most, met) {
 
 const lettersOf = (text) => [...text].reduce((sum, one) => sum + (one.codePointAt(0) > 0x2e80 ? 2 : 1), 0);
 
-/** Names below the plot, slanted where they would touch. */
+/** Names below the plot: a few slanted where they would touch, of many some left out. */
 function names(list, x, y, room) {
-  const every = Math.ceil(list.length / 24);
+  const longest = Math.max(...list.map(lettersOf)) * LETTER + 8;
+  const every = list.length > MANY ? Math.ceil(longest / room) : 1;
   const shown = list.map((name, i) => ({ name, i })).filter(({ i }) => i % every === 0);
-  const slanted = shown.some(({ name }) => lettersOf(name) * LETTER + 8 > room * every);
-  const tall = slanted ? Math.min(120, 14 + 0.6 * LETTER * Math.max(...shown.map(({ name }) => lettersOf(name)))) : INSET.bottom;
+  const slanted = longest > room * every;
+  const tall = slanted ? Math.min(120, 14 + 0.6 * longest) : INSET.bottom;
   return { tall, draw: () => shown.map(({ name, i }) => svg("text", { x: x(i), y: y() + 16, class: slanted ? "tick end" : "tick", translate: "no", transform: slanted ? `rotate(-35 ${x(i)} ${y() + 12})` : null }, name)) };
 }
 
@@ -147,6 +155,8 @@ function series(panel, width, colours) {
   const floor = logY ? tall - bottom : y.place(0);
   const each = Math.abs(x.place((xs[0] ?? 0) + step) - x.place(xs[0] ?? 0)) * 0.8 / (bars.length || 1);
 
+  // A measurement that its prediction lies upon is drawn broad and faint, so that both are seen.
+  const broad = isPaired(panel.series) ? " broad" : "";
   const mark = (points, one, i) => {
     const style = { stroke: `var(--${colours[i]})` };
     const shown = points.filter((point) => fine(point.y, logY));
@@ -156,7 +166,7 @@ function series(panel, width, colours) {
         x: x.place(point.x) + shift - 0.46 * each, width: 0.92 * each, y: Math.min(floor, y.place(point.y)), height: Math.max(0.5, Math.abs(floor - y.place(point.y))),
         class: `bar-mark${one.dashed ? " dashed" : ""}`, style: { ...style, fill: one.dashed ? "none" : `var(--${colours[i]})` }, data: { x: point.x, y: point.y } }));
     }
-    const dots = one.kind === "points" || (!one.dashed && shown.length <= 24);
+    const dots = one.kind === "points" || (!one.dashed && !broad && shown.length <= 24);
     const circles = dots ? shown.map((point) => svg("circle", { cx: x.place(point.x), cy: y.place(point.y), r: one.kind === "points" ? 3.6 : 2.8, style: { ...style, fill: one.dashed ? "var(--card)" : `var(--${colours[i]})` }, data: { x: point.x, y: point.y } })) : [];
     if (one.kind === "points") return circles;
     let pen = "M";
@@ -166,7 +176,7 @@ function series(panel, width, colours) {
       pen = "L";
       return part;
     }).join("");
-    return [svg("path", { d: path, class: `curve${one.dashed ? " dashed" : ""}`, style }), ...circles];
+    return [svg("path", { d: path, class: `curve${one.dashed ? " dashed" : broad}`, style }), ...circles];
   };
   const line = svg("line", { y1: INSET.top, y2: tall - bottom, class: "marker", visibility: "hidden" });
   const dots = panel.series.map((_, i) => svg("circle", { r: 4.5, class: "marker-dot", visibility: "hidden", style: { fill: `var(--${colours[i]})` } }));
@@ -205,7 +215,7 @@ function heatMap(panel, width) {
   const signed = least < 0 && most > 0;
   const [low, high] = signed ? [-Math.max(-least, most), Math.max(-least, most)] : [least, most === least ? least + 1 : most];
   const paint = (value) => `rgb(${(signed ? colourOf(value, high, false, "encoder") : colourOf(value - low, high - low, true, "encoder")).join(" ")})`;
-  const every = Math.ceil(rows / 24);
+  const every = Math.ceil(rows / 32);
   const left = 14 + Math.min(120, LETTER * Math.max(2, ...(panel.rows.length ? panel.rows : [String(rows)]).map(lettersOf)));
   const [wide, high1] = [(width - left - INSET.right) / cols, Math.max(8, Math.min(34, 420 / rows))];
   const x = (j) => left + (j + 0.5) * wide;
