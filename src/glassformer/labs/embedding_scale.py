@@ -95,9 +95,10 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     summary = Text(
         f"Scaled, a token is {low:.2f} to {high:.2f} times as long as its position's code at every width; not scaled, "
         f"{sizes['raw'][wide]:.3f} times at D = 512. In {steps} steps the scaled model comes to a loss of "
-        f"{loss['scaled']:.2f}, the other to {loss['raw']:.2f} (knowing nothing: {toy.UNINFORMED:.2f}). Rows that start "
-        f"with variance one come to {loss['raw unit']:.2f} without the scale; with it, to {loss['scaled unit']:.2f}, a "
-        f"token then being {sizes['scaled unit'][wide]:.0f} times as long as a position at D = 512.",
+        f"{loss['scaled']:.2f}, the other to {loss['raw']:.2f} (knowing nothing: {toy.UNINFORMED:.2f}). Rows that "
+        f"start with variance one come to {loss['raw unit']:.2f} without the scale and to "
+        f"{loss['scaled unit']:.2f} with it, a token then being "
+        f"{sizes['scaled unit'][wide]:.0f} times as long as a position at D = 512.",
         f"缩放后，各宽度下词元向量的长度是位置编码的 {low:.2f} 到 {high:.2f} 倍；不缩放，D = 512 时只有 "
         f"{sizes['raw'][wide]:.3f} 倍。训练 {steps} 步，缩放的模型损失降到 {loss['scaled']:.2f}，不缩放的为 "
         f"{loss['raw']:.2f}（一无所知时为 {toy.UNINFORMED:.2f}）。若嵌入的初始方差为 1，"
