@@ -131,14 +131,14 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
         f"With residuals {deep} layers come to a loss of {losses['with'][deep]:.2f}, without to "
         f"{losses['without'][deep]:.2f} (knowing nothing: {toy.UNINFORMED:.2f}); a single layer comes to "
         f"{losses['with'][one]:.2f} and {losses['without'][one]:.2f}. At {deepest} layers the first layer's gradient "
-        f"without residuals is {kept:.2g} times the one with them while norms restore its size, {kept_bare:.1g} times "
+        f"without residuals is {kept:.2g} times the one with them, and {kept_bare:.1g} times "
         f"when the norms go too. What is lost without residuals is the difference between positions: "
         f"{differ['without'][two]:.1g} is left after {two} layers and {differ['without'][deep]:.1g} after {deep}, "
         f"against {differ['with'][two]:.2f} and {differ['with'][deep]:.2f}.",
         f"{deep} 层时，有残差损失降到 {losses['with'][deep]:.2f}，无残差为 {losses['without'][deep]:.2f}"
         f"（一无所知时为 {toy.UNINFORMED:.2f}）；只有一层时分别为 {losses['with'][one]:.2f} 与 "
-        f"{losses['without'][one]:.2f}。{deepest} 层时，无残差的首层梯度是有残差的 {kept:.2g} 倍，"
-        f"因为层归一化会恢复它的大小；连归一化也去掉，则为 {kept_bare:.1g} 倍。无残差时丢掉的是位置之间的差别："
+        f"{losses['without'][one]:.2f}。{deepest} 层时，无残差的首层梯度是有残差的 {kept:.2g} 倍；"
+        f"连归一化也去掉，则为 {kept_bare:.1g} 倍。无残差时丢掉的是位置之间的差别："
         f"{two} 层之后剩 {differ['without'][two]:.1g}，{deep} 层之后剩 {differ['without'][deep]:.1g}；"
         f"有残差时为 {differ['with'][two]:.2f} 与 {differ['with'][deep]:.2f}。",
     )
@@ -189,9 +189,9 @@ LAB = Lab(
         "有残差时，加深无害；无残差时，损失随深度上升，直到一无所知的水平，首层梯度趋于零。",
     ),
     change=Text(
-        "One or two layers; stacks without norms, where the gradient does vanish; initialisations that start each "
+        "One or two layers; deep stacks without norms, where the gradient does vanish; initialisations that start each "
         "layer near the identity; a much longer training.",
-        "只有一两层；没有归一化的堆叠（那时梯度确实会消失）；让每层初始接近恒等映射的初始化；长得多的训练。",
+        "只有一两层；没有归一化的很深的堆叠（那时梯度确实会消失）；让每层初始接近恒等映射的初始化；长得多的训练。",
     ),
     run=run,
 )
