@@ -229,7 +229,7 @@ function heatMap(panel, width) {
   const picture = svg("svg", { viewBox: `0 0 ${width} ${tall}`, class: "chart plot-picture" },
     heat.flatMap((row, i) => row.map((value, j) => svg("rect", { x: left + j * wide, y: INSET.top + i * high1, width: wide + 0.3, height: high1 + 0.3, fill: value === null ? "none" : paint(value), data: { row: i, column: j } }))),
     Array.from({ length: rows }, (_, i) => (i % every ? null : svg("text", { x: left - 7, y: INSET.top + (i + 0.5) * high1 + 4, class: "tick end", translate: "no" }, panel.rows[i] ?? String(i)))),
-    named.draw(), shades, svg("text", { x: left, y: tall - 2, class: "tick start", translate: "no" }, brief(low)), svg("text", { x: left + 160, y: tall - 2, class: "tick end", translate: "no" }, brief(high)), frame);
+    named.draw(), shades, svg("text", { x: left, y: tall - 2, class: "tick start", translate: "no" }, brief(low, 3)), svg("text", { x: left + 160, y: tall - 2, class: "tick end", translate: "no" }, brief(high, 3)), frame);
   const within = (n, size) => Math.max(0, Math.min(size - 1, n));
   return {
     picture, tall, first: [0, 0],
