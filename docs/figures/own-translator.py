@@ -24,7 +24,7 @@ RECIPE = """
 [[data.train]]
 tsv = "train.tsv"
 [tokenizer]
-vocab_size = 300
+kind = "words"  # so that every size has the same pieces
 [model]
 d_model = 64
 heads = 4
@@ -59,8 +59,8 @@ def draw() -> Figure:
             )
         ],
         caption=Text(
-            "The animals of this chapter: 12 nouns, 6 verbs, 2 articles; vocabulary of 300 pieces.",
-            "本章的动物语料：12 个名词、6 个动词、2 种冠词；词表 300 个子词。",
+            "The animals of this chapter: 12 nouns, 6 verbs, 2 articles; each word a piece of its own.",
+            "本章的动物语料：12 个名词、6 个动词、2 种冠词；一个词就是一个词元。",
         ),
     )
 
