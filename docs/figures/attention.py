@@ -19,7 +19,7 @@ def draw(t: gf.Translator) -> Figure:
                 Text("queries: who looks", "查询：在看的词元"),
                 ticks=pieces,
                 rows=pieces,
-                heat=tr[f"{name}.{part}"][HEAD].tolist(),
+                heat=tr[f"{name}.{part}"][HEAD].round(decimals=2).tolist(),
             )
             for part, title in titles.items()
         ]

@@ -17,7 +17,7 @@ def draw(t: gf.Translator) -> Figure:
                 Text("what is written", "写下的片段"),
                 ticks=pieces,
                 rows=written,
-                heat=pattern.tolist(),
+                heat=pattern.round(decimals=2).tolist(),
             )
         ]
     )

@@ -11,9 +11,9 @@ def draw() -> Figure:
         [
             Panel(
                 Text("One row for each position", "每个位置一行"),
-                Text("channel (even: sine, odd: cosine)", "通道（偶数：正弦，奇数：余弦）"),
+                Text("hand number i (its sine)", "针的序号 i（取正弦）"),
                 Text("position", "位置"),
-                heat=sinusoid(ROWS, WIDTH).tolist(),
+                heat=sinusoid(ROWS, WIDTH)[:, 0::2].tolist(),
             )
         ]
     )
