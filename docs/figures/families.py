@@ -1,4 +1,4 @@
-"""Who sees whom in the three arrangements, found by changing one token and looking whose output moves."""
+"""Who sees whom in the arrangements, found by changing one token and looking whose output moves."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs.figure import Figure, Panel, Text
-from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
+from glassformer.model import DecoderOnly, EncoderDecoder, ModelConfig
 
 LENGTH, SOURCE = 6, 3
 CONFIG = ModelConfig(vocab_size=20, d_model=16, heads=2, d_ff=32, layers=2, dropout=0.0)
@@ -24,16 +24,14 @@ def draw() -> Figure:
 
     words = [f"s{i + 1}" for i in range(SOURCE)] + [f"t{i + 1}" for i in range(LENGTH - SOURCE)]
     plain = [str(i + 1) for i in range(LENGTH)]
-    encoder, real = EncoderOnly(CONFIG).eval(), (torch.arange(LENGTH) < LENGTH - 1).unsqueeze(0)
     return Figure(
         panels=[
-            panel(Text("Encoder only: BERT", "只有编码器：BERT"), [*plain[:-1], "pad"], lambda ids: encoder(ids, real)),
             panel(Text("Decoder only: GPT-2", "只有解码器：GPT-2"), plain, DecoderOnly(CONFIG).eval()),
             panel(Text("Both: Marian, BART, T5", "两者都有：Marian、BART、T5"), words, read),
         ],
         caption=Text(
-            "1: the output of the row moves when the token of the column is another. s source, t target, pad padding.",
-            "1：把这一列的词元换掉，这一行位置的输出会变。s 是源，t 是目标，pad 是填充。",
+            "1: the output of the row moves when the token of the column is another. s source, t target; s by s is BERT.",
+            "1：把这一列的词元换掉，这一行的输出会变。s 是源，t 是目标；s 对 s 那一角就是 BERT。",
         ),
     )
 

@@ -29,7 +29,7 @@ def draw(t: Translator) -> Figure:
                 Text("what has been read", "已经读到"),
                 ticks=SHOWN,
                 rows=["<s>", "<s> ▁ein", "<s> ▁ein undzwanzig"],
-                heat=found[:, columns].tolist(),
+                heat=[[round(value, 2) + 0.0 for value in row] for row in found[:, columns].tolist()],
             )
         ],
         caption=Text(
