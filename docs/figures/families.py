@@ -30,8 +30,8 @@ def draw() -> Figure:
             panel(Text("Both: Marian, BART, T5", "两者都有：Marian、BART、T5"), words, read),
         ],
         caption=Text(
-            "1: the output of the row moves when the token of the column is another. s source, t target; s by s is BERT.",
-            "1：把这一列的词元换掉，这一行的输出会变。s 是源，t 是目标；s 对 s 那一角就是 BERT。",
+            "1: the output of the row moves when the token of the column is another. s: source, t: target.",
+            "1：把这一列的词元换掉，这一行的输出会变。s 是源，t 是目标。",
         ),
     )
 
