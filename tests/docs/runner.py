@@ -31,8 +31,10 @@ class PageError(AssertionError):
     """What a page says is not so; the message names its line."""
 
 
-def run_page(page: Path, demo: Path, folder: Path, slow: bool, names: dict[str, object] | None = None) -> None:
-    """Run every block of `page`, the answers last, in a `folder` that holds the demo's model."""
+def run_page(
+    page: Path, demo: Path, folder: Path, slow: bool, names: dict[str, object] | None = None
+) -> dict[str, object]:
+    """Run every block of `page`, the answers last, in a `folder` that holds the demo's model; the names it leaves."""
     shutil.copytree(demo, folder / "runs" / "demo", ignore=WORTH_COPYING)
     namespace = {"__name__": "__main__"} | (names or {})
     blocks = list(with_output(fences.read(page.read_text(encoding="utf-8"))))
@@ -49,6 +51,7 @@ def run_page(page: Path, demo: Path, folder: Path, slow: bool, names: dict[str, 
                 )
             if output is not None:
                 compare(output, printed, page)
+    return namespace
 
 
 def with_output(blocks: list[fences.Fence]) -> Iterator[tuple[fences.Fence, fences.Fence | None]]:

@@ -1,0 +1,81 @@
+"""What the READMEs show runs: their Python in one session, their commands in a folder with the demo's model."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+from pathlib import Path
+
+import fences
+import pytest
+import torch
+from runner import run_command, run_page
+
+ROOT = Path(__file__).parents[2]
+READMES = ("README.md", "README.zh-CN.md")
+SLOW = bool(os.environ.get("DOCS_SLOW"))
+QUICK = {"trace", "translate", "score", "lab"}
+LONG = {"bench"}  # hours, or a GPU: tests/test_house.py sees that these exist
+SHOWN = re.compile(r"^(\S.*?) +# ('.*')$", re.M)
+
+
+def text(readme: str) -> str:
+    return (ROOT / readme).read_text(encoding="utf-8")
+
+
+def python(readme: str) -> list[fences.Fence]:
+    return [block for block in fences.read(text(readme)) if block.kind == "python"]
+
+
+def test_both_readmes_show_the_same_python() -> None:
+    trees = [[ast.dump(ast.parse(block.body)) for block in python(readme)] for readme in READMES]
+    assert trees[0] == trees[1]
+    assert len(trees[0]) >= 2
+
+
+def test_the_python_runs(demo: Path, tmp_path: Path) -> None:
+    marian(tmp_path / "opus-mt-en-de")
+    names: dict[str, object] = {
+        "src": torch.tensor([[5, 6, 7], [8, 9, 0]]),
+        "tgt": torch.tensor([[1, 5, 6], [1, 7, 8]]),
+        "src_mask": torch.tensor([[True, True, True], [True, True, False]]),
+    }
+    used = run_page(ROOT / "README.md", demo, tmp_path, SLOW, names)
+    shown = [found.groups() for block in python("README.md") for found in SHOWN.finditer(block.body)]
+    assert shown
+    for code, value in shown:
+        assert eval(code, used) == ast.literal_eval(value), code
+
+
+def commands(readme: str) -> list[str]:
+    lines = [line for block in fences.read(text(readme)) if block.kind == "text" for line in block.body.splitlines()]
+    return [line.split("   ")[0] for line in lines if line.startswith("glassformer ")]
+
+
+@pytest.mark.parametrize("line", commands("README.md"))
+def test_a_command_runs(line: str, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = line.split()[1]
+    if name in LONG or (name not in QUICK and not SLOW):
+        pytest.skip("takes minutes; make docs-test runs it" if name not in LONG else "takes hours, or a GPU")
+    monkeypatch.chdir(tmp_path)
+    for folder in ("demo", "mine"):
+        if f"--out runs/{folder}" not in line or "--resume" in line:
+            shutil.copytree(demo, tmp_path / "runs" / folder)
+    for name, words in (("a.en", "twenty-one"), ("a.de", "einundzwanzig"), ("lines.txt", "twenty-one")):
+        (tmp_path / name).write_text(f"{words}\n", encoding="utf-8")
+    block = fences.Fence("console", (), line, text("README.md").partition(line)[0].count("\n") + 1, False)
+    run_command(line, ROOT / "README.md", block, SLOW)
+
+
+def marian(folder: Path) -> None:
+    """A Hugging Face folder of the smallest kind."""
+    from transformers import MarianConfig, MarianMTModel
+
+    sizes = {f"{side}_{what}": n for side in ("encoder", "decoder") for what, n in
+             (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))}  # fmt: skip
+    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
+    MarianMTModel(
+        MarianConfig(vocab_size=32, d_model=8, max_position_embeddings=256, **sizes, **special)
+    ).save_pretrained(folder)
