@@ -123,7 +123,7 @@ def show(ran: Ran, language: str, console: Console) -> None:
     numbers = Table.grid(padding=(0, 2))
     numbers.add_column()
     numbers.add_column(justify="right", no_wrap=True)
-    for name, value in finding.numbers.items():
+    for name, value in finding.named(language).items():
         numbers.add_row(name, brief(value))
     console.print(Padding(numbers, (1, 0, 1, 2), expand=False))
     checks = Table.grid(padding=(0, 2))

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Any
 
 from glassformer.errors import ConfigError
-from glassformer.labs.figure import Figure, Panel, Series
+from glassformer.labs.figure import Figure, Panel, Series, said
 from glassformer.labs.say import brief, cells, wrap
 
 MANY = 12  # names along an axis of which some may be left out
@@ -99,7 +99,8 @@ def tall(panel: Panel, language: str, letters: int) -> int:
 
 def below(panel: Panel, language: str, letters: int) -> int:
     """How far the names of the ticks and of the axis reach below the plot."""
-    slanted = max(8 + 3 * cells(tick) for tick in panel.ticks) if slants(panel.ticks, letters) else 0
+    ticks = said(panel.ticks, language)
+    slanted = max(8 + 3 * cells(tick) for tick in ticks) if slants(ticks, letters) else 0
     return 42 + slanted + LINE * wrap(panel.x.say(language), letters).count("\n")
 
 
@@ -119,14 +120,15 @@ def paint(axes: Any, panel: Panel, language: str, letters: int) -> None:
     axes.set_xlabel(wrap(panel.x.say(language), letters))
     axes.set_ylabel(wrap(panel.y.say(language), 34))
     if panel.heat:
-        paint_heat(axes, panel)
+        paint_heat(axes, panel, language)
     else:
         paint_series(axes, panel, language, below(panel, language, letters))
     if panel.ticks:
-        named = shown(panel.ticks, letters // (2 + max(map(cells, panel.ticks))) or 1)
-        axes.set_xticks(named, [panel.ticks[i] for i in named])
+        ticks = said(panel.ticks, language)
+        named = shown(ticks, letters // (2 + max(map(cells, ticks))) or 1)
+        axes.set_xticks(named, [ticks[i] for i in named])
         axes.tick_params(axis="x", length=0)
-        if slants(panel.ticks, letters):
+        if slants(ticks, letters):
             axes.tick_params(axis="x", rotation=35)
             for label in axes.get_xticklabels():
                 label.set(ha="right", rotation_mode="anchor")
@@ -218,7 +220,7 @@ def scale(axes: Any, which: str, log: bool, met: Sequence[float] = ()) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: brief(value, 6)))
 
 
-def paint_heat(axes: Any, panel: Panel) -> None:
+def paint_heat(axes: Any, panel: Panel, language: str) -> None:
     import numpy as np
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.ticker import FuncFormatter
@@ -234,8 +236,9 @@ def paint_heat(axes: Any, panel: Panel) -> None:
     colours = LinearSegmentedColormap.from_list("glassformer", stops)
     image = axes.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="none")
     if panel.rows:
-        named = shown(panel.rows, 32)
-        axes.set_yticks(named, [panel.rows[i] for i in named])
+        rows = said(panel.rows, language)
+        named = shown(rows, 32)
+        axes.set_yticks(named, [rows[i] for i in named])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
     bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -40,8 +40,8 @@ class Panel:
     series: Sequence[Series] = ()
     log_x: bool = False
     log_y: bool = False
-    ticks: Sequence[str] = ()  # names of x = 0, 1, 2, ... for bars, or of a heat map's columns
-    rows: Sequence[str] = ()  # names of a heat map's rows
+    ticks: Sequence[str | Text] = ()  # names of x = 0, 1, 2, ... for bars, or of a heat map's columns
+    rows: Sequence[str | Text] = ()  # names of a heat map's rows; a plain one is the same in every language
     heat: Sequence[Sequence[float]] = ()
 
 
@@ -61,8 +61,8 @@ class Figure:
                     "y": panel.y.say(language),
                     "log_x": panel.log_x,
                     "log_y": panel.log_y,
-                    "ticks": list(panel.ticks),
-                    "rows": list(panel.rows),
+                    "ticks": said(panel.ticks, language),
+                    "rows": said(panel.rows, language),
                     "heat": [numbers(row) for row in panel.heat],
                     "series": [
                         {
@@ -78,6 +78,10 @@ class Figure:
                 for panel in self.panels
             ],
         }
+
+
+def said(names: Iterable[str | Text], language: str) -> list[str]:
+    return [name.say(language) if isinstance(name, Text) else name for name in names]
 
 
 def numbers(values: Sequence[float]) -> list[float | None]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from glassformer.labs.figure import Figure, Text
+from glassformer.labs.figure import Figure, Text, said
 
 
 class Verdict(StrEnum):
@@ -50,7 +50,7 @@ class Check:
 
 @dataclass(frozen=True)
 class Finding:
-    numbers: Mapping[str, float]  # measured, by a name a reader understands: "variance of scores, d_k = 64"
+    numbers: Mapping[Text, float]  # measured, by a name a reader understands: "variance of scores, d_k = 64"
     checks: Sequence[Check]
     figure: Figure
     summary: Text  # what was measured, in a sentence or two with the numbers in it
@@ -60,6 +60,10 @@ class Finding:
         if not self.checks or not all(check.passed for check in self.checks if not check.extent):
             return Verdict.FAILS
         return Verdict.HOLDS if all(check.passed for check in self.checks) else Verdict.LIMITED
+
+    def named(self, language: str) -> dict[str, float]:
+        """The numbers by their names in one language."""
+        return dict(zip(said(self.numbers, language), self.numbers.values(), strict=True))
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,7 @@ def report(lab: Lab, finding: Finding, seed: int, seconds: float, language: str 
         "verdict": finding.verdict.value,
         "verdict_text": VERDICTS[finding.verdict].say(language),
         "summary": finding.summary.say(language),
-        "numbers": {name: finite(value) for name, value in finding.numbers.items()},
+        "numbers": {name: finite(value) for name, value in finding.named(language).items()},
         "checks": [
             {
                 "text": check.text.say(language),

@@ -152,8 +152,8 @@ def article(one: Ran, figure: str, language: str) -> Iterator[str]:
     yield from (row(check, language) for check in finding.checks)
     yield f"</tbody></table></div></section><section><h3>{escape(say('numbers', language))}</h3>"
     yield '<div class="scroll"><table class="numbers"><tbody>'
-    for name, value in finding.numbers.items():
-        yield f'<tr><td lang="en">{escape(name)}</td><td class="num" data-value="{value!r}">{brief(value)}</td></tr>'
+    for name, value in finding.named(language).items():
+        yield f'<tr><td>{escape(name)}</td><td class="num" data-value="{value!r}">{brief(value)}</td></tr>'
     yield "</tbody></table></div></section>"
     yield part("change", lab.change)
     spent = say("seconds", language, f"{one.seconds:.1f}")
