@@ -2,12 +2,7 @@
 
 Three experiments. Random models small enough that every possible output can be scored: how often is the best of all
 found? Random models with longer outputs: can a beam do worse than greedy? And a model trained on a little language with
-synonyms, where each source symbol has two ways to be said and the truth is known:
-
-    a word with four possible endings      probability LOOSE, a quarter of it each
-    a word with one ending                 probability 1 - LOOSE: the likeliest phrase, though not the likeliest word
-
-and a share EMPTY of the training targets is missing, as in real corpora.
+synonyms, where the likeliest word does not begin the likeliest phrase, and the truth is known.
 
 Shapes: B sources, N outputs, L longest output, V vocabulary.
 """
@@ -26,20 +21,27 @@ from glassformer.decode import generate
 from glassformer.decode.hypothesis import Hypothesis
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
-from glassformer.labs.toy import FIRST, PAD, Pair, learn, small
+from glassformer.labs.little_language import END, LONG, SHORT, START, SYMBOLS, lessons, truly
+from glassformer.labs.toy import FIRST, learn, small
 from glassformer.model import DecoderOnly, EncoderDecoder, ModelConfig
 
 Search = Callable[..., list[list[Hypothesis]]]
 
 BEAMS = (1, 2, 4, 8, 16)
-START, END = 1, 2
-SYMBOLS = 3
-WORD, FIRM, ENDING = FIRST + SYMBOLS, FIRST + 2 * SYMBOLS, FIRST + 3 * SYMBOLS  # first ids of each kind of word
-ENDINGS = 4
-FIRM_ENDING = ENDING + ENDINGS
-LOOSE, EMPTY = 0.65, 0.12
-SHORT, LONG = 1, 3  # symbols of a source
-WAYS = (("greedy", 1, 0.0), ("beam 8", 8, 0.0), ("beam 8 by mean score", 8, 1.0))  # name, beam, length penalty
+STEPS, LAST = 190, 40  # of training, and those at the end which are smaller
+SOURCES = {SHORT: Text("short sources", "短句"), LONG: Text("long sources", "长句")}
+
+
+class Way(NamedTuple):
+    name: Text
+    beam: int
+    penalty: float  # the power of the length that a score is divided by
+
+
+GREEDY = Way(Text("greedy", "贪心"), 1, 0.0)
+BY_SUM = Way(Text("beam 8", "束宽 8"), 8, 0.0)
+BY_MEAN = Way(Text("beam 8 by mean score", "束宽 8（按长度归一化）"), 8, 1.0)
+WAYS = (GREEDY, BY_SUM, BY_MEAN)
 
 
 class Outcome(NamedTuple):
@@ -49,21 +51,22 @@ class Outcome(NamedTuple):
     read: float  # tokens the decoder reads per source
 
 
+class Written(NamedTuple):
+    """What the trained model writes, on average."""
+
+    truth: float  # true probability of the text
+    right: float  # share of texts that are right
+    score: float  # log-probability by the model
+
+
+Texts = Mapping[tuple[int, Way], Written]  # by the source's length
+
+
 def run(seed: int, *, search: Search = generate) -> Finding:
     outcomes = against_the_best(seed, search)
     lower = below_greedy(seed, search)
     texts = trained(seed, search)
     greedy, beam_4 = outcomes[1], outcomes[4]
-    numbers = {
-        **{f"beam {beam}: log-probability below the best of all": each.gap for beam, each in outcomes.items()},
-        **{
-            f"beam {beam}: share of sources where the best of all is found": each.found
-            for beam, each in outcomes.items()
-        },
-        **{f"beam {beam}: tokens read by the decoder, per source": each.read for beam, each in outcomes.items()},
-        **{f"beam {beam}: share of longer outputs that score below greedy's": share for beam, share in lower.items()},
-        **{f"trained, {name}": value for name, value in texts.items()},
-    }
     checks = [
         Check(
             Text("beam 4 scores higher than greedy (mean log-probability)", "束宽 4 的得分高于贪心（平均对数概率）"),
@@ -90,7 +93,7 @@ def run(seed: int, *, search: Search = generate) -> Finding:
                 "short sources: the text found is more likely to be the wanted one",
                 "短句：找到的译文更可能就是所要的译文",
             ),
-            texts["short: true probability, beam 8"] - texts["short: true probability, greedy"],
+            texts[SHORT, BY_SUM].truth - texts[SHORT, GREEDY].truth,
             low=0.05,
         ),
         Check(
@@ -98,7 +101,7 @@ def run(seed: int, *, search: Search = generate) -> Finding:
                 "long sources: a score per token makes more texts right than a sum",
                 "长句：按长度归一化比直接求和得到更多正确译文",
             ),
-            texts["long: share of right texts, beam 8 by mean score"] - texts["long: share of right texts, beam 8"],
+            texts[LONG, BY_MEAN].right - texts[LONG, BY_SUM].right,
             low=0.3,
         ),
         Check(
@@ -112,17 +115,48 @@ def run(seed: int, *, search: Search = generate) -> Finding:
                 "a higher score is a better text: right texts of long sources, beam 8 less greedy",
                 "得分越高译文越好：长句译文正确率，束宽 8 减贪心",
             ),
-            texts["long: share of right texts, beam 8"] - texts["long: share of right texts, greedy"],
+            texts[LONG, BY_SUM].right - texts[LONG, GREEDY].right,
             low=0.0,
             extent=True,
         ),
     ]
-    return Finding(numbers, checks, draw(outcomes, texts), tell(greedy, beam_4, lower, texts))
+    return Finding(measured(outcomes, lower, texts), checks, draw(outcomes, texts), tell(greedy, beam_4, lower, texts))
 
 
-def tell(greedy: Outcome, beam_4: Outcome, lower: Mapping[int, float], texts: Mapping[str, float]) -> Text:
-    right = [texts[f"long: share of right texts, {way}"] for way in ("greedy", "beam 8", "beam 8 by mean score")]
-    score = [texts[f"long: log-probability, {way}"] for way in ("greedy", "beam 8")]
+def measured(outcomes: Mapping[int, Outcome], lower: Mapping[int, float], texts: Texts) -> dict[Text, float]:
+    gap, found, read, below = (
+        Text("log-probability below the best of all", "比全局最优低的对数概率"),
+        Text("share of sources where the best of all is found", "找到全局最优的输入比例"),
+        Text("tokens read by the decoder, per source", "解码器为每个输入读入的词元数"),
+        Text("share of longer outputs that score below greedy's", "较长输出中得分低于贪心的比例"),
+    )
+    truth, right, score = (
+        Text("true probability", "译文的真实概率"),
+        Text("share of right texts", "译文正确率"),
+        Text("log-probability", "对数概率"),
+    )
+    by_beam = {
+        **{(what, beam): each[i] for what, i in ((gap, 0), (found, 1), (read, 3)) for beam, each in outcomes.items()},
+        **{(below, beam): share for beam, share in lower.items()},
+    }
+    return {
+        **{
+            Text(f"beam {beam}: {what.en}", f"束宽 {beam}：{what.zh}"): value for (what, beam), value in by_beam.items()
+        },
+        **{
+            Text(
+                f"trained, {SOURCES[length].en}: {what.en}, {way.name.en}",
+                f"训练后，{SOURCES[length].zh}：{what.zh}，{way.name.zh}",
+            ): value
+            for (length, way), each in texts.items()
+            for what, value in zip((truth, right, score), each, strict=True)
+        },
+    }
+
+
+def tell(greedy: Outcome, beam_4: Outcome, lower: Mapping[int, float], texts: Texts) -> Text:
+    right = [texts[LONG, way].right for way in WAYS]
+    score = [texts[LONG, way].score for way in (GREEDY, BY_SUM)]
     return Text(
         f"Beam 4 finds the best of all outputs for {beam_4.found:.0%} of the sources, greedy for {greedy.found:.0%}, "
         f"and reads {beam_4.read / greedy.read:.1f} times as many tokens. It is no guarantee: with beam 2, "
@@ -205,63 +239,31 @@ def below_greedy(seed: int, search: Search, models: int = 8) -> dict[int, float]
     return {beam: float(torch.cat(shares).double().mean()) for beam, shares in lower.items()}
 
 
-def trained(seed: int, search: Search) -> dict[str, float]:
+def trained(seed: int, search: Search) -> Texts:
     """What a model of the little language writes for short and for long sources."""
     model = DecoderOnly(small(seed))
-    batches = lessons(seed)
-    learn(model, itertools.islice(batches, 150), lr=2e-3, warmup=20)
+    batches = lessons(seed, STEPS)
+    learn(model, itertools.islice(batches, STEPS - LAST), lr=2e-3, warmup=20)
     learn(model, batches, lr=4e-4)  # smaller steps at the end, so that the probabilities settle
     model.eval()
     results = {}
-    for name, length in (("short", SHORT), ("long", LONG)):
+    for length in SOURCES:
         src = torch.randint(SYMBOLS, (32, length), generator=torch.Generator().manual_seed(seed + 1000))
         prompt = torch.cat((src + FIRST, torch.full((len(src), 1), START)), dim=1)
-        for way, beam, penalty in WAYS:
-            found = search(model, prompt, beam=beam, length_penalty=penalty, max_new_tokens=2 * LONG + 2)
+        for way in WAYS:
+            found = search(model, prompt, beam=way.beam, length_penalty=way.penalty, max_new_tokens=2 * LONG + 2)
             truth = [truly(source, best[0].ids) for source, best in zip(src.tolist(), found, strict=True)]
             lengths = torch.tensor([len(best[0].ids) + 1 for best in found])  # the end counts
-            results[f"{name}: true probability, {way}"] = sum(truth) / len(truth)
-            results[f"{name}: share of right texts, {way}"] = sum(each > 0 for each in truth) / len(truth)
-            results[f"{name}: log-probability, {way}"] = float((scores(found) * lengths**penalty).mean())
+            results[length, way] = Written(
+                truth=sum(truth) / len(truth),
+                right=sum(each > 0 for each in truth) / len(truth),
+                score=float((scores(found) * lengths**way.penalty).mean()),
+            )
     return results
 
 
-def lessons(seed: int, steps: int = 190, batch: int = 128) -> Iterator[Pair]:
-    """Source, start, target in a row; only the target is to be learnt. Long sources are harder and come more often."""
-    generator = torch.Generator().manual_seed(seed)
-    for step in range(steps):
-        shape = (batch, SHORT if step % 4 == 0 else LONG)
-        src = torch.randint(SYMBOLS, shape, generator=generator)
-        loose = torch.rand(shape, generator=generator) < LOOSE
-        word = torch.where(loose, WORD, FIRM) + src
-        ending = torch.where(loose, torch.randint(ENDING, FIRM_ENDING, shape, generator=generator), FIRM_ENDING)
-        phrases = torch.stack((word, ending), dim=2).flatten(1)
-        tgt = torch.cat((phrases, torch.full((batch, 1), END)), dim=1)
-        empty = torch.rand(batch, generator=generator) < EMPTY
-        tgt[empty] = PAD
-        tgt[empty, 0] = END
-        ids = torch.cat((src + FIRST, torch.full((batch, 1), START), tgt[:, :-1]), dim=1)
-        yield ids, torch.cat((torch.full_like(src, PAD), tgt), dim=1)
-
-
-def truly(source: Sequence[int], ids: Sequence[int]) -> float:
-    """The probability of a text in the little language itself, where nothing is missing; zero if it is wrong."""
-    if len(ids) != 2 * len(source):
-        return 0.0
-    probability = 1.0
-    for symbol, word, ending in zip(source, ids[::2], ids[1::2], strict=True):
-        if word == WORD + symbol and ENDING <= ending < FIRM_ENDING:
-            probability *= LOOSE / ENDINGS
-        elif word == FIRM + symbol and ending == FIRM_ENDING:
-            probability *= 1 - LOOSE
-        else:
-            return 0.0
-    return probability
-
-
-def draw(outcomes: Mapping[int, Outcome], texts: Mapping[str, float]) -> Figure:
+def draw(outcomes: Mapping[int, Outcome], texts: Texts) -> Figure:
     places = list(range(len(WAYS)))
-    lengths = (("short", Text("short sources", "短句")), ("long", Text("long sources", "长句")))
     return Figure(
         [
             Panel(
@@ -281,10 +283,10 @@ def draw(outcomes: Mapping[int, Outcome], texts: Mapping[str, float]) -> Figure:
                 Text("beam (1: greedy; / n: score divided by length)", "束宽（1：贪心；/ n：得分除以长度）"),
                 Text("share of right texts", "正确译文的比例"),
                 [
-                    Series(label, places, [texts[f"{name}: share of right texts, {way}"] for way, _, _ in WAYS], "bars")
-                    for name, label in lengths
+                    Series(name, places, [texts[length, way].right for way in WAYS], "bars")
+                    for length, name in SOURCES.items()
                 ],
-                ticks=[f"{beam} / n" if penalty else str(beam) for _, beam, penalty in WAYS],
+                ticks=[f"{way.beam} / n" if way.penalty else str(way.beam) for way in WAYS],
             ),
         ]
     )

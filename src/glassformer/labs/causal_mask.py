@@ -38,13 +38,23 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
         follows[masked] = obedience(model, seed)
     honest, cheating = curves[True][-1], curves[False][-1]
     numbers = {
-        "largest move of an output by a later token": float(future.max()),
-        "smallest move of an output by its own token": float(effects.diagonal().min()),
-        "entropy of the next symbol, the lowest honest loss": entropy(),
-        "training loss with the mask": honest,
-        "training loss without the mask": cheating,
-        "written by itself: share of symbols that follow the rule, with the mask": follows[True],
-        "written by itself: share of symbols that follow the rule, without the mask": follows[False],
+        Text("largest move of an output by a later token", "后面的词元使输出变化的最大值"): float(future.max()),
+        Text("smallest move of an output by its own token", "自身位置的词元使输出变化的最小值"): float(
+            effects.diagonal().min()
+        ),
+        Text(
+            "entropy of the next symbol, the lowest honest loss", "下一个符号的熵，即不作弊所能达到的最低损失"
+        ): entropy(),
+        Text("training loss with the mask", "有掩码时的训练损失"): honest,
+        Text("training loss without the mask", "无掩码时的训练损失"): cheating,
+        Text(
+            "written by itself: share of symbols that follow the rule, with the mask",
+            "自行生成：遵守规律的符号比例，有掩码",
+        ): follows[True],
+        Text(
+            "written by itself: share of symbols that follow the rule, without the mask",
+            "自行生成：遵守规律的符号比例，无掩码",
+        ): follows[False],
     }
     checks = [
         Check(

@@ -64,17 +64,27 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     wide = WIDTHS.index(512)
     fall = math.log(sizes["raw"][-1] / sizes["raw"][0]) / math.log(WIDTHS[-1] / WIDTHS[0])
     numbers = {
-        "token / position, scaled, smallest over all widths": low,
-        "token / position, scaled, largest over all widths": high,
-        "token / position, not scaled, D = 512": sizes["raw"][wide],
-        "power of D with which it falls, not scaled": fall,
-        "token / position, rows of variance one, scaled, D = 512": sizes["scaled unit"][wide],
-        "token / position, rows of variance one, not scaled, D = 512": sizes["raw unit"][wide],
-        f"loss after {steps} steps, scaled": loss["scaled"],
-        f"loss after {steps} steps, not scaled": loss["raw"],
-        f"loss after {steps} steps, rows of variance one, scaled": loss["scaled unit"],
-        f"loss after {steps} steps, rows of variance one, not scaled": loss["raw unit"],
-        "loss of knowing nothing": toy.UNINFORMED,
+        Text("token / position, scaled, smallest over all widths", "词元 / 位置，缩放，各宽度中的最小值"): low,
+        Text("token / position, scaled, largest over all widths", "词元 / 位置，缩放，各宽度中的最大值"): high,
+        Text("token / position, not scaled, D = 512", "词元 / 位置，不缩放，D = 512"): sizes["raw"][wide],
+        Text("power of D with which it falls, not scaled", "不缩放时该比值随 D 下降的幂次"): fall,
+        Text(
+            "token / position, rows of variance one, scaled, D = 512", "词元 / 位置，嵌入初始方差为 1，缩放，D = 512"
+        ): sizes["scaled unit"][wide],
+        Text(
+            "token / position, rows of variance one, not scaled, D = 512",
+            "词元 / 位置，嵌入初始方差为 1，不缩放，D = 512",
+        ): sizes["raw unit"][wide],
+        Text(f"loss after {steps} steps, scaled", f"{steps} 步后的损失，缩放"): loss["scaled"],
+        Text(f"loss after {steps} steps, not scaled", f"{steps} 步后的损失，不缩放"): loss["raw"],
+        Text(
+            f"loss after {steps} steps, rows of variance one, scaled", f"{steps} 步后的损失，嵌入初始方差为 1，缩放"
+        ): loss["scaled unit"],
+        Text(
+            f"loss after {steps} steps, rows of variance one, not scaled",
+            f"{steps} 步后的损失，嵌入初始方差为 1，不缩放",
+        ): loss["raw unit"],
+        Text("loss of knowing nothing", "一无所知时的损失"): toy.UNINFORMED,
     }
     above, below, falls, slower, whatever = (
         Text(

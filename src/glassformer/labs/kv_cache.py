@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from statistics import median
@@ -47,32 +47,35 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
     apart = float((without.logits - cached.logits).abs().max())
     same = float((without.logits.argmax(-1) == cached.logits.argmax(-1)).double().mean())
     orders = {
-        f"{ATTENTION}, one step, without": order(without.attention),
-        f"{ATTENTION}, one step, with": order(cached.attention),
-        f"{ATTENTION}, whole output, without": order(sums(without.attention)),
-        f"{ATTENTION}, whole output, with": order(sums(cached.attention)),
-        f"{DENSE}, one step, without": order(without.dense),
-        f"{DENSE}, one step, with": order(cached.dense),
+        Text("attention, one step, without cache", "单步注意力，无缓存"): order(without.attention),
+        Text("attention, one step, with cache", "单步注意力，有缓存"): order(cached.attention),
+        Text("attention, whole output, without cache", "整段输出的注意力，无缓存"): order(sums(without.attention)),
+        Text("attention, whole output, with cache", "整段输出的注意力，有缓存"): order(sums(cached.attention)),
+        Text("dense layers, one step, without cache", "单步的线性层，无缓存"): order(without.dense),
+        Text("dense layers, one step, with cache", "单步的线性层，有缓存"): order(cached.dense),
     }
     step_without, step_with, whole_without, whole_with = list(orders.values())[:4]
     seconds = times(model, make_cache)
     total = [sum(reading.attention) + sum(reading.dense) for reading in (without, cached)]
     kept = 2 * LENGTH * model.config.d_model * model.config.layers
     numbers = {
-        "largest difference of logits": apart,
-        "share of steps with equal choices": same,
-        **{f"order in T: {name} cache": value for name, value in orders.items()},
-        f"multiply-adds for {LENGTH} tokens, without cache": total[0],
-        f"multiply-adds for {LENGTH} tokens, with cache": total[1],
-        "with cache: attention's share of the last step's multiply-adds": cached.attention[-1]
-        / (cached.attention[-1] + cached.dense[-1]),
-        f"numbers the cache keeps for {LENGTH} tokens": float(kept),
-        f"milliseconds of a step after {FAR} tokens, without cache": 1000 * seconds[0],
-        f"milliseconds of a step after {FAR} tokens, with cache": 1000 * seconds[1],
+        Text("largest difference of logits", "logits 的最大差"): apart,
+        Text("share of steps with equal choices", "选择相同的步数比例"): same,
+        **{Text(f"order in T: {name.en}", f"T 的阶：{name.zh}"): value for name, value in orders.items()},
+        Text(f"multiply-adds for {LENGTH} tokens, without cache", f"{LENGTH} 个词元的乘加次数，无缓存"): total[0],
+        Text(f"multiply-adds for {LENGTH} tokens, with cache", f"{LENGTH} 个词元的乘加次数，有缓存"): total[1],
+        Text(
+            "with cache: attention's share of the last step's multiply-adds", "有缓存：最后一步的乘加中注意力所占比例"
+        ): cached.attention[-1] / (cached.attention[-1] + cached.dense[-1]),
+        Text(f"numbers the cache keeps for {LENGTH} tokens", f"{LENGTH} 个词元时缓存保存的数值个数"): float(kept),
+        Text(f"milliseconds of a step after {FAR} tokens, without cache", f"{FAR} 个词元之后一步的毫秒数，无缓存"): 1000
+        * seconds[0],
+        Text(f"milliseconds of a step after {FAR} tokens, with cache", f"{FAR} 个词元之后一步的毫秒数，有缓存"): 1000
+        * seconds[1],
     }
     return Finding(
         numbers,
-        judge(apart, same, orders),
+        judge(apart, same, list(orders.values())),
         draw(without, cached),
         Text(
             f"{LENGTH} tokens: the same text (logits within {apart:.0e}) with {total[0] / total[1]:.0f} times fewer "
@@ -151,7 +154,7 @@ def times(model: DecoderOnly, make_cache: MakeCache) -> list[float]:
     return [median(each) for each in spent]
 
 
-def judge(apart: float, same: float, orders: Mapping[str, float]) -> list[Check]:
+def judge(apart: float, same: float, orders: Sequence[float]) -> list[Check]:
     wanted = (  # powers of T, in the order of `orders`
         (2, Text("attention of one step without cache: T^2", "单步注意力，无缓存：T²")),
         (1, Text("attention of one step with cache: T", "单步注意力，有缓存：T")),
@@ -165,11 +168,11 @@ def judge(apart: float, same: float, orders: Mapping[str, float]) -> list[Check]
         Check(Text("every step makes the same choice", "每一步的选择都相同"), same, low=1.0),
         *(
             Check(text, found, low=power - 0.15, high=power + 0.15)
-            for (power, text), found in zip(wanted, orders.values(), strict=True)
+            for (power, text), found in zip(wanted, orders, strict=True)
         ),
         Check(
             Text("as tutorials say, the whole output is O(T) with a cache", "教程所说：有缓存时整段输出为 O(T)"),
-            orders[f"{ATTENTION}, whole output, with"],
+            orders[3],
             high=1.15,
             extent=True,
         ),

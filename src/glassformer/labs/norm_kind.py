@@ -95,13 +95,27 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     behind = {batch: reached["batch"][batch] - reached["layer"][batch] for batch in BATCHES}
     few, many = BATCHES[0], BATCHES[-1]
     numbers = {
-        "LayerNorm: change of a sentence's logits in other company": fresh["layer"][0],
-        "BatchNorm: change of a sentence's logits in other company": fresh["batch"][0],
-        "LayerNorm: change of a sentence's logits with more padding": fresh["layer"][1],
-        "BatchNorm: change of a sentence's logits with more padding": fresh["batch"][1],
-        "BatchNorm at inference, with its running averages: largest change": at_rest,
+        Text(
+            "LayerNorm: change of a sentence's logits in other company", "LayerNorm：换掉同批句子后 logits 的变化"
+        ): fresh["layer"][0],
+        Text(
+            "BatchNorm: change of a sentence's logits in other company", "BatchNorm：换掉同批句子后 logits 的变化"
+        ): fresh["batch"][0],
+        Text(
+            "LayerNorm: change of a sentence's logits with more padding", "LayerNorm：加长填充后 logits 的变化"
+        ): fresh["layer"][1],
+        Text(
+            "BatchNorm: change of a sentence's logits with more padding", "BatchNorm：加长填充后 logits 的变化"
+        ): fresh["batch"][1],
+        Text(
+            "BatchNorm at inference, with its running averages: largest change",
+            "BatchNorm 推理时（用滑动平均）：最大变化",
+        ): at_rest,
         **{
-            f"{kind}Norm: test loss after {steps} steps of {batch} sentences": reached[kind.lower()][batch]
+            Text(
+                f"{kind}Norm: test loss after {steps} steps of {batch} sentences",
+                f"{kind}Norm：每批 {batch} 句，{steps} 步后的测试损失",
+            ): reached[kind.lower()][batch]
             for kind in ("Layer", "Batch")
             for batch in BATCHES
         },
@@ -143,7 +157,7 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
 
 def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mapping[int, float]]) -> Figure:
     names = {"layer": Text("LayerNorm", "LayerNorm"), "batch": Text("BatchNorm", "BatchNorm")}
-    causes = ("neighbours", "padding")
+    causes = (Text("neighbours", "换句子"), Text("padding", "加填充"))
     return Figure(
         (
             Panel(

@@ -84,19 +84,53 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     shallow = {norm: toy.settled(train(model(SHALLOW, norm), seed, steps)) for norm in ("pre", "post")}
     last = {name: toy.settled(losses) for name, losses in curves.items()}
     numbers = {
-        "Pre-LN, sublayers silenced: largest relative change of the gradient": bare.drift,
-        f"Pre-LN, {DEEP} layers: first layer's gradient / last layer's": pre.ratio,
-        f"Post-LN, {DEEP} layers: first layer's gradient / last layer's": post.ratio,
-        f"Pre-LN, {DEEP} layers: weakest layer's gradient / last layer's": pre.weakest,
-        f"Post-LN, {DEEP} layers: weakest layer's gradient / last layer's": post.weakest,
-        f"Pre-LN, {DEEP} layers: cosine of both gradients": pre.cosines[0],
-        f"Post-LN, {DEEP} layers: cosine of both gradients": post.cosines[0],
-        f"loss after {steps} steps, Pre-LN, {TRAINED} layers, no warm-up": last["pre"],
-        f"loss after {steps} steps, Post-LN, {TRAINED} layers, no warm-up": last["post"],
-        f"loss after {steps} steps, Post-LN, {TRAINED} layers, {WARMUP} steps of warm-up": last["warm"],
-        f"loss after {steps} steps, Pre-LN, {SHALLOW} layers, no warm-up": shallow["pre"],
-        f"loss after {steps} steps, Post-LN, {SHALLOW} layers, no warm-up": shallow["post"],
-        "loss of knowing nothing": toy.UNINFORMED,
+        Text(
+            "Pre-LN, sublayers silenced: largest relative change of the gradient",
+            "Pre-LN，子层静默：梯度的最大相对变化",
+        ): bare.drift,
+        Text(
+            f"Pre-LN, {DEEP} layers: first layer's gradient / last layer's", f"Pre-LN，{DEEP} 层：首层梯度 / 末层梯度"
+        ): pre.ratio,
+        Text(
+            f"Post-LN, {DEEP} layers: first layer's gradient / last layer's", f"Post-LN，{DEEP} 层：首层梯度 / 末层梯度"
+        ): post.ratio,
+        Text(
+            f"Pre-LN, {DEEP} layers: weakest layer's gradient / last layer's",
+            f"Pre-LN，{DEEP} 层：最弱一层的梯度 / 末层梯度",
+        ): pre.weakest,
+        Text(
+            f"Post-LN, {DEEP} layers: weakest layer's gradient / last layer's",
+            f"Post-LN，{DEEP} 层：最弱一层的梯度 / 末层梯度",
+        ): post.weakest,
+        Text(
+            f"Pre-LN, {DEEP} layers: cosine of the first and the last gradient",
+            f"Pre-LN，{DEEP} 层：首层与末层梯度的余弦",
+        ): pre.cosines[0],
+        Text(
+            f"Post-LN, {DEEP} layers: cosine of the first and the last gradient",
+            f"Post-LN，{DEEP} 层：首层与末层梯度的余弦",
+        ): post.cosines[0],
+        Text(
+            f"loss after {steps} steps, Pre-LN, {TRAINED} layers, no warm-up",
+            f"{steps} 步后的损失，Pre-LN，{TRAINED} 层，无预热",
+        ): last["pre"],
+        Text(
+            f"loss after {steps} steps, Post-LN, {TRAINED} layers, no warm-up",
+            f"{steps} 步后的损失，Post-LN，{TRAINED} 层，无预热",
+        ): last["post"],
+        Text(
+            f"loss after {steps} steps, Post-LN, {TRAINED} layers, {WARMUP} steps of warm-up",
+            f"{steps} 步后的损失，Post-LN，{TRAINED} 层，预热 {WARMUP} 步",
+        ): last["warm"],
+        Text(
+            f"loss after {steps} steps, Pre-LN, {SHALLOW} layers, no warm-up",
+            f"{steps} 步后的损失，Pre-LN，{SHALLOW} 层，无预热",
+        ): shallow["pre"],
+        Text(
+            f"loss after {steps} steps, Post-LN, {SHALLOW} layers, no warm-up",
+            f"{steps} 步后的损失，Post-LN，{SHALLOW} 层，无预热",
+        ): shallow["post"],
+        Text("loss of knowing nothing", "一无所知时的损失"): toy.UNINFORMED,
     }
     identity, through, whole, lost, shrunk = (
         Text("past silent sublayers, Pre-LN hands the gradient on unchanged", "子层静默时，Pre-LN 原样传回梯度"),

@@ -20,6 +20,7 @@ VOCABULARY, SOURCE, TARGET, KEYS = 40, 8, 6, 4
 PADS = (0, 1, 2, 4, 8, 16, 32)
 TYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 NEVER, LARGE = float("-inf"), -1e9
+HIDDEN = {NEVER: "-inf", LARGE: "-1e9"}
 
 Softmax = Callable[[Tensor], Tensor]
 
@@ -38,10 +39,8 @@ def run(
     nothing = torch.full_like(words, config.pad_id or 0)
     masked = [change(model, src, tgt, nothing[:, :pads]) for pads in PADS]
     unmasked = [change(model, src, tgt, nothing[:, :pads], masked=False) for pads in PADS]
-    others = {
-        "padding of random words": change(model, src, tgt, words),
-        "padding on the left": change(model, src, tgt, nothing, left=True),
-    }
+    other_words = change(model, src, tgt, words)
+    on_the_left = change(model, src, tgt, nothing, left=True)
     half = {name: change(build(config).eval().to(kind), src, tgt, nothing) for name, kind in TYPES.items()}
     blind = nothing_to_see(cast(Attention, model.encoder.blocks[0].self_attention), generator)
     slope = blind_gradient(softmax)
@@ -52,28 +51,38 @@ def run(
         for value in (NEVER, LARGE)
     }
     numbers = {
-        f"change by {max(PADS)} padding tokens, masked": masked[-1],
-        f"change by {max(PADS)} padding tokens, not masked": unmasked[-1],
-        **{f"change, masked: {name}": value for name, value in others.items()},
-        **{f"change, masked: {name}": value for name, value in half.items()},
-        "largest value of a row that may see nothing": blind,
-        "gradient through such a row": slope,
-        "gradient through such a row, plain softmax": blind_gradient(plain),
+        Text(f"change by {max(PADS)} padding tokens, masked", f"加 {max(PADS)} 个填充词元后的变化，有掩码"): masked[-1],
+        Text(
+            f"change by {max(PADS)} padding tokens, not masked", f"加 {max(PADS)} 个填充词元后的变化，无掩码"
+        ): unmasked[-1],
+        Text("change, masked: padding of random words", "有掩码时的变化：填充为随机词元"): other_words,
+        Text("change, masked: padding on the left", "有掩码时的变化：填充在左侧"): on_the_left,
+        **{Text(f"change, masked: {name}", f"有掩码时的变化：{name}"): value for name, value in half.items()},
+        Text("largest value of a row that may see nothing", "没有可见键的行：输出的最大值"): blind,
+        Text("gradient through such a row", "没有可见键的行：梯度"): slope,
+        Text("gradient through such a row, plain softmax", "没有可见键的行：普通 softmax 的梯度"): blind_gradient(
+            plain
+        ),
         **{
-            f"weight on hidden keys, {name}, {value:g}, some key visible": row[0]
+            Text(
+                f"weight on hidden keys, {name}, {HIDDEN[value]}, {visible.en}",
+                f"被遮住的键得到的权重，{name}，{HIDDEN[value]}，{visible.zh}",
+            ): row[i]
+            for i, visible in enumerate((Text("some key visible", "有可见的键"), Text("none visible", "没有可见的键")))
             for (name, value), row in weights.items()
         },
-        **{f"weight on hidden keys, {name}, {value:g}, none visible": row[1] for (name, value), row in weights.items()},
-        "float16 refuses masked_fill with -1e9 (1: yes)": float(refuses()),
+        Text("float16 refuses masked_fill with -1e9 (1: yes)", "float16 拒绝以 -1e9 做 masked_fill（1：是）"): float(
+            refuses()
+        ),
     }
     checks = [
         Check(Text("masked padding changes nothing", "有掩码时，填充不改变结果"), worst(masked), high=1e-5),
         Check(
             Text("nor does padding made of other words", "填充成其他词元也不改变"),
-            others["padding of random words"],
+            other_words,
             high=1e-5,
         ),
-        Check(Text("nor does padding on the left", "填充在左侧也不改变"), others["padding on the left"], high=1e-5),
+        Check(Text("nor does padding on the left", "填充在左侧也不改变"), on_the_left, high=1e-5),
         Check(Text("padding that is not masked does", "没有掩码的填充会改变结果"), unmasked[-1], low=0.1),
         Check(
             Text(

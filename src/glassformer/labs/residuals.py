@@ -24,6 +24,12 @@ TRAINED = (1, 2, 4, 8)  # layers
 AT_START = (1, 2, 4, 8, 12, 24)
 STEPS, RATE = 60, 3e-3
 
+NAMES = {
+    "with": Text("with residuals", "有残差"),
+    "without": Text("without residuals", "无残差"),
+    "neither": Text("without residuals and norms", "无残差、无归一化"),
+}
+
 Build = Callable[[ModelConfig], EncoderOnly]
 
 
@@ -92,18 +98,30 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     known = {kind: {layers: toy.UNINFORMED - found for layers, found in losses[kind].items()} for kind in losses}
     numbers = {
         **{
-            f"loss after {steps} steps, {layers} layers, {kind} residuals": value
+            Text(
+                f"loss after {steps} steps, depth {layers}, {NAMES[kind].en}",
+                f"{steps} 步后的损失，{layers} 层，{NAMES[kind].zh}",
+            ): value
             for kind, found in losses.items()
             for layers, value in found.items()
         },
-        "loss of knowing nothing": toy.UNINFORMED,
+        Text("loss of knowing nothing", "一无所知时的损失"): toy.UNINFORMED,
         **{
-            f"difference of positions after {layers} layers, {kind} residuals": found[layers]
+            Text(
+                f"difference of positions after {layers} layers, {NAMES[kind].en}",
+                f"{layers} 层之后各位置之间的差别，{NAMES[kind].zh}",
+            ): found[layers]
             for kind, found in differ.items()
             for layers in (two, deep)
         },
-        f"first layer's gradient, {deepest} layers, without / with residuals": kept,
-        f"first layer's gradient, {deepest} layers, without residuals and norms / with both": kept_bare,
+        Text(
+            f"first layer's gradient, {deepest} layers, without / with residuals",
+            f"首层梯度，{deepest} 层，无残差 / 有残差",
+        ): kept,
+        Text(
+            f"first layer's gradient, {deepest} layers, without residuals and norms / with both",
+            f"首层梯度，{deepest} 层，无残差也无归一化 / 两者都有",
+        ): kept_bare,
     }
     learns, stuck, no_harm, harm, distinct, same = (
         Text(f"with residuals, {deep} layers learn", f"有残差时，{deep} 层能学习"),
@@ -146,15 +164,10 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
 
 
 def figure(losses: Mapping[str, Mapping[int, float]], gradients: Mapping[str, list[float]]) -> Figure:
-    names = {
-        "with": Text("with residuals", "有残差"),
-        "without": Text("without residuals", "无残差"),
-        "neither": Text("without residuals and norms", "无残差、无归一化"),
-    }
     layers = Text("layers", "层数")
-    reached = [Series(names[kind], list(found), list(found.values())) for kind, found in losses.items()]
+    reached = [Series(NAMES[kind], list(found), list(found.values())) for kind, found in losses.items()]
     nothing = Series(Text("knowing nothing", "一无所知"), TRAINED, [toy.UNINFORMED] * len(TRAINED), dashed=True)
-    arriving = [Series(names[kind], AT_START, found) for kind, found in gradients.items()]
+    arriving = [Series(NAMES[kind], AT_START, found) for kind, found in gradients.items()]
     return Figure(
         (
             Panel(

@@ -97,18 +97,37 @@ def run(seed: int, *, part: Callable[[ModelConfig], Attention] = Attention) -> F
     left, far_left = (raw[i].median_gradient / scaled[i].median_gradient for i in (paper, widest))
     mean_left = raw[widest].mean_gradient / scaled[widest].mean_gradient
     numbers = {
-        "variance of scores, scaled, furthest from one over all d_k": furthest,
-        "variance of scores, not scaled, d_k = 64": raw[paper].variance,
-        "power of d_k with which the variance grows, not scaled": growth,
-        "entropy of weights / ln(keys), scaled, d_k = 1024": scaled[widest].entropy,
-        "entropy of weights / ln(keys), not scaled, d_k = 1024": raw[widest].entropy,
-        "largest weight, mean of queries, scaled, d_k = 1024": scaled[widest].largest,
-        "largest weight, mean of queries, not scaled, d_k = 1024": raw[widest].largest,
-        "gradient through softmax, median query, not scaled / scaled, d_k = 64": left,
-        "gradient through softmax, median query, not scaled / scaled, d_k = 1024": far_left,
-        "gradient through softmax, mean of queries, not scaled / scaled, d_k = 1024": mean_left,
-        "variance of scores in a small model before training": before,
-        f"variance of scores in a small model after {STEPS} steps": after,
+        Text(
+            "variance of scores, scaled, furthest from one over all d_k", "缩放后分数的方差（各 d_k 中偏离 1 最远者）"
+        ): furthest,
+        Text("variance of scores, not scaled, d_k = 64", "不缩放时分数的方差，d_k = 64"): raw[paper].variance,
+        Text("power of d_k with which the variance grows, not scaled", "不缩放时方差随 d_k 增长的幂次"): growth,
+        Text("entropy of weights / ln(keys), scaled, d_k = 1024", "缩放后权重的熵 / ln(键数)，d_k = 1024"): scaled[
+            widest
+        ].entropy,
+        Text("entropy of weights / ln(keys), not scaled, d_k = 1024", "不缩放时权重的熵 / ln(键数)，d_k = 1024"): raw[
+            widest
+        ].entropy,
+        Text("largest weight, mean of queries, scaled, d_k = 1024", "缩放后的最大权重（查询平均），d_k = 1024"): scaled[
+            widest
+        ].largest,
+        Text(
+            "largest weight, mean of queries, not scaled, d_k = 1024", "不缩放时的最大权重（查询平均），d_k = 1024"
+        ): raw[widest].largest,
+        Text(
+            "gradient through softmax, median query, not scaled / scaled, d_k = 64",
+            "穿过 softmax 的梯度（中位查询），不缩放 / 缩放，d_k = 64",
+        ): left,
+        Text(
+            "gradient through softmax, median query, not scaled / scaled, d_k = 1024",
+            "穿过 softmax 的梯度（中位查询），不缩放 / 缩放，d_k = 1024",
+        ): far_left,
+        Text(
+            "gradient through softmax, mean of queries, not scaled / scaled, d_k = 1024",
+            "穿过 softmax 的梯度（查询平均），不缩放 / 缩放，d_k = 1024",
+        ): mean_left,
+        Text("variance of scores in a small model before training", "小模型训练前分数的方差"): before,
+        Text(f"variance of scores in a small model after {STEPS} steps", f"小模型训练 {STEPS} 步后分数的方差"): after,
     }
     spread, saturated, vanished = (
         Text("scaled, the weights stay spread at d_k = 1024", "缩放后，d_k = 1024 时权重仍然分散"),

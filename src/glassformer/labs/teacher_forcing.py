@@ -44,13 +44,21 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDe
     # The first step reads the start token either way, so the comparison begins with the second.
     alike = float((free_running(model, src)[:, 1:] == parallel.argmax(-1)[:, 1:]).double().mean())
     numbers = {
-        "largest difference of logits, one pass against steps": worst,
-        "largest difference of logits, one pass against steps with a cache": worst_cached,
-        "difference of the loss's gradient, relative": slope_apart,
-        "spread of the logits (standard deviation)": float(parallel.std()),
-        "tokens the decoder reads, in one pass": float(TARGET),
-        "tokens the decoder reads, one by one without a cache": TARGET * (TARGET + 1) / 2,
-        "share of steps with the same choice if the model reads its own words": alike,
+        Text("largest difference of logits, one pass against steps", "logits 的最大差，一次并行与逐步"): worst,
+        Text(
+            "largest difference of logits, one pass against steps with a cache",
+            "logits 的最大差，一次并行与带缓存的逐步",
+        ): worst_cached,
+        Text("difference of the loss's gradient, relative", "损失梯度的相对差"): slope_apart,
+        Text("spread of the logits (standard deviation)", "logits 的标准差"): float(parallel.std()),
+        Text("tokens the decoder reads, in one pass", "解码器读入的词元数，一次并行"): float(TARGET),
+        Text("tokens the decoder reads, one by one without a cache", "解码器读入的词元数，逐步且无缓存"): TARGET
+        * (TARGET + 1)
+        / 2,
+        Text(
+            "share of steps with the same choice if the model reads its own words",
+            "改读模型自己的输出时，选择相同的步数比例",
+        ): alike,
     }
     checks = [
         Check(Text("the logits of every step are the same", "每一步的 logits 都相同"), worst, high=ROUNDING),
