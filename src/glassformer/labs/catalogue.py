@@ -30,6 +30,6 @@ NAMES = (
 def find(name: str) -> Lab:
     wanted = name.replace("-", "_")
     if wanted not in NAMES:
-        raise ConfigError(f"there is no lab `{name}`{did_you_mean(wanted, NAMES)}; `glassformer lab` lists all")
+        raise ConfigError(f"there is no lab `{name}`; `glassformer lab` lists all{did_you_mean(wanted, NAMES)}")
     lab: Lab = import_module(f"glassformer.labs.{wanted}").LAB
     return lab
