@@ -118,7 +118,7 @@ def test_the_report_is_one_file_that_says_everything(language):
         assert said.say(language) in words
     for check in first.finding.checks:
         assert check.text.say(language) in words
-    for name, value in first.finding.numbers.items():
+    for name, value in first.as_dict(language)["numbers"].items():
         assert name in words
         assert brief(value) in words
     for verdict in (
