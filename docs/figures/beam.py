@@ -34,13 +34,13 @@ def draw() -> Figure:
             Panel(
                 Text("The length penalty", "长度惩罚"),
                 Text("length_penalty", "length_penalty"),
-                Text("pieces of the best, mean", "最优译文的平均子词数"),
+                Text("pieces of the best, mean", "最优译文的平均片段数"),
                 [Series(Text("beam 8", "束宽 8"), POWERS, lengths)],
             ),
         ],
         caption=Text(
             "A small model with random weights, 30 pieces, targets of at most 8.",
-            "一个权重随机的小模型，词表 30 个子词，译文最长 8 个。",
+            "一个权重随机的小模型，词表 30 个片段，译文最长 8 个。",
         ),
     )
 

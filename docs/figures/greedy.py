@@ -24,8 +24,8 @@ def draw(t: Translator) -> Figure:
     return Figure(
         panels=[
             Panel(
-                Text("How likely is each piece next?", "下一个子词各有多大可能？"),
-                Text("next piece", "下一个子词"),
+                Text("How likely is each piece next?", "下一个片段各有多大可能？"),
+                Text("next piece", "下一个片段"),
                 Text("what has been read", "已经读到"),
                 ticks=SHOWN,
                 rows=["<s>", "<s> ▁ein", "<s> ▁ein undzwanzig"],

@@ -30,7 +30,7 @@ def draw(t: Translator) -> Figure:
             Panel(
                 Text("Where it looks while writing", "写的时候看哪里"),
                 Text("source", "源"),
-                Text("written piece", "写出的子词"),
+                Text("written piece", "写出的片段"),
                 ticks=pieces["source"]["pieces"],
                 rows=written,
                 heat=(sum(patterns[1:], patterns[0]) / layers).tolist(),
