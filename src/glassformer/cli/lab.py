@@ -53,17 +53,20 @@ def lab(
         return
     if out is not None:
         prepare(out)
-    ran = run_all(wanted, seed, language, as_json)
     command = shlex.join(["glassformer", "lab", *(["--all"] if everything else [one.name for one in wanted])])
     command += f" --seed {seed}" + (f" --lang {language}" if language != "en" else "")
     if out is not None:
         command += f" --out {shlex.quote(str(out))}"
-    content = told(ran, seed, command, language)
+    ran: list[Ran] = []
+    try:
+        run_all(wanted, seed, language, as_json, ran)
+    finally:  # after Ctrl-C too: what has been found is not lost
+        content = told(ran, seed, command, language)
+        if out is not None and ran:
+            write(out, ran, content, command, language)
     if as_json:
         print(content)
-    if out is not None:
-        write(out, ran, content, command, language)
-    if not as_json:
+    else:
         hint("out" if out is None else "written", language, "" if out is None else str(out / "report.html"))
 
 
@@ -80,15 +83,14 @@ def listing(labs: list[Lab], language: str, as_json: bool) -> None:
     hint("run", language, labs[0].name)
 
 
-def run_all(labs: list[Lab], seed: int, language: str, quiet: bool) -> list[Ran]:
-    """One after the other; each is told as soon as it is done."""
+def run_all(labs: list[Lab], seed: int, language: str, quiet: bool, ran: list[Ran]) -> None:
+    """One after the other, each added to `ran` and told as soon as it is done."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     from glassformer.labs.running import run
 
     console = Console(highlight=False, markup=False, emoji=False)
-    ran = []
     for done, one in enumerate(labs):
         columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
         with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
@@ -99,7 +101,6 @@ def run_all(labs: list[Lab], seed: int, language: str, quiet: bool) -> list[Ran]
             show(ran[-1], language, console)
     if len(labs) > 1 and not quiet:
         tally(ran, language, console)
-    return ran
 
 
 def show(ran: Ran, language: str, console: Console) -> None:
