@@ -36,9 +36,9 @@ def test_norm_placement():
 
 
 def test_norm_placement_without_the_identity_path():
-    finding = norm_placement.run(0, build=always_post, steps=1)  # the gradient alone must tell
+    finding = norm_placement.run(0, build=always_post)
     assert finding.verdict is Verdict.FAILS
-    assert not any(check.passed for check in finding.checks[:3])
+    assert not any(check.passed for check in finding.checks[:3])  # it is seen in the gradient, before any training
 
 
 def test_residuals():
@@ -46,9 +46,9 @@ def test_residuals():
 
 
 def test_residuals_that_add_nothing():
-    finding = residuals.run(0, build=lambda config: residuals.sever(EncoderOnly(config)), steps=1)
+    finding = residuals.run(0, build=lambda config: residuals.sever(EncoderOnly(config)))
     assert finding.verdict is Verdict.FAILS
-    assert not finding.checks[4].passed  # untrained, the positions alone must tell
+    assert not finding.checks[4].passed  # positions become alike, before any training
 
 
 def test_norm_kind():
@@ -56,7 +56,7 @@ def test_norm_kind():
 
 
 def test_norm_kind_with_a_norm_that_looks_at_the_batch():
-    finding = norm_kind.run(0, build=norm_kind.with_batch_norm, steps=1)
+    finding = norm_kind.run(0, build=norm_kind.with_batch_norm)
     assert finding.verdict is Verdict.FAILS
     assert not finding.checks[0].passed
     assert not finding.checks[2].passed
@@ -73,6 +73,6 @@ def test_embedding_scale():
 
 
 def test_embedding_scale_by_the_width_itself():
-    finding = embedding_scale.run(0, build=scaled_by_the_width, steps=1)
+    finding = embedding_scale.run(0, build=scaled_by_the_width)
     assert finding.verdict is Verdict.FAILS
     assert not finding.checks[1].passed

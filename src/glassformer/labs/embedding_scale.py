@@ -43,7 +43,7 @@ def ratio(model: EncoderOnly) -> float:
     return math.sqrt(token.square().mean().item() / position.square().mean().item())
 
 
-def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding:
+def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
     kinds: dict[str, Build] = {
         "scaled": build,
         "raw": lambda config: EncoderOnly(unscaled(config)),
@@ -52,7 +52,7 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     }
 
     def learn(make: Build) -> list[float]:
-        return toy.learn(make(toy.small(seed, d_model=WIDTH)), toy.reversals(seed, steps, batch=16, length=6), RATE)
+        return toy.learn(make(toy.small(seed, d_model=WIDTH)), toy.reversals(seed, STEPS, batch=16, length=6), RATE)
 
     sizes = {
         kind: [ratio(make(toy.small(seed, layers=0, d_model=width, vocab_size=VOCABULARY))) for width in WIDTHS]
@@ -75,14 +75,14 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
             "token / position, rows of variance one, not scaled, D = 512",
             "词元 / 位置，嵌入初始方差为 1，不缩放，D = 512",
         ): sizes["raw unit"][wide],
-        Text(f"loss after {steps} steps, scaled", f"{steps} 步后的损失，缩放"): loss["scaled"],
-        Text(f"loss after {steps} steps, not scaled", f"{steps} 步后的损失，不缩放"): loss["raw"],
+        Text(f"loss after {STEPS} steps, scaled", f"{STEPS} 步后的损失，缩放"): loss["scaled"],
+        Text(f"loss after {STEPS} steps, not scaled", f"{STEPS} 步后的损失，不缩放"): loss["raw"],
         Text(
-            f"loss after {steps} steps, rows of variance one, scaled", f"{steps} 步后的损失，嵌入初始方差为 1，缩放"
+            f"loss after {STEPS} steps, rows of variance one, scaled", f"{STEPS} 步后的损失，嵌入初始方差为 1，缩放"
         ): loss["scaled unit"],
         Text(
-            f"loss after {steps} steps, rows of variance one, not scaled",
-            f"{steps} 步后的损失，嵌入初始方差为 1，不缩放",
+            f"loss after {STEPS} steps, rows of variance one, not scaled",
+            f"{STEPS} 步后的损失，嵌入初始方差为 1，不缩放",
         ): loss["raw unit"],
         Text("loss of knowing nothing", "一无所知时的损失"): toy.UNINFORMED,
     }
@@ -104,13 +104,13 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     ]
     summary = Text(
         f"Scaled, a token is {low:.2f} to {high:.2f} times as long as its position's code at every width; not scaled, "
-        f"{sizes['raw'][wide]:.3f} times at D = 512. In {steps} steps the scaled model comes to a loss of "
+        f"{sizes['raw'][wide]:.3f} times at D = 512. In {STEPS} steps the scaled model comes to a loss of "
         f"{loss['scaled']:.2f}, the other to {loss['raw']:.2f} (knowing nothing: {toy.UNINFORMED:.2f}). Rows that "
         f"start with variance one come to {loss['raw unit']:.2f} without the scale and to "
         f"{loss['scaled unit']:.2f} with it, a token then being "
         f"{sizes['scaled unit'][wide]:.0f} times as long as a position at D = 512.",
         f"缩放后，各宽度下词元向量的长度是位置编码的 {low:.2f} 到 {high:.2f} 倍；不缩放，D = 512 时只有 "
-        f"{sizes['raw'][wide]:.3f} 倍。训练 {steps} 步，缩放的模型损失降到 {loss['scaled']:.2f}，不缩放的为 "
+        f"{sizes['raw'][wide]:.3f} 倍。训练 {STEPS} 步，缩放的模型损失降到 {loss['scaled']:.2f}，不缩放的为 "
         f"{loss['raw']:.2f}（一无所知时为 {toy.UNINFORMED:.2f}）。若嵌入的初始方差为 1，"
         f"不缩放降到 {loss['raw unit']:.2f}，缩放则为 {loss['scaled unit']:.2f}，"
         f"此时 D = 512 下词元长度是位置编码的 {sizes['scaled unit'][wide]:.0f} 倍。",

@@ -78,7 +78,7 @@ def moved(model: nn.Module, seed: int) -> tuple[float, float]:
     return by_company, by_padding
 
 
-def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding:
+def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
     builds: dict[str, Build] = {"layer": build, "batch": with_batch_norm}
     fresh = {name: moved(Masked(make(toy.small(seed))), seed) for name, make in builds.items()}
     test = next(padded(seed + 1, 1, 256))
@@ -87,7 +87,7 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     for name, make in builds.items():
         for batch in BATCHES:
             model = Masked(make(toy.small(seed)))
-            toy.learn(model, padded(seed, steps, batch), RATE)
+            toy.learn(model, padded(seed, STEPS, batch), RATE)
             with torch.no_grad():
                 reached[name][batch] = toy.loss_of(model.eval(), test).item()
             if name == "batch":
@@ -113,8 +113,8 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
         ): at_rest,
         **{
             Text(
-                f"{kind}Norm: test loss after {steps} steps of {batch} sentences",
-                f"{kind}Norm：每批 {batch} 句，{steps} 步后的测试损失",
+                f"{kind}Norm: test loss after {STEPS} steps of {batch} sentences",
+                f"{kind}Norm：每批 {batch} 句，{STEPS} 步后的测试损失",
             ): reached[kind.lower()][batch]
             for kind in ("Layer", "Batch")
             for batch in BATCHES

@@ -66,22 +66,22 @@ def silenced(model: EncoderOnly) -> EncoderOnly:
     return model
 
 
-def train(model: nn.Module, seed: int, steps: int, warmup: int = 0) -> list[float]:
-    return toy.learn(model, toy.reversals(seed, steps, batch=16, length=6), RATE, warmup)
+def train(model: nn.Module, seed: int, warmup: int = 0) -> list[float]:
+    return toy.learn(model, toy.reversals(seed, STEPS, batch=16, length=6), RATE, warmup)
 
 
-def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding:
+def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
     def model(layers: int, norm: str) -> EncoderOnly:
         return build(toy.small(seed, layers, norm=norm))
 
     pre, post = (descend(model(DEEP, norm), seed) for norm in ("pre", "post"))
     bare = descend(silenced(model(DEEP, "pre")), seed)
     curves = {
-        "pre": train(model(TRAINED, "pre"), seed, steps),
-        "post": train(model(TRAINED, "post"), seed, steps),
-        "warm": train(model(TRAINED, "post"), seed, steps, WARMUP),
+        "pre": train(model(TRAINED, "pre"), seed),
+        "post": train(model(TRAINED, "post"), seed),
+        "warm": train(model(TRAINED, "post"), seed, WARMUP),
     }
-    shallow = {norm: toy.settled(train(model(SHALLOW, norm), seed, steps)) for norm in ("pre", "post")}
+    shallow = {norm: toy.settled(train(model(SHALLOW, norm), seed)) for norm in ("pre", "post")}
     last = {name: toy.settled(losses) for name, losses in curves.items()}
     numbers = {
         Text(
@@ -111,24 +111,24 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
             f"Post-LN，{DEEP} 层：首层与末层梯度的余弦",
         ): post.cosines[0],
         Text(
-            f"loss after {steps} steps, Pre-LN, {TRAINED} layers, no warm-up",
-            f"{steps} 步后的损失，Pre-LN，{TRAINED} 层，无预热",
+            f"loss after {STEPS} steps, Pre-LN, {TRAINED} layers, no warm-up",
+            f"{STEPS} 步后的损失，Pre-LN，{TRAINED} 层，无预热",
         ): last["pre"],
         Text(
-            f"loss after {steps} steps, Post-LN, {TRAINED} layers, no warm-up",
-            f"{steps} 步后的损失，Post-LN，{TRAINED} 层，无预热",
+            f"loss after {STEPS} steps, Post-LN, {TRAINED} layers, no warm-up",
+            f"{STEPS} 步后的损失，Post-LN，{TRAINED} 层，无预热",
         ): last["post"],
         Text(
-            f"loss after {steps} steps, Post-LN, {TRAINED} layers, {WARMUP} steps of warm-up",
-            f"{steps} 步后的损失，Post-LN，{TRAINED} 层，预热 {WARMUP} 步",
+            f"loss after {STEPS} steps, Post-LN, {TRAINED} layers, {WARMUP} steps of warm-up",
+            f"{STEPS} 步后的损失，Post-LN，{TRAINED} 层，预热 {WARMUP} 步",
         ): last["warm"],
         Text(
-            f"loss after {steps} steps, Pre-LN, {SHALLOW} layers, no warm-up",
-            f"{steps} 步后的损失，Pre-LN，{SHALLOW} 层，无预热",
+            f"loss after {STEPS} steps, Pre-LN, {SHALLOW} layers, no warm-up",
+            f"{STEPS} 步后的损失，Pre-LN，{SHALLOW} 层，无预热",
         ): shallow["pre"],
         Text(
-            f"loss after {steps} steps, Post-LN, {SHALLOW} layers, no warm-up",
-            f"{steps} 步后的损失，Post-LN，{SHALLOW} 层，无预热",
+            f"loss after {STEPS} steps, Post-LN, {SHALLOW} layers, no warm-up",
+            f"{STEPS} 步后的损失，Post-LN，{SHALLOW} 层，无预热",
         ): shallow["post"],
         Text("loss of knowing nothing", "一无所知时的损失"): toy.UNINFORMED,
     }

@@ -72,7 +72,7 @@ def apart(model: EncoderOnly, seed: int) -> float:
     return 1 - together / (length * (length - 1))
 
 
-def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding:
+def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
     kinds: dict[str, Build] = {
         "with": build,
         "without": lambda config: sever(EncoderOnly(config)),
@@ -80,7 +80,7 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     }
 
     def loss(kind: str, layers: int) -> float:
-        pairs = toy.reversals(seed, steps, batch=16, length=6)
+        pairs = toy.reversals(seed, STEPS, batch=16, length=6)
         return toy.settled(toy.learn(kinds[kind](toy.small(seed, layers)), pairs, RATE))
 
     gradients = {
@@ -99,8 +99,8 @@ def run(seed: int, *, build: Build = EncoderOnly, steps: int = STEPS) -> Finding
     numbers = {
         **{
             Text(
-                f"loss after {steps} steps, depth {layers}, {NAMES[kind].en}",
-                f"{steps} 步后的损失，{layers} 层，{NAMES[kind].zh}",
+                f"loss after {STEPS} steps, depth {layers}, {NAMES[kind].en}",
+                f"{STEPS} 步后的损失，{layers} 层，{NAMES[kind].zh}",
             ): value
             for kind, found in losses.items()
             for layers, value in found.items()
