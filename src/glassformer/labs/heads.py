@@ -21,6 +21,7 @@ from glassformer.model.transformer import initialise
 
 STEPS, BATCH, SEVERAL = 120, 16, 8
 KEYS, VALUES = 8, 4
+MEAN, LOWEST, HIGHEST = Text("mean", "平均"), Text("lowest", "最低"), Text("highest", "最高")
 
 
 def two_facts(seed: int, steps: int, batch: int = BATCH) -> Iterator[Pair]:
@@ -85,11 +86,11 @@ def run(seed: int, *, attention: type[Attention] = Attention, repeats: int = 3) 
     numbers = {}
     for (name, heads), repeated in outcomes.items():
         losses = [outcome.loss for outcome in repeated]
-        numbers[label(name, heads, "mean")] = sum(losses) / repeats
-        numbers[label(name, heads, "lowest")], numbers[label(name, heads, "highest")] = min(losses), max(losses)
+        numbers[label(name, heads, MEAN)] = sum(losses) / repeats
+        numbers[label(name, heads, LOWEST)], numbers[label(name, heads, HIGHEST)] = min(losses), max(losses)
     # Each ratio is taken against the statement it decides on, so that no repeat may say otherwise.
-    gain = numbers[label("two facts", SEVERAL, "highest")] / numbers[label("two facts", 1, "lowest")]
-    price = numbers[label("one place", SEVERAL, "lowest")] / numbers[label("one place", 1, "highest")]
+    gain = numbers[label("two facts", SEVERAL, HIGHEST)] / numbers[label("two facts", 1, LOWEST)]
+    price = numbers[label("one place", SEVERAL, LOWEST)] / numbers[label("one place", 1, HIGHEST)]
     extra = outcomes["two facts", SEVERAL][0].parameters - outcomes["two facts", 1][0].parameters
     checks = [
         Check(Text("parameters that several heads add", "多头多出的参数量"), extra, low=0, high=0),
@@ -113,15 +114,19 @@ def run(seed: int, *, attention: type[Attention] = Attention, repeats: int = 3) 
     return Finding(numbers, checks, draw(outcomes), summary(numbers, repeats))
 
 
-def label(name: str, heads: int, which: str) -> str:
-    return f"{name}, {heads} head{'s' if heads > 1 else ''}: {which} loss"
+def label(name: str, heads: int, which: Text) -> Text:
+    task, said = TASKS[name].name, several(heads)
+    return Text(f"{task.en.lower()}, {said.en}: {which.en} loss", f"{task.zh}，{said.zh}：{which.zh}损失")
+
+
+def several(heads: int) -> Text:
+    return Text(f"{heads} head{'s' if heads > 1 else ''}", f"{heads} 头")
 
 
 def draw(outcomes: Mapping[tuple[str, int], Sequence[Outcome]]) -> Figure:
     def mean_curve(name: str, heads: int) -> Series:
         curves = torch.tensor([outcome.curve for outcome in outcomes[name, heads]])
-        said = Text(f"{heads} head{'s' if heads > 1 else ''}", f"{heads} 头")
-        return Series(said, list(range(STEPS)), curves.mean(0).tolist())
+        return Series(several(heads), list(range(STEPS)), curves.mean(0).tolist())
 
     return Figure(
         [
@@ -141,9 +146,9 @@ def draw(outcomes: Mapping[tuple[str, int], Sequence[Outcome]]) -> Figure:
     )
 
 
-def summary(numbers: Mapping[str, float], repeats: int) -> Text:
+def summary(numbers: Mapping[Text, float], repeats: int) -> Text:
     facts, place = (
-        [numbers[label(name, heads, "mean")] for heads in (1, SEVERAL)] for name in ("two facts", "one place")
+        [numbers[label(name, heads, MEAN)] for heads in (1, SEVERAL)] for name in ("two facts", "one place")
     )
     return Text(
         f"Over {repeats} repeats of {STEPS} steps, fetching two facts at once ends at a loss of {facts[0]:.2f} with "

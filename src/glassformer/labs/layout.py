@@ -26,6 +26,11 @@ B, H, D_HEAD = 4, 8, 64
 LENGTHS = (64, 128, 256, 512)
 LENGTH = 256  # of the comparison between kernels
 REPEATS = 21
+PLAIN, FUSED, SENTENCE = (
+    Text("step, plain products", "解码步，普通矩阵乘"),
+    Text("step, fused kernel", "解码步，融合算子"),
+    Text("sentence, fused kernel", "整句，融合算子"),
+)
 
 Keep = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Call = Callable[[], Tensor]
@@ -91,9 +96,9 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
     one, many = heads_of(1), heads_of(LENGTH)
     steps = {length: race(*both(attention.stepwise, one, length)) for length in LENGTHS}
     calls = {
-        "step, plain products": both(attention.stepwise, one, LENGTH),
-        "step, fused kernel": both(attention.fused, one, LENGTH),
-        "sentence, fused kernel": both(attention.fused, many, LENGTH),
+        PLAIN: both(attention.stepwise, one, LENGTH),
+        FUSED: both(attention.fused, one, LENGTH),
+        SENTENCE: both(attention.fused, many, LENGTH),
     }
     k, v = heads_of(LENGTH), heads_of(LENGTH)
     copied_first = race(
@@ -101,45 +106,53 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
         lambda: attention.fused(many, k, v, EVERYTHING),
     )
     ratios = {name: race(*pair)[2] for name, pair in calls.items()}
+    moved = {name: (megabytes_copied(pair[0]), megabytes_copied(pair[1])) for name, pair in calls.items()}
+    split = megabytes_copied(lambda: attention.split(torch.zeros(B, 64, 512), H))
     numbers = {
-        "MB copied by the split into heads": megabytes_copied(lambda: attention.split(torch.zeros(B, 64, 512), H)),
-        **{f"{name}: MB copied, position-major": megabytes_copied(pair[0]) for name, pair in calls.items()},
-        **{f"{name}: MB copied, head-major": megabytes_copied(pair[1]) for name, pair in calls.items()},
-        **{f"{name}: time, position-major / head-major": ratio for name, ratio in ratios.items()},
-        "sentence, fused kernel: time, copied first / as it lies": copied_first[2],
+        Text("MB copied by the split into heads", "拆分成多头时复制的 MB 数"): split,
+        **{
+            Text(f"{name.en}: MB copied, position-major", f"{name.zh}：复制的 MB 数，按位置存放"): copied[0]
+            for name, copied in moved.items()
+        },
+        **{
+            Text(f"{name.en}: MB copied, head-major", f"{name.zh}：复制的 MB 数，按头存放"): copied[1]
+            for name, copied in moved.items()
+        },
+        **{
+            Text(f"{name.en}: time, position-major / head-major", f"{name.zh}：耗时比，按位置 / 按头"): ratio
+            for name, ratio in ratios.items()
+        },
+        Text(
+            f"{SENTENCE.en}: time, copied first / as it lies", f"{SENTENCE.zh}：耗时比，先整理再算 / 直接算"
+        ): copied_first[2],
     }
-    plain, fused = ratios["step, plain products"], numbers["step, fused kernel: MB copied, position-major"]
-    saved = (
-        numbers["step, plain products: MB copied, position-major"]
-        - numbers["step, plain products: MB copied, head-major"]
-    )
     checks = [
         Check(
             Text(
                 "a step of plain products copies all keys and values unless they lie head by head",
                 "普通矩阵乘的解码步：若不按头存放，每步都要复制全部键和值",
             ),
-            saved / ((k.nbytes + v.nbytes) / 1e6),
+            (moved[PLAIN][0] - moved[PLAIN][1]) / ((k.nbytes + v.nbytes) / 1e6),
             low=0.99,
         ),
         Check(
             Text(
                 "and that takes longer: time, position-major / head-major", "因此更慢：按位置存放 / 按头存放 的耗时比"
             ),
-            plain,
+            ratios[PLAIN],
             low=1.2,
         ),
         Check(
             Text("the fused kernel copies them too (MB)", "融合算子同样需要复制（MB）"),
-            fused,
+            moved[FUSED][0],
             low=0.01,
             extent=True,
         ),
     ]
-    return Finding(numbers, checks, draw(steps, ratios), summary(numbers))
+    return Finding(numbers, checks, draw(steps, ratios), summary(moved[PLAIN][0], ratios))
 
 
-def draw(steps: Mapping[int, tuple[float, float, float]], ratios: Mapping[str, float]) -> Figure:
+def draw(steps: Mapping[int, tuple[float, float, float]], ratios: Mapping[Text, float]) -> Figure:
     lengths: Sequence[float] = list(steps)
     return Figure(
         [
@@ -166,12 +179,8 @@ def draw(steps: Mapping[int, tuple[float, float, float]], ratios: Mapping[str, f
     )
 
 
-def summary(numbers: Mapping[str, float]) -> Text:
-    moved = numbers["step, plain products: MB copied, position-major"]
-    plain, fused, sentence = (
-        numbers[f"{name}: time, position-major / head-major"]
-        for name in ("step, plain products", "step, fused kernel", "sentence, fused kernel")
-    )
+def summary(moved: float, ratios: Mapping[Text, float]) -> Text:
+    plain, fused, sentence = (ratios[name] for name in (PLAIN, FUSED, SENTENCE))
     return Text(
         f"With plain products a decoding step over {LENGTH} keys copies {moved:.1f} MB if the heads were only "
         f"transposed, nothing if the cache keeps them head by head, and takes {plain:.1f} times as long. The fused "

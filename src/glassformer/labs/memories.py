@@ -24,6 +24,14 @@ from glassformer.model.transformer import initialise
 A = len(string.ascii_lowercase)
 STEPS, NEURONS, NOISE = 250, 64, 0.1
 
+HIT = Text("neurons that write the successor of their letter", "写出触发字母的后继的神经元比例")
+DEALT = Text("the same, values dealt to other neurons", "同上，值向量打乱后分给其他神经元")
+CHANCE = Text("the same, random directions", "同上，随机方向")
+AGREE = Text("correlation of written and wanted letters", "写出的字母与应写字母的相关系数")
+AGREE_BY_CHANCE = Text("correlation, random directions", "相关系数，随机方向")
+LETTERS = Text("letters that fire a neuron, median", "触发一个神经元的字母数，中位数")
+ALONE = Text("neurons that one letter alone fires", "只被一个字母触发的神经元比例")
+
 
 def texts(seed: int, steps: int, successor: Tensor, batch: int = 16, length: int = 12) -> Iterator[Pair]:
     generator = torch.Generator().manual_seed(seed)
@@ -90,32 +98,31 @@ def run(seed: int, *, feed_forward: type[FeedForward] = FeedForward) -> Finding:
     dealt = [writes[:, torch.randperm(NEURONS, generator=generator)] for _ in range(20)]
     tokens = (fires > fires.amax(0) / 2).sum(0).double()  # that fire a neuron at half its peak or more
     numbers = {
-        "loss at the end": sum(losses[-20:]) / 20,
-        "neurons that write the successor of their letter": hits(fires, writes, successor),
-        "the same, values dealt to other neurons": sum(hits(fires, w, successor) for w in dealt) / 20,
-        "the same, random directions": sum(hits(fires, w, successor) for w in random) / 20,
-        "correlation of written and wanted letters": alignment(fires, writes, successor),
-        "correlation, random directions": sum(alignment(fires, w, successor) for w in random) / 20,
-        "letters that fire a neuron, median": float(tokens.median()),
-        "neurons that one letter alone fires": float((tokens == 1).double().mean()),
+        Text("loss at the end", "训练结束时的损失"): sum(losses[-20:]) / 20,
+        HIT: hits(fires, writes, successor),
+        DEALT: sum(hits(fires, w, successor) for w in dealt) / 20,
+        CHANCE: sum(hits(fires, w, successor) for w in random) / 20,
+        AGREE: alignment(fires, writes, successor),
+        AGREE_BY_CHANCE: sum(alignment(fires, w, successor) for w in random) / 20,
+        LETTERS: float(tokens.median()),
+        ALONE: float((tokens == 1).double().mean()),
     }
-    hit, chance = numbers["neurons that write the successor of their letter"], numbers["the same, random directions"]
     checks = [
         Check(
             Text("neurons write the successor far above random directions", "神经元写出后继字母的比例远高于随机方向"),
-            hit - chance,
+            numbers[HIT] - numbers[CHANCE],
             low=0.15,
         ),
         Check(
             Text(
                 "over all letters, what is written follows what fires", "就全部字母而言，写出的内容与触发的内容相对应"
             ),
-            numbers["correlation of written and wanted letters"] - numbers["correlation, random directions"],
+            numbers[AGREE] - numbers[AGREE_BY_CHANCE],
             low=0.25,
         ),
         Check(
             Text("a neuron holds one memory: one letter alone fires it", "一个神经元只存一条记忆：只被一个字母触发"),
-            numbers["neurons that one letter alone fires"],
+            numbers[ALONE],
             low=0.5,
             extent=True,
         ),
@@ -123,12 +130,12 @@ def run(seed: int, *, feed_forward: type[FeedForward] = FeedForward) -> Finding:
     return Finding(numbers, checks, draw(fires, writes, successor, numbers), summary(numbers))
 
 
-def draw(fires: Tensor, writes: Tensor, successor: Tensor, numbers: Mapping[str, float]) -> Figure:
+def draw(fires: Tensor, writes: Tensor, successor: Tensor, numbers: Mapping[Text, float]) -> Figure:
     stored = fires @ writes.T  # (A, A): on this letter, all neurons together write that letter
     bars = {
-        "trained": "neurons that write the successor of their letter",
-        "dealt anew": "the same, values dealt to other neurons",
-        "random": "the same, random directions",
+        Text("trained", "训练所得"): HIT,
+        Text("dealt anew", "打乱对应"): DEALT,
+        Text("random", "随机方向"): CHANCE,
     }
     return Figure(
         [
@@ -152,12 +159,8 @@ def draw(fires: Tensor, writes: Tensor, successor: Tensor, numbers: Mapping[str,
     )
 
 
-def summary(numbers: Mapping[str, float]) -> Text:
-    hit, chance = numbers["neurons that write the successor of their letter"], numbers["the same, random directions"]
-    agree, letters = (
-        numbers["correlation of written and wanted letters"],
-        numbers["letters that fire a neuron, median"],
-    )
+def summary(numbers: Mapping[Text, float]) -> Text:
+    hit, chance, agree, letters = (numbers[name] for name in (HIT, CHANCE, AGREE, LETTERS))
     return Text(
         f"{hit:.0%} of the neurons write most of all the letter that follows the one which fires them most, against "
         f"{chance:.0%} for random directions; over all letters the correlation is {agree:.2f}. But half of the "

@@ -17,7 +17,15 @@ from glassformer.model.config import Positions
 
 ONE, OTHER, ASK = FIRST, FIRST + 1, FIRST + 2  # two symbols, and the place where the model says which came first
 STEPS = 160
-SCHEMES: Sequence[Positions] = ("sinusoidal", "learned", "rotary", "alibi", "relative")
+NAMES: dict[Positions, Text] = {
+    "none": Text("none", "无"),
+    "sinusoidal": Text("sinusoidal", "正弦"),
+    "learned": Text("learned", "可学习"),
+    "rotary": Text("rotary", "旋转"),
+    "alibi": Text("ALiBi", "ALiBi"),
+    "relative": Text("relative", "相对"),
+}
+SCHEMES = tuple(name for name in NAMES if name != "none")
 
 Reader = EncoderOnly | DecoderOnly
 
@@ -61,11 +69,19 @@ def run(seed: int, *, without: Positions = "none") -> Finding:
     losses = {name: learn(model, which_first(seed, STEPS), lr=3e-3) for name, model in readers.items()}
     right = {name: accuracy(model, seed) for name, model in readers.items()}
     numbers = {
-        "shuffle gap without positions": gaps[without],
-        **{f"shuffle gap, {name}": gaps[name] for name in SCHEMES},
-        "accuracy on word order, encoder without positions": right["encoder without"],
-        "accuracy on word order, encoder with sinusoids": right["encoder with"],
-        "accuracy on word order, causal decoder without positions": right["decoder without"],
+        **{
+            Text(f"shuffle gap, positions: {NAMES[name].en}", f"打乱前后的差距，位置编码：{NAMES[name].zh}"): gap
+            for name, gap in gaps.items()
+        },
+        Text("accuracy on word order, encoder without positions", "判断词序的正确率，编码器，无位置编码"): right[
+            "encoder without"
+        ],
+        Text("accuracy on word order, encoder with sinusoids", "判断词序的正确率，编码器，正弦位置编码"): right[
+            "encoder with"
+        ],
+        Text(
+            "accuracy on word order, causal decoder without positions", "判断词序的正确率，因果解码器，无位置编码"
+        ): right["decoder without"],
     }
     checks = [
         Check(
@@ -116,7 +132,7 @@ def draw(gaps: Mapping[Positions, float], losses: Mapping[str, Sequence[float]])
                 Text("largest difference / spread of logits", "最大差 / logits 标准差"),
                 [bars],
                 log_y=True,
-                ticks=list(gaps),
+                ticks=[NAMES[name] for name in gaps],
             ),
             Panel(
                 Text("Learning which of two words came first", "学习判断两个词谁在前"),

@@ -22,11 +22,11 @@ KNOWN = 64  # positions from which a map is found
 FURTHEST = 128  # offsets compared
 STARTS = (0, 300, 800)
 
-MAP = "largest error of one fixed map over all positions"
-TURN = "distance of the maps from rotations"
-TABLE = "share of the dot product's variance that the offset leaves open"
-SCORES = "the same share after random W_Q and W_K"
-FALLS = "share of offsets where one step further lowers the dot product"
+MAP = Text("largest error of one fixed map over all positions", "一个固定映射在所有位置上的最大误差")
+TURN = Text("distance of the maps from rotations", "这些映射与旋转的偏差")
+TABLE = Text("share of the dot product's variance that the offset leaves open", "点积方差中偏移未能解释的比例")
+SCORES = Text("the same share after random W_Q and W_K", "经过随机的 W_Q、W_K 之后的同一比例")
+FALLS = Text("share of offsets where one step further lowers the dot product", "再远一步点积就变小的偏移所占比例")
 
 
 def step_map(table: Tensor, offset: int) -> tuple[float, float]:
@@ -115,7 +115,7 @@ def draw(plain: Tensor, projected: Tensor) -> Figure:
     )
 
 
-def summary(numbers: Mapping[str, float]) -> Text:
+def summary(numbers: Mapping[Text, float]) -> Text:
     error, table, after = numbers[MAP], numbers[TABLE], numbers[SCORES]
     return Text(
         f"One rotation per offset carries every position to the one k further on, to within {error:.0e}. The offset "

@@ -6,7 +6,7 @@ Shapes: B batch, T target, V vocabulary.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor
@@ -56,8 +56,7 @@ def difference(loss: Loss, smoothing: float, seed: int) -> tuple[float, float, f
 
 
 def descend(loss: Loss, smoothing: float) -> tuple[list[float], float]:
-    """Free logits of one label under gradient descent: how far the label's logit leads at each step, "
-    "and the end loss."""
+    """Free logits of one label under gradient descent: how far its own leads at each step, and the loss at the end."""
     logits, labels = torch.zeros(1, 1, V, requires_grad=True), torch.tensor([[1]])
     optimizer = torch.optim.SGD([logits], lr=5.0)
     lead = []
@@ -77,19 +76,21 @@ def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
     predicted = math.log(V * (1 - E) / E + 1)  # where softmax gives exactly the wanted shares
     hard_lead, hard_end = descend(loss, 0.0)
     soft_lead, soft_end = descend(loss, E)
+    gap, hard_gain = max(hard_gap, soft_gap), hard_lead[-1] - hard_lead[DESCENT // 2]
     numbers = {
-        "one-hot: cross-entropy minus KL": hard_offset,
-        "smoothed: cross-entropy minus KL": soft_offset,
-        "entropy of the smoothed label": floor,
-        "largest difference of gradients": max(hard_gap, soft_gap),
-        "smoothed: lowest loss reached": soft_end,
-        "smoothed: perplexity of a perfect model": math.exp(soft_end),
-        "smoothed: lead of the label's logit at the end": soft_lead[-1],
-        "smoothed: lead predicted": predicted,
-        "one-hot: lowest loss reached": hard_end,
-        "one-hot: lead at the end": hard_lead[-1],
-        "one-hot: lead gained in the second half": hard_lead[-1] - hard_lead[DESCENT // 2],
-        "smoothed: lead gained in the second half": soft_lead[-1] - soft_lead[DESCENT // 2],
+        Text("one-hot: cross-entropy minus KL", "one-hot：交叉熵减 KL 散度"): hard_offset,
+        Text("smoothed: cross-entropy minus KL", "平滑：交叉熵减 KL 散度"): soft_offset,
+        Text("entropy of the smoothed label", "平滑标签的熵"): floor,
+        Text("largest difference of gradients", "梯度的最大差"): gap,
+        Text("smoothed: lowest loss reached", "平滑：达到的最低损失"): soft_end,
+        Text("smoothed: perplexity of a perfect model", "平滑：完美模型的困惑度"): math.exp(soft_end),
+        Text("smoothed: lead of the label's logit at the end", "平滑：最终标签 logit 的领先量"): soft_lead[-1],
+        Text("smoothed: lead predicted", "平滑：预测的领先量"): predicted,
+        Text("one-hot: lowest loss reached", "one-hot：达到的最低损失"): hard_end,
+        Text("one-hot: lead at the end", "one-hot：最终的领先量"): hard_lead[-1],
+        Text("one-hot: lead gained in the second half", "one-hot：后半程增加的领先量"): hard_gain,
+        Text("smoothed: lead gained in the second half", "平滑：后半程增加的领先量"): soft_lead[-1]
+        - soft_lead[DESCENT // 2],
     }
     checks = [
         Check(
@@ -102,7 +103,7 @@ def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
             abs(soft_offset - floor) + soft_spread,
             high=1e-3,
         ),
-        Check(Text("their gradients are equal", "两者的梯度相等"), max(hard_gap, soft_gap), high=1e-4),
+        Check(Text("their gradients are equal", "两者的梯度相等"), gap, high=1e-4),
         Check(
             Text("the smoothed loss ends at that entropy, not at zero", "平滑损失的最小值是该熵，而不是零"),
             abs(soft_end - floor),
@@ -115,11 +116,16 @@ def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
         ),
         Check(
             Text("one-hot labels never stop them", "one-hot 标签则会让它一直增大"),
-            hard_lead[-1] - hard_lead[DESCENT // 2],
+            hard_gain,
             low=0.3,
         ),
     ]
-    return Finding(numbers, checks, draw(loss, floor, hard_lead, soft_lead, predicted), summary(numbers))
+    return Finding(
+        numbers,
+        checks,
+        draw(loss, floor, hard_lead, soft_lead, predicted),
+        summary(soft_offset, gap, soft_end, soft_lead[-1]),
+    )
 
 
 def draw(loss: Loss, floor: float, hard_lead: Sequence[float], soft_lead: Sequence[float], predicted: float) -> Figure:
@@ -162,9 +168,7 @@ def draw(loss: Loss, floor: float, hard_lead: Sequence[float], soft_lead: Sequen
     )
 
 
-def summary(numbers: Mapping[str, float]) -> Text:
-    offset, gap = numbers["smoothed: cross-entropy minus KL"], numbers["largest difference of gradients"]
-    end, lead = numbers["smoothed: lowest loss reached"], numbers["smoothed: lead of the label's logit at the end"]
+def summary(offset: float, gap: float, end: float, lead: float) -> Text:
     return Text(
         f"On one-hot labels cross-entropy and KL are the same number; with smoothing {E} over {V} pieces they differ "
         f"by {offset:.4f}, the label's own entropy, and their gradients by {gap:.0e}. The smoothed loss ends at "
