@@ -27,6 +27,12 @@ NAMES: dict[Positions, Text] = {
 }
 SCHEMES = tuple(name for name in NAMES if name != "none")
 
+READERS = {
+    "encoder without": Text("encoder, no positions", "编码器，无位置编码"),
+    "encoder with": Text("encoder, sinusoids", "编码器，正弦位置编码"),
+    "decoder without": Text("causal decoder, no positions", "因果解码器，无位置编码"),
+}
+
 Reader = EncoderOnly | DecoderOnly
 
 
@@ -73,15 +79,10 @@ def run(seed: int, *, without: Positions = "none") -> Finding:
             Text(f"shuffle gap, positions: {NAMES[name].en}", f"打乱前后的差距，位置编码：{NAMES[name].zh}"): gap
             for name, gap in gaps.items()
         },
-        Text("accuracy on word order, encoder without positions", "判断词序的正确率，编码器，无位置编码"): right[
-            "encoder without"
-        ],
-        Text("accuracy on word order, encoder with sinusoids", "判断词序的正确率，编码器，正弦位置编码"): right[
-            "encoder with"
-        ],
-        Text(
-            "accuracy on word order, causal decoder without positions", "判断词序的正确率，因果解码器，无位置编码"
-        ): right["decoder without"],
+        **{
+            Text(f"accuracy on word order, {READERS[name].en}", f"判断词序的正确率，{READERS[name].zh}"): share
+            for name, share in right.items()
+        },
     }
     checks = [
         Check(
@@ -115,13 +116,8 @@ def run(seed: int, *, without: Positions = "none") -> Finding:
 
 
 def draw(gaps: Mapping[Positions, float], losses: Mapping[str, Sequence[float]]) -> Figure:
-    names = {
-        "encoder without": Text("encoder, no positions", "编码器，无位置编码"),
-        "encoder with": Text("encoder, sinusoids", "编码器，正弦位置编码"),
-        "decoder without": Text("causal decoder, no positions", "因果解码器，无位置编码"),
-    }
     steps = list(range(STEPS))
-    learning = [Series(names[name], steps, values) for name, values in losses.items()]
+    learning = [Series(READERS[name], steps, values) for name, values in losses.items()]
     chance = Series(Text("a coin", "抛硬币"), [0, STEPS - 1], [0.693, 0.693], dashed=True)
     bars = Series(Text("gap", "差距"), list(range(len(gaps))), list(gaps.values()), kind="bars")
     return Figure(
