@@ -32,6 +32,12 @@ def text(file: str) -> str:
     return (DOCS / f"{file}.md").read_text(encoding="utf-8")
 
 
+def test_the_contents_list_every_page_in_the_same_order() -> None:
+    listed = [re.findall(r"([\w-]+)\.md", (DOCS / f"{language}.yml").read_text("utf-8")) for language in LANGUAGES]
+    assert listed[0] == listed[1]
+    assert sorted(listed[0]) == PAGES
+
+
 @pytest.mark.parametrize("name", PAGES)
 def test_both_languages_have_the_same_shape(name: str) -> None:
     en, zh = (text(f"{language}/{name}") for language in LANGUAGES)
