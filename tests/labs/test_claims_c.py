@@ -42,7 +42,7 @@ class OnePatternForAll(Attention):
 
 def test_heads():
     assert heads.LAB.run(0).verdict is Verdict.LIMITED
-    assert heads.run(0, attention=OnePatternForAll, repeats=1).verdict is Verdict.FAILS
+    assert heads.run(0, attention=OnePatternForAll).verdict is Verdict.FAILS
 
 
 def added_on_top(logits, labels, e, pad):

@@ -19,7 +19,7 @@ from glassformer.model.attention import Attention
 from glassformer.model.config import Positions
 from glassformer.model.transformer import initialise
 
-STEPS, BATCH, SEVERAL = 120, 16, 8
+STEPS, BATCH, SEVERAL, REPEATS = 120, 16, 8, 3
 KEYS, VALUES = 8, 4
 MEAN, LOWEST, HIGHEST = Text("mean", "平均"), Text("lowest", "最低"), Text("highest", "最高")
 
@@ -77,16 +77,16 @@ def train(task: Task, heads: int, seed: int, attention: type[Attention]) -> Outc
     return Outcome(curve, float(unseen), sum(weight.numel() for weight in model.parameters()))
 
 
-def run(seed: int, *, attention: type[Attention] = Attention, repeats: int = 3) -> Finding:
+def run(seed: int, *, attention: type[Attention] = Attention) -> Finding:
     outcomes = {
-        (name, heads): [train(task, heads, repeats * seed + i, attention) for i in range(repeats)]
+        (name, heads): [train(task, heads, REPEATS * seed + i, attention) for i in range(REPEATS)]
         for name, task in TASKS.items()
         for heads in (1, SEVERAL)
     }
     numbers = {}
     for (name, heads), repeated in outcomes.items():
         losses = [outcome.loss for outcome in repeated]
-        numbers[label(name, heads, MEAN)] = sum(losses) / repeats
+        numbers[label(name, heads, MEAN)] = sum(losses) / REPEATS
         numbers[label(name, heads, LOWEST)], numbers[label(name, heads, HIGHEST)] = min(losses), max(losses)
     # Each ratio is taken against the statement it decides on, so that no repeat may say otherwise.
     gain = numbers[label("two facts", SEVERAL, HIGHEST)] / numbers[label("two facts", 1, LOWEST)]
@@ -111,7 +111,7 @@ def run(seed: int, *, attention: type[Attention] = Attention, repeats: int = 3) 
             extent=True,
         ),
     ]
-    return Finding(numbers, checks, draw(outcomes), summary(numbers, repeats))
+    return Finding(numbers, checks, draw(outcomes), summary(numbers))
 
 
 def label(name: str, heads: int, which: Text) -> Text:
@@ -146,16 +146,16 @@ def draw(outcomes: Mapping[tuple[str, int], Sequence[Outcome]]) -> Figure:
     )
 
 
-def summary(numbers: Mapping[Text, float], repeats: int) -> Text:
+def summary(numbers: Mapping[Text, float]) -> Text:
     facts, place = (
         [numbers[label(name, heads, MEAN)] for heads in (1, SEVERAL)] for name in ("two facts", "one place")
     )
     return Text(
-        f"Over {repeats} repeats of {STEPS} steps, fetching two facts at once ends at a loss of {facts[0]:.2f} with "
+        f"Over {REPEATS} repeats of {STEPS} steps, fetching two facts at once ends at a loss of {facts[0]:.2f} with "
         f"one head and {facts[1]:.2f} with {SEVERAL}; finding one exact place ends at {place[0]:.2f} with one head "
         f"and {place[1]:.2f} with {SEVERAL}, probably because its narrower queries and keys tell positions apart less "
         "sharply.",
-        f"各训练 {STEPS} 步、重复 {repeats} 次：同时取两条信息，单头损失 {facts[0]:.2f}，{SEVERAL} 头 {facts[1]:.2f}；"
+        f"各训练 {STEPS} 步、重复 {REPEATS} 次：同时取两条信息，单头损失 {facts[0]:.2f}，{SEVERAL} 头 {facts[1]:.2f}；"
         f"准确定位一处，单头 {place[0]:.2f}，{SEVERAL} 头 {place[1]:.2f}，原因很可能是每个头的查询和键变窄，"
         "区分位置的能力随之下降。",
     )

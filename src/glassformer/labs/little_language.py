@@ -25,7 +25,7 @@ LOOSE, EMPTY = 0.65, 0.12
 SHORT, LONG = 1, 3  # symbols of a source
 
 
-def lessons(seed: int, steps: int, batch: int = 128) -> Iterator[Pair]:
+def lessons(seed: int, steps: int, batch: int = 64) -> Iterator[Pair]:
     """Source, start, target in a row; only the target is to be learnt. Long sources are harder and come more often."""
     generator = torch.Generator().manual_seed(seed)
     for step in range(steps):
