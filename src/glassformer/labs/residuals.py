@@ -22,7 +22,7 @@ from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.layer import Block, Residual
 
 TRAINED = (1, 2, 4, 8)  # layers
-AT_START = (1, 2, 4, 8, 16)
+AT_START = (1, 4, 12, 24)
 DRAWS = 5  # of weights: without residuals, one draw's gradient may be a hundred times another's
 STEPS, RATE = 60, 3e-3
 
