@@ -80,10 +80,10 @@ def svg(figure: Figure, language: str) -> str:
         spacing = ConstrainedLayoutEngine(w_pad=0.16, h_pad=0.14, wspace=0.03)
         canvas = Canvas(figsize=(width / 72, height / 72), facecolor=PAPER, layout=spacing)
         FigureCanvasSVG(canvas)
-        places = canvas.subplots(down, across, squeeze=False).flat
+        places = list(canvas.subplots(down, across, squeeze=False).flat)
         for axes, panel in zip(places, figure.panels, strict=False):
             paint(axes, panel, language, letters)
-        for axes in list(places)[len(figure.panels) :]:
+        for axes in places[len(figure.panels) :]:
             axes.set_axis_off()
         canvas.savefig(text, format="svg", facecolor=PAPER, metadata={"Date": None, "Creator": None})
     return dressed(text.getvalue(), width, height, figure, language)
