@@ -14,8 +14,8 @@ class DividedByWidth(Attention):
         self.scale = config.score_scale or 1 / config.d_head
 
 
-def test_scaling():
-    assert scaling.LAB.run(0).verdict is Verdict.LIMITED
+def test_scaling(shipped):
+    assert shipped(scaling).verdict is Verdict.LIMITED
 
 
 def test_scaling_by_the_width_itself():
@@ -31,8 +31,8 @@ def always_post(config):
     return model
 
 
-def test_norm_placement():
-    assert norm_placement.LAB.run(0).verdict is Verdict.LIMITED
+def test_norm_placement(shipped):
+    assert shipped(norm_placement).verdict is Verdict.LIMITED
 
 
 def test_norm_placement_without_the_identity_path():
@@ -41,8 +41,8 @@ def test_norm_placement_without_the_identity_path():
     assert not any(check.passed for check in finding.checks[:3])  # it is seen in the gradient, before any training
 
 
-def test_residuals():
-    assert residuals.LAB.run(0).verdict is Verdict.LIMITED
+def test_residuals(shipped):
+    assert shipped(residuals).verdict is Verdict.LIMITED
 
 
 def test_residuals_that_add_nothing():
@@ -51,8 +51,8 @@ def test_residuals_that_add_nothing():
     assert not finding.checks[4].passed  # positions become alike, before any training
 
 
-def test_norm_kind():
-    assert norm_kind.LAB.run(0).verdict is Verdict.LIMITED
+def test_norm_kind(shipped):
+    assert shipped(norm_kind).verdict is Verdict.LIMITED
 
 
 def test_norm_kind_with_a_norm_that_looks_at_the_batch():
@@ -68,8 +68,8 @@ def scaled_by_the_width(config):
     return model
 
 
-def test_embedding_scale():
-    assert embedding_scale.LAB.run(0).verdict is Verdict.LIMITED
+def test_embedding_scale(shipped):
+    assert shipped(embedding_scale).verdict is Verdict.LIMITED
 
 
 def test_embedding_scale_by_the_width_itself():

@@ -24,8 +24,8 @@ def leaking(kind):
     return build
 
 
-def test_teacher_forcing():
-    assert teacher_forcing.LAB.run(0).verdict == Verdict.HOLDS
+def test_teacher_forcing(shipped):
+    assert shipped(teacher_forcing).verdict == Verdict.HOLDS
 
 
 def test_teacher_forcing_with_a_leaking_mask():
@@ -40,8 +40,8 @@ class Late(Cache):
         return held._replace(positions=(held.positions - 1).clamp_min(0))
 
 
-def test_kv_cache():
-    assert kv_cache.LAB.run(0).verdict == Verdict.LIMITED
+def test_kv_cache(shipped):
+    assert shipped(kv_cache).verdict == Verdict.LIMITED
 
 
 def test_kv_cache_off_by_one():
@@ -51,8 +51,8 @@ def test_kv_cache_off_by_one():
     assert kv_cache.run(0, make_cache=late).verdict == Verdict.FAILS
 
 
-def test_causal_mask():
-    assert causal_mask.LAB.run(0).verdict == Verdict.HOLDS
+def test_causal_mask(shipped):
+    assert shipped(causal_mask).verdict == Verdict.HOLDS
 
 
 def test_causal_mask_that_leaks():
@@ -66,8 +66,8 @@ class Forgetful(EncoderDecoder):
         return super().forward(src, tgt)
 
 
-def test_padding():
-    assert padding.LAB.run(0).verdict == Verdict.LIMITED
+def test_padding(shipped):
+    assert shipped(padding).verdict == Verdict.LIMITED
 
 
 def test_padding_that_is_not_masked():
@@ -78,8 +78,8 @@ def test_padding_with_a_softmax_that_divides_by_zero():
     assert padding.run(0, softmax=padding.plain).verdict == Verdict.FAILS
 
 
-def test_beam_search():
-    assert beam_search.LAB.run(0).verdict == Verdict.LIMITED
+def test_beam_search(shipped):
+    assert shipped(beam_search).verdict == Verdict.LIMITED
 
 
 def test_beam_search_that_forgets_its_beams():

@@ -19,13 +19,13 @@ class EachColumnItsOwnFrequency(PositionTable):
         self.table = torch.where(torch.arange(config.d_model) % 2 == 0, angle.sin(), angle.cos())
 
 
-def test_sinusoids():
-    assert sinusoids.LAB.run(0).verdict is Verdict.HOLDS
+def test_sinusoids(shipped):
+    assert shipped(sinusoids).verdict is Verdict.HOLDS
     assert sinusoids.run(0, positions=EachColumnItsOwnFrequency).verdict is Verdict.FAILS
 
 
-def test_permutation():
-    assert permutation.LAB.run(0).verdict is Verdict.LIMITED
+def test_permutation(shipped):
+    assert shipped(permutation).verdict is Verdict.LIMITED
     assert permutation.run(0, without="alibi").verdict is Verdict.FAILS
 
 
@@ -40,8 +40,8 @@ class OnePatternForAll(Attention):
         return attend
 
 
-def test_heads():
-    assert heads.LAB.run(0).verdict is Verdict.LIMITED
+def test_heads(shipped):
+    assert shipped(heads).verdict is Verdict.LIMITED
     assert heads.run(0, attention=OnePatternForAll).verdict is Verdict.FAILS
 
 
@@ -50,8 +50,8 @@ def added_on_top(logits, labels, e, pad):
     return smoothed_cross_entropy(logits, labels, e, pad) + e * smoothed_cross_entropy(logits, labels, 0.0, pad)
 
 
-def test_smoothing():
-    assert smoothing.LAB.run(0).verdict is Verdict.HOLDS
+def test_smoothing(shipped):
+    assert shipped(smoothing).verdict is Verdict.HOLDS
     assert smoothing.run(0, loss=added_on_top).verdict is Verdict.FAILS
 
 
@@ -64,11 +64,11 @@ class ValuesOfTheNeighbour(FeedForward):
         return self.down(hidden)
 
 
-def test_memories():
-    assert memories.LAB.run(0).verdict is Verdict.LIMITED
+def test_memories(shipped):
+    assert shipped(memories).verdict is Verdict.LIMITED
     assert memories.run(0, feed_forward=ValuesOfTheNeighbour).verdict is Verdict.FAILS
 
 
-def test_layout():
-    assert layout.LAB.run(0).verdict is Verdict.LIMITED
+def test_layout(shipped):
+    assert shipped(layout).verdict is Verdict.LIMITED
     assert layout.run(0, keep=lambda k, v: (k, v)).verdict is Verdict.FAILS  # a cache that keeps the transposed views
