@@ -61,8 +61,8 @@ def test_a_lab_tells_its_claim_numbers_checks_and_verdict(here):
     finding = sinusoids.run(0)
     for text in (sinusoids.LAB.claim.en, sinusoids.LAB.prediction.en, finding.summary.en, "Verdict: holds seed 0"):
         assert text in words
-    for name in run(sinusoids.LAB, 0).as_dict()["numbers"]:
-        assert name in words
+    for name in finding.numbers:
+        assert name.en in words
     assert out.count("✓") == len(finding.checks)
     assert "--out" in out.splitlines()[-1]
 
@@ -72,6 +72,8 @@ def test_in_chinese(here):
     assert code == 0
     assert sinusoids.LAB.title.zh in out
     assert "结论：成立" in out
+    for name in sinusoids.run(0).numbers:
+        assert name.zh in out
     assert "--out" in out.splitlines()[-1]
 
 
@@ -131,7 +133,9 @@ def test_without_matplotlib_a_report_names_what_to_install(here, monkeypatch, in
 
 def test_a_claim_that_does_not_hold_is_a_result_not_an_error(here, instead):
     checks = [Check(Text("it is [small]", "它很小"), float("inf"), high=1), Check(Text("always", "总是"), 2, low=1)]
-    instead(lambda seed: Finding({"size [of it]": float("inf")}, checks, Figure([]), Text("Large.", "很大。")))
+    instead(
+        lambda seed: Finding({Text("size [of it]", "大小"): float("inf")}, checks, Figure([]), Text("Large.", "很大。"))
+    )
     code, out, _ = here("sinusoids")
     assert code == 0
     assert "does not hold" in out
@@ -140,6 +144,7 @@ def test_a_claim_that_does_not_hold_is_a_result_not_an_error(here, instead):
     assert "size [of it]" in out
     code, out, _ = here("sinusoids", "--json")
     assert json.loads(out)["labs"][0]["numbers"] == {"size [of it]": "inf"}
+    assert json.loads(here("sinusoids", "--json", "--lang", "zh")[1])["labs"][0]["numbers"] == {"大小": "inf"}
 
 
 def test_an_interrupt_is_quiet(here, instead):

@@ -40,9 +40,9 @@ LINES = panel(
 BARS = panel(
     named("before", "之前", [0, 1, 2], [1.5, -2, NAN], "bars"),
     named("after", "之后", [0, 1, 2], [1, 2, 3], "bars", dashed=True),
-    ticks=["a long name of a bar", "another long name", "第三个名字"],
+    ticks=["a long name of a bar", Text("another long name", "另一个很长的名字"), "第三个名字"],
 )
-HEAT = panel(heat=[[0.5, -0.5], [NAN, 1]], ticks=["一", "b"], rows=["c", "四"])
+HEAT = panel(heat=[[0.5, -0.5], [NAN, 1]], ticks=["一", "b"], rows=[Text("c", "丙"), "四"])
 FIGURES = {"series": Figure([BARS, LINES, panel()]), "heat": Figure([HEAT]), "nothing": Figure([])}
 
 
@@ -97,7 +97,7 @@ def made_up(name, passed):
     """A lab whose core and extent come out as told."""
     checks = [Check(Text(f"check {n}", f"检验 {n}"), float(ok), 1, 1, extent=n > 0) for n, ok in enumerate(passed)]
     text = Text(f"<b>{name}</b> & co", f"<b>{name}</b> 等")
-    finding = Finding({"a < b": 1234.5, "nothing": NAN}, checks, FIGURES["nothing"], text)
+    finding = Finding({Text("a < b", "甲 < 乙"): 1234.5, Text("nothing", "无"): NAN}, checks, FIGURES["nothing"], text)
     return Ran(Lab(name, text, text, text, text, lambda seed: finding), finding, 7, 1.25)
 
 
@@ -126,6 +126,7 @@ def test_the_report_is_one_file_that_says_everything(language):
     ):
         assert f">{verdict}</span>" in text
     assert "<b>failing</b>" in words
+    assert ("甲 < 乙" if language == "zh" else "a < b") in words
     assert "glassformer lab sinusoids <x>" in words
     assert "prefers-color-scheme: dark" in text
     assert text.count("<svg") == 3

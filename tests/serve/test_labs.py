@@ -81,7 +81,7 @@ class Gate:
         assert self.open.wait(20)
         if self.fails:
             raise MemoryError("no room")
-        return Finding({"seed": seed}, [Check(T, 1.0, 1, 1)], Figure([]), T)
+        return Finding({Text("seed", "种子"): seed}, [Check(T, 1.0, 1, 1)], Figure([]), T)
 
 
 def test_one_runs_at_a_time_and_nothing_else_waits(client, shelf):
@@ -111,7 +111,7 @@ def test_a_lab_that_breaks_leaves_the_way_free():
         with pytest.raises(MemoryError):
             labs.ask("sinusoids", 0)
     gate.fails = False
-    assert labs.ask("sinusoids", 0).finding.numbers == {"seed": 0}
+    assert labs.ask("sinusoids", 0).finding.named("en") == {"seed": 0}
     assert gate.runs == 3
 
 
@@ -177,7 +177,9 @@ BARS = [Series(T, [0, 1, 2], [1.0, -2.0, float("nan")], "bars"), Series(T, [0, 1
 EVERY_KIND = Figure(
     [
         Panel(T, T, T, BARS, ticks=["a", "b", "c"]),
-        Panel(T, T, T, heat=[[0.25, -1.5], [float("nan"), 2]], ticks=["left", "right"], rows=["up", "down"]),
+        Panel(
+            T, T, T, heat=[[0.25, -1.5], [float("nan"), 2]], ticks=["left", Text("right", "右")], rows=["up", "down"]
+        ),
         Panel(T, T, T, [Series(T, [0, 1, 10, 100], [0, 1, 1e-6, 50.0], "points")], log_x=True, log_y=True),
     ],
     T,
@@ -185,7 +187,9 @@ EVERY_KIND = Figure(
 
 
 def test_bars_heat_and_points_are_drawn_from_the_data(visit, shelf):
-    finding = Finding({"size": float("inf")}, [Check(T, 1, low=2), Check(T, 2, extent=True)], EVERY_KIND, T)
+    finding = Finding(
+        {Text("size", "大小"): float("inf")}, [Check(T, 1, low=2), Check(T, 2, extent=True)], EVERY_KIND, T
+    )
     shelf.find = lambda name: Lab(name, T, T, T, T, lambda seed: finding)
     page = visit()
     open_lab(page, lab="heads")
