@@ -56,7 +56,9 @@ def test_a_figure_is_one_element_with_words_as_words(name, language):
     assert int(root.get("width")) <= 900
     said = "".join(text for node in root.iter("{http://www.w3.org/2000/svg}text") for text in node.itertext())
     for one in figure.panels:
-        for text in (one.title, one.x, one.y, *(series.name for series in one.series if len(one.series) > 1)):
+        names = [name for name in (*one.ticks, *one.rows) if isinstance(name, Text)]
+        names += [series.name for series in one.series if len(one.series) > 1]
+        for text in (one.title, one.x, one.y, *names):
             assert re.sub(r"\s", "", text.say(language)) in re.sub(r"\s", "", said)
     assert not re.search(r'(?:href|src)="(?!#|data:image/png;base64,)', drawn)
     assert not re.search(r"url\((?!#)", drawn)
