@@ -22,7 +22,9 @@ def test_sizes_and_disjoint_splits() -> None:
         assert len(set.union(*seen)) == sum(map(len, seen))
     for name, pairs in splits.items():
         repeated = {source for source, count in Counter(source for source, _ in pairs).items() if count > 1}
-        assert repeated <= ({numerals._spell(number, "en") for number in range(100)} if name == "train" else set())
+        assert repeated == (
+            {numerals._spell(number, "en") for number in numerals.TRIED_FIRST} if name == "train" else set()
+        )
 
 
 @pytest.fixture
@@ -74,7 +76,7 @@ def test_spelling_in_parts_is_num2words(language: str) -> None:
 def test_other_languages(target: str) -> None:
     pairs = generate("train", target=target, size=2_500)
     assert len(pairs) == 2_500
-    assert len({source for source, _ in pairs}) > 2_000  # the numbers below a hundred come several times
+    assert len({source for source, _ in pairs}) > 1_800  # what is tried first comes several times
     assert any("hundred" in source for source, _ in pairs) == (target != "zh")
 
 
