@@ -67,13 +67,16 @@ def test_a_lab_tells_its_claim_numbers_checks_and_verdict(here):
     assert "--out" in out.splitlines()[-1]
 
 
-def test_in_chinese(here):
+@pytest.mark.parametrize("columns", [60, 73, 80])
+def test_in_chinese(here, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", str(columns))
     code, out, _ = here("sinusoids", "--lang", "zh")
     assert code == 0
     assert sinusoids.LAB.title.zh in out
     assert "结论：成立" in out
-    for name in sinusoids.run(0).numbers:
-        assert name.zh in out
+    finding = sinusoids.run(0)
+    for text in (*finding.numbers, sinusoids.LAB.claim, sinusoids.LAB.prediction, finding.summary):
+        assert "".join(text.zh.split()) in "".join(out.split())  # nothing is cut off at the end of a line
     assert "--out" in out.splitlines()[-1]
 
 

@@ -115,21 +115,21 @@ def show(ran: Ran, language: str, console: Console) -> None:
     console.print(Text(f"{one.title.say(language)}", "bold"), Text(f"({one.name})", "dim"))
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")  # Chinese has no spaces: what is too long goes on in the next line
     texts = {"claim": one.claim, "prediction": one.prediction, "measured": finding.summary}
-    room = max(20, min(100, console.width - 4) - max(cells(say(word, language)) for word in texts))
+    room = max(20, min(100, console.width - 6) - max(cells(say(word, language)) for word in texts))
     for word, text in texts.items():
         grid.add_row(say(word, language), wrap(text.say(language), room))  # rich would break Chinese only at spaces
     console.print(Padding(grid, (0, 0, 0, 2), expand=False))
     numbers = Table.grid(padding=(0, 2))
-    numbers.add_column()
+    numbers.add_column(overflow="fold")
     numbers.add_column(justify="right", no_wrap=True)
     for name, value in finding.named(language).items():
         numbers.add_row(name, brief(value))
     console.print(Padding(numbers, (1, 0, 1, 2), expand=False))
     checks = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "left"):
-        checks.add_column(justify=justify, no_wrap=justify == "right")
+        checks.add_column(justify=justify, no_wrap=justify == "right", overflow="fold")
     for check in finding.checks:
         mark = Text("✓", "green") if check.passed else Text("✗", "red")
         extent = f" ({say('extent', language)})" if check.extent else ""
