@@ -22,8 +22,8 @@ def train(
 ) -> None:
     """Train a translator from text.
 
-    Built-in recipes: numerals (needs no data), multi30k, tatoeba-en-de, tatoeba-en-zh. For your own files, copy one
-    and change its [data]. Several processes: torchrun --nproc-per-node 2 -m glassformer train ...
+    Built-in recipes: numerals (needs no data), multi30k, multi30k-raw, tatoeba-en-de, tatoeba-en-zh. For your own
+    files, write a recipe like the README's. Several processes: torchrun --nproc-per-node 2 -m glassformer train ...
     """
     from glassformer.cli.judging import judge, show_results
     from glassformer.train import Report, read_recipe
