@@ -60,7 +60,7 @@ def blocks(model: EncoderOnly) -> list[Block]:
 def first_gradient(build: Build, layers: int, seed: int) -> float:
     """The norm of the loss's gradient at the first layer's matrices, as the geometric mean of several draws."""
     norms = []
-    for pair, draw in zip(toy.reversals(seed, DRAWS), range(DRAWS), strict=True):
+    for pair, draw in zip(toy.reversals(seed, DRAWS, batch=8), range(DRAWS), strict=True):
         model = build(toy.small(DRAWS * seed + draw, layers))
         matrices = [p for p in blocks(model)[0].parameters() if p.dim() > 1]
         gradients = torch.autograd.grad(toy.loss_of(model, pair), matrices)
