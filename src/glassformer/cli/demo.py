@@ -44,6 +44,7 @@ def demo(
         f"{program} evaluate {out} --split test": "measure it",
         f"{program} serve {out} --open": "look inside it, on a page",
         f'{program} trace {out} "twenty-one"': "look inside it, in the terminal",
+        f"{program} lab": "what tutorials claim, put to the test",
         f"{program} train numerals --set model.norm=post": "change a part and train again",
     }
     print("\nWhat to try next:")
