@@ -4,8 +4,9 @@
     python docs/make_figures.py attention lab-scaling      draws these
     python docs/make_figures.py --check    draws into the air and says which differ from the files
 
-Training differs in the last bits from machine to machine, and so does a picture of what was trained. A picture whose
-numbers are near those of the file is the same one, and the file stays as it is.
+Training differs in the last bits from machine to machine and with the number of threads, and so does a picture of what
+was trained. So all is drawn with one thread, and a picture whose numbers are near those of the file is the same one:
+the file stays as it is.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ import subprocess
 import sys
 from functools import cache
 from pathlib import Path
+
+import torch
 
 from glassformer import Translator
 from glassformer.labs import NAMES, find
@@ -73,6 +76,8 @@ def main() -> int:
     asked = options.parse_args()
     if unknown := sorted(set(asked.names) - set(names())):
         options.error(f"no such figure: {', '.join(unknown)}; there are {', '.join(names())}")
+    translator()  # trained, if need be, with all threads
+    torch.set_num_threads(1)
     changed = []
     for name in asked.names or names():
         if name in CLOCKED and not asked.names and (FIGURES / f"{name}.en.svg").exists():
