@@ -3,8 +3,6 @@
 Three experiments. Random models small enough that every possible output can be scored: how often is the best of all
 found? Random models with longer outputs: can a beam do worse than greedy? And a model trained on a little language with
 synonyms, where the likeliest word does not begin the likeliest phrase, and the truth is known.
-
-Shapes: B sources, N outputs, L longest output, V vocabulary.
 """
 
 from __future__ import annotations
@@ -19,11 +17,12 @@ from torch import Tensor, nn
 
 from glassformer.decode import generate
 from glassformer.decode.hypothesis import Hypothesis
+from glassformer.labs.every_output import best_of_all, random_models
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
-from glassformer.labs.little_language import END, LONG, SHORT, START, SYMBOLS, lessons, truly
+from glassformer.labs.little_language import LONG, SHORT, START, SYMBOLS, lessons, truly
 from glassformer.labs.toy import FIRST, learn, small
-from glassformer.model import DecoderOnly, EncoderDecoder, ModelConfig
+from glassformer.model import DecoderOnly
 
 Search = Callable[..., list[list[Hypothesis]]]
 
@@ -187,29 +186,6 @@ def against_the_best(seed: int, search: Search, models: int = 6) -> dict[int, Ou
         found = float((gap < 1e-4).double().mean())
         outcomes[beam] = Outcome(float(gap.mean()), found, float(-gap.min()), read[beam])
     return outcomes
-
-
-def random_models(seed: int, models: int, vocabulary: int, sources: int) -> Iterator[tuple[EncoderDecoder, Tensor]]:
-    generator = torch.Generator().manual_seed(seed)
-    for i in range(models):
-        config = ModelConfig(
-            vocab_size=vocabulary, d_model=32, heads=2, d_ff=64, layers=1, tied=False, dropout=0.0, seed=100 * seed + i
-        )
-        yield EncoderDecoder(config).eval(), torch.randint(vocabulary, (sources, 8), generator=generator)
-
-
-@torch.inference_mode()
-def best_of_all(model: EncoderDecoder, src: Tensor, longest: int) -> Tensor:
-    """The highest log-probability of any output: ended, or cut off at the longest length, as search does it."""
-    going = [token for token in range(model.config.vocab_size) if token != END]
-    outputs = torch.tensor(list(itertools.product(going, repeat=longest - 1)))  # (N, L - 1), none of them ended yet
-    B, N = len(src), len(outputs)
-    tgt = torch.cat((torch.full((N, 1), START), outputs), dim=1).repeat(B, 1)  # (B N, L)
-    likely = model.decode(tgt, model.encode(src)).log_softmax(-1).view(B, N, longest, -1)
-    each = likely[:, :, :-1].gather(3, outputs.expand(B, N, -1).unsqueeze(3)).squeeze(3)
-    before = torch.cat((each.new_zeros(B, N, 1), each.cumsum(2)), dim=2)  # (B, N, L): of what precedes each step
-    ended, cut = before + likely[..., END], before[:, :, -1:] + likely[:, :, -1]
-    return torch.maximum(ended.flatten(1).amax(1), cut.flatten(1).amax(1))
 
 
 @contextmanager
