@@ -140,14 +140,14 @@ def sources(rows: int, device: str) -> Tensor:
 def work(name: str, device: str) -> None:
     """A worker: for each line "rows beam", run and say how long it took.
 
-    A single sentence is over before a process that slept is awake, so it is written several times.
+    A single sentence is soon over, so it is written several times for a steadier figure.
     """
     run = contestant(name, device)
     print("ready", flush=True)
     for line in sys.stdin:
         rows, beam = map(int, line.split())
         times = AGAIN if rows == 1 else 1
-        spent = seconds(lambda: [run(rows, beam) for _ in range(times)], device)  # noqa: B023 - called at once
+        spent = sum(seconds(partial(run, rows, beam), device) for _ in range(times))
         print(json.dumps(spent / times), flush=True)
 
 

@@ -48,7 +48,7 @@ class Copied(TorchDispatchMode):
     """Counts the bytes that operations copy to rearrange them."""
 
     def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()  # type: ignore[no-untyped-call]  # torch gives it no types
         self.bytes = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -48,8 +48,8 @@ class Severed(nn.Module):
 
 def sever(model: EncoderOnly, norm: bool = True) -> EncoderOnly:
     for block in blocks(model):
-        block.self_attention_residual = Severed(block.self_attention_residual, norm)  # type: ignore[assignment]
-        block.feed_forward_residual = Severed(block.feed_forward_residual, norm)  # type: ignore[assignment]
+        for name in ("self_attention_residual", "feed_forward_residual"):
+            setattr(block, name, Severed(getattr(block, name), norm))
     return model
 
 
