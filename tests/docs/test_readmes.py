@@ -73,7 +73,7 @@ def commands(readme: str) -> list[str]:
     return [line.split("   ")[0] for line in lines if line.startswith("glassformer ")]
 
 
-@pytest.mark.parametrize("line", commands("README.md"))
+@pytest.mark.parametrize("line", dict.fromkeys(line for readme in READMES for line in commands(readme)))
 def test_a_command_runs(line: str, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = line.split()[1]
     if "runs/own" in line:
@@ -86,8 +86,9 @@ def test_a_command_runs(line: str, demo: Path, tmp_path: Path, monkeypatch: pyte
             shutil.copytree(demo, tmp_path / "runs" / folder)
     for name, words in (("a.en", "twenty-one"), ("a.de", "einundzwanzig"), ("lines.txt", "twenty-one")):
         (tmp_path / name).write_text(f"{words}\n", encoding="utf-8")
-    block = fences.Fence("console", (), line, text("README.md").partition(line)[0].count("\n") + 1, False)
-    run_command(line, ROOT / "README.md", block, SLOW)
+    readme = next(readme for readme in READMES if line in commands(readme))
+    block = fences.Fence("console", (), line, text(readme).partition(line)[0].count("\n") + 1, False)
+    run_command(line, ROOT / readme, block, SLOW)
 
 
 def marian(folder: Path) -> None:
