@@ -9,6 +9,7 @@ import torch
 
 import glassformer as gf
 from glassformer.decode.engine import Engine
+from glassformer.decode.kernels import Kernels
 from glassformer.decode.precision import pick, ready
 from glassformer.errors import ConfigError
 
@@ -42,7 +43,7 @@ def model_of(kind: str) -> gf.EncoderDecoder:
 @pytest.mark.parametrize("precision", WITHIN)
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
-def test_the_logits_stay_within_the_precision(kind: str, precision: str) -> None:
+def test_the_logits_stay_within_the_precision(kind: str, precision: str, kernels: Kernels | None) -> None:
     if not able(precision):
         pytest.skip("this processor has no bfloat16 arithmetic")
     model = model_of(kind)
@@ -62,7 +63,7 @@ def test_the_logits_stay_within_the_precision(kind: str, precision: str) -> None
 
 @pytest.mark.parametrize("precision", WITHIN)
 @pytest.mark.parametrize("kind", KINDS)
-def test_search_goes_through_every_kind_of_model(kind: str, precision: str) -> None:
+def test_search_goes_through_every_kind_of_model(kind: str, precision: str, kernels: Kernels | None) -> None:
     if not able(precision):
         pytest.skip("this processor has no bfloat16 arithmetic")
     model = model_of(kind)
@@ -78,7 +79,7 @@ def test_search_goes_through_every_kind_of_model(kind: str, precision: str) -> N
             assert [h.ids for h in found] == [best[0].ids for best in plain]
 
 
-def test_in_int8_a_sentence_does_not_depend_on_its_neighbours() -> None:
+def test_in_int8_a_sentence_does_not_depend_on_its_neighbours(kernels: Kernels | None) -> None:
     fast = ready(model_of("plain"), "int8")
     loud = SRC.clone()
     loud[1:] = torch.randint(3, 280, (4, 12), generator=torch.Generator().manual_seed(9))

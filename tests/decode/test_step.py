@@ -8,6 +8,7 @@ import pytest
 import torch
 
 import glassformer as gf
+from glassformer.decode.kernels import Kernels
 from glassformer.decode.precision import ready
 from glassformer.decode.step import Heads, StepBlock
 
@@ -34,24 +35,28 @@ def stepped(model: gf.EncoderDecoder, beams: int) -> Iterator[torch.Tensor]:
 
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_short_way_is_the_same_way(kind: str, beams: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_short_way_is_the_same_way(
+    kind: str, beams: int, kernels: Kernels | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = gf.EncoderDecoder(gf.ModelConfig(**SIZES, **KINDS[kind])).eval()  # type: ignore[arg-type]
     taken = 0
-    attend = Heads.attend
+    way = Heads if kernels is None else Kernels
+    attend = way.attend
 
-    def counted(self: Heads, *given: torch.Tensor) -> torch.Tensor:
+    def counted(self: Heads | Kernels, *given: object) -> torch.Tensor:
         nonlocal taken
         taken += 1
-        return attend(self, *given)
+        return attend(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Heads, "attend", counted)
+    monkeypatch.setattr(way, "attend", counted)
     for short, plain in zip(stepped(ready(model, "fp32"), beams), stepped(model, beams), strict=True):
         torch.testing.assert_close(short, plain, atol=1e-5, rtol=1e-5)
     assert taken == 2 * 2 * 4  # both attentions of both blocks, at all steps but the prompt's
 
 
 def test_what_the_short_way_does_not_know_goes_the_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Heads, "attend", None)  # would fail if it were called
+    for way in (Heads, Kernels):
+        monkeypatch.setattr(way, "attend", None)  # would fail if it were called
     model = gf.EncoderDecoder(gf.ModelConfig(**SIZES, positions="rotary")).eval()  # type: ignore[arg-type]
     fast = ready(model, "fp32")
     assert all(isinstance(block, StepBlock) for block in fast.decoder.blocks)

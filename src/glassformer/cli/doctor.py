@@ -42,6 +42,8 @@ def show_machine() -> None:
 
     import torch
 
+    from glassformer.decode.kernels import found
+
     line("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     line("torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
     if torch.cuda.is_available():
@@ -52,14 +54,17 @@ def show_machine() -> None:
     amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
     capability = torch.backends.cpu.get_cpu_capability()
     line("cpu", f"{capability}; bf16 matrix units: {'yes, precision auto = bf16' if amx else 'no, auto = fp32'}")
+    own = found()
+    said = f"none of our own: {own}" if isinstance(own, str) else f"our own for {', '.join(sorted(own.kinds))}"
+    line("kernels", said)
     line("disk", f"{shutil.disk_usage('.').free / 2**30:.0f} GiB free here")
-    found = []
+    packages = []
     for package in ("num2words", "Babel", "matplotlib", "tensorboard", "datasets", "transformers", "ctranslate2"):
         try:
-            found.append(f"{package} {version(package)}")
+            packages.append(f"{package} {version(package)}")
         except PackageNotFoundError:
-            found.append(f"no {package}")
-    line("packages", ", ".join(found))
+            packages.append(f"no {package}")
+    line("packages", ", ".join(packages))
 
 
 def show_recipe(recipe: Recipe, device: str) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from glassformer.decode.ranking import normaliser
 from glassformer.errors import ConfigError, InputError
 
 NEVER = float("-inf")
@@ -67,11 +68,11 @@ class Constraints:
         A penalty changes what is probable; a ban does not: the rest is no more probable than it was.
         """
         if self.free:
-            return logits, logits.logsumexp(-1, keepdim=True)
+            return logits, normaliser(logits)
         beams = logits.shape[0] // self.prompt.shape[0]
         said = torch.cat((self.prompt.repeat_interleave(beams, 0), history), dim=1)
         logits = self.repetition.scale(logits, said)
-        normaliser = logits.logsumexp(-1, keepdim=True)
+        total = normaliser(logits)
         logits = self.repetition.ban(logits, said, step + self.prompt.shape[1])
         if self.prefix is not None:  # what the prefix asks for keeps its probability, the rest has none
             wanted = self.prefix.index_select(1, step).repeat_interleave(beams, 0)  # (R, 1), -1 where it has ended
@@ -80,8 +81,8 @@ class Constraints:
         if self.forced_end is not None:
             last = step == history.shape[1] - 1
             ending = torch.arange(logits.shape[1], device=logits.device) == self.forced_end
-            logits = torch.where(last, torch.where(ending, normaliser, NEVER), logits)
-        return logits, normaliser
+            logits = torch.where(last, torch.where(ending, total, NEVER), logits)
+        return logits, total
 
     def keep(self, sentences: Tensor) -> None:
         self.prompt = self.prompt[sentences]

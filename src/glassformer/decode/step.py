@@ -16,12 +16,14 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from glassformer.decode.kernels import ours
 from glassformer.model.attention import EVERYTHING, Attention, Sight
 from glassformer.model.cache import LayerCache
 from glassformer.model.layer import Block, FeedForward, Residual
 from glassformer.model.norm import LayerNorm
 
 Function = Callable[[Tensor], Tensor]
+Adding = Callable[[Tensor, Tensor | None], Tensor]  # to what it finds, what else it is given
 
 
 class StepBlock(nn.Module):
@@ -47,13 +49,13 @@ class StepBlock(nn.Module):
     ) -> Tensor:
         if cache is None or cache.k is None or x.shape[1] != 1 or sight.rotation is not None or torch.is_grad_enabled():
             return self.block.forward(x, sight, memory, memory_sight, cache)
-        sublayers: list[Function] = [partial(self.own.remember, cache=cache, bias=sight.bias), self.feed_forward]
+        sublayers: list[Adding] = [partial(self.own.remember, cache=cache, bias=sight.bias), self.feed_forward]
         if self.other is not None:
             assert cache.cross is not None  # kept since the prompt, like the keys
             sublayers.insert(1, partial(self.other.consult, held=cache.cross, bias=memory_sight.bias))
         stream = x.squeeze(1)  # (R, D)
         for sublayer, norm in zip(sublayers, self.norms, strict=True):
-            stream = sublayer(norm(stream)).add_(stream) if self.pre else norm(sublayer(stream).add_(stream))
+            stream = sublayer(norm(stream), stream) if self.pre else norm(sublayer(stream, stream))
         return stream.unsqueeze(1)
 
 
@@ -62,20 +64,29 @@ class Heads:
 
     def __init__(self, attention: Attention) -> None:
         self.heads, self.d_head, self.scale = attention.heads, attention.d_head, attention.scale
+        self.kernels = ours(attention.output.weight)
         projection: Any = attention.projection
         output: Any = attention.output
         self.project: Function = (projection.query if hasattr(projection, "query") else projection.whole).multiply
-        self.output: Function = output.multiply
+        self.output: Adding = output.multiply
 
-    def remember(self, x: Tensor, cache: LayerCache, bias: Tensor | None) -> Tensor:
+    def remember(self, x: Tensor, add: Tensor, cache: LayerCache, bias: Tensor | None) -> Tensor:
         q, k, v = self.project(x).view(len(x), 3, self.heads, 1, self.d_head).unbind(1)  # (R, H, 1, d) each
-        return self.attend(q, *cache.append(k, v), bias)
+        if self.kernels is None:
+            return self.output(self.attend(q, *cache.append(k, v), bias), add)
+        assert cache.k is not None
+        assert cache.v is not None
+        found = self.kernels.attend(q, cache.k, cache.v, cache.cache.place.stop, bias, self.scale, (k, v))
+        return self.output(found, add)
 
-    def consult(self, x: Tensor, held: tuple[Tensor, Tensor], bias: Tensor | None) -> Tensor:
-        return self.attend(self.project(x).view(len(x), self.heads, 1, self.d_head), *held, bias)
+    def consult(self, x: Tensor, add: Tensor, held: tuple[Tensor, Tensor], bias: Tensor | None) -> Tensor:
+        q = self.project(x).view(len(x), self.heads, 1, self.d_head)
+        if self.kernels is None:
+            return self.output(self.attend(q, *held, bias), add)
+        return self.output(self.kernels.attend(q, *held, held[0].shape[2], bias, self.scale), add)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
-        """What the heads find, merged and projected: (R, D), from q (R, H, 1, d) and k, v (B, H, E, d)."""
+        """What the heads find, side by side: (R, H d), from q (R, H, 1, d) and k, v (B, H, E, d)."""
         sentences, heads, entries, d_head = k.shape
         beams = len(q) // sentences
         q = q * self.scale
@@ -90,21 +101,21 @@ class Heads:
         context = torch.bmm(pattern, v.flatten(0, 1))  # (B H, K, d)
         if beams > 1:
             context = context.view(sentences, heads, beams, d_head).transpose(1, 2)
-        return self.output(context.reshape(sentences * beams, heads * d_head))
+        return context.reshape(sentences * beams, heads * d_head)
 
 
-def feeding(part: FeedForward) -> Function:
+def feeding(part: FeedForward) -> Adding:
     packed: Any = part
     up: Function = packed.up.multiply
-    down: Function = packed.down.multiply
+    down: Adding = packed.down.multiply
     activation, gated = part.activation, part.gated
 
-    def feed_forward(x: Tensor) -> Tensor:
+    def feed_forward(x: Tensor, add: Tensor | None) -> Tensor:
         hidden = up(x)
         if gated:
             gate, value = hidden.chunk(2, dim=-1)
-            return down(activation(gate) * value)
-        return down(activation(hidden))
+            return down(activation(gate) * value, add)
+        return down(activation(hidden), add)
 
     return feed_forward
 

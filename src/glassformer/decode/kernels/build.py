@@ -1,0 +1,79 @@
+"""The C files beside this one as a library: from an earlier time, or compiled now, in a second."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import torch
+
+HERE = Path(__file__).parent
+FLAGS = ("-O3", "-std=gnu11", "-mprefer-vector-width=512", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
+# What a processor can do, in the words of compilers.
+VNNI = ("-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
+AMX = (*VNNI, "-mavx512bf16", "-mamx-tile", "-mamx-int8", "-mamx-bf16")
+
+
+class NoKernels(Exception):
+    """Says why there are none."""
+
+
+def instructions() -> tuple[str, ...]:
+    """What this processor can do, as far as it matters here."""
+    if platform.system() != "Linux" or platform.machine() != "x86_64":
+        raise NoKernels(f"they are for Linux on x86_64, not {platform.system()} on {platform.machine()}")
+
+    def has(name: str) -> bool:
+        return bool(getattr(torch.cpu, f"_is_{name}_supported", bool)())
+
+    if not has("avx512") or not has("vnni"):
+        raise NoKernels("the processor lacks AVX-512 with VNNI")
+    return AMX if has("amx_tile") and has("avx512_bf16") else VNNI
+
+
+def load(flags: tuple[str, ...]) -> ctypes.CDLL:
+    """The library for such a processor; kept in the user's cache for the next time."""
+    sources = sorted(HERE.glob("*.[ch]"))
+    told = repr((flags, FLAGS)).encode() + b"".join(file.read_bytes() for file in sources)
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "glassformer"
+    kept = folder / f"kernels-{hashlib.sha256(told).hexdigest()[:16]}.so"
+    with contextlib.suppress(OSError):
+        return ctypes.CDLL(str(kept))
+    compiler = shutil.which(os.environ.get("CC", "cc"))
+    if compiler is None:
+        raise NoKernels("no C compiler was found; install gcc, or name one in the variable CC")
+    with tempfile.TemporaryDirectory() as place:
+        made = Path(place) / "kernels.so"
+        files = [str(file) for file in sources if file.suffix == ".c"]
+        objects = [f"{Path(file).stem}.o" for file in files]
+        run(place, compiler, *FLAGS, *flags, "-fopenmp", "-c", *files)
+        # Without the compiler's own OpenMP library: its functions are found in PyTorch's, and with them its threads.
+        run(place, compiler, "-shared", *objects, "-lm", "-o", str(made))
+        try:
+            library = ctypes.CDLL(str(made))
+        except OSError as error:
+            raise NoKernels(f"the compiled library cannot be loaded: {error}") from None
+        with contextlib.suppress(OSError):  # a home that cannot be written to costs a second each time, nothing else
+            folder.mkdir(parents=True, exist_ok=True)
+            beside = folder / f"{kept.name}.{os.getpid()}"
+            shutil.copyfile(made, beside)
+            os.replace(beside, kept)
+    return library
+
+
+def run(place: str, *command: str) -> None:
+    try:
+        done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise NoKernels(f"{command[0]} does not run: {error}") from None
+    if done.returncode:
+        lines = done.stderr.splitlines()
+        said = next((line for line in lines if "error" in line), lines[0] if lines else "it says nothing")
+        raise NoKernels(f"{command[0]} does not compile them: {said}")

@@ -1,0 +1,106 @@
+"""A product with a fixed matrix, laid out beforehand for the kernel that will read it; float32 in and out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from glassformer.decode.kernels import Kernels, Packed, ours
+
+Kind = Literal["fp32", "bf16", "int8"]
+
+FEW = 8  # rows below which a plain float32 product is faster than oneDNN's packed one
+MANY = 160  # rows above which it is faster than our kernel
+FULL = torch.tensor(127.0)  # the largest whole number of 8 bits; as a tensor it divides in one operation, not two
+HINT = 32  # rows that oneDNN lays weights out for; other numbers work as well
+
+
+def packed_linear(weight: Tensor, bias: Tensor | None, kind: Kind) -> PackedLinear:
+    """x W^T + b by our own kernel, or by oneDNN's where there is none."""
+    weight, bias = weight.detach(), None if bias is None else bias.detach()
+    own = ours(weight)
+    return OneDnn(weight, bias, kind) if own is None or kind not in own.kinds else Own(weight, bias, kind, own)
+
+
+class PackedLinear(nn.Module):
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.weight, self.bias = weight, bias
+        self.relu = False  # to be applied to the result
+
+    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        """The result, and `add` on top of it."""
+        raise NotImplementedError
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.multiply(x)
+
+    def plain(self, x: Tensor) -> Tensor:
+        y = F.linear(x, self.weight, self.bias)
+        return y.relu_() if self.relu else y
+
+
+class Own(PackedLinear):
+    """By our own kernels, which are made for the few rows of a decoding step."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind, kernels: Kernels) -> None:
+        super().__init__(weight, bias)
+        self.kernels, self.packed = kernels, Packed(weight, kind)
+        self.many = MANY if kind == "fp32" else math.inf
+
+    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        if x.numel() <= self.many * x.shape[-1]:
+            return self.kernels.product(x.contiguous(), self.packed, self.bias, self.relu, add)
+        y = self.plain(x)
+        return y if add is None else y.add_(add)
+
+
+class OneDnn(PackedLinear):
+    """By oneDNN, which PyTorch brings with it."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind) -> None:
+        super().__init__(weight, bias)
+        if kind == "int8":
+            self.scale = weight.abs().amax(1).clamp_min(1e-12) / 127
+            rounded = (weight / self.scale.unsqueeze(1)).round().to(torch.int8)
+            self.packed = torch.ops.onednn.qlinear_prepack(rounded, None)
+            self.zeros = torch.zeros(len(weight), dtype=torch.int64)
+        else:
+            dtype = torch.bfloat16 if kind == "bf16" else torch.float32
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(dtype), HINT)
+            self.half_bias = None if bias is None else bias.to(dtype)
+        self.way: Callable[[Tensor], Tensor] = getattr(self, kind)
+
+    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        y = self.way(x)
+        return y if add is None else y.add_(add)
+
+    def fp32(self, x: Tensor) -> Tensor:
+        if x.numel() < FEW * x.shape[-1]:
+            return self.plain(x)
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, self.after, [], "")
+        return product
+
+    def bf16(self, x: Tensor) -> Tensor:
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(
+            x.bfloat16(), self.packed, self.half_bias, self.after, [], ""
+        )
+        return product if self.relu else product.float()  # what follows relu multiplies in bf16 as well
+
+    def int8(self, x: Tensor) -> Tensor:
+        highest = x.abs().amax(-1, keepdim=True).clamp_min_(1e-30)  # each token has a scale of its own
+        rounded = (x * torch.div(FULL, highest)).round_().to(torch.int8)
+        y: Tensor = torch.ops.onednn.qlinear_pointwise(
+            rounded, 1 / 127, 0, self.packed, self.scale, self.zeros, None, 1.0, 0, torch.float32, "none", [], ""
+        )
+        y = y.mul_(highest) if self.bias is None else torch.addcmul(self.bias, y, highest)
+        return y.relu_() if self.relu else y
+
+    @property
+    def after(self) -> str:
+        return "relu" if self.relu else "none"

@@ -1,0 +1,17 @@
+"""Both ways to run on a CPU: by our own kernels, where they can be compiled, and by PyTorch's."""
+
+from __future__ import annotations
+
+import pytest
+
+import glassformer.decode.kernels as module
+
+
+@pytest.fixture(params=["our kernels", "torch's kernels"])
+def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> module.Kernels | None:
+    """The kernels in use."""
+    if request.param == "torch's kernels":
+        monkeypatch.setattr(module, "found", lambda: "not wanted")
+    elif isinstance(module.found(), str):
+        pytest.skip(f"no kernels: {module.found()}")
+    return module.kernels()

@@ -1,0 +1,226 @@
+"""The kernels in C compute what they say, for every size; and nothing is lost without them."""
+
+from __future__ import annotations
+
+import copy
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+import glassformer as gf
+from glassformer.decode.kernels import Kernels, Packed
+from glassformer.decode.kernels.build import AMX, VNNI, NoKernels, instructions, load
+from glassformer.decode.precision import ready
+
+try:
+    HERE = instructions()
+    # A processor can also do what lesser ones can, so the kernels written for those are tried too.
+    LEVELS = {name: flags for name, flags in {"amx": AMX, "vnni": VNNI}.items() if set(flags) <= set(HERE)}
+    BUILT = {name: Kernels(flags) for name, flags in LEVELS.items()}
+except NoKernels as reason:
+    pytest.skip(f"no kernels: {reason}", allow_module_level=True)
+WAYS = [(name, kind) for name, built in BUILT.items() for kind in sorted(built.kinds)]
+BEST = BUILT[next(iter(LEVELS))]
+LOTS = settings(max_examples=60, deadline=None)
+
+
+def numbers(seed: int, *shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def exact(x: Tensor, weight: Tensor, kind: str) -> Tensor:
+    """The product in float64 of what the kind rounds its factors to."""
+    if kind == "bf16":
+        return x.bfloat16().double() @ weight.bfloat16().double().T
+    if kind == "fp32":
+        return x.double() @ weight.double().T
+    by_row, by_column = x.abs().amax(1, keepdim=True), weight.abs().amax(1, keepdim=True) / 127
+    whole = (x * (127 / by_row)).round().double() @ (weight / by_column).round().double().T
+    return whole * (by_row.double() / 127) * by_column.double().T
+
+
+@pytest.mark.parametrize(("level", "kind"), WAYS)
+@LOTS
+@given(st.integers(1, 70), st.integers(1, 200), st.integers(1, 100), st.integers(0, 7), st.integers(0, 9))
+def test_products_are_exact(level: str, kind: str, rows: int, inputs: int, outputs: int, parts: int, seed: int) -> None:
+    x, weight = numbers(seed, rows, inputs), numbers(seed + 1, outputs, inputs)
+    bias = numbers(seed + 2, outputs) if parts & 1 else None
+    add = numbers(seed + 3, rows, outputs) if parts & 2 else None
+    expected = exact(x, weight, kind) + (0 if bias is None else bias)
+    expected = (expected.relu() if parts & 4 else expected) + (0 if add is None else add)
+    product = BUILT[level].product(x, Packed(weight, kind), bias, bool(parts & 4), add)
+    within = 1e-6 * (x.abs() @ weight.abs().T + 1)  # of what was added up
+    assert ((product - expected).abs() <= within).all()
+    # One weight is moved a little: were it not read, or read elsewhere, this would not be noticed.
+    moved = weight.clone()
+    moved[-1, -1] += 0.1 * weight[-1].abs().max()
+    found = BUILT[level].product(x, Packed(moved, kind), bias, False)
+    assert not torch.allclose(found, BUILT[level].product(x, Packed(weight, kind), bias, False), atol=1e-6)
+
+
+@pytest.mark.parametrize(("level", "kind"), WAYS)
+def test_a_row_does_not_depend_on_the_rows_beside_it(level: str, kind: str) -> None:
+    x, packed = numbers(0, 77, 300), Packed(numbers(1, 50, 300), kind)
+    alone = torch.cat([BUILT[level].product(row, packed, None, False) for row in x.split(1)])
+    for rows in (1, 7, 8, 9, 16, 17, 32, 33, 77):
+        together = BUILT[level].product(x[:rows], packed, None, False)
+        assert torch.equal(together, alone[:rows])  # to the last bit
+    several = torch.get_num_threads()
+    try:
+        torch.set_num_threads(3)
+        assert torch.equal(BUILT[level].product(x, packed, None, False), alone)
+    finally:
+        torch.set_num_threads(several)
+
+
+def written_out(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Tensor:
+    sentences, heads, _, d = k.shape
+    asked = q.view(sentences, -1, heads, d).transpose(1, 2).double()  # (B, H, K, d)
+    scores = asked @ k.double().transpose(-2, -1) * scale
+    pattern = (scores if bias is None else scores + bias).softmax(-1).nan_to_num(0.0)
+    return (pattern @ v.double()).transpose(1, 2).reshape(len(q), heads * d)
+
+
+@LOTS
+@given(
+    st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.sampled_from([1, 8, 16, 24, 64, 100, 130]),
+    st.integers(1, 40), st.integers(0, 7), st.booleans(), st.integers(0, 9),
+)  # fmt: skip
+def test_attention_is_what_is_written_out(
+    sentences: int, beams: int, heads: int, d: int, before: int, shared: int, biased: bool, seed: int
+) -> None:
+    rows, entries = sentences * beams, before + beams
+    q, new_k, new_v = numbers(seed, rows, 3, heads, 1, d).unbind(1)
+    k, v = numbers(seed + 1, 2, sentences, heads, entries + 3, d)
+    sizes = [1 if shared >> i & 1 else size for i, size in enumerate((sentences, heads, beams))]
+    bias = numbers(seed + 2, *sizes, entries)
+    bias = bias.masked_fill(numbers(seed + 3, *sizes, entries) > 0.5, float("-inf")) if biased else None
+    full_k, full_v = k[:, :, :entries].clone(), v[:, :, :entries].clone()
+    for full, new in ((full_k, new_k), (full_v, new_v)):
+        full[:, :, before:] = new.view(sentences, beams, heads, d).transpose(1, 2)
+    attended = BEST.attend(q, k, v, entries, bias, 0.3, (new_k, new_v))
+    assert torch.equal(k[:, :, :entries], full_k)  # kept for the next step
+    assert torch.equal(v[:, :, :entries], full_v)
+    expected = written_out(q, full_k, full_v, bias, 0.3)
+    torch.testing.assert_close(attended.double(), expected, atol=3e-6, rtol=3e-6)
+    torch.testing.assert_close(BEST.attend(q, k, v, entries, bias, 0.3), attended, atol=0, rtol=0)
+    if bias is None:
+        other = BEST.attend(q, k, v, entries - 1, None, 0.3)  # one entry fewer is not the same
+        assert not torch.allclose(other.double(), expected, atol=3e-6)
+
+
+def test_what_is_masked_has_no_influence() -> None:
+    q, k, v = numbers(0, 2, 1, 1, 64), numbers(1, 2, 1, 9, 64), numbers(2, 2, 1, 9, 64)
+    bias = torch.zeros(2, 1, 1, 9)
+    bias[0, ..., 4:] = bias[1] = float("-inf")
+    before = BEST.attend(q, k, v, 9, bias, 1.0)
+    k[0, :, 4:], v[0, :, 4:], v[1] = float("nan"), float("inf"), float("nan")
+    after = BEST.attend(q, k, v, 9, bias, 1.0)
+    assert torch.equal(after, before)
+    assert torch.equal(after[1], torch.zeros(64))  # a row that sees nothing
+    assert after[0].abs().min() > 0
+
+
+@LOTS
+@given(
+    st.integers(1, 20), st.integers(1, 500), st.integers(1, 30), st.sampled_from([0.1, 10.0, 200.0]), st.integers(0, 9)
+)
+def test_a_vocabulary_is_ranked(rows: int, size: int, count: int, wide: float, seed: int) -> None:
+    logits = numbers(seed, rows, size) * wide
+    if seed % 2:
+        logits = logits.round().masked_fill(numbers(seed + 1, rows, size) > 1, float("-inf"))  # equals, and impossible
+    total = BEST.normalise(logits)
+    torch.testing.assert_close(total, logits.logsumexp(-1, keepdim=True), atol=1e-5, rtol=1e-6)
+    best, places = BEST.highest(logits, min(count, size))
+    ordered = logits.sort(dim=1, descending=True, stable=True)
+    assert torch.equal(best, ordered.values[:, :count])
+    assert torch.equal(places, ordered.indices[:, :count])  # the earlier first, among equals
+
+
+def test_what_is_not_a_number_stays_visible() -> None:
+    weight, x = numbers(0, 40, 30), numbers(1, 3, 30)
+    x[1, 7] = float("nan")
+    for kind in sorted(BEST.kinds - {"int8"}):
+        y = BEST.product(x, Packed(weight, kind), None, True)
+        assert y[1].isnan().all()
+        assert not y[[0, 2]].isnan().any()
+    k = numbers(2, 1, 1, 5, 16)
+    assert BEST.attend(torch.full((1, 1, 1, 16), float("nan")), k, k, 5, None, 1.0).isnan().all()
+    assert BEST.normalise(x)[:, 0].isnan().tolist() == [False, True, False]
+
+
+def test_threads_do_not_disturb_each_other() -> None:
+    weights = [Packed(numbers(i, 64 + i, 128 + i), "fp32") for i in range(6)]
+    inputs = [numbers(i + 9, 1 + 7 * i, 128 + i) for i in range(6)]
+    expected = [BEST.product(x, weight, None, False) for x, weight in zip(inputs, weights, strict=True)]
+    wrong: list[int] = []
+
+    def work(i: int) -> None:
+        for _ in range(50):
+            if not torch.equal(BEST.product(inputs[i], weights[i], None, False), expected[i]):
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_model_that_uses_them_can_be_copied() -> None:
+    config = gf.ModelConfig(vocab_size=50, d_model=32, heads=4, d_ff=64, layers=1, max_length=32)
+    fast = ready(gf.EncoderDecoder(config).eval(), "fp32")
+    src = torch.arange(3, 9).view(1, 6)
+    assert gf.generate(copy.deepcopy(fast), src, max_new_tokens=6) == gf.generate(fast, src, max_new_tokens=6)
+
+
+def test_they_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "first"))
+    load(HERE)
+    (kept,) = (tmp_path / "first" / "glassformer").iterdir()
+    monkeypatch.setenv("CC", "no-such-compiler")
+    load(HERE)  # from the last time
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "second"))
+    with pytest.raises(NoKernels, match="no C compiler was found; install gcc, or name one in the variable CC"):
+        load(HERE)
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(NoKernels, match="false does not compile them: it says nothing"):
+        load(HERE)
+    monkeypatch.delenv("CC")
+    half = tmp_path / "second" / "glassformer" / kept.name
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"half a file")
+    load(HERE)
+    assert half.stat().st_size == kept.stat().st_size
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    load(HERE)  # with nowhere to keep them
+
+
+SAY = """
+import glassformer as gf, torch
+from glassformer.decode.kernels import found
+print(found() if isinstance(found(), str) else "kernels")
+model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=50, d_model=32, heads=4, d_ff=64, layers=1, max_length=32)).eval()
+print(gf.generate(model, torch.arange(3, 9).view(1, 6), beam=2, max_new_tokens=6)[0][0].ids)
+"""
+
+
+def test_nothing_is_lost_without_them(tmp_path: Path) -> None:
+    def said(**environment: str) -> list[str]:
+        told = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **environment}
+        done = subprocess.run([sys.executable, "-c", SAY], env=told, check=True, capture_output=True, text=True)
+        assert done.stderr == ""
+        return done.stdout.splitlines()
+
+    first, ids = said()
+    assert first == "kernels"
+    assert said(GLASSFORMER_KERNELS="0") == ["GLASSFORMER_KERNELS=0", ids]
