@@ -21,6 +21,7 @@ def evaluate(
     beam: Annotated[int | None, typer.Option(min=1, help="Beam width; the recipe's if not given.")] = None,
     length_penalty: Annotated[float | None, typer.Option(help="Score divided by length to this power.")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "fp32",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
 ) -> None:
     """Translate and compare: BLEU, chrF and exact match, each with its confidence interval and signature."""
@@ -37,13 +38,13 @@ def evaluate(
     report = Report()
     if src is not None and ref is not None:
         name = f"{src.name} {ref.name}"
-        scores, _ = judge_files(model, src, ref, device, report, beam, length_penalty)
+        scores, _ = judge_files(model, src, ref, device, report, beam, length_penalty, precision)
     else:
         name = split or "test"
         if name not in ("train", "valid", "test"):
             raise DataError(f"--split {name}: a recipe has train, valid and test")
-        scores, _ = judge_split(model, name, device, report, beam, length_penalty)
-    record(model, name, scores, report, beam=beam, length_penalty=length_penalty)
+        scores, _ = judge_split(model, name, device, report, beam, length_penalty, precision)
+    record(model, name, scores, report, beam=beam, length_penalty=length_penalty, precision=precision)
     if as_json:
         print(json.dumps(scores.to_dict(), indent=1))
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from glassformer.evaluate import Scores
@@ -46,7 +46,13 @@ def judge(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
 
 
 def judge_split(
-    folder: Path, split: str, device: str, report: Report, beam: int | None = None, penalty: float | None = None
+    folder: Path,
+    split: str,
+    device: str,
+    report: Report,
+    beam: int | None = None,
+    penalty: float | None = None,
+    precision: str = "fp32",
 ) -> tuple[Scores, list[tuple[str, str, str]]]:
     """A bundle's scores on a split of its recipe, and (source, output, reference) for each sentence."""
     from glassformer.errors import DataError
@@ -56,7 +62,7 @@ def judge_split(
     corpora = {"train": recipe.data.train, "valid": recipe.data.valid, "test": recipe.data.test}.get(split)
     if not corpora:
         raise DataError(f"the recipe in {folder} names no `{split}` pairs; give --src and --ref instead")
-    return judge_pairs(folder, corpora, split, device, report, beam, penalty)
+    return judge_pairs(folder, corpora, split, device, report, beam, penalty, precision)
 
 
 def judge_pairs(
@@ -67,6 +73,7 @@ def judge_pairs(
     report: Report,
     beam: int | None,
     penalty: float | None,
+    precision: str,
 ) -> tuple[Scores, list[tuple[str, str, str]]]:
     import torch
 
@@ -78,7 +85,7 @@ def judge_pairs(
     sources, references = pairs_of(corpora, recipe)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
-    translator = Translator.load(folder, device)
+    translator = Translator.load(folder, device, cast(Any, precision))
     found = translator.translate(
         sources,
         beam=beam or recipe.score.beam,
@@ -92,12 +99,19 @@ def judge_pairs(
 
 
 def judge_files(
-    folder: Path, src: Path, ref: Path, device: str, report: Report, beam: int | None, penalty: float | None
+    folder: Path,
+    src: Path,
+    ref: Path,
+    device: str,
+    report: Report,
+    beam: int | None,
+    penalty: float | None,
+    precision: str,
 ) -> tuple[Scores, list[tuple[str, str, str]]]:
     """A bundle's scores on two aligned files."""
     from glassformer.text import Corpus
 
-    return judge_pairs(folder, (Corpus(src=src, tgt=ref),), str(src), device, report, beam, penalty)
+    return judge_pairs(folder, (Corpus(src=src, tgt=ref),), str(src), device, report, beam, penalty, precision)
 
 
 def record(
@@ -140,7 +154,7 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     if not recipe.data.test and not recipe.data.valid:
         return
     scores, rows = judge_split(folder, split, device, report)
-    record(folder, split, scores, report, command=f"glassformer evaluate {folder} --split {split}")
+    record(folder, split, scores, report, precision="fp32", command=f"glassformer evaluate {folder} --split {split}")
     print(f"\n{split} pairs, never trained on:  {scores}")
     show_samples(rows, recipe.score.samples)
 
