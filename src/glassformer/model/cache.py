@@ -42,7 +42,7 @@ class LayerCache:
         """Store the new keys and values (B K, H, T, d) where the cache says; return all up to now."""
         if self.k is None or self.v is None:
             shape = (k.shape[0], k.shape[1], self.cache.room, k.shape[3])
-            self.k, self.v = k.new_zeros(shape), v.new_zeros(shape)
+            self.k, self.v = k.new_empty(shape), v.new_empty(shape)  # nothing is read before it is put
         beams = k.shape[0] // self.k.shape[0]
         if beams > 1:  # (B K, H, 1, d) -> (B, H, K, d)
             k, v = (x.view(-1, beams, x.shape[1], x.shape[3]).transpose(1, 2) for x in (k, v))
