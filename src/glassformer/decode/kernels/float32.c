@@ -2,7 +2,7 @@
 #include "common.h"
 #include <string.h>
 
-enum { ROWS = 8, INPUTS = 128 }; /* of a block: small enough for the registers and the first-level cache */
+enum { ROWS = 12, INPUTS = 128 }; /* of a block: small enough for the registers and the first-level cache */
 
 /* sums[row] += x[input, row] * w[input] for one block. `next` is what is read after it, `step` bytes for each input. */
 static inline __attribute__((always_inline)) void block(
@@ -12,7 +12,7 @@ static inline __attribute__((always_inline)) void block(
     for (whole i = 0; i < inputs; i++) {
         __builtin_prefetch(next + i * step, 0, 2);
         if (step > 64) __builtin_prefetch(next + i * step + 64, 0, 2);
-#pragma GCC unroll 8
+#pragma GCC unroll 12
         for (int r = 0; r < rows; r++) {
             left[r] += x[i * rows + r] * w[2 * i];
             right[r] += x[i * rows + r] * w[2 * i + 1];
@@ -24,14 +24,20 @@ static inline __attribute__((always_inline)) void block(
 static void any_block(
     whole rows, whole n, const float *x, const vector *w, vector *sums, const char *next, whole step) {
     switch (rows) { /* a number known when this is compiled: only then do the sums stay in registers */
-    case 1: return block(1, n, x, w, sums, next, step);
-    case 2: return block(2, n, x, w, sums, next, step);
-    case 3: return block(3, n, x, w, sums, next, step);
-    case 4: return block(4, n, x, w, sums, next, step);
-    case 5: return block(5, n, x, w, sums, next, step);
-    case 6: return block(6, n, x, w, sums, next, step);
-    case 7: return block(7, n, x, w, sums, next, step);
-    default: return block(8, n, x, w, sums, next, step);
+#define CASE(count) case count: return block(count, n, x, w, sums, next, step)
+        CASE(1);
+        CASE(2);
+        CASE(3);
+        CASE(4);
+        CASE(5);
+        CASE(6);
+        CASE(7);
+        CASE(8);
+        CASE(9);
+        CASE(10);
+        CASE(11);
+        CASE(12);
+#undef CASE
     }
 }
 

@@ -130,6 +130,21 @@ static void tile_sums(int kind, const Rounded *x, whole top, whole rows, const c
 
 #endif
 
+/* Up to 32 rows of a panel, on their way out; `rows` and `columns` are the scales of int8. */
+static void put_tiles(
+    int kind, const Output *to, const int32_t *sums, whole top, whole count, whole left, const float *rows,
+    const float *columns) {
+    for (whole row = 0; row < count; row++)
+        for (whole half = 0; half < 2 && left + half * HALF < to->out; half++) {
+            const int32_t *found = sums + ((row / 16 * 2 + half) * 16 + row % 16) * 16;
+            __m512 sum = _mm512_load_ps(found);
+            if (kind == INT8) /* `columns` go on to the end of the last panel */
+                sum = _mm512_cvtepi32_ps(_mm512_load_si512(found)) *
+                      (rows[top + row] * _mm512_loadu_ps(columns + left + half * HALF));
+            put(to, sum, top + row, left + half * HALF);
+        }
+}
+
 void product_rounded(int kind, int threads, whole rows, whole in, whole out, const float *x, const char *w,
                      const float *scales, const float *bias, const float *add, int relu, float *y) {
     const Output to = {bias, add, relu, y, out};
@@ -149,16 +164,7 @@ void product_rounded(int kind, int threads, whole rows, whole in, whole out, con
         for (whole panel = begin; panel < end; panel++)
             for (whole top = 0; top < rows; top += 32) {
                 tile_sums(kind, &rounded, top, rows - top, w + panel * steps * 2 * TILE, sums);
-                for (whole row = top; row < smaller(rows, top + 32); row++)
-                    for (whole half = 0; half < 2 && panel * PANEL + half * HALF < out; half++) {
-                        whole column = panel * PANEL + half * HALF;
-                        const int32_t *found = sums + (((row - top) / 16 * 2 + half) * 16 + row % 16) * 16;
-                        __m512 sum = _mm512_load_ps(found);
-                        if (kind == INT8) /* `scales` ends with the last panel, past the last output */
-                            sum = _mm512_cvtepi32_ps(_mm512_load_si512(found)) *
-                                  (scale[row] * _mm512_loadu_ps(scales + column));
-                        put(&to, sum, row, column);
-                    }
+                put_tiles(kind, &to, sums, top, smaller(32, rows - top), panel * PANEL, scale, scales);
             }
         end_tiles();
     }
