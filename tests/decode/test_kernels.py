@@ -16,19 +16,19 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.decode.kernels import Kernels, Packed
-from glassformer.decode.kernels.build import AMX, VNNI, NoKernels, instructions, load
+from glassformer.decode.kernels import Kernels, Packed, found
+from glassformer.decode.kernels.build import AMX, NoKernels, instructions, load
 from glassformer.decode.precision import ready
 
 try:
-    HERE = instructions()
     # A processor can also do what lesser ones can, so the kernels written for those are tried too.
-    LEVELS = {name: flags for name, flags in {"amx": AMX, "vnni": VNNI}.items() if set(flags) <= set(HERE)}
+    LEVELS = {("amx" if flags == AMX else "vnni"): flags for flags in instructions()}
     BUILT = {name: Kernels(flags) for name, flags in LEVELS.items()}
 except NoKernels as reason:
     pytest.skip(f"no kernels: {reason}", allow_module_level=True)
 WAYS = [(name, kind) for name, built in BUILT.items() for kind in sorted(built.kinds)]
-BEST = BUILT[next(iter(LEVELS))]
+HERE = next(iter(LEVELS.values()))
+BEST = next(iter(BUILT.values()))
 LOTS = settings(max_examples=60, deadline=None)
 
 
@@ -200,6 +200,19 @@ def test_they_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert half.stat().st_size == kept.stat().st_size
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
     load(HERE)  # with nowhere to keep them
+
+
+def test_a_compiler_that_knows_less_is_asked_for_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    old = tmp_path / "old-cc"
+    old.write_text('#!/bin/sh\ncase "$*" in *amx*) echo "error: unknown" >&2; exit 1;; esac\nexec cc "$@"\n')
+    old.chmod(0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("CC", str(old))
+    own = found.__wrapped__()
+    assert own.kinds == {"fp32", "int8"}
+    old.write_text("#!/bin/sh\necho 'x.c:1: error: nothing works' >&2; exit 1\n")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
+    assert found.__wrapped__() == f"{old} does not compile them: x.c:1: error: nothing works"
 
 
 SAY = """

@@ -150,9 +150,16 @@ def found() -> Kernels | str:
     if os.environ.get("GLASSFORMER_KERNELS") == "0":
         return "GLASSFORMER_KERNELS=0"
     try:
-        return Kernels(instructions())
+        levels = instructions()
     except NoKernels as reason:
         return str(reason)
+    reasons = []
+    for flags in levels:
+        try:
+            return Kernels(flags)
+        except NoKernels as reason:
+            reasons.append(str(reason))
+    return reasons[0]
 
 
 def kernels() -> Kernels | None:

@@ -25,8 +25,8 @@ class NoKernels(Exception):
     """Says why there are none."""
 
 
-def instructions() -> tuple[str, ...]:
-    """What this processor can do, as far as it matters here."""
+def instructions() -> list[tuple[str, ...]]:
+    """What this processor can do, as far as it matters here; the most first, for a compiler may know less."""
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise NoKernels(f"they are for Linux on x86_64, not {platform.system()} on {platform.machine()}")
 
@@ -35,7 +35,7 @@ def instructions() -> tuple[str, ...]:
 
     if not has("avx512") or not has("vnni"):
         raise NoKernels("the processor lacks AVX-512 with VNNI")
-    return AMX if has("amx_tile") and has("avx512_bf16") else VNNI
+    return [AMX, VNNI] if has("amx_tile") and has("avx512_bf16") else [VNNI]
 
 
 def load(flags: tuple[str, ...]) -> ctypes.CDLL:
