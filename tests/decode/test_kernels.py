@@ -173,6 +173,27 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert not wrong
 
 
+def test_threads_that_end_leave_no_memory_behind() -> None:
+    x, packed = numbers(0, 128, 2048), Packed(numbers(1, 32, 2048), "fp32")  # 1 MB to lay out
+
+    def resident(threads: int) -> int:
+        for _ in range(threads):
+            thread = threading.Thread(target=BEST.product, args=(x, packed, None, False))
+            thread.start()
+            thread.join()
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    before = resident(20)
+    assert resident(200) - before < 50e6
+
+
+def test_no_rows_are_no_work() -> None:
+    for kind in sorted(BEST.kinds):
+        assert BEST.product(torch.empty(0, 40), Packed(numbers(0, 33, 40), kind), None, False).shape == (0, 33)
+    assert BEST.normalise(torch.empty(0, 9)).shape == (0, 1)
+    assert BEST.highest(torch.empty(0, 9), 2)[1].shape == (0, 2)
+
+
 def test_a_model_that_uses_them_can_be_copied() -> None:
     config = gf.ModelConfig(vocab_size=50, d_model=32, heads=4, d_ff=64, layers=1, max_length=32)
     fast = ready(gf.EncoderDecoder(config).eval(), "fp32")

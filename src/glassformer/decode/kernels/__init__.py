@@ -80,6 +80,7 @@ class Kernels:
 
     def product(self, x: Tensor, weight: Packed, bias: Tensor | None, relu: bool, add: Tensor | None = None) -> Tensor:
         """relu(x W^T + bias) + add: (..., O) from x (..., I)."""
+        assert x.dtype == torch.float32
         y = x.new_empty((*x.shape[:-1], weight.outputs))
         sizes = torch.get_num_threads(), x.numel() // weight.inputs, weight.inputs, weight.outputs
         end = address(bias), address(add), relu, y.data_ptr()

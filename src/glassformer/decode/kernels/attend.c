@@ -1,7 +1,7 @@
 /* Attention of one query for each row: softmax(q k^T scale + bias) v. */
 #include "common.h"
 #include "power.h"
-#include <string.h> /* memcpy */
+#include <string.h>
 
 /* Shapes: B sentences of K beams, H heads, E entries of a cache that has room for more, d head width. */
 typedef struct {

@@ -55,7 +55,7 @@ def load(flags: tuple[str, ...]) -> ctypes.CDLL:
         objects = [f"{Path(file).stem}.o" for file in files]
         run(place, compiler, *FLAGS, *flags, "-fopenmp", "-c", *files)
         # Without the compiler's own OpenMP library: its functions are found in PyTorch's, and with them its threads.
-        run(place, compiler, "-shared", *objects, "-lm", "-o", str(made))
+        run(place, compiler, "-shared", *objects, "-lm", "-lpthread", "-o", str(made))
         try:
             library = ctypes.CDLL(str(made))
         except OSError as error:

@@ -3,7 +3,7 @@
  *
  * A matrix is cut into panels of 32 outputs and lies in memory in the order in which it is read:
  *
- *     float32     panel, input, output                             32 numbers for each input
+ *     float32     panel, input, output                                 32 numbers for each input
  *     bfloat16    panel, half, group of 32 inputs, pair, output, 2     a group of a half is 1 kB: one tile of AMX
  *     int8        panel, half, group of 64 inputs, four, output, 4
  *
@@ -22,17 +22,8 @@ typedef float vector __attribute__((vector_size(64)));
 static inline whole smaller(whole a, whole b) { return a < b ? a : b; }
 static inline whole groups(whole count, whole size) { return (count + size - 1) / size; }
 
-/* Memory of the calling thread, kept from call to call. */
-static inline void *scratch(size_t bytes) {
-    static _Thread_local void *held;
-    static _Thread_local size_t size;
-    if (bytes > size) {
-        free(held);
-        size = groups(bytes, 4096) * 4096;
-        held = aligned_alloc(4096, size);
-    }
-    return held;
-}
+/* Memory of the calling thread, good until it asks again. */
+void *scratch(size_t bytes);
 
 /* Which of `count` things are this thread's. */
 static inline void share(whole count, whole *begin, whole *end) {

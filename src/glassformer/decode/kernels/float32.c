@@ -43,6 +43,7 @@ static void any_block(
 
 void product(int threads, whole rows, whole in, whole out, const float *x, const float *w, const float *bias,
              const float *add, int relu, float *y) {
+    if (!rows) return;
     const Output to = {bias, add, relu, y, out};
     whole step = PANEL * sizeof(float) / groups(rows, ROWS);
     vector *all = scratch((threads * rows * PANEL + rows * in) * sizeof(float));
