@@ -12,6 +12,7 @@ Shapes: B sentences, K beams, H key/value heads, T new tokens, E entries so far,
 
 from __future__ import annotations
 
+import weakref
 from typing import NamedTuple
 
 import torch
@@ -33,10 +34,16 @@ class LayerCache:
     """One block's share: self-attention grows, cross-attention stays."""
 
     def __init__(self, cache: Cache) -> None:
-        self.cache = cache
+        self._cache = weakref.ref(cache)  # not in a circle: what both hold is freed with the last word, not some time later
         self.k: Tensor | None = None  # (B, H, room, d)
         self.v: Tensor | None = None
         self.cross: tuple[Tensor, Tensor] | None = None  # (B, H, S, d) twice
+
+    @property
+    def cache(self) -> Cache:
+        cache = self._cache()
+        assert cache is not None
+        return cache
 
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new keys and values (B K, H, T, d) where the cache says; return all up to now."""

@@ -15,10 +15,6 @@ typedef struct {
     float *y; /* (B K, H, d) */
 } Attention;
 
-static inline void fetch(const float *row, whole d) {
-    for (whole i = 0; i < d; i += 16) __builtin_prefetch(row + i);
-}
-
 static inline float dot(const float *a, const float *b, whole d) {
     __m512 sum = _mm512_setzero_ps();
     for (whole i = 0; i < d; i += 16)
@@ -39,26 +35,25 @@ static inline void gather(const float *weights, const int32_t *seen, whole count
     }
 }
 
-/* One query; `next` will be read after it. A query that may see nothing finds zeros. */
+/* One query. If it may see nothing, it finds zeros. */
 static inline __attribute__((always_inline)) void ask(
     const Attention *a, const whole d, const float *q, const float *k, const float *v, const float *bias, float *scores,
-    const float *next, float *y) {
-    int32_t *seen = (int32_t *)(scores + a->entries);
-    whole count = 0;
+    float *y) {
+    whole room = groups(a->entries, 16) * 16, count = 0, full;
+    int32_t *seen = (int32_t *)(scores + room);
     float highest = -INFINITY, total = 0;
     for (whole e = 0; e < a->entries; e++) {
         float more = bias ? bias[e * a->steps[3]] : 0;
         if (more == -INFINITY) continue;
-        fetch(v + e * d, d);
         seen[count] = e;
-        scores[count] = dot(q, k + e * d, d) * a->scale + more;
-        if (!(scores[count] <= highest)) highest = scores[count];
-        count++;
+        scores[count++] = dot(q, k + e * d, d) * a->scale + more;
     }
+    for (full = count; full % 16; full++) scores[full] = -INFINITY; /* what follows takes 16 at a time */
+#pragma omp simd reduction(max : highest)
+    for (whole n = 0; n < full; n++) highest = scores[n] > highest ? scores[n] : highest;
 #pragma omp simd reduction(+ : total)
-    for (whole n = 0; n < count; n++) total += scores[n] = power(scores[n] - highest);
-    for (whole n = 0; n < count; n++) scores[n] /= total;
-    for (whole e = 0; next && e < a->entries; e++) fetch(next + e * d, d);
+    for (whole n = 0; n < full; n++) total += scores[n] = power(scores[n] - highest);
+    for (whole n = 0; n < full; n++) scores[n] /= total;
     gather(scores, seen, count, v, d, y);
 }
 
@@ -66,7 +61,7 @@ void attend(int threads, whole sentences, const Attention *a) {
 #pragma omp parallel num_threads(threads)
     {
         whole begin, end, K = a->beams, d = a->d, place = a->entries - K;
-        float *scores = scratch(a->entries * 2 * sizeof(float));
+        float *scores = scratch(groups(a->entries, 16) * 16 * 2 * sizeof(float));
         share(sentences * a->heads, &begin, &end);
         for (whole pair = begin; pair < end; pair++) {
             whole sentence = pair / a->heads, head = pair % a->heads;
@@ -80,11 +75,10 @@ void attend(int threads, whole sentences, const Attention *a) {
                 whole row = sentence * K + beam;
                 const float *bias = a->bias;
                 if (bias) bias += sentence * a->steps[0] + head * a->steps[1] + beam * a->steps[2];
-                const float *next = beam < K - 1 ? NULL : k + a->room * d;
                 const float *q = a->q + row * a->stride + head * d;
                 float *y = a->y + (row * a->heads + head) * d;
-                if (d == 64) ask(a, 64, q, k, v, bias, scores, next, y); /* the usual width, with all loops unrolled */
-                else ask(a, d, q, k, v, bias, scores, next, y);
+                if (d == 64) ask(a, 64, q, k, v, bias, scores, y); /* the usual width, with all loops unrolled */
+                else ask(a, d, q, k, v, bias, scores, y);
             }
         }
     }
