@@ -1,6 +1,8 @@
 """What must hold for every model the configuration can describe."""
 
 import copy
+import gc
+import weakref
 
 import pytest
 import torch
@@ -257,3 +259,18 @@ def test_hypotheses_that_share_a_source_are_as_if_it_were_repeated(choices, beam
     for part in tgt.split([2, 1, 2], dim=1):
         together = model.decode(part, memory, mask, shared)
         close(together, model.decode(part, wide, wide_mask, repeated))
+
+
+def test_a_cache_is_freed_when_it_is_let_go():
+    """Not when the collector next looks: a cache may be most of the memory."""
+    model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=20, d_model=16, heads=4, d_ff=8, layers=2, max_length=8)).eval()
+    src = torch.arange(3, 9).view(1, 6)
+    gc.disable()
+    try:
+        cache = model.new_cache(4)
+        model.decode(src[:, :1], model.encode(src), cache=cache)
+        held = weakref.ref(cache.layers[0])
+        del cache
+        assert held() is None
+    finally:
+        gc.enable()

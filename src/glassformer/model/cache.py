@@ -34,7 +34,7 @@ class LayerCache:
     """One block's share: self-attention grows, cross-attention stays."""
 
     def __init__(self, cache: Cache) -> None:
-        self._cache = weakref.ref(cache)  # not in a circle: what both hold is freed with the last word, not some time later
+        self._cache = weakref.ref(cache)  # no circle: what it holds is freed when it is let go
         self.k: Tensor | None = None  # (B, H, room, d)
         self.v: Tensor | None = None
         self.cross: tuple[Tensor, Tensor] | None = None  # (B, H, S, d) twice
