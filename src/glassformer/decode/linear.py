@@ -16,7 +16,6 @@ Kind = Literal["fp32", "bf16", "int8"]
 
 FEW = 8  # rows below which a plain float32 product is faster than oneDNN's packed one
 MANY = 160  # rows above which it is faster than our kernel
-FULL = torch.tensor(127.0)  # the largest whole number of 8 bits; as a tensor it divides in one operation, not two
 HINT = 32  # rows that oneDNN lays weights out for; other numbers work as well
 
 
@@ -70,6 +69,9 @@ class OneDnn(PackedLinear):
             rounded = (weight / self.scale.unsqueeze(1)).round().to(torch.int8)
             self.packed = torch.ops.onednn.qlinear_prepack(rounded, None)
             self.zeros = torch.zeros(len(weight), dtype=torch.int64)
+            # Without VNNI two products are added up in 16 bits, which 8 bits of x would overflow; 7 do not.
+            self.zero = 128 if torch.cpu._is_vnni_supported() else 64
+            self.full = torch.tensor(self.zero - 1.0)  # a tensor divides in one operation, a number in two
         else:
             dtype = torch.bfloat16 if kind == "bf16" else torch.float32
             self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(dtype), HINT)
@@ -94,9 +96,11 @@ class OneDnn(PackedLinear):
 
     def int8(self, x: Tensor) -> Tensor:
         highest = x.abs().amax(-1, keepdim=True).clamp_min_(1e-30)  # each token has a scale of its own
-        rounded = (x * torch.div(FULL, highest)).round_().to(torch.int8)
+        # Bytes without a sign, around `zero`: with one, oneDNN has fast kernels for AMX only.
+        rounded = (x * torch.div(self.full, highest)).round_().add_(self.zero).to(torch.uint8)
+        step, zero = 1 / (self.zero - 1), self.zero
         y: Tensor = torch.ops.onednn.qlinear_pointwise(
-            rounded, 1 / 127, 0, self.packed, self.scale, self.zeros, None, 1.0, 0, torch.float32, "none", [], ""
+            rounded, step, zero, self.packed, self.scale, self.zeros, None, 1.0, 0, torch.float32, "none", [], ""
         )
         y = y.mul_(highest) if self.bias is None else torch.addcmul(self.bias, y, highest)
         return y.relu_() if self.relu else y

@@ -1,0 +1,54 @@
+"""oneDNN's products on processors older than this one are right, and not a thousand times slower."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from glassformer.decode.linear import OneDnn
+
+PRODUCT = """
+import sys, time
+import torch
+from glassformer.decode.linear import OneDnn
+
+if sys.argv[1] == "without VNNI":
+    torch.cpu._is_vnni_supported = lambda: False
+generator = torch.Generator().manual_seed(0)
+x, weight = torch.randn(32, 512, generator=generator), torch.randn(2048, 512, generator=generator)
+x[0] = 1.0  # all at the top of the range at once: what overflows does so here
+weight[0] = 1.0
+linear = OneDnn(weight, None, sys.argv[2])
+y = linear(x)
+begin = time.perf_counter()
+linear(x)
+seconds = time.perf_counter() - begin
+exact = x.double() @ weight.double().T
+print(float((y - exact).abs().max() / exact.abs().max()), seconds)
+"""
+
+
+@pytest.mark.parametrize("kind", ["fp32", "int8"])
+@pytest.mark.parametrize(
+    ("limit", "told"),
+    [("AVX512_CORE_VNNI", "with VNNI"), ("AVX512_CORE", "without VNNI"), ("AVX2", "without VNNI")],
+)
+def test_older_processors(kind: str, limit: str, told: str) -> None:
+    if not torch.cpu._is_vnni_supported():
+        pytest.skip("this processor is an older one itself")
+    told_all = {**os.environ, "ONEDNN_MAX_CPU_ISA": limit}
+    command = [sys.executable, "-c", PRODUCT, told, kind]
+    done = subprocess.run(command, env=told_all, check=True, capture_output=True, text=True)
+    error, seconds = map(float, done.stdout.split())
+    assert error < {"fp32": 1e-6, "int8": 0.01}[kind]
+    assert seconds < 0.2  # 1 ms is usual; a kernel that oneDNN has not optimised takes a second
+
+
+def test_a_row_of_zeros_and_a_bias() -> None:
+    weight, bias = torch.ones(5, 40), torch.arange(5.0)
+    for kind in ("fp32", "int8"):
+        assert torch.equal(OneDnn(weight, bias, kind)(torch.zeros(3, 40)), bias.expand(3, 5))  # type: ignore[arg-type]
