@@ -108,7 +108,7 @@ static void end_tiles(void) {}
 static void tile_sums(int kind, const Rounded *x, whole top, whole rows, const char *w, int32_t *sums) {
     const __m512i sign = _mm512_set1_epi8((char)128);
     (void)kind;
-    for (whole row = top; row < top + (rows > 16 ? 32 : 16); row += 8)
+    for (whole row = top; row < top + smaller(rows, 32); row += 8)
         for (whole half = 0; half < 2; half++) {
             const char *given = x->tiles + row / 16 * x->steps * TILE + row % 16 * 64;
             const char *part = w + half * x->steps * TILE;
