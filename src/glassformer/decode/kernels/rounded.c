@@ -110,18 +110,18 @@ static void tile_sums(int kind, const Rounded *x, whole top, whole rows, const c
     (void)kind;
     for (whole row = top; row < top + smaller(rows, 32); row += 8)
         for (whole half = 0; half < 2; half++) {
-            const char *given = x->tiles + row / 16 * x->steps * TILE + row % 16 * 64;
+            const char *tile = x->tiles + row / 16 * x->steps * TILE + row % 16 * 64;
             const char *part = w + half * x->steps * TILE;
             __m512i found[8] = {0};
-            for (whole i = 0; i < x->steps * TILE; i += 64) {
-                __m512i weights = _mm512_xor_si512(_mm512_loadu_si512(part + i), sign);
-                const char *four = given + i / TILE * TILE + i % TILE / 16;
+            for (whole step = 0; step < x->steps; step++, tile += TILE)
+                for (whole four = 0; four < 64; four += 4, part += 64) {
+                    __m512i weights = _mm512_xor_si512(_mm512_loadu_si512(part), sign);
 #pragma GCC unroll 8
-                for (int r = 0; r < 8; r++) {
-                    __m512i same = _mm512_set1_epi32(*(const int32_t *)(four + r * 64));
-                    found[r] = _mm512_dpbusd_epi32(found[r], weights, same);
+                    for (int r = 0; r < 8; r++) {
+                        __m512i same = _mm512_set1_epi32(*(const int32_t *)(tile + four + r * 64));
+                        found[r] = _mm512_dpbusd_epi32(found[r], weights, same);
+                    }
                 }
-            }
             int32_t *to = sums + (((row - top) / 16 * 2 + half) * 16 + row % 16) * 16;
             for (int r = 0; r < 8; r++)
                 _mm512_store_si512(to + r * 16, _mm512_sub_epi32(found[r], _mm512_set1_epi32(x->excess[row + r])));
