@@ -173,6 +173,18 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert not wrong
 
 
+def test_they_and_pytorch_do_not_disturb_each_other() -> None:
+    """Both set up the same units of the processor, each in its own way."""
+    x, weight = numbers(0, 40, 256), numbers(1, 96, 256)
+    packed = {kind: Packed(weight, kind) for kind in sorted(BEST.kinds)}
+    mine = {kind: BEST.product(x, packed[kind], None, False) for kind in packed}
+    theirs = x.bfloat16() @ weight.bfloat16().T
+    for _ in range(20):
+        for kind in packed:
+            assert torch.equal(x.bfloat16() @ weight.bfloat16().T, theirs)
+            assert torch.equal(BEST.product(x, packed[kind], None, False), mine[kind])
+
+
 def test_threads_that_end_leave_no_memory_behind() -> None:
     x, packed = numbers(0, 128, 2048), Packed(numbers(1, 32, 2048), "fp32")  # 1 MB to lay out
 
