@@ -145,8 +145,8 @@ def test_a_vocabulary_is_ranked(rows: int, size: int, count: int, wide: float, s
 def test_what_is_not_a_number_stays_visible() -> None:
     weight, x = numbers(0, 40, 30), numbers(1, 3, 30)
     x[1, 7] = float("nan")
-    for kind in sorted(BEST.kinds - {"int8"}):
-        y = BEST.product(x, Packed(weight, kind), None, True)
+    for level, kind in WAYS:
+        y = BUILT[level].product(x, Packed(weight, kind), None, True)
         assert y[1].isnan().all()
         assert not y[[0, 2]].isnan().any()
     k = numbers(2, 1, 1, 5, 16)

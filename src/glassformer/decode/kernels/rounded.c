@@ -1,5 +1,6 @@
 /* y = relu(x W^T + bias) + add with x and W rounded to bfloat16 or int8: x (rows, in), y (rows, out), W in panels. */
 #include "common.h"
+#include <math.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -18,10 +19,13 @@ static void round_row(int kind, const Rounded *to, whole row, const float *x, wh
     char *tile = to->tiles + row / 16 * to->steps * TILE + row % 16 * 64;
     __m512 high = _mm512_set1_ps(1e-30f);
     __m512i total = _mm512_setzero_si512();
-    if (kind == INT8)
-        for (whole i = 0; i < in; i += 16)
-            high = _mm512_max_ps(high, _mm512_abs_ps(_mm512_maskz_loadu_ps(first(in - i), x + i)));
-    float highest = _mm512_reduce_max_ps(high), factor = 127 / highest;
+    __mmask16 nan = 0;
+    for (whole i = 0; kind == INT8 && i < in; i += 16) {
+        __m512 part = _mm512_maskz_loadu_ps(first(in - i), x + i);
+        high = _mm512_max_ps(high, _mm512_abs_ps(part));
+        nan |= _mm512_cmp_ps_mask(part, part, _CMP_UNORD_Q);
+    }
+    float highest = nan ? NAN : _mm512_reduce_max_ps(high), factor = 127 / highest; /* so that NaN stays NaN */
     for (whole i = 0, width = kind == INT8 ? 64 : 32; i < to->steps * width; i += 16) {
         __m512 part = i < in ? _mm512_maskz_loadu_ps(first(in - i), x + i) : _mm512_setzero_ps();
         char *place = tile + i / width * TILE + i % width * (64 / width);
