@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import subprocess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,10 @@ def test_a_line_of_more_than_ten_megabytes_is_refused_after_those_before_it(
 
 def test_a_line_is_answered_as_it_arrives_and_ctrl_c_is_quiet(model: Path, translator: Translator) -> None:
     pipe = subprocess.PIPE
-    with subprocess.Popen(command("translate", model), stdin=pipe, stdout=pipe, stderr=pipe) as process:
+    heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # which a run in the background is told to ignore
+    with subprocess.Popen(
+        command("translate", model), stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=heeding
+    ) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
