@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal
 
@@ -26,15 +27,15 @@ def packed_linear(weight: Tensor, bias: Tensor | None, kind: Kind) -> PackedLine
     return OneDnn(weight, bias, kind) if own is None or kind not in own.kinds else Own(weight, bias, kind, own)
 
 
-class PackedLinear(nn.Module):
+class PackedLinear(nn.Module, ABC):
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
         self.weight, self.bias = weight, bias
         self.relu = False  # to be applied to the result
 
+    @abstractmethod
     def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         """The result, and `add` on top of it."""
-        raise NotImplementedError
 
     def forward(self, x: Tensor) -> Tensor:
         return self.multiply(x)

@@ -16,8 +16,8 @@ WIDTH = 128
 def likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
     """The `count` highest logits of each row (R, V) and their ids, highest first.
 
-    A CPU finds the highest of many blocks much faster than the `count` highest of all; and those can only lie in the
-    `count` blocks whose own highest are highest, or in what the blocks leave over.
+    Where our kernels are not, a CPU finds the highest of many blocks much faster than the `count` highest of all; and
+    those can only lie in the `count` blocks whose own highest are highest, or in what the blocks leave over.
     """
     rows, size = logits.shape
     own = ours(logits)
