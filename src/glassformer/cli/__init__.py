@@ -5,6 +5,9 @@ Nothing heavy is imported here or at the top of a command's file, so that `glass
 
 from __future__ import annotations
 
+import codecs
+import io
+import json
 import os
 import sys
 
@@ -33,8 +36,22 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(bench.bench, name="bench")
 
 
+def speak_any_encoding() -> None:
+    """Let no sign that a stream's encoding lacks end a command: `±` in ASCII is `\\u00b1`, as JSON would write it."""
+
+    def escaped(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeEncodeError)
+        return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+
+    codecs.register_error("escaped", escaped)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.errors in ("strict", "surrogateescape"):
+            stream.reconfigure(errors="escaped")
+
+
 def main() -> None:
     """Run a command; a user's mistake ends in one line on stderr and exit code 2, never in a traceback."""
+    speak_any_encoding()
     try:
         app()
     except GlassformerError as error:
