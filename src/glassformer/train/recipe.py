@@ -25,6 +25,12 @@ from glassformer.errors import ConfigError, did_you_mean, one_of
 from glassformer.model import ModelConfig
 from glassformer.text import END, PAD, START, Corpus, FilterOptions, Tokenizer, TokenizerOptions
 
+OF_THE_VOCABULARY = ("vocab_size", "src_vocab_size", "pad_id", "start_id", "end_id")
+# A model draws its weights by train.seed unless it is given a seed of its own.
+MODEL_DEFAULTS = {
+    f.name: f.default for f in dataclasses.fields(ModelConfig) if f.name not in (*OF_THE_VOCABULARY, "seed")
+}
+
 
 @dataclass(frozen=True)
 class Data:
@@ -101,11 +107,13 @@ class Recipe:
         return ModelConfig.from_dict(seed | self.model | vocabulary)
 
     def to_dict(self) -> dict[str, Any]:
+        """Every value but None, which TOML does not know: a default that changes later changes no run begun before."""
+
         def plain(value: Any) -> Any:
             if dataclasses.is_dataclass(value) and not isinstance(value, type):
-                default = {f.name: f.default for f in dataclasses.fields(value)}
-                whole = {name: plain(getattr(value, name)) for name in default}
-                return {k: v for k, v in whole.items() if v is not None and v != default[k]}
+                return plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+            if isinstance(value, dict):
+                return {name: plain(item) for name, item in value.items() if item is not None}
             if isinstance(value, tuple):
                 return [plain(item) for item in value]
             return str(value) if isinstance(value, Path) else value
@@ -180,7 +188,7 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
     recipe = Recipe(
         data=read(Data, data, "data"),
         tokenizer=read(TokenizerOptions, values.get("tokenizer", {}), "tokenizer"),
-        model=values.get("model", {}),
+        model=MODEL_DEFAULTS | values.get("model", {}),
         train=read(Train, values.get("train", {}), "train"),
         score=read(Score, values.get("score", {}), "score"),
     )
@@ -231,7 +239,7 @@ def check(recipe: Recipe) -> None:
         raise ConfigError("train.patience and train.ship = 'best' need [[data.valid]] to judge by")
     for name in recipe.model:
         own = [f.name for f in dataclasses.fields(ModelConfig)]
-        if name in ("vocab_size", "src_vocab_size", "pad_id", "start_id", "end_id"):
+        if name in OF_THE_VOCABULARY:
             raise ConfigError(f"model.{name} follows from the tokenizer; set tokenizer.vocab_size instead")
         if name not in own:
             raise ConfigError(f"unknown key `model.{name}` in the recipe{did_you_mean(name, own)}")
