@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import multiprocessing
+import pickle
 import random
 import sys
 import warnings
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +23,7 @@ from glassformer.decode import Hypothesis
 from glassformer.errors import ConfigError, InputError, WeightsError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
-from glassformer.translator import Part, Translator, cut
+from glassformer.translator import Part, TooLong, Translator, cut
 
 WORDS = ["the", "a", "small", "red", "house", "dog", "cat", "river", "runs", "sees", "over", "bright", "and", "two"]
 LIMIT = 40
@@ -86,10 +89,49 @@ def test_any_text_is_translated(translator: Translator, texts: list[str]) -> Non
 
 
 def test_a_bare_string_is_refused(translator: Translator) -> None:
-    with pytest.raises(InputError, match=r"translate\(\[text\]\)"):
+    with pytest.raises(InputError, match=r"write \[text\]"):
         translator.translate("one sentence")
     with pytest.raises(InputError, match=r"texts\[1\] is a NoneType"):
         translator.translate(["one", None])  # type: ignore[list-item]
+
+
+def test_any_iterable_of_texts_is_taken(translator: Translator, tmp_path: Path) -> None:
+    """Each of these was once read to its end by the check, and came back as `[]`."""
+    texts = ["the dog", "", "a red house"]
+    (tmp_path / "lines").write_text("\n".join(texts), encoding="utf-8")
+    wanted = translator.translate(texts)
+    for any_kind in ((text for text in texts), iter(texts), map(str, texts), tuple(texts), dict.fromkeys(texts).keys()):
+        assert translator.translate(any_kind) == wanted
+    with (tmp_path / "lines").open(encoding="utf-8") as file:  # a line's end is no part of it
+        assert translator.translate(file) == wanted
+    assert translator.translate(iter(texts), prefix=iter(texts)) == translator.translate(texts, prefix=texts)
+    assert translator.score(iter(texts), iter(texts)) == translator.score(texts, texts)
+
+
+def test_what_is_no_list_of_texts_is_refused(translator: Translator) -> None:
+    refused = [
+        ({"a": "b"}, "texts is a dict"),
+        ({"a", "b"}, "texts is a set"),
+        (5, "texts is a int"),
+        (None, "texts is a NoneType"),
+        (b"bytes", "not one string"),
+        ([b"bytes"], r"texts\[0\] is a bytes"),
+    ]
+    for wrong, said in refused:
+        with pytest.raises(InputError, match=said):
+            translator.translate(wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match=said.replace("texts", "targets")):
+            translator.score(["one"], wrong)  # type: ignore[arg-type]
+        if wrong is not None:
+            with pytest.raises(InputError, match=said.replace("texts", "prefix")):
+                translator.translate(["one"], prefix=wrong)  # type: ignore[arg-type]
+    for call in (translator.stream, translator.alternatives):
+        with pytest.raises(InputError, match="takes one text, not a list"):
+            call(["one"])  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="takes one text, not a list"):
+            call("one", prefix=["two"])  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="takes one text, not a list"):
+        translator(["one"])  # type: ignore[arg-type]
 
 
 def test_options_that_cannot_be_met_are_told(translator: Translator) -> None:
@@ -194,6 +236,32 @@ def test_threads_share_a_translator(translator: Translator) -> None:
     assert together == [texts_of(translator, texts, beam=2) for texts in work]
 
 
+def again(translator: Translator) -> list[Translator]:
+    """The translator as each way of copying gives it back, used before and not."""
+    fresh = Translator(translator.model, translator.tokenizer, precision=translator.engine.precision)
+    copies = [remake(one) for one in (fresh, translator) for remake in (copy.copy, copy.deepcopy)]
+    return [*copies, *(pickle.loads(pickle.dumps(one)) for one in (fresh, translator))]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+def test_a_translator_can_be_copied_and_pickled(translator: Translator, precision: Any) -> None:
+    translator = Translator(translator.model, translator.tokenizer, precision=precision)
+    wanted = translator.translate(["the dog", "a red house"], beam=3)
+    for other in again(translator):
+        assert other.translate(["the dog", "a red house"], beam=3) == wanted
+        assert (other.device, other.engine.precision) == (translator.device, precision)
+
+
+def test_a_translator_goes_to_worker_processes(translator: Translator) -> None:
+    texts = ["the dog", "a red house", "x" * 2 * LIMIT]
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        assert pool.submit(translator.translate, texts).result() == translator.translate(texts)
+        with pytest.raises(TooLong) as failed:  # an error comes back whole
+            pool.submit(translator.score, texts, texts).result()
+    assert (failed.value.name, failed.value.index) == ("texts", 2)
+    assert str(failed.value).startswith("texts[2] has ")
+
+
 # Marian folders
 
 
@@ -285,6 +353,12 @@ def test_a_marian_folder_reads_and_writes_as_hugging_face_does(marian: Path, tmp
         texts.append(theirs.decode(out[0, 1:], skip_special_tokens=True))
     assert texts_of(ours, MARIAN_TEXTS) == texts
     assert len(set(texts)) > 10
+
+
+def test_a_marian_translator_can_be_copied_and_pickled(marian: Path) -> None:
+    translator = Translator.load(marian)
+    wanted = translator.translate(MARIAN_TEXTS)
+    assert all(other.translate(MARIAN_TEXTS) == wanted for other in again(translator))
 
 
 def test_marian_takes_odd_and_long_text_too(marian: Path) -> None:

@@ -17,7 +17,8 @@ from glassformer.decode.hypothesis import Rule
 from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
-from glassformer.text.cutting import Part, cut, seam
+from glassformer.text.cutting import Part, cut, joined, seam
+from glassformer.text.strings import one_string, strings
 
 SHORTEST = 8  # tokens; in fewer, not every single character can be spelt
 
@@ -67,8 +68,11 @@ class TooLong(InputError):
     """A text that cannot be split: the `index`-th of those given as `name`."""
 
     def __init__(self, name: str, index: int, reason: str) -> None:
-        super().__init__(f"{name}[{index}] {reason}")
+        super().__init__(name, index, reason)  # all three, so that it can be pickled
         self.name, self.index, self.reason = name, index, reason
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.index}] {self.reason}"
 
 
 class Translator:
@@ -76,7 +80,7 @@ class Translator:
 
     `t.model` is the plain float32 model; what runs is a copy, made on first use for the `precision` asked for, so
     weights changed later need a new translator. Nothing else is kept from call to call but the tokenizer's memory of
-    words: threads may share a translator.
+    words: threads may share a translator, and processes may be handed one.
     """
 
     def __init__(
@@ -97,12 +101,16 @@ class Translator:
         loaded = bundle.load(folder)
         return cls(loaded.model, loaded.tokenizer, device, precision)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled and copied as what it was made of; the copy that runs is made again on first use."""
+        return type(self), (self.model, self.tokenizer, self.device, self.engine.precision)
+
     def __call__(self, text: str) -> str:
-        return self.translate([text])[0][0].text
+        return self.translate([one_string(text)])[0][0].text
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         beam: int = 1,
         nbest: int = 1,
         length_penalty: float = 1.0,
@@ -112,7 +120,7 @@ class Translator:
         *,
         length_rule: Rule = "average",
         sampling: Sampling | None = None,
-        prefix: str | Sequence[str] | None = None,
+        prefix: str | Iterable[str] | None = None,
         repetition_penalty: float = 1.0,
         no_repeat_ngram: int = 0,
         alignments: bool = False,
@@ -125,7 +133,7 @@ class Translator:
         With `sampling`, one translation is drawn instead. Each begins with `prefix`, one for all or one for each text;
         of a text that is split, the first part does.
         """
-        check_texts(texts)
+        texts = strings(texts, "texts")
         check_batch(batch_tokens)
         search = Search(beam, nbest, length_penalty, length_rule, sampling, repetition_penalty, no_repeat_ngram)
         split = self.split(texts, self.limit(max_length))
@@ -165,10 +173,9 @@ class Translator:
 
         Joined, the pieces are what `translate` gives with the same options.
         """
-        check_texts([text])
         search = Search(sampling=sampling, repetition_penalty=repetition_penalty, no_repeat_ngram=no_repeat_ngram)
-        (parts,) = split = self.split([text], self.limit(max_length))
-        (begun,) = self.begin(split, prefix)
+        (parts,) = split = self.split([one_string(text)], self.limit(max_length))
+        (begun,) = self.begin(split, one_string(prefix))
         return self.flow(parts, begun, search)
 
     def flow(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
@@ -197,12 +204,11 @@ class Translator:
 
     def alternatives(self, text: str, prefix: str = "", count: int = 5) -> list[Alternative]:
         """The `count` likeliest tokens after `prefix` in the translation of `text`, and where each would lead."""
-        check_texts([text])
-        (parts,) = split = self.split([text], self.limit())
+        (parts,) = split = self.split([one_string(text)], self.limit())
         if len(parts) != 1:
             what = "is empty" if not parts else f"is longer than the {self.limit():,} tokens read at once"
             raise InputError(f"the text {what}; alternatives() looks at one text that is translated as a whole")
-        (begun,) = self.begin(split, prefix)
+        (begun,) = self.begin(split, one_string(prefix))
         if len(begun) == self.room(len(parts[0].ids)):
             raise InputError(f"the prefix {prefix!r:.60} leaves no room for another token; shorten it")
         return [
@@ -212,8 +218,8 @@ class Translator:
 
     def score(
         self,
-        texts: Sequence[str],
-        targets: Sequence[str],
+        texts: Iterable[str],
+        targets: Iterable[str],
         length_penalty: float = 1.0,
         length_rule: Rule = "average",
         batch_tokens: int = BATCH_TOKENS,
@@ -223,11 +229,10 @@ class Translator:
         return [found.score(rule) for found in self.likelihoods(texts, targets, batch_tokens)]
 
     def likelihoods(
-        self, texts: Sequence[str], targets: Sequence[str], batch_tokens: int = BATCH_TOKENS
+        self, texts: Iterable[str], targets: Iterable[str], batch_tokens: int = BATCH_TOKENS
     ) -> list[Likelihood]:
         """How likely the model finds each target as the translation of its text; an empty text's is empty for sure."""
-        check_texts(texts)
-        check_texts(targets)
+        texts, targets = strings(texts, "texts"), strings(targets, "targets")
         check_batch(batch_tokens)
         if len(texts) != len(targets):
             raise InputError(f"{len(texts)} texts but {len(targets)} targets; give one each")
@@ -264,9 +269,9 @@ class Translator:
                 found.append(cut(text, limit, encode))
         return found
 
-    def begin(self, split: list[list[Part]], prefix: str | Sequence[str] | None) -> list[list[int]]:
+    def begin(self, split: list[list[Part]], prefix: str | Iterable[str] | None) -> list[list[int]]:
         """The ids that each text's translation must begin with; a space at their end is the next word's own."""
-        given = [prefix or ""] * len(split) if prefix is None or isinstance(prefix, str) else list(prefix)
+        given = [prefix or ""] * len(split) if prefix is None or isinstance(prefix, str) else strings(prefix, "prefix")
         if len(given) != len(split):
             raise InputError(f"{len(given)} prefixes for {len(split)} texts; give one for all, or one each")
         begun = self.tokenizer.encode_target([one.rstrip() for one in given])
@@ -296,9 +301,7 @@ class Translator:
         found = []
         for rank, ranked in enumerate(zip(*written, strict=True)):
             texts = self.tokenizer.decode_target([h.ids for h in ranked])
-            text, weight = texts[0], sum(len(part.ids) for part in parts)
-            for before, part, more in zip(parts, parts[1:], texts[1:], strict=False):
-                text += seam(before, part, text, more) + more
+            weight = sum(len(part.ids) for part in parts)
             score = sum(h.score * len(part.ids) for h, part in zip(ranked, parts, strict=True)) / weight
             tokens = [piece for h in ranked for piece in self.tokenizer.target_pieces(h.ids)]
             source_tokens: list[str] | None = None
@@ -310,16 +313,8 @@ class Translator:
                     source_tokens += self.tokenizer.source_pieces(part.ids)
                     seen += len(h.ids)
             score = ranked[0].score if len(parts) == 1 else score
-            found.append(Translation(text, score, tokens, len(parts), source_tokens, alignment))
+            found.append(Translation(joined(parts, texts), score, tokens, len(parts), source_tokens, alignment))
         return found
-
-
-def check_texts(texts: Sequence[str]) -> None:
-    if isinstance(texts, str | bytes):
-        raise InputError("translate() takes a list of texts, not one string; write translate([text]), or call t(text)")
-    for i, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise InputError(f"texts[{i}] is a {type(text).__name__}; every text must be a string")
 
 
 def check_batch(batch_tokens: int) -> None:

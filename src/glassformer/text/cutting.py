@@ -87,3 +87,11 @@ def seam(before: Part, part: Part, left: str, right: str) -> str:
     if not left or not right or UNSPACED.match(left[-1]) or UNSPACED.match(right[0]):
         return ""
     return " " if part.spaced or before.text[-1] in WIDE_MARKS else ""
+
+
+def joined(parts: Sequence[Part], translations: Sequence[str]) -> str:
+    """The translations of a text's parts as that of the text."""
+    text = translations[0]
+    for before, part, more in zip(parts, parts[1:], translations[1:], strict=False):
+        text += seam(before, part, text, more) + more
+    return text
