@@ -93,8 +93,7 @@ def show_recipe(recipe: Recipe, device: str) -> None:
             both = surveys["train"].shared(surveys[name])
             flatter = ": its scores will flatter" if both else ""
             line("overlap", f"of the sources of {name}, {both:,} in train too{flatter}")
-    report.show("training a few steps", every=0)
-    expected = forecast(recipe, surveys["train"].pairs, device)
+    expected = forecast(recipe, device, report)
     report.clear()
     line("model", f"{expected.parameters:,} parameters, vocabulary {expected.vocabulary:,}")
     line(

@@ -20,12 +20,16 @@ STEPS_PER_EPOCH = 20  # a small corpus keeps at least so many steps
 USE = 0.8  # of the memory that is free
 
 
-def find_budget(recipe: Recipe, store: Store, model: EncoderDecoder, world: World) -> int:
-    """Measure the memory of two trial steps at the widest shape and extend the line between them."""
+def find_budget(recipe: Recipe, stores: list[Store], model: EncoderDecoder, world: World) -> int:
+    """Measure the memory of two trial steps at the widest shape and extend the line between them.
+
+    The first of `stores` is the one to train on; a batch must hold the longest sentence of any.
+    """
+    lengths = [store.lengths() for store in stores]
+    width = max(int(max(src.max(), tgt.max() + 1)) for src, tgt in lengths)
     if world.device.type != "cuda":
-        return MODEST
-    src, tgt = store.lengths()
-    width = int(max(src.max(), tgt.max() + 1))
+        return max(width, MODEST)
+    src, tgt = lengths[0]
     tokens = int(np.maximum(src, tgt + 1).sum())
     peaks = []
     for size in (MODEST, 2 * MODEST):

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import itertools
 import resource
 import tempfile
 import time
 from dataclasses import dataclass, replace
-from itertools import chain, islice
 from pathlib import Path
 
+import numpy as np
 import torch
 
-from glassformer.model import EncoderDecoder
-from glassformer.text import PAD, Batches, BatchOptions, Corpus, Tokenizer, prepare, read_pairs
+from glassformer.text import PAD
 from glassformer.train import parallel
 from glassformer.train.feed import share
 from glassformer.train.recipe import Recipe
+from glassformer.train.report import Report
+from glassformer.train.run import ready
 from glassformer.train.step import Stepper
 
-SAMPLE = 20_000  # pairs the forecast is made from
-TRIAL_TOKENS = 4096  # of a step, where the recipe leaves it to be found
 WARM_UP = 5
 ENOUGH = 5.0  # seconds of trial
 
@@ -38,21 +38,15 @@ class Forecast:
     precision: str
 
 
-def forecast(recipe: Recipe, pairs: int, device: str) -> Forecast:
-    """Train a few steps on the corpus's beginning and extend what they cost to `pairs`."""
-    world = parallel.enter(device)
-    with tempfile.TemporaryDirectory() as folder:
-        beginning = list(islice(chain.from_iterable(map(read_pairs, recipe.data.train)), SAMPLE))
-        lines = "".join(f"{clean(a)}\t{clean(b)}\n" for a, b in beginning)
-        (Path(folder) / "sample.tsv").write_text(lines, encoding="utf-8")
-        sample = Corpus(tsv=Path(folder) / "sample.tsv")
-        tokenizer = Tokenizer.train(beginning, replace(recipe.tokenizer, vocab_size=affordable(recipe, len(beginning))))
-        store = prepare([sample], tokenizer, Path(folder) / "store", recipe.data.filter)
-        tokens = recipe.train.batch_tokens
-        options = BatchOptions(tokens=TRIAL_TOKENS if tokens == "auto" else tokens, shapes=recipe.train.shapes)
-        batches = Batches(store, options)
-        plan = batches.epoch(0)
-        model = EncoderDecoder(recipe.model_config(tokenizer)).to(world.device)
+def forecast(recipe: Recipe, device: str, report: Report | None = None) -> Forecast:
+    """Get ready exactly as training does, take a few steps, and extend what they cost to the whole run."""
+    world, report = parallel.enter(device), report or Report(quiet=True)
+    with tempfile.TemporaryDirectory() as name:
+        made = ready(recipe, Path(name), world, report)
+        Report(quiet=True).open(Path(name), 0, recipe.train.tensorboard)
+        report.show("training a few steps", every=0)
+        plan = next(plan for plan in map(made.batches.epoch, itertools.count()) if len(plan))
+        model = made.model.to(world.device).train()
         stepper = Stepper(model, replace(recipe.train, cuda_graphs=False, compile=False), world, PAD)
         widest = max(range(len(plan)), key=lambda i: plan.shape(i).cells)
         # The first steps of a shape also set up its kernels; they show the memory, the later ones the time.
@@ -66,30 +60,21 @@ def forecast(recipe: Recipe, pairs: int, device: str) -> Forecast:
             count, step = count + batch.tokens, step + 1
         float(stepper.loss_total)
         speed = count / (time.perf_counter() - begin)
+        store = made.batches.store
+        epoch_tokens = float(np.array(store.weights)[store.corpus] @ (store.lengths()[1] + 1))
     parameters = sum(p.numel() for p in model.parameters())
-    epoch_tokens = (store.report["tgt_tokens"] + len(store)) * pairs / max(1, store.report["read"])
-    steps = max(1, round(len(plan) * pairs / max(1, store.report["read"])))
     on_gpu = world.device.type == "cuda"
     return Forecast(
-        vocabulary=tokenizer.tgt_size,
+        vocabulary=made.tokenizer.tgt_size,
         parameters=parameters,
         state_bytes=parameters * (20 if recipe.train.ema else 16),
         peak_bytes=torch.cuda.max_memory_allocated()
         if on_gpu
         else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         tokens_per_second=speed,
-        steps_per_epoch=steps,
+        steps_per_epoch=len(plan),
         seconds_per_epoch=epoch_tokens / speed,
-        total_seconds=epoch_tokens / speed / steps * recipe.train.steps,
+        total_seconds=epoch_tokens / speed / len(plan) * recipe.train.steps,
         padding=plan.padding_share,
         precision=stepper.precision,
     )
-
-
-def clean(text: str) -> str:
-    return text.replace("\t", " ").replace("\n", " ")
-
-
-def affordable(recipe: Recipe, pairs: int) -> int:
-    """A vocabulary that a small beginning of the corpus can fill; the whole of it decides at the start of the run."""
-    return recipe.tokenizer.vocab_size if pairs >= SAMPLE else min(recipe.tokenizer.vocab_size, 500)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -83,7 +83,18 @@ def withdraw(folder: Path) -> None:
             path.unlink(missing_ok=True)
 
 
-def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:
+@dataclass(frozen=True)
+class Ready:
+    """Everything made of a recipe and its text before the first step; a recipe that gets here can be trained."""
+
+    recipe: Recipe
+    tokenizer: Tokenizer
+    model: EncoderDecoder
+    batches: Batches
+    valid: Batches | None
+
+
+def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
     tokenizer = vocabulary(recipe, folder, world, report)
     store = corpus(recipe, recipe.data.train, tokenizer, folder / "prepared" / "train", world, report)
     valid = (
@@ -96,19 +107,24 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
     if recipe.train.batch_tokens == "auto":
         from glassformer.train.budget import find_budget
 
-        found = find_budget(recipe, store, model, world)
+        found = find_budget(recipe, [store, valid] if valid else [store], model, world)
         report.say(f"batch_tokens = {found}, found automatically")
         recipe = replace(recipe, train=replace(recipe.train, batch_tokens=found))
-        if world.first:
-            bundle.write_text(folder / "recipe.toml", to_toml(recipe.to_dict()))
     assert isinstance(recipe.train.batch_tokens, int)
     options = BatchOptions(tokens=recipe.train.batch_tokens, seed=recipe.train.seed, shapes=recipe.train.shapes)
-    batches = Batches(store, options)
     valid_batches = Batches(valid, replace(options, shapes=4)) if valid else None
+    return Ready(recipe, tokenizer, model, Batches(store, options), valid_batches)
+
+
+def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:
+    made = ready(recipe, folder, world, report)
+    if world.first and made.recipe != recipe:
+        bundle.write_text(folder / "recipe.toml", to_toml(made.recipe.to_dict()))
+    recipe, tokenizer, model, batches = made.recipe, made.tokenizer, made.model, made.batches
     judge = make_judge(recipe, tokenizer) if make_judge else None
     if recipe.train.metric == "bleu" and (judge is None or (recipe.train.parallel == "fsdp" and world.size > 1)):
         raise ConfigError("train.metric = 'bleu' needs a judge that translates, and whole models: parallel = 'ddp'")
-    trainer = Trainer(recipe, model, batches, valid_batches, folder, world, report, judge)
+    trainer = Trainer(recipe, model, batches, made.valid, folder, world, report, judge)
     report.say(describe(model, batches, trainer, recipe))
     saved = checkpoint.newest(folder / "checkpoints", report.say) if world.first else None
     world.wait()
