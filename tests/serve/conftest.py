@@ -121,6 +121,12 @@ class Visit:
             self.page.goto(self.address + hash)
         self.page.wait_for_selector(f"main[data-view={view}] > section:not([data-old])")
 
+    def forgive(self, status: int) -> None:
+        """Chromium writes every refusal of the server to the console: one that the test has asked for is no error."""
+        told = [one for one in self.errors if f"status of {status}" in one]
+        assert told, f"no answer of {status}"
+        self.errors[:] = [one for one in self.errors if one not in told]
+
     def text(self, selector: str) -> str:
         return self.page.locator(selector).first.inner_text()
 
@@ -150,6 +156,7 @@ def visit(chromium, live):
     yield open_page
     for one in made:
         one.context.close()
+    assert [one.errors for one in made if one.errors] == [], "the page has written to the browser's console"
 
 
 def printed(text: str) -> float:

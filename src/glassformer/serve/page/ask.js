@@ -6,7 +6,12 @@ import { VIEWS } from "./state.js";
 import { t } from "./texts.js";
 import { nameChange } from "./view_whatif.js";
 
-const PAUSE = 60; // milliseconds of rest in typing before the model is asked
+// Milliseconds of rest in typing before the model is asked: longer than between the letters of a quick typist, and longer
+// yet where answers take their time.
+const PAUSE = { least: 140, most: 400 };
+
+/** A sentence on one line. */
+export const plain = (text) => text.replace(/\s+/g, " ").trim();
 
 export function drawTop(app, place) {
   const { model } = app;
@@ -45,6 +50,8 @@ export class Ask {
   constructor(app, place) {
     this.app = app;
     this.timer = 0;
+    this.pause = PAUSE.least;
+    this.since = 0;
     this.typing = false;
     this.input = h("textarea", {
       id: "sentence", rows: 1, spellcheck: "false", autocomplete: "off", maxlength: 2000, data: { key: "sentence" },
@@ -75,23 +82,32 @@ export class Ask {
     this.input.style.height = `${this.input.scrollHeight}px`;
   }
 
+  /** What the field says. */
+  get text() {
+    return plain(this.input.value);
+  }
+
   #soon() {
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => this.#now(), PAUSE);
+    this.app.fresh();
+    this.timer = setTimeout(() => this.#now(), this.text ? this.pause : 0);
   }
 
   #now() {
     clearTimeout(this.timer);
-    const text = this.input.value.replace(/\s+/g, " ").trim();
+    const { text } = this;
     if (text === this.app.state.text) return;
     // The first change of a visit to the field makes a step that Back can undo; the letters after it do not.
     const replace = this.typing;
-    this.typing = true;
+    if (text) this.typing = true;
     const changes = this.app.state.changes.filter((one) => one.kind !== "swap_token" && one.kind !== "prefix");
     this.app.go({ text, changes, prefix: [], cell: [], step: 0 }, { replace });
   }
 
   busy(on) {
+    const now = performance.now();
+    if (on) this.since = now;
+    else if (!this.work.hidden) this.pause = Math.max(PAUSE.least, Math.min(PAUSE.most, now - this.since));
     this.work.hidden = !on;
   }
 
@@ -107,7 +123,10 @@ export class Ask {
     this.#grow();
     this.work.setAttribute("aria-label", t("ask.working"));
     this.#settings();
-    if (!run) return;
+    if (!run) {
+      for (const place of [this.output, this.facts, this.tokens]) place.replaceChildren();
+      return;
+    }
     const { manifest } = run;
     const writes = manifest.output !== null && manifest.output !== undefined;
     this.outputLabel.textContent = writes ? t(manifest.model.kind === "decoder-only" ? "ask.continuation" : "ask.output") : "";

@@ -1,6 +1,6 @@
 // The page: a state in the address, a run of the model, and the view that shows it.
 
-import { Ask, drawTabs, drawTop } from "./ask.js";
+import { Ask, drawTabs, drawTop, plain } from "./ask.js";
 import { repaint } from "./colour.js";
 import { h, code } from "./dom.js";
 import { Inspector } from "./inspector.js";
@@ -21,11 +21,19 @@ import { whatif } from "./view_whatif.js";
 
 const PAINTERS = { flow, block, cell, positions, decode, cache, whatif, trace, labs };
 
+/** In place of a view where there is no run to look at; what is amiss stands under the sentence. */
+const nothing = {
+  names: () => [],
+  draw: (app) => h("section", { class: "view" }, h("div", { class: "empty", data: { testid: app.error ? "refused" : "empty" } }, app.error ? h("p", { class: "big-hint" }, t("none.refused")) : [h("p", { class: "big-hint" }, t("none.empty")), h("p", { class: "faint" }, t("none.emptySays"))])),
+};
+
 class App {
   constructor() {
     this.source = findSource();
     this.state = readAddress(location.hash);
-    this.run = null; // what is shown
+    this.run = null; // what is shown, and nothing where the sentence is empty or was refused
+    this.asked = null; // the state that it answers
+    this.error = null; // why there is none
     this.before = null; // the run without the what-if changes
     this.difference = null;
     this.model = null;
@@ -75,6 +83,7 @@ class App {
     if (!this.source.live) this.state = { ...this.state, text: this.source.manifest.text, beam: this.source.manifest.options?.beam ?? 1, padding: this.source.manifest.options?.padding ?? 0, prefix: [], changes: [] };
     else if (!this.state.text) this.state = { ...this.state, text: this.model.examples[0] ?? "" };
     history.replaceState(null, "", writeAddress(this.state));
+    this.ask.input.value ||= this.state.text;
     return this.load();
   }
 
@@ -87,7 +96,8 @@ class App {
     const old = this.state;
     this.state = { ...old, ...patch };
     const address = writeAddress(this.state);
-    if (address !== writeAddress(old)) history[replace ? "replaceState" : "pushState"](null, "", address);
+    // An emptied field is on its way to another sentence: the address keeps the last one.
+    if (this.state.text && address !== writeAddress(old)) history[replace ? "replaceState" : "pushState"](null, "", address);
     if (quiet) return Promise.resolve();
     return this.#follow(old);
   }
@@ -109,23 +119,34 @@ class App {
     return this.load();
   }
 
-  /** Ask for the run that the state names. */
+  /** Ask for the run that the state names; what is asked for later overtakes it. */
   async load() {
     this.abort?.abort();
     const abort = (this.abort = new AbortController());
-    this.ask.busy(true);
-    try {
-      const found = await this.source.run(this.state, abort.signal);
+    const { state } = this;
+    let found = { run: null, before: null, difference: null, error: null };
+    if (state.text) {
+      this.ask.busy(true);
+      this.fresh();
+      try {
+        found = { ...found, ...await this.source.run(state, abort.signal) };
+      } catch (error) {
+        found.error = error;
+      }
       if (abort !== this.abort) return;
-      Object.assign(this, found);
-    } catch (error) {
-      if (error.name === "AbortError" || abort !== this.abort) return;
-      this.fail(error);
-      return;
-    } finally {
-      if (abort === this.abort) this.ask.busy(false);
     }
+    this.ask.busy(false);
+    Object.assign(this, found, { asked: state });
+    if (this.error && this.error.status === undefined) console.error(this.error);
     await this.redraw();
+  }
+
+  /** Whether what is shown belongs to the sentence and its settings; what does not steps back. */
+  fresh() {
+    const { asked, ask, source, state } = this;
+    const fresh = !asked || !source.live || (sameRun(asked, state) && ask.text === plain(state.text));
+    document.documentElement.toggleAttribute("data-stale", !fresh);
+    this.place.view.setAttribute("aria-busy", String(!fresh));
   }
 
   /** Keep the state within what this run has. */
@@ -142,12 +163,11 @@ class App {
   }
 
   async redraw() {
-    if (!this.run) return this.frame();
     const turn = ++this.turn;
-    this.#settle();
-    const painter = PAINTERS[this.state.view];
+    if (this.run) this.#settle();
+    const painter = this.run || this.state.view === "labs" ? PAINTERS[this.state.view] : nothing;
     try {
-      await this.run.need(painter.names(this));
+      await this.run?.need(painter.names(this));
       await painter.prepare?.(this);
     } catch (error) {
       if (turn === this.turn) this.fail(error);
@@ -165,7 +185,7 @@ class App {
       return this.fail(error);
     }
     this.place.view.setAttribute("aria-labelledby", `tab-${this.state.view}`);
-    this.place.view.dataset.run = this.run.id;
+    this.place.view.dataset.run = this.run?.id ?? "";
     this.place.view.dataset.view = this.state.view;
     if (focused && document.activeElement?.dataset?.key !== focused) document.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     if (painter.shown) painter.shown(this);
@@ -175,6 +195,7 @@ class App {
   /** The lock that the address names, if its matrix is on the page. */
   #relock() {
     const { tensor, cell: at } = this.state;
+    if (!this.run) return;
     const matrix = this.inspector.matrices.find((one) => one.sheet.name === tensor && (one.sheet.head === null || one.sheet.head === at[0]));
     if (!matrix || !fits(this.run.entry(tensor).shape, at)) return;
     const [i, j] = at.length > 1 ? at.slice(-2) : [0, at[0]];
@@ -184,24 +205,27 @@ class App {
   }
 
   /** What stands around the view. */
-  frame(error = null) {
+  frame(error = this.error) {
     drawTop(this, this.place.top);
     drawTabs(this, this.place.tabs);
     this.ask.draw();
     this.ask.notice(error);
+    this.fresh();
     this.place.foot.replaceChildren(h("p", {}, t("footer")), h("p", { class: "faint" }, t("help.keys"), this.run ? [" ", t("run"), " ", code(this.run.id, { data: { testid: "run" } })] : null));
     this.tour.draw();
   }
 
+  /** What went wrong while a view was drawn, in place of the view. */
   fail(error) {
     if (error.code === "forgotten") return this.load();
     if (error.status === undefined) console.error(error);
+    this.place.view.replaceChildren();
     return this.frame(error);
   }
 
   say(text) {
     this.said = text;
-    this.ask.notice(null);
+    this.ask.notice(this.error);
   }
 
   /** Light tokens wherever they stand. */

@@ -33,6 +33,10 @@ export const TEXTS = {
   "ask.unfinished": ["not finished: the length limit came first", "未写完：先到了长度上限"],
   "ask.embedded": ["A saved run: this file needs no server, and cannot trace another sentence.", "这是一次保存下来的运行：文件无需服务器，也无法追踪别的句子。"],
 
+  "none.empty": ["Nothing to look at yet.", "还没有可看的内容。"],
+  "none.emptySays": ["Type a sentence above, and the model writes its translation.", "在上方输入一句话，模型就会写出译文。"],
+  "none.refused": ["There is no run of this sentence.", "这个句子没有运行结果。"],
+
   "view.flow": ["Flow", "流程"],
   "view.block": ["Block", "层"],
   "view.cell": ["Cell", "单元格"],
