@@ -57,7 +57,8 @@ def test_tied_weights_are_stored_once_and_stay_tied(tmp_path: Path) -> None:
 def test_the_files_are_plain_and_readable(tmp_path: Path) -> None:
     make(tmp_path)
     assert bundle.is_bundle(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors", "tokenizer.json"]
+    files = ["config.json", "model.safetensors", "source_words.txt", "tokenizer.json"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
     modes = {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
     assert len(modes) == 1  # whoever may read one file may read them all
 

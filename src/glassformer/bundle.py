@@ -3,7 +3,8 @@
 config.json         the model's configuration
 model.safetensors   its weights, each tensor once
 tokenizer.json      text to ids and back (tokenizer.src.json and tokenizer.tgt.json where each side has its own)
-recipe.toml         how it was trained
+source_words.txt    the words of the source language that its training met
+recipe.toml         how it was trained, and in [about] what it is for
 scores.json         how well it does, with what each score was measured by
 """
 

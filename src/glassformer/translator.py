@@ -17,6 +17,7 @@ from glassformer.decode.hypothesis import Rule
 from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
+from glassformer.text import About, Tokenizer
 from glassformer.text.cutting import Part, cut, joined, seam
 from glassformer.text.strings import one_string, strings
 
@@ -84,9 +85,14 @@ class Translator:
     """
 
     def __init__(
-        self, model: EncoderDecoder, tokenizer: Text, device: str | torch.device = "cpu", precision: Precision = "fp32"
+        self,
+        model: EncoderDecoder,
+        tokenizer: Text,
+        device: str | torch.device = "cpu",
+        precision: Precision = "fp32",
+        about: About | None = None,
     ) -> None:
-        self.device = pick_device(device)
+        self.device, self.about = pick_device(device), about or About()
         self.engine, self.tokenizer = Engine(model, self.device, precision), tokenizer
         self.model = self.engine.model
 
@@ -99,11 +105,11 @@ class Translator:
 
             return cls(*load_marian(folder), device, precision)
         loaded = bundle.load(folder)
-        return cls(loaded.model, loaded.tokenizer, device, precision)
+        return cls(loaded.model, loaded.tokenizer, device, precision, About.of_recipe(loaded.recipe))
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied as what it was made of; the copy that runs is made again on first use."""
-        return type(self), (self.model, self.tokenizer, self.device, self.engine.precision)
+        return type(self), (self.model, self.tokenizer, self.device, self.engine.precision, self.about)
 
     def __call__(self, text: str) -> str:
         return self.translate([one_string(text)])[0][0].text
@@ -248,6 +254,10 @@ class Translator:
         for i, likelihood in zip(real, likely, strict=True):
             found[i] = likelihood
         return found
+
+    def unfamiliar(self, texts: Sequence[str]) -> list[str]:
+        """The words of `texts` that the model's training never met, each once; none where that is not known."""
+        return self.tokenizer.unfamiliar(texts) if isinstance(self.tokenizer, Tokenizer) else []
 
     def limit(self, max_length: int | None = None) -> int:
         """The most source tokens translated at once."""

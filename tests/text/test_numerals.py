@@ -11,6 +11,7 @@ import pytest
 
 from glassformer.errors import ConfigError, DataError
 from glassformer.text import Corpus, numerals, read_pairs
+from glassformer.text.about import frequent_words, unmet
 from glassformer.text.numerals import generate
 
 
@@ -25,6 +26,31 @@ def test_sizes_and_disjoint_splits() -> None:
         assert repeated == (
             {numerals._spell(number, "en") for number in numerals.TRIED_FIRST} if name == "train" else set()
         )
+
+
+EVERYDAY = """
+Hello, how are you?|Where is the nearest station?|I would like a cup of tea, please.
+The weather is lovely today.|My brother lives in Berlin.|Can you help me with this?
+She reads a book every week.|We are going to the beach.|What time does the shop open?
+He forgot his keys again.|The children play in the garden.|I do not understand this word.
+Please close the window.|They bought a new car.|Do you speak German?|Dinner is ready.
+I have never been to Paris.|The train was late again.|Turn left at the corner.|Her dog is very friendly.
+Thank you for your letter.|It is raining.|I lost my phone.|Which way is the museum?|The soup tastes good.
+Good morning!|See you tomorrow.|How much does it cost?|I am tired.|This coffee is too hot.|We met at school.
+Open the door!|The cat sleeps on the sofa.|Why are you laughing?|He works in a hospital.|Who wrote this song?
+I need a doctor.|The bus stops here.|Let us go home.|Have a nice day.|You look happy.|The film begins soon.
+My shoes are wet.|Take an umbrella.|I love this city.|Nobody knows the answer.|Bring some water.
+Is there a bank nearby?|She sings well.|Happy birthday!
+"""
+
+
+def test_everyday_sentences_hold_words_that_its_training_never_met_and_its_own_test_does_not() -> None:
+    words = frequent_words(source for source, _ in generate("train"))
+    everyday = EVERYDAY.strip().replace("\n", "|").split("|")
+    assert len(everyday) == 50
+    assert sum(bool(unmet(words, [sentence])) for sentence in everyday) >= 0.95 * len(everyday)
+    own = [source for source, _ in generate("test")]
+    assert sum(bool(unmet(words, [source])) for source in own) <= 0.01 * len(own)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from glassformer.errors import ConfigError
 from glassformer.model import ModelConfig
-from glassformer.text import TokenizerOptions
+from glassformer.text import About, TokenizerOptions
 from glassformer.train.recipe import Score, Train, built_in, parse, read_recipe, to_toml
 
 MINIMAL = {"data": {"train": [{"src": "a.en", "tgt": "a.de"}], "valid": [{"tsv": "v.tsv"}]}}
@@ -30,6 +30,19 @@ def test_the_built_in_recipes_are_valid(name: str) -> None:
     recipe = read_recipe(name)
     assert recipe.data.train
     assert recipe.data.valid
+
+
+@pytest.mark.parametrize("name", built_in())
+def test_the_built_in_recipes_say_what_their_model_is_for(name: str) -> None:
+    card = read_recipe(name).about
+    assert all((card.source, card.target, card.purpose, card.purpose_zh, card.examples))
+    assert About.of_recipe(to_toml(read_recipe(name).to_dict())) == card
+
+
+def test_the_card_names_the_language_that_the_built_in_corpus_is_asked_for() -> None:
+    assert read_recipe("numerals", ("data.target=fr",)).about.target == "fr"
+    with pytest.raises(ConfigError, match=r"about.examples = \[1\] must be a list of texts in quotes"):
+        read_recipe("numerals", ("about.examples=[1]",))
 
 
 def test_the_recipes_others_rely_on_are_there() -> None:

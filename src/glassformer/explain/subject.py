@@ -10,6 +10,7 @@ from torch import Tensor
 
 from glassformer.errors import InputError, did_you_mean
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
+from glassformer.text import About
 from glassformer.translator import Text, Translator
 
 UNKNOWN = "<unk>"
@@ -28,8 +29,9 @@ class Subject:
         if isinstance(given, Translator):
             self.model: Model = given.model
             self.text: Text | None = given.tokenizer
+            self.about = given.about
         elif isinstance(given, EncoderDecoder | EncoderOnly | DecoderOnly):
-            self.model, self.text = given, None
+            self.model, self.text, self.about = given, None, About()
         else:
             raise InputError(
                 f"a {type(given).__name__} cannot be traced; give a Translator, or a model that load_model() returns"
@@ -97,6 +99,10 @@ class Subject:
             return self.text.source_pieces(ids) if source else self.text.target_pieces(ids)
         marks = {self.config.pad_id: "<pad>", self.config.end_id: "</s>", self.config.start_id: "<s>"}
         return [marks.get(id, str(id)) for id in ids]
+
+    def unfamiliar(self, sentence: str) -> list[str]:
+        """The words of a sentence that the model's training never met."""
+        return self.given.unfamiliar([sentence]) if isinstance(self.given, Translator) else []
 
     def written(self, ids: Sequence[int]) -> str:
         return " ".join(map(str, ids)) if self.text is None else self.text.decode_target([ids])[0]

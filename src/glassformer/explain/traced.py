@@ -10,7 +10,7 @@ import difflib
 import fnmatch
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -125,6 +125,8 @@ class Trace:
             "options": self.options.as_dict(),
             "changes": self.changes,
             "text": self.text,
+            "about": asdict(self.subject.about),
+            "unfamiliar": self.subject.unfamiliar(self.text),
             "source": {
                 "ids": self.source,
                 "pieces": self.subject.pieces(self.source, source=True),

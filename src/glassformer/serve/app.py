@@ -181,7 +181,8 @@ class Desk:
         return {"text": best.text, "score": best.score, "tokens": best.tokens, "notes": notes, "capped": capped}
 
     def about(self) -> dict[str, Any]:
-        return {"model": facts(self.translator.model, self.name), "weights": self.weights.manifest()}
+        model = facts(self.translator.model, self.name)
+        return {"model": model, "about": asdict(self.translator.about), "weights": self.weights.manifest()}
 
     def weights_blob(self) -> bytes:
         with self._lock:

@@ -1,5 +1,6 @@
 """What goes in and comes out: corpora, the vocabulary, and batches of ids."""
 
+from glassformer.text.about import About
 from glassformer.text.batch import Batch, Batches, BatchOptions, EpochPlan
 from glassformer.text.corpus import Corpus, Pair, read_pairs
 from glassformer.text.preparation import FilterOptions, prepare
@@ -13,6 +14,7 @@ __all__ = [
     "PAD",
     "START",
     "UNK",
+    "About",
     "Batch",
     "BatchOptions",
     "Batches",

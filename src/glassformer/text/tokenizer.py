@@ -11,11 +11,13 @@ from pathlib import Path
 import tokenizers
 
 from glassformer.errors import DataError, InputError
+from glassformer.text.about import frequent_words, unmet
 from glassformer.text.corpus import Pair
 from glassformer.text.vocabulary import BYTES, END, PAD, SAMPLE_PAIRS, SPECIALS, START, TokenizerOptions, learn, sample
 
 CACHED_WORDS = 1 << 18
 CACHED_LENGTH = 24
+WORDS = "source_words.txt"
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _VISIBLE = str.maketrans({" ": "▁", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
@@ -84,8 +86,14 @@ class Tokenizer:
     With `bpe` and `unigram`, decoding gives back exactly the text that was encoded.
     """
 
-    def __init__(self, source: tokenizers.Tokenizer, target: tokenizers.Tokenizer | None = None) -> None:
+    def __init__(
+        self,
+        source: tokenizers.Tokenizer,
+        target: tokenizers.Tokenizer | None = None,
+        words: frozenset[str] = frozenset(),
+    ) -> None:
         self.joint = target is None
+        self.words = words  # of the source, met in training; none where they are not known
         self._source = _Side(source)
         self._target = self._source if target is None else _Side(target)
 
@@ -95,9 +103,12 @@ class Tokenizer:
     ) -> Tokenizer:
         """Learn the vocabulary from (a sample of) `pairs`; `progress` is told how many pairs have been read."""
         kept = sample(pairs, SAMPLE_PAIRS, progress)
+        join = options.join if options.kind == "words" else ""
+        words = frequent_words(text.replace(join, "") if join else text for text, _ in kept)
         if options.joint:
-            return cls(learn([text for pair in kept for text in pair], options))
-        return cls(learn([source for source, _ in kept], options), learn([target for _, target in kept], options))
+            return cls(learn([text for pair in kept for text in pair], options), None, words)
+        source, target = (learn([pair[side] for pair in kept], options) for side in (0, 1))
+        return cls(source, target, words)
 
     @property
     def src_size(self) -> int:
@@ -129,18 +140,28 @@ class Tokenizer:
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
         return self._target.readable(ids)
 
+    def unfamiliar(self, texts: Sequence[str]) -> list[str]:
+        """The words of `texts` that training never met, each once; none where its words are not known."""
+        if not self.words:
+            return []
+        join = self._source.join
+        return unmet(self.words, [text.replace(join, "") for text in texts] if join else texts)
+
     def save(self, folder: str | Path) -> None:
-        """Write `tokenizer.json`, or `tokenizer.src.json` and `tokenizer.tgt.json`."""
+        """Write `tokenizer.json`, or `tokenizer.src.json` and `tokenizer.tgt.json`, and the words met in training."""
         for name, side in self._files():
             (Path(folder) / name).write_text(side.rust.to_str(pretty=True) + "\n", encoding="utf-8")
+        if self.words:
+            (Path(folder) / WORDS).write_text("\n".join(sorted(self.words)) + "\n", encoding="utf-8")
 
     @classmethod
     def load(cls, folder: str | Path) -> Tokenizer:
         folder = Path(folder)
+        words = _load_words(folder / WORDS)
         if (folder / "tokenizer.json").exists():
-            return cls(_load(folder / "tokenizer.json"))
+            return cls(_load(folder / "tokenizer.json"), None, words)
         if (folder / "tokenizer.src.json").exists():
-            return cls(_load(folder / "tokenizer.src.json"), _load(folder / "tokenizer.tgt.json"))
+            return cls(_load(folder / "tokenizer.src.json"), _load(folder / "tokenizer.tgt.json"), words)
         raise DataError(f"{folder} holds no tokenizer.json (or tokenizer.src.json); is it a model folder?")
 
     def fingerprint(self) -> str:
@@ -163,6 +184,14 @@ def _load(path: Path) -> tokenizers.Tokenizer:
         raise DataError(f"{path} does not exist; the folder's other half of the vocabulary is there") from None
     except Exception as error:  # the library raises plain Exception
         raise DataError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
+
+
+def _load_words(path: Path) -> frozenset[str]:
+    """The words met in training; a folder without them, or with a file that is no text, translates all the same."""
+    try:
+        return frozenset(path.read_text(encoding="utf-8").split())
+    except (OSError, UnicodeDecodeError):
+        return frozenset()
 
 
 def _join_marker(form: dict[str, object]) -> str:

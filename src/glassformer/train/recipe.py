@@ -5,6 +5,7 @@
     [model]      any of ModelConfig's settings but the vocabulary's
     [train]      how long, how fast, how often
     [score]      how a translation is judged
+    [about]      what the model is for: its languages, what its sentences are about, some to try
 
 Relative paths in a recipe of your own start at the recipe's folder; in the built-in ones at the current folder.
 """
@@ -23,7 +24,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from glassformer.errors import ConfigError, did_you_mean, one_of
 from glassformer.model import ModelConfig
-from glassformer.text import END, PAD, START, Corpus, FilterOptions, Tokenizer, TokenizerOptions
+from glassformer.text import END, PAD, START, About, Corpus, FilterOptions, Tokenizer, TokenizerOptions
 
 OF_THE_VOCABULARY = ("vocab_size", "src_vocab_size", "pad_id", "start_id", "end_id")
 # A model draws its weights by train.seed unless it is given a seed of its own.
@@ -97,6 +98,7 @@ class Recipe:
     model: dict[str, Any] = field(default_factory=dict)
     train: Train = field(default_factory=Train)
     score: Score = field(default_factory=Score)
+    about: About = field(default_factory=About)
 
     def model_config(self, tokenizer: Tokenizer) -> ModelConfig:
         """The model's configuration, once the vocabulary is known."""
@@ -191,9 +193,20 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
         model=MODEL_DEFAULTS | values.get("model", {}),
         train=read(Train, values.get("train", {}), "train"),
         score=read(Score, values.get("score", {}), "score"),
+        about=read(About, card(values.get("about", {}), data), "about"),
     )
     check(recipe)
     return recipe
+
+
+def card(table: Any, data: dict[str, Any]) -> Any:
+    """The section [about], its list as a tuple; the built-in corpus is translated into the language it is asked for."""
+    if not isinstance(table, dict):
+        return table
+    examples = table.get("examples")
+    if isinstance(examples, list) and all(isinstance(one, str) for one in examples):
+        table = table | {"examples": tuple(examples)}
+    return table | ({"target": data["target"]} if data.get("target") else {})
 
 
 def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
@@ -278,6 +291,8 @@ def spoken(hint: Any) -> str:
         return f"one of {one_of(map(str, get_args(hint)))}"
     if origin in (Union, types.UnionType):
         return " or ".join(spoken(option) for option in get_args(hint) if option not in (type(None), Path))
+    if hint == tuple[str, ...]:
+        return "a list of texts in quotes"
     names = {int: "a whole number", float: "a number", str: "a text in quotes", bool: "true or false"}
     return names.get(hint, "a list")
 
@@ -290,14 +305,16 @@ def to_toml(values: dict[str, Any]) -> str:
             return "true" if value else "false"
         if isinstance(value, str):
             return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's too
+        if isinstance(value, list):
+            return f"[{', '.join(map(literal, value))}]"
         return repr(value)
 
     lines: list[str] = []
     for section, table in values.items():
-        plain = {k: v for k, v in table.items() if not isinstance(v, list)}
+        tables = {k: v for k, v in table.items() if isinstance(v, list) and v and isinstance(v[0], dict)}
+        plain = {k: v for k, v in table.items() if k not in tables and v != []}
         lines += [f"[{section}]", *(f"{key} = {literal(value)}" for key, value in plain.items()), ""]
-        for key, items in table.items():
-            if isinstance(items, list):
-                for item in items:
-                    lines += [f"[[{section}.{key}]]", *(f"{k} = {literal(v)}" for k, v in item.items()), ""]
+        for key, items in tables.items():
+            for item in items:
+                lines += [f"[[{section}.{key}]]", *(f"{k} = {literal(v)}" for k, v in item.items()), ""]
     return "\n".join(lines)

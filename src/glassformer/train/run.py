@@ -198,7 +198,7 @@ def continued(asked: Recipe, before: Recipe) -> Recipe:
         for name in a | b:
             if name == "root" or (section == "train" and name in FREE):
                 continue
-            if section != "score" and a.get(name) != b.get(name):
+            if section not in ("score", "about") and a.get(name) != b.get(name):
                 was, wanted = (repr(x[name]) if name in x else "its default" for x in (b, a))
                 raise RunError(
                     f"--resume: {section}.{name} was {was} when this run began and is {wanted} now; "
