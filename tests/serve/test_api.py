@@ -7,11 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-import schemathesis
 from conftest import EXAMPLES, SENTENCE, Live
-from hypothesis import HealthCheck, given, settings
-from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
 
 import glassformer as gf
 from glassformer.serve.app import Limits, create_app
@@ -132,6 +128,7 @@ def test_bad_input_is_refused_with_a_reason(client):
         {"text": SENTENCE, "temperature": 1e9},
         {"text": SENTENCE, "changes": {}},
         {"text": SENTENCE, "changes": [1]},
+        {"text": SENTENCE, "changes": [{"kind": "remove_everything"}]},
         {"text": SENTENCE, "colour": "red"},
         [],
     ]
@@ -142,7 +139,6 @@ def test_bad_input_is_refused_with_a_reason(client):
     unknown = [
         {"prefix": [10**9]},
         {"prefix": [-1]},
-        {"changes": [{"kind": "remove_everything"}]},
         {"changes": [{"kind": "remove_head", "stack": "decoder", "layer": 99, "head": 0}]},
         {"changes": [{"kind": "swap_token", "position": 99, "piece": "six"}]},
         {"target": "eins " * 70},
@@ -268,42 +264,3 @@ def test_old_runs_leave_the_store(translator):
         small.put(trace)
     assert len(small) == 1
     assert small.get(traces[2].run) is not None
-
-
-OPERATIONS = (
-    ("GET", "/api/model"),
-    ("GET", "/api/weights"),
-    ("POST", "/api/trace"),
-    ("POST", "/api/whatif"),
-    ("POST", "/api/translate"),
-    ("GET", "/api/runs/{run}/blob"),
-    ("GET", "/api/runs/{run}/json"),
-    ("GET", "/api/runs/{run}/export"),
-    ("GET", "/api/labs"),
-    ("POST", "/api/labs/{name}"),  # names that are made up are no labs, so none is run
-)
-
-
-@pytest.fixture(scope="module")
-def interface(live):
-    return schemathesis.openapi.from_url(f"{live.address}/openapi.json")
-
-
-def test_every_operation_is_described(interface):
-    described = {(one.ok().method.upper(), one.ok().path) for one in interface.get_all_operations()}
-    assert described == set(OPERATIONS)
-
-
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fitting", "unfitting"])
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_nothing_that_is_sent_makes_the_server_fail(interface, method, path, mode):
-    operation = interface[path][method]
-    if mode is GenerationMode.NEGATIVE and not (operation.body or "{" in path):
-        return  # there is nothing in it that could be wrong
-
-    @settings(max_examples=20, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
-    @given(case=operation.as_strategy(generation_mode=mode))
-    def fuzz(case):
-        case.call_and_validate(checks=[not_a_server_error])
-
-    fuzz()

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from glassformer.errors import InputError, did_you_mean, one_of
 from glassformer.explain.subject import Subject
 from glassformer.explain.uncached import forget_cache
+from glassformer.explain.writing import check_temperature
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Block
@@ -45,7 +46,7 @@ def checked(changes: Iterable[Mapping[str, Any]], subject: Subject) -> list[Chan
         if not isinstance(change, Mapping) or "kind" not in change:
             raise InputError(f"the change {change!r} names no `kind`; it is one of {one_of(FIELDS)}")
         kind = change["kind"]
-        if kind not in FIELDS:
+        if not isinstance(kind, str) or kind not in FIELDS:
             raise InputError(
                 f"no change is of kind {kind!r}; it is one of {one_of(FIELDS)}{did_you_mean(str(kind), FIELDS)}"
             )
@@ -53,7 +54,7 @@ def checked(changes: Iterable[Mapping[str, Any]], subject: Subject) -> list[Chan
         for name in change:
             if name not in ("kind", *fields):
                 raise InputError(
-                    f"{kind} has no `{name}`; it takes {one_of(fields) or 'nothing'}{did_you_mean(name, fields)}"
+                    f"{kind} has no `{name}`; it takes {one_of(fields) or 'nothing'}{did_you_mean(str(name), fields)}"
                 )
         for name, optional in fields.items():
             if not optional and change.get(name) is None:
@@ -97,7 +98,8 @@ def attention_of(model: Model, change: Change) -> tuple[str, Attention]:
 
 
 def check_head(change: Change, subject: Subject) -> None:
-    change["attention"] = change["attention"] or "self"
+    if change["attention"] is None:
+        change["attention"] = "self"
     _, attention = attention_of(subject.model, change)
     within(change, "head", attention.heads, "heads")
 
@@ -130,6 +132,8 @@ def check_positions(change: Change, subject: Subject) -> None:
 def check_swap(change: Change, subject: Subject) -> None:
     if (change["piece"] is None) == (change["id"] is None):
         raise InputError("swap_token needs a `piece`, or an `id` instead")
+    if not isinstance(change["piece"], str | None):
+        raise InputError(f"swap_token: the piece {change['piece']!r:.60} is not text; an id is given as `id`")
 
 
 def check_prefix(change: Change, subject: Subject) -> None:
@@ -143,12 +147,6 @@ def check_prefix(change: Change, subject: Subject) -> None:
     subject.prefix_ids(given)
 
 
-def check_temperature(change: Change, subject: Subject) -> None:
-    value = change["value"]
-    if type(value) not in (int, float) or not 0 < value < float("inf"):
-        raise InputError(f"temperature: {value!r} must be a number above 0")
-
-
 CHECKS: dict[str, Callable[[Change, Subject], None]] = {
     "remove_head": check_head,
     "remove_layer": check_layer,
@@ -157,7 +155,7 @@ CHECKS: dict[str, Callable[[Change, Subject], None]] = {
     "remove_positions": check_positions,
     "swap_token": check_swap,
     "prefix": check_prefix,
-    "temperature": check_temperature,
+    "temperature": lambda change, _: check_temperature(change["value"]),
 }
 
 

@@ -17,6 +17,7 @@ from glassformer.explain.subject import Subject
 from glassformer.model import EncoderDecoder, EncoderOnly, Model
 
 TOP = 10  # candidates kept of every step
+COLDEST, HOTTEST = 0.001, 1000.0  # beyond these a temperature says nothing, and single precision overflows
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,7 @@ class Options:
             value = getattr(self, name)
             if type(value) is not int or value < least:
                 raise ConfigError(f"{name}={value!r} must be a whole number, at least {least}")
-        if not 0 < self.temperature < float("inf"):
-            raise ConfigError(f"temperature={self.temperature} must be above 0; to sharpen, go towards it")
+        check_temperature(self.temperature)
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -47,6 +47,11 @@ class Options:
             "temperature": self.temperature,
             "prefix": list(self.prefix),
         }
+
+
+def check_temperature(value: Any) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not COLDEST <= value <= HOTTEST:
+        raise ConfigError(f"temperature={value!r:.60} must be a number above 0, from {COLDEST} to {HOTTEST:g}")
 
 
 @dataclass(frozen=True)

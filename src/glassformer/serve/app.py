@@ -22,7 +22,6 @@ from typing import Annotated, Any, TypeVar
 
 import anyio
 from fastapi import FastAPI, Path, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
 
 import glassformer
 from glassformer.explain.trace import trace
@@ -30,9 +29,10 @@ from glassformer.explain.traced import Trace
 from glassformer.explain.weights import Weights, facts
 from glassformer.explain.what_if import what_if
 from glassformer.serve.answers import as_json, packed, page_files, ranged
+from glassformer.serve.asked import Asked, LabAsked, Language, TraceAsked, WhatIfAsked
 from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
-from glassformer.serve.labs import LabAsked, Labs, Language
+from glassformer.serve.labs import Labs
 from glassformer.serve.store import Run, Store
 from glassformer.translator import Translator
 
@@ -49,28 +49,6 @@ class Limits:
     new_tokens: int = 64
     characters: int = 2000
     waiting: int = 256  # requests that may wait for their turn
-
-
-class Asked(BaseModel):
-    """What every request about a sentence holds."""
-
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    text: str
-    beam: int = Field(1, ge=1)
-
-
-class TraceAsked(Asked):
-    target: str | None = None
-    padding: int = Field(0, ge=0)
-    prefix: list[int] = Field([], max_length=256)
-    temperature: float = Field(1.0, gt=0, le=100, allow_inf_nan=False)
-    changes: list[dict[str, Any]] = Field([], max_length=64)
-
-
-class WhatIfAsked(Asked):
-    padding: int = Field(0, ge=0)
-    changes: list[dict[str, Any]] = Field(min_length=1, max_length=64)
 
 
 class Desk:
@@ -146,7 +124,7 @@ class Desk:
             prefix=asked.prefix,
             temperature=asked.temperature,
             max_new_tokens=room,
-            changes=asked.changes,
+            changes=asked.plain_changes(),
             name=self.name,
         )
         self.store.put(found)
@@ -163,7 +141,7 @@ class Desk:
         found = what_if(
             self.translator,
             asked.text,
-            asked.changes,
+            asked.plain_changes(),
             beam=used["beam"],
             padding=used["padding"],
             max_new_tokens=room,

@@ -44,9 +44,9 @@ def install(app: FastAPI) -> None:
             return JSONResponse(
                 body("malformed", "the body is not JSON", 'send an object such as {"text": "one"}'), 400
             )
-        # The path and the reason, but never the value itself: it may be of any size, or not even text.
+        # The path and the reason; either may repeat what was sent, which may be of any size, or not even text.
         place = printable(".".join(str(part) for part in first["loc"] if part != "body"))
-        reason = first["msg"][:1].lower() + first["msg"][1:]
+        reason = printable(first["msg"][:1].lower() + first["msg"][1:])
         return JSONResponse(
             body("invalid", f"{place or 'the body'}: {reason}", "GET /openapi.json lists every field"), 422
         )

@@ -7,27 +7,18 @@ from collections import OrderedDict
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 import anyio
-from pydantic import BaseModel, ConfigDict, Field
 
 from glassformer.errors import ConfigError
 from glassformer.labs import NAMES, Lab, find
-from glassformer.labs.running import LARGEST_SEED, Ran, run
+from glassformer.labs.running import Ran, run
+from glassformer.serve.asked import Language
 from glassformer.serve.errors import Refused
 
 MOST_KEPT = 64
 WAITING = 64  # requests that may wait for a lab, each in a thread
-
-Language = Literal["en", "zh"]
-
-
-class LabAsked(BaseModel):
-    model_config = ConfigDict(strict=True, extra="forbid")
-
-    seed: int = Field(0, ge=0, le=LARGEST_SEED)
-    lang: Language = "en"
 
 
 class Labs:
