@@ -131,13 +131,14 @@ class Translator:
         no_repeat_ngram: int = 0,
         alignments: bool = False,
     ) -> list[list[Translation]]:
-        """The `nbest` best translations of each text, in the order given; an empty text stays empty.
+        """The `nbest` best translations of each text (fewer where no more are possible), in the order given; an empty
+        text stays empty.
 
         A text of more than `max_length` tokens (the model's own limit, if that is lower or none is given) is split at
         sentence ends, else at clauses, else at spaces, else anywhere; `progress` is told how many texts are done.
 
-        With `sampling`, one translation is drawn instead. Each begins with `prefix`, one for all or one for each text;
-        of a text that is split, the first part does.
+        With `sampling`, one translation is drawn instead. Each begins with `prefix`, one for all or one for each text,
+        even where it says a thing twice that `no_repeat_ngram` forbids; of a text that is split, the first part does.
         """
         texts = strings(texts, "texts")
         check_batch(batch_tokens)
@@ -309,7 +310,7 @@ class Translator:
             nothing: list[Any] | None = None if aligned is None else []
             return [Translation("", 0.0, [], 1, nothing, nothing)] * nbest
         found = []
-        for rank, ranked in enumerate(zip(*written, strict=True)):
+        for rank, ranked in enumerate(zip(*written, strict=False)):  # as many as the part with the fewest has
             texts = self.tokenizer.decode_target([h.ids for h in ranked])
             weight = sum(len(part.ids) for part in parts)
             score = sum(h.score * len(part.ids) for h, part in zip(ranked, parts, strict=True)) / weight

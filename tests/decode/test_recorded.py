@@ -43,7 +43,7 @@ def by_recording(recorder, model, src, mask, beam, limit):
     def start():
         ids, seen = push_right(src, mask) if isinstance(model, gf.DecoderOnly) else (src, mask)
         writer = Writer(model, ids, seen, limit, beam)
-        constraints = Constraints(None, Repetition(), None, writer.said)
+        constraints = Constraints(None, Repetition(), 2, False, writer.said)
         if beam == 1:
             return writer, constraints, Greedy(len(src), limit, 2, 0, src.device)
         return writer, constraints, Beam(len(src), beam, limit, 2, src.device, rule, "exact")
@@ -74,6 +74,13 @@ def test_a_model_whose_weights_moved_is_recorded_anew():
     assert recorded.recorder(model) is first
     model.double()
     assert recorded.recorder(model) is not first
+
+
+def test_padding_to_a_shape_stays_within_the_position_table():
+    src = torch.ones(3, 21, dtype=torch.long)
+    assert recorded.fit(src, None, 0)[0].shape == (3, 32)
+    assert recorded.fit(src, None, 0, 25)[0].shape == (3, 25)
+    assert recorded.fit(src, None, 0, 21)[0].shape == (3, 21)
 
 
 def test_shapes_are_few_and_roomy_enough():

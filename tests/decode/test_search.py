@@ -198,8 +198,6 @@ def test_n_best_is_sorted_starts_with_the_best_and_its_scores_are_true(seed, bea
         assert single[0] == several[0]
         assert [h.score for h in several] == sorted((h.score for h in several), reverse=True)
         for h in several:
-            if h.score == float("-inf"):
-                continue
             ids = h.ids + ([2] if len(h.ids) < 6 else [])
             logits = model(src[i : i + 1], torch.tensor([[1, *ids[:-1]]])).log_softmax(-1)[0]
             total = sum(logits[t, token].item() for t, token in enumerate(ids))
@@ -254,7 +252,7 @@ def test_under_constraints_the_first_of_n_best_is_the_best(seed, beam, penalty, 
         assert [h.score for h in several] == sorted((h.score for h in several), reverse=True)
         for h in several if ngram else []:
             grams = list(zip(*(h.ids[k:] for k in range(ngram)), strict=False))
-            assert h.score == float("-inf") or len(set(grams)) == len(grams)
+            assert len(set(grams)) == len(grams)
 
 
 @given(st.integers(0, 30), st.lists(st.sampled_from([3, 4]), max_size=3), st.integers(0, 2), st.booleans())
@@ -363,3 +361,43 @@ def test_wrong_use_is_refused():
         align(model, src, [[3], [4]])
     with pytest.raises(ConfigError, match="stopping='soon'"):
         gf.generate(model, src, stopping="soon")
+
+
+def small(kind=gf.EncoderDecoder, **options):
+    return kind(gf.ModelConfig(vocab_size=5, d_model=8, heads=2, d_ff=8, layers=1, max_length=16, **options)).eval()
+
+
+@pytest.mark.parametrize("search", [gf.generate, stream])
+def test_what_cannot_be_written_from_is_told_before_any_work(search):
+    src, nothing = torch.tensor([[3, 4, 3]]), torch.empty(1, 0, dtype=torch.long)
+    for error, model, ids, words in (
+        (InputError, small(gf.EncoderOnly), src, "EncoderOnly reads and cannot write; give an EncoderDecoder or"),
+        (ConfigError, small(start_id=None), src, "start_id=None.*set it"),
+        (InputError, small(), src[:0], r"shape \(0, 3\) is an empty batch"),
+        (InputError, small(), nothing, "source 0 has no tokens"),
+        (InputError, small(gf.DecoderOnly), nothing, "source 0 has no tokens"),
+        (InputError, small(), src[0], r"ids have shape \(3,\)"),
+        (InputError, small(gf.DecoderOnly), torch.full((1, 17), 3), "17 tokens is longer than the position table"),
+    ):
+        with pytest.raises(error, match=words):
+            search(model, ids)
+    mask = torch.tensor([[True, False, False], [False, False, False]])
+    with pytest.raises(InputError, match="source 1 has no tokens"):
+        gf.generate(small(), src.expand(2, 3), mask)
+
+
+@pytest.mark.parametrize("search", [gf.generate, stream])
+def test_what_is_written_fits_the_position_table(search):
+    """Unless told otherwise, as much as fits; more than fits is refused at once, not when the table has ended."""
+    src = torch.tensor([[3, 4, 3]])
+
+    def length(model, limit=None):
+        found = search(model, src, max_new_tokens=limit)
+        return len(found[0][0].ids if isinstance(found, list) else list(found))
+
+    for kind, fits in ((gf.EncoderDecoder, 16), (gf.DecoderOnly, 14)):
+        model = small(kind, end_id=None)
+        assert length(model) == length(model, fits) == fits
+        with pytest.raises(ConfigError, match=f"max_new_tokens={fits + 1} is too many.*of 16 has room for {fits}"):
+            search(model, src, max_new_tokens=fits + 1)
+        assert length(small(kind, end_id=None, positions="rotary")) == 128

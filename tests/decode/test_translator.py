@@ -55,6 +55,27 @@ def test_n_best_are_sorted_and_the_first_is_the_best(translator: Translator) -> 
     assert found[0].text == translator.translate(["one two three"], beam=4)[0][0].text
 
 
+def test_a_text_has_as_many_translations_as_are_possible(translator: Translator) -> None:
+    text = "one two three four " * 5
+    limit = 12
+    first = translator.split([text], limit)[0][0]
+    prefix = ""
+    while len(translator.tokenizer.encode_target([prefix])[0]) < translator.room(len(first.ids)):
+        prefix = f"{prefix} zwei".strip()
+    (found,) = translator.translate([text], beam=3, nbest=3, prefix=prefix, max_length=limit)
+    assert found[0].parts > 1
+    assert len(found) == 1  # the first part has no room for a second one
+    assert found[0].text.startswith(prefix)
+
+
+def test_a_prefix_may_repeat_itself_though_repetitions_are_forbidden(translator: Translator) -> None:
+    prefix = "zwei zwei zwei"
+    for beam in (1, 3):
+        (found,) = translator.translate(["one two"], beam=beam, nbest=beam, prefix=prefix, no_repeat_ngram=1)
+        assert all(one.text.startswith(prefix) and one.score > float("-inf") for one in found)
+    assert "".join(translator.stream("one two", prefix=prefix, no_repeat_ngram=1)).startswith(prefix)
+
+
 def test_many_sentences_in_many_batches(translator: Translator) -> None:
     texts = [" ".join(["one", "two", "six"][: 1 + n % 3] * (1 + n % 4)) for n in range(40)]
     whole = [best[0].text for best in translator.translate(texts)]
@@ -113,8 +134,6 @@ def test_constraints_hold_and_the_first_of_n_best_is_the_best(
     for single, several in zip(one, translator.translate(texts, nbest=beam, **options), strict=True):
         assert single[0] == several[0]
         for found in several:
-            if found.score == float("-inf"):
-                continue
             assert found.text.startswith(prefix)
             grams = list(zip(*(found.tokens[k:] for k in range(ngram)), strict=False))
             assert len(set(grams)) == len(grams)

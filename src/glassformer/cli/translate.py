@@ -38,7 +38,9 @@ def translate(
     ] = "average",
     prefix: Annotated[str, typer.Option(help="Begin every translation with this text.")] = "",
     repetition_penalty: Annotated[float, typer.Option(help="Above 1: said tokens become less likely.")] = 1.0,
-    no_repeat_ngram: Annotated[int, typer.Option(help="Let no so many tokens in a row come twice; 0: they may.")] = 0,
+    no_repeat_ngram: Annotated[
+        int, typer.Option(help="Let no so many tokens in a row come twice, unless --prefix does; 0: they may.")
+    ] = 0,
     sample: Annotated[bool, typer.Option("--sample", help="Draw translations at random.")] = False,
     temperature: Annotated[float | None, typer.Option(help="With --sample: below 1 safer, above 1 wilder.")] = None,
     top_k: Annotated[int | None, typer.Option(help="With --sample: draw from so many likeliest tokens.")] = None,
@@ -58,11 +60,11 @@ def translate(
 ) -> None:
     """Translate sentences, or a file or standard input line by line.
 
-    Every line gives one line, in order, and an empty line stays empty. With --nbest N above 1 every line gives N lines:
-    line number, rank and text with a TAB between. --scores puts the score and a TAB before the text. --alignments puts
-    a TAB and pairs SOURCE-TARGET of token numbers, from 0, after it. --json gives one object a line: {"source": ...,
-    "translations": [{"text": ..., "score": ...}]}; with --alignments each translation also has "tokens",
-    "source_tokens" and "alignment", a list of [target, source] pairs.
+    Every line gives one line, in order, and an empty line stays empty. With --nbest N above 1 a line gives N lines, or
+    as many as are possible: line number, rank and text with a TAB between. --scores puts the score and a TAB before the
+    text. --alignments puts a TAB and pairs SOURCE-TARGET of token numbers, from 0, after it. --json gives one object a
+    line: {"source": ..., "translations": [{"text": ..., "score": ...}]}; with --alignments each translation also has
+    "tokens", "source_tokens" and "alignment", a list of [target, source] pairs.
 
     A line too long for the model is split at its sentence ends, translated in parts and joined.
     """

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.constraints import NEVER, Constraints
-from glassformer.decode.greedy import trim
-from glassformer.decode.hypothesis import Hypothesis, LengthRule
+from glassformer.decode.hypothesis import Hypothesis, LengthRule, written
 from glassformer.decode.ranking import likeliest
 
 Stopping = Literal["exact", "huggingface"]
@@ -45,16 +44,11 @@ class Beam:
         rule: LengthRule,
         stopping: Stopping,
         watch: Callable[[Selection], None] | None = None,
+        forced: bool = False,
     ) -> None:
         B, K = sentences, beams
-        self.beams, self.limit, self.end, self.rule, self.stopping, self.watch = (
-            beams,
-            limit,
-            end,
-            rule,
-            stopping,
-            watch,
-        )
+        self.beams, self.limit, self.end, self.forced = beams, limit, end, forced
+        self.rule, self.stopping, self.watch = rule, stopping, watch
         self.sentence = torch.arange(B, device=device)
         self.rows = self.sentence.unsqueeze(1)
         self.step = torch.zeros(1, dtype=torch.long, device=device)
@@ -121,8 +115,8 @@ class Beam:
         self.rows = self.rows[: len(stay)]
 
     def hypotheses(self, nbest: int, rule: LengthRule) -> list[list[Hypothesis]]:
-        """The best that have finished for each sentence that is still here."""
+        """The best for each sentence that is still here, as many as there are."""
         return [
-            [trim(ids, self.end, score) for ids, score in zip(table[:nbest], scores[:nbest], strict=True)]
+            [h for row, s in zip(table[:nbest], scores, strict=False) for h in written(row, self.end, self.forced, s)]
             for table, scores in zip(self.done.tolist(), self.done_scores.tolist(), strict=True)
         ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -120,8 +120,8 @@ class Engine:
                 ),
             )
 
-    def stream(self, source: Ids, prefix: Ids, search: Search) -> Iterator[int]:
-        """The tokens of one target, as they are chosen."""
+    def stream(self, source: Ids, prefix: Ids, search: Search) -> Generator[int, None, Hypothesis]:
+        """The tokens of one target, as they are chosen; in the end it returns the whole."""
         return stream(
             self.ready,
             self.tensors([source])[0],

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.constraints import Constraints
-from glassformer.decode.hypothesis import Hypothesis, LengthRule
+from glassformer.decode.hypothesis import Hypothesis, LengthRule, written
 from glassformer.decode.ranking import likeliest
 from glassformer.decode.sampling import Streams
 
@@ -20,9 +20,16 @@ class Greedy:
     origin: None = None  # no beams that could trade places
 
     def __init__(
-        self, sentences: int, limit: int, end: int, pad: int, device: torch.device, streams: Streams | None = None
+        self,
+        sentences: int,
+        limit: int,
+        end: int,
+        pad: int,
+        device: torch.device,
+        streams: Streams | None = None,
+        forced: bool = False,
     ) -> None:
-        self.end, self.pad, self.streams = end, pad, streams
+        self.end, self.pad, self.streams, self.forced = end, pad, streams, forced
         self.sentence = torch.arange(sentences, device=device)
         self.step = torch.zeros(1, dtype=torch.long, device=device)
         self.written = torch.full((sentences, limit), -1, device=device)
@@ -56,9 +63,7 @@ class Greedy:
     def hypotheses(self, nbest: int, rule: LengthRule) -> list[list[Hypothesis]]:
         """What has been written for each sentence that is still here."""
         scores = self.scores / rule.divisor(self.written.ge(0).sum(1).clamp_min(1))
-        return [[trim(ids, self.end, score)] for ids, score in zip(self.written.tolist(), scores.tolist(), strict=True)]
-
-
-def trim(row: list[int], end: int, score: float) -> Hypothesis:
-    ids = [token for token in row if token >= 0]
-    return Hypothesis(ids[:-1] if ids[-1:] == [end] else ids, score)
+        return [
+            written(row, self.end, self.forced, score)
+            for row, score in zip(self.written.tolist(), scores.tolist(), strict=True)
+        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -14,10 +15,14 @@ Rule = Literal["average", "gnmt"]
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A finished target: its ids without start, end or padding, and its score."""
+    """A target: its ids without start, end or padding, its score, and whether it ended by itself.
+
+    One that is not `finished` was cut off by the limit, or had its end forced in the last place (`force_end`).
+    """
 
     ids: list[int]
     score: float
+    finished: bool = True
 
 
 @dataclass(frozen=True)
@@ -41,3 +46,11 @@ class LengthRule:
     def reach(self, length: Tensor, limit: int) -> Tensor:
         """The divisor that is kindest to a hypothesis of this length, if it may still grow to `limit`."""
         return self.divisor(length.clamp_min(limit) if self.power > 0 else length)
+
+
+def written(row: list[int], end: int, forced: bool, score: float) -> list[Hypothesis]:
+    """What a row of ids, -1 after the last, says; nothing if it cannot be: a target of no probability is none."""
+    ids = [token for token in row if token >= 0]
+    ended = ids[-1:] == [end]
+    by_itself = ended and not (forced and len(ids) == len(row))
+    return [Hypothesis(ids[:-1] if ended else ids, score, by_itself)] if math.isfinite(score) else []

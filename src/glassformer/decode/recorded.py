@@ -9,6 +9,7 @@ Shapes: B sentences, K beams, S source, E entries of the cache.
 
 from __future__ import annotations
 
+import math
 import threading
 import weakref
 from collections import OrderedDict
@@ -193,10 +194,11 @@ def addresses(model: torch.nn.Module) -> tuple[int, ...]:
     return tuple(tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers()))
 
 
-def fit(src: Tensor, mask: Tensor | None, pad: int) -> tuple[Tensor, Tensor | None]:
-    """The sources padded to a shape that others will have too; rows that were added are all padding."""
+def fit(src: Tensor, mask: Tensor | None, pad: int, most: float = math.inf) -> tuple[Tensor, Tensor | None]:
+    """The sources padded to a shape that others will have too, of at most `most` tokens; rows that were added are all
+    padding."""
     rows, length = src.shape
-    more_rows, more = roomy(rows) - rows, (-length) % 16 if length > 4 else 0
+    more_rows, more = roomy(rows) - rows, int(min((-length) % 16, most - length)) if length > 4 else 0
     if more_rows == more == 0:
         return src, mask
     mask = torch.ones_like(src, dtype=torch.bool) if mask is None else mask

@@ -1,0 +1,101 @@
+"""What search returns can be, and says whether it ended by itself."""
+
+import pytest
+import torch
+from tiny_model import END, SRC, eager, tiny
+
+import glassformer as gf
+from glassformer.decode import stream
+from glassformer.decode.recorded import Recorder
+from glassformer.decode.search import Beam, Greedy, LengthRule, Repetition, prepare
+from glassformer.errors import InputError
+
+
+@pytest.mark.parametrize("how", ["greedy", "beam", "sampling"])
+def test_a_target_says_whether_it_ended_or_was_cut_off(how):
+    options = {"greedy": {}, "beam": {"beam": 3, "nbest": 3}, "sampling": {"sampling": gf.Sampling(seed=1)}}[how]
+    never, soon = (eager(tiny(output_bias=True), fond) for fond in (-50.0, 50.0))
+    for found in gf.generate(never, SRC, max_new_tokens=4, **options):
+        assert [(len(h.ids), h.finished) for h in found] == [(4, False)] * len(found)
+    for found in gf.generate(soon, SRC, max_new_tokens=4, **options):
+        assert (found[0].ids, found[0].finished) == ([], True)
+        assert all(h.finished or len(h.ids) == 4 for h in found)
+    (found,), _ = gf.generate(soon, SRC, max_new_tokens=1, **(options | {"nbest": 1}))
+    assert found.finished  # in the last place there is
+
+
+def test_an_end_that_the_limit_forces_is_no_end_of_its_own():
+    model = eager(tiny(output_bias=True, force_end=True), -50.0)
+    for beam in (1, 3):
+        for (best,) in gf.generate(model, SRC, max_new_tokens=4, beam=beam):
+            assert (len(best.ids), best.finished) == (3, False)
+    eager(model, 50.0)
+    assert all(best.finished for (best,) in gf.generate(model, SRC, max_new_tokens=4))
+
+
+def test_without_an_end_token_nothing_ends():
+    model = tiny(kind=gf.DecoderOnly, end_id=None)
+    assert [best.finished for (best,) in gf.generate(model, SRC, max_new_tokens=4, beam=2)] == [False, False]
+
+
+def test_a_stream_returns_what_it_has_written():
+    def written(tokens):
+        hypothesis = yield from tokens
+        told.append(hypothesis)
+
+    for fond, finished in ((-50.0, False), (50.0, True)):
+        model, told = eager(tiny(1, output_bias=True), fond), []
+        ids = list(written(stream(model, SRC[:1], 9, prefix=[3, 4])))
+        ((expected,),) = gf.generate(model, SRC[:1], max_new_tokens=9, prefix=[[3, 4]])
+        assert told == [expected]
+        assert (expected.ids, expected.finished) == (ids, finished)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_recorded_steps_tell_the_end_too(beam):
+    for fond, finished in ((-50.0, False), (50.0, True)):
+        model = eager(tiny(output_bias=True), fond)
+
+        def start(model=model):
+            writer, constraints, end = prepare(model, SRC, None, beam, 4, None, Repetition())
+            if beam == 1:
+                return writer, constraints, Greedy(2, 4, end, 0, SRC.device)
+            return writer, constraints, Beam(2, beam, 4, end, SRC.device, LengthRule(), "exact")
+
+        with torch.inference_mode():
+            done = Recorder(model).run((), 4, start, 2)
+        assert [best.finished for (best,) in done.hypotheses(1, LengthRule())] == [finished] * 2
+
+
+def test_n_best_never_holds_what_cannot_be():
+    """A sentence may have fewer targets than asked for; every one it has is possible and keeps its prefix."""
+    fewer = 0
+    for seed in range(8):
+        model = tiny(seed, size=9)
+        for options in (
+            {"beam": 4, "max_new_tokens": 2, "prefix": [[7, 8], [5]]},
+            {"beam": 8, "max_new_tokens": 1},
+            {"beam": 8, "max_new_tokens": 3, "prefix": [[3, 3, 3], [3, 2]], "no_repeat_ngram": 1},
+        ):
+            for i, found in enumerate(gf.generate(model, SRC, nbest=options["beam"], **options)):
+                wanted = [id for id in options.get("prefix", [[], []])[i] if id != END]
+                assert 1 <= len(found) <= options["beam"]
+                fewer += len(found) < options["beam"]
+                assert all(h.score > float("-inf") and h.ids[: len(wanted)] == wanted for h in found)
+                assert len({tuple(h.ids) + (END,) * h.finished for h in found}) == len(found)
+    assert fewer > 8
+
+
+@pytest.mark.parametrize("options", [{}, {"beam": 3, "nbest": 3}, {"sampling": gf.Sampling()}])
+@pytest.mark.parametrize("value", [float("-inf"), float("nan")])
+def test_where_no_target_is_possible_that_is_said(options, value):
+    model = tiny(output_bias=True)
+    with torch.no_grad():
+        model.head.bias[:] = value
+    with pytest.raises(InputError, match=r"source 0 has no possible target.*are the weights finite"):
+        gf.generate(model, SRC, max_new_tokens=3, **options)
+    model = eager(tiny(output_bias=True), 0.0)
+    with torch.no_grad():
+        model.head.bias[4] = float("-inf")
+    with pytest.raises(InputError, match=r"source 1 has no possible target.*prefix \[4\]"):
+        gf.generate(model, SRC, max_new_tokens=3, prefix=[[3], [4]], **options)
