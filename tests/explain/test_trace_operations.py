@@ -2,7 +2,8 @@
 
 import numpy as np
 import pytest
-from arithmetic import Arithmetic, check
+import torch
+from arithmetic import Arithmetic, bucket, check
 
 import glassformer as gf
 
@@ -47,6 +48,61 @@ def test_encoder_alone(name, padding):
 def test_decoder_alone(name, padding):
     model = gf.DecoderOnly(gf.ModelConfig(**SMALL | CONFIGS[name]))
     assert check(gf.trace(model, SOURCE, padding=padding, max_new_tokens=4))["products"] == 2
+
+
+def formulas(kind=gf.EncoderDecoder, **options):
+    model = kind(gf.ModelConfig(**SMALL | options))
+    more = {} if kind is gf.EncoderOnly else {"max_new_tokens": 4}
+    found = gf.trace(model, SOURCE, padding=1, **more)
+    return found, {name: value.formula for name, value in found.values.items()}
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_a_formula_names_the_memory_and_a_bias_where_there_is_one(bias):
+    found, told = formulas(bias=bias, output_bias=bias)
+    at = "decoder.blocks.0"
+    assert told[f"{at}.self_attention.k"] == ("x W_K + b_K" if bias else "x W_K")
+    assert told[f"{at}.cross_attention.q"] == ("x W_Q + b_Q" if bias else "x W_Q")
+    assert told[f"{at}.cross_attention.k"] == ("memory W_K + b_K" if bias else "memory W_K")
+    assert told[f"{at}.cross_attention.v"] == ("memory W_V + b_V" if bias else "memory W_V")
+    assert told["logits"] == ("x Eᵀ + b" if bias else "x Eᵀ")
+    for name, value in found.values.items():
+        if value.op["kind"] == "linear":
+            assert (" + b" in told[name]) == (value.op["bias"] is not None), name
+
+
+def test_a_formula_says_what_this_model_computes():
+    told = formulas()[1]
+    assert told["encoder.embedding.scaled"] == "√d_model · E[token]"
+    assert told["decoder.blocks.0.self_attention.scores"] == "Q Kᵀ / √d_head"
+    assert told["decoder.blocks.0.feed_forward.hidden"] == "relu(up)"
+    assert told["decoder.norm"] == "(x - mean) / √(variance + ε) · g + b"
+    assert (told["masks.decoder"], told["masks.cross"]) == ("1 where key ≤ query", "1 where the key is a real token")
+    other = formulas(
+        positions="relative", norm_type="rms", gated=True, activation="silu", score_scale=1.0, tied=False,
+        embedding_scale=False, norm="post",
+    )[1]  # fmt: skip
+    assert other["encoder.embedding"] == "E[token]"
+    assert other["decoder.blocks.0.self_attention.scores"] == "Q Kᵀ · 1"
+    assert "distance" in other["decoder.blocks.0.self_attention.masked"]
+    assert "distance" not in other["decoder.blocks.0.cross_attention.masked"]
+    assert other["decoder.blocks.0.feed_forward.hidden"] == "silu(gate) · value, the halves of up"
+    assert other["decoder.blocks.0.feed_forward_residual.norm"] == "x / √(mean(x²) + ε) · g"
+    assert other["logits"] == "x W_vocab"
+    alone = formulas(gf.DecoderOnly, output_bias=True)[1]
+    assert alone["masks.decoder"] == "1 where key ≤ query and the key is a real token"
+
+
+@pytest.mark.parametrize("stack", ["encoder", "decoder"])
+def test_the_bucket_of_a_distance_is_named_even_where_two_hold_the_same_number(stack):
+    model = gf.EncoderDecoder(gf.ModelConfig(**SMALL | {"positions": "relative", "relative_buckets": 8}))
+    with torch.no_grad():
+        getattr(model, stack).distance.table.fill_(0.5)  # found by value, every distance would be the first bucket
+    found = gf.trace(model, SOURCE, target=list(range(3, 20)))
+    op, (_, length, _) = found.value(f"{stack}.distance").op, found[f"{stack}.distance"].shape
+    expected = [bucket(offset, 8, op["furthest"], op["both_ways"]) for offset in range(1 - length, length)]
+    assert op["buckets"] == expected
+    assert len(set(expected)) > 4
 
 
 def test_the_check_can_fail():

@@ -223,6 +223,29 @@ def test_the_tree_holds_the_search(t, beam, prefix):
     assert {n["state"] for n in nodes} >= {"kept", "pruned"}
 
 
+@pytest.mark.parametrize("beam", [1, 4])
+def test_no_number_of_the_output_is_told_in_two_ways(t, beam):
+    """A sum near zero is mostly rounding: one of search's, another of the pass, and the page would show both."""
+    found = gf.trace(t, TEXT, beam=beam, length_penalty=0.7, max_new_tokens=8)
+    winners = [n for n in found.beam["nodes"] if n["winner"]][1:]
+    assert [n["total"] for n in winners] == [step["total"] for step in found.steps]
+    assert winners[-1]["score"] == found.output["score"]
+    for n in found.beam["nodes"]:
+        if n["parent"] in {0, *(w["id"] for w in winners)} and n["step"] < len(found.steps):
+            shown = {row["id"]: row["log_probability"] for row in found.steps[n["step"]]["top"]}
+            assert n["log_probability"] == pytest.approx(shown.get(n["token"], n["log_probability"]), abs=1e-12)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_an_end_that_the_length_limit_has_forced_costs_nothing(beam):
+    model = tiny(force_end=True)
+    found = gf.trace(model, SOURCE, beam=beam, max_new_tokens=5)
+    ((best,),) = gf.generate(model, torch.tensor([SOURCE]), beam=beam, max_new_tokens=5)
+    assert found.output["score"] == pytest.approx(best.score, abs=1e-6)
+    assert [step["forced"] for step in found.steps] == [False] * 4 + [True]
+    assert found.steps[-1]["chosen_log_probability"] == 0
+
+
 def test_the_tree_ranks_what_the_model_says(t):
     """Each node's log-probability is the model's for that token after that path, asked afresh."""
     found = gf.trace(t, TEXT, beam=3, max_new_tokens=6)

@@ -143,27 +143,56 @@ def test_a_removed_padding_mask():
     check(alone)
 
 
-@pytest.mark.parametrize("beam", [1, 3])
+def read_anew(model, kind, source, prompt, chosen):
+    """The log-probability of every token, each from a pass over nothing but what was written before it."""
+    found = []
+    with torch.no_grad():
+        for n, token in enumerate(chosen):
+            ids = torch.tensor([prompt + chosen[:n]])
+            logits = model(torch.tensor([source]), ids) if kind is gf.EncoderDecoder else model(ids)
+            found.append(float(logits[0, -1].double().log_softmax(-1)[token]))
+    return found
+
+
+@pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("kind", [gf.EncoderDecoder, gf.DecoderOnly])
-def test_a_removed_causal_mask(kind, beam):
-    """Every token sees all, so each step has to be computed from the whole target so far, without a cache."""
+def test_without_the_causal_mask_every_number_is_of_the_step_that_wrote_the_token(kind, beam):
+    """A step sees what stands before it and no future, so one pass over the whole output would tell other numbers."""
     model = tiny(kind)
     change = {"kind": "remove_mask", "mask": "causal"}
     found = gf.what_if(model, SOURCE, [change], beam=beam, max_new_tokens=8)
-    assert found.after["masks.decoder"].min() == 1
-    assert found.after.cache["max_difference"] > 1e-3 > found.before.cache["max_difference"]
-    check(found.after)
+    after = found.after
+    assert after["masks.decoder"].min() == 1
+    check(after)
     other = spoiled(model, lambda other: setattr(other.decoder, "causal", False))
-    with torch.no_grad():
-        prompt = found.after.written.prompt
-        for n, token in enumerate(found.after.written.chosen):
-            ids = torch.tensor([prompt + found.after.written.chosen[:n]])
-            logits = other(torch.tensor([SOURCE]), ids) if kind is gf.EncoderDecoder else other(ids)
-            node = [x for x in found.after.beam["nodes"] if x["winner"]][n + 1]
-            if beam == 1:
-                assert int(logits[0, -1].argmax()) == token
-            else:
-                assert node["log_probability"] == pytest.approx(float(logits[0, -1].log_softmax(-1)[token]), abs=1e-4)
+    written = after.written
+    own = read_anew(other, kind, SOURCE, written.prompt, written.chosen)
+    assert [step["chosen_log_probability"] for step in after.steps] == pytest.approx(own, abs=1e-5)
+    assert after.output["score"] == after.steps[-1]["total"] / len(own)
+    assert [n["total"] for n in after.beam["nodes"] if n["winner"]][1:] == [step["total"] for step in after.steps]
+    if beam == 1:
+        assert all(step["chosen"] == step["top"][0]["id"] for step in after.steps)
+    # The values are those of the last step, which read the whole output.
+    assert not after.one_pass
+    last = [row["log_probability"] for row in after.steps[-1]["top"]]
+    assert last == pytest.approx(after["logits"][-1].double().log_softmax(-1).topk(len(last)).values.tolist(), abs=1e-6)
+    first = found.before.written
+    forced = read_anew(other, kind, SOURCE, first.prompt, first.chosen)
+    assert [row["after"] for row in found.difference.forced] == pytest.approx(forced, abs=1e-5)
+
+
+def test_a_cache_is_called_equal_only_where_it_is():
+    model = tiny()
+    found = gf.what_if(model, SOURCE, [{"kind": "remove_mask", "mask": "causal"}], max_new_tokens=8)
+    before, after = found.before.cache, found.after.cache
+    assert (before["equal"], before["used"], after["equal"], after["used"]) == (True, True, False, False)
+    assert after["max_difference"] > 1e-3 > before["max_difference"]
+    for change in ({"kind": "remove_scale"}, {"kind": "remove_positions"}, {"kind": "remove_cross"}):
+        assert gf.trace(model, SOURCE, changes=[change], max_new_tokens=8).cache["equal"]
+    # One token alone has nothing before it that a cache could keep.
+    one = gf.trace(model, SOURCE, changes=[{"kind": "remove_mask", "mask": "causal"}], max_new_tokens=1).cache
+    assert one["equal"]
+    assert not one["used"]
 
 
 def test_a_swapped_token(t):
@@ -187,7 +216,7 @@ def test_a_forced_prefix(t, beam):
     assert by_ids.output == found.after.output
     assert gf.trace(t, TEXT, beam=beam, prefix=["SIX", "TEN"]).output == found.after.output
     # The model itself is the same, and so is what it thinks of its first output.
-    assert all(abs(row["difference"]) < 1e-5 for row in found.difference.forced)
+    assert all(row["difference"] == 0 for row in found.difference.forced)
 
 
 def test_a_temperature():

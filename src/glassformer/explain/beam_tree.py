@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.explain.subject import Subject
-from glassformer.explain.writing import Options, Written, log_probabilities
+from glassformer.explain.writing import Options, Written, chosen_log_probabilities
 
 RULE = "sum of log-probabilities / length ** length_penalty"
 RUNNERS_UP = 3  # drawn beside each choice where the search was greedy
@@ -51,44 +51,56 @@ class Tree:
             self.nodes[at]["winner"] = True
 
 
-def beam_tree(subject: Subject, written: Written, logits: Tensor, options: Options) -> dict[str, Any] | None:
+def beam_tree(subject: Subject, written: Written, found: Tensor, options: Options) -> dict[str, Any] | None:
+    """`found`: the log-probabilities (steps, V) along the output, as its steps show them."""
     if not written.prompt:
         return None
     tree = Tree(subject, written, options)
     if written.selections:
-        searched(tree, written)
+        searched(tree, written, found)
     else:
-        chain(tree, written, log_probabilities(logits, written, options.temperature))
+        chain(tree, written, found)
     tree.crown(written.chosen)
     return {"size": options.beam, "length_penalty": options.length_penalty, "rule": RULE, "nodes": tree.nodes}
 
 
-def searched(tree: Tree, written: Written) -> None:
-    """The candidates of every step; those that a prefix has ruled out are none."""
+def searched(tree: Tree, written: Written, found: Tensor) -> None:
+    """The candidates of every step; those that a prefix has ruled out are none.
+
+    Search adds up in single precision. Along the output and beside it the sums are those of `found`, so that no
+    number is told in two ways.
+    """
     slots = {0: 0}  # the node that each slot of the beam stands at
+    output, own = 0, chosen_log_probabilities(found, written)  # the node that the output has come to
     for selection in written.selections:
         rows = [x[0].tolist() for x in (selection.parent, selection.token, selection.total)]
         ended, kept = selection.finished[0].tolist(), selection.kept[0].tolist()
         grown: dict[int, int] = {}
+        step, following = selection.step, -1
         for parent, token, total, finished, slot in zip(*rows, ended, kept, strict=True):
             if not math.isfinite(total) or parent not in slots:
                 continue
             state = "finished" if finished else "kept" if slot >= 0 else "pruned"
-            node = tree.grow(slots[parent], selection.step, token, total, state)
+            chosen = slots[parent] == output and token == written.chosen[step]
+            if slots[parent] == output:
+                total = tree.nodes[output]["total"] + (own[step] if chosen else float(found[step, token]))
+            node = tree.grow(slots[parent], step, token, total, state)
+            following = node if chosen else following
             if slot >= 0 and not finished:
                 grown[slot] = node
         slots = grown
+        output = following if step + 1 < len(own) else -1
 
 
 def chain(tree: Tree, written: Written, found: Tensor) -> None:
     """The output alone, and beside each of its tokens the likeliest it was preferred to."""
     at, total = 0, 0.0
     last = len(written.chosen) - 1
-    for step, token in enumerate(written.chosen):
+    for step, (token, own) in enumerate(zip(written.chosen, chosen_log_probabilities(found, written), strict=True)):
         row = found[step]
         others = [id for id in row.topk(min(RUNNERS_UP + 1, len(row))).indices.tolist() if id != token][:RUNNERS_UP]
         ends = written.finished and step == last
-        following = tree.grow(at, step, token, total + float(row[token]), "finished" if ends else "kept")
+        following = tree.grow(at, step, token, total + own, "finished" if ends else "kept")
         for id in others:
             tree.grow(at, step, id, total + float(row[id]), "pruned")
-        at, total = following, total + float(row[token])
+        at, total = following, total + own

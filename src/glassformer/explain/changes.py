@@ -129,6 +129,11 @@ def check_positions(change: Change, subject: Subject) -> None:
         raise InputError("remove_positions: this model has no positions")
 
 
+def check_scale(change: Change, subject: Subject) -> None:
+    if all(module.scale == 1.0 for module in subject.model.modules() if isinstance(module, Attention)):
+        raise InputError("remove_scale: this model's scores have no scale; it was trained without one")
+
+
 def check_swap(change: Change, subject: Subject) -> None:
     if (change["piece"] is None) == (change["id"] is None):
         raise InputError("swap_token needs a `piece`, or an `id` instead")
@@ -153,6 +158,7 @@ CHECKS: dict[str, Callable[[Change, Subject], None]] = {
     "remove_mask": check_mask,
     "remove_cross": check_cross,
     "remove_positions": check_positions,
+    "remove_scale": check_scale,
     "swap_token": check_swap,
     "prefix": check_prefix,
     "temperature": lambda change, _: check_temperature(change["value"]),

@@ -19,7 +19,7 @@ from glassformer.model.attention import Attention, Sight
 from glassformer.model.config import ModelConfig
 from glassformer.model.layer import Block, FeedForward, Residual
 from glassformer.model.norm import LayerNorm, RMSNorm
-from glassformer.model.position import Alibi
+from glassformer.model.position import Alibi, relative_bucket
 from glassformer.model.transformer import Embedding, Head, Stack, Transform
 
 Op = dict[str, Any]
@@ -93,7 +93,7 @@ class Account:
         span = [0, len(module.weight)] if rows is None else list(rows)
         weight, bias = self.weights.name(module.weight), self.weights.name(module.bias)
         op = {"kind": "linear", "input": given, "weight": weight, "bias": bias, "rows": span, "heads": heads}
-        return self.put(name, axes, op, formula + (" + b" if bias else ""), value)
+        return self.put(name, axes, op, with_bias(formula, bias), value)
 
     def norm(self, name: str, axes: tuple[str, ...], module: nn.Module, given: str) -> str:
         assert isinstance(module, LayerNorm | RMSNorm)
@@ -141,11 +141,10 @@ class Account:
         """What a stack's queries could really see, read from what its attention was given."""
         if sight.bias is not None:
             visible = (sight.bias > float("-inf")).expand(-1, -1, *shape)[0].any(0)
-        elif sight.causal:
-            visible = torch.ones(shape).tril().bool()
         else:
-            visible = torch.ones(shape).bool()
-        formula = "1 where key ≤ query" if op["causal"] else "1 where the key is a real token"
+            visible = torch.ones(shape).tril(0 if sight.causal else shape[1]).bool()
+        rules = ["key ≤ query"] * op["causal"] + ["the key is a real token"] * (op["padding"] is not None)
+        formula = f"1 where {' and '.join(rules)}" if rules else "1 everywhere"
         return self.put(name, axes, {"kind": "visible"} | op, formula, visible)
 
     def attention(
@@ -179,11 +178,11 @@ class Account:
         root = abs(module.scale - d**-0.5) < 1e-9
         scale = {"kind": "scale", "input": products, "by": module.scale}
         hide = {"kind": "mask", "input": scores, "mask": mask, "bias": distance}
-        with_bias = " + distance" if distance else ""
+        further = " + distance" if distance else ""
         self.put(products, cells, {"kind": "products", "q": q, "k": k}, "Q Kᵀ")
         self.put(scores, cells, scale, "Q Kᵀ / √d_head" if root else f"Q Kᵀ · {module.scale:g}")
-        self.put(masked, cells, hide, f"scores{with_bias} where visible, else -∞")
-        self.put(pattern, cells, softmax(masked), "softmax(scores + mask)")
+        self.put(masked, cells, hide, f"scores{further} where visible, else -∞")
+        self.put(pattern, cells, softmax(masked), "softmax(masked)")
         self.put(context, query, {"kind": "context", "pattern": pattern, "v": v}, "pattern V")
         row = sides[0].stream
         self.put(merged, row, {"kind": "merge", "input": context}, "heads side by side", self.seen.inputs[output][0])
@@ -205,8 +204,7 @@ class Account:
     def feed_forward(self, at: str, module: FeedForward, side: Side, given: str, config: ModelConfig) -> str:
         up = self.linear(f"{at}.up", side.hidden, module.up, given, "x W_up")
         op = {"kind": "activation", "name": config.activation, "input": up, "gated": module.gated}
-        name = config.activation
-        formula = f"{name}(gate) · value, the halves of up" if module.gated else f"{name}(up)"
+        formula = config.activation + ("(gate) · value, the halves of up" if module.gated else "(up)")
         hidden = self.put(f"{at}.hidden", side.hidden, op, formula)
         return self.linear(f"{at}.down", side.stream, module.down, hidden, "hidden W_down")
 
@@ -242,9 +240,10 @@ class Account:
                 op: Op = {"kind": "alibi", "slopes": stack.distance.slopes}
                 formula = "-slope · |key - query|"
             else:
-                table = self.weights.name(stack.distance.table)
-                op = {"kind": "relative", "weight": table, "furthest": stack.distance.furthest}
-                op, formula = op | {"both_ways": stack.distance.both_ways}, "table[bucket(key - query), head]"
+                table, rule = stack.distance.table, (stack.distance.furthest, stack.distance.both_ways)
+                buckets = relative_bucket(torch.arange(1 - length, length), len(table), *rule).tolist()
+                op = {"kind": "relative", "weight": self.weights.name(table), "furthest": rule[0], "both_ways": rule[1]}
+                op, formula = op | {"buckets": buckets}, "table[bucket(key - query), head]"  # lowest offset first
             distance = self.put(f"{at}.distance", ("head", side.query, side.key), op, formula)
         if stack.rotary is not None:
             rotation = f"{at}.rotation"
@@ -282,17 +281,19 @@ class Account:
             formed = self.put(f"{at}.activated", side.stream, act, f"{config.activation}(dense)", value)
             stream = self.same(at, self.norm(f"{at}.norm", side.stream, last.norm, formed), "norm(activated)")
         axes = (f"position:{side.short}", "vocab")
-        op = {
-            "kind": "linear",
-            "input": stream,
-            "weight": self.weights.name(head.weight),
-            "rows": [0, len(head.weight)],
-        }
-        op |= {"bias": self.weights.name(head.bias), "heads": None}
-        logits = self.put("logits", axes, op, "x Eᵀ" if head.bias is None else "x Eᵀ + b", self.seen.values["head"][0])
+        weight, bias = self.weights.name(head.weight), self.weights.name(head.bias)
+        op = {"kind": "linear", "input": stream, "weight": weight, "bias": bias, "rows": [0, len(head.weight)]}
+        formula = with_bias("x Eᵀ" if config.tied else "x W_vocab", bias)
+        logits = self.put("logits", axes, op | {"heads": None}, formula, self.seen.values["head"][0])
         formula = "softmax(logits)" if temperature == 1 else f"softmax(logits / {temperature:g})"
         shares = (self.values[logits].value / temperature).softmax(-1)
         self.put("probabilities", axes, softmax(logits, temperature), formula, shares)
+
+
+def with_bias(formula: str, bias: str | None) -> str:
+    """`x W_Q` as `x W_Q + b_Q` where there is a bias."""
+    matrix = formula.rpartition(" ")[2]
+    return formula if bias is None else f"{formula} + b{matrix[1:] if matrix.startswith('W') else ''}"
 
 
 def softmax(given: str, temperature: float = 1.0) -> Op:

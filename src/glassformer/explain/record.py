@@ -34,7 +34,7 @@ def watching(model: nn.Module, seen: Seen, root: str) -> Iterator[None]:
     """
     handles = []
     for at, module in model.get_submodule(root).named_modules(remove_duplicate=False):
-        name = f"{root}.{at}" if at else root
+        name = ".".join(filter(None, (root, at)))
         if name.endswith(".normalised"):
             continue
 

@@ -63,7 +63,8 @@ def heading(trace: Trace, lang: Lang) -> list[Text]:
             lines.append(Text(say("cut", lang), style="yellow"))
     if trace.cache is not None:
         spent = [f"{sum(step[kind] for step in trace.cache['steps']):,}" for kind in ("with", "without")]
-        lines.append(Text(say("cache", lang, *spent, f"{trace.cache['max_difference']:.1e}"), style="dim"))
+        told = "cache" if trace.cache["used"] else "no cache"
+        lines.append(Text(say(told, lang, *spent, f"{trace.cache['max_difference']:.1e}"), style="dim"))
     for change in trace.changes:
         told = ", ".join(f"{k} {v}" for k, v in change.items() if v is not None and k != "kind")
         lines.append(Text(say("changed", lang, f"{change['kind']} {told}".strip()), style="yellow"))
@@ -91,11 +92,12 @@ def steps_table(trace: Trace, lang: Lang) -> list[Text]:
     rows = [titles(lang, "step", "reads", "writes", "probability", "next best")]
     for step in trace.steps:
         own = math.exp(step["chosen_log_probability"])
-        piece = trace.subject.pieces([step["chosen"]], source=False)[0]
         others = [row for row in step["top"] if row["id"] != step["chosen"]][:3]
         rest = "  ".join(f"{row['piece']} {row['probability']:.3f}" for row in others)
         bar = f"{own:.3f} {SHADES[-1] * round(10 * own if math.isfinite(own) else 0)}"
-        rows.append([(str(step["step"]), ""), (step["reads"], ""), (piece, "bold"), (bar, "green"), (rest, "dim")])
+        rows.append(
+            [(str(step["step"] + 1), ""), (step["reads"], ""), (step["piece"], "bold"), (bar, "green"), (rest, "dim")]
+        )
     return [*columns(rows), Text("")] if trace.steps else []
 
 

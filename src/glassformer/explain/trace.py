@@ -1,7 +1,9 @@
 """Every value between a sentence and what a model makes of it, by name.
 
 The output is decoded first, by the fast path. Then one pass over all of it, with a hook at every named place, gives
-the values: what the model computes for a token depends on no later one, so this pass shows what every step saw.
+the values: what the model computes for a token depends on no later one, so this pass shows what every step saw. Where
+a what-if has removed the causal mask it shows what the last step saw, which read all of it; the steps, the score and
+the beam tree are told from a pass of each step.
 """
 
 from __future__ import annotations
@@ -24,7 +26,17 @@ from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.traced import Trace
 from glassformer.explain.weights import Weights, fingerprint
-from glassformer.explain.writing import Options, Written, given, steps, whole_mask, write
+from glassformer.explain.writing import (
+    Options,
+    Written,
+    given,
+    log_probabilities,
+    one_pass,
+    step_logits,
+    steps,
+    whole_mask,
+    write,
+)
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.model.probe import twin
 from glassformer.translator import Translator
@@ -128,10 +140,11 @@ def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) 
         written = write(case.model, case.src, case.mask, options)
     weights = Weights.of(case.model)
     values, memory = run(case, written, weights)
-    logits = values["logits"].value
-    rows = steps(logits, written, subject, options.temperature)
-    if written.score is None and written.chosen:
-        written = replace(written, score=rows[-1]["total"] / len(rows) ** options.length_penalty)
+    logits = values["logits"].value[max(0, len(written.prompt) - 1) :]  # (steps, V)
+    if not one_pass(case.model):
+        logits = step_logits(case.model, case.src, case.mask, written)
+    found = log_probabilities(logits, options.temperature)
+    rows = steps(found, written, subject)
     source = case.src[0].tolist()
     return Trace(
         subject=subject,
@@ -146,7 +159,9 @@ def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) 
         values=values,
         weights=weights,
         steps=rows,
-        beam=beam_tree(subject, written, logits, options),
+        score=rows[-1]["total"] / len(rows) ** options.length_penalty if rows else None,
+        one_pass=one_pass(case.model),
+        beam=beam_tree(subject, written, found, options),
         cache=cache_view(case.model, memory, case.mask, written, logits),
     )
 

@@ -23,7 +23,7 @@ from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
 from glassformer.explain.subject import Subject
 from glassformer.explain.weights import Weights, facts, raw
-from glassformer.explain.words import Lang
+from glassformer.explain.words import Lang, formula
 from glassformer.explain.writing import Options, Written
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ class Trace:
     values: dict[str, Value]
     weights: Weights
     steps: list[dict[str, Any]]
+    score: float | None
+    one_pass: bool  # the values are those of every step; else those of the last, which read the whole output
     beam: dict[str, Any] | None
     cache: dict[str, Any] | None
 
@@ -106,7 +108,7 @@ class Trace:
             "ids": ids,
             "pieces": self.subject.pieces(ids, source=False),
             "text": self.subject.written(ids),
-            "score": self.written.score,
+            "score": self.score,
             "finished": self.written.finished,
         }
 
@@ -137,6 +139,7 @@ class Trace:
             "tensors": self._tensors(),
             "weights": self.weights.manifest(),
             "steps": finite(self.steps),
+            "one_pass": self.one_pass,
             "beam": finite(self.beam),
             "cache": finite(self.cache),
             "masks": self.names("masks.*"),
@@ -160,6 +163,7 @@ class Trace:
                     "axes": list(value.axes),
                     "op": value.op,
                     "formula": value.formula,
+                    "formula_zh": formula(value.formula, "zh"),
                     "inputs": value.inputs,
                     "offset": place[0],
                     "bytes": size,

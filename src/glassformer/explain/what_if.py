@@ -10,8 +10,8 @@ from glassformer.errors import InputError, one_of
 from glassformer.explain.changes import FIELDS
 from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.trace import begin, follow
-from glassformer.explain.traced import Trace
-from glassformer.explain.writing import forced
+from glassformer.explain.traced import Trace, finite
+from glassformer.explain.writing import chosen_log_probabilities, log_probabilities, step_logits
 from glassformer.model import Model
 from glassformer.translator import Translator
 
@@ -64,7 +64,7 @@ class WhatIf:
         return {
             "before": self.before.manifest(),
             "after": self.after.manifest(),
-            "difference": self.difference.as_dict(),
+            "difference": finite(self.difference.as_dict()),
         }
 
 
@@ -112,7 +112,10 @@ def what_if(
     )
     before, after = (follow(case, sentence, given, name) for case, given in (first, second))
     changed = second[0]
-    then = forced(changed.model, changed.src, changed.mask, before.written, changed.options.temperature)
+    then = []
+    if before.written.chosen:
+        logits = step_logits(changed.model, changed.src, changed.mask, before.written)
+        then = chosen_log_probabilities(log_probabilities(logits, changed.options.temperature), before.written)
     pieces = who.pieces(before.written.chosen, source=False)
     rows = [
         {"step": i, "piece": piece, "before": now, "after": later, "difference": later - now}

@@ -27,6 +27,11 @@ WORDS: dict[str, dict[Lang, str]] = {
         "en": "with the key/value cache: {0} multiply-adds instead of {1}; largest difference of a logit {2}",
         "zh": "使用键值缓存：乘加 {0} 次，不用则为 {1} 次；logits 最大相差 {2}",
     },
+    "no cache": {
+        "en": "written without a key/value cache, {1} multiply-adds: without the causal mask a cache would give other"
+        " numbers, logits off by up to {2}",
+        "zh": "未用键值缓存，乘加 {1} 次：没有因果掩码，缓存会给出不同的数（logits 最多相差 {2}）",
+    },
     "hint": {
         "en": "one value in full: --name '*.cross_attention.pattern', --layer 0, --head 1",
         "zh": "看某个值的全貌：--name '*.cross_attention.pattern'、--layer 0、--head 1",
@@ -56,11 +61,12 @@ FORMULAS: dict[str, str] = {
     "heads side by side": "各头并排",
     "the stream after this layer": "这一层之后的主干",
     " where visible, else -∞": "，可见处保留，其余为 -∞",
-    "scores + distance": "分数 + 距离项",
     "norm of the sum": "和的归一化",
     "what cross-attention reads": "交叉注意力读取的内容",
+    "1 where key ≤ query and the key is a real token": "键 ≤ 查询且键是真实词元处为 1",
     "1 where key ≤ query": "键 ≤ 查询处为 1",
     "1 where the key is a real token": "键是真实词元处为 1",
+    "1 everywhere": "处处为 1",
     " turned by its position": " 按位置旋转",
     " · value, the halves of up": " · value，up 的前后两半",
     "set by": "设定自",

@@ -5,6 +5,7 @@ Shapes: T target, V vocabulary.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,8 +14,9 @@ from torch import Tensor
 
 from glassformer.decode import generate
 from glassformer.errors import ConfigError
+from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Subject
-from glassformer.model import EncoderDecoder, EncoderOnly, Model
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 
 TOP = 10  # candidates kept of every step
 COLDEST, HOTTEST = 0.001, 1000.0  # beyond these a temperature says nothing, and single precision overflows
@@ -61,7 +63,7 @@ class Written:
     prompt: list[int]
     chosen: list[int] = field(default_factory=list)
     finished: bool = False
-    score: float | None = None  # none where the output was given
+    forced_end: bool = False  # the length limit wrote the end, not the model
     selections: list[Any] = field(default_factory=list)  # what beam search considered, step by step
 
     @property
@@ -110,12 +112,13 @@ def write(model: Model, src: Tensor, mask: Tensor, options: Options) -> Written:
             cooled.remove()
     finished = len(best.ids) < options.max_new_tokens
     chosen = [*best.ids, model.config.end_id] if finished and model.config.end_id is not None else best.ids
-    return Written(prompt, chosen, finished, best.score, selections)
+    forced = model.config.force_end and finished and len(chosen) == options.max_new_tokens
+    return Written(prompt, chosen, finished, forced, selections)
 
 
-def log_probabilities(logits: Tensor, written: Written, temperature: float) -> Tensor:
-    """Of every next token after each one the output was written from: (steps, V)."""
-    return (logits[len(written.prompt) - 1 :] / temperature).log_softmax(-1)
+def one_pass(model: Model) -> bool:
+    """Whether one pass over the output shows what every step saw: while no token sees a later one."""
+    return isinstance(model, EncoderOnly) or model.decoder.causal
 
 
 def whole_mask(mask: Tensor, length: int) -> Tensor:
@@ -124,38 +127,62 @@ def whole_mask(mask: Tensor, length: int) -> Tensor:
 
 
 @torch.no_grad()
-def forced(model: Model, src: Tensor, mask: Tensor, written: Written, temperature: float) -> list[float]:
-    """The log-probability of each token that was written, were it written by `model`."""
-    if not written.chosen:
-        return []
-    tgt = torch.tensor([written.reads], device=src.device)
-    logits: Tensor
-    if isinstance(model, EncoderDecoder):
-        logits = model(src, tgt, mask)
-    else:
-        prompt = torch.cat((src, tgt[:, src.shape[1] :]), dim=1)  # the prompt may have been changed since
-        logits = model(prompt, whole_mask(mask, prompt.shape[1]))
-    found = log_probabilities(logits[0].float().cpu(), written, temperature)
-    return [float(row[token]) for row, token in zip(found, written.chosen, strict=True)]
+def step_logits(model: Model, src: Tensor, mask: Tensor, written: Written) -> Tensor:
+    """The logits (steps, V) that each token was chosen from, or would have been by `model`.
+
+    Where a token sees later ones, a step saw only those before it, so that each is a pass of its own. The model is
+    watched, so that its numbers are those of the traced pass to the last bit.
+    """
+    assert isinstance(model, EncoderDecoder | DecoderOnly)
+    first, reads = len(written.prompt), torch.tensor([written.reads], device=src.device)
+    with watching(model, Seen(), ""):
+        if isinstance(model, EncoderDecoder):
+            memory = model.encode(src, mask)
+        else:
+            reads = torch.cat((src, reads[:, src.shape[1] :]), dim=1)  # the prompt may have been changed since
+
+        def read(end: int) -> Tensor:
+            tgt = reads[:, :end]
+            if isinstance(model, EncoderDecoder):
+                return model.decode(tgt, memory, mask)[0].float().cpu()
+            found: Tensor = model(tgt, whole_mask(mask, end))
+            return found[0].float().cpu()
+
+        if one_pass(model):
+            return read(reads.shape[1])[first - 1 :]
+        return torch.stack([read(end)[-1] for end in range(first, reads.shape[1] + 1)])
 
 
-def steps(logits: Tensor, written: Written, subject: Subject, temperature: float) -> list[dict[str, Any]]:
+def log_probabilities(logits: Tensor, temperature: float) -> Tensor:
+    """In double precision: near certainty, a single one's rounding would be all that is left of them."""
+    return (logits.double() / temperature).log_softmax(-1)
+
+
+def chosen_log_probabilities(found: Tensor, written: Written) -> list[float]:
+    """Of the tokens written, by the log-probabilities (steps, V) of each step; an end that was forced costs nothing."""
+    rows = [float(found[step, token]) for step, token in enumerate(written.chosen)]
+    return [*rows[:-1], 0.0] if written.forced_end else rows
+
+
+def steps(found: Tensor, written: Written, subject: Subject) -> list[dict[str, Any]]:
     """Step by step: what was read, the likeliest next tokens, the one chosen, and the total so far."""
     if not written.chosen:
         return []
-    found, total = log_probabilities(logits, written, temperature), 0.0
+    total = 0.0
     best, ids = found.topk(min(TOP, found.shape[-1]))
     reads = subject.pieces(written.reads[len(written.prompt) - 1 :], source=False)
+    written_pieces = subject.pieces(written.chosen, source=False)
     rows = []
-    for step, (token, read) in enumerate(zip(written.chosen, reads, strict=True)):
-        own = float(found[step, token])
+    for step, own in enumerate(chosen_log_probabilities(found, written)):
         total += own
         shown = ids[step].tolist()
         top = [
-            {"id": id, "piece": piece, "probability": float(torch.tensor(value).exp()), "log_probability": value}
+            {"id": id, "piece": piece, "probability": math.exp(value), "log_probability": value}
             for id, piece, value in zip(shown, subject.pieces(shown, source=False), best[step].tolist(), strict=True)
         ]
         rows.append(
-            {"step": step, "reads": read, "top": top, "chosen": token, "chosen_log_probability": own, "total": total}
+            {"step": step, "reads": reads[step], "top": top, "chosen": written.chosen[step]}
+            | {"piece": written_pieces[step], "chosen_log_probability": own, "total": total}
+            | {"forced": written.forced_end and step == len(written.chosen) - 1}
         )
     return rows
