@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 from pathlib import Path
 
 import pytest
@@ -146,14 +147,39 @@ def test_a_file_from_disk_shows_every_kind_of_model(visit, tmp_path: Path, kind)
     file = tmp_path / "run.html"
     trace.to_html(file)
     page = visit(file.as_uri())
-    for view in ("flow", "block", "positions", "decode", "cache", "whatif", "trace"):
+    for view in ("flow", "block", "positions", "decode", "cache", "trace"):
         page.go(view=view)
     for name, index in picks(trace, 16):
         shown = page.pick(name, index)
         assert agrees(shown["result"], float(trace[name][index])), (name, index, shown)
         check_equation(shown, name, index)
+    check_formulas(page, trace, "decoder.1" if "decoder.blocks.1" in trace else "encoder.1")
     assert not page.errors
     assert not page.outside
+
+
+def check_formulas(page, trace, layer):
+    """Each card says how its value is made as the trace says it, lowered and raised letters aside."""
+    page.go(view="block", layer=layer)
+    cards = page.page.locator(".stages .card").evaluate_all(
+        "cards => cards.map((one) => [one.dataset.tensor, one.querySelector('.formula').textContent])"
+    )
+    assert len(cards) > 15
+    for name, text in cards:
+        assert text == re.sub(r"_|\^\((.*?)\)", r"\1", trace.value(name).formula).replace("-", "\u2212"), name
+
+
+def test_the_bucket_of_a_distance_is_named_even_where_two_hold_the_same_number(visit, tmp_path: Path):
+    options = {"positions": "relative", "relative_buckets": 8, "relative_distance": 16}
+    model = EncoderDecoder(ModelConfig(**BASE | options)).eval()
+    model.encoder.distance.table.data.fill_(0.5)
+    trace = gf.trace(model, [5, 6, 7, 8, 9], max_new_tokens=3)
+    trace.to_html(tmp_path / "run.html")
+    page = visit((tmp_path / "run.html").as_uri())
+    for i, j, bucket in ((0, 0, 0), (2, 1, 1), (1, 2, 5), (0, 4, 6)):
+        page.pick("encoder.distance", (0, i, j))
+        assert page.text(".equation .note") == f"bucket {bucket}"
+        assert page.text(".weight-rows .shape") == f"row {bucket}"
 
 
 def test_a_large_model_is_drawn_whole(visit, tmp_path: Path):

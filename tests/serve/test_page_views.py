@@ -97,11 +97,30 @@ def test_decoding_steps_show_the_traces_probabilities_and_the_score_rule_holds(v
         for (_, text, chosen), one in zip(rows, top, strict=True):
             assert agrees(text, one["log_probability"])
             assert chosen == (one["id"] == trace.steps[step]["chosen"])
-    rule = page.text("[data-testid=score-rule] .equation").replace("\u2212", "-")
-    left, _, right = rule.partition("=")
-    total, length = re.fullmatch(r"\s*(-?[\d.e-]+)\s*/\s*(\d+)\^1\s*", left).groups()
-    assert agrees(right.strip().replace("-", "\u2212"), float(total) / int(length))
-    assert agrees(right.strip().replace("-", "\u2212"), trace.output["score"])
+        assert page.text("[data-testid=step-of]") == f"step {step + 1} of {len(trace.steps)}"
+        for rule in page.page.locator("[data-testid=score-rule] .equation").all_inner_texts():
+            left, right = rule.replace("\u2212", "-").split(" = ")
+            total, length = re.fullmatch(r"\s*(-?[\d.e-]+)\s*/\s*(\d+)\^1\s*", left).groups()
+            assert int(length) == step + 1  # the score so far is of the tokens so far
+            assert agrees(right.strip().replace("-", "\u2212"), float(total) / int(length))
+            assert agrees(right.strip().replace("-", "\u2212"), trace.steps[step]["total"] / (step + 1))
+    assert trace.steps[-1]["total"] / len(trace.steps) == trace.output["score"]
+
+
+def test_a_chosen_token_that_is_not_among_the_likeliest_is_shown_with_its_own_probability(visit, translator):
+    free = gf.trace(translator, SENTENCE)
+    least = free["probabilities"][0].argmin().item()
+    trace = gf.trace(translator, SENTENCE, prefix=[least])
+    assert least not in [one["id"] for one in trace.steps[0]["top"]]
+    piece = translator.tokenizer.target_pieces([least])[0]
+    page = visit()
+    page.go(text=SENTENCE, view="decode", prefix=least, step=0)
+    chosen = page.page.locator("[data-testid=top] .bar-row.chosen")
+    assert chosen.locator(".bar-label").inner_text() == piece
+    assert agrees(chosen.locator(".bar-more").inner_text(), trace.steps[0]["chosen_log_probability"])
+    assert page.page.locator(".two .numbers tbody tr td").nth(1).inner_text() == piece
+    page.go(text=SENTENCE, view="flow", prefix=least)
+    assert page.page.locator(".flow .written").first.text_content() == piece
 
 
 def test_the_cache_grows_as_the_trace_says_and_equals_the_full_pass(visit, translator):
@@ -172,11 +191,34 @@ def test_cut_off_from_the_world_it_is_complete_and_its_export_opens_from_disk(vi
     saved = visit(file.as_uri())
     for name, index in ((CROSS, (1, 2, 3)), ("decoder.blocks.0.feed_forward.down", (2, 7)), ("logits", (0, 5))):
         assert saved.pick(name, index) == page.pick(name, index, text=SENTENCE)
-    saved.go(view="whatif")
-    assert saved.page.locator(".controls button:not([disabled])").count() == 0
-    assert saved.page.locator(".notice").count() == 1
+    assert saved.page.locator("[data-key='tab:whatif'], [data-key='tab:labs']").count() == 0  # they run the model
     assert saved.outside == []
     assert saved.errors == []
+
+
+def test_a_saved_page_of_a_changed_model_says_what_was_changed(visit, translator, tmp_path: Path):
+    changes = [{"kind": "swap_token", "position": 0, "piece": "six"}, {"kind": "remove_mask", "mask": "causal"}]
+    gf.trace(translator, SENTENCE, changes=changes).to_html(tmp_path / "changed.html")
+    page = visit((tmp_path / "changed.html").as_uri())
+    for view in ("flow", "decode", "cache"):
+        page.go(view=view)
+        assert page.text("[data-testid=in-force]") == "What if: “#0” swapped for “six”; causal mask removed"
+        assert page.page.locator("[data-testid=in-force] button").count() == 0
+    page.page.goto(page.page.url.replace("view=cache", "view=whatif"))
+    page.page.wait_for_selector("main[data-view=flow]")
+
+
+def test_the_footer_promises_clicks_only_where_there_are_cells(visit, translator):
+    page = visit()
+    for view in ("block", "cell", "positions"):
+        page.go(text=SENTENCE, view=view)
+        assert page.page.locator("h1, [role=tab]", has_text=re.compile(f"^{view}$", re.IGNORECASE)).count() == 1
+        assert page.page.locator("main .field[data-tensor]").count() > 0
+        assert view.capitalize() in page.text("#foot p")
+    for view in ("decode", "cache"):
+        page.go(text=SENTENCE, view=view)
+        assert page.page.locator("main .field[data-tensor]").count() == 0
+        assert view.capitalize() not in page.text("#foot p")
 
 
 def test_the_keyboard_alone_reaches_any_cell(visit, translator):

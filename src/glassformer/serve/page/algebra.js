@@ -103,10 +103,10 @@ function sign(mark) {
  * The equation `term = value` with as few digits as make it true in print.
  * @param {Term} term
  * @param {number} value
- * @returns {{pieces: Printed[], result: string}}
+ * @returns {{pieces: Printed[], result: string, holds: boolean}}   holds: what is printed gives what is printed
  */
 export function settle(term, value) {
-  if (!Number.isFinite(value)) return { pieces: print(term, DIGITS), result: show(value) };
+  if (!Number.isFinite(value)) return { pieces: print(term, DIGITS), result: show(value), holds: true };
   const forms = [DIGITS, 3, 2].map((count) => (x) => show(x, count));
   for (const decimals of [6, 5, 4, 3, 2]) forms.push((x) => fixed(x, decimals));
   for (const form of forms) {
@@ -114,8 +114,8 @@ export function settle(term, value) {
     // One digit more than the result has, then two, and so on: single precision holds eight.
     for (let digits = DIGITS; digits <= 9; digits++) {
       const found = evaluate(term, digits);
-      if (form(found) === result) return { pieces: print(term, digits), result };
+      if (form(found) === result) return { pieces: print(term, digits), result, holds: true };
     }
   }
-  return { pieces: print(term, 9), result: show(value) };
+  return { pieces: print(term, 9), result: show(value), holds: false };
 }

@@ -2,7 +2,7 @@
 
 import { button, h, raw, rove } from "./dom.js";
 import { show, whole } from "./number.js";
-import { VIEWS } from "./state.js";
+import { NEED_SERVER, VIEWS } from "./state.js";
 import { t } from "./texts.js";
 import { nameChange } from "./view_whatif.js";
 
@@ -28,9 +28,9 @@ export function drawTop(app, place) {
     button(h("span", { class: `theme-mark ${dark ? "sun" : "moon"}`, "aria-hidden": "true" }), () => app.go({ theme: dark ? "light" : "dark" }, { replace: true }), { class: "icon", "aria-label": `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`, data: { key: "theme" } }));
 }
 
-/** The views of this page; the labs need a server to run on. */
+/** The views of this page. */
 function viewsOf(app) {
-  return app.source.live ? VIEWS : VIEWS.filter((view) => view !== "labs");
+  return app.source.live ? VIEWS : VIEWS.filter((view) => !NEED_SERVER.includes(view));
 }
 
 export function drawTabs(app, place) {
@@ -174,10 +174,12 @@ export class Ask {
     if (error) found.push(h("div", { class: "notice error", role: "alert", data: { testid: "error" } }, tellError(error)));
     if (app.said) found.push(h("div", { class: "notice" }, app.said));
     for (const [name, { asked, used }] of Object.entries(run?.manifest.capped ?? {})) found.push(h("div", { class: "notice", data: { testid: "capped" } }, t(`capped.${name}`, { asked, used })));
-    if (state.changes.length && run && state.view !== "whatif") {
-      found.push(h("div", { class: "notice changed", data: { testid: "in-force" } }, h("span", {}, t("whatif.inForce"), " ", state.changes.map((one) => nameChange(app.before ?? run, one)).join("; ")),
-        button(t("whatif.see"), () => app.go({ view: "whatif" }), { class: "quiet", data: { key: "see" } }), button(t("whatif.reset"), () => app.go({ changes: [] }), { class: "quiet", data: { key: "reset-notice" } })));
+    const changes = app.source.live ? state.changes : run?.manifest.changes ?? [];
+    if (changes.length && run && state.view !== "whatif") {
+      found.push(h("div", { class: "notice changed", data: { testid: "in-force" } }, h("span", {}, t("whatif.inForce"), " ", changes.map((one) => nameChange(app.before, one)).join("; ")),
+        app.source.live && button(t("whatif.see"), () => app.go({ view: "whatif" }), { class: "quiet", data: { key: "see" } }), app.source.live && button(t("whatif.reset"), () => app.go({ changes: [] }), { class: "quiet", data: { key: "reset-notice" } })));
     }
+    if (run?.manifest.one_pass === false && !["decode", "cache", "labs"].includes(state.view)) found.push(h("div", { class: "notice", data: { testid: "last-step" } }, t("pass.last")));
     this.notices.replaceChildren(...found);
   }
 }

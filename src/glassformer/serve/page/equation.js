@@ -14,6 +14,7 @@ const SHOWN = 4; // terms of a long sum; the others become one number
  * @property {number[]} index
  * @property {number} value
  * @property {string} kind              of the operation
+ * @property {string} says              the operation in words, by the name of their text
  * @property {boolean} masked
  * @property {import("./algebra.js").Printed[]} pieces
  * @property {string} result            the value as printed
@@ -33,7 +34,8 @@ export async function explain(run, name, index) {
   const hidden = mask !== null && valueAt(run, mask, index.slice(-2)) === 0;
   const found = { lit: [], weights: [], links: [], change: "" };
   const term = await (MAKERS[op.kind] ?? MAKERS.same)({ run, op, name, index, value, hidden, found });
-  return { name, index, value, kind: op.kind, masked: hidden, ...settle(term, value), ...found };
+  const says = op.kind + (op.bias && (op.kind === "linear" || op.kind === "mask") ? ".bias" : op.gated ? ".gated" : "");
+  return { name, index, value, kind: op.kind, says, masked: hidden, ...settle(term, value), ...found };
 }
 
 /** One cell of an input, lit and linked. */
@@ -201,13 +203,12 @@ async function positions({ run, op, index, found }) {
   return call(j % 2 ? "cos" : "sin", angle);
 }
 
-/** The bucket of a distance is the row of the table that holds the value. */
-async function relative({ run, op, index, value, found }) {
-  const table = await run.weight(op.weight);
-  const heads = run.weightEntries.get(op.weight).shape[1];
-  const bucket = Array.from({ length: table.length / heads }, (_, b) => b).find((b) => table[b * heads + index[0]] === value);
-  if (bucket !== undefined) found.weights.push({ name: op.weight, row: bucket, values: table.slice(bucket * heads, (bucket + 1) * heads) });
-  return number(value);
+/** The bucket of a distance is a row of the table, with a number for each head. */
+async function relative({ run, op, index: [head, i, j], found }) {
+  const bucket = op.buckets[j - i + (op.buckets.length - 1) / 2];
+  const row = await run.weight(op.weight, bucket, bucket + 1);
+  found.weights.push({ name: op.weight, row: bucket, values: row });
+  return number(row[head], t("equation.bucket", { n: bucket }));
 }
 
 const MAKERS = {

@@ -135,9 +135,9 @@ function printPiece(piece) {
 export function equation(found) {
   const pieces = groups(found.pieces).flatMap((group) => [h("span", { class: "together" }, group.map(printPiece)), h("wbr")]);
   return [
-    h("p", { class: "op" }, t(`op.${found.kind}`)),
+    h("p", { class: "op" }, t(`op.${found.says}`)),
     h("div", { class: "equation", data: { testid: "equation", tensor: found.name, index: found.index.join("."), kind: found.kind } },
-      h("span", { class: "terms" }, pieces), raw(" = ", { class: "sign equals" }),
+      h("span", { class: "terms" }, pieces), raw(found.holds ? " = " : " \u2248 ", { class: "sign equals" }),
       raw(found.result, { class: "figure result", data: { testid: "cell-value" } })),
     found.masked ? h("p", { class: "mark", data: { testid: "mask-mark" } }, h("span", { class: "hatch" }), t("matrix.masked")) : null,
     found.change ? h("p", { class: "mark" }, t("cell.changed"), " ", code(found.change)) : null,

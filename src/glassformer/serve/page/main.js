@@ -5,7 +5,7 @@ import { repaint } from "./colour.js";
 import { h, code } from "./dom.js";
 import { Inspector } from "./inspector.js";
 import { findSource } from "./source.js";
-import { readAddress, sameRun, writeAddress } from "./state.js";
+import { NEED_SERVER, readAddress, sameRun, writeAddress } from "./state.js";
 import { fits, hasHeads, layersOf } from "./tensors.js";
 import { setLanguage, t } from "./texts.js";
 import { Tour } from "./tour.js";
@@ -151,7 +151,7 @@ class App {
 
   /** Keep the state within what this run has. */
   #settle() {
-    if (this.state.view === "labs" && !this.source.live) this.state.view = "flow";
+    if (NEED_SERVER.includes(this.state.view) && !this.source.live) this.state.view = "flow";
     const { model } = this.run.manifest;
     const layers = layersOf(model);
     const last = layers.findLast((layer) => layer.startsWith("decoder")) ?? layers[0] ?? "";
@@ -234,8 +234,8 @@ class App {
     for (const token of document.querySelectorAll(".token-rows .token, .flow .piece")) token.classList.toggle("lit", keys.has(`${token.dataset.side}:${token.dataset.index}`));
   }
 
-  heading(view, beside = null) {
-    return h("header", { class: "view-head" }, h("div", { class: "view-title" }, h("h2", {}, t(`head.${view}`)), h("p", { class: "lede" }, t(`says.${view}`))), beside);
+  heading(view, beside = null, says = t(`says.${view}`)) {
+    return h("header", { class: "view-head" }, h("div", { class: "view-title" }, h("h2", {}, t(`head.${view}`)), h("p", { class: "lede" }, says)), beside);
   }
 
   inspectorAside() {

@@ -9,6 +9,7 @@ const MINUS = "\u2212";
  * @param {number} [digits]
  */
 export function show(value, digits = DIGITS) {
+  if (value === null || value === undefined) return "\u2014"; // a broken model's, which JSON cannot hold
   if (Number.isNaN(value)) return "NaN";
   if (!Number.isFinite(value)) return value > 0 ? "\u221e" : `${MINUS}\u221e`;
   if (value === 0) return "0";
@@ -27,6 +28,12 @@ export function show(value, digits = DIGITS) {
 export function fixed(value, decimals) {
   const text = value.toFixed(decimals);
   return (Number(text) === 0 ? text.replace("-", "") : text).replace("-", MINUS);
+}
+
+/** What one more in the last digit of a printed number is worth. */
+export function unit(text) {
+  const [mantissa, exponent] = text.replaceAll(MINUS, "-").split("e");
+  return 10 ** (Number(exponent ?? 0) - (mantissa.split(".")[1]?.length ?? 0));
 }
 
 /** The number that a printed one stands for. */

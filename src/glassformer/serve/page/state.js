@@ -21,6 +21,9 @@
 
 export const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "whatif", "trace", "labs"];
 
+/** What runs the model, and so is not in a saved page. */
+export const NEED_SERVER = ["whatif", "labs"];
+
 const DEFAULTS = {
   text: "", beam: 1, padding: 0, prefix: [], view: "flow", layer: "", head: 0, tensor: "", cell: [], step: 0,
   lang: "", theme: "", changes: [], lab: "", seed: 0,

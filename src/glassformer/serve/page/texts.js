@@ -14,7 +14,7 @@ export const TEXTS = {
   "theme.dark": ["Dark", "深色"],
   "tour": ["Tour", "导览"],
   "views": ["Views", "视图"],
-  "footer": ["Every number on this page is the model's own, and can be clicked back to the weights.", "页面上的每个数字都来自模型本身，点开即可一路追溯到权重。"],
+  "footer": ["Every number on this page is the model's own. In Block, Cell and Positions a cell can be clicked and followed back to the weights.", "页面上的每个数字都来自模型本身。在“层”“单元格”和“位置”中，点开任意单元格，即可一路追溯到权重。"],
   "run": ["run", "运行"],
   "help.keys": ["Arrow keys move inside a matrix, Enter locks, Escape releases.", "方向键在矩阵中移动，回车锁定，Esc 解除。"],
 
@@ -146,15 +146,18 @@ export const TEXTS = {
   "op.positions": ["the code of the position", "该位置的编码"],
   "op.add": ["added up", "相加"],
   "op.linear": ["a row times a row of the weights", "一行输入与一行权重的乘积之和"],
+  "op.linear.bias": ["a row times a row of the weights, plus the bias", "一行输入与一行权重的乘积之和，再加偏置"],
   "op.rotate": ["turned by its position", "按位置旋转"],
   "op.products": ["query times key", "查询乘键"],
   "op.mask": ["open, or closed by the mask", "开放，或被掩码关闭"],
+  "op.mask.bias": ["with the term of its distance; open, or closed by the mask", "加上距离项；开放，或被掩码关闭"],
   "op.softmax": ["its share of the whole row", "占整行的份额"],
   "op.context": ["values, each by its share", "各个值按份额相加"],
   "op.merge": ["taken over from its head", "取自所属的头"],
-  "op.layer_norm": ["centred, divided by its spread, scaled", "减均值，除以离散程度，再缩放"],
+  "op.layer_norm": ["centred, divided by its spread, scaled and shifted", "减均值，除以离散程度，再缩放、平移"],
   "op.rms_norm": ["divided by its size, scaled", "除以均方根，再缩放"],
   "op.activation": ["through the activation", "经过激活函数"],
+  "op.activation.gated": ["through the activation, times the other half", "一半经过激活函数，再乘另一半"],
   "op.same": ["the same value under another name", "同一个值，另一个名字"],
   "op.replaced": ["set by a what-if", "由“假如”设定"],
   "op.visible": ["1 if the query may see the key, else 0", "查询看得见该键则为 1，否则为 0"],
@@ -173,6 +176,7 @@ export const TEXTS = {
   "equation.distance": ["distance term", "距离项"],
   "equation.slope": ["slope", "斜率"],
   "equation.apart": ["distance", "距离"],
+  "equation.bucket": ["bucket {n}", "第 {n} 组"],
   "equation.blind": ["sees nothing", "什么也看不到"],
 
   "cell.hint": ["Point at a cell, or move to it with the arrow keys. A click locks it.", "指向单元格，或用方向键移动；点击即可锁定。"],
@@ -223,7 +227,8 @@ export const TEXTS = {
   "decode.forward": ["One step on", "前进一步"],
   "decode.reads": ["Written so far", "已经写出"],
   "decode.next": ["What could come next", "下一个可能是什么"],
-  "decode.columns": ["Probability and log-probability of the ten likeliest tokens; the chosen one is marked.", "最可能的十个词元的概率与对数概率；选中的已标出。"],
+  "decode.columns": ["Probability and log-probability of the ten likeliest tokens; the chosen one is marked, and added where it is not among them.", "最可能的十个词元的概率与对数概率；选中的已标出，不在其中时另列于后。"],
+  "decode.forced": ["The length limit forced the end here; it costs nothing.", "到达长度上限，此处强制结束，不计入得分。"],
   "decode.sum": ["The score so far", "得分的累积"],
   "decode.piece": ["token", "词元"],
   "decode.log": ["log-prob.", "对数概率"],
@@ -249,6 +254,8 @@ export const TEXTS = {
   "cache.saved": ["Spared", "节省"],
   "cache.less": ["less work", "计算量之比"],
   "cache.equal": ["Equal to the full pass", "与完整计算一致"],
+  "cache.unequal": ["Not equal to the full pass", "与完整计算不一致"],
+  "cache.unused": ["Without the causal mask every new token changes the keys and values of those before it, so none can be kept: this output was written by reading all of it anew at each step. Below, what a cache would have held, and how far off its numbers would have been.", "没有因果掩码，每个新词元都会改变先前词元的键和值，什么都不能保留：这个输出是每一步从头重读写成的。下面是假如使用缓存会存下什么，以及它的数值会差多少。"],
   "cache.difference": ["largest difference of any logit", "任一词表得分的最大差"],
   "cache.self": ["Self-attention", "自注意力"],
   "cache.selfSays": ["One key and one value more with every token written.", "每写一个词元，多存一个键和一个值。"],
@@ -284,6 +291,8 @@ export const TEXTS = {
   "whatif.after": ["After", "改动后"],
   "whatif.total": ["log-probability of the first output", "原输出的对数概率"],
   "whatif.run": ["run", "运行"],
+  "pass.last": ["Without the causal mask every step reads what is written so far anew. The values shown are those of the last step, which read all of it; the probabilities of each step are under Decode.", "没有因果掩码，每一步都把已写出的内容从头重读。这里显示的是最后一步的数值，它读入了全部内容；各步的概率见“解码”。"],
+  "whatif.none": ["This model writes nothing; compare its values below.", "这个模型不写出文本，请比较下面的数值。"],
   "whatif.same": ["The output stays the same.", "输出没有变。"],
   "whatif.changed": ["The output has changed.", "输出变了。"],
   "whatif.difference": ["How likely the first output is now", "现在，原输出的可能性"],
@@ -388,29 +397,16 @@ export function t(name, values = {}) {
   return found[COLUMN[language]].replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
 }
 
-/** What a value is, in the language of formulas; `_` lowers what follows and `^` raises it. */
-const FORMULAS = {
-  stream: "X", norm: "(X \u2212 \u03bc) / \u221a(\u03c3^2 + \u03b5) \u00b7 \u03b3 + \u03b2", sum: "X + F", residual: "X + F",
-  q: "Q = X W_Q", k: "K = X W_K", v: "V = X W_V", q_plain: "X W_Q", k_plain: "X W_K",
-  products: "Q K^T", scores: "Q K^T / \u221ad", masked: "S + M", pattern: "A = softmax(S + M)", context: "A V",
-  merged: "[C_0 \u2026 C_h]", output: "C W_O", up: "X W_1", hidden: "H = f(U)", down: "H W_2", memory: "X_enc",
-  logits: "X E^T", probabilities: "softmax(X E^T)", tokens: "E[t]", scaled: "\u221ad_model \u00b7 E[t]", positions: "P[t]",
-  cos: "cos(t \u03b8_i)", sin: "sin(t \u03b8_i)", distance: "B_h[j \u2212 i]", mask: "M", value: "",
-};
-const OTHERS = {
-  rms_norm: "X / \u221a(mean X^2 + \u03b5) \u00b7 \u03b3", rotate: "R_t X", alibi: "\u2212m_h |j \u2212 i|",
-};
-
-/** The formula of a stage, typeset. */
-export function formulaOf(stage, model, entry) {
-  let text = OTHERS[entry.op.kind] ?? FORMULAS[stage] ?? "";
-  if (stage === "positions" && entry.op.kind === "positions" && !entry.op.weight) text = "sin, cos(t / 10000^{2i/d})";
-  if (stage === "hidden") text = model.gated ? `${model.activation}(U_0) \u00b7 U_1` : `${model.activation}(U)`.replace("gelu_tanh", "gelu");
-  const pieces = text.split(/(_\{[^}]*\}|_[A-Za-z0-9]+|\^\{[^}]*\}|\^[A-Za-z0-9]+)/).map((piece) => {
-    const inside = piece.slice(1).replace(/[{}]/g, "");
-    if (piece.startsWith("_")) return h("sub", {}, inside);
-    if (piece.startsWith("^")) return h("sup", {}, inside);
-    return piece;
+/** A formula, typeset: `_` lowers what follows and `^` raises it. */
+function typeset(text) {
+  return text.split(/(_[A-Za-z0-9]+|\^\([^)]*\)|\^[A-Za-z0-9]+)/).map((piece) => {
+    if (piece.startsWith("_")) return h("sub", {}, piece.slice(1));
+    if (piece.startsWith("^")) return h("sup", {}, typeset(piece.slice(1).replace(/^\(|\)$/g, "")));
+    return piece.replaceAll("-", "\u2212");
   });
-  return h("span", { class: "formula", translate: "no" }, pieces);
+}
+
+/** How a value is made, as the trace tells it. @param {import("./source.js").Entry} entry */
+export function formulaOf(entry) {
+  return h("span", { class: "formula", translate: "no" }, typeset(language === "zh" ? entry.formula_zh : entry.formula));
 }

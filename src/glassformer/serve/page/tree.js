@@ -32,7 +32,7 @@ export function beamTree(nodes, { step, chosen, preview }) {
   for (const [at] of columns) {
     if (at < 0) continue;
     picture.append(svg("rect", { x: (at - first) * (WIDE + GAP) - GAP / 2 + 2, y: 0, width: WIDE + GAP, height, class: `column${at === step ? " now" : ""}` }),
-      svg("text", { x: (at - first) * (WIDE + GAP) + WIDE / 2, y: 14, class: "tick", translate: "no" }, String(at)));
+      svg("text", { x: (at - first) * (WIDE + GAP) + WIDE / 2, y: 14, class: "tick", translate: "no" }, String(at + 1)));
   }
   for (const node of nodes) {
     if (node.parent === null) continue;

@@ -130,7 +130,7 @@ function card(app, name) {
   const matrix = app.inspector.watch(new Matrix(sheet, app.inspector.hooks, { sums: softmax, title: t(`stage.${key}`) }));
   const wide = sheet.colLabels === null;
   return h("article", { class: `card ${wide ? (sheet.cols <= 64 ? "narrow" : "wide") : "square"} hue-${hueWord(name)}`, id: `stage-${name}`, data: { tensor: name } },
-    h("header", {}, h("h4", {}, t(`stage.${key}`)), formulaOf(key, run.manifest.model, entry)),
+    h("header", {}, h("h4", {}, t(`stage.${key}`)), formulaOf(entry)),
     h("p", { class: "shape" }, shapeOf(entry), hasHeads(entry) ? h("span", { class: "faint" }, ` \u00b7 ${t("block.showing", { n: headFor(run, entry, state.head) })}`) : null),
     matrix.element,
     h("footer", {}, legend(sheet), code(name, { class: "tensor-name" })));

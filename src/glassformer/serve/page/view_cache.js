@@ -17,13 +17,13 @@ export const cache = {
     const total = (key) => kept.steps.slice(0, at + 1).reduce((sum, one) => sum + one[key], 0);
     const [spent, without] = [total("with"), total("without")];
     return h("section", { class: "view" },
-      app.heading("cache"),
+      app.heading("cache", null, t(kept.used ? "says.cache" : "cache.unused")),
       slider(app, kept.steps, at),
       h("div", { class: "figures" },
         figure(t("cache.with"), whole(spent), t("cache.ops")),
         figure(t("cache.without"), whole(without), t("cache.ops")),
         figure(t("cache.saved"), `${(without / spent).toFixed(2)}\u00d7`, t("cache.less")),
-        figure(t("cache.equal"), show(kept.max_difference, 2), t("cache.difference"), "max-difference")),
+        figure(t(kept.equal ? "cache.equal" : "cache.unequal"), show(kept.max_difference, 2), t("cache.difference"), "max-difference")),
       h("div", { class: "two" },
         h("div", { class: "plate" }, h("h3", {}, t("cache.self")), h("p", { class: "lede" }, t("cache.selfSays")), bands(step.self, kept.steps.at(-1).self, target.pieces, "tgt", at)),
         step.cross.some(Boolean) ? h("div", { class: "plate" }, h("h3", {}, t("cache.cross")), h("p", { class: "lede" }, t("cache.crossSays")), bands(step.cross, step.cross, source.pieces, "src", at)) : null),
@@ -58,10 +58,10 @@ function work(steps, at) {
     const wide = Math.min(40, each * 0.7);
     const left = x + (each - wide) / 2;
     picture.append(svg("g", { class: i === at ? "now" : i > at ? "later" : null },
-      svg("title", { translate: "no" }, `${i}: ${whole(step.with)} / ${whole(step.without)}`),
+      svg("title", { translate: "no" }, `${i + 1}: ${whole(step.with)} / ${whole(step.without)}`),
       svg("rect", { x: left, y: height - foot - tall(step.without), width: wide, height: tall(step.without), rx: 3, class: "work-without" }),
       svg("rect", { x: left, y: height - foot - tall(step.with), width: wide, height: tall(step.with), rx: 3, class: "work-with" }),
-      i % Math.ceil(steps.length / 24) === 0 ? svg("text", { x: x + each / 2, y: height - 6, class: "tick", translate: "no" }, String(i)) : null));
+      i % Math.ceil(steps.length / 24) === 0 ? svg("text", { x: x + each / 2, y: height - 6, class: "tick", translate: "no" }, String(i + 1)) : null));
   });
   return h("div", {}, picture, h("p", { class: "key" }, h("span", {}, h("i", { class: "swatch with" }), t("cache.with")), h("span", {}, h("i", { class: "swatch without" }), t("cache.without"))));
 }

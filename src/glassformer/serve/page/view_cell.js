@@ -58,7 +58,7 @@ export const cell = {
           h("div", { class: "ingredients" }, inputs), weights,
           users.length ? h("p", { class: "users" }, t("cell.goesInto"), " ", users.map((one) => button(code(one.name), () => app.go({ tensor: one.name, cell: [] }), { class: "link", data: { key: `user:${one.name}` } }))) : null),
         h("article", { class: "card main", data: { tensor: name } },
-          h("header", {}, h("h4", {}, t(`stage.${stageKey(name)}`)), formulaOf(stageKey(name), run.manifest.model, entry)),
+          h("header", {}, h("h4", {}, t(`stage.${stageKey(name)}`)), formulaOf(entry)),
           h("p", { class: "shape" }, shapeOf(entry)), matrix.element, h("footer", {}, legend(sheet), code(name, { class: "tensor-name" })))));
   },
 

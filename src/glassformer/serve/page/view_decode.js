@@ -34,13 +34,13 @@ export const decode = {
           h("h3", {}, t("decode.reads")),
           h("p", { class: "reading-so-far" }, target.pieces.slice(0, start + at + 1).map((piece, i) => raw(piece, { class: "token tgt", data: { index: i } }))),
           h("h3", {}, t("decode.next")),
-          h("ol", { class: "bars", data: { testid: "top" } }, step.top.map((one) => bar({
+          h("ol", { class: "bars", data: { testid: "top" } }, candidates(step).map((one) => bar({
             label: one.piece, share: one.probability, figure: percent(one.probability), more: show(one.log_probability), chosen: one.id === step.chosen,
           }))),
           h("p", { class: "caption" }, t("decode.columns"))),
         h("div", { class: "plate" },
           h("h3", {}, t("decode.sum")),
-          sumSoFar(steps, at, options.length_penalty ?? 1, run.manifest.output))),
+          sumSoFar(steps, at, options.length_penalty))),
       beam ? h("div", { class: "plate tree-plate" },
         h("div", { class: "plate-head" }, h("h3", {}, t("decode.tree")), key()),
         h("p", { class: "lede" }, t(beam.size > 1 ? "decode.treeSays" : "decode.greedySays", { n: beam.size })),
@@ -53,36 +53,43 @@ export function slider(app, steps, at) {
   const move = (to) => app.go({ step: Math.max(0, Math.min(steps.length - 1, to)) }, { replace: true });
   return h("div", { class: "stepper" },
     button("\u2039", () => move(at - 1), { "aria-label": t("decode.back"), disabled: at === 0, data: { key: "step-back" } }),
-    h("input", { type: "range", min: 0, max: steps.length - 1, value: at, "aria-label": t("decode.step"), "aria-valuetext": t("decode.at", { n: at, all: steps.length - 1 }), data: { key: "step", testid: "step" }, on: { input: (event) => move(Number(event.target.value)) } }),
+    h("input", { type: "range", min: 0, max: steps.length - 1, value: at, "aria-label": t("decode.step"), "aria-valuetext": t("decode.at", { n: at + 1, all: steps.length }), data: { key: "step", testid: "step" }, on: { input: (event) => move(Number(event.target.value)) } }),
     button("\u203a", () => move(at + 1), { "aria-label": t("decode.forward"), disabled: at === steps.length - 1, data: { key: "step-on" } }),
-    h("span", { class: "label" }, t("decode.at", { n: at, all: steps.length - 1 })));
+    h("span", { class: "label", data: { testid: "step-of" } }, t("decode.at", { n: at + 1, all: steps.length })));
 }
 
 function prefixNote(app) {
   const { options, output } = app.run.manifest;
   const pieces = (output?.pieces ?? []).slice(0, options.prefix.length);
   return h("div", { class: "notice", role: "status", data: { testid: "prefix" } }, h("span", {}, t("decode.prefix"), " ", pieces.map((piece) => raw(piece, { class: "token tgt" }))),
-    button(t("decode.free"), () => app.go({ prefix: [], step: 0, changes: app.state.changes.filter((one) => one.kind !== "prefix") }), { class: "quiet", data: { key: "free" } }));
+    app.source.live && button(t("decode.free"), () => app.go({ prefix: [], step: 0, changes: app.state.changes.filter((one) => one.kind !== "prefix") }), { class: "quiet", data: { key: "free" } }));
+}
+
+/** The likeliest tokens of a step, and the one chosen where it is not among them. */
+export function candidates(step) {
+  if (step.top.some((one) => one.id === step.chosen) || step.forced) return step.top;
+  const own = step.chosen_log_probability;
+  return [...step.top, { id: step.chosen, piece: step.piece, probability: Math.exp(own), log_probability: own }];
 }
 
 /** The score as the rule says it: the sum of log-probabilities over a power of the length. */
-function sumSoFar(steps, at, penalty, output) {
+function sumSoFar(steps, at, penalty) {
   const rows = steps.map((step, i) => h("tr", { class: i === at ? "now" : i > at ? "later" : null },
-    h("td", {}, raw(String(i))), h("td", {}, raw((step.top.find((one) => one.id === step.chosen) ?? { piece: String(step.chosen) }).piece)),
+    h("td", {}, raw(String(i + 1))), h("td", {}, raw(step.piece)),
     h("td", { class: "num" }, raw(show(step.chosen_log_probability))), h("td", { class: "num" }, raw(show(step.total)))));
-  const last = steps.at(-1);
-  const score = last.total / steps.length ** penalty;
+  const { total, forced } = steps[at];
   return h("div", {},
     h("div", { class: "scroll short" }, h("table", { class: "numbers" },
       h("thead", {}, h("tr", {}, ["decode.step", "decode.piece", "decode.log", "decode.total"].map((name, i) => h("th", { scope: "col", class: i > 1 ? "num" : null }, t(name))))), h("tbody", {}, rows))),
-    rule(last.total, steps.length, penalty, output?.score ?? score));
+    forced ? h("p", { class: "caption" }, t("decode.forced")) : null,
+    rule(total, at + 1, penalty, total / (at + 1) ** penalty));
 }
 
 function rule(total, length, penalty, score) {
-  const { pieces, result } = settle(quotient(number(total), power(exact(length), exact(penalty))), score);
+  const { pieces, result, holds } = settle(quotient(number(total), power(exact(length), exact(penalty))), score);
   return h("div", { class: "rule", data: { testid: "score-rule" } },
     h("p", { class: "op" }, t("decode.rule")),
-    h("div", { class: "equation" }, pieces.map((piece) => raw(piece.text, { class: piece.kind === "sign" ? "sign" : "figure" })), raw(" = ", { class: "sign equals" }), raw(result, { class: "figure result" })));
+    h("div", { class: "equation" }, pieces.map((piece) => raw(piece.text, { class: piece.kind === "sign" ? "sign" : "figure" })), raw(holds ? " = " : " \u2248 ", { class: "sign equals" }), raw(result, { class: "figure result" })));
 }
 
 function tellNode(node, beam) {

@@ -7,6 +7,7 @@ import { follow } from "./follow.js";
 import { percent } from "./number.js";
 import { attentionsOf, blockName, sheetOf } from "./tensors.js";
 import { t } from "./texts.js";
+import { candidates } from "./view_decode.js";
 
 const TOP = 58;
 const FAINT = 0.03; // a share below this is not drawn
@@ -232,8 +233,7 @@ function curve(x1, y1, x2, y2) {
 function written(run, x, width, y, rows) {
   const bar = width - 14;
   return run.manifest.steps.slice(0, rows).flatMap((step, i) => {
-    const best = step.top.find((one) => one.id === step.chosen) ?? step.top[0];
-    if (!best) return [];
+    const best = candidates(step).find((one) => one.id === step.chosen) ?? { piece: step.piece, probability: 1 }; // forced
     return [
       svg("rect", { x: x + 10, y: y(i) + 7, width: bar, height: 2.5, rx: 1, class: "sure-of" }),
       svg("rect", { x: x + 10, y: y(i) + 7, width: Math.max(1, bar * best.probability), height: 2.5, rx: 1, class: "sure" }),

@@ -64,7 +64,7 @@ function card(app, name) {
   const sheet = sheetOf(run, name, state.head);
   const matrix = app.inspector.watch(new Matrix(sheet, app.inspector.hooks, { title: t(`stage.${stageKey(name)}`) }));
   return h("article", { class: "card wide", data: { tensor: name } },
-    h("header", {}, h("h4", {}, t(`stage.${stageKey(name)}`)), formulaOf(stageKey(name), run.manifest.model, run.entry(name))),
+    h("header", {}, h("h4", {}, t(`stage.${stageKey(name)}`)), formulaOf(run.entry(name))),
     h("p", { class: "shape" }, shapeOf(run.entry(name))), matrix.element,
     h("footer", {}, legend(sheet), code(name, { class: "tensor-name" })));
 }

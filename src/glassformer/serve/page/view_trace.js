@@ -4,7 +4,7 @@ import { button, code, h, raw } from "./dom.js";
 import { show, whole } from "./number.js";
 import { hasHeads, sheetOf, withMasks } from "./tensors.js";
 import { formulaOf, t } from "./texts.js";
-import { shapeOf, stageKey } from "./view_block.js";
+import { shapeOf } from "./view_block.js";
 import { chosenTensor } from "./view_cell.js";
 
 const PAGE = 12;
@@ -75,7 +75,7 @@ function values(app, name) {
   return [
     h("h3", {}, code(name)),
     h("p", { class: "shape" }, shapeOf(entry)),
-    h("p", { class: "formula-line" }, formulaOf(stageKey(name), run.manifest.model, entry)),
+    h("p", { class: "formula-line" }, formulaOf(entry)),
     h("dl", { class: "facts" }, h("dt", {}, t("trace.low")), h("dd", {}, raw(show(entry.low))), h("dt", {}, t("trace.high")), h("dd", {}, raw(show(entry.high))),
       entry.inputs?.length ? [h("dt", {}, t("trace.inputs")), h("dd", {}, entry.inputs.map((one) => (run.has(one) ? button(code(one), () => app.go({ tensor: one, cell: [] }), { class: "link", data: { key: `input:${one}` } }) : code(one))))] : null),
     h("div", { class: "bar" }, button(t("trace.cell"), () => app.go({ view: "cell", tensor: name, cell: [] }), { data: { key: "to-cell" } }),

@@ -2,20 +2,20 @@
 
 import { button, code, h, raw, svg } from "./dom.js";
 import { Matrix } from "./matrix.js";
-import { fixed, show } from "./number.js";
+import { fixed, show, unit } from "./number.js";
 import { attentionsOf, hasHeads, sheetOf, withMasks } from "./tensors.js";
 import { t } from "./texts.js";
 
 const key = (change) => JSON.stringify(change);
 
-/** A change in words. */
+/** A change in words; `run` is the one before it. */
 export function nameChange(run, change) {
   const place = { ...change, stack: change.stack ? t(`stack.${change.stack}`) : "", attention: change.attention ? t(`attention.${change.attention}`) : "" };
   if (change.kind === "remove_mask") return t(`change.remove_mask.${change.mask}`);
   if (change.kind === "remove_cross" && change.layer === null) return t("change.remove_cross.all");
   if (change.kind === "remove_positions" && !change.stack) return t("change.remove_positions.all");
-  if (change.kind === "swap_token") place.old = run?.manifest.source.pieces[change.position] ?? change.position;
-  if (change.kind === "prefix") place.pieces = (change.pieces ?? change.ids).join(" ");
+  if (change.kind === "swap_token") Object.assign(place, { old: run?.manifest.source.pieces[change.position] ?? `#${change.position}`, piece: change.piece ?? `#${change.id}` });
+  if (change.kind === "prefix") place.pieces = (change.pieces ?? change.ids.map((id) => `#${id}`)).join(" ");
   return t(`change.${change.kind}`, place);
 }
 
@@ -41,10 +41,9 @@ export const whatif = {
   },
 
   draw(app) {
-    const { state, source, before } = app;
+    const { state, before } = app;
     return h("section", { class: "view" },
       app.heading("whatif"),
-      source.live ? null : h("p", { class: "notice" }, t("embedded.server")),
       h("div", { class: "whatif" },
         h("div", { class: "controls" }, controls(app)),
         h("div", { class: "outcome" },
@@ -68,7 +67,7 @@ function only(app, change, kind) {
 function switchFor(app, change, label, attributes = {}) {
   const on = app.state.changes.some((one) => key(one) === key(change));
   return button(label, () => toggle(app, change), {
-    "aria-pressed": on ? "true" : "false", disabled: !app.source.live, data: { key: key(change), change: key(change) }, "aria-label": nameChange(app.run, change), ...attributes,
+    "aria-pressed": on ? "true" : "false", data: { key: key(change), change: key(change) }, "aria-label": nameChange(app.run, change), ...attributes,
   });
 }
 
@@ -89,7 +88,7 @@ function controls(app) {
     parts.push(switchFor(app, { kind: "remove_positions", stack: null }, t("whatif.positions")));
     if (stacks.length > 1) parts.push(...stacks.map((stack) => switchFor(app, { kind: "remove_positions", stack }, t("whatif.positionsOf", { stack: t(`stack.${stack}`) }))));
   }
-  parts.push(switchFor(app, { kind: "remove_scale" }, [t("whatif.scale"), " ", raw("1/\u221ad")]));
+  if (model.score_scale !== 1) parts.push(switchFor(app, { kind: "remove_scale" }, [t("whatif.scale"), " ", raw("1/\u221ad")]));
   return [
     group("whatif.heads", heads), group("whatif.layers", h("div", { class: "choice" }, layers)), group("whatif.parts", h("div", { class: "choice" }, parts)),
     group("whatif.input", [swap(app, original), model.kind === "encoder-only" ? null : beginning(app), temperature(app)]),
@@ -102,30 +101,30 @@ function group(title, content) {
 
 function swap(app, original) {
   const { source } = original.manifest;
-  const piece = h("input", { type: "text", "aria-label": t("whatif.piece"), placeholder: t("whatif.piece"), class: "short", maxlength: 40, disabled: !app.source.live, data: { key: "swap-piece", testid: "swap-piece" } });
-  const which = h("select", { "aria-label": t("whatif.token"), disabled: !app.source.live, translate: "no", data: { key: "swap-at", testid: "swap-at" } }, source.pieces.map((one, i) => h("option", { value: i }, `${i} ${one}`)));
+  const piece = h("input", { type: "text", "aria-label": t("whatif.piece"), placeholder: t("whatif.piece"), class: "short", maxlength: 40, data: { key: "swap-piece", testid: "swap-piece" } });
+  const which = h("select", { "aria-label": t("whatif.token"), translate: "no", data: { key: "swap-at", testid: "swap-at" } }, source.pieces.map((one, i) => h("option", { value: i }, `${i} ${one}`)));
   const apply = (event) => {
     event.preventDefault();
     if (piece.value) only(app, { kind: "swap_token", position: Number(which.value), piece: piece.value }, "swap_token");
   };
-  return h("form", { class: "inline", on: { submit: apply } }, h("span", { class: "label" }, t("whatif.swap")), which, raw("\u2192"), piece, h("button", { type: "submit", disabled: !app.source.live, data: { key: "swap" } }, t("whatif.apply")));
+  return h("form", { class: "inline", on: { submit: apply } }, h("span", { class: "label" }, t("whatif.swap")), which, raw("\u2192"), piece, h("button", { type: "submit", data: { key: "swap" } }, t("whatif.apply")));
 }
 
 function beginning(app) {
-  const words = h("input", { type: "text", "aria-label": t("whatif.begin"), placeholder: t("whatif.pieces"), maxlength: 200, disabled: !app.source.live, data: { key: "prefix", testid: "prefix-pieces" } });
+  const words = h("input", { type: "text", "aria-label": t("whatif.begin"), placeholder: t("whatif.pieces"), maxlength: 200, data: { key: "prefix", testid: "prefix-pieces" } });
   const apply = (event) => {
     event.preventDefault();
     const pieces = words.value.split(" ").filter(Boolean);
     only(app, pieces.length ? { kind: "prefix", pieces } : null, "prefix");
   };
-  return h("form", { class: "inline", on: { submit: apply } }, h("span", { class: "label" }, t("whatif.begin")), words, h("button", { type: "submit", disabled: !app.source.live, data: { key: "begin" } }, t("whatif.apply")));
+  return h("form", { class: "inline", on: { submit: apply } }, h("span", { class: "label" }, t("whatif.begin")), words, h("button", { type: "submit", data: { key: "begin" } }, t("whatif.apply")));
 }
 
 function temperature(app) {
   const now = app.state.changes.find((one) => one.kind === "temperature")?.value ?? 1;
   const read = h("output", { translate: "no" }, fixed(now, 1));
   const slide = h("input", {
-    type: "range", min: 0.2, max: 3, step: 0.1, value: now, "aria-label": t("whatif.temperature"), disabled: !app.source.live, data: { key: "temperature" },
+    type: "range", min: 0.2, max: 3, step: 0.1, value: now, "aria-label": t("whatif.temperature"), data: { key: "temperature" },
     on: {
       input: () => { read.textContent = fixed(Number(slide.value), 1); },
       change: () => only(app, Number(slide.value) === 1 ? null : { kind: "temperature", value: Number(slide.value) }, "temperature"),
@@ -145,30 +144,42 @@ function inForce(app) {
 
 function outcome(app) {
   const { before, run, difference } = app;
-  const side = (which, one, text, total) => h("div", { class: `side ${which}` }, h("span", { class: "label" }, t(`whatif.${which}`)), raw(text || "\u2014", { class: "said", data: { testid: `output-${which}` } }),
-    h("span", { class: "faint" }, t("whatif.total"), " ", raw(show(total))), h("span", { class: "faint" }, t("whatif.run"), " ", code(one.id, { data: { testid: `run-${which}` } })));
-  const most = Math.max(1e-6, ...difference.forced.map((one) => Math.abs(one.difference)).filter(Number.isFinite));
+  const writes = difference.output_before !== null;
+  const changed = difference.same_output ? "" : " changed";
+  const side = (which, one, text, total) => h("div", { class: `side ${which}${which === "after" ? changed : ""}` }, h("span", { class: "label" }, t(`whatif.${which}`)), raw(text || "\u2014", { class: "said", data: { testid: `output-${which}` } }),
+    writes ? h("span", { class: "faint" }, t("whatif.total"), " ", raw(show(total))) : null, h("span", { class: "faint" }, t("whatif.run"), " ", code(one.id, { data: { testid: `run-${which}` } })));
   return h("div", { class: "plate" },
     h("div", { class: "sides" }, side("before", before, difference.output_before, difference.total_before), side("after", run, difference.output_after, difference.total_after)),
-    h("p", { class: `verdict${difference.same_output ? "" : " changed"}` }, t(difference.same_output ? "whatif.same" : "whatif.changed")),
+    h("p", { class: `verdict${changed}` }, t(!writes ? "whatif.none" : changed ? "whatif.changed" : "whatif.same")),
+    writes ? table(difference) : null);
+}
+
+function table({ forced, total_before: before, total_after: after }) {
+  const most = Math.max(1e-6, ...forced.map((one) => Math.abs(one.difference)).filter(Number.isFinite));
+  return h("div", {},
     h("h3", {}, t("whatif.difference")), h("p", { class: "lede" }, t("whatif.differenceSays")),
     h("div", { class: "scroll" }, h("table", { class: "numbers differences", data: { testid: "differences" } },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, t("decode.piece")), h("th", { scope: "col", class: "num" }, t("whatif.before")), h("th", { scope: "col", class: "num" }, t("whatif.after")), h("th", { scope: "col", class: "num" }, t("whatif.change")), h("th", { class: "bar-cell" }))),
-      h("tbody", {}, difference.forced.map((one) => h("tr", {},
+      h("tbody", {}, forced.map((one) => h("tr", {},
         h("td", {}, raw(one.piece)), h("td", { class: "num" }, raw(show(one.before))), h("td", { class: "num" }, raw(show(one.after))),
-        h("td", { class: "num", data: { difference: one.difference } }, raw(signed(one.difference))), h("td", { class: "bar-cell" }, slant(one.difference / most))))),
-      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, t("whatif.sum")), h("td", { class: "num" }, raw(show(difference.total_before))), h("td", { class: "num" }, raw(show(difference.total_after))), h("td", { class: "num", data: { testid: "total-difference" } }, raw(signed(difference.total_difference))), h("td", { class: "bar-cell" }))))));
+        h("td", { class: "num", data: { difference: one.difference } }, raw(apart(one.before, one.after))), h("td", { class: "bar-cell" }, slant(apart(one.before, one.after) === "0" ? 0 : one.difference / most))))),
+      h("tfoot", {}, h("tr", {}, h("th", { scope: "row" }, t("whatif.sum")), h("td", { class: "num" }, raw(show(before))), h("td", { class: "num" }, raw(show(after))), h("td", { class: "num", data: { testid: "total-difference" } }, raw(apart(before, after))), h("td", { class: "bar-cell" }))))));
 }
 
-function signed(value) {
-  return value > 0 ? `+${show(value)}` : show(value);
+/** The difference of two printed numbers, to no more digits than they have. */
+function apart(before, after) {
+  if (!Number.isFinite(before) || !Number.isFinite(after)) return "\u2014";
+  const finest = Math.min(unit(show(before)), unit(show(after)));
+  const change = after - before;
+  const text = Math.abs(change) < finest / 2 ? "0" : unit(show(change)) < finest ? fixed(change, -Math.log10(finest)) : show(change);
+  return change > 0 && text !== "0" ? `+${text}` : text;
 }
 
-/** A bar that leans left for less likely, right for likelier. */
+/** A bar that leans left for less likely, right for likelier; none where nothing has changed. */
 function slant(share) {
   const long = Math.max(0.5, 48 * Math.min(1, Math.abs(share)));
   return svg("svg", { viewBox: "0 0 100 10", class: "slant", "aria-hidden": "true", preserveAspectRatio: "none" },
-    svg("line", { x1: 50, x2: 50, y1: 0, y2: 10, class: "axis" }), svg("rect", { x: share < 0 ? 50 - long : 50, y: 2, width: long, height: 6, class: share < 0 ? "less" : "more" }));
+    svg("line", { x1: 50, x2: 50, y1: 0, y2: 10, class: "axis" }), share === 0 ? null : svg("rect", { x: share < 0 ? 50 - long : 50, y: 2, width: long, height: 6, class: share < 0 ? "less" : "more" }));
 }
 
 function pictures(app) {
