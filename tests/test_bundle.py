@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,8 @@ from glassformer import bundle
 from glassformer.errors import GlassformerError, WeightsError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
+from glassformer.train.run import saved_recipe
+from glassformer.translator import Translator
 
 PAIRS = [("one two three", "eins zwei drei"), ("two", "zwei")]
 
@@ -41,7 +45,6 @@ def test_a_round_trip_is_exact(tmp_path: Path, joint: bool, tied: bool, position
     learnt = Tokenizer.train(PAIRS, TokenizerOptions(kind="words", joint=joint))
     assert loaded.tokenizer.encode_source(["one two"]) == learnt.encode_source(["one two"])
     assert loaded.tokenizer.joint == joint
-    assert loaded.scores == {}
     assert loaded.recipe == ""
 
 
@@ -104,12 +107,52 @@ def test_a_truncated_weights_file_is_told(tmp_path: Path) -> None:
         bundle.load(tmp_path)
 
 
-@pytest.mark.parametrize("content", ["{", "[1]"])
-def test_damaged_scores_are_told(tmp_path: Path, content: str) -> None:
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "tokenizer.json"])
+def test_an_unreadable_file_is_told_apart_from_a_missing_one(tmp_path: Path, name: str) -> None:
     make(tmp_path)
-    (tmp_path / "scores.json").write_text(content)
-    with pytest.raises(WeightsError, match=r"scores.json is damaged .*; delete it and measure again"):
+    (tmp_path / name).unlink()
+    (tmp_path / name).mkdir()  # unreadable to everyone, root too
+    with pytest.raises(GlassformerError, match=f"{name} cannot be read: Is a directory") as caught:
         bundle.load(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "\udcff", None])
+def test_damaged_scores_are_told_where_they_matter_only(tmp_path: Path, content: str | None) -> None:
+    make(tmp_path)
+    path = tmp_path / "scores.json"
+    assert bundle.read_scores(tmp_path) == {}
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_text(content, encoding="utf-8", errors="surrogateescape")
+    said = r"scores.json (is damaged .*; delete it and measure again|cannot be read: Is a directory)$"
+    with pytest.raises(WeightsError, match=said):
+        bundle.read_scores(tmp_path)
+    bundle.load(tmp_path)  # a model translates without its scores
+
+
+def test_a_bundle_of_a_newer_format_is_refused_with_what_to_update(tmp_path: Path) -> None:
+    make(tmp_path)
+    path = tmp_path / "config.json"
+    config = json.loads(path.read_text())
+    assert config["format_version"] == bundle.FORMAT_VERSION
+    path.write_text(json.dumps(config | {"format_version": bundle.FORMAT_VERSION + 1, "new_setting": 1}))
+    assert bundle.is_bundle(tmp_path)
+    with pytest.raises(WeightsError, match=r"is of format version 2; .* up to 1: update it \(pip install"):
+        bundle.load(tmp_path)
+    path.write_text(json.dumps(config | {"format_version": "two"}))
+    with pytest.raises(WeightsError, match=r"config.json: format_version 'two' is no version"):
+        bundle.load(tmp_path)
+
+
+def test_a_bundle_from_before_versions_loads() -> None:
+    """tests/bundle-1 was written by the release before `format_version`; it learnt to turn four words round."""
+    folder = Path(__file__).parent / "bundle-1"
+    assert "format_version" not in json.loads((folder / "config.json").read_text())
+    assert Translator.load(folder)("three two one two four") == "vier zwei eins zwei drei"
+    assert saved_recipe(folder).train.schedule == "cosine"
+    assert bundle.read_scores(folder)["valid"]["sentences"] == 30
 
 
 @pytest.mark.parametrize(("key", "value"), [("layers", 2), ("d_ff", 48), ("tied", False)])
@@ -124,7 +167,36 @@ def test_weights_that_do_not_fit_the_configuration(tmp_path: Path, key: str, val
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
     bundle.write_text(path, "old")
-    (tmp_path / ".scores.json.partial").mkdir()  # the new one has no place to be written to
-    with pytest.raises(OSError, match=r"directory"):
-        bundle.write_text(path, "new")
+
+    def fail() -> None:
+        with bundle.replacing(path) as file:
+            file.write(b"half of the new")
+            raise OSError(errno.ENOSPC, "the disk is full")
+
+    with pytest.raises(OSError, match=r"full"):
+        fail()
     assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writing_replaces_no_link_no_device_and_no_permissions(tmp_path: Path) -> None:
+    path, link, pipe = tmp_path / "kept.txt", tmp_path / "link.txt", tmp_path / "pipe"
+    path.write_text("old")
+    path.chmod(0o600)
+    link.symlink_to(path)
+    bundle.write_text(link, "new")
+    assert link.is_symlink()
+    assert path.read_text() == "new"
+    assert path.stat().st_mode & 0o777 == 0o600
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        bundle.write_text(pipe, "through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+    bundle.write_text(Path(os.devnull), "gone")
+    assert Path(os.devnull).is_char_device()
+    with pytest.raises(IsADirectoryError):
+        bundle.write_text(tmp_path, "text")

@@ -1,6 +1,6 @@
 """A trained model as a folder, complete in itself.
 
-config.json         the model's configuration
+config.json         the model's configuration, and the version of this format
 model.safetensors   its weights, each tensor once
 tokenizer.json      text to ids and back (tokenizer.src.json and tokenizer.tgt.json where each side has its own)
 source_words.txt    the words of the source language that its training met
@@ -14,35 +14,56 @@ import contextlib
 import errno
 import json
 import os
+import re
+import secrets
 import shutil
-from dataclasses import dataclass, field
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import torch
 from torch import Tensor
 
-from glassformer.errors import WeightsError
+from glassformer.errors import ConfigError, WeightsError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer
 
 FORMAT = "glassformer"
+FORMAT_VERSION = 1  # a config.json that names none is of the first
+VOCABULARY = ("source_words.txt", "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json")
+STREAM = re.compile(r"/dev/(stdout|stderr|fd/\d+)")
+PARTIAL = ".glassformer-{}.partial"  # a file being written
 
 
 @dataclass
 class Bundle:
     model: EncoderDecoder
     tokenizer: Tokenizer
-    recipe: str = ""
-    scores: dict[str, Any] = field(default_factory=dict)
+    recipe: str = ""  # its text, if there is one that can be read
 
 
 def is_bundle(folder: str | Path) -> bool:
     try:
-        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return (read_json(Path(folder) / "config.json") or {}).get("format") == FORMAT
+    except WeightsError:
         return False
-    return isinstance(config, dict) and config.get("format") == FORMAT
+
+
+def read_json(path: Path, mend: str = "copy it again") -> dict[str, Any] | None:
+    """The one JSON object that a file holds; None where there is no file."""
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise WeightsError(f"{path} cannot be read: {why(error)}") from None
+    except (ValueError, RecursionError) as error:
+        raise WeightsError(f"{path} is damaged ({error}); {mend}") from None
+    if not isinstance(values, dict):
+        raise WeightsError(f"{path} is damaged (no JSON object); {mend}")
+    return values
 
 
 def weights(model: torch.nn.Module) -> dict[str, Tensor]:
@@ -50,20 +71,44 @@ def weights(model: torch.nn.Module) -> dict[str, Tensor]:
     return dict(model.named_parameters()) | dict(model.named_buffers())
 
 
-def write_bytes(path: Path, data: bytes) -> None:
-    """Whole or not at all: written beside, flushed to the disk, then renamed into place."""
-    partial = path.with_name(f".{path.name}.partial")
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write to that takes the place of `path` whole, at the end, or not at all.
+
+    It is written beside, flushed to the disk, then renamed. A link stays a link. A device or a pipe is no file to
+    replace: it is written to.
+    """
+    if STREAM.fullmatch(str(path)) or (path.exists() and not path.is_file()):
+        with path.open("ab") as file:
+            yield file
+        return
+    path = Path(os.path.realpath(path))
+    partial = path.with_name(PARTIAL.format(secrets.token_hex(8)))
     try:
-        with partial.open("wb") as file:
-            file.write(data)
+        with partial.open("xb") as file:
+            if path.exists():
+                path.open("ab").close()  # a file that may not be written may not be replaced either
+                shutil.copymode(path, partial)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         partial.replace(path)
         flush_folder(path.parent)
-    except OSError:
+    finally:
         with contextlib.suppress(OSError):
             partial.unlink()
-        raise
+
+
+def sweep(folder: Path) -> None:
+    """Remove what a killed process had half written; for a folder that no other process writes to."""
+    for partial in folder.glob(PARTIAL.format("*")):
+        partial.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Whole or not at all."""
+    with replacing(path) as file:
+        file.write(data)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -80,21 +125,16 @@ def flush_folder(folder: Path) -> None:
 
 
 def why(error: OSError) -> str:
-    """What kept a file from being written, in words."""
+    """What kept a file from being read or written, in words."""
     return "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
 
 
 def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
     """Replace the files of the vocabulary, each whole or not at all."""
-    partial = folder / ".tokenizer.partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
-    try:
-        tokenizer.save(partial)
-        for file in sorted(partial.iterdir()):
+    with tempfile.TemporaryDirectory() as place:
+        tokenizer.save(place)
+        for file in sorted(Path(place).iterdir()):
             write_bytes(folder / file.name, file.read_bytes())
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def save(folder: str | Path, model: EncoderDecoder, tensors: dict[str, Tensor], tokenizer: Tokenizer) -> None:
@@ -103,7 +143,8 @@ def save(folder: str | Path, model: EncoderDecoder, tensors: dict[str, Tensor], 
     folder.mkdir(parents=True, exist_ok=True)
     save_tokenizer(folder, tokenizer)
     write_tensors(folder / "model.safetensors", tensors)
-    write_text(folder / "config.json", json.dumps({"format": FORMAT, **model.config.to_dict()}, indent=1) + "\n")
+    config = {"format": FORMAT, "format_version": FORMAT_VERSION, **model.config.to_dict()}
+    write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
 
 
 def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
@@ -113,28 +154,29 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
     write_bytes(path, save(plain, metadata))
 
 
-def load(folder: str | Path) -> Bundle:
+def read_tensors(path: Path, mend: str = "copy it again") -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    folder = Path(folder)
-    if not is_bundle(folder):
-        what = (
-            "is not a folder" if not folder.is_dir() else "is not a trained model (its config.json is missing or other)"
-        )
-        raise WeightsError(f"{folder} {what}; `glassformer train` makes one, `make demo` the first")
-    values = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    values.pop("format")
-    model = EncoderDecoder(ModelConfig.from_dict(values))
     try:
-        tensors = load_file(folder / "model.safetensors")
-    except FileNotFoundError:
-        raise WeightsError(
-            f"{folder / 'model.safetensors'} is missing; if training was interrupted, continue it: "
-            f"glassformer train --resume --out {folder}"
-        ) from None
+        path.open("rb").close()  # safetensors calls a file missing that it may not read
+        tensors: dict[str, Tensor] = load_file(path)
+    except OSError as error:
+        raise WeightsError(f"{path} cannot be read: {why(error)}; {mend}") from None
     except SafetensorError as error:
-        raise WeightsError(f"{folder / 'model.safetensors'} cannot be read ({error}); copy it again") from None
+        raise WeightsError(f"{path} cannot be read ({error}); {mend}") from None
+    return tensors
+
+
+def load(folder: str | Path) -> Bundle:
+    folder = Path(folder)
+    model = EncoderDecoder(read_config(folder))
+    path = folder / "model.safetensors"
+    if not os.path.lexists(path):
+        raise WeightsError(
+            f"{path} is missing; if training was interrupted, continue it: glassformer train --resume --out {folder}"
+        )
+    tensors = read_tensors(path)
     own = weights(model)
     for name in [*own, *tensors]:
         if name not in own or name not in tensors or own[name].shape != tensors[name].shape:
@@ -142,24 +184,33 @@ def load(folder: str | Path) -> Bundle:
     with torch.no_grad():
         for name, tensor in tensors.items():
             own[name].copy_(tensor)
-    recipe = folder / "recipe.toml"
-    return Bundle(
-        model.eval(),
-        Tokenizer.load(folder),
-        recipe.read_text(encoding="utf-8") if recipe.exists() else "",
-        read_scores(folder),
-    )
+    recipe = ""
+    with contextlib.suppress(OSError):  # a model translates without
+        recipe = (folder / "recipe.toml").read_text(encoding="utf-8", errors="replace")
+    return Bundle(model.eval(), Tokenizer.load(folder), recipe)
+
+
+def read_config(folder: Path) -> ModelConfig:
+    path = folder / "config.json"
+    values = read_json(path)
+    if values is None or values.pop("format", None) != FORMAT:
+        what = "it holds no config.json" if values is None else "its config.json is another's"
+        what = f"is not a trained model ({what})" if folder.is_dir() else "is not a folder"
+        raise WeightsError(f"{folder} {what}; `glassformer train` makes one, `make demo` the first")
+    version = values.pop("format_version", 1)
+    if type(version) is not int or version < 1:
+        raise WeightsError(f"{path}: format_version {version!r} is no version; copy the file again")
+    if version > FORMAT_VERSION:
+        raise WeightsError(
+            f"{folder} is of format version {version}; this glassformer reads versions up to {FORMAT_VERSION}: "
+            f"update it (pip install --upgrade glassformer), or save the model again by the glassformer you have"
+        )
+    try:
+        return ModelConfig.from_dict(values)
+    except ConfigError as error:
+        raise WeightsError(f"{path}: {error}") from None
 
 
 def read_scores(folder: Path) -> dict[str, Any]:
     """The scores measured so far, by what was scored."""
-    path = folder / "scores.json"
-    try:
-        scores = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise WeightsError(f"{path} is damaged ({error}); delete it and measure again") from None
-    if not isinstance(scores, dict):
-        raise WeightsError(f"{path} is damaged (no JSON object); delete it and measure again")
-    return scores
+    return read_json(folder / "scores.json", "delete it and measure again") or {}

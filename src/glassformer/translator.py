@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,7 +101,7 @@ class Translator:
     def load(cls, folder: str | Path, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Translator:
         """A folder that `glassformer train` has made, or a local Hugging Face folder of a Marian model."""
         device, folder = pick_device(device), Path(folder)
-        if not bundle.is_bundle(folder) and (folder / "config.json").is_file():
+        if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
             from glassformer.pretrained.marian_text import load_marian
 
             return cls(*load_marian(folder), device, precision)

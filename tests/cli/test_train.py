@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 
@@ -124,6 +125,31 @@ def test_a_folder_that_holds_something_else(cli: Cli, recipe: Path, tmp_path: Pa
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").touch()
     assert "is not empty and holds no run of ours" in cli.fails("train", recipe, "--out", tmp_path / "photos")
+
+
+def test_a_users_own_files_are_left_alone(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    mine = recipe.parent  # a recipe and its texts, and no run
+    for name in (".writable", "tokenizer.mine.json"):
+        (mine / name).write_text("mine")
+    before = {path.name: path.read_bytes() for path in mine.iterdir()}
+    for words in ((recipe, "--out", mine), (recipe, "--out", mine, "--resume"), ("--out", mine, "--resume")):
+        assert "is not empty and holds no run of ours; choose another --out" in cli.fails("train", *words)
+    assert {path.name: path.read_bytes() for path in mine.iterdir()} == before
+
+
+@pytest.mark.parametrize("content", ["[train\n", "data = 5\n", "\udcff", None])
+def test_an_unreadable_recipe_of_a_run(cli: Cli, tmp_path: Path, content: str | None) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(Path(__file__).parent.parent / "bundle-1", run)
+    path = run / "recipe.toml"
+    path.unlink()
+    if content is None:
+        path.mkdir()
+    else:
+        path.write_text(content, encoding="utf-8", errors="surrogateescape")
+    for words in (("train", "--resume", "--out", run), ("evaluate", run, "--split", "valid")):
+        assert "recipe.toml" in cli.fails(*words) or "`data` must be a section" in cli.fails(*words)
+    assert cli("translate", run, "one")[0] == 0  # which needs no recipe
 
 
 @pytest.mark.parametrize("place", ["a file", "below a file", "/proc/nowhere/run"])

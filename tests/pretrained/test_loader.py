@@ -213,3 +213,9 @@ def test_half_precision_files_load_as_float32(tmp_path):
     save("gpt2", tmp_path)
     edit(tmp_path, lambda t: t.update({n: v.half() for n, v in t.items()}))
     assert {p.dtype for p in gf.load_model(tmp_path).parameters()} == {torch.float32}
+
+
+def test_an_unreadable_file_is_told_apart_from_a_missing_one(tmp_path):
+    (tmp_path / "config.json").mkdir()  # unreadable to everyone, root too
+    with pytest.raises(WeightsError, match=r"config.json cannot be read: Is a directory$"):
+        gf.load_model(tmp_path)

@@ -143,6 +143,7 @@ def test_large_vocabularies_take_wider_ids(tmp_path: Path) -> None:
 def test_folders_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").write_text("x")
+    (tmp_path / "mine" / "meta.json").write_text("{}")  # a name that a prepared corpus has too
     with pytest.raises(DataError, match="holds other files"):
         prepare([corpus(tmp_path / "a")], TOKENIZER, tmp_path / "mine")
     with pytest.raises(DataError, match="cannot be written"):

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
 import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
 from small_run import call, command, digest, metrics, train_here
 
-from glassformer.errors import RunError
-from glassformer.train import checkpoint
+from glassformer.cli.judging import judge
+from glassformer.errors import RunError, WeightsError
+from glassformer.train import Report, checkpoint, read_recipe
+from glassformer.train import train as run_training
 
 SLOWLY = ("--set", "train.save_every=1", "--set", "train.keep_last=3")  # every step is followed by a write
 
@@ -101,7 +105,7 @@ def test_kill_inside_a_checkpoints_write(recipe: Path, whole: Path, tmp_path: Pa
     process = start(recipe, out, *SLOWLY)
     wait_for(process, out, 5)
     while process.poll() is None:
-        if any((out / "checkpoints").glob(".step-*.partial")):
+        if any((out / "checkpoints").glob(".*.partial")):
             process.kill()
             break
     process.communicate()
@@ -112,7 +116,7 @@ def test_kill_inside_a_checkpoints_write(recipe: Path, whole: Path, tmp_path: Pa
 
 def test_left_over_partial_files_are_swept(recipe: Path, whole: Path, tmp_path: Path) -> None:
     out = half(recipe, tmp_path)
-    (out / "checkpoints" / ".step-00000045-0123456789abcdef.safetensors.partial").write_bytes(b"half a file")
+    (out / "checkpoints" / ".glassformer-0123456789abcdef.partial").write_bytes(b"half a file")
     with (out / "metrics.jsonl").open("a") as file:
         file.write('{"step": 45, "loss": 1.0}\n{"step": 46, "lo')  # written after the checkpoint, then cut off
     train_here(None, out, "train.steps=60", resume=True)
@@ -152,6 +156,75 @@ def test_with_all_checkpoints_damaged_it_starts_again(recipe: Path, whole: Path,
     told = train_here(None, out, "train.steps=60", resume=True)
     assert "training starts again at step 0" in told
     assert_same(out, whole)
+
+
+@pytest.mark.parametrize("lost", ["gone", "damaged"])
+def test_resume_does_not_replace_a_finished_model(recipe: Path, whole: Path, tmp_path: Path, lost: str) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    for path in checkpoint.listing(out / "checkpoints"):
+        path.unlink() if lost == "gone" else path.write_bytes(b"nothing")
+    before = contents(out)
+    with pytest.raises(RunError, match=rf"finished model, but .* {lost}: .* move .*model.safetensors away first"):
+        train_here(None, out, "train.steps=70", resume=True)
+    assert contents(out) == before
+    (out / "model.safetensors").rename(tmp_path / "kept.safetensors")  # now it is told
+    train_here(None, out, resume=True)
+    assert_same(out, whole)
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+HOLD = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+
+
+def test_two_cannot_train_in_one_folder_and_a_killed_one_leaves_it_free(
+    recipe: Path, whole: Path, tmp_path: Path
+) -> None:
+    out, refused = tmp_path / "run", []
+
+    class Second(io.StringIO):
+        """Hears the first run, and each time tries to train beside it."""
+
+        def write(self, text: str) -> int:
+            if "step 5/" in text:
+                for again in (None, recipe):
+                    with pytest.raises(RunError, match=r"another process is training in .*; wait until it ends, or"):
+                        train_here(again, out, resume=True)
+                    refused.append(metrics(out))
+            return super().write(text)
+
+    run_training(read_recipe(str(recipe)), out, device="cpu", report=Report(Second()), make_judge=judge)
+    assert len(refused) == 2
+    assert_same(out, whole)
+    words = [sys.executable, "-c", HOLD, out / ".glassformer.lock"]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(RunError, match="another process is training"):
+            train_here(None, out, resume=True)
+        holder.kill()
+    assert "resumed at step 60" in train_here(None, out, resume=True)
+    assert_same(out, whole)
+
+
+def test_a_lost_best_is_told_and_the_last_may_be_shipped_instead(recipe: Path, tmp_path: Path) -> None:
+    out = half(recipe, tmp_path, "train.ship=best")
+    (out / "checkpoints" / "best.safetensors").write_bytes(b"nothing")
+    with pytest.raises(WeightsError, match=r"best.safetensors cannot be read .* of step \d+: .*train.ship=last"):
+        train_here(None, out, resume=True)
+    assert not (out / "model.safetensors").exists()
+    train_here(None, out, "train.ship=last", resume=True)
+    assert (out / "model.safetensors").exists()
+
+
+def test_a_lost_vocabulary_is_not_learnt_anew_beside_old_weights(recipe: Path, tmp_path: Path) -> None:
+    out = half(recipe, tmp_path)
+    (out / "tokenizer.json").unlink()
+    with pytest.raises(RunError, match=r"tokenizer.json is missing, .*; copy it back"):
+        train_here(None, out, resume=True)
+    assert not (out / "tokenizer.json").exists()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a small disk")

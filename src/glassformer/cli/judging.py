@@ -128,6 +128,7 @@ def record(
 
     from glassformer import __version__
     from glassformer.bundle import read_scores, why, write_text
+    from glassformer.errors import WeightsError
     from glassformer.train.run import saved_recipe
 
     search = saved_recipe(folder).score
@@ -136,11 +137,13 @@ def record(
         "length_penalty": search.length_penalty if length_penalty is None else length_penalty,
         "versions": {"glassformer": __version__, "torch": torch.__version__},
     }
-    known = read_scores(folder) | {name: scores.to_dict() | details}
     try:
+        known = read_scores(folder) | {name: scores.to_dict() | details}
         write_text(folder / "scores.json", json.dumps(known, indent=1, ensure_ascii=False) + "\n")
-    except OSError as error:  # the scores are still worth printing
-        report.say(f"{folder / 'scores.json'} cannot be written: {why(error)}; the scores are not recorded")
+    except WeightsError as error:  # the scores are still worth printing
+        report.say(f"{error}; these scores are not recorded")
+    except OSError as error:
+        report.say(f"{folder / 'scores.json'} cannot be written: {why(error)}; these scores are not recorded")
 
 
 def show_results(folder: Path, device: str, report: Report) -> None:

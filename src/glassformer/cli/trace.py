@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -108,7 +109,7 @@ def load(folder: Path, device: str) -> Translator | Model:
     from glassformer.pretrained.loader import load_model, read_config
     from glassformer.translator import Translator, pick_device
 
-    if not is_bundle(folder) and (folder / "config.json").is_file():
+    if not is_bundle(folder) and os.path.isfile(folder / "config.json"):
         kind = read_config(folder).values.get("model_type")
         if kind is not None and kind != "marian":
             return load_model(folder).to(pick_device(device))

@@ -49,11 +49,13 @@ def read_config(folder: Path) -> Settings:
         hint = " (give a folder on this disk; weights are not downloaded)" if not folder.exists() else ""
         raise WeightsError(f"{folder} is not a folder{hint}")
     path = folder / "config.json"
-    if not path.is_file():
-        raise WeightsError(f"{path} is missing: a model folder holds config.json beside its weights")
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+    except FileNotFoundError:
+        raise WeightsError(f"{path} is missing: a model folder holds config.json beside its weights") from None
+    except OSError as error:
+        raise WeightsError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
         raise WeightsError(f"{path} is not valid JSON: {error}") from None
     if not isinstance(values, dict):
         raise WeightsError(f"{path} holds a {type(values).__name__}; a JSON object is needed")
@@ -83,7 +85,10 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     try:
+        path.open("rb").close()  # safetensors calls a file missing that it may not read
         tensors: dict[str, Tensor] = load_file(path)
+    except OSError as error:
+        raise WeightsError(f"{path} cannot be read: {error.strerror or error}") from None
     except SafetensorError as error:
         raise WeightsError(f"{path} cannot be read as safetensors ({error}); copy the file again") from None
     return tensors
@@ -92,6 +97,8 @@ def read_safetensors(path: Path) -> dict[str, Tensor]:
 def read_pickled(path: Path) -> dict[str, Tensor]:
     try:
         values: Any = torch.load(path, map_location="cpu", weights_only=True)
+    except OSError as error:
+        raise WeightsError(f"{path} cannot be read: {error.strerror or error}") from None
     except (pickle.UnpicklingError, RuntimeError, EOFError):
         raise WeightsError(
             f"{path} holds more than plain tensors, or is damaged, and is not unpickled; "

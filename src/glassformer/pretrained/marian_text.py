@@ -112,6 +112,8 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
         vocabulary = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise WeightsError(_missing(path)) from None
+    except OSError as error:
+        raise WeightsError(f"{path} cannot be read: {error.strerror or error}") from None
     except ValueError as error:
         raise WeightsError(f"{path} is not valid JSON: {error}; copy it again") from None
     if not isinstance(vocabulary, dict) or not all(type(id) is int for id in vocabulary.values()):

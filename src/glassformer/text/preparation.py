@@ -26,6 +26,7 @@ from glassformer.text.store import META, NUMBER, OFFSET, SIDES, VERSION, Store, 
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import UNK
 
+FILES = (*(f"{side}{end}" for side in SIDES for end in (".bin", ".offsets.bin")), "corpus.bin")
 CHUNK = 20_000
 CHARACTERS_PER_TOKEN = 40  # a text with more than this per allowed token is too long; no need to encode it to know
 ABANDONED = 3600.0  # seconds after which an unfinished preparation is taken for interrupted
@@ -74,7 +75,8 @@ def prepare(
             return Store(folder, weights)
         except DataError:
             pass  # damaged since; made anew below
-    if meta is None and folder.is_dir() and any(folder.iterdir()) and not (folder / META).exists():
+    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    if names - {META, *FILES} or (names and meta is None and not names.issuperset(FILES)):
         raise DataError(f"{folder} exists and holds other files than a prepared corpus; choose another folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -190,8 +192,7 @@ class _Files(dict[str, IO[bytes]]):
     """The files of a store being written, opened together and closed together, flushed to the disk."""
 
     def __init__(self, folder: Path) -> None:
-        names = [f"{side}{end}" for side in SIDES for end in (".bin", ".offsets.bin")]
-        super().__init__({name: (folder / name).open("wb") for name in [*names, "corpus.bin"]})
+        super().__init__({name: (folder / name).open("wb") for name in FILES})
 
     def __enter__(self) -> _Files:
         return self

@@ -182,6 +182,8 @@ def _load(path: Path) -> tokenizers.Tokenizer:
         return tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise DataError(f"{path} does not exist; the folder's other half of the vocabulary is there") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
     except Exception as error:  # the library raises plain Exception
         raise DataError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
 

@@ -17,7 +17,8 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.bundle import write_bytes
+from glassformer.bundle import sweep, why, write_bytes
+from glassformer.errors import RunError
 
 NAME = re.compile(r"step-(\d{8})-([0-9a-f]{16})\.safetensors")
 
@@ -79,8 +80,7 @@ def step_of(path: Path) -> int:
 
 def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
     """The newest checkpoint that is whole; a damaged one is named and passed over."""
-    for partial in folder.glob(".*.partial"):
-        partial.unlink(missing_ok=True)
+    sweep(folder)
     for path in reversed(listing(folder)):
         found = read(path)
         if found is not None:
@@ -93,9 +93,13 @@ def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
 
 
 def read(path: Path) -> Checkpoint | None:
+    """The checkpoint in a file, None where its contents do not match its checksum."""
     from safetensors.torch import load
 
-    data = path.read_bytes()
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {why(error)}") from None
     match = NAME.fullmatch(path.name)
     if not match or hashlib.sha256(data).hexdigest()[:16] != match[2]:
         return None

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.bundle import weights, write_tensors
+from glassformer.bundle import read_tensors, weights, write_tensors
 from glassformer.errors import RunError
 from glassformer.model import EncoderDecoder
 from glassformer.text import Batches
@@ -196,6 +196,8 @@ class Trainer:
     def restore(self, saved: Checkpoint) -> None:
         """Be exactly where the checkpoint was written."""
         self.progress = saved.progress
+        if self.recipe.train.ship == "best" and saved.progress.best is not None:
+            self.best()
         averages = iter(self.stepper.ema)
         for name, p in self.stepper.named():
             put(p, saved.tensors[f"model/{name}"])
@@ -227,14 +229,17 @@ class Trainer:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
             write_tensors(self.checkpoints / "best.safetensors", tensors)
 
+    def best(self) -> dict[str, Tensor]:
+        kept = f"it held the best weights, of step {self.progress.best_step}"
+        mend = f"{kept}: copy it back, or ship the last ones with --set train.ship=last"
+        return read_tensors(self.checkpoints / "best.safetensors", mend)
+
     def shipped(self) -> dict[str, Tensor]:
         """The weights to give away: the best, the mean of the last checkpoints, the moving average, or the last."""
-        from safetensors.torch import load_file
-
-        train, best = self.recipe.train, self.checkpoints / "best.safetensors"
+        train = self.recipe.train
         chosen: dict[str, Tensor]
-        if train.ship == "best" and best.exists():
-            chosen = load_file(best)
+        if train.ship == "best" and self.progress.best is not None:
+            chosen = self.best()
         else:
             part = "ema" if train.ema else "model"
             files = checkpoint.listing(self.checkpoints)[-train.average :] if train.average > 1 else []

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from glassformer.bundle import write_text
+from glassformer.bundle import replacing, write_text
 from glassformer.errors import RunError
 
 
@@ -75,14 +75,16 @@ class Report:
 
 
 def read_metrics(folder: Path) -> list[dict[str, Any]]:
-    """The rows of a run's metrics; a last line cut off by an interruption is left out."""
+    """The rows of a run's metrics; a line cut off by an interruption is left out."""
     rows = []
     path = folder / "metrics.jsonl"
-    for line in path.read_text(encoding="utf-8").splitlines() if path.exists() else []:
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
         try:
-            rows.append(json.loads(line))
+            row = json.loads(line)
         except json.JSONDecodeError:
             continue
+        if isinstance(row, dict) and isinstance(row.get("step"), int):
+            rows.append(row)
     return rows
 
 
@@ -115,5 +117,6 @@ def draw_curve(folder: Path) -> Path | None:
         right.plot(*zip(*rates, strict=True), color="#7f8c8d", linewidth=0.8, linestyle=":", label="learning rate")
         right.set_ylabel("learning rate")
         axes.legend(handles=[h for ax in (axes, right) for h in ax.get_legend_handles_labels()[0]], loc="upper right")
-    figure.savefig(folder / "curve.png", dpi=140)
+    with replacing(folder / "curve.png") as file:
+        figure.savefig(file, format="png", dpi=140)
     return folder / "curve.png"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -15,6 +17,7 @@ from glassformer.errors import ConfigError, DataError, RunError
 from glassformer.model import EncoderDecoder
 from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
 from glassformer.train import checkpoint, parallel
+from glassformer.train.lock import claimed
 from glassformer.train.loop import Judge, Trainer
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, apply, parse, to_toml
@@ -29,6 +32,7 @@ FREE = (
     "valid_every",
     "keep_last",
     "patience",
+    "ship",
     "parallel",
     "tensorboard",
     "compile",
@@ -52,18 +56,20 @@ def train(
     if not world.first:
         report = Report(quiet=True)
     try:
-        with listening(at_once):
+        with listening(at_once), claimed(folder) if world.first else nullcontext():
             recipe = open_folder(recipe, folder, resume, world)
-            return _train(recipe, folder, world, report, make_judge)
+            try:
+                return _train(recipe, folder, world, report, make_judge)
+            except (ConfigError, DataError):
+                if world.first and not resume:
+                    withdraw(folder)
+                raise
     except Interrupted as heard:
         report.say(f"stopped; {standing(folder)}")
         raise SystemExit(128 + heard.number) from None
     except OSError as error:
-        raise RunError(f"{folder} cannot be written: {bundle.why(error)}; {standing(folder)}") from None
-    except (ConfigError, DataError):
-        if world.first and not resume:
-            withdraw(folder)
-        raise
+        where = error.filename or folder
+        raise RunError(f"{where} cannot be written: {bundle.why(error)}; {standing(folder)}") from None
     finally:
         report.close()
         world.leave()
@@ -77,10 +83,10 @@ def standing(folder: Path) -> str:
 
 
 def withdraw(folder: Path) -> None:
-    """Leave no run behind that a mistake in the recipe or the data kept from starting."""
+    """Leave no run behind that a mistake in the recipe or the data kept from starting; its folder was empty before."""
     if not checkpoint.listing(folder / "checkpoints"):
-        for path in (folder / "recipe.toml", *folder.glob("tokenizer*.json")):
-            path.unlink(missing_ok=True)
+        for name in ("recipe.toml", *bundle.VOCABULARY):
+            (folder / name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -153,22 +159,29 @@ def open_folder(recipe: Recipe, folder: Path, resume: bool, world: World) -> Rec
     """Make the run's folder, or check that it holds this very run; return the recipe that holds."""
     path = folder / "recipe.toml"
     if world.first:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            for probe in (folder / ".writable", folder / ".recipe.toml.partial"):
-                probe.touch()
-                probe.unlink()
-        except OSError as error:
-            raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
         if path.exists() and not resume:
             raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
-        if not path.exists() and any(entry.name != "prepared" for entry in folder.iterdir()):
-            raise RunError(f"{folder} is not empty and holds no run of ours; choose another --out")
         if path.exists():
             recipe = continued(recipe, saved_recipe(folder))
-        bundle.write_text(path, to_toml(recipe.to_dict()))
+            keep_finished(folder)
+        try:
+            bundle.write_text(path, to_toml(recipe.to_dict()))
+        except OSError as error:
+            raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
     world.wait()
     return recipe if world.first else continued(recipe, saved_recipe(folder))
+
+
+def keep_finished(folder: Path) -> None:
+    """A finished model is replaced by its own continuation only, never by a run that would begin anew."""
+    model = folder / "model.safetensors"
+    files = checkpoint.listing(folder / "checkpoints")
+    if os.path.lexists(model) and all(checkpoint.read(file) is None for file in reversed(files)):
+        found = "all its checkpoints are damaged" if files else "its checkpoints are gone"
+        raise RunError(
+            f"{folder} holds a finished model, but {found}: training would begin at step 0 and replace it. "
+            f"Train into another --out; or, if this model may go, move {model} away first"
+        )
 
 
 def saved_recipe(folder: Path, changes: tuple[str, ...] = ()) -> Recipe:
@@ -176,13 +189,16 @@ def saved_recipe(folder: Path, changes: tuple[str, ...] = ()) -> Recipe:
     import tomllib
 
     path = folder / "recipe.toml"
-    if not path.is_file():
-        raise RunError(f"{folder} holds no run to continue (no recipe.toml); start one without --resume")
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunError(f"{folder} holds no run to continue (no recipe.toml); start one without --resume") from None
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {bundle.why(error)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{path} is damaged: {error}") from None
-    values.get("data", {}).pop("root", None)  # the paths below it are whole already
+    if isinstance(values.get("data"), dict):
+        values["data"].pop("root", None)  # the paths below it are whole already
     for change in changes:
         apply(values, change)
     return parse(values)
@@ -211,6 +227,8 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
     """The run's tokenizer, learnt from its training pairs the first time."""
     marker = folder / ("tokenizer.json" if recipe.tokenizer.joint else "tokenizer.tgt.json")
     if world.first and not marker.exists():
+        if checkpoint.listing(folder / "checkpoints"):
+            raise RunError(f"{marker} is missing, and the checkpoints know no other vocabulary; copy it back")
         report.show("learning the vocabulary", every=0)
         pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
         made = Tokenizer.train(pairs, recipe.tokenizer, report.counting("learning the vocabulary, pairs read"))
