@@ -61,6 +61,7 @@ def test_the_beam_tree_has_the_traces_nodes_and_goes_on_from_a_pruned_one(visit,
     nodes = trace.beam["nodes"]
     page = visit()
     page.go(text=SENTENCE, beam=3, view="decode")
+    page.page.locator("[data-key=tree-later]").click()
     shown = page.page.locator(".node").evaluate_all(
         """nodes => nodes.map(({dataset}) =>
             [Number(dataset.id), Number(dataset.token), dataset.state, dataset.winner])"""

@@ -10,11 +10,21 @@ import { nameChange } from "./view_whatif.js";
 // yet where answers take their time.
 const PAUSE = { least: 140, most: 400 };
 
+const NAMED = 8; // words that a warning names
+
+/** What the model is for, in the page's language: the names of its languages, what its sentences are about. */
+export function cardOf(app) {
+  const about = app.model?.about ?? {};
+  const name = (code) => (code ? new Intl.DisplayNames([app.lang], { type: "language", fallback: "code" }).of(code) : "");
+  return { source: name(about.source), target: name(about.target), purpose: (app.lang === "zh" && about.purpose_zh) || about.purpose || "" };
+}
+
 /** A sentence on one line. */
 export const plain = (text) => text.replace(/\s+/g, " ").trim();
 
 export function drawTop(app, place) {
   const { model } = app;
+  const card = cardOf(app);
   const dark = document.documentElement.dataset.theme === "dark";
   const languages = h("div", { class: "choice small", role: "group", "aria-label": t("language") }, [["en", "EN"], ["zh", "中文"]].map(([lang, label]) => button(raw(label, { lang: lang === "zh" ? "zh-Hans" : "en" }), () => app.go({ lang }), {
     "aria-pressed": app.lang === lang ? "true" : "false", data: { key: `lang:${lang}`, lang },
@@ -22,7 +32,7 @@ export function drawTop(app, place) {
   place.replaceChildren(
     h("div", { class: "brand" }, raw("glassformer", { class: "wordmark" }), h("span", { class: "tagline" }, t("tagline"))),
     h("span", { class: "spring" }),
-    model ? h("span", { class: "model-name" }, raw(model.model.name), h("span", { class: "faint" }, " \u00b7 ", t("parameters", { n: whole(model.model.parameters) }))) : null,
+    model ? h("span", { class: "model-name" }, raw(model.model.name), card.source && card.target ? ` \u00b7 ${card.source} \u2192 ${card.target}` : null, h("span", { class: "faint" }, " \u00b7 ", t("parameters", { n: whole(model.model.parameters) }))) : null,
     button(t("tour"), () => app.tour.start(), { class: "quiet", data: { key: "tour" } }),
     languages,
     button(h("span", { class: `theme-mark ${dark ? "sun" : "moon"}`, "aria-hidden": "true" }), () => app.go({ theme: dark ? "light" : "dark" }, { replace: true }), { class: "icon", "aria-label": `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`, data: { key: "theme" } }));
@@ -35,12 +45,16 @@ function viewsOf(app) {
 
 export function drawTabs(app, place) {
   place.setAttribute("aria-label", t("views"));
+  const folded = app.state.fold === "1";
+  const fold = button(h("span", { class: `fold-mark${folded ? " folded" : ""}`, "aria-hidden": "true" }), () => app.go({ fold: folded ? "" : "1" }, { replace: true }), {
+    class: "icon fold", "aria-expanded": String(!folded), "aria-controls": "ask", "aria-label": t(folded ? "fold.open" : "fold.close"), title: t(folded ? "fold.open" : "fold.close"), data: { key: "fold" },
+  });
   const list = h("div", { class: "tabs", role: "tablist" }, viewsOf(app).map((view) => button(t(`view.${view}`), () => app.go({ view }), {
     role: "tab", id: `tab-${view}`, "aria-selected": view === app.state.view ? "true" : "false", "aria-controls": "view",
     tabindex: view === app.state.view ? "0" : "-1", data: { key: `tab:${view}`, view },
   })));
   rove(list, "button", (tab) => app.go({ view: tab.dataset.view }));
-  place.replaceChildren(list);
+  place.replaceChildren(h("div", { class: "tabs-row" }, list, fold));
   const chosen = list.querySelector("[aria-selected=true]");
   if (chosen && list.scrollWidth > list.clientWidth) list.scrollLeft = chosen.offsetLeft - list.clientWidth / 2 + chosen.offsetWidth / 2;
 }
@@ -72,8 +86,8 @@ export class Ask {
     this.pair = h("div", { class: "pair" },
       h("div", { class: "source" }, this.label, this.input),
       h("div", { class: "arrow", "aria-hidden": "true" }),
-      h("div", { class: "target" }, this.outputLabel, this.output, this.facts));
-    place.replaceChildren(this.pair, this.work, this.settings, this.notices, this.tokens);
+      h("div", { class: "target" }, h("div", { class: "target-head" }, this.outputLabel, this.facts), this.output));
+    place.replaceChildren(this.pair, this.work, this.tokens, this.settings, this.notices);
     window.addEventListener("resize", () => this.#grow());
   }
 
@@ -101,7 +115,7 @@ export class Ask {
     const replace = this.typing;
     if (text) this.typing = true;
     const changes = this.app.state.changes.filter((one) => one.kind !== "swap_token" && one.kind !== "prefix");
-    this.app.go({ text, changes, prefix: [], cell: [], step: 0 }, { replace });
+    this.app.go({ text, changes, prefix: [], cell: [], step: 0, token: "" }, { replace });
   }
 
   busy(on) {
@@ -114,8 +128,9 @@ export class Ask {
   draw() {
     const { app, input } = this;
     const { state, run, source } = app;
-    this.label.textContent = t("ask.sentence");
-    input.placeholder = t("ask.placeholder");
+    const card = cardOf(app);
+    this.label.replaceChildren(t(card.source ? "ask.sentenceIn" : "ask.sentence", card), card.purpose ? ` \u00b7 ${card.purpose}` : "");
+    input.placeholder = t(card.purpose ? "ask.placeholderOf" : "ask.placeholder", card);
     input.readOnly = !source.live;
     if (document.activeElement !== input && input.value !== state.text) input.value = state.text;
     const longest = Math.max(state.text.length, run?.manifest.output?.text.length ?? 0);
@@ -129,7 +144,7 @@ export class Ask {
     }
     const { manifest } = run;
     const writes = manifest.output !== null && manifest.output !== undefined;
-    this.outputLabel.textContent = writes ? t(manifest.model.kind === "decoder-only" ? "ask.continuation" : "ask.output") : "";
+    this.outputLabel.textContent = writes ? t(manifest.model.kind === "decoder-only" ? "ask.continuation" : card.target ? "ask.outputIn" : "ask.output", card) : "";
     this.output.textContent = writes ? manifest.output.text : "";
     this.facts.replaceChildren(...(writes ? [h("span", { class: "faint" }, t("decode.score"), " ", raw(manifest.output.score === null ? "\u2014" : show(manifest.output.score))), manifest.output.finished ? "" : h("span", { class: "faint" }, ` \u00b7 ${t("ask.unfinished")}`)] : []));
     this.#tokenRows(manifest);
@@ -150,7 +165,7 @@ export class Ask {
     };
     const examples = (model?.examples ?? []).map((text) => button(raw(text), () => {
       this.input.value = text;
-      app.go({ text, changes: [], prefix: [], cell: [], step: 0 });
+      app.go({ text, changes: [], prefix: [], cell: [], step: 0, token: "" });
     }, { class: "example", data: { key: `example:${text}` } }));
     return this.settings.replaceChildren(
       examples.length ? h("div", { class: "examples" }, h("span", { class: "label" }, t("ask.examples")), examples) : "", h("span", { class: "spring" }),
@@ -158,8 +173,16 @@ export class Ask {
   }
 
   #tokenRows(manifest) {
-    const row = (side, label, pieces, real) => h("div", { class: "token-row", data: { testid: `tokens-${side}` } }, h("span", { class: "label" }, label),
-      h("span", { class: "tokens" }, pieces.map((piece, i) => raw(piece, { class: `token ${side}${real && !real[i] ? " padding" : ""}`, data: { side, index: i } }))));
+    const { app } = this;
+    const token = (side, piece, i, padding) => button(piece, () => (app.state.view === "flow" ? app.go({ token: app.state.token === `${side}:${i}` ? "" : `${side}:${i}` }, { replace: true }) : app.go({ view: "flow", token: `${side}:${i}` })), {
+      class: `token ${side}${padding ? " padding" : ""}`, translate: "no", title: t("ask.follow"), tabindex: i ? "-1" : "0",
+      "aria-pressed": String(app.state.token === `${side}:${i}`), data: { side, index: i, key: `token:${side}:${i}` },
+    });
+    const row = (side, label, pieces, real) => {
+      const tokens = h("span", { class: "tokens", role: "group", "aria-label": label }, pieces.map((piece, i) => token(side, piece, i, real && !real[i])));
+      rove(tokens, "button");
+      return h("div", { class: "token-row", data: { testid: `tokens-${side}` } }, h("span", { class: "label" }, label), tokens);
+    };
     const rows = [];
     if (manifest.model.encoder_layers) rows.push(row("src", t("ask.source"), manifest.source.pieces, manifest.source.real));
     if (manifest.model.decoder_layers) rows.push(row("tgt", t("ask.target"), manifest.target.pieces, null));
@@ -172,6 +195,12 @@ export class Ask {
     const { run, state } = app;
     const found = [];
     if (error) found.push(h("div", { class: "notice error", role: "alert", data: { testid: "error" } }, tellError(error)));
+    const unfamiliar = run?.manifest.unfamiliar ?? [];
+    if (unfamiliar.length) {
+      const card = cardOf(app);
+      const words = unfamiliar.slice(0, NAMED).join(", ") + (unfamiliar.length > NAMED ? ", \u2026" : "");
+      found.push(h("div", { class: "notice", data: { testid: "unfamiliar" } }, h("span", {}, t(card.purpose ? "ask.unfamiliarOf" : "ask.unfamiliar", card), " ", raw(words))));
+    }
     if (app.said) found.push(h("div", { class: "notice" }, app.said));
     for (const [name, { asked, used }] of Object.entries(run?.manifest.capped ?? {})) found.push(h("div", { class: "notice", data: { testid: "capped" } }, t(`capped.${name}`, { asked, used })));
     const changes = app.source.live ? state.changes : run?.manifest.changes ?? [];

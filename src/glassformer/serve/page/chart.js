@@ -1,6 +1,6 @@
 // Small charts in SVG: lines over a whole-numbered axis with a marker, bars.
 
-import { h, raw, svg } from "./dom.js";
+import { h, raw, svg, zoom } from "./dom.js";
 import { fixed, show } from "./number.js";
 
 /**
@@ -14,7 +14,7 @@ export function lines(series, { label, say, key }) {
   const ys = all.map((point) => point.y);
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
   const [low, high] = [Math.min(0, ...ys), Math.max(0, ...ys)];
-  const [width, height, inset] = [Math.max(300, Math.min(640, window.innerWidth - 70)), 240, { left: 52, right: 12, top: 14, bottom: 26 }];
+  const [width, height, inset] = [Math.max(300, Math.min(640, window.innerWidth / zoom() - 70)), 240, { left: 52, right: 12, top: 14, bottom: 26 }];
   const x = (value) => inset.left + ((value - left) / (right - left || 1)) * (width - inset.left - inset.right);
   const y = (value) => height - inset.bottom - ((value - low) / (high - low || 1)) * (height - inset.top - inset.bottom);
   const ticks = [left, Math.round(left / 2), 0, Math.round(right / 2), right].filter((tick, i, list) => list.indexOf(tick) === i && tick >= left && tick <= right);

@@ -79,6 +79,11 @@ export function rove(container, selector, moved = null) {
   });
 }
 
+/** How much larger than usual everything is shown: sizes in pictures are given for letters of 16 pixels. */
+export function zoom() {
+  return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
+}
+
 /** True where the person has asked for less movement. */
 export function still() {
   return window.matchMedia("(prefers-reduced-motion: reduce)").matches;

@@ -1,15 +1,16 @@
 // Following one token through the picture of the flow, by pointer or by keyboard.
 
 /** A token under the pointer keeps its own threads and ribbons, the others step back; a click holds it so. */
-export function follow(app, picture) {
-  const lines = [...picture.querySelectorAll("[data-to]")];
-  const tokens = [...picture.querySelectorAll(".piece")];
+export function follow(app, pictures) {
+  const all = (selector) => pictures.flatMap((picture) => [...picture.querySelectorAll(selector)]);
+  const [lines, tokens] = [all("[data-to]"), all(".piece")];
   const keyOf = (token) => `${token.dataset.side}:${token.dataset.index}`;
-  let locked = null;
+  const tokenAt = (event) => event.target.closest(".piece, .piece-place");
+  const held = () => app.state.token || null;
   const show = (wanted) => {
-    const key = wanted ?? locked;
-    picture.classList.toggle("asking", key !== null);
+    const key = wanted ?? held();
     const partners = [];
+    for (const picture of pictures) picture.classList.toggle("asking", key !== null);
     for (const line of lines) {
       const on = key !== null && (line.dataset.from === key || line.dataset.to === key);
       line.classList.toggle("on", on);
@@ -18,21 +19,26 @@ export function follow(app, picture) {
     const lit = [...new Set(key === null ? [] : [key, ...partners])].map((one) => one.split(":"));
     app.light(lit.map(([side, index]) => ({ side, index: Number(index) })));
   };
-  const lock = (key) => {
-    locked = locked === key ? null : key;
-    for (const token of tokens) token.toggleAttribute("data-locked", keyOf(token) === locked);
-    show(locked);
+  const mark = () => {
+    for (const token of tokens) token.toggleAttribute("data-locked", keyOf(token) === held());
+    show(null);
   };
-  picture.addEventListener("pointerover", (event) => {
-    const token = event.target.closest(".piece");
-    show(token ? keyOf(token) : event.target.closest(".ribbon")?.dataset.to ?? null);
-  });
-  picture.addEventListener("pointerleave", () => show(null));
-  picture.addEventListener("click", (event) => {
-    const token = event.target.closest(".piece");
-    const ribbon = event.target.closest(".ribbon");
-    if (token || ribbon) lock(token ? keyOf(token) : ribbon.dataset.to);
-  });
+  const hold = (key) => {
+    app.hold(key);
+    mark();
+  };
+  for (const picture of pictures) {
+    picture.addEventListener("pointerover", (event) => {
+      const token = tokenAt(event);
+      show(token ? keyOf(token) : event.target.closest(".ribbon")?.dataset.to ?? null);
+    });
+    picture.addEventListener("pointerleave", () => show(null));
+    picture.addEventListener("click", (event) => {
+      const token = tokenAt(event);
+      const ribbon = event.target.closest(".ribbon");
+      if (token || ribbon) hold(token ? keyOf(token) : ribbon.dataset.to);
+    });
+  }
   const sides = [...new Set(tokens.map((token) => token.dataset.side))];
   for (const side of sides) {
     const own = tokens.filter((token) => token.dataset.side === side);
@@ -41,8 +47,8 @@ export function follow(app, picture) {
       token.addEventListener("focus", () => show(keyOf(token)));
       token.addEventListener("blur", () => show(null));
       token.addEventListener("keydown", (event) => {
-        if (event.key === "Enter" || event.key === " ") lock(keyOf(token));
-        else if (event.key === "Escape") lock(locked);
+        if (event.key === "Enter" || event.key === " ") hold(keyOf(token));
+        else if (event.key === "Escape" && held()) hold(held());
         const next = own[i + ({ ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0)];
         if (next && next !== token) {
           own.forEach((one) => one.setAttribute("tabindex", one === next ? "0" : "-1"));
@@ -52,4 +58,5 @@ export function follow(app, picture) {
       });
     });
   }
+  if (held()) mark();
 }

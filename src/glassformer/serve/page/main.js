@@ -1,8 +1,8 @@
 // The page: a state in the address, a run of the model, and the view that shows it.
 
-import { Ask, drawTabs, drawTop, plain } from "./ask.js";
+import { Ask, cardOf, drawTabs, drawTop, plain } from "./ask.js";
 import { repaint } from "./colour.js";
-import { h, code } from "./dom.js";
+import { h, code, zoom } from "./dom.js";
 import { Inspector } from "./inspector.js";
 import { findSource } from "./source.js";
 import { NEED_SERVER, readAddress, sameRun, writeAddress } from "./state.js";
@@ -21,10 +21,16 @@ import { whatif } from "./view_whatif.js";
 
 const PAINTERS = { flow, block, cell, positions, decode, cache, whatif, trace, labs };
 
+/** What the model has learnt, as a sentence before others; nothing where it does not say. */
+function toldOf(app) {
+  const card = cardOf(app);
+  return card.purpose ? `${t(card.source && card.target ? "about.languages" : "about.purpose", card)} ` : "";
+}
+
 /** In place of a view where there is no run to look at; what is amiss stands under the sentence. */
 const nothing = {
   names: () => [],
-  draw: (app) => h("section", { class: "view" }, h("div", { class: "empty", data: { testid: app.error ? "refused" : "empty" } }, app.error ? h("p", { class: "big-hint" }, t("none.refused")) : [h("p", { class: "big-hint" }, t("none.empty")), h("p", { class: "faint" }, t("none.emptySays"))])),
+  draw: (app) => h("section", { class: "view" }, h("div", { class: "empty", data: { testid: app.error ? "refused" : "empty" } }, app.error ? h("p", { class: "big-hint" }, t("none.refused")) : [h("p", { class: "big-hint" }, t("none.empty")), h("p", { class: "faint" }, toldOf(app), t("none.emptySays"))])),
 };
 
 class App {
@@ -52,6 +58,8 @@ class App {
     this.tour = new Tour(this);
     this.dark.addEventListener("change", () => { this.#dress(); this.redraw(); });
     window.addEventListener("popstate", () => this.#moved());
+    let size = zoom();
+    window.addEventListener("resize", () => size !== zoom() && (size = zoom(), this.redraw()));
     document.querySelector(".skip").addEventListener("click", (event) => {
       event.preventDefault();
       this.place.view.focus();
@@ -68,6 +76,7 @@ class App {
     const root = document.documentElement;
     root.lang = this.lang === "zh" ? "zh-Hans" : "en";
     root.dataset.theme = this.state.theme || (this.dark.matches ? "dark" : "light");
+    root.toggleAttribute("data-fold", this.state.fold === "1");
     document.title = t("title");
     document.querySelector(".skip").textContent = t("skip");
     repaint();
@@ -112,7 +121,7 @@ class App {
 
   #follow(old) {
     this.said = "";
-    if (old.lang !== this.state.lang || old.theme !== this.state.theme) this.#dress();
+    if (old.lang !== this.state.lang || old.theme !== this.state.theme || old.fold !== this.state.fold) this.#dress();
     if (old.tensor !== this.state.tensor) this.column = 0;
     if (old.view !== this.state.view) this.tour.open || window.scrollTo({ top: Math.min(window.scrollY, this.place.tabs.offsetTop) });
     if (sameRun(old, this.state) || !this.source.live) return this.redraw();
@@ -158,6 +167,8 @@ class App {
     if (!layers.includes(this.state.layer)) this.state.layer = last;
     const heads = this.state.layer.startsWith("decoder") ? model.decoder_heads ?? model.heads : model.heads;
     if (this.state.head >= heads) this.state.head = 0;
+    const [side, place] = this.state.token.split(":");
+    if (place >= this.run.manifest[side === "src" ? "source" : "target"].pieces.length) this.state.token = "";
     const { tensor, cell: at } = this.state;
     if (at.length && this.run.has(tensor) && hasHeads(this.run.entry(tensor)) && fits(this.run.entry(tensor).shape, at)) this.state.head = Math.max(this.state.head, 0);
   }
@@ -226,6 +237,12 @@ class App {
   say(text) {
     this.said = text;
     this.ask.notice(this.error);
+  }
+
+  /** Follow a token, or let it go if it is the one. */
+  hold(token) {
+    this.go({ token: token === this.state.token ? "" : token }, { replace: true, quiet: true });
+    for (const one of document.querySelectorAll(".token-rows .token")) one.setAttribute("aria-pressed", String(`${one.dataset.side}:${one.dataset.index}` === this.state.token));
   }
 
   /** Light tokens wherever they stand. */

@@ -2,7 +2,7 @@
 // real text; one live cell tells a screen reader where the cursor stands.
 
 import { colourOf, paint } from "./colour.js";
-import { button, h } from "./dom.js";
+import { button, h, zoom } from "./dom.js";
 import { hatch, picture, strange } from "./ink.js";
 import { fixed, show, whole } from "./number.js";
 import { sideOf } from "./tensors.js";
@@ -10,7 +10,7 @@ import { t } from "./texts.js";
 
 /** @typedef {import("./tensors.js").Sheet} Sheet */
 
-const NAMED = { least: 13, most: 30 }; // pixels of a cell whose row and column are tokens
+const NAMED = { least: 14, most: 30 }; // pixels of a cell whose row and column are tokens, by letters of 16
 const PLAIN = { least: 2, most: 16 };
 let made = 0;
 
@@ -68,15 +68,16 @@ export class Matrix {
     if (!width) return;
     const named = sheet.colLabels !== null;
     const { least, most } = named ? NAMED : PLAIN;
-    const beside = this.#namesWidth() + (this.options.sums ? 58 : 2);
+    const z = zoom();
+    const beside = this.#namesWidth() + (this.options.sums ? 62 * z : 2);
     const room = Math.max(40, width - beside);
-    this.page = Math.max(1, Math.min(sheet.cols, Math.floor(room / least)));
+    this.page = Math.max(1, Math.min(sheet.cols, Math.floor(room / (least * z))));
     this.first = Math.min(this.first, Math.max(0, sheet.cols - this.page));
     this.shown = Math.min(this.page, sheet.cols - this.first);
-    this.wide = Math.min(this.options.most ?? most, room / this.page);
+    this.wide = Math.min((this.options.most ?? most) * z, room / this.page);
     if (this.wide > 4) this.wide = Math.floor(this.wide);
     const square = named && sheet.rowLabels !== null;
-    this.tall = square ? Math.max(14, this.wide) : sheet.rowLabels ? (sheet.rows > 12 ? 14 : 16) : Math.max(3, Math.min(12, 200 / sheet.rows));
+    this.tall = square ? Math.max(Math.round(16 * z), this.wide) : Math.round((sheet.rowLabels ? 16 : Math.max(3, Math.min(12, 200 / sheet.rows))) * z);
     this.#names();
     this.draw();
   }
@@ -85,7 +86,7 @@ export class Matrix {
     const { rowLabels } = this.sheet;
     if (!rowLabels) return 0;
     const longest = Math.max(...rowLabels.map((label) => [...label].length));
-    return Math.min(92, 8 + 7.4 * longest);
+    return Math.min(100, 10 + 7.8 * longest) * zoom();
   }
 
   #names() {

@@ -1,14 +1,14 @@
 // A lab's figure, drawn from its data: lines, points, bars or a heat map, read by pointer or by arrow keys.
 
 import { colourOf } from "./colour.js";
-import { h, raw, svg } from "./dom.js";
+import { h, raw, svg, zoom } from "./dom.js";
 import { brief, show } from "./number.js";
 import { t } from "./texts.js";
 
 const COLOURS = ["encoder", "accent", "k", "v", "q", "decoder"];
 const MANY = 12; // names along an axis of which some may be left out
 const INSET = { right: 14, top: 12, bottom: 26 };
-const LETTER = 6.6; // the width of a letter of a tick, in pixels; a Chinese sign counts as two
+const LETTER = 7.2; // the width of a letter of a tick, in pixels; a Chinese sign counts as two
 
 /** Every panel of a figure, each as wide as its place. */
 export function figure(app, data) {
@@ -26,7 +26,7 @@ function panelOf(app, panel, n) {
   const hint = () => reading.replaceChildren(h("span", { class: "faint", translate: "yes" }, t(heat ? "labs.readHeat" : "labs.read")));
   let width = 0;
   const draw = () => {
-    const wide = Math.max(240, Math.floor(place.clientWidth || 560));
+    const wide = Math.max(240, Math.floor(place.clientWidth / zoom() || 560));
     if (wide === width) return;
     width = wide;
     const drawn = (heat ? heatMap : series)(panel, wide, colours);

@@ -114,8 +114,8 @@ export class Embedded {
   }
 
   async model() {
-    const { model, weights } = this.manifest;
-    return { model, weights, limits: null, examples: [], version: "" };
+    const { model, weights, about } = this.manifest;
+    return { model, weights, about, limits: null, examples: [], version: "" };
   }
 
   async run() {

@@ -14,6 +14,8 @@
  * @property {number} step      of the decoding
  * @property {string} lang      "en" or "zh"
  * @property {string} theme     "", "light" or "dark"
+ * @property {string} token     "src:2", "tgt:0": the token that is followed; "" where none is
+ * @property {string} fold      "1" where the head of the page is folded up
  * @property {Object[]} changes what-if changes in force
  * @property {string} lab       the lab that is open
  * @property {number} seed      of the lab
@@ -26,7 +28,7 @@ export const NEED_SERVER = ["whatif", "labs"];
 
 const DEFAULTS = {
   text: "", beam: 1, padding: 0, prefix: [], view: "flow", layer: "", head: 0, tensor: "", cell: [], step: 0,
-  lang: "", theme: "", changes: [], lab: "", seed: 0,
+  lang: "", theme: "", token: "", fold: "", changes: [], lab: "", seed: 0,
 };
 
 const count = (text) => (/^\d{1,6}$/.test(text) ? Number(text) : 0);
@@ -45,6 +47,8 @@ const READ = {
   step: count,
   lang: (text) => (text === "en" || text === "zh" ? text : ""),
   theme: (text) => (text === "light" || text === "dark" ? text : ""),
+  token: (text) => (/^(src|tgt):\d{1,4}$/.test(text) ? text : ""),
+  fold: (text) => (text === "1" ? text : ""),
   changes: readChanges,
   lab: (text) => (/^[a-z_-]{1,40}$/.test(text) ? text : ""),
   seed: (text) => (/^\d{1,9}$/.test(text) ? Number(text) : 0),

@@ -1,5 +1,6 @@
 // A short guided tour: seven stops, each with the part of the page it speaks of.
 
+import { cardOf } from "./ask.js";
 import { button, h, still } from "./dom.js";
 import { t } from "./texts.js";
 
@@ -67,6 +68,7 @@ export class Tour {
     if (!this.open) return;
     this.box?.remove();
     const last = this.at === STOPS.length - 1;
+    const card = cardOf(this.app);
     const next = button(t(last ? "tour.done" : "tour.next"), () => this.#step(1), { class: "solid", data: { key: "tour-next" } });
     this.box = h("div", {
       class: "tour", role: "dialog", "aria-label": t("tour.label", { n: this.at + 1, all: STOPS.length }),
@@ -79,7 +81,7 @@ export class Tour {
       },
     },
     h("div", { class: "tour-dots", "aria-hidden": "true" }, STOPS.map((_, i) => h("i", { class: i === this.at ? "on" : null }))),
-    h("p", {}, t(`tour.${this.at}`)),
+    h("p", {}, t(`tour.${this.at}`), this.at === 0 && card.purpose ? ` ${t(card.source && card.target ? "about.languages" : "about.purpose", card)}` : ""),
     h("div", { class: "tour-buttons" }, button(t("tour.close"), () => this.close(), { class: "quiet" }), h("span", { class: "spring" }),
       this.at > 0 ? button(t("tour.back"), () => this.#step(-1), { class: "quiet" }) : null, next));
     document.body.append(this.box);

@@ -1,6 +1,6 @@
 // The beam as columns of candidates, the best on top; a line leads from each to the one it continues.
 
-import { h, svg } from "./dom.js";
+import { button, h, svg, zoom } from "./dom.js";
 import { show } from "./number.js";
 import { t } from "./texts.js";
 
@@ -14,10 +14,24 @@ export function pathTo(nodes, node) {
 }
 
 /**
+ * The tree as far as the best branch goes; a search that went on after it has more to show on request.
  * @param {any[]} nodes
  * @param {{step: number, chosen: (node: any) => void, preview: (node: any) => void}} hooks
  */
-export function beamTree(nodes, { step, chosen, preview }) {
+export function beamTree(nodes, hooks) {
+  const end = Math.max(...nodes.filter((node) => node.winner).map((node) => node.step));
+  const later = Math.max(...nodes.map((node) => node.step)) - end;
+  const frame = h("div", { class: "scroll", data: { testid: "tree" } }, grown(nodes.filter((node) => node.step <= end), hooks));
+  requestAnimationFrame(() => { frame.scrollLeft = Math.max(0, (hooks.step - 1) * (WIDE + GAP) * zoom()); });
+  if (later <= 0) return frame;
+  const more = button(t("decode.later", { n: later }), () => {
+    frame.replaceChildren(grown(nodes, hooks));
+    more.remove();
+  }, { class: "link", data: { key: "tree-later" } });
+  return h("div", {}, frame, more);
+}
+
+function grown(nodes, { step, chosen, preview }) {
   const columns = new Map();
   for (const node of nodes) columns.set(node.step, [...(columns.get(node.step) ?? []), node]);
   for (const column of columns.values()) column.sort((a, b) => b.total - a.total);
@@ -28,7 +42,7 @@ export function beamTree(nodes, { step, chosen, preview }) {
   const width = columns.size * (WIDE + GAP);
   const height = TOP + rows * (TALL + 8) + 4;
   const byId = new Map(nodes.map((node) => [node.id, node]));
-  const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, class: "tree", role: "tree", "aria-label": t("decode.tree") });
+  const picture = svg("svg", { width: width * zoom(), height: height * zoom(), viewBox: `0 0 ${width} ${height}`, class: "tree", role: "tree", "aria-label": t("decode.tree") });
   for (const [at] of columns) {
     if (at < 0) continue;
     picture.append(svg("rect", { x: (at - first) * (WIDE + GAP) - GAP / 2 + 2, y: 0, width: WIDE + GAP, height, class: `column${at === step ? " now" : ""}` }),
@@ -44,9 +58,7 @@ export function beamTree(nodes, { step, chosen, preview }) {
   const start = nodes.find((node) => node.winner && node.step === step) ?? nodes[0];
   for (const node of nodes) picture.append(box(node, x(node), y(node), node === start, { chosen, preview }));
   picture.addEventListener("keydown", (event) => walk(event, picture, columns, byId));
-  const frame = h("div", { class: "scroll", data: { testid: "tree" } }, picture);
-  requestAnimationFrame(() => { frame.scrollLeft = Math.max(0, (step - first - 2) * (WIDE + GAP)); });
-  return frame;
+  return picture;
 }
 
 function box(node, x, y, stop, { chosen, preview }) {

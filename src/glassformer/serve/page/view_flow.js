@@ -2,7 +2,7 @@
 // decoder to the word it writes.
 
 import { colourOf } from "./colour.js";
-import { button, h, rove, svg } from "./dom.js";
+import { button, h, rove, svg, zoom } from "./dom.js";
 import { follow } from "./follow.js";
 import { percent } from "./number.js";
 import { attentionsOf, blockName, sheetOf } from "./tensors.js";
@@ -35,9 +35,10 @@ function wanted(app) {
   return [...new Set([...(cross ? [cross.name] : []), ...ends, ...threads, ...encoder, ...decoder])];
 }
 
-/** The share that query i gives key j: of one head, or the mean of all. */
-function shares(run, name, head) {
+/** The share that query i gives key j: of one head, or the mean of all where none is chosen or there are fewer. */
+function shares(run, name, chosen) {
   const [heads, rows, cols] = run.entry(name).shape;
+  const head = chosen === null || chosen < heads ? chosen : null;
   const values = run.values(name);
   return (i, j) => {
     if (head !== null) return values[(head * rows + i) * cols + j];
@@ -61,12 +62,14 @@ export const flow = {
     const cross = crossLayer(app);
     const picture = h("div", { class: "flow", data: { testid: "flow" } });
     const root = h("section", { class: "view" }, app.heading("flow", cross ? chooser(app, cross) : null), picture,
-      h("p", { class: "caption" }, t(cross ? "flow.caption" : "flow.captionOne")));
+      h("p", { class: "caption" }, t(cross ? "flow.caption" : "flow.captionOne", { head: app.flowHead === null ? t("flow.meanOf") : t("flow.head", { n: app.flowHead }) })));
     const redraw = () => {
       const width = picture.clientWidth;
       if (!width || width === redraw.width) return;
       redraw.width = width;
-      picture.replaceChildren(...compose(app, run, cross, width));
+      const drawn = compose(app, run, cross, width / zoom());
+      picture.replaceChildren(...drawn);
+      follow(app, drawn);
     };
     app.resized(picture, redraw);
     const rest = wanted(app).filter((name) => !run.isLoaded(name));
@@ -80,7 +83,7 @@ export const flow = {
   },
 };
 
-/** Which head's ribbons: the mean of all, or one. */
+/** Which head's threads and ribbons: the mean of all, or one. */
 function chooser(app, cross) {
   const chosen = app.flowHead;
   const pick = (head) => button(head === null ? t("flow.mean") : String(head), () => {
@@ -112,20 +115,18 @@ function compose(app, run, cross, width) {
     const between = cross ? Math.max(130, Math.min(260, width * 0.17)) : 0;
     const share = (width - between) / (blocks + 2.4);
     const widths = { encoder: share * (encoder.length + 0.6), cross: between, decoder: share * (decoder.length + 1.8) };
-    const total = svg("svg", { viewBox: `0 0 ${width} ${tallest}`, width, height: tallest, class: "flow-picture", role: "group", "aria-label": t("view.flow") });
+    const total = svg("svg", { viewBox: `0 0 ${width} ${tallest}`, width: width * zoom(), height: tallest * zoom(), class: "flow-picture", role: "group", "aria-label": t("view.flow") });
     let x = 0;
     for (const part of parts) {
       total.append(part.draw(app, run, { ...part, x, width: widths[part.key], height: tallest, cross, row }));
       x += widths[part.key];
     }
-    follow(app, total);
     return [total];
   }
   return parts.map((part) => {
     const tall = part.rows ? height(part.rows) : height(Math.max(source.pieces.length, target.pieces.length));
-    const one = svg("svg", { viewBox: `0 0 ${width} ${tall}`, width, height: tall, class: "flow-picture", role: "group", "aria-label": t(`flow.${part.key}`) });
+    const one = svg("svg", { viewBox: `0 0 ${width} ${tall}`, width: width * zoom(), height: tall * zoom(), class: "flow-picture", role: "group", "aria-label": t(`flow.${part.key}`) });
     one.append(part.draw(app, run, { ...part, x: 0, width, height: tall, cross, row, alone: true }));
-    follow(app, one);
     return one;
   });
 }
@@ -155,6 +156,7 @@ function stack(app, run, { key, names, rows, labels, side, x, width, height, row
     const padding = side === "src" && !run.manifest.source.real[i];
     group.append(
       svg("line", { x1: x + label, x2: x + width - writes, y1: y(i), y2: y(i), class: "thread" }),
+      piecePlace(x, label, y(i), row, side, i),
       svg("text", { x: x + label - 8, y: y(i) + 4, class: `piece${padding ? " padding" : ""}`, translate: "no", "data-side": side, "data-index": i }, shorten(piece, label)));
   });
   let at = x + label + 4;
@@ -168,6 +170,11 @@ function stack(app, run, { key, names, rows, labels, side, x, width, height, row
   });
   if (writes) group.append(...written(run, x + width - writes, writes, y, rows));
   return group;
+}
+
+/** All of a token's place can be pointed at, not its letters alone. */
+function piecePlace(x, width, y, row, side, i) {
+  return svg("rect", { x, y: y - row / 2, width, height: row, class: "piece-place", "data-side": side, "data-index": i });
 }
 
 function shorten(piece, room) {
@@ -208,7 +215,7 @@ function blockOf(app, run, stackKey, n, x, width, y, rows, row) {
   svg("rect", { x, y: top, width, height: bottom - top, rx: 6, class: "case" }));
   const pattern = `${blockName(layer)}.self_attention.pattern`;
   if (run.has(pattern) && run.isLoaded(pattern)) {
-    const share = shares(run, pattern, null);
+    const share = shares(run, pattern, app.flowHead);
     for (let i = 0; i < rows; i++) {
       for (let j = 0; j < rows; j++) {
         const weight = share(i, j);
@@ -273,8 +280,8 @@ function ribbons(app, run, { x, width, height, cross, row, alone }) {
     }
   }
   if (alone) {
-    source.pieces.forEach((piece, j) => group.append(svg("text", { x: left - 8, y: from(j) + 4, class: "piece", translate: "no", "data-side": "src", "data-index": j }, shorten(piece, inset))));
-    target.pieces.forEach((piece, i) => group.append(svg("text", { x: right + 8, y: to(i) + 4, class: "piece start", translate: "no", "data-side": "tgt", "data-index": i }, shorten(piece, inset))));
+    source.pieces.forEach((piece, j) => group.append(piecePlace(x, inset, from(j), row, "src", j), svg("text", { x: left - 8, y: from(j) + 4, class: "piece", translate: "no", "data-side": "src", "data-index": j }, shorten(piece, inset))));
+    target.pieces.forEach((piece, i) => group.append(piecePlace(right, inset, to(i), row, "tgt", i), svg("text", { x: right + 8, y: to(i) + 4, class: "piece start", translate: "no", "data-side": "tgt", "data-index": i }, shorten(piece, inset))));
   }
   return group;
 }
