@@ -131,6 +131,7 @@ class Translator:
         repetition_penalty: float = 1.0,
         no_repeat_ngram: int = 0,
         alignments: bool = False,
+        between_steps: Callable[[], None] | None = None,
     ) -> list[list[Translation]]:
         """The `nbest` best translations of each text (fewer where no more are possible), in the order given; an empty
         text stays empty.
@@ -140,6 +141,7 @@ class Translator:
 
         With `sampling`, one translation is drawn instead. Each begins with `prefix`, one for all or one for each text,
         even where it says a thing twice that `no_repeat_ngram` forbids; of a text that is split, the first part does.
+        What `between_steps` raises ends the search.
         """
         texts = strings(texts, "texts")
         check_batch(batch_tokens)
@@ -153,7 +155,7 @@ class Translator:
         left = [len(parts) for parts in split]
         done = left.count(0)
         prefixes = [begun[i] if k == 0 else [] for i, k in jobs]
-        for rows, best in self.engine.write(sources, prefixes, search, batch_tokens):
+        for rows, best in self.engine.write(sources, prefixes, search, batch_tokens, between_steps):
             places = self.engine.align([sources[n] for n in rows], best) if alignments else [[]] * len(rows)
             for n, hypotheses, found in zip(rows, best, places, strict=True):
                 i, k = jobs[n]

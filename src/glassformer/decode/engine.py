@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -96,7 +96,12 @@ class Engine:
         return src.to(self.device), mask.to(self.device)
 
     def write(
-        self, sources: Sequence[Ids], prefixes: Sequence[Ids], search: Search, batch_tokens: int = BATCH_TOKENS
+        self,
+        sources: Sequence[Ids],
+        prefixes: Sequence[Ids],
+        search: Search,
+        batch_tokens: int = BATCH_TOKENS,
+        between_steps: Callable[[], None] | None = None,
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """The best targets of the sources, batch by batch: which sources it held, and theirs, each with its prefix."""
         for rows in batches([len(ids) for ids in sources], batch_tokens // search.beam):
@@ -117,6 +122,7 @@ class Engine:
                     no_repeat_ngram=search.no_repeat_ngram,
                     prefix=begun if any(begun) else None,
                     max_new_tokens=self.room(src.shape[1]),
+                    between_steps=between_steps,
                 ),
             )
 

@@ -48,6 +48,7 @@ def generate(
     repetition_penalty: float = 1.0,
     no_repeat_ngram: int = 0,
     watch: Callable[[Selection], None] | None = None,
+    between_steps: Callable[[], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """The `nbest` best targets of each source, best first; a decoder-only model continues its prompts.
 
@@ -56,6 +57,7 @@ def generate(
 
     With `sampling`, one target of each is drawn instead. `prefix` gives ids that each target must begin with, even
     where `no_repeat_ngram` would forbid them. `watch` is told the candidates of every step of a beam search.
+    `between_steps` is called after each step that is not recorded; what it raises ends the search.
     """
     if sampling is not None and beam > 1:
         raise ConfigError(f"sampling draws one target at a time; use beam=1, not {beam}")
@@ -91,7 +93,8 @@ def generate(
             found[sentence] = best
 
     for _ in steps(writer, constraints, search, limit, leave):
-        pass
+        if between_steps is not None:
+            between_steps()
     leave()
     return possible(found, prefix)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -38,6 +38,7 @@ from glassformer.explain.writing import (
     write,
 )
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
+from glassformer.model.layer import Block
 from glassformer.model.probe import twin
 from glassformer.translator import Translator
 
@@ -67,6 +68,7 @@ def begin(
     temperature: float,
     length_penalty: float,
     max_new_tokens: int | None,
+    between_steps: Callable[[], None] | None,
 ) -> tuple[Case, list[int] | None]:
     """Check all that was asked for and make the model ready; the case, and the target's ids if one was given."""
     wanted = checked(changes, subject)
@@ -89,6 +91,10 @@ def begin(
     left = isinstance(subject.model, DecoderOnly)
     ids, real = (pads + ids, hidden + real) if left else (ids + pads, real + hidden)
     model = twin(subject.model).eval()
+    if between_steps is not None:
+        for module in model.modules():
+            if isinstance(module, Block):
+                module.register_forward_pre_hook(lambda _module, _args: between_steps())
     replaced = carry_out(model, wanted)
     src, mask = (torch.tensor([row], device=subject.device) for row in (ids, real))
     case = Case(subject, model, src, mask, options, wanted, replaced)
@@ -108,13 +114,15 @@ def trace(
     max_new_tokens: int | None = None,
     changes: Iterable[Mapping[str, Any]] = (),
     name: str = "model",
+    between_steps: Callable[[], None] | None = None,
 ) -> Trace:
     """Follow a sentence through a model: `trace(t, "twenty-one")["decoder.blocks.0.cross_attention.pattern"]`.
 
     A translator takes text, a model alone takes ids. Without a `target` the model writes one, greedily or with a
     `beam`, beginning with `prefix` (ids or pieces) if there is one. `padding` tokens are put beside the sentence so
     that their mask can be seen. `temperature` divides the logits; `changes` are those of `what_if`. Several threads
-    may trace one model while others use it.
+    may trace one model while others use it. `between_steps` is called before every layer of every pass; what it raises
+    ends the trace.
     """
     case, given = begin(
         Subject(subject),
@@ -127,6 +135,7 @@ def trace(
         temperature=temperature,
         length_penalty=length_penalty,
         max_new_tokens=max_new_tokens,
+        between_steps=between_steps,
     )
     return follow(case, sentence, given, name)
 

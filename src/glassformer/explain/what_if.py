@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,7 @@ def what_if(
     length_penalty: float = 1.0,
     max_new_tokens: int | None = None,
     name: str = "model",
+    between_steps: Callable[[], None] | None = None,
 ) -> WhatIf:
     """Trace a sentence twice, as it is and with `changes`; the other arguments are those of `trace`.
 
@@ -107,6 +108,7 @@ def what_if(
             temperature=temperature,
             length_penalty=length_penalty,
             max_new_tokens=max_new_tokens,
+            between_steps=between_steps,
         )
         for made in ((), changes)
     )

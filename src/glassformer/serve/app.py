@@ -13,12 +13,11 @@ POST /api/labs/{name}        run one, or answer with what it found before
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import anyio
 from fastapi import FastAPI, Path, Request, Response
@@ -34,9 +33,8 @@ from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
 from glassformer.serve.labs import Labs
 from glassformer.serve.store import Run, Store
+from glassformer.serve.turns import Turns, Wanted
 from glassformer.translator import Translator
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,7 @@ class Limits:
 
 
 class Desk:
-    """Where requests are checked, wait for their turn, and are answered by the model."""
+    """Where requests are checked and answered by the model, for as long as someone waits for the answer."""
 
     def __init__(self, translator: Translator, name: str, limits: Limits) -> None:
         self.translator, self.name, self.limits = translator, name, limits
@@ -60,20 +58,6 @@ class Desk:
         self.weights = Weights.of(translator.model)
         self._weights_blob: bytes | None = None
         self._lock = threading.Lock()
-        self._turns: anyio.CapacityLimiter | None = None
-        self._waiting = 0
-
-    async def turn(self, work: Callable[[], T]) -> T:
-        """Do `work` in a thread, a few at a time."""
-        if self._turns is None:
-            self._turns = anyio.CapacityLimiter(min(4, os.cpu_count() or 1))
-        if self._waiting >= self.limits.waiting:
-            raise Refused(429, "busy", f"{self._waiting} requests are waiting already", "try again in a moment")
-        self._waiting += 1
-        try:
-            return await anyio.to_thread.run_sync(work, limiter=self._turns)
-        finally:
-            self._waiting -= 1
 
     def check(self, text: str) -> int:
         """How many tokens a sentence has, if it can be read."""
@@ -108,7 +92,7 @@ class Desk:
         notes = [f"{name.replace('_', ' ')} capped at {one['used']}" for name, one in capped.items()]
         return {"notes": notes, "capped": capped}
 
-    def trace(self, asked: TraceAsked) -> dict[str, Any]:
+    def trace(self, asked: TraceAsked, wanted: Wanted) -> dict[str, Any]:
         tokens = self.check(asked.text)
         used, capped = self.capped(beam=asked.beam, padding=asked.padding)
         room = self.room(tokens)
@@ -126,6 +110,7 @@ class Desk:
             max_new_tokens=room,
             changes=asked.plain_changes(),
             name=self.name,
+            between_steps=wanted,
         )
         self.store.put(found)
         return found.manifest() | self.told(found, capped, room)
@@ -134,7 +119,7 @@ class Desk:
         encode = getattr(self.translator.tokenizer, "encode_target", None)
         return list(encode([target])[0]) if encode is not None else []
 
-    def what_if(self, asked: WhatIfAsked) -> dict[str, Any]:
+    def what_if(self, asked: WhatIfAsked, wanted: Wanted) -> dict[str, Any]:
         tokens = self.check(asked.text)
         used, capped = self.capped(beam=asked.beam, padding=asked.padding)
         room = self.room(tokens)
@@ -146,15 +131,16 @@ class Desk:
             padding=used["padding"],
             max_new_tokens=room,
             name=self.name,
+            between_steps=wanted,
         )
         for one in (found.before, found.after):
             self.store.put(one)
         return found.as_dict() | self.told(found.after, capped, room)
 
-    def translate(self, asked: Asked) -> dict[str, Any]:
+    def translate(self, asked: Asked, wanted: Wanted) -> dict[str, Any]:
         self.check(asked.text)
         used, capped = self.capped(beam=asked.beam)
-        best = self.translator.translate([asked.text], beam=used["beam"])[0][0]
+        best = self.translator.translate([asked.text], beam=used["beam"], between_steps=wanted)[0][0]
         notes = [f"beam capped at {used['beam']}"] if capped else []
         return {"text": best.text, "score": best.score, "tokens": best.tokens, "notes": notes, "capped": capped}
 
@@ -208,7 +194,7 @@ def create_app(
     desk = Desk(translator, name, limits)
     files = page_files()
     app = FastAPI(title="glassformer", version=glassformer.__version__, docs_url=None, redoc_url=None, responses=ERRORS)
-    app.state.desk = desk
+    app.state.desk, app.state.turns = desk, (turns := Turns(limits.waiting))
     app.state.labs = labs = Labs()
     app.add_middleware(Door, hosts=hosts)
     install(app)
@@ -234,15 +220,15 @@ def create_app(
 
     @app.post("/api/trace")
     async def trace_sentence(request: Request, asked: TraceAsked) -> Response:
-        return as_json(request, await desk.turn(partial(desk.trace, asked)))
+        return await turns.take(request, lambda wanted: as_json(request, desk.trace(asked, wanted)))
 
     @app.post("/api/whatif")
     async def compare(request: Request, asked: WhatIfAsked) -> Response:
-        return as_json(request, await desk.turn(partial(desk.what_if, asked)))
+        return await turns.take(request, lambda wanted: as_json(request, desk.what_if(asked, wanted)))
 
     @app.post("/api/translate")
     async def translate(request: Request, asked: Asked) -> Response:
-        return as_json(request, await desk.turn(partial(desk.translate, asked)))
+        return await turns.take(request, lambda wanted: as_json(request, desk.translate(asked, wanted)))
 
     @app.get("/api/runs/{run}/blob", responses=BYTES)
     async def blob(request: Request, run: RunName) -> Response:
@@ -250,13 +236,16 @@ def create_app(
 
     @app.get("/api/runs/{run}/json")
     async def whole(request: Request, run: RunName) -> Response:
-        return as_json(request, await desk.turn(desk.run(run).trace.to_json))
+        found = desk.run(run).trace
+        return await turns.take(request, lambda _: as_json(request, found.to_json()))
 
     @app.get("/api/runs/{run}/export", responses={200: {"content": {"text/html": {}}}})
     async def export(request: Request, run: RunName) -> Response:
-        text = await desk.turn(desk.run(run).trace.to_html)
+        found = desk.run(run).trace
         headers = {"Content-Disposition": f'attachment; filename="{run}.html"', "Cache-Control": "no-store"}
-        return packed(request, text.encode(), "text/html; charset=utf-8", headers)
+        return await turns.take(
+            request, lambda _: packed(request, found.to_html().encode(), "text/html; charset=utf-8", headers)
+        )
 
     @app.get("/api/labs")
     async def list_labs(request: Request, lang: Language = "en") -> Response:

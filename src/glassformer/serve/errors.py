@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -20,6 +20,10 @@ class Refused(Exception):
         self.status, self.code, self.message, self.hint, self.values = status, code, message, hint, values
 
 
+class Left(Exception):
+    """The client has gone: nobody waits for this answer."""
+
+
 def body(code: str, message: str, hint: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, "hint": hint, "values": values or {}}}
 
@@ -31,6 +35,10 @@ def install(app: FastAPI) -> None:
     async def refused(request: Request, error: Refused) -> JSONResponse:
         headers = {"Retry-After": "1"} if error.status == 429 else None
         return JSONResponse(body(error.code, error.message, error.hint, error.values), error.status, headers)
+
+    @app.exception_handler(Left)
+    async def left(request: Request, error: Left) -> Response:
+        return Response(status_code=499)  # nobody reads it
 
     @app.exception_handler(GlassformerError)
     async def mistaken(request: Request, error: GlassformerError) -> JSONResponse:

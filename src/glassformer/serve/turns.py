@@ -1,0 +1,58 @@
+"""Turns at the model: a few at a time, and none for those who have left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from functools import cached_property
+from typing import TypeVar
+
+import anyio
+from fastapi import Request
+
+from glassformer.serve.errors import Left, Refused
+
+T = TypeVar("T")
+Wanted = Callable[[], None]  # raises `Left` when nobody waits for the answer any more
+
+
+class Turns:
+    """Whoever comes waits for a turn, in order; who leaves loses it, or ends the work that was begun for them."""
+
+    def __init__(self, most_waiting: int, at_once: int | None = None) -> None:
+        self.most_waiting, self.at_once = most_waiting, at_once or min(4, os.cpu_count() or 1)
+        self.waiting = 0
+
+    @cached_property
+    def limiter(self) -> anyio.CapacityLimiter:
+        """Made when first asked for, by a running server."""
+        return anyio.CapacityLimiter(self.at_once)
+
+    async def take(self, request: Request, work: Callable[[Wanted], T]) -> T:
+        """Do `work` in a thread. It should call what it is handed now and then."""
+        if self.waiting >= self.most_waiting:
+            raise Refused(429, "busy", f"{self.waiting} requests are waiting already", "try again in a moment")
+        left = threading.Event()
+
+        def wanted() -> None:
+            if left.is_set():
+                raise Left
+
+        async def see_off() -> None:
+            while (await request.receive())["type"] != "http.disconnect":
+                pass
+            left.set()
+            scope.cancel()  # ends the waiting for a turn; a turn that was taken ends by itself
+
+        self.waiting += 1
+        seeing = asyncio.create_task(see_off())
+        try:
+            with anyio.CancelScope() as scope:
+                return await anyio.to_thread.run_sync(work, wanted, limiter=self.limiter)
+            raise Left
+        finally:
+            left.set()
+            seeing.cancel()
+            self.waiting -= 1

@@ -1,0 +1,152 @@
+"""Who leaves is not worked for: over real sockets, through the door."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+import time
+
+import httpx
+import pytest
+from conftest import SENTENCE, Live
+from fastapi import FastAPI, Request
+
+import glassformer as gf
+from glassformer.serve.app import create_app
+from glassformer.serve.door import Door
+from glassformer.serve.errors import Left, install
+from glassformer.serve.turns import Turns
+
+PATIENCE = 60  # seconds, for a machine that is busy with other things
+
+
+def until(state):
+    """Wait for a state, never for a time."""
+    end = time.monotonic() + PATIENCE
+    while not state():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def post(live, address, **body):
+    """A request that is sent and not waited for; close it to leave."""
+    host, _, port = live.address.removeprefix("http://").partition(":")
+    content = json.dumps(body).encode()
+    found = socket.create_connection((host, int(port)), PATIENCE)
+    head = f"POST {address} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    found.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
+    return found
+
+
+class Work:
+    """Work that goes on until it is let go, or nobody wants it any more."""
+
+    def __init__(self):
+        self.begun, self.ended, self.open = [], [], threading.Event()
+        self.turns = Turns(most_waiting=256, at_once=1)
+
+    def app(self):
+        app = FastAPI()
+        app.add_middleware(Door)
+        install(app)
+
+        @app.post("/work/{name}")
+        async def work(request: Request, name: str, asked: dict[str, str]) -> str:
+            return await self.turns.take(request, lambda wanted: self.do(name, wanted))
+
+        return app
+
+    def do(self, name, wanted):
+        self.begun.append(name)
+        try:
+            while not self.open.wait(0.005):
+                wanted()
+            return "done"
+        finally:
+            self.ended.append(name)
+
+
+@pytest.fixture
+def work():
+    return Work()
+
+
+@pytest.fixture
+def server(work):
+    with Live(work.app()) as live:
+        yield live
+        work.open.set()
+
+
+def test_work_that_was_begun_stops_when_its_client_leaves(work, server):
+    with post(server, "/work/first"):
+        until(lambda: work.begun == ["first"])
+    until(lambda: work.ended == ["first"])
+    work.open.set()
+    assert httpx.post(f"{server.address}/work/second", json={}, timeout=PATIENCE).json() == "done"
+    assert work.turns.waiting == 0
+
+
+def test_a_waiting_request_whose_client_has_left_never_starts(work, server):
+    first = post(server, "/work/first")
+    until(lambda: work.begun == ["first"])
+    abandoned = [post(server, f"/work/{n}") for n in range(60)]
+    until(lambda: work.turns.waiting == 61)
+    for one in abandoned:
+        one.close()
+    until(lambda: work.turns.waiting == 1)
+    last = post(server, "/work/last")
+    until(lambda: work.turns.waiting == 2)
+    work.open.set()
+    for one in (first, last):
+        assert one.recv(4096).startswith(b"HTTP/1.1 200")
+        one.close()
+    assert work.begun == ["first", "last"]
+
+
+def test_sixty_abandoned_traces_keep_nobody_waiting(translator):
+    """The real thing: of what was given up, little is computed before the one that is wanted."""
+    words = ("one", "two", "three", "four", "five", "six")
+    texts = [" ".join(words[(n // 6**k) % 6] for k in range(12)) for n in range(61)]
+    with Live(app := create_app(translator)) as live:
+        for one in [post(live, "/api/trace", text=text, beam=8) for text in texts[:60]]:
+            one.close()
+        answer = httpx.post(f"{live.address}/api/trace", json={"text": texts[60], "beam": 8}, timeout=PATIENCE)
+        computed = len(app.state.desk.store) - 1
+    assert answer.status_code == 200
+    assert computed < 30, computed
+
+
+def test_a_translation_too_ends_when_nobody_waits(translator):
+    with Live(app := create_app(translator)) as live:
+        for one in [post(live, "/api/translate", text="one two three", beam=8) for _ in range(20)]:
+            one.close()
+        until(lambda: app.state.turns.waiting == 0)
+        assert httpx.post(f"{live.address}/api/translate", json={"text": "one"}, timeout=PATIENCE).status_code == 200
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("way", ["trace", "what_if", "translate"])
+def test_what_is_raised_between_steps_ends_the_work_there_and_changes_nothing_else(translator, way, beam):
+    def run(**more):
+        if way == "trace":
+            return gf.trace(translator, SENTENCE, beam=beam, **more).manifest()
+        if way == "what_if":
+            return gf.what_if(translator, SENTENCE, [{"kind": "remove_scale"}], beam=beam, **more).as_dict()
+        return translator.translate([SENTENCE], beam=beam, **more)
+
+    calls = []
+    assert run(between_steps=lambda: calls.append(1)) == run()
+    whole = len(calls)
+    assert whole >= len(translator.translate([SENTENCE], beam=beam)[0][0].tokens)
+
+    def leave():
+        calls.append(1)
+        if len(calls) == whole // 2:
+            raise Left
+
+    calls.clear()
+    with pytest.raises(Left):
+        run(between_steps=leave)
+    assert len(calls) == whole // 2
