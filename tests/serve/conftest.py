@@ -48,7 +48,7 @@ class Live:
         self.app = app
         self.socket = listen("127.0.0.1", 0)
         self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        config = uvicorn.Config(app, log_level="error", access_log=False, ws="none", lifespan="off")
+        config = uvicorn.Config(app, log_level="error", access_log=False, ws="none")
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
 

@@ -14,9 +14,9 @@ POST /api/labs/{name}        run one, or answer with what it found before
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
-from functools import partial
 from typing import Annotated, Any
 
 import anyio
@@ -33,7 +33,7 @@ from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
 from glassformer.serve.labs import Labs
 from glassformer.serve.store import Run, Store
-from glassformer.serve.turns import Turns, Wanted
+from glassformer.serve.turns import Turns, Wanted, while_wanted
 from glassformer.translator import Translator
 
 
@@ -193,7 +193,20 @@ def create_app(
     limits = limits or Limits()
     desk = Desk(translator, name, limits)
     files = page_files()
-    app = FastAPI(title="glassformer", version=glassformer.__version__, docs_url=None, redoc_url=None, responses=ERRORS)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        labs.close()
+
+    app = FastAPI(
+        title="glassformer",
+        version=glassformer.__version__,
+        docs_url=None,
+        redoc_url=None,
+        responses=ERRORS,
+        lifespan=lifespan,
+    )
     app.state.desk, app.state.turns = desk, (turns := Turns(limits.waiting))
     app.state.labs = labs = Labs()
     app.add_middleware(Door, hosts=hosts)
@@ -249,11 +262,12 @@ def create_app(
 
     @app.get("/api/labs")
     async def list_labs(request: Request, lang: Language = "en") -> Response:
-        return as_json(request, await anyio.to_thread.run_sync(partial(labs.listed, lang)))
+        return as_json(request, await labs.listed(lang))
 
     @app.post("/api/labs/{name}")
     async def run_lab(request: Request, name: LabName, asked: LabAsked) -> Response:
-        ran = await anyio.to_thread.run_sync(partial(labs.ask, name, asked.seed), limiter=labs.turns)
-        return as_json(request, ran.as_dict(asked.lang))
+        with while_wanted(request):
+            found = await labs.ask(name, asked.seed)
+        return as_json(request, found[asked.lang])
 
     return app

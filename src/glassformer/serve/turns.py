@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TypeVar
 
@@ -34,25 +35,35 @@ class Turns:
         """Do `work` in a thread. It should call what it is handed now and then."""
         if self.waiting >= self.most_waiting:
             raise Refused(429, "busy", f"{self.waiting} requests are waiting already", "try again in a moment")
-        left = threading.Event()
-
-        def wanted() -> None:
-            if left.is_set():
-                raise Left
-
-        async def see_off() -> None:
-            while (await request.receive())["type"] != "http.disconnect":
-                pass
-            left.set()
-            scope.cancel()  # ends the waiting for a turn; a turn that was taken ends by itself
-
         self.waiting += 1
-        seeing = asyncio.create_task(see_off())
         try:
-            with anyio.CancelScope() as scope:
+            with while_wanted(request) as wanted:
                 return await anyio.to_thread.run_sync(work, wanted, limiter=self.limiter)
-            raise Left
         finally:
-            left.set()
-            seeing.cancel()
             self.waiting -= 1
+
+
+@contextmanager
+def while_wanted(request: Request) -> Iterator[Wanted]:
+    """When the client leaves, end what is waited for here with `Left`; a thread ends when it asks."""
+    left, scope = threading.Event(), anyio.CancelScope()
+
+    def wanted() -> None:
+        if left.is_set():
+            raise Left
+
+    async def see_off() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+        left.set()
+        scope.cancel()
+
+    seeing = asyncio.create_task(see_off())
+    try:
+        with scope:
+            yield wanted
+    finally:
+        left.set()
+        seeing.cancel()
+    if scope.cancelled_caught:
+        raise Left

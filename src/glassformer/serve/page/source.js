@@ -87,7 +87,10 @@ export class Server {
   }
 
   /** What a lab found; the server runs it if it has not yet. */
-  lab(name, seed, lang) {
+  async lab(name, seed, lang) {
+    const { running } = await this.labs(lang);
+    // Asked for all the same it would refuse, and a refusal is an error in the browser's console.
+    if (running && (running.name !== name || running.seed !== seed)) throw new Refusal(409, "lab_busy", "", "", running);
     return post(`api/labs/${name}`, { seed, lang });
   }
 
