@@ -10,10 +10,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from glassformer.cli import main
 from glassformer.cli.judging import judge
 from glassformer.train import Report, read_recipe
 from glassformer.train import train as run_training
 from glassformer.train.run import saved_recipe
+
+OLD = Path(__file__).parent / "bundle-1"  # a trained model, a small one
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf", "six": "sechs"}
 
@@ -99,3 +104,27 @@ def metrics(out: Path) -> list[dict[str, float]]:
     """The rows of metrics.jsonl without the speed, the one value that a repetition may change."""
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
     return [{key: value for key, value in row.items() if key != "tokens_per_second"} for row in rows]
+
+
+class Cli:
+    """The command line in this process: exit code, standard output and standard error."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self.monkeypatch, self.capsys = monkeypatch, capsys
+
+    def __call__(self, *words: object) -> tuple[int, str, str]:
+        self.monkeypatch.setattr(sys, "argv", ["glassformer", *map(str, words)])
+        self.capsys.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main()
+        told = self.capsys.readouterr()
+        return int(ended.value.code or 0), told.out, told.err
+
+    def fails(self, *words: object) -> str:
+        """The one line a mistake is answered with."""
+        code, out, err = self(*words)
+        assert code == 2, err
+        assert out == ""
+        assert err.count("\n") == 1, err
+        assert err.startswith("glassformer: ")
+        return err.removeprefix("glassformer: ").strip()

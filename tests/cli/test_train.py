@@ -9,40 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_run import RECIPE, call, command, write_recipe
-
-from glassformer.cli import main
+from small_run import OLD, RECIPE, Cli, call, command, write_recipe
 
 FEW = ("--set", "train.steps=4", "--set", "train.log_every=2")
-
-
-class Cli:
-    """The command line in this process: exit code, standard output and standard error."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.monkeypatch, self.capsys = monkeypatch, capsys
-
-    def __call__(self, *words: object) -> tuple[int, str, str]:
-        self.monkeypatch.setattr(sys, "argv", ["glassformer", *map(str, words)])
-        self.capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main()
-        told = self.capsys.readouterr()
-        return int(ended.value.code or 0), told.out, told.err
-
-    def fails(self, *words: object) -> str:
-        """The one line a mistake is answered with."""
-        code, out, err = self(*words)
-        assert code == 2, err
-        assert out == ""
-        assert err.count("\n") == 1, err
-        assert err.startswith("glassformer: ")
-        return err.removeprefix("glassformer: ").strip()
-
-
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(monkeypatch, capsys)
 
 
 @pytest.fixture
@@ -140,7 +109,7 @@ def test_a_users_own_files_are_left_alone(cli: Cli, recipe: Path, tmp_path: Path
 @pytest.mark.parametrize("content", ["[train\n", "data = 5\n", "\udcff", None])
 def test_an_unreadable_recipe_of_a_run(cli: Cli, tmp_path: Path, content: str | None) -> None:
     run = tmp_path / "run"
-    shutil.copytree(Path(__file__).parent.parent / "bundle-1", run)
+    shutil.copytree(OLD, run)
     path = run / "recipe.toml"
     path.unlink()
     if content is None:
@@ -261,10 +230,3 @@ def test_separate_vocabularies_and_tsv(cli: Cli, tmp_path: Path) -> None:
     assert code == 0, told
     assert (tmp_path / "run" / "tokenizer.tgt.json").exists()
     assert cli("translate", tmp_path / "run", "one")[0] == 0
-
-
-def test_the_demo_does_not_touch_another_run(cli: Cli, recipe: Path, tmp_path: Path) -> None:
-    assert cli("train", recipe, "--out", tmp_path / "run", *FEW)[0] == 0
-    before = sorted(path.name for path in (tmp_path / "run").iterdir())
-    assert "holds another run; choose another --out" in cli.fails("demo", "--out", tmp_path / "run")
-    assert sorted(path.name for path in (tmp_path / "run").iterdir()) == before

@@ -16,26 +16,33 @@ def demo(
     seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
 ) -> None:
-    """Train an English-German translator of numbers, dates, times and money from scratch, and try it."""
+    """Train an English-German translator of numbers, dates, times and money from scratch, and try it.
+
+    An interrupted demo goes on where it stood; one that is finished is not trained again, but tried again.
+    """
+    from glassformer.bundle import is_bundle
     from glassformer.cli.judging import judge, show_results
     from glassformer.errors import RunError
     from glassformer.train import Report, read_recipe
     from glassformer.train import train as run
-    from glassformer.train.run import saved_recipe
+    from glassformer.train.run import continued, saved_recipe
 
     recipe = read_recipe("numerals", (f"train.seed={seed}",))
     report = Report()
-    resume = (out / "recipe.toml").exists()
-    if resume and saved_recipe(out).to_dict() != recipe.to_dict():
-        raise RunError(f"{out} holds another run; choose another --out")
-    if resume and (out / "model.safetensors").exists():
-        shutil.rmtree(out)  # a finished demo starts afresh; an interrupted one goes on
-        resume = False
-    print("Training an English-German translator of numbers, dates, times and money, from scratch.\n")
-    begin = time.monotonic()
-    run(recipe, out, resume=resume, device=device, report=report, make_judge=judge)
-    seconds = time.monotonic() - begin
-    print(f"\nTrained in {seconds:.0f} seconds.")
+    begun = saved_recipe(out) if (out / "recipe.toml").exists() else None
+    if begun is not None:
+        try:
+            continued(recipe, begun)
+        except RunError:
+            raise RunError(f"{out} holds another run; choose another --out") from None
+    if begun is not None and is_bundle(out) and (out / "model.safetensors").exists():
+        another = out.with_name(f"{out.name}-2")
+        print(f"{out} holds the trained demo already. To train it again, beside: glassformer demo --out {another}")
+    else:
+        print("Training an English-German translator of numbers, dates, times and money, from scratch.\n")
+        begin = time.monotonic()
+        run(recipe, out, resume=begun is not None, device=device, report=report, make_judge=judge)
+        print(f"\nTrained in {time.monotonic() - begin:.0f} seconds.")
     show_results(out, device, report)
     called = "python -m glassformer" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
     program = "glassformer" if shutil.which("glassformer") else called
@@ -50,4 +57,5 @@ def demo(
     print("\nWhat to try next:")
     for command, purpose in hints.items():
         print(f"  {command:{max(map(len, hints))}}   {purpose}")
-    print(f"The learning curve: {out / 'curve.png'}")
+    if (out / "curve.png").exists():
+        print(f"The learning curve: {out / 'curve.png'}")

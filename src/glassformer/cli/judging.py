@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -157,9 +158,39 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     if not recipe.data.test and not recipe.data.valid:
         return
     scores, rows = judge_split(folder, split, device, report)
-    record(folder, split, scores, report, precision="fp32", command=f"glassformer evaluate {folder} --split {split}")
-    print(f"\n{split} pairs, never trained on:  {scores}")
+    met = met_in_training(recipe.data.test or recipe.data.valid, recipe, report)
+    details: dict[str, Any] = {"precision": "fp32", "command": f"glassformer evaluate {folder} --split {split}"}
+    record(folder, split, scores, report, **details | ({} if met is None else {"met_in_training": met}))
+    told = ", never trained on" if met == 0 else f" ({met:,} of {len(rows):,} are also training pairs)" if met else ""
+    print(f"\n{split} pairs{told}:  {scores}")
     show_samples(rows, recipe.score.samples)
+
+
+def met_in_training(corpora: tuple[Corpus, ...], recipe: Recipe, report: Report) -> int | None:
+    """How many pairs of `corpora` are among the training pairs too; None where those cannot be read once more."""
+    from collections import Counter
+    from itertools import chain
+
+    from glassformer.errors import DataError
+    from glassformer.text import read_pairs
+
+    def pairs(corpora: tuple[Corpus, ...]) -> Iterator[tuple[str, str]]:
+        for source, target in chain.from_iterable(map(read_pairs, corpora)):
+            yield source.strip(), target.strip()
+
+    if any(corpus.hub for corpus in recipe.data.train):  # it would be fetched a second time
+        return None
+    wanted, met = Counter(pairs(corpora)), set()
+    try:
+        for number, pair in enumerate(pairs(recipe.data.train)):
+            if pair in wanted:
+                met.add(pair)
+            if number % 10_000 == 0:
+                report.show(f"looking for them among the training pairs: {number:,}")
+    except DataError:
+        return None
+    report.clear()
+    return sum(wanted[pair] for pair in met)
 
 
 def show_samples(rows: list[tuple[str, str, str]], count: int) -> None:
