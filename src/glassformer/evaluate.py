@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from glassformer.errors import DataError
+from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
 
 RESAMPLES = 1000
 
@@ -46,15 +46,13 @@ def score(
     interval: bool = True,
 ) -> Scores:
     """Compare translations with their references, one each."""
-    from sacrebleu.metrics.bleu import BLEU
     from sacrebleu.metrics.chrf import CHRF
 
     if len(outputs) != len(references):
         raise DataError(f"{len(outputs)} translations but {len(references)} references; they must pair line by line")
     if not outputs:
         raise DataError("there is nothing to score: the file is empty")
-    # Without a tokenizer of its own, the text is meant to be tokenised; sacrebleu need not warn of it.
-    bleu = plain(BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none"))
+    bleu = plain(bleu_by(tokenize, lowercase))
     chrf = plain(CHRF())
     resamples = RESAMPLES if interval and len(outputs) > 1 else 1
     b = bleu.corpus_score(list(outputs), [list(references)], n_bootstrap=resamples)
@@ -71,6 +69,21 @@ def score(
         exact=100 * hits,
         exact_interval=100 * 1.96 * (hits * (1 - hits) / len(outputs)) ** 0.5,
     )
+
+
+def bleu_by(tokenize: str, lowercase: bool = False) -> Any:
+    """sacrebleu's BLEU with one of its tokenizers, of which some need a package or a download of their own."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    if tokenize not in BLEU.TOKENIZERS:
+        near = did_you_mean(tokenize, BLEU.TOKENIZERS)
+        raise ConfigError(f"tokenize = {tokenize!r} is not one of sacrebleu's {one_of(BLEU.TOKENIZERS)}{near}")
+    try:
+        # Without a tokenizer of its own, the text is meant to be tokenised; sacrebleu need not warn of it.
+        return BLEU(tokenize=tokenize, lowercase=lowercase, force=tokenize == "none")
+    except Exception as error:  # a package that is not there, a download that fails
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"sacrebleu's tokenizer `{tokenize}` cannot be used here: {reason}") from None
 
 
 def plain(metric: Any) -> Any:

@@ -216,3 +216,9 @@ def test_one_pair(tmp_path: Path) -> None:
     assert plan[0].src.shape == (8, 3)
     assert plan[0].labels[1:].max() == PAD
     assert not plan[0].src_mask[1:].any()
+
+
+def test_weights_that_leave_no_pair_are_told(tmp_path: Path) -> None:
+    """Training would look for a batch from one empty epoch to the next, without end."""
+    with pytest.raises(ConfigError, match=r"leave 3e-09 pairs an epoch of the 3; .*change each `weight`"):
+        Batches(make(tmp_path, [[(1, 1), (2, 2), (3, 3)]], [1e-9]), BatchOptions(tokens=64))

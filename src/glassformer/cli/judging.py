@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,9 +31,11 @@ def pairs_of(corpora: tuple[Corpus, ...], recipe: Recipe) -> tuple[list[str], li
 
 def judge(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
     """BLEU of greedy translations of the validation pairs, for training to stop by."""
-    from glassformer.evaluate import score
+    from glassformer.evaluate import bleu_by, score
     from glassformer.translator import Translator
 
+    if find_spec("sacrebleu") is not None:  # without it one can still train
+        bleu_by(recipe.score.tokenize)
     loaded: list[tuple[list[str], list[str]]] = []
 
     def bleu(model: EncoderDecoder) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -11,6 +12,10 @@ Placement = Literal["pre", "post"]
 NormType = Literal["layer", "rms"]
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"]
+
+# No whole number is larger than these; beyond them, building a model overflows or does not end.
+MOST = {"seed": 2**63 - 1, "layers": 1000, "decoder_layers": 1000, "heads": 2**16, "decoder_heads": 2**16}
+LARGEST = 2**24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,6 +135,11 @@ def check(config: ModelConfig) -> None:
         if type(value) not in kinds and not (type(value) is int and float in kinds):
             wanted = " or ".join("no value" if kind is type(None) else kind.__name__ for kind in kinds)
             raise ConfigError(f"{name}={value!r} is a {type(value).__name__}; it must be {wanted}")
+        most = MOST.get(name, LARGEST)
+        if isinstance(value, int) and not -most <= value <= most:
+            raise ConfigError(f"{name}={value!r:.40}: it must be at most {most:,}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{name}={value}: it must be a finite number")
 
     counts = ("vocab_size", "src_vocab_size", "d_model", "heads", "d_ff", "decoder_heads", "decoder_d_ff")
     for name in (*counts, "kv_heads", "head_width", "max_length"):
@@ -148,13 +158,15 @@ def check(config: ModelConfig) -> None:
             raise ConfigError(f"{name}={value} lies outside the vocabulary of {config.vocab_size} pieces")
     if config.norm_eps <= 0:
         raise ConfigError(f"norm_eps={config.norm_eps}: it keeps a division from zero, so it must be above 0")
+    if config.rotary_base <= 0:
+        raise ConfigError(f"rotary_base={config.rotary_base}: it must be above 0")
 
     for name in ("heads", "decoder_heads"):
         heads = getattr(config, name)
         if heads is None:
             continue
         if config.head_width is None and config.d_model % heads:
-            fits = [n for n in range(1, config.d_model + 1) if config.d_model % n == 0]
+            fits = (n for n in range(1, min(config.d_model, 2 * heads) + 1) if config.d_model % n == 0)
             fit = min(fits, key=lambda n: abs(n - heads))
             raise ConfigError(
                 f"d_model={config.d_model} cannot be split evenly into {name}={heads}; "

@@ -118,6 +118,12 @@ class Batches:
         src, tgt = store.lengths()
         tgt += 1
         weights = None if all(weight == 1 for weight in store.weights) else np.array(store.weights)
+        pairs = float(weights[store.corpus].sum()) if weights is not None else len(store)
+        if not 1 <= pairs < 2**31:
+            raise ConfigError(
+                f"the weights of the corpora leave {pairs:.3g} pairs an epoch of the {len(store):,}; "
+                f"it must be 1 at least, and below {2**31:,}: change each `weight`"
+            )
         longest = max(int(src.max()), int(tgt.max()))
         if longest > options.tokens:
             raise ConfigError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -14,6 +13,8 @@ from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
 from glassformer.text.lines import read_lines
 
 Pair = tuple[str, str]
+MOST_WEIGHT = 10_000
+MOST_PAIRS = 1_000_000  # of the built-in corpus
 
 
 @dataclass(frozen=True)
@@ -51,8 +52,15 @@ class Corpus:
             raise ConfigError(
                 f"builtin corpus `{self.builtin}` does not exist{did_you_mean(self.builtin, ['numerals'])}"
             )
-        if not (isinstance(self.weight, int | float) and math.isfinite(self.weight) and self.weight > 0):
-            raise ConfigError(f"corpus weight {self.weight!r} must be a number above 0; leave out a corpus not wanted")
+        if type(self.weight) not in (int, float) or not 0 < self.weight <= MOST_WEIGHT:
+            raise ConfigError(
+                f"corpus weight {self.weight!r:.40} must be a number above 0 and at most {MOST_WEIGHT:,}; "
+                f"leave out a corpus not wanted"
+            )
+        if self.size is not None and not (type(self.size) is int and 1 <= self.size <= MOST_PAIRS):
+            raise ConfigError(
+                f"corpus size {self.size!r:.40} must be a whole number between 1 and {MOST_PAIRS:,} pairs"
+            )
 
     @property
     def files(self) -> tuple[Path, ...]:

@@ -46,7 +46,7 @@ class FilterOptions:
             raise ConfigError(
                 f"filter.min_tokens {self.min_tokens} and max_tokens {self.max_tokens}: need 1 <= min <= max"
             )
-        if self.max_ratio < 1 or self.ratio_slack < 0:
+        if not self.max_ratio >= 1 or self.ratio_slack < 0:
             raise ConfigError(
                 f"filter.max_ratio {self.max_ratio} must be at least 1 and ratio_slack {self.ratio_slack} at least 0"
             )
@@ -170,7 +170,8 @@ def _encode(
     longer = np.maximum(sides[0][1], sides[1][1])
     too_long = longer > options.max_tokens
     too_short = ~too_long & (shorter < options.min_tokens)
-    mismatched = ~too_long & ~too_short & (longer > options.max_ratio * shorter + options.ratio_slack)
+    ratio = min(options.max_ratio, options.max_tokens)  # no two sides that fit differ by more
+    mismatched = ~too_long & ~too_short & (longer > ratio * shorter + options.ratio_slack)
     report["too_long"] += int(too_long.sum())
     report["too_short"] += int(too_short.sum())
     report["mismatched"] += int(mismatched.sum())

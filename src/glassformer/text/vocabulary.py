@@ -40,6 +40,7 @@ _PATTERN = "|".join(
     )
 )
 
+LARGEST = 2**24  # pieces; the library makes room for all that are asked for, and fails for many more
 SAMPLE_PAIRS = 1_000_000
 SAMPLE_CHARACTERS = 2_000  # of one sentence; one huge line must not be the vocabulary
 COVERAGE = 0.9999  # of all characters; the rest are rare enough to be spelt in bytes
@@ -60,9 +61,10 @@ class TokenizerOptions:
             raise ConfigError(
                 f"tokenizer.kind `{self.kind}` is not one of {one_of(kinds)}{did_you_mean(str(self.kind), kinds)}"
             )
-        if not isinstance(self.vocab_size, int) or self.vocab_size <= len(SPECIALS):
+        if type(self.vocab_size) is not int or not len(SPECIALS) < self.vocab_size <= LARGEST:
             raise ConfigError(
-                f"tokenizer.vocab_size {self.vocab_size!r} must be a whole number above {len(SPECIALS)}; 8000 is usual"
+                f"tokenizer.vocab_size {self.vocab_size!r:.40} must be a whole number above {len(SPECIALS)} "
+                f"and at most {LARGEST:,}; 8000 is usual"
             )
 
 

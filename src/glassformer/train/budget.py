@@ -1,23 +1,55 @@
-"""How many tokens a step may have before a GPU's memory ends."""
+"""What fits into memory: a model at all, and on a GPU how many tokens a step may have."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
 import torch
 
-from glassformer.model import EncoderDecoder
+from glassformer.errors import ConfigError
+from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import END, PAD, Batch, Store
 from glassformer.train.feed import share
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Recipe
+from glassformer.train.recipe import Recipe, Train
 from glassformer.train.step import Stepper
 
 MODEST = 4096  # where there is no GPU to fill, and the size of the trial on one
 LARGEST = 65_536  # beyond this a step gains no speed
 STEPS_PER_EPOCH = 20  # a small corpus keeps at least so many steps
 USE = 0.8  # of the memory that is free
+BYTES_PER_WEIGHT = 16  # its value, gradient and two moments
+
+
+def least_weights(config: ModelConfig) -> int:
+    """The weights in a model's matrices, counted without making them; biases and norms are few."""
+
+    def rows(stack: ModelConfig, attentions: int) -> int:
+        attention = 2 * (stack.heads + (stack.kv_heads or stack.heads)) * stack.d_head
+        return stack.layers * (attentions * attention + (3 if stack.gated else 2) * stack.d_ff)
+
+    tables = config.vocab_size * (1 if config.tied else 2) + (config.src_vocab_size or 0) + config.segments
+    tables += config.max_length if config.positions in ("sinusoidal", "learned") else 0
+    return (tables + rows(config.encoder, 1) + rows(config.decoder, 2)) * config.d_model
+
+
+def check_memory(config: ModelConfig, train: Train, world: World) -> None:
+    """Refuse a model whose state alone is larger than the memory, before any of it is made."""
+    needed = least_weights(config) * BYTES_PER_WEIGHT
+    if world.device.type == "cuda":
+        there = torch.cuda.get_device_properties(world.device).total_memory
+        there *= world.size if train.parallel == "fsdp" else 1
+    else:
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise ConfigError(
+            f"a model of d_model={config.d_model}, layers={config.layers}, d_ff={config.d_ff} and a vocabulary of "
+            f"{config.vocab_size:,} has over {least_weights(config):,} weights: training it takes "
+            f"{needed / 2**30:,.1f} GiB for them, their gradients and moments, and there are {there / 2**30:,.1f}; "
+            f"make it smaller"
+        )
 
 
 def find_budget(recipe: Recipe, stores: list[Store], model: EncoderDecoder, world: World) -> int:

@@ -14,23 +14,25 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import tomllib
-import types
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal
 
 from glassformer.errors import ConfigError, did_you_mean, one_of
 from glassformer.model import ModelConfig
 from glassformer.text import END, PAD, START, About, Corpus, FilterOptions, Tokenizer, TokenizerOptions
+from glassformer.train.limits import OF_THE_VOCABULARY, check, read
 
-OF_THE_VOCABULARY = ("vocab_size", "src_vocab_size", "pad_id", "start_id", "end_id")
 # A model draws its weights by train.seed unless it is given a seed of its own.
 MODEL_DEFAULTS = {
     f.name: f.default for f in dataclasses.fields(ModelConfig) if f.name not in (*OF_THE_VOCABULARY, "seed")
 }
+# The names sacrebleu knows. Some of its tokenizers need a package or a download of their own.
+Tokenize = Literal[
+    "13a", "zh", "char", "intl", "none", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K"
+]
 
 
 @dataclass(frozen=True)
@@ -84,7 +86,7 @@ class Train:
 
 @dataclass(frozen=True)
 class Score:
-    tokenize: str = "13a"
+    tokenize: Tokenize = "13a"
     lowercase: bool = False
     beam: int = 1
     length_penalty: float = 1.0
@@ -107,6 +109,10 @@ class Recipe:
             vocabulary["src_vocab_size"] = tokenizer.src_size
         seed = {"seed": self.train.seed}
         return ModelConfig.from_dict(seed | self.model | vocabulary)
+
+    def least_config(self) -> ModelConfig:
+        """The model's configuration with a small vocabulary, to be checked before its own is known."""
+        return ModelConfig.from_dict(self.model | {"vocab_size": 1000})
 
     def to_dict(self) -> dict[str, Any]:
         """Every value but None, which TOML does not know: a default that changes later changes no run begun before."""
@@ -146,7 +152,7 @@ def read_recipe(name: str, changes: tuple[str, ...] = ()) -> Recipe:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # TOML, UTF-8, or a number of thousands of digits
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
     for change in changes:
         apply(values, change)
@@ -160,8 +166,9 @@ def apply(values: dict[str, Any], change: str) -> None:
         raise ConfigError(f"--set {change!r} is not of the form section.key=value, such as train.steps=60")
     *sections, last = key.strip().split(".")
     try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        found = tomllib.loads(f"value = {text}")
+        value = found["value"] if len(found) == 1 else text
+    except (ValueError, RecursionError):
         value = text
     table = values
     for section in sections:
@@ -223,80 +230,6 @@ def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
     }
     made: Corpus = read(Corpus, table | paths, where)
     return made
-
-
-def check(recipe: Recipe) -> None:
-    train = recipe.train
-    for name in ("steps", "accumulate", "log_every", "valid_every", "save_every", "keep_last", "average", "shapes"):
-        if getattr(train, name) < 1:
-            raise ConfigError(f"train.{name} = {getattr(train, name)}: it must be at least 1")
-    if train.batch_tokens != "auto" and train.batch_tokens < 1:
-        raise ConfigError(f"train.batch_tokens = {train.batch_tokens}: it must be at least 1")
-    for name in ("warmup_steps", "patience", "seed", "weight_decay", "r_drop", "clip"):
-        if getattr(train, name) < 0:
-            raise ConfigError(f"train.{name} = {getattr(train, name)}: it cannot be negative")
-    for name in ("label_smoothing", "ema"):
-        if not 0 <= getattr(train, name) < 1:
-            raise ConfigError(f"train.{name} = {getattr(train, name)}: it lies in 0 <= x < 1")
-    for name in ("lr", "weight_decay", "r_drop", "clip"):
-        if not math.isfinite(getattr(train, name)):
-            raise ConfigError(f"train.{name} = {getattr(train, name)}: it must be a finite number")
-    if train.seed >= 1 << 63:
-        raise ConfigError(f"train.seed = {train.seed}: it must be below 2**63")
-    if train.lr <= 0:
-        raise ConfigError(f"train.lr = {train.lr}: it must be above 0")
-    if train.average > 1 and train.keep_last < train.average:
-        raise ConfigError(
-            f"train.average = {train.average} needs as many checkpoints; "
-            f"train.keep_last = {train.keep_last} keeps fewer: set train.keep_last = {train.average}"
-        )
-    if not recipe.data.valid and (train.patience or train.ship == "best"):
-        raise ConfigError("train.patience and train.ship = 'best' need [[data.valid]] to judge by")
-    for name in recipe.model:
-        own = [f.name for f in dataclasses.fields(ModelConfig)]
-        if name in OF_THE_VOCABULARY:
-            raise ConfigError(f"model.{name} follows from the tokenizer; set tokenizer.vocab_size instead")
-        if name not in own:
-            raise ConfigError(f"unknown key `model.{name}` in the recipe{did_you_mean(name, own)}")
-    ModelConfig.from_dict({"vocab_size": 1000, **recipe.model})
-
-
-def read(cls: Any, table: Any, where: str) -> Any:
-    """A dataclass from a TOML table; an unknown key or a wrong type is named."""
-    if not isinstance(table, dict):
-        raise ConfigError(f"`{where}` must be a section, not {table!r}")
-    hints = get_type_hints(cls)
-    for key, value in table.items():
-        if key not in hints:
-            raise ConfigError(f"unknown key `{where}.{key}` in the recipe{did_you_mean(key, hints)}")
-        if not fits(value, hints[key]):
-            raise ConfigError(f"{where}.{key} = {value!r} must be {spoken(hints[key])}")
-    return cls(**{key: float(value) if hints[key] is float else value for key, value in table.items()})
-
-
-def fits(value: Any, hint: Any) -> bool:
-    origin = get_origin(hint)
-    if origin is Literal:
-        return value in get_args(hint)
-    if origin in (Union, types.UnionType):
-        return any(fits(value, option) for option in get_args(hint))
-    if origin is tuple:
-        return isinstance(value, tuple)
-    if hint is float:
-        return type(value) in (int, float)
-    return type(value) is hint
-
-
-def spoken(hint: Any) -> str:
-    origin = get_origin(hint)
-    if origin is Literal:
-        return f"one of {one_of(map(str, get_args(hint)))}"
-    if origin in (Union, types.UnionType):
-        return " or ".join(spoken(option) for option in get_args(hint) if option not in (type(None), Path))
-    if hint == tuple[str, ...]:
-        return "a list of texts in quotes"
-    names = {int: "a whole number", float: "a number", str: "a text in quotes", bool: "true or false"}
-    return names.get(hint, "a list")
 
 
 def to_toml(values: dict[str, Any]) -> str:

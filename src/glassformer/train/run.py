@@ -17,6 +17,7 @@ from glassformer.errors import ConfigError, DataError, RunError
 from glassformer.model import EncoderDecoder
 from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
 from glassformer.train import checkpoint, parallel
+from glassformer.train.budget import check_memory, find_budget
 from glassformer.train.lock import claimed
 from glassformer.train.loop import Judge, Trainer
 from glassformer.train.parallel import World
@@ -101,6 +102,7 @@ class Ready:
 
 
 def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
+    check_memory(recipe.least_config(), recipe.train, world)  # before the vocabulary is known, and after
     tokenizer = vocabulary(recipe, folder, world, report)
     store = corpus(recipe, recipe.data.train, tokenizer, folder / "prepared" / "train", world, report)
     valid = (
@@ -108,11 +110,11 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
         if recipe.data.valid
         else None
     )
-    model = EncoderDecoder(recipe.model_config(tokenizer))
+    config = recipe.model_config(tokenizer)
+    check_memory(config, recipe.train, world)
+    model = EncoderDecoder(config)
     fit(model, [store, valid] if valid else [store], recipe)
     if recipe.train.batch_tokens == "auto":
-        from glassformer.train.budget import find_budget
-
         found = find_budget(recipe, [store, valid] if valid else [store], model, world)
         report.say(f"batch_tokens = {found}, found automatically")
         recipe = replace(recipe, train=replace(recipe.train, batch_tokens=found))

@@ -1,0 +1,114 @@
+"""What the values of a recipe may be, all in one place, so that a mistake is told before any work is done."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from glassformer.errors import ConfigError, did_you_mean, one_of
+from glassformer.model import ModelConfig
+
+if TYPE_CHECKING:
+    from glassformer.train.recipe import Recipe
+
+OF_THE_VOCABULARY = ("vocab_size", "src_vocab_size", "pad_id", "start_id", "end_id")
+
+LEAST = {
+    "data": {"max_tokens": 1, "max_ratio": 1},
+    "train": dict.fromkeys(("steps", "batch_tokens", "shapes", "accumulate", "keep_last", "average"), 1)
+    | dict.fromkeys(("log_every", "valid_every", "save_every"), 1)
+    | dict.fromkeys(("seed", "warmup_steps", "patience", "weight_decay", "r_drop", "clip"), 0),
+    "score": {"beam": 1, "samples": 0},
+}
+MOST = {"shapes": 255, "beam": 1000, "seed": 2**63 - 1}
+LARGEST = 2**31  # of every other whole number: larger ones overflow somewhere
+
+
+def check(recipe: Recipe) -> None:
+    for section in ("data", "train", "score"):
+        for name, value in vars(getattr(recipe, section)).items():
+            if type(value) in (int, float):
+                check_number(f"{section}.{name}", value, LEAST[section].get(name), MOST.get(name, LARGEST))
+    train = recipe.train
+    for name in ("label_smoothing", "ema"):
+        if not 0 <= getattr(train, name) < 1:
+            raise ConfigError(f"train.{name} = {getattr(train, name)}: it lies in 0 <= x < 1")
+    if train.lr <= 0:
+        raise ConfigError(f"train.lr = {train.lr}: it must be above 0")
+    if train.batch_tokens != "auto" and train.accumulate > train.batch_tokens:
+        raise ConfigError(
+            f"train.accumulate = {train.accumulate}: a batch of train.batch_tokens = {train.batch_tokens} "
+            f"cannot be taken in more portions than it has tokens"
+        )
+    if train.average > 1 and train.keep_last < train.average:
+        raise ConfigError(
+            f"train.average = {train.average} needs as many checkpoints; "
+            f"train.keep_last = {train.keep_last} keeps fewer: set train.keep_last = {train.average}"
+        )
+    if not recipe.data.valid and (train.patience or train.ship == "best"):
+        raise ConfigError("train.patience and train.ship = 'best' need [[data.valid]] to judge by")
+    for name in recipe.model:
+        own = [f.name for f in dataclasses.fields(ModelConfig)]
+        if name in OF_THE_VOCABULARY:
+            raise ConfigError(f"model.{name} follows from the tokenizer; set tokenizer.vocab_size instead")
+        if name not in own:
+            raise ConfigError(f"unknown key `model.{name}` in the recipe{did_you_mean(name, own)}")
+    recipe.least_config()
+
+
+def check_number(key: str, value: float, least: int | None, most: int) -> None:
+    unlimited = key == "data.max_ratio" and value == math.inf
+    if isinstance(value, float) and not math.isfinite(value) and not unlimited:
+        raise ConfigError(f"{key} = {value}: it must be a finite number")
+    if least is not None and value < least:
+        raise ConfigError(f"{key} = {value}: " + ("it must be at least 1" if least else "it cannot be negative"))
+    if isinstance(value, int) and value > most:
+        raise ConfigError(f"{key} = {short(value)}: it must be at most {most:,}")
+
+
+def read(cls: Any, table: Any, where: str) -> Any:
+    """A dataclass from a TOML table; an unknown key or a wrong type is named."""
+    if not isinstance(table, dict):
+        raise ConfigError(f"`{where}` must be a section, not {table!r}")
+    hints = get_type_hints(cls)
+    for key, value in table.items():
+        if key not in hints:
+            raise ConfigError(f"unknown key `{where}.{key}` in the recipe{did_you_mean(key, hints)}")
+        if not fits(value, hints[key]):
+            near = did_you_mean(value, map(str, get_args(hints[key]))) if isinstance(value, str) else ""
+            raise ConfigError(f"{where}.{key} = {short(value)} must be {spoken(hints[key])}{near}")
+    return cls(**{key: float(value) if hints[key] is float else value for key, value in table.items()})
+
+
+def fits(value: Any, hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return value in get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(fits(value, option) for option in get_args(hint))
+    if origin is tuple:
+        return isinstance(value, tuple)
+    if hint is float:
+        return type(value) is float or (type(value) is int and abs(value) < 10**308)
+    return type(value) is hint
+
+
+def short(value: Any) -> str:
+    """A value in a message; a long one is cut."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:40]}... ({len(text):,} characters)"
+
+
+def spoken(hint: Any) -> str:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return f"one of {one_of(map(str, get_args(hint)))}"
+    if origin in (Union, types.UnionType):
+        return " or ".join(spoken(option) for option in get_args(hint) if option not in (type(None), Path))
+    if hint == tuple[str, ...]:
+        return "a list of texts in quotes"
+    names = {int: "a whole number", float: "a number", str: "a text in quotes", bool: "true or false"}
+    return names.get(hint, "a list")
