@@ -166,7 +166,40 @@ def check_formulas(page, trace, layer):
     )
     assert len(cards) > 15
     for name, text in cards:
-        assert text == re.sub(r"_|\^\((.*?)\)", r"\1", trace.value(name).formula).replace("-", "\u2212"), name
+        expected = re.sub(r"_|\^\((.*?)\)", r"\1", trace.value(name).formula)
+        assert text.replace("\u2212", "-") == expected, name
+
+
+def saved(visit, tmp_path: Path, make, config, **options):
+    trace = gf.trace(make(ModelConfig(**BASE | config)).eval(), [5, 6, 7, 8, 9], max_new_tokens=4, **options)
+    trace.to_html(tmp_path / "run.html")
+    return visit((tmp_path / "run.html").as_uri())
+
+
+def test_a_query_head_stands_beside_the_keys_and_values_it_uses(visit, tmp_path: Path):
+    page = saved(visit, tmp_path, EncoderDecoder, {"kv_heads": 2})
+    at = "decoder.blocks.0.self_attention"
+    for head, group in enumerate((0, 0, 1, 1)):
+        page.go(view="block", layer="decoder.0", head=head)
+        for part, shown in (("q", head), ("k", group), ("v", group)):
+            assert f"showing head {shown}" in page.text(f".card[data-tensor='{at}.{part}'] .shape")
+    page.go(view="trace", tensor=f"{at}.k")
+    page.page.locator("main [data-key='head:1']").click()
+    page.page.wait_for_selector(f"[data-testid=values][data-tensor='{at}.k'][data-head='1']")
+    assert page.pick(f"{at}.k", (1, 2, 3))["kind"] == "linear"
+    assert page.page.locator("main [data-key='head:1'][aria-pressed=true]").count() == 1
+
+
+def test_what_a_decoder_alone_writes_stands_at_the_end_of_the_line_that_wrote_it(visit, tmp_path: Path):
+    page = saved(visit, tmp_path, DecoderOnly, {}, padding=2)
+    page.go(view="flow")
+    heights = "found => found.map((one) => Number(one.getAttribute('y')))"
+    lines = page.page.locator(".flow text.piece").evaluate_all(heights)
+    words = page.page.locator(".flow text.written").evaluate_all(heights)
+    assert len(lines) == 10
+    assert [round(line - word, 3) for line, word in zip(lines[-4:], words, strict=True)] == [2] * 4
+    assert page.page.locator(".flow text.padding").count() == 2
+    assert "decoder along the ribbons" not in page.text(".view-head")
 
 
 def test_the_bucket_of_a_distance_is_named_even_where_two_hold_the_same_number(visit, tmp_path: Path):

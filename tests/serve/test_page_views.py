@@ -209,6 +209,17 @@ def test_a_saved_page_of_a_changed_model_says_what_was_changed(visit, translator
     page.page.wait_for_selector("main[data-view=flow]")
 
 
+def test_positions_that_a_what_if_removed_are_not_described_as_if_they_were_there(visit):
+    page = visit()
+    change = '[{"kind":"remove_positions","stack":"decoder"}]'
+    page.go(text=SENTENCE, view="positions", layer="decoder.0", changes=change)
+    assert "A what-if has taken them away" in page.text(".scheme")
+    assert page.page.locator("main .chart").count() == 0
+    page.go(text=SENTENCE, view="positions", layer="encoder.0", changes=change)
+    assert "clock hand" in page.text(".scheme")
+    assert page.page.locator("main .chart").count() == 1
+
+
 def test_the_footer_promises_clicks_only_where_there_are_cells(visit, translator):
     page = visit()
     for view in ("block", "cell", "positions"):

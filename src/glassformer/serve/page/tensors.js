@@ -73,7 +73,12 @@ export function hasHeads(entry) {
 /** The head to show of a tensor, when the page looks at head `head`: grouped keys and values have fewer. */
 export function headFor(run, entry, head) {
   if (!hasHeads(entry)) return null;
-  return entry.shape[0] > head ? head : Math.min(entry.shape[0] - 1, Math.floor((head * entry.shape[0]) / headCount(run, entry.name)));
+  return Math.min(entry.shape[0] - 1, Math.floor((head * entry.shape[0]) / headCount(run, entry.name)));
+}
+
+/** The head to look at for a tensor to show its own head `own`: the first of those that share it. */
+export function headOf(run, entry, own) {
+  return (own * headCount(run, entry.name)) / entry.shape[0];
 }
 
 export function headCount(run, name) {

@@ -67,6 +67,7 @@ export const TEXTS = {
   "head.trace": ["Every value by name", "每个值都有名字"],
   "head.labs": ["Is it true?", "这话对吗？"],
   "says.flow": ["Each line is a token. It runs through the encoder, lends itself to the decoder along the ribbons, and ends in the word that is written. Click a block to open it.", "每条线是一个词元：它穿过编码器，沿着飘带把信息交给解码器，最后变成写出的词。点击任意一层即可打开。"],
+  "says.flow.one": ["Each line is a token on its way through the layers. Click a block to open it.", "每条线是一个词元，依次穿过各层。点击任意一层即可打开。"],
   "says.block": ["Every stage of one layer in order, with its shape, its formula and its numbers as colours. Point at a cell to see how it was made.", "按先后顺序展示一层里的每个阶段：形状、公式，以及用颜色表示的数值。指向任意单元格，看它如何算出。"],
   "says.cell": ["Choose a value; its equation fills with the numbers that made it, and they light up below.", "选一个值，算式就会填入真实的数字，参与计算的单元格在下方亮起。"],
   "says.positions": ["Attention alone does not know the order of words. This is how this model tells it.", "注意力本身不知道词序。这个模型是这样告诉它的。"],
@@ -225,6 +226,7 @@ export const TEXTS = {
   "offset.rotary": ["What is left of a product after turning, by distance", "旋转之后，乘积随距离还剩多少"],
   "offset.alibi": ["Penalty by distance, head by head", "各头的惩罚随距离的变化"],
   "offset.relative": ["Learned term by distance, head by head", "各头学到的附加项随距离的变化"],
+  "positions.removed": ["A what-if has taken them away: in this run nothing tells where a token stands.", "已被“假如”拿掉：这次运行中，没有任何信息说明词元的位置。"],
   "positions.stack": ["Encoder or decoder", "编码器或解码器"],
   "positions.table": ["The first {n} positions", "前 {n} 个位置"],
   "positions.tableSays": ["Top to bottom: positions. Left to right: channels.", "自上而下：位置。自左而右：通道。"],
@@ -236,7 +238,7 @@ export const TEXTS = {
   "decode.at": ["step {n} of {all}", "第 {n} 步，共 {all} 步"],
   "decode.back": ["One step back", "后退一步"],
   "decode.forward": ["One step on", "前进一步"],
-  "decode.reads": ["Written so far", "已经写出"],
+  "decode.reads": ["Read so far", "已经读入"],
   "decode.next": ["What could come next", "下一个可能是什么"],
   "decode.columns": ["Probability and log-probability of the ten likeliest tokens; the chosen one is marked, and added where it is not among them.", "最可能的十个词元的概率与对数概率；选中的已标出，不在其中时另列于后。"],
   "decode.forced": ["The length limit forced the end here; it costs nothing.", "到达长度上限，此处强制结束，不计入得分。"],
@@ -263,8 +265,8 @@ export const TEXTS = {
   "cache.with": ["With the cache", "使用缓存"],
   "cache.without": ["Without", "不用缓存"],
   "cache.ops": ["multiply-adds up to this step", "到此步为止的乘加次数"],
-  "cache.saved": ["Spared", "节省"],
-  "cache.less": ["less work", "计算量之比"],
+  "cache.saved": ["Factor", "倍数"],
+  "cache.less": ["the work without a cache over that with it", "不用缓存与使用缓存的计算量之比"],
   "cache.equal": ["Equal to the full pass", "与完整计算一致"],
   "cache.unequal": ["Not equal to the full pass", "与完整计算不一致"],
   "cache.unused": ["Without the causal mask every new token changes the keys and values of those before it, so none can be kept: this output was written by reading all of it anew at each step. Below, what a cache would have held, and how far off its numbers would have been.", "没有因果掩码，每个新词元都会改变先前词元的键和值，什么都不能保留：这个输出是每一步从头重读写成的。下面是假如使用缓存会存下什么，以及它的数值会差多少。"],
@@ -414,7 +416,7 @@ function typeset(text) {
   return text.split(/(_[A-Za-z0-9]+|\^\([^)]*\)|\^[A-Za-z0-9]+)/).map((piece) => {
     if (piece.startsWith("_")) return h("sub", {}, piece.slice(1));
     if (piece.startsWith("^")) return h("sup", {}, typeset(piece.slice(1).replace(/^\(|\)$/g, "")));
-    return piece.replaceAll("-", "\u2212");
+    return piece.replace(/(?<![a-z])-|-(?![a-z])/gi, "\u2212"); // a minus, not the hyphen of a word
   });
 }
 

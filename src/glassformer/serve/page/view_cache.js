@@ -11,7 +11,7 @@ export const cache = {
   draw(app) {
     const { run, state } = app;
     const { cache: kept, source, target } = run.manifest;
-    if (!kept?.steps?.length) return h("section", { class: "view" }, app.heading("cache"), h("p", { class: "hint" }, t("cache.none")));
+    if (!kept?.steps?.length) return h("section", { class: "view" }, app.heading("cache", null, t("cache.none")));
     const at = Math.min(state.step, kept.steps.length - 1);
     const step = kept.steps[at];
     const total = (key) => kept.steps.slice(0, at + 1).reduce((sum, one) => sum + one[key], 0);

@@ -3,7 +3,7 @@
 import { button, code, h } from "./dom.js";
 import { legend } from "./ink.js";
 import { Matrix } from "./matrix.js";
-import { fits, hasHeads, sheetOf, withMasks } from "./tensors.js";
+import { fits, hasHeads, headFor, headOf, sheetOf, withMasks } from "./tensors.js";
 import { formulaOf, t } from "./texts.js";
 import { shapeOf, stageKey } from "./view_block.js";
 
@@ -17,7 +17,9 @@ export function chosenTensor(app) {
 
 function chosenHead(app, name) {
   const { run, state } = app;
-  return hasHeads(run.entry(name)) && fits(run.entry(name).shape, state.cell) && state.tensor === name ? state.cell[0] : state.head;
+  const entry = run.entry(name);
+  const asked = hasHeads(entry) && fits(entry.shape, state.cell) && state.tensor === name;
+  return asked && headFor(run, entry, state.head) !== state.cell[0] ? headOf(run, entry, state.cell[0]) : state.head;
 }
 
 function ingredients(run, name) {
@@ -50,7 +52,7 @@ export const cell = {
     const users = [...run.entries.values()].filter((one) => (one.inputs ?? []).includes(name));
     return h("section", { class: "view" },
       app.heading("cell"),
-      h("div", { class: "bar" }, tensorPicker(app, name), headPicker(app, entry, head)),
+      h("div", { class: "bar" }, tensorPicker(app, name), headPicker(app, entry, sheet.head)),
       h("div", { class: "cell-page" },
         h("div", { class: "cell-left" },
           h("div", { class: "cell-equation", "aria-live": "polite" }, app.inspector.panel),
@@ -114,6 +116,6 @@ function headPicker(app, entry, head) {
   return h("div", { class: "choice", role: "group", "aria-label": t("flow.heads") }, h("span", { class: "label" }, t("axis.head")),
     Array.from({ length: entry.shape[0] }, (_, one) => button(String(one), () => {
       const { cell: at } = app.state;
-      app.go({ head: one, cell: at.length === 3 ? [one, at[1], at[2]] : [] });
+      app.go({ head: headOf(app.run, entry, one), cell: at.length === 3 ? [one, at[1], at[2]] : [] });
     }, { "aria-pressed": one === head ? "true" : "false", "aria-label": t("flow.head", { n: one }), data: { key: `head:${one}` } })));
 }

@@ -13,7 +13,7 @@ export const decode = {
   draw(app) {
     const { run, state, source } = app;
     const { steps, beam, target, options } = run.manifest;
-    if (!steps?.length) return h("section", { class: "view" }, app.heading("decode"), h("p", { class: "hint" }, t("decode.none")));
+    if (!steps?.length) return h("section", { class: "view" }, app.heading("decode", null, t("decode.none")));
     const at = Math.min(state.step, steps.length - 1);
     const step = steps[at];
     const told = h("div", { class: "node-told", "aria-live": "polite" });

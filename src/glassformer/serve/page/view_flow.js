@@ -61,7 +61,7 @@ export const flow = {
     const { run } = app;
     const cross = crossLayer(app);
     const picture = h("div", { class: "flow", data: { testid: "flow" } });
-    const root = h("section", { class: "view" }, app.heading("flow", cross ? chooser(app, cross) : null), picture,
+    const root = h("section", { class: "view" }, app.heading("flow", cross ? chooser(app, cross) : null, t(cross ? "says.flow" : "says.flow.one")), picture,
       h("p", { class: "caption" }, t(cross ? "flow.caption" : "flow.captionOne", { head: app.flowHead === null ? t("flow.meanOf") : t("flow.head", { n: app.flowHead }) })));
     const redraw = () => {
       const width = picture.clientWidth;
@@ -153,7 +153,7 @@ function stack(app, run, { key, names, rows, labels, side, x, width, height, row
   const block = count ? (width - label - writes - (count + 1) * (strip + 12)) / count : 0;
   group.append(svg("text", { x: x + 2, y: 20, class: "stack-name" }, t(`stack.${key}`)));
   labels.forEach((piece, i) => {
-    const padding = side === "src" && !run.manifest.source.real[i];
+    const padding = (side === "src" || run.manifest.model.kind === "decoder-only") && run.manifest.source.real[i] === false;
     group.append(
       svg("line", { x1: x + label, x2: x + width - writes, y1: y(i), y2: y(i), class: "thread" }),
       piecePlace(x, label, y(i), row, side, i),
@@ -239,7 +239,10 @@ function curve(x1, y1, x2, y2) {
 /** What each line of the decoder writes next, and how sure it is. */
 function written(run, x, width, y, rows) {
   const bar = width - 14;
-  return run.manifest.steps.slice(0, rows).flatMap((step, i) => {
+  const { steps } = run.manifest;
+  const prompt = rows - steps.length; // lines that were read before the first word was written
+  return steps.flatMap((step, n) => {
+    const i = prompt + n;
     const best = candidates(step).find((one) => one.id === step.chosen) ?? { piece: step.piece, probability: 1 }; // forced
     return [
       svg("rect", { x: x + 10, y: y(i) + 7, width: bar, height: 2.5, rx: 1, class: "sure-of" }),

@@ -41,10 +41,11 @@ export const positions = {
     const scheme = run.manifest.model.positions;
     const stack = stackOf(app);
     const names = ownNames(app);
+    const removed = names.some((name) => run.entry(name).op.kind === "replaced");
     return h("section", { class: "view" },
       app.heading("positions", stackPicker(app, stack)),
-      h("div", { class: "scheme" }, h("h3", {}, t(`scheme.${scheme}`)), h("p", { class: "lede" }, t(`scheme.${scheme}.says`))),
-      scheme === "none" ? null : h("div", { class: "two" },
+      h("div", { class: "scheme" }, h("h3", {}, t(`scheme.${scheme}`)), h("p", { class: "lede" }, t(removed ? "positions.removed" : `scheme.${scheme}.says`))),
+      scheme === "none" || removed ? null : h("div", { class: "two" },
         h("div", { class: "plate" }, h("h4", {}, t(`offset.${scheme}`)), chart(app, stack, scheme)),
         app.table ? h("div", { class: "plate" }, h("h4", {}, t("positions.table", { n: app.table.rows })), stamp(app.table, { class: "stamp tall" }), h("p", { class: "caption" }, t("positions.tableSays"))) : null),
       names.length ? h("div", { class: "with-inspector" }, h("div", { class: "cards" }, names.map((name) => card(app, name))), app.inspectorAside()) : null);

@@ -2,7 +2,7 @@
 
 import { button, code, h, raw } from "./dom.js";
 import { show, whole } from "./number.js";
-import { hasHeads, sheetOf, withMasks } from "./tensors.js";
+import { hasHeads, headOf, sheetOf, withMasks } from "./tensors.js";
 import { formulaOf, t } from "./texts.js";
 import { shapeOf } from "./view_block.js";
 import { chosenTensor } from "./view_cell.js";
@@ -79,7 +79,7 @@ function values(app, name) {
     h("dl", { class: "facts" }, h("dt", {}, t("trace.low")), h("dd", {}, raw(show(entry.low))), h("dt", {}, t("trace.high")), h("dd", {}, raw(show(entry.high))),
       entry.inputs?.length ? [h("dt", {}, t("trace.inputs")), h("dd", {}, entry.inputs.map((one) => (run.has(one) ? button(code(one), () => app.go({ tensor: one, cell: [] }), { class: "link", data: { key: `input:${one}` } }) : code(one))))] : null),
     h("div", { class: "bar" }, button(t("trace.cell"), () => app.go({ view: "cell", tensor: name, cell: [] }), { data: { key: "to-cell" } }),
-      hasHeads(entry) ? h("div", { class: "choice", role: "group", "aria-label": t("flow.heads") }, h("span", { class: "label" }, t("axis.head")), Array.from({ length: entry.shape[0] }, (_, head) => button(String(head), () => app.go({ head }), { "aria-pressed": head === sheet.head ? "true" : "false", "aria-label": t("flow.head", { n: head }), data: { key: `head:${head}` } }))) : null,
+      hasHeads(entry) ? h("div", { class: "choice", role: "group", "aria-label": t("flow.heads") }, h("span", { class: "label" }, t("axis.head")), Array.from({ length: entry.shape[0] }, (_, head) => button(String(head), () => app.go({ head: headOf(run, entry, head) }), { "aria-pressed": head === sheet.head ? "true" : "false", "aria-label": t("flow.head", { n: head }), data: { key: `head:${head}` } }))) : null,
       sheet.cols > PAGE ? h("div", { class: "pager" }, turn(from - PAGE, "\u2039", t("matrix.before")), h("span", {}, t("matrix.columns", { from: whole(from), to: whole(columns.at(-1)), all: whole(sheet.cols) })), turn(from + PAGE, "\u203a", t("matrix.after"))) : null),
     h("div", { class: "scroll" }, h("table", { class: "numbers values-table", data: { testid: "values", tensor: name, head: sheet.head ?? "", from } },
       h("thead", {}, h("tr", {}, h("td"), columns.map((j) => h("th", { scope: "col", translate: "no" }, sheet.colLabels ? sheet.colLabels[j] : String(j))))),
