@@ -7,7 +7,9 @@ import signal
 import socket
 import subprocess
 import sys
+import urllib.error
 import urllib.request
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,33 @@ from glassformer.text import Tokenizer, TokenizerOptions
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from small_run import call, command
+
+PATIENCE = 60  # seconds, for a machine that is busy with other things
+HALF = b"POST /api/trace HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
+
+
+@contextmanager
+def serving(folder, *words):
+    process = subprocess.Popen(
+        command("serve", folder, "--port", "0", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def fetch(address: str, host: str) -> int:
+    """The status of the page, asked for by some name."""
+    try:
+        with urllib.request.urlopen(
+            urllib.request.Request(address, headers={"Host": host}), timeout=PATIENCE
+        ) as answer:
+            return answer.status
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code
 
 
 def tiny(folder: Path) -> Path:
@@ -46,24 +75,51 @@ def test_a_folder_that_is_no_model_and_a_host_that_is_none(tmp_path):
         listen("no such host", None)
 
 
-def test_it_serves_until_interrupted_and_names_a_port_in_use(tmp_path):
+def test_it_names_a_port_in_use_and_ctrl_c_ends_it_while_half_a_request_is_on_its_way(tmp_path):
     folder = tiny(tmp_path / "tiny")
-    process = subprocess.Popen(command("serve", folder, "--port", "0"), stdout=subprocess.PIPE, text=True)
-    try:
+    with serving(folder) as process, ExitStack() as open_sockets:
         address = re.search(r"http://127\.0\.0\.1:(\d+)", process.stdout.readline())
-        with urllib.request.urlopen(f"{address[0]}/", timeout=20) as answer:
-            assert b"glassformer" in answer.read()
+        assert fetch(address[0], "127.0.0.1") == 200
         busy = call(command("serve", folder, "--port", address[1]))
         assert busy.returncode == 2
         assert (
             busy.stderr
             == f"glassformer: port {address[1]} is in use; choose another, or leave --port out for a free one\n"
         )
-    finally:
+        for half in (b"", b"POST /api/tr", HALF, HALF + b'{"te'):
+            one = open_sockets.enter_context(socket.create_connection(("127.0.0.1", int(address[1])), PATIENCE))
+            one.sendall(half)
+        assert fetch(address[0], "127.0.0.1") == 200  # by now it has taken the others in
         process.send_signal(signal.SIGINT)
-        process.wait(20)
-        process.stdout.close()
-    assert process.returncode in (0, 130, -signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+        assert process.communicate() == ("", "")
+
+
+def test_open_to_the_network_it_says_so_and_gives_addresses_of_use(tmp_path):
+    with serving(tiny(tmp_path / "tiny"), "--host", "0.0.0.0") as process:
+        shown, warned = process.stdout.readline(), process.stdout.readline()
+        assert "0.0.0.0" not in shown
+        here, *others = re.findall(r"http://[\w.]+:\d+", shown)
+        assert here.startswith("http://127.0.0.1:")
+        assert others or "does not know" in shown
+        for told in ("open to the network", "weights", "labs", "--host"):
+            assert told in warned
+        for address in (here, *others):
+            assert fetch(address, address.removeprefix("http://")) == 200
+        assert fetch(here, socket.gethostname()) == 200
+        assert fetch(here, "evil.example") == 403
+
+
+def test_a_second_ctrl_c_ends_it_at_once(monkeypatch):
+    from glassformer.serve import listen
+
+    ended = []
+    monkeypatch.setattr(listen.os, "_exit", ended.append)
+    server = listen.Server(listen.uvicorn.Config(app=None))
+    server.handle_exit(signal.SIGINT, None)
+    assert (server.should_exit, ended) == (True, [])
+    server.handle_exit(signal.SIGINT, None)
+    assert ended == [130]
 
 
 def test_a_free_port_is_found_where_none_was_asked_for(tmp_path):

@@ -19,6 +19,7 @@ from browser import MISSING, find_browser  # noqa: E402
 from small_run import train_here, write_recipe  # noqa: E402
 
 from glassformer.serve.app import create_app  # noqa: E402
+from glassformer.serve.connection import Connection  # noqa: E402
 from glassformer.serve.listen import listen  # noqa: E402
 from glassformer.translator import Translator  # noqa: E402
 
@@ -44,11 +45,11 @@ def translator(bundle: Path) -> Translator:
 class Live:
     """A server in a thread of this process."""
 
-    def __init__(self, app: object) -> None:
+    def __init__(self, app: object, **options: object) -> None:
         self.app = app
         self.socket = listen("127.0.0.1", 0)
         self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        config = uvicorn.Config(app, log_level="error", access_log=False, ws="none")
+        config = uvicorn.Config(app, log_level="error", access_log=False, ws="none", **{"http": Connection, **options})
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
 

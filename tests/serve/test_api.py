@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
@@ -11,6 +12,7 @@ from conftest import EXAMPLES, SENTENCE, Live
 
 import glassformer as gf
 from glassformer.serve.app import Limits, create_app
+from glassformer.serve.listen import own_names
 
 
 @pytest.fixture(scope="module")
@@ -207,8 +209,15 @@ def test_names_that_others_point_at_this_machine_are_turned_away(live, translato
     refused(httpx.post(f"{live.address}/api/translate", json=body, headers=foreign), 403, "origin")
     own = {"Origin": live.address}
     assert httpx.post(f"{live.address}/api/translate", json=body, headers=own).status_code == 200
-    with Live(create_app(translator, hosts=None)) as opened:
-        assert httpx.get(f"{opened.address}/api/model", headers={"Host": "my.lan"}).status_code == 200
+
+
+def test_open_to_the_network_it_answers_to_its_names_and_to_any_address(translator):
+    with Live(create_app(translator, hosts=own_names("box.lan"), by_address=True)) as opened:
+        address = f"{opened.address}/api/model"
+        for host in ("box.lan", "BOX.LAN:80", "192.168.1.5:8017", "[fe80::1]:80", "localhost", socket.gethostname()):
+            assert httpx.get(address, headers={"Host": host}).status_code == 200
+        for host in ("evil.example", "192.168.1.5.evil.example", "1.2.3", "box.lan.evil.example", ""):
+            refused(httpx.get(address, headers={"Host": host}), 403, "host")
 
 
 def test_every_answer_is_guarded(client):

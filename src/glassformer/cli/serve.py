@@ -18,7 +18,7 @@ def serve(
         typer.Argument(help="A folder that glassformer train has made, or a Marian folder; the demo's if none."),
     ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; a free one from 8017 on if none.")] = None,
-    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 lets other machines in.")] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 lets all machines in.")] = "127.0.0.1",
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "cpu",
 ) -> None:

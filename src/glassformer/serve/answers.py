@@ -5,14 +5,17 @@ from __future__ import annotations
 import gzip
 import json
 import re
+from collections.abc import AsyncIterator
 from importlib.resources import files
 from typing import Any
 
 from fastapi import Request, Response
+from fastapi.responses import StreamingResponse
 
 from glassformer.serve.errors import Refused
 
 PACK_FROM = 1024  # bytes; less is not worth packing
+SLICE = 262_144  # bytes sent at a time
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
 KINDS = {
     ".html": "text/html; charset=utf-8",
@@ -41,7 +44,7 @@ def ranged(request: Request, content: bytes) -> Response:
     media = "application/octet-stream"
     wanted = _RANGE.fullmatch(request.headers.get("range", "").strip())
     if wanted is None or wanted.groups() == ("", ""):
-        return Response(content, media_type=media, headers=headers)
+        return sliced(content, 200, media, headers)
     size = len(content)
     if wanted[1] == "":
         first, last = max(0, size - int(wanted[2])), size - 1
@@ -50,7 +53,17 @@ def ranged(request: Request, content: bytes) -> Response:
     if first > last:
         raise Refused(416, "range", f"the range {wanted[0]} lies outside the {size} bytes there are")
     headers["Content-Range"] = f"bytes {first}-{last}/{size}"
-    return Response(content[first : last + 1], 206, media_type=media, headers=headers)
+    return sliced(memoryview(content)[first : last + 1], 206, media, headers)
+
+
+def sliced(content: bytes | memoryview, status: int, media: str, headers: dict[str, str]) -> Response:
+    """Sent as it is taken, so that a slow reader of many bytes keeps few of them waiting here."""
+
+    async def slices() -> AsyncIterator[bytes]:
+        for at in range(0, len(content), SLICE):
+            yield bytes(content[at : at + SLICE])
+
+    return StreamingResponse(slices(), status, headers | {"Content-Length": str(len(content))}, media)
 
 
 def page_files() -> dict[str, tuple[bytes, str]]:

@@ -169,6 +169,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     for code, text in {
         400: "The body is not JSON.",
         404: "Not, or no longer, here.",
+        408: "The request took too long to arrive.",
         409: "Another lab is running.",
         413: "Too large.",
         422: "The request cannot be answered; the reason is in `error`.",
@@ -187,9 +188,10 @@ def create_app(
     name: str = "model",
     examples: Sequence[str] = (),
     limits: Limits | None = None,
-    hosts: frozenset[str] | None = LOCAL,
+    hosts: frozenset[str] = LOCAL,
+    by_address: bool = False,
 ) -> FastAPI:
-    """The server of one translator; `hosts` are the names it answers to, none for any."""
+    """The server of one translator; `hosts` are the names it answers to, `by_address` lets any number pass for one."""
     limits = limits or Limits()
     desk = Desk(translator, name, limits)
     files = page_files()
@@ -209,7 +211,7 @@ def create_app(
     )
     app.state.desk, app.state.turns = desk, (turns := Turns(limits.waiting))
     app.state.labs = labs = Labs()
-    app.add_middleware(Door, hosts=hosts)
+    app.add_middleware(Door, hosts=hosts, by_address=by_address)
     install(app)
 
     @app.get("/", include_in_schema=False)

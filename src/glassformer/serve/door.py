@@ -1,19 +1,22 @@
-"""The door: who may come in, how much they may bring, and what every answer carries.
+"""The door: who may come in, how much they may bring and how long it may take, and what every answer carries.
 
-A page of another site must not reach a server on this machine. A name that an attacker points at 127.0.0.1 arrives
-with that name in `Host`; a script of another site arrives with its own `Origin`.
+A page of another site must not reach a server on this machine. A name that an attacker points at it arrives with that
+name in `Host`; a script of another site arrives with its own `Origin`.
 """
 
 from __future__ import annotations
 
+import ipaddress
 import json
 from urllib.parse import urlsplit
 
+import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from glassformer.serve.errors import body
 
 LARGEST = 65_536  # bytes of a request; the longest sentence and every change fit many times
+SLOWEST = 30.0  # seconds for all of them
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -26,10 +29,12 @@ HEADERS = {
 
 
 class Door:
-    """`hosts`: the names that this server answers to; none where it is open to the network."""
+    """`hosts`: the names that this server answers to. `by_address`: to any number too, for those are no names."""
 
-    def __init__(self, app: ASGIApp, hosts: frozenset[str] | None = LOCAL) -> None:
-        self.app, self.hosts = app, hosts
+    def __init__(
+        self, app: ASGIApp, hosts: frozenset[str] = LOCAL, by_address: bool = False, slowest: float = SLOWEST
+    ) -> None:
+        self.app, self.hosts, self.by_address, self.slowest = app, hosts, by_address, slowest
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -47,15 +52,24 @@ class Door:
 
         headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
         host, origin = headers.get(b"host", ""), headers.get(b"origin")
-        if self.hosts is not None and name_of(host) not in self.hosts:
-            hint = "open it by http://localhost or http://127.0.0.1; serve with --host to let others in"
+        if name_of(host) not in self.hosts and not (self.by_address and is_address(name_of(host))):
+            others = "this machine's address" if self.by_address else "http://127.0.0.1"
+            hint = f"open it by http://localhost or by {others}"
             await refuse(dressed, 403, "host", f"this server does not answer to the name {name_of(host)[:80]!r}", hint)
             return
         if scope["method"] not in ("GET", "HEAD") and origin is not None and urlsplit_host(origin) != host.lower():
             await refuse(dressed, 403, "origin", "a page of another site asked for this", "open the page itself")
             return
-        brought = await read(receive)
+        brought = None
+        with anyio.move_on_after(self.slowest) as patience:
+            brought = await read(receive)
+        if patience.cancelled_caught:
+            hint = f"send it within {self.slowest:g} seconds"
+            await refuse(dressed, 408, "slow", "the request did not arrive", hint)
+            return
         if brought is None:
+            return  # they left before they had asked
+        if len(brought) > LARGEST:
             hint = f"send at most {LARGEST:,} bytes"
             await refuse(dressed, 413, "large", "the request is too large", hint)
             return
@@ -68,23 +82,21 @@ class Door:
 
 
 async def read(receive: Receive) -> bytes | None:
-    """The whole body, or nothing if it is too large."""
+    """The body, or the beginning of one that is too large; nothing of one that was broken off."""
     found = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            return bytes(found)
-        found += message.get("body", b"")
-        if len(found) > LARGEST:
             return None
-        if not message.get("more_body", False):
+        found += message.get("body", b"")
+        if len(found) > LARGEST or not message.get("more_body", False):
             return bytes(found)
 
 
 async def refuse(send: Send, status: int, code: str, message: str, hint: str) -> None:
     content = json.dumps(body(code, message, hint)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
-    if status == 413:
+    if status in (408, 413):
         headers.append((b"connection", b"close"))  # what is still on its way is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
@@ -96,6 +108,14 @@ def name_of(host: str) -> str:
     if name.startswith("["):
         return name[1:].partition("]")[0]
     return name.rpartition(":")[0] if name.count(":") == 1 else name
+
+
+def is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
 
 
 def urlsplit_host(origin: str) -> str:

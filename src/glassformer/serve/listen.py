@@ -4,32 +4,29 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import os
+import signal
 import socket
+import sys
 import threading
 import time
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
+import torch
 import uvicorn
-from fastapi import FastAPI
 
 from glassformer.errors import ConfigError
 from glassformer.serve.app import create_app
+from glassformer.serve.connection import Connection
 from glassformer.serve.door import LOCAL
 from glassformer.translator import Translator
 
 FIRST_PORT, TRIED = 8017, 20
+SMALL = 20_000_000  # parameters
 ANYTHING = ("Hello, world!",)  # to try on a model that names no examples
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -56,27 +53,86 @@ def listen(host: str, port: int | None) -> socket.socket:
     raise ConfigError(f"the ports {FIRST_PORT} to {FIRST_PORT + TRIED - 1} are all in use; choose one with --port")
 
 
-def make_app(folder: Path, host: str, device: str = "cpu") -> FastAPI:
-    """The server of a model's folder; on loopback it answers to this machine's names only."""
-    translator = Translator.load(folder, device)
-    hosts = LOCAL | {host} if is_loopback(host) else None
-    examples = translator.about.examples or ANYTHING
-    return create_app(translator, folder.resolve().name, examples, hosts=hosts)
+def own_names(host: str) -> frozenset[str]:
+    """The names by which other machines may know this one; any other name in a request is someone's trick."""
+    name = socket.gethostname().lower()
+    short = name.partition(".")[0]
+    return LOCAL | {host.lower(), name, short, f"{short}.local"}
+
+
+def own_addresses(any_family: bool) -> list[str]:
+    """The addresses at which other machines can reach this one, as far as it knows."""
+    found = []
+    outside = {socket.AF_INET: "192.0.2.1"} | ({socket.AF_INET6: "2001:db8::1"} if any_family else {})
+    for family, other in outside.items():
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:
+                probe.connect((other, 9))  # sends nothing: it only picks the way out
+                found.append(probe.getsockname()[0])
+            found += [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, family)]
+        except OSError:
+            continue  # no way out by this family, or a name that nobody knows
+    given = {address: ipaddress.ip_address(address) for address in map(str, found) if "%" not in address}
+    return [address for address, known in given.items() if not (known.is_loopback or known.is_link_local)]
+
+
+def url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def announce(folder: Path, host: str, bound: socket.socket) -> tuple[str, list[str]]:
+    """Where the page is for this machine, and what a user is told."""
+    at, port = bound.getsockname()[:2]
+    where = ipaddress.ip_address(at.partition("%")[0])
+    here = url("127.0.0.1" if where.is_unspecified else host, port)
+    if where.is_loopback:
+        return here, [f"{folder} is shown at {here} (Ctrl-C stops it)"]
+    others = own_addresses(where.version == 6) if where.is_unspecified else [host]
+    reached = ", ".join(url(one, port) for one in others) or "an address that this machine does not know"
+    return here, [
+        f"{folder} is shown at {here}, to other machines at {reached} (Ctrl-C stops it)",
+        "open to the network: whoever reaches this port can use the model, read its weights and run labs, and nothing "
+        "asks who they are; leave --host out to keep it to this machine",
+    ]
+
+
+def cores_each(translator: Translator, turns: int) -> int:
+    """The cores for one request: a small model gains nothing from a second, and loses much where others are at work."""
+    small = sum(weight.numel() for weight in translator.model.parameters()) < SMALL
+    return 1 if small else max(1, torch.get_num_threads() // turns)
+
+
+class Server(uvicorn.Server):
+    """The first Ctrl-C breaks off what is being answered, a second ends everything at once."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit and sig == signal.SIGINT:
+            os._exit(130)
+        super().handle_exit(sig, frame)
 
 
 def serve(
     folder: Path, host: str, port: int | None, device: str, open_browser: bool, say: Callable[[str], None] = print
 ) -> None:
     """Serve until interrupted."""
-    bound = listen(host, port)
-    with bound:
-        app = make_app(folder, host, device)
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{bound.getsockname()[1]}"
-        server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    with listen(host, port) as bound:
+        translator = Translator.load(folder, device)
+        here, told = announce(folder, host, bound)
+        app = create_app(
+            translator,
+            folder.resolve().name,
+            translator.about.examples or ANYTHING,
+            hosts=own_names(host),
+            by_address=len(told) > 1,
+        )
+        torch.set_num_threads(cores_each(translator, app.state.turns.at_once))
+        config = uvicorn.Config(app, http=Connection, ws="none", log_level="warning", access_log=False)
+        server = Server(config)
         if open_browser:
-            threading.Thread(target=open_when_ready, args=(server, address), daemon=True).start()
-        say(f"{folder} is shown at {address} (Ctrl-C stops it)")
+            threading.Thread(target=open_when_ready, args=(server, here), daemon=True).start()
+        for line in told:
+            say(line)
+        sys.stdout.flush()
         server.run(sockets=[bound])
 
 

@@ -1,0 +1,58 @@
+"""A connection's patience: whoever opens one and asks nothing, or does not take the answer, is not waited for."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD = 10.0  # seconds to send a request's head
+STALL = 30.0  # seconds in which nothing of an answer is taken
+MOST = 500  # at once; a process can hold some 1,000 files open, and those who wait are answered first
+
+
+class Connection(H11Protocol):
+    """uvicorn's, with an end to every waiting. On Ctrl-C it breaks off at once: nothing here is lost by it."""
+
+    head, stall, most = HEAD, STALL, MOST
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > self.most:
+            transport.abort()
+        self._wait(self.head)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.flow.write_paused:
+            return  # who does not take an answer wins no time by asking on
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._wait(None)  # a request is being answered, and the door waits for its body
+        elif self._deadline is None:
+            self._wait(self.head)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._wait(self.stall)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._wait(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait(None)
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        self.transport.abort()
+
+    def _wait(self, seconds: float | None) -> None:
+        """Break off after so long, unless told otherwise before."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)

@@ -1,0 +1,132 @@
+"""Connections that keep a server waiting, over real sockets: each comes to an end, and the others are answered."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import httpx
+import pytest
+from conftest import Live
+from fastapi import FastAPI, Response
+
+from glassformer.serve.answers import sliced
+from glassformer.serve.connection import Connection
+from glassformer.serve.door import Door
+
+PATIENCE = 60  # seconds, for a machine that is busy with other things
+HEAD = b"POST /count HTTP/1.1\r\nHost: localhost\r\n"
+
+
+class Hasty(Connection):
+    head, stall, most = 0.2, 0.2, 8
+
+
+def served():
+    app = FastAPI()
+    app.add_middleware(Door, slowest=0.2)
+    app.state.counted = 0
+
+    @app.post("/count")
+    async def count() -> int:
+        app.state.counted += 1
+        return app.state.counted
+
+    @app.get("/much")
+    async def much() -> Response:
+        return sliced(bytes(50_000_000), 200, "application/octet-stream", {})
+
+    return app
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Live(served(), http=Hasty, timeout_keep_alive=1) as live:
+        yield live
+
+
+@pytest.fixture
+def connect(server):
+    made = []
+
+    def connect(said: bytes = b"") -> socket.socket:
+        made.append(socket.create_connection(server.socket.getsockname(), PATIENCE))
+        made[-1].sendall(said)
+        return made[-1]
+
+    yield connect
+    for one in made:
+        one.close()
+    until(lambda: not server.server.server_state.connections)
+
+
+def until(state):
+    end = time.monotonic() + PATIENCE
+    while not state():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def rest(connection):
+    """All that is said until the other side ends it."""
+    found = b""
+    try:
+        while more := connection.recv(65536):
+            found += more
+    except ConnectionResetError:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("said", [b"", b"P", HEAD, HEAD + b"X-Slow: "], ids=["nothing", "a letter", "half", "a field"])
+def test_a_head_that_never_comes_is_not_waited_for(connect, said):
+    assert rest(connect(said)) == b""
+
+
+def test_nor_is_a_second_one(connect):
+    found = rest(connect(HEAD + b"Content-Length: 0\r\n\r\n" + HEAD))
+    assert found.count(b"HTTP/1.1 200") == 1
+
+
+def test_a_body_that_never_comes_whole_is_answered_and_not_waited_for(connect, server):
+    before = server.app.state.counted
+    found = rest(connect(HEAD + b"Content-Length: 9\r\n\r\n{}"))
+    assert found.startswith(b"HTTP/1.1 408")
+    assert b'"code": "slow"' in found
+    assert server.app.state.counted == before
+
+
+def test_a_body_that_was_broken_off_is_not_taken_for_a_whole_one(connect, server):
+    before = server.app.state.counted
+    connect(HEAD + b"Content-Length: 9\r\n\r\n{}").close()
+    until(lambda: not server.server.server_state.tasks)
+    assert server.app.state.counted == before
+
+
+def test_who_does_not_take_the_answer_is_let_go(connect, server):
+    stuck = connect(b"GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    until(lambda: server.server.server_state.connections)
+    stuck.sendall(b"GET /much")  # wins no time
+    until(lambda: not server.server.server_state.connections)
+
+
+def test_who_takes_it_gets_all_of_it():
+    with Live(served()) as live:
+        assert httpx.get(f"{live.address}/much", timeout=PATIENCE).content == bytes(50_000_000)
+
+
+def test_more_connections_than_can_be_held_are_turned_away(connect, server):
+    for _ in range(3 * Hasty.most):
+        connect()
+    until(lambda: not server.server.server_state.connections)
+    assert httpx.post(f"{server.address}/count", timeout=PATIENCE).status_code == 200
+
+
+def test_heads_without_end_are_refused(connect):
+    flood = connect()
+    try:
+        for n in range(1000):
+            flood.sendall((HEAD if n == 0 else b"") + b"X-%d: " % n + b"y" * 1000 + b"\r\n")
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it has hung up already
+    assert rest(flood)[:12] in (b"HTTP/1.1 400", b"")
