@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
+
+from small_run import call, command
 
 RECIPE = """
 [[data.train]]
@@ -29,8 +30,7 @@ batch_tokens = 512
 
 
 def doctor(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "glassformer", "doctor", *arguments]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return call(command("doctor", *arguments), cwd=folder)
 
 
 def test_the_machine(tmp_path: Path) -> None:

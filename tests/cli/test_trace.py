@@ -7,16 +7,13 @@ import sys
 from pathlib import Path
 
 import pytest
+from small_run import call, command
 
 from glassformer.cli import main
 
 
 def run(folder, *arguments):
-    environment = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "COLUMNS")}
-    return subprocess.run(
-        [sys.executable, "-m", "glassformer", "trace", *arguments],
-        cwd=folder, env=environment | {"PYTHONIOENCODING": "utf-8"}, capture_output=True, encoding="utf-8", timeout=60,
-    )  # fmt: skip
+    return call(command("trace", *arguments), cwd=folder)
 
 
 @pytest.fixture

@@ -8,12 +8,11 @@ import os
 import random
 import signal
 import subprocess
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from small_run import command
+from small_run import PATIENCE, call, command, launch
 from test_translator_text import LIMIT, sentences, tiny_bundle
 
 from glassformer.decode import Sampling
@@ -31,7 +30,7 @@ def translator(model: Path) -> Translator:
 
 
 def run(*words: str | Path, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(command("translate", *words), input=stdin, capture_output=True, timeout=60)
+    return call(command("translate", *words), input=stdin, text=False, encoding=None)
 
 
 def printed(translator: Translator, line: str) -> str:
@@ -104,10 +103,7 @@ def test_a_line_of_more_than_ten_megabytes_is_refused_after_those_before_it(
 
 def test_a_line_is_answered_as_it_arrives_and_ctrl_c_is_quiet(model: Path, translator: Translator) -> None:
     pipe = subprocess.PIPE
-    heeding = partial(signal.signal, signal.SIGINT, signal.SIG_DFL)  # which a run in the background is told to ignore
-    with subprocess.Popen(
-        command("translate", model), stdin=pipe, stdout=pipe, stderr=pipe, preexec_fn=heeding
-    ) as process:
+    with launch(command("translate", model), stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -117,7 +113,7 @@ def test_a_line_is_answered_as_it_arrives_and_ctrl_c_is_quiet(model: Path, trans
                 process.stdin.flush()
                 assert process.stdout.readline().decode() == printed(translator, line) + "\n"
             process.send_signal(signal.SIGINT)
-            assert process.wait(timeout=20) == 130
+            assert process.wait(timeout=PATIENCE) == 130
             assert process.stderr.read() == b""
         finally:
             process.kill()
@@ -127,13 +123,13 @@ def test_a_reader_that_goes_away_is_no_error(model: Path, tmp_path: Path) -> Non
     (tmp_path / "in").write_text("\n".join(sentences(3000, seed=8)), encoding="utf-8")
     pipe = subprocess.PIPE
     words = command("translate", model, "--input", tmp_path / "in")
-    with subprocess.Popen(words, stdout=pipe, stderr=pipe) as process:
+    with launch(words, stdout=pipe, stderr=pipe) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline()
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait(timeout=20) == 141
+        assert process.wait(timeout=PATIENCE) == 141
 
 
 def test_every_option_does_what_the_translator_does(

@@ -14,7 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
-from small_run import call, command, digest, metrics, train_here
+from small_run import PATIENCE, call, command, digest, launch, metrics, train_here
 
 from glassformer.cli.judging import judge
 from glassformer.errors import RunError, WeightsError
@@ -26,13 +26,13 @@ SLOWLY = ("--set", "train.save_every=1", "--set", "train.keep_last=3")  # every 
 
 def start(recipe: Path, out: Path, *words: str) -> subprocess.Popen[str]:
     text = {"text": True, "encoding": "utf-8", "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    return subprocess.Popen(command("train", recipe, "--out", out, *words), start_new_session=True, **text)
+    return launch(command("train", recipe, "--out", out, *words), **text)
 
 
 def wait_for(process: subprocess.Popen[str], out: Path, step: int) -> None:
     """Until a checkpoint of `step` or a later one is there."""
     begin = time.monotonic()
-    while process.poll() is None and time.monotonic() - begin < 60:
+    while process.poll() is None and time.monotonic() - begin < PATIENCE:
         files = checkpoint.listing(out / "checkpoints")
         if files and checkpoint.step_of(files[-1]) >= step:
             return
@@ -51,7 +51,7 @@ def test_a_signal_ends_the_run_politely(recipe: Path, whole: Path, tmp_path: Pat
     process = start(recipe, tmp_path / "run")
     wait_for(process, tmp_path / "run", 10)
     process.send_signal(number)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 128 + number
     last = told.splitlines()[-1]
     assert last.startswith("stopped; step ")
@@ -72,12 +72,12 @@ def test_a_signal_before_the_first_step(recipe: Path, whole: Path, tmp_path: Pat
     process = start(recipe, tmp_path / "run", "--set", 'data.train=[{src="fifo", tgt="train.de"}]')
     os.mkfifo(recipe.parent / "fifo")  # a corpus that never comes
     try:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE
         while not (tmp_path / "run" / "recipe.toml").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=PATIENCE)
     finally:
         (recipe.parent / "fifo").unlink()
         process.kill()

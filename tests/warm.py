@@ -1,0 +1,114 @@
+"""Commands as processes of their own that need not load PyTorch first: most of what a small command takes.
+
+One process loads everything and is forked for each command. The fork is cut loose from it and becomes a child of the
+tests' process, as if it had been started from there: its signals, pipes and exit code are a process's own. What must
+begin from nothing, for its environment or its imports, is started as usual.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from functools import cache
+from typing import Any
+
+STREAMS = (
+    {"encoding": "utf-8"},
+    {"encoding": "utf-8", "mode": "w"},
+    {"encoding": "utf-8", "mode": "w", "buffering": 1, "errors": "backslashreplace"},
+)
+CHILD_SUBREAPER = 36  # of prctl: orphans among our descendants become our children
+
+
+class Warm(subprocess.Popen):
+    """A `glassformer` command; the words are those after the program's name."""
+
+    def _execute_child(self, args: list[str], *rest: Any) -> None:
+        *_, cwd = rest[:5]  # executable, preexec_fn, close_fds, pass_fds, cwd
+        pipes = rest[9:15]  # after env, startupinfo, creationflags, shell
+        given = [pipes[place] if pipes[place] != -1 else number for number, place in enumerate((0, 3, 5))]
+        asked = json.dumps({"words": list(map(str, args)), "cwd": os.fspath(cwd or os.getcwd())}).encode()
+        hand = nursery()
+        socket.send_fds(hand, [asked], given)
+        self.pid = int(hand.recv(64))
+        self._child_created = True
+        self._close_pipe_fds(*pipes)
+
+
+@cache
+def nursery() -> socket.socket:
+    """The line to the process that is forked, started when first asked for."""
+    ctypes.CDLL(None).prctl(CHILD_SUBREAPER, 1, 0, 0, 0)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    words = [sys.executable, __file__, str(theirs.fileno())]
+    environment = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "COLUMNS")}
+    quiet = {"stdin": subprocess.DEVNULL, "start_new_session": True, "pass_fds": [theirs.fileno()]}
+    process = subprocess.Popen(words, env=environment, **quiet)
+    theirs.close()
+    if ours.recv(64) != b"ready":
+        raise RuntimeError("the process that commands are forked from has died")
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def serve(line: socket.socket) -> None:
+    """Fork for each request; in the fork, return to run the command."""
+    while True:
+        asked, given, _, _ = socket.recv_fds(line, 1 << 16, 3)
+        if not asked:
+            sys.exit()
+        between = os.fork()
+        if between:
+            os.waitpid(between, 0)
+            for number in given:
+                os.close(number)
+            line.send(str(int.from_bytes(os.read(BORN[0], 8), "big")).encode())
+            continue
+        child = os.fork()
+        if child:
+            os.write(BORN[1], child.to_bytes(8, "big"))
+            os._exit(0)
+        line.close()
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the tests were started with
+        for place, number in enumerate(given):
+            os.dup2(number, place)
+            os.close(number)
+        # As Python opens them.
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, **kind) for number, kind in enumerate(STREAMS))
+        request = json.loads(asked)
+        os.chdir(request["cwd"])
+        sys.argv = [LAUNCHED, *request["words"]]
+        return
+
+
+if __name__ == "__main__":
+    import glassformer.evaluate
+    import glassformer.explain.trace
+    import glassformer.labs
+    import glassformer.train.run
+    from glassformer.cli import main
+
+    with contextlib.suppress(ImportError):
+        import glassformer.serve.listen
+
+    LAUNCHED, BORN = os.path.join(os.path.dirname(glassformer.__file__), "__main__.py"), os.pipe()
+    hand = socket.socket(fileno=int(sys.argv[1]))
+    gc.collect()
+    gc.freeze()  # nothing of it will be garbage: a fork need not touch, and so copy, it
+    hand.send(b"ready")
+    serve(hand)
+    main()
