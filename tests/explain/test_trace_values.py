@@ -167,6 +167,16 @@ def test_minus_infinity_survives(tr, tmp_path):
     json.dumps(tr.to_json(), allow_nan=False)
 
 
+def test_saving_replaces_an_older_trace_and_nothing_else(tr, tmp_path):
+    (tmp_path / "pytorch_model.bin").write_bytes(b"weights")
+    with pytest.raises(InputError, match=r"pytorch_model.bin is there, and not as the values of a trace"):
+        tr.save(tmp_path / "pytorch_model.json")
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("pytorch_model.bin", b"weights")]
+    for _ in range(2):
+        tr.save(tmp_path / "x.json")
+    assert (tmp_path / "x.bin").read_bytes() == tr.blob()
+
+
 def test_masks(tr):
     assert list(tr.masks) == ["masks.encoder", "masks.decoder", "masks.cross"]
     T = len(tr.steps)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.trace import Language
-from glassformer.errors import ConfigError, RunError
+from glassformer.errors import ConfigError, RunError, WeightsError
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -52,7 +52,7 @@ def lab(
         listing([find(name) for name in NAMES], language, as_json)
         return
     if out is not None:
-        prepare(out)
+        prepare(out, wanted)
     command = shlex.join(["glassformer", "lab", *(["--all"] if everything else [one.name for one in wanted])])
     command += f" --seed {seed}" + (f" --lang {language}" if language != "en" else "")
     if out is not None:
@@ -174,12 +174,17 @@ def told(ran: list[Ran], seed: int, command: str, language: str) -> str:
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
 
 
-def prepare(out: Path) -> None:
+def prepare(out: Path, labs: list[Lab]) -> None:
     """What would keep the report from being written is told before the labs run."""
     from glassformer.labs.draw import need_matplotlib
 
     if out.exists() and not out.is_dir():
         raise ConfigError(f"--out {out} is a file; name a folder for the report")
+    taken = [
+        name for name in ("report.json", "report.html", *(f"{one.name}.svg" for one in labs)) if (out / name).exists()
+    ]
+    if taken and not holds_report(out):
+        raise ConfigError(f"--out {out} holds another {taken[0]}, which no lab has written; choose another folder")
     need_matplotlib()
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -187,15 +192,28 @@ def prepare(out: Path) -> None:
         raise RunError(f"--out {out} cannot be made ({error.strerror}); choose another folder") from None
 
 
+def holds_report(folder: Path) -> bool:
+    """Whether the reports in `folder` are ours to replace."""
+    from glassformer.bundle import read_json
+
+    try:
+        command = (read_json(folder / "report.json") or {}).get("command")
+    except WeightsError:
+        return False
+    return isinstance(command, str) and command.startswith("glassformer lab")
+
+
 def write(out: Path, ran: list[Ran], content: str, command: str, language: str) -> None:
+    from glassformer.bundle import why, write_text
     from glassformer.labs.draw import svg
     from glassformer.labs.report import html
 
     figures = {one.lab.name: svg(one.finding.figure, language) for one in ran}
-    files = {f"{name}.svg": figure for name, figure in figures.items()}
-    files |= {"report.html": html(ran, language, command, figures), "report.json": content + "\n"}
+    # The first says whose the others are.
+    files = {"report.json": content + "\n", "report.html": html(ran, language, command, figures)}
+    files |= {f"{name}.svg": figure for name, figure in figures.items()}
     try:
         for name, text in files.items():
-            (out / name).write_text(text, encoding="utf-8")
+            write_text(out / name, text)
     except OSError as error:
-        raise RunError(f"--out {out} cannot be written ({error.strerror}); choose another folder") from None
+        raise RunError(f"--out {out} cannot be written ({why(error)}); choose another folder") from None

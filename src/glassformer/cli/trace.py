@@ -127,9 +127,11 @@ def write(file: str, content: str) -> None:
     if file == "-":
         sys.stdout.write(content)
         return
+    from glassformer.bundle import why, write_text
+
     try:
-        Path(file).write_text(content, encoding="utf-8")
+        write_text(Path(file), content)
     except OSError as error:
         raise GlassformerError(
-            f"cannot write `{file}`: {error.strerror}; give --json a file in a folder that exists"
-        ) from error
+            f"cannot write `{file}`: {why(error)}; give --json a file in a folder that exists"
+        ) from None

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 from torch import Tensor
 
-from glassformer.bundle import why, write_bytes, write_text
-from glassformer.errors import GlassformerError, InputError, one_of
+from glassformer.bundle import read_json, why, write_bytes, write_text
+from glassformer.errors import GlassformerError, InputError, WeightsError, one_of
 from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
 from glassformer.explain.subject import Subject
@@ -208,11 +208,13 @@ class Trace:
         show(self, console or Console(), pattern, layer, head, lang)
 
     def save(self, path: str | Path) -> Path:
-        """Write the manifest to `path` and the blob beside it, with the ending .bin."""
+        """Write the manifest to `path` and the blob beside it, with the ending .bin, in place of an older trace."""
         path = Path(path)
         if path.suffix == ".bin":
             raise InputError(f"{path}: the values go to a .bin beside the manifest; name the manifest, x.json")
         blob = path.with_suffix(".bin")
+        if blob.exists() and not names_blob(path, blob.name):
+            raise InputError(f"{blob} is there, and not as the values of a trace in {path}; choose another name")
         try:
             write_bytes(blob, self.blob())
             text = json.dumps(self.manifest() | {"blob": blob.name}, ensure_ascii=False, allow_nan=False, indent=1)
@@ -232,6 +234,13 @@ class Trace:
             except OSError as error:
                 raise unwritten(path, error) from None
         return page
+
+
+def names_blob(manifest: Path, blob: str) -> bool:
+    try:
+        return (read_json(manifest) or {}).get("blob") == blob
+    except WeightsError:
+        return False
 
 
 def unwritten(path: str | Path, error: OSError) -> GlassformerError:
