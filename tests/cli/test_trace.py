@@ -117,6 +117,12 @@ def test_a_model_and_a_sentence(tmp_path, folder):
     assert "\x1b[" not in done.stdout
 
 
+def test_words_that_training_never_met_are_told(here, folder):
+    code, out, error = here(folder, "hello one you", "--name", "logits")
+    assert (code, error) == (0, "this model may not know: hello, you\n")
+    assert out
+
+
 def test_one_head_of_one_layer_in_chinese(here, folder):
     code, out, _ = here(folder, "one two", "--layer", "1", "--head", "2", "--name", "*.pattern", "--lang", "zh")
     assert code == 0

@@ -100,6 +100,8 @@ def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int
         None if text is None else text if isinstance(subject, Translator) else ids(text) for text in (sentence, target)
     ]
     assert given[0] is not None
+    if isinstance(subject, Translator) and (unmet := subject.unfamiliar([sentence])):
+        print(subject.about.warning(unmet), file=sys.stderr)
     return follow(subject, given[0], given[1], beam, padding=padding, name=folder.resolve().name)
 
 
