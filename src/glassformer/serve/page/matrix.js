@@ -10,7 +10,7 @@ import { t } from "./texts.js";
 
 /** @typedef {import("./tensors.js").Sheet} Sheet */
 
-const NAMED = { least: 14, most: 30 }; // pixels of a cell whose row and column are tokens, by letters of 16
+const NAMED = { least: 14, most: 38 }; // pixels of a cell whose row and column are tokens, by letters of 16
 const PLAIN = { least: 2, most: 16 };
 let made = 0;
 

@@ -4,7 +4,13 @@ import { button, h, svg, zoom } from "./dom.js";
 import { show } from "./number.js";
 import { t } from "./texts.js";
 
-const [WIDE, TALL, GAP, TOP] = [92, 40, 22, 26];
+const [TALL, GAP, TOP] = [40, 22, 26];
+const WIDE = { least: 92, most: 168 };
+
+/** As wide as the window lets so many columns be. */
+function widthOf(columns) {
+  return Math.max(WIDE.least, Math.min(WIDE.most, (window.innerWidth / zoom() - 150) / columns - GAP));
+}
 
 /** The ids on the way from the start to a node, the start left out. */
 export function pathTo(nodes, node) {
@@ -22,7 +28,7 @@ export function beamTree(nodes, hooks) {
   const end = Math.max(...nodes.filter((node) => node.winner).map((node) => node.step));
   const later = Math.max(...nodes.map((node) => node.step)) - end;
   const frame = h("div", { class: "scroll", data: { testid: "tree" } }, grown(nodes.filter((node) => node.step <= end), hooks));
-  requestAnimationFrame(() => { frame.scrollLeft = Math.max(0, (hooks.step - 1) * (WIDE + GAP) * zoom()); });
+  requestAnimationFrame(() => { frame.scrollLeft = Math.max(0, (hooks.step - 1) * (widthOf(end + 2) + GAP) * zoom()); });
   if (later <= 0) return frame;
   const more = button(t("decode.later", { n: later }), () => {
     frame.replaceChildren(grown(nodes, hooks));
@@ -36,34 +42,36 @@ function grown(nodes, { step, chosen, preview }) {
   for (const node of nodes) columns.set(node.step, [...(columns.get(node.step) ?? []), node]);
   for (const column of columns.values()) column.sort((a, b) => b.total - a.total);
   const first = Math.min(...columns.keys());
+  const wide = widthOf(columns.size);
   const rows = Math.max(...[...columns.values()].map((column) => column.length));
-  const x = (node) => (node.step - first) * (WIDE + GAP) + 2;
+  const x = (node) => (node.step - first) * (wide + GAP) + 2;
   const y = (node) => TOP + columns.get(node.step).indexOf(node) * (TALL + 8);
-  const width = columns.size * (WIDE + GAP);
+  const width = columns.size * (wide + GAP);
   const height = TOP + rows * (TALL + 8) + 4;
   const byId = new Map(nodes.map((node) => [node.id, node]));
   const picture = svg("svg", { width: width * zoom(), height: height * zoom(), viewBox: `0 0 ${width} ${height}`, class: "tree", role: "tree", "aria-label": t("decode.tree") });
   for (const [at] of columns) {
     if (at < 0) continue;
-    picture.append(svg("rect", { x: (at - first) * (WIDE + GAP) - GAP / 2 + 2, y: 0, width: WIDE + GAP, height, class: `column${at === step ? " now" : ""}` }),
-      svg("text", { x: (at - first) * (WIDE + GAP) + WIDE / 2, y: 14, class: "tick", translate: "no" }, String(at + 1)));
+    picture.append(svg("rect", { x: (at - first) * (wide + GAP) - GAP / 2 + 2, y: 0, width: wide + GAP, height, class: `column${at === step ? " now" : ""}` }),
+      svg("text", { x: (at - first) * (wide + GAP) + wide / 2, y: 14, class: "tick", translate: "no" }, String(at + 1)));
   }
   for (const node of nodes) {
     if (node.parent === null) continue;
     const parent = byId.get(node.parent);
-    const [x1, y1, x2, y2] = [x(parent) + WIDE, y(parent) + TALL / 2, x(node), y(node) + TALL / 2];
+    const [x1, y1, x2, y2] = [x(parent) + wide, y(parent) + TALL / 2, x(node), y(node) + TALL / 2];
     const middle = (x1 + x2) / 2;
     picture.append(svg("path", { d: `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`, class: `branch ${node.state}${node.winner ? " winner" : ""}` }));
   }
   const start = nodes.find((node) => node.winner && node.step === step) ?? nodes[0];
-  for (const node of nodes) picture.append(box(node, x(node), y(node), node === start, { chosen, preview }));
+  for (const node of nodes) picture.append(box(node, x(node), y(node), wide, node === start, { chosen, preview }));
   picture.addEventListener("keydown", (event) => walk(event, picture, columns, byId));
   return picture;
 }
 
-function box(node, x, y, stop, { chosen, preview }) {
+function box(node, x, y, wide, stop, { chosen, preview }) {
   const letters = [...node.piece];
-  const piece = letters.length > 9 ? `${letters.slice(0, 8).join("")}\u2026` : node.piece;
+  const most = Math.floor((wide - 18) / 7.6);
+  const piece = letters.length > most ? `${letters.slice(0, most - 1).join("")}\u2026` : node.piece;
   const state = t(`state.${node.state}`);
   const says = `${node.piece}, ${state}${node.winner ? `, ${t("state.winner")}` : ""}, ${t("decode.score")} ${show(node.score)}`;
   return svg("g", {
@@ -75,7 +83,7 @@ function box(node, x, y, stop, { chosen, preview }) {
     },
   },
   svg("title", {}, says),
-  svg("rect", { x, y, width: WIDE, height: TALL, rx: 7 }),
+  svg("rect", { x, y, width: wide, height: TALL, rx: 7 }),
   svg("text", { x: x + 9, y: y + 17, class: "node-piece", translate: "no" }, piece),
   svg("text", { x: x + 9, y: y + 32, class: "node-score", translate: "no" }, node.step < 0 ? "" : show(node.score, 3)));
 }
