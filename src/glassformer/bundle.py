@@ -11,7 +11,6 @@ scores.json         how well it does, with what each score was measured by
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
@@ -27,6 +26,7 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import ConfigError, WeightsError
+from glassformer.errors import why as why
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer
 
@@ -122,11 +122,6 @@ def flush_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-
-
-def why(error: OSError) -> str:
-    """What kept a file from being read or written, in words."""
-    return "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
 
 
 def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:

@@ -13,6 +13,7 @@ Each message names the value, the limit it broke and what to do about it.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 
 
@@ -49,3 +50,8 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 def one_of(choices: Iterable[str]) -> str:
     """The choices as a reader would list them."""
     return ", ".join(f"`{choice}`" for choice in choices)
+
+
+def why(error: OSError) -> str:
+    """What kept a file from being read or written, in words."""
+    return "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)

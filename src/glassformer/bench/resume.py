@@ -52,7 +52,10 @@ def train(folder: Path, resume: bool) -> subprocess.Popen[bytes]:
 
 
 def finish(process: subprocess.Popen[bytes]) -> None:
-    told = process.communicate()[1]
+    try:
+        told = process.communicate()[1]
+    finally:  # interrupted, it leaves none behind
+        process.kill()
     if process.returncode:
         raise RunError(f"the training process ended with {process.returncode}: {told.decode(errors='replace')[-500:]}")
 
@@ -60,14 +63,18 @@ def finish(process: subprocess.Popen[bytes]) -> None:
 def killed(process: subprocess.Popen[bytes], folder: Path, seconds: float, writing: bool) -> bool:
     """Kill after `seconds`, or then as soon as a checkpoint is being written; False if training had ended before."""
     end = time.monotonic() + seconds
-    while process.poll() is None:
-        late = time.monotonic() - end
-        if late > 0 and (not writing or late > PATIENCE or any((folder / "checkpoints").glob(".*.partial"))):
-            process.kill()
-            process.communicate()
-            return True
-        time.sleep(0.0005 if late > 0 else min(0.05, -late))
-    return False
+    try:
+        while process.poll() is None:
+            late = time.monotonic() - end
+            if late > 0 and (not writing or late > PATIENCE or any((folder / "checkpoints").glob(".*.partial"))):
+                process.kill()
+                process.communicate()
+                return True
+            time.sleep(0.0005 if late > 0 else min(0.05, -late))
+        return False
+    except KeyboardInterrupt:
+        process.kill()
+        raise
 
 
 def digest(folder: Path) -> str:

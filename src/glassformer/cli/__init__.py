@@ -6,19 +6,55 @@ Nothing heavy is imported here or at the top of a command's file, so that `glass
 from __future__ import annotations
 
 import codecs
+import inspect
 import io
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
+from glassformer import __version__
 from glassformer.cli import bench, demo, doctor, evaluate, lab, score, serve, trace, train, translate
-from glassformer.errors import GlassformerError
+from glassformer.errors import GlassformerError, why
+
+SPEAKING = ("translate", "trace")  # commands whose arguments are text, which may begin as an option does
+
+
+class Commands(TyperGroup):
+    """Commands with ends of our own, kept from typer's."""
+
+    def make_context(self, *args: Any, **options: Any) -> Any:
+        with own_ends():
+            return super().make_context(*args, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        with own_ends():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def own_ends() -> Iterator[None]:
+    """Being stopped by the user is no error; an unknown option may be a text."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None
+    except Exception as error:
+        option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+        if option is not None and context is not None and context.info_name in SPEAKING:
+            error.message += f" (a text that begins with - goes after --: -- {option})"  # type: ignore[attr-defined]
+        raise
+
 
 app = typer.Typer(
     name="glassformer",
-    help="A Transformer you can see through, and ship.",
+    cls=Commands,
+    rich_markup_mode=None,  # in help, too, what stands in brackets is text
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -33,7 +69,25 @@ app.command("trace")(trace.trace)
 app.command("serve")(serve.serve)
 app.command("lab")(lab.lab)
 app.command("doctor")(doctor.doctor)
-app.add_typer(bench.bench, name="bench")
+app.add_typer(bench.bench, name="bench", short_help=bench.bench.info.help)
+for group in (app, bench.bench):
+    for command in group.registered_commands:  # in the list of commands, too, a sentence is told to its end
+        command.short_help = inspect.getdoc(command.callback).partition("\n\n")[0]  # type: ignore[union-attr]
+
+
+def show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"glassformer {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", "-V", help="Print the version.", is_eager=True, callback=show_version)
+    ] = False,
+) -> None:
+    """A Transformer you can see through, and ship."""
 
 
 def speak_any_encoding() -> None:
@@ -52,14 +106,31 @@ def speak_any_encoding() -> None:
 def main() -> None:
     """Run a command; a user's mistake ends in one line on stderr and exit code 2, never in a traceback."""
     speak_any_encoding()
+    code: Any = 0
+    failed: OSError | None = None
     try:
         app()
+    except SystemExit as end:
+        # When the reader has gone, `head` for example, typer and rich say 1.
+        code = 141 if isinstance(end.__context__, BrokenPipeError) else end.code
     except GlassformerError as error:
-        print(f"glassformer: {error}", file=sys.stderr)
-        sys.exit(2)
-    except BrokenPipeError:
-        # The reader has gone, `head` for example; what is left in the buffer has nowhere to go.
+        code = told(str(error))
+    except OSError as error:
+        failed = error
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # What is left in the buffer has nowhere to go; Python would try again, and complain, when it ends.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        failed = error
+        error.filename = "standard output"
+    if isinstance(failed, BrokenPipeError):
+        code = 141
+    elif failed is not None:
+        code = told(": ".join(filter(None, (failed.filename, why(failed)))))
+    sys.exit(code)
+
+
+def told(error: str) -> int:
+    print(f"glassformer: {error}", file=sys.stderr)
+    return 2

@@ -16,7 +16,7 @@ from glassformer.errors import ConfigError
 if TYPE_CHECKING:
     from glassformer.bench.train import Row
 
-bench = typer.Typer(help="Measure speed beside the peers, in one run.", no_args_is_help=True)
+bench = typer.Typer(help="Measure speed beside the peers, in one run.", no_args_is_help=True, rich_markup_mode=None)
 
 
 @bench.command("gpu")

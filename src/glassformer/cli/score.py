@@ -11,7 +11,6 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.translate import quietly
 from glassformer.errors import InputError
 
 CHUNK = 512  # lines scored together
@@ -38,41 +37,40 @@ def score(
     tokens, and the last line {"lines": ..., "tokens": ..., "log_probability": ..., "perplexity": ...} of them all.
     Without it the perplexity is told on standard error.
     """
-    with quietly():
-        from glassformer.decode import LengthRule
-        from glassformer.text import Corpus, read_pairs
-        from glassformer.train import Report
-        from glassformer.translator import TooLong, Translator
+    from glassformer.decode import LengthRule
+    from glassformer.text import Corpus, read_pairs
+    from glassformer.train import Report
+    from glassformer.translator import TooLong, Translator
 
-        report = Report()
-        rule = LengthRule(length_penalty, cast(Any, length_rule))
-        corpus = Corpus(src=src, tgt=tgt)
-        lines = sum(1 for _ in read_pairs(corpus))  # files that do not pair up are told before any work
-        translator = Translator.load(model, device, cast(Any, precision))
-        pairs = read_pairs(corpus)
-        done = tokens = 0
-        total = 0.0
-        while chunk := list(islice(pairs, CHUNK)):
-            try:
-                found = translator.likelihoods([one for one, _ in chunk], [one for _, one in chunk], batch_tokens)
-            except TooLong as error:
-                file = src if error.name == "texts" else tgt
-                raise InputError(f"{file}, line {done + error.index + 1}: {error.reason}") from None
-            report.clear()
-            for one in found:
-                values = {"log_probability": one.log_probability, "tokens": one.tokens, "score": one.score(rule)}
-                print(as_line(values) if as_json else f"{values['score']:.6f}")
-                total, tokens = total + one.log_probability, tokens + one.tokens
-            sys.stdout.flush()
-            done += len(chunk)
-            report.show(f"scored: {done:,} of {lines:,} lines")
+    report = Report()
+    rule = LengthRule(length_penalty, cast(Any, length_rule))
+    corpus = Corpus(src=src, tgt=tgt)
+    lines = sum(1 for _ in read_pairs(corpus))  # files that do not pair up are told before any work
+    translator = Translator.load(model, device, cast(Any, precision))
+    pairs = read_pairs(corpus)
+    done = tokens = 0
+    total = 0.0
+    while chunk := list(islice(pairs, CHUNK)):
+        try:
+            found = translator.likelihoods([one for one, _ in chunk], [one for _, one in chunk], batch_tokens)
+        except TooLong as error:
+            file = src if error.name == "texts" else tgt
+            raise InputError(f"{file}, line {done + error.index + 1}: {error.reason}") from None
         report.clear()
-        perplexity = math.exp(-total / tokens) if tokens and math.isfinite(total) else math.inf
-        if as_json:
-            summary = {"lines": done, "tokens": tokens, "log_probability": total, "perplexity": perplexity}
-            print(as_line(summary), flush=True)
-        else:
-            report.say(f"perplexity {perplexity:.4f} ({tokens:,} tokens in {done:,} lines)")
+        for one in found:
+            values = {"log_probability": one.log_probability, "tokens": one.tokens, "score": one.score(rule)}
+            print(as_line(values) if as_json else f"{values['score']:.6f}")
+            total, tokens = total + one.log_probability, tokens + one.tokens
+        sys.stdout.flush()
+        done += len(chunk)
+        report.show(f"scored: {done:,} of {lines:,} lines")
+    report.clear()
+    perplexity = math.exp(-total / tokens) if tokens and math.isfinite(total) else math.inf
+    if as_json:
+        summary = {"lines": done, "tokens": tokens, "log_probability": total, "perplexity": perplexity}
+        print(as_line(summary), flush=True)
+    else:
+        report.say(f"perplexity {perplexity:.4f} ({tokens:,} tokens in {done:,} lines)")
 
 
 def as_line(values: dict[str, float]) -> str:

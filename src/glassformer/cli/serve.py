@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -36,4 +37,4 @@ def serve(
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
             raise
         raise ConfigError(f"{error.name} is not installed; run: pip install 'glassformer[web]'") from None
-    run(model, host, port, device, open_browser)
+    run(model, host, port, device, open_browser, partial(print, flush=True))

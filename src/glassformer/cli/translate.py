@@ -5,16 +5,14 @@ from __future__ import annotations
 import io
 import json
 import math
-import os
 import sys
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import ConfigError, DataError, why
 
 if TYPE_CHECKING:
     from glassformer.train import Report
@@ -80,66 +78,52 @@ def translate(
         raise ConfigError(f"--{next(iter(drawing)).replace('_', '-')} says how to draw at random; add --sample")
     if sample and beam > 1:
         raise ConfigError(f"--sample draws one translation at a time; leave --beam {beam} out")
-    with quietly():
-        from glassformer.decode import Sampling
-        from glassformer.train import Report
-        from glassformer.translator import Translator
+    from glassformer.decode import Sampling
+    from glassformer.train import Report
+    from glassformer.translator import Translator
 
-        report = Report()
-        options: dict[str, Any] = {
-            "beam": beam,
-            "nbest": nbest,
-            "length_penalty": length_penalty,
-            "length_rule": length_rule,
-            "sampling": Sampling(**cast(dict[str, Any], drawing)) if sample else None,
-            # Bytes of an argument that are not UTF-8 come as lone surrogates.
-            "prefix": prefix.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-            "repetition_penalty": repetition_penalty,
-            "no_repeat_ngram": no_repeat_ngram,
-            "max_length": max_length,
-            "batch_tokens": batch_tokens,
-            "alignments": alignments,
-        }
-        given = [[one.encode("utf-8", "surrogateescape") for one in text or []]]
-        lines = decoded(given if text else read_raw(open_input(input), str(input or "standard input")), report)
-        translator = Translator.load(model, device, cast(Any, precision))
-        translator.translate([], **options)  # a wrong option is told before a line is waited for
-        done = split = 0
-        sink = open_output(output)
-        try:
-            for chunk in lines:
-                found = translator.translate(chunk, **options)
-                report.clear()
-                for number, (source, best) in enumerate(zip(chunk, found, strict=True), done + 1):
-                    emit(sink, row(number, source, best, nbest > 1, scores, as_json))
-                    if best[0].parts > 1:
-                        split += 1
-                        if split == 1:
-                            limit = f"the {translator.limit(max_length):,} tokens translated at once"
-                            report.say(f"line {number}: longer than {limit}; split into {best[0].parts} parts")
-                emit(sink, "", flush=True)
-                done += len(chunk)
-                if not text and (input is not None or not sys.stdin.isatty()):
-                    report.show(f"translated: {done:,} lines")
-        finally:
-            report.clear()
-            if output is not None:
-                sink.close()
-        if split > 1:
-            report.say(f"{split:,} lines were split")
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """A reader that goes away and a user who stops the command are no errors."""
+    report = Report()
+    options: dict[str, Any] = {
+        "beam": beam,
+        "nbest": nbest,
+        "length_penalty": length_penalty,
+        "length_rule": length_rule,
+        "sampling": Sampling(**cast(dict[str, Any], drawing)) if sample else None,
+        # Bytes of an argument that are not UTF-8 come as lone surrogates.
+        "prefix": prefix.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        "repetition_penalty": repetition_penalty,
+        "no_repeat_ngram": no_repeat_ngram,
+        "max_length": max_length,
+        "batch_tokens": batch_tokens,
+        "alignments": alignments,
+    }
+    given = [[one.encode("utf-8", "surrogateescape") for one in text or []]]
+    lines = decoded(given if text else read_raw(open_input(input), str(input or "standard input")), report)
+    translator = Translator.load(model, device, cast(Any, precision))
+    translator.translate([], **options)  # a wrong option is told before a line is waited for
+    done = split = 0
+    sink = open_output(output)
     try:
-        yield
-    except BrokenPipeError:
-        # The reader has gone, `head` for example; what is left in the buffer has nowhere to go.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(141) from None
-    except KeyboardInterrupt:
-        raise SystemExit(130) from None
+        for chunk in lines:
+            found = translator.translate(chunk, **options)
+            report.clear()
+            for number, (source, best) in enumerate(zip(chunk, found, strict=True), done + 1):
+                emit(sink, row(number, source, best, nbest > 1, scores, as_json))
+                if best[0].parts > 1:
+                    split += 1
+                    if split == 1:
+                        limit = f"the {translator.limit(max_length):,} tokens translated at once"
+                        report.say(f"line {number}: longer than {limit}; split into {best[0].parts} parts")
+            emit(sink, "", flush=True)
+            done += len(chunk)
+            if not text and (input is not None or not sys.stdin.isatty()):
+                report.show(f"translated: {done:,} lines")
+    finally:
+        report.clear()
+        if output is not None:
+            sink.close()
+    if split > 1:
+        report.say(f"{split:,} lines were split")
 
 
 def row(number: int, source: str, best: list[Translation], ranked: bool, scores: bool, as_json: bool) -> str:
@@ -187,7 +171,7 @@ def read_raw(stream: io.BufferedReader, name: str) -> Iterator[list[bytes]]:
     except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
         raise DataError(f"{name}: the compressed file is damaged after line {number} ({error})") from None
     except OSError as error:
-        raise DataError(f"{name}: reading failed after line {number}: {error.strerror or error}") from None
+        raise DataError(f"{name}: reading failed after line {number}: {why(error)}") from None
     if rest:
         yield [rest]
 
@@ -226,7 +210,7 @@ def open_output(path: Path | None) -> IO[bytes]:
     try:
         return path.open("wb")
     except OSError as error:
-        raise DataError(f"{path} cannot be written: {error.strerror or error}") from None
+        raise DataError(f"{path} cannot be written: {why(error)}") from None
 
 
 def emit(sink: IO[bytes], text: str, flush: bool = False) -> None:
@@ -237,4 +221,4 @@ def emit(sink: IO[bytes], text: str, flush: bool = False) -> None:
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise DataError(f"the translations cannot be written: {error.strerror or error}") from None
+        raise DataError(f"the translations cannot be written: {why(error)}") from None
