@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs docs-test browser check bench clean
+.PHONY: demo test docs docs-test notebooks browser check bench clean
 
 demo: .venv/ready
 	$(BIN)/glassformer demo
@@ -21,6 +21,10 @@ docs: .venv/ready-dev
 docs-test: .venv/ready-dev
 	DOCS_SLOW=1 $(BIN)/python -m pytest tests/docs
 	$(BIN)/python docs/make_figures.py --check
+
+notebooks: .venv/ready
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch -e '.[notebook]'
+	$(BIN)/jupyter lab notebooks
 
 # The page is tested in a real browser: one that is here, or one that is fetched now.
 browser: .venv/ready-dev
