@@ -20,6 +20,7 @@ KINDS = {
     "gelu": {"activation": "gelu", "norm": "post", "positions": "learned", "output_bias": True},
     "grouped": {"kv_heads": 2, "positions": "rotary", "tied": False},
     "relative": {"positions": "relative", "src_vocab_size": 280},
+    "unlike": {"decoder_heads": 8, "kv_heads": 4, "decoder_d_ff": 96, "decoder_layers": 1, "head_width": 12},
 }
 WITHIN = {"fp32": 1e-4, "bf16": 0.05, "int8": 0.1}  # of the widest logit; float32 in full
 SCORES = {"fp32": 1e-5, "bf16": 0.01, "int8": 0.05}

@@ -52,11 +52,12 @@ def by_recording(recorder, model, src, mask, beam, limit):
     return search.hypotheses(1, rule)[:7]
 
 
-@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi", "relative", "learned"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi", "relative", "learned", "grouped"])
 @pytest.mark.parametrize("kind", ["encoder-decoder", "decoder-only"])
 @pytest.mark.parametrize("beam", [1, 3])
 def test_recorded_steps_write_the_same(kind, beam, positions):
-    model, src, mask = model_and_sources(kind, positions=positions)
+    grouped = {"decoder_heads": 8, "kv_heads": 4, "decoder_d_ff": 40, "head_width": 6}
+    model, src, mask = model_and_sources(kind, **(grouped if positions == "grouped" else {"positions": positions}))
     recorder = recorded.Recorder(model)
     for limit in (1, 40):
         for rows in (src, src.flip(0)):  # the second is written by the first one's recording

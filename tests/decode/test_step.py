@@ -18,7 +18,9 @@ KINDS = {
     "gated": {"gated": True, "activation": "silu", "norm_type": "rms", "bias": False},
     "post": {"activation": "gelu", "norm": "post"},
     "alibi": {"positions": "alibi"},
+    "unlike": {"heads": 8, "decoder_heads": 4, "kv_heads": 4, "decoder_d_ff": 24, "head_width": 6},
 }
+LONG = {"rotary": {"positions": "rotary"}, "grouped": {"decoder_heads": 8, "kv_heads": 4}}
 SRC = torch.randint(3, 60, (3, 6), generator=torch.Generator().manual_seed(0))
 MASK = torch.arange(6) < torch.tensor([[6], [2], [0]])  # the last source has nothing to be seen
 TGT = torch.randint(3, 60, (3, 5), generator=torch.Generator().manual_seed(1))
@@ -38,7 +40,7 @@ def stepped(model: gf.EncoderDecoder, beams: int) -> Iterator[torch.Tensor]:
 def test_the_short_way_is_the_same_way(
     kind: str, beams: int, kernels: Kernels | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES, **KINDS[kind])).eval()  # type: ignore[arg-type]
+    model = gf.EncoderDecoder(gf.ModelConfig(**(SIZES | KINDS[kind]))).eval()  # type: ignore[arg-type]
     taken = 0
     way = Heads if kernels is None else Kernels
     attend = way.attend
@@ -54,11 +56,27 @@ def test_the_short_way_is_the_same_way(
     assert taken == 2 * 2 * 4  # both attentions of both blocks, at all steps but the prompt's
 
 
-def test_what_the_short_way_does_not_know_goes_the_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", LONG)
+def test_what_the_short_way_does_not_know_goes_the_long_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for way in (Heads, Kernels):
         monkeypatch.setattr(way, "attend", None)  # would fail if it were called
-    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES, positions="rotary")).eval()  # type: ignore[arg-type]
+    model = gf.EncoderDecoder(gf.ModelConfig(**(SIZES | LONG[kind]))).eval()  # type: ignore[arg-type]
     fast = ready(model, "fp32")
-    assert all(isinstance(block, StepBlock) for block in fast.decoder.blocks)
+    assert all(isinstance(block, StepBlock) == (kind == "rotary") for block in fast.decoder.blocks)
     for short, plain in zip(stepped(fast, 1), stepped(model, 1), strict=True):
         torch.testing.assert_close(short, plain, atol=1e-5, rtol=1e-5)
+
+
+def test_dropout_acts_at_a_step_of_a_model_in_training() -> None:
+    config = gf.ModelConfig(**SIZES, dropout=0.0, attention_dropout=0.5)  # type: ignore[arg-type]
+    fast = ready(gf.EncoderDecoder(config).train(), "fp32")
+    with torch.inference_mode():
+        memory = fast.encode(SRC)
+        steps = []
+        for _ in range(2):
+            cache = fast.new_cache(2)
+            torch.manual_seed(0)  # up to here both are alike
+            fast.decode(TGT[:, :1], memory, None, cache)
+            torch.manual_seed(len(steps))
+            steps.append(fast.decode(TGT[:, 1:2], memory, None, cache))
+    assert not torch.equal(*steps)

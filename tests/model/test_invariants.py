@@ -20,7 +20,10 @@ grid = st.fixed_dictionaries(
         "activation": st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"]),
         "gated": st.booleans(),
         "tied": st.booleans(),
-        "kv_heads": st.sampled_from([None, 1, 2]),
+        "kv_heads": st.sampled_from([None, 1, 2, 4]),
+        "decoder_heads": st.sampled_from([None, 8]),
+        "decoder_d_ff": st.sampled_from([None, 12]),
+        "head_width": st.sampled_from([None, 6]),
         "bias": st.booleans(),
         "embedding_norm": st.booleans(),
         "seed": st.integers(0, 3),
@@ -120,7 +123,7 @@ def test_the_watched_path_is_the_fused_path_and_removing_the_hooks_restores_it(c
         handle.remove()
     assert torch.equal(model(src, tgt, mask), fused)
     pattern = seen["decoder.blocks.1.cross_attention.pattern"]
-    close(pattern.sum(-1), torch.ones(3, 4, 6))
+    close(pattern.sum(-1), torch.ones(3, model.config.decoder.heads, 6))
     assert pattern.masked_select(~mask[:, None, None, :].expand_as(pattern)).eq(0).all()
     causal = seen["decoder.blocks.0.self_attention.pattern"]
     assert causal.triu(1).eq(0).all()
@@ -208,7 +211,7 @@ def test_same_seed_same_weights_whatever_the_global_state(choices):
 
 
 def _seeded(choices):
-    return {**choices, "kv_heads": 1 if choices["kv_heads"] else None}
+    return {**choices, "kv_heads": 1 if choices["kv_heads"] else None, "decoder_heads": None}
 
 
 def test_tied_weights_are_one_tensor_and_separate_ones_are_not():
@@ -274,3 +277,79 @@ def test_a_cache_is_freed_when_it_is_let_go():
         assert held() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("queries", [1, 8, 9])
+@pytest.mark.parametrize("grad", [False, True])
+def test_dropout_acts_on_the_pattern_in_training_whatever_the_number_of_queries(queries, grad):
+    """Only attention's own dropout is on here: it is what Monte-Carlo dropout draws from."""
+    choices = {"dropout": 0.0, "attention_dropout": 0.5, "layers": 1}
+    src = torch.randint(3, 23, (4, queries), generator=torch.Generator().manual_seed(0))
+    model = make(gf.EncoderOnly, choices)
+    with torch.set_grad_enabled(grad):
+        assert torch.equal(model(src), model(src))
+        model.train()
+        assert not torch.equal(model(src), model(src))
+
+
+def every_kind_of_hook(probe, told):
+    """How a value can be watched, by the name of the hook."""
+    from torch.nn.modules import module as torch_modules
+
+    def ours(name):
+        return lambda module, *given: told.append(name) if module is probe else None
+
+    for name in (
+        "register_forward_pre_hook",
+        "register_forward_hook",
+        "register_full_backward_pre_hook",
+        "register_full_backward_hook",
+    ):
+        yield name, lambda name=name: getattr(probe, name)(ours(name))
+    for name in (
+        "register_module_forward_pre_hook",
+        "register_module_forward_hook",
+        "register_module_full_backward_pre_hook",
+        "register_module_full_backward_hook",
+    ):
+        yield name, lambda name=name: getattr(torch_modules, name)(ours(name))
+
+
+@pytest.mark.parametrize("path", ["decoder.blocks.0.cross_attention.pattern", "encoder.blocks.1.feed_forward.hidden",
+                                  "encoder.blocks.0.self_attention_residual.norm.normalised"])  # fmt: skip
+@pytest.mark.filterwarnings("ignore:Full backward hook is firing")  # on embeddings, whose ids have no gradient
+def test_every_kind_of_hook_on_a_probe_fires(path):
+    src, mask, tgt = batch(0)
+    model, told = make(gf.EncoderDecoder, {}), []
+    plain = model(src, tgt, mask)
+    for name, register in every_kind_of_hook(model.get_submodule(path), told):
+        handle = register()
+        logits = model(src, tgt, mask)
+        logits.sum().backward()
+        handle.remove()
+        assert told == [name]
+        told.clear()
+        close(logits, plain)
+    assert torch.equal(model(src, tgt, mask), plain)
+
+
+def test_a_backward_hook_on_the_pattern_sees_its_gradient():
+    src, mask, tgt = batch(0)
+    model, seen = make(gf.EncoderDecoder, {}), []
+    attention = model.decoder.blocks[1].cross_attention
+    attention.pattern.register_full_backward_hook(lambda module, given, received: seen.append(received[0]))
+    model(src, tgt, mask).square().sum().backward()
+    (found,) = seen
+
+    def loss(step, at):
+        handle = attention.pattern.register_forward_hook(lambda module, given, value: value + step * at)
+        with torch.no_grad():
+            value = model(src, tgt, mask).double().square().sum()
+        handle.remove()
+        return value
+
+    for place in ((0, 1, 2, 3), (1, 0, 5, 0), (2, 3, 0, 0)):  # one share more or less, and what becomes of the loss
+        at = torch.zeros_like(found)
+        at[place] = 1.0
+        slope = (loss(1e-2, at) - loss(-1e-2, at)) / 2e-2
+        assert float(found[place]) == pytest.approx(float(slope), rel=0.02, abs=0.02)

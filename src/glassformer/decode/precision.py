@@ -110,11 +110,15 @@ def packed(model: Model, kind: Kind) -> Model:
         if isinstance(module, FeedForward) and module.activation is F.relu and not module.gated:
             up: Any = module.up
             up.relu, module.activation = True, same  # applied while the product is written
-    grouped = model.config.kv_heads not in (None, model.config.heads)  # the short way knows full heads only
     for stack in model.children():
-        if isinstance(stack, Stack) and stack.causal and not grouped:
-            stack.blocks = nn.ModuleList(StepBlock(cast(Block, block)) for block in stack.blocks)
+        if isinstance(stack, Stack) and stack.causal:
+            stack.blocks = nn.ModuleList(shortened(cast(Block, block)) for block in stack.blocks)
     return model
+
+
+def shortened(block: Block) -> nn.Module:
+    full = block.self_attention.groups == block.self_attention.heads  # the short way knows no others
+    return StepBlock(block) if full else block
 
 
 def same(x: Tensor) -> Tensor:

@@ -47,7 +47,8 @@ class StepBlock(nn.Module):
         memory_sight: Sight = EVERYTHING,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        if cache is None or cache.k is None or x.shape[1] != 1 or sight.rotation is not None or torch.is_grad_enabled():
+        whole = self.block.training or torch.is_grad_enabled() or sight.rotation is not None
+        if whole or cache is None or cache.k is None or x.shape[1] != 1:
             return self.block.forward(x, sight, memory, memory_sight, cache)
         sublayers: list[Adding] = [partial(self.own.remember, cache=cache, bias=sight.bias), self.feed_forward]
         if self.other is not None:

@@ -154,7 +154,8 @@ class Attention(nn.Module):
         if torch.compiler.is_compiling():
             # A compiler fuses the written lines too, and on a GPU, for short sequences, better than the kernel is.
             return self.written_out if q.is_cuda and k.shape[2] <= SHORT else self.fused
-        few = q.shape[2] <= FEW and not sight.causal and self.groups == self.heads and not torch.is_grad_enabled()
+        whole = self.groups == self.heads and not (self.training and self.dropout)
+        few = q.shape[2] <= FEW and not sight.causal and whole and not torch.is_grad_enabled()
         plain = q.dtype == torch.float32 if q.device.type == "cpu" else q.shape[0] * q.shape[1] >= MANY
         return self.stepwise if few and plain else self.fused
 

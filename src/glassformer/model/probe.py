@@ -2,7 +2,8 @@
 
 A probe is a module that returns what it is given. Its place in the module tree names the value, for example
 `decoder.blocks.3.cross_attention.pattern`, and a forward hook on it reads the value, or replaces it by returning
-another. A part whose probes nobody watches is free to take a fused kernel that never forms those values.
+another; a full backward hook reads its gradient. A part whose probes nobody watches is free to take a fused kernel that
+never forms those values.
 """
 
 from __future__ import annotations
@@ -12,6 +13,12 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from torch import Tensor, nn
+from torch.nn.modules import module as every
+
+EVERYWHERE = (
+    every._global_forward_hooks, every._global_forward_pre_hooks, every._global_backward_hooks,
+    every._global_backward_pre_hooks,
+)  # fmt: skip
 
 
 class Probe(nn.Module):
@@ -20,7 +27,11 @@ class Probe(nn.Module):
 
 
 def watched(probes: Iterable[Probe]) -> bool:
-    return any(probe._forward_hooks for probe in probes)
+    """Whether a hook of any kind waits for their values: on one of them, or on every module there is."""
+    return any(EVERYWHERE) or any(
+        probe._forward_hooks or probe._forward_pre_hooks or probe._backward_hooks or probe._backward_pre_hooks
+        for probe in probes
+    )
 
 
 Model = TypeVar("Model", bound=nn.Module)
