@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.decode.kernels import Kernels, Packed, found
+from glassformer.decode.kernels import KINDS, Kernels, Packed, done, found
 from glassformer.decode.kernels.build import AMX, NoKernels, instructions, load
 from glassformer.decode.precision import ready
 
@@ -204,6 +204,15 @@ def test_no_rows_are_no_work() -> None:
         assert BEST.product(torch.empty(0, 40), Packed(numbers(0, 33, 40), kind), None, False).shape == (0, 33)
     assert BEST.normalise(torch.empty(0, 9)).shape == (0, 1)
     assert BEST.highest(torch.empty(0, 9), 2)[1].shape == (0, 2)
+
+
+def test_memory_that_is_not_there_is_told() -> None:
+    some = numbers(0, 64).data_ptr()
+    assert BEST._product(1, 2**44, 1, 1, some, some, None, None, 0, some) == 1  # rows that no memory could hold
+    assert BEST._rounded(KINDS["int8"], 1, 2**44, 64, 1, some, some, some, None, None, 0, some) == 1
+    with pytest.raises(MemoryError, match="no memory is left for a decoding step"):
+        done(1)
+    assert BEST.product(numbers(0, 3, 40), Packed(numbers(1, 33, 40), "fp32"), None, False).isfinite().all()
 
 
 def test_a_model_that_uses_them_can_be_copied() -> None:

@@ -1,5 +1,8 @@
 """Recorded steps write what the plain loop writes. Where there is no GPU, their steps run unrecorded."""
 
+import contextlib
+import threading
+
 import pytest
 import torch
 
@@ -75,6 +78,26 @@ def test_a_model_whose_weights_moved_is_recorded_anew():
     assert recorded.recorder(model) is first
     model.double()
     assert recorded.recorder(model) is not first
+
+
+def test_two_first_requests_share_one_recorder(monkeypatch):
+    model, _, _ = model_and_sources()
+    both, made = threading.Barrier(2), []
+
+    class Slow(recorded.Recorder):
+        def __init__(self, model):
+            with contextlib.suppress(threading.BrokenBarrierError):
+                both.wait(0.3)  # for the other one, should it come here too
+            super().__init__(model)
+            made.append(self)
+
+    monkeypatch.setattr(recorded, "Recorder", Slow)
+    threads = [threading.Thread(target=recorded.recorder, args=(model,)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(made) == 1
 
 
 def test_padding_to_a_shape_stays_within_the_position_table():

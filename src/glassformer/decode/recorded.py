@@ -180,14 +180,16 @@ class Recorder:
 
 
 RECORDERS: weakref.WeakKeyDictionary[torch.nn.Module, Recorder] = weakref.WeakKeyDictionary()
+ONE_AT_A_TIME = threading.Lock()  # to look for a recorder, and to make one
 
 
 def recorder(model: EncoderDecoder | DecoderOnly) -> Recorder:
     """The model's recorder; a new one if its weights have moved, for a recording knows them by their addresses."""
-    found = RECORDERS.get(model)
-    if found is None or found.addresses != addresses(model):
-        found = RECORDERS[model] = Recorder(model)
-    return found
+    with ONE_AT_A_TIME:
+        found = RECORDERS.get(model)
+        if found is None or found.addresses != addresses(model):
+            found = RECORDERS[model] = Recorder(model)
+        return found
 
 
 def addresses(model: torch.nn.Module) -> tuple[int, ...]:

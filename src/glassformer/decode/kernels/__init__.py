@@ -85,10 +85,10 @@ class Kernels:
         sizes = torch.get_num_threads(), x.numel() // weight.inputs, weight.inputs, weight.outputs
         end = address(bias), address(add), relu, y.data_ptr()
         if weight.kind == "fp32":
-            self._product(*sizes, x.data_ptr(), weight.table.data_ptr(), *end)
+            done(self._product(*sizes, x.data_ptr(), weight.table.data_ptr(), *end))
         else:
             kind, scales = KINDS[weight.kind], address(weight.scales)
-            self._rounded(kind, *sizes, x.data_ptr(), weight.table.data_ptr(), scales, *end)
+            done(self._rounded(kind, *sizes, x.data_ptr(), weight.table.data_ptr(), scales, *end))
         return y
 
     def attend(
@@ -115,7 +115,7 @@ class Kernels:
             len(q) // sentences, heads, d, entries, room, q.data_ptr(), new_k, new_v, q.stride(0), k.data_ptr(),
             v.data_ptr(), address(bias), tuple(steps), scale, y.data_ptr(),
         )  # fmt: skip
-        self._attend(threads(sentences * heads * entries // ENTRIES), sentences, asked)
+        done(self._attend(threads(sentences * heads * entries // ENTRIES), sentences, asked))
         return y
 
     def normalise(self, logits: Tensor) -> Tensor:
@@ -134,6 +134,11 @@ class Kernels:
 
     def __reduce__(self) -> tuple[object, ...]:
         return kernels, ()  # a copy of a model uses the same ones
+
+
+def done(failed: int) -> None:
+    if failed:
+        raise MemoryError("no memory is left for a decoding step; translate fewer texts at once (batch_tokens)")
 
 
 def threads(most: int) -> int:

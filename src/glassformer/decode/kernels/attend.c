@@ -57,12 +57,18 @@ static inline __attribute__((always_inline)) void ask(
     gather(scores, seen, count, v, d, y);
 }
 
-void attend(int threads, whole sentences, const Attention *a) {
+int attend(int threads, whole sentences, const Attention *a) {
+    int failed = 0;
 #pragma omp parallel num_threads(threads)
     {
         whole begin, end, K = a->beams, d = a->d, place = a->entries - K;
         float *scores = scratch(groups(a->entries, 16) * 16 * 2 * sizeof(float));
         share(sentences * a->heads, &begin, &end);
+        if (!scores) {
+#pragma omp atomic write
+            failed = 1;
+            end = begin;
+        }
         for (whole pair = begin; pair < end; pair++) {
             whole sentence = pair / a->heads, head = pair % a->heads;
             float *k = a->k + pair * a->room * d, *v = a->v + pair * a->room * d;
@@ -82,4 +88,5 @@ void attend(int threads, whole sentences, const Attention *a) {
             }
         }
     }
+    return failed;
 }

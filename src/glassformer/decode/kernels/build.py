@@ -10,6 +10,7 @@ import platform
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
@@ -43,29 +44,51 @@ def load(flags: tuple[str, ...]) -> ctypes.CDLL:
     sources = sorted(HERE.glob("*.[ch]"))
     told = repr((flags, FLAGS)).encode() + b"".join(file.read_bytes() for file in sources)
     folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "glassformer"
-    kept = folder / f"kernels-{hashlib.sha256(told).hexdigest()[:16]}.so"
-    with contextlib.suppress(OSError):
-        return ctypes.CDLL(str(kept))
+    files = [file for file in sources if file.suffix == ".c"]
+    # Without the compiler's own OpenMP library: its functions are found in PyTorch's, and with them its threads.
+    return library(folder / f"kernels-{hashlib.sha256(told).hexdigest()[:16]}.so", files, (*FLAGS, *flags, "-fopenmp"))
+
+
+def library(kept: Path, files: Sequence[Path], flags: Sequence[str]) -> ctypes.CDLL:
+    """What the C files say: as it was kept, if that file is whole; else compiled anew, and kept."""
+    if whole(kept):
+        with contextlib.suppress(OSError):
+            return ctypes.CDLL(str(kept))
     compiler = shutil.which(os.environ.get("CC", "cc"))
     if compiler is None:
         raise NoKernels("no C compiler was found; install gcc, or name one in the variable CC")
     with tempfile.TemporaryDirectory() as place:
         made = Path(place) / "kernels.so"
-        files = [str(file) for file in sources if file.suffix == ".c"]
-        objects = [f"{Path(file).stem}.o" for file in files]
-        run(place, compiler, *FLAGS, *flags, "-fopenmp", "-c", *files)
-        # Without the compiler's own OpenMP library: its functions are found in PyTorch's, and with them its threads.
-        run(place, compiler, "-shared", *objects, "-lm", "-lpthread", "-o", str(made))
+        run(place, compiler, *flags, "-c", *map(str, files))
+        run(place, compiler, "-shared", *(f"{file.stem}.o" for file in files), "-lm", "-lpthread", "-o", str(made))
         try:
-            library = ctypes.CDLL(str(made))
+            loaded = ctypes.CDLL(str(made))
         except OSError as error:
             raise NoKernels(f"the compiled library cannot be loaded: {error}") from None
         with contextlib.suppress(OSError):  # a home that cannot be written to costs a second each time, nothing else
-            folder.mkdir(parents=True, exist_ok=True)
-            beside = folder / f"{kept.name}.{os.getpid()}"
-            shutil.copyfile(made, beside)
-            os.replace(beside, kept)
-    return library
+            keep(kept, made.read_bytes())
+    return loaded
+
+
+def keep(path: Path, data: bytes) -> None:
+    """With its digest after it, which no loader reads: a file that was cut short would end the process when run."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(data + hashlib.sha256(data).digest())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def whole(path: Path) -> bool:
+    """Whether the file is there and just as it was kept."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return False
+    size = hashlib.sha256().digest_size
+    return hashlib.sha256(data[:-size]).digest() == data[-size:]
 
 
 def run(place: str, *command: str) -> None:

@@ -8,6 +8,8 @@
  *     int8        panel, half, group of 64 inputs, four, output, 4
  *
  * Each row's sums are formed in one fixed order, so that no result depends on the rows beside it.
+ *
+ * What needs memory of its own returns 0, or 1 if there was none; then its result is not there.
  */
 #include <immintrin.h>
 #include <omp.h>
@@ -22,7 +24,7 @@ typedef float vector __attribute__((vector_size(64)));
 static inline whole smaller(whole a, whole b) { return a < b ? a : b; }
 static inline whole groups(whole count, whole size) { return (count + size - 1) / size; }
 
-/* Memory of the calling thread, good until it asks again. */
+/* Memory of the calling thread, good until it asks again; NULL if there is no more. */
 void *scratch(size_t bytes);
 
 /* Which of `count` things are this thread's. */

@@ -41,12 +41,13 @@ static void any_block(
     }
 }
 
-void product(int threads, whole rows, whole in, whole out, const float *x, const float *w, const float *bias,
-             const float *add, int relu, float *y) {
-    if (!rows) return;
+int product(int threads, whole rows, whole in, whole out, const float *x, const float *w, const float *bias,
+            const float *add, int relu, float *y) {
+    if (!rows) return 0;
     const Output to = {bias, add, relu, y, out};
     whole step = PANEL * sizeof(float) / groups(rows, ROWS);
     vector *all = scratch((threads * rows * PANEL + rows * in) * sizeof(float));
+    if (!all) return 1;
     float *turned = (float *)(all + threads * rows * 2); /* block of rows, input, row */
 #pragma omp parallel num_threads(threads)
     {
@@ -75,4 +76,5 @@ void product(int threads, whole rows, whole in, whole out, const float *x, const
                     put(&to, (__m512)sums[2 * row + half], row, panel * PANEL + half * HALF);
         }
     }
+    return 0;
 }

@@ -149,11 +149,12 @@ static void put_tiles(
         }
 }
 
-void product_rounded(int kind, int threads, whole rows, whole in, whole out, const float *x, const char *w,
-                     const float *scales, const float *bias, const float *add, int relu, float *y) {
+int product_rounded(int kind, int threads, whole rows, whole in, whole out, const float *x, const char *w,
+                    const float *scales, const float *bias, const float *add, int relu, float *y) {
     const Output to = {bias, add, relu, y, out};
     whole steps = groups(in, kind == INT8 ? 64 : 32), padded = groups(rows, 16) * 16;
     char *tiles = scratch(padded * (steps * 64 + 8));
+    if (!tiles) return 1;
     float *scale = (float *)(tiles + padded * steps * 64);
     const Rounded rounded = {steps, tiles, scale, (int32_t *)(scale + padded)};
 #pragma omp parallel num_threads(threads)
@@ -172,4 +173,5 @@ void product_rounded(int kind, int threads, whole rows, whole in, whole out, con
             }
         end_tiles();
     }
+    return 0;
 }

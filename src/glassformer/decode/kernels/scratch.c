@@ -9,11 +9,14 @@ __attribute__((constructor)) static void prepare(void) { pthread_key_create(&hel
 void *scratch(size_t bytes) {
     static _Thread_local size_t size;
     void *memory = pthread_getspecific(held);
-    if (bytes > size) {
+    if (!memory || bytes > size) {
         free(memory);
-        size = groups(bytes, 4096) * 4096;
+        size = groups(bytes ? bytes : 1, 4096) * 4096;
         memory = aligned_alloc(4096, size);
-        pthread_setspecific(held, memory);
+        if (pthread_setspecific(held, memory)) { /* only a thread's first can fail, before there is anything to lose */
+            free(memory);
+            memory = NULL;
+        }
     }
     return memory;
 }
