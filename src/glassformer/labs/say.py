@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 
 from glassformer.labs.figure import Text
 from glassformer.labs.lab import Check
+from glassformer.text.strings import cells as cells
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 WORDS = {
@@ -62,11 +62,6 @@ def bounds(check: Check, language: str) -> str:
     if math.isfinite(check.low) and math.isfinite(check.high):
         return Text(f"{low} to {high}", f"{low} 至 {high}").say(language)
     return f"≥ {low}" if math.isfinite(check.low) else f"≤ {high}"
-
-
-def cells(text: str) -> int:
-    """The width of a text in letters; Chinese signs are twice as wide."""
-    return sum(2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text)
 
 
 def wrap(text: str, width: int) -> str:

@@ -1,8 +1,9 @@
-"""Texts as a caller gives them: any iterable of strings, read once."""
+"""Texts as a caller gives them, any iterable of strings, read once; and how wide they are shown."""
 
 from __future__ import annotations
 
 import io
+import unicodedata
 from collections.abc import Iterable, Mapping
 
 from glassformer.errors import InputError
@@ -27,3 +28,19 @@ def one_string(given: str) -> str:
     if not isinstance(given, str):
         raise InputError(f"this takes one text, not a list or a {type(given).__name__}; for many: t.translate(texts)")
     return given
+
+
+def cells(text: str) -> int:
+    """The width of a text in letters; Chinese signs are twice as wide, accents that stand on a letter take no room."""
+    wide = {"W": 2, "F": 2}
+    return sum(0 if unicodedata.combining(sign) else wide.get(unicodedata.east_asian_width(sign), 1) for sign in text)
+
+
+def cut_to(text: str, width: int) -> str:
+    """As many of the text's parts, two spaces apart, as have room: half a number would be another number."""
+    kept = text
+    while cells(kept) > width and "  " in kept:
+        kept = kept.rpartition("  ")[0].rstrip()
+    while cells(kept) > width:
+        kept = kept[:-1]
+    return kept

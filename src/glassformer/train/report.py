@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, TextIO
 
 from glassformer.bundle import replacing, write_text
 from glassformer.errors import RunError
+from glassformer.text.strings import cells, cut_to
 
 
 class Report:
@@ -34,13 +36,23 @@ class Report:
         """The live line; it is only drawn on a terminal, and not too often."""
         if self.live and time.monotonic() - self.last >= every:
             self.last = time.monotonic()
-            print("\r" + text[:160].ljust(self.width), end="", file=self.stream, flush=True)
-            self.width = len(text[:160])
+            text = cut_to(text, self.room())
+            rest = " " * (min(self.width, self.room()) - cells(text))
+            print(f"\r{text}{rest}", end="", file=self.stream, flush=True)
+            self.width = cells(text)
 
     def clear(self) -> None:
         if self.live and self.width:
-            print("\r" + " " * self.width + "\r", end="", file=self.stream, flush=True)
+            print("\r" + " " * min(self.width, self.room()) + "\r", end="", file=self.stream, flush=True)
             self.width = 0
+
+    def room(self) -> int:
+        """Letters that fit into a line of the terminal now; one in its last column could start the next line."""
+        try:
+            columns = os.get_terminal_size(self.stream.fileno()).columns
+        except (OSError, ValueError):
+            columns = 0
+        return (columns or 80) - 1
 
     def counting(self, what: str) -> Any:
         """A callback that shows a growing number."""
