@@ -43,6 +43,27 @@ def test_an_empty_corpus(cli: Cli, recipe: Path, tmp_path: Path) -> None:
     assert "the corpus is empty" in cli.fails("train", recipe, "--out", tmp_path / "run")
 
 
+@pytest.mark.parametrize("command", ["train", "doctor"])
+def test_a_recipe_whose_data_are_not_here_says_how_to_name_their_folder(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _, told = cli(command, "multi30k")
+    assert code == 2
+    assert f"{tmp_path / 'data' / 'multi30k-bpe' / 'train.en.gz'} does not exist" in told
+    assert "relative paths start at `data/multi30k-bpe` (data.root)" in told
+    assert "--set data.root=FOLDER" in told
+    assert not list(tmp_path.rglob("recipe.toml"))
+
+
+def test_test_pairs_that_are_not_there_are_told_before_training(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    """They are read when training has ended."""
+    with recipe.open("a", encoding="utf-8") as file:
+        file.write('[[data.test]]\ntsv = "nowhere.tsv"\n')
+    told = cli.fails("train", recipe, "--out", tmp_path / "run")
+    assert "nowhere.tsv does not exist; relative paths start at the recipe's folder" in told
+
+
 def test_a_missing_file(cli: Cli, recipe: Path, tmp_path: Path) -> None:
     (recipe.parent / "train.de").rename(recipe.parent / "train.deu")
     told = cli.fails("train", recipe, "--out", tmp_path / "run")

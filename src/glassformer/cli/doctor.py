@@ -72,6 +72,7 @@ def show_recipe(recipe: Recipe, device: str) -> None:
     from glassformer.train import Report
     from glassformer.train.forecast import forecast
 
+    recipe.check_files()
     report = Report()
     print()
     splits = {"train": recipe.data.train, "valid": recipe.data.valid, "test": recipe.data.test}

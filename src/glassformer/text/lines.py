@@ -56,18 +56,19 @@ def _open(path: Path) -> IO[bytes]:
             return io.BufferedReader(cast(io.RawIOBase, lzma.open(path, "rb")), BLOCK)
         return path.open("rb", buffering=BLOCK)
     except FileNotFoundError:
-        raise DataError(_missing(path)) from None
+        raise DataError(missing(path)) from None
     except IsADirectoryError:
         raise DataError(f"{path} is a folder; name the text file inside it") from None
     except OSError as error:
         raise DataError(f"{path} cannot be opened: {error.strerror or error}") from None
 
 
-def _missing(path: Path) -> str:
+def missing(path: Path, otherwise: str = "check the path") -> str:
+    """What to say of a file that is not there: a name like it, or what to do otherwise."""
     if not path.parent.is_dir():
-        return f"{path} does not exist, and neither does the folder {path.parent}; check the path"
+        return f"{path} does not exist, and neither does the folder {path.parent}; {otherwise}"
     hint = did_you_mean(path.name, (other.name for other in path.parent.iterdir()))
-    return f"{path} does not exist{hint or '; check the path'}"
+    return f"{path} does not exist{hint or f'; {otherwise}'}"
 
 
 def _not_utf8(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> str:

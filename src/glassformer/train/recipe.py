@@ -20,9 +20,10 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from glassformer.errors import ConfigError, did_you_mean, one_of
+from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
 from glassformer.model import ModelConfig
 from glassformer.text import END, PAD, START, About, Corpus, FilterOptions, Tokenizer, TokenizerOptions
+from glassformer.text.lines import missing
 from glassformer.train.limits import OF_THE_VOCABULARY, check, read
 
 # A model draws its weights by train.seed unless it is given a seed of its own.
@@ -109,6 +110,15 @@ class Recipe:
             vocabulary["src_vocab_size"] = tokenizer.src_size
         seed = {"seed": self.train.seed}
         return ModelConfig.from_dict(seed | self.model | vocabulary)
+
+    def check_files(self) -> None:
+        """Every file of the corpora is there, those too that are read only at the end."""
+        where = f"`{self.data.root}` (data.root)" if self.data.root else "the recipe's folder"
+        other = f"relative paths start at {where}; where the files are elsewhere: --set data.root=FOLDER"
+        for corpus in (*self.data.train, *self.data.valid, *self.data.test):
+            for file in corpus.files:
+                if not file.exists():
+                    raise DataError(missing(file, other))
 
     def least_config(self) -> ModelConfig:
         """The model's configuration with a small vocabulary, to be checked before its own is known."""

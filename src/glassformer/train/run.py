@@ -102,6 +102,7 @@ class Ready:
 
 
 def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
+    recipe.check_files()
     check_memory(recipe.least_config(), recipe.train, world)  # before the vocabulary is known, and after
     tokenizer = vocabulary(recipe, folder, world, report)
     store = corpus(recipe, recipe.data.train, tokenizer, folder / "prepared" / "train", world, report)
