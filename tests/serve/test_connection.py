@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import socket
-import time
 
 import httpx
 import pytest
 from conftest import Live
 from fastapi import FastAPI, Response
+from sockets import PATIENCE, until
 
 from glassformer.serve.answers import sliced
 from glassformer.serve.connection import Connection
 from glassformer.serve.door import Door
 
-PATIENCE = 60  # seconds, for a machine that is busy with other things
 HEAD = b"POST /count HTTP/1.1\r\nHost: localhost\r\n"
 
 
@@ -58,13 +57,6 @@ def connect(server):
     for one in made:
         one.close()
     until(lambda: not server.server.server_state.connections)
-
-
-def until(state):
-    end = time.monotonic() + PATIENCE
-    while not state():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def rest(connection):

@@ -11,12 +11,14 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 import torch
-from conftest import SENTENCE, agrees
+from conftest import SENTENCE, Live, agrees
+from sockets import post, until
 
 from glassformer.labs import NAMES, find, sinusoids
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
 from glassformer.labs.running import Ran, run
+from glassformer.serve.app import create_app
 from glassformer.serve.labs import Labs
 
 T = Text("word", "词")
@@ -152,12 +154,18 @@ def test_a_lab_changes_no_thread_of_the_server(client, shelf):
     assert {number for _, number in seen} == {before}
 
 
+def test_a_lab_ends_with_its_server(translator):
+    with Live(app := create_app(translator)) as server, post(server, "/api/labs/sinusoids", seed=7):
+        until(lambda: app.state.labs.apart.process)
+        process = app.state.labs.apart.process
+    assert process.poll() is not None
+
+
 def test_a_lab_that_is_ended_from_outside_is_told_and_the_next_one_runs(client, shelf):
     assert client.post("/api/labs/sinusoids", json={"seed": 4}).status_code == 200
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(client.post, "/api/labs/residuals", json={"seed": 4})
-        while client.get("/api/labs").json()["running"] is None:
-            pass
+        until(lambda: client.get("/api/labs").json()["running"])
         shelf.apart.process.kill()
         refused(asked.result(), 500, "lab_broke")
     assert client.post("/api/labs/sinusoids", json={"seed": 5}).json()["verdict"] == "holds"

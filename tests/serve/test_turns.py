@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import socket
 import threading
-import time
 
 import httpx
 import pytest
 from conftest import SENTENCE, Live
 from fastapi import FastAPI, Request
+from sockets import PATIENCE, post, until
 
 import glassformer as gf
 from glassformer.serve.app import create_app
 from glassformer.serve.door import Door
 from glassformer.serve.errors import Left, install
 from glassformer.serve.turns import Turns
-
-PATIENCE = 60  # seconds, for a machine that is busy with other things
-
-
-def until(state):
-    """Wait for a state, never for a time."""
-    end = time.monotonic() + PATIENCE
-    while not state():
-        assert time.monotonic() < end
-        time.sleep(0.005)
-
-
-def post(live, address, **body):
-    """A request that is sent and not waited for; close it to leave."""
-    host, _, port = live.address.removeprefix("http://").partition(":")
-    content = json.dumps(body).encode()
-    found = socket.create_connection((host, int(port)), PATIENCE)
-    head = f"POST {address} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-    found.sendall(f"{head}Content-Length: {len(content)}\r\n\r\n".encode() + content)
-    return found
 
 
 class Work:
