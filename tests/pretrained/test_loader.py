@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import glassformer as gf
-from glassformer.errors import WeightsError
+from glassformer.errors import InputError, WeightsError
 from glassformer.pretrained.parity import BAR, cases, our_logits, peer_logits, random_batch, random_model
 
 FAMILIES = ["marian", "bart", "t5", "bert", "gpt2"]
@@ -110,6 +110,55 @@ def test_an_unknown_type_lists_what_is_supported(tmp_path):
         WeightsError, match="'llama' is not supported; supported are `marian`, `bart`, `t5`, `bert`, `gpt2`"
     ):
         gf.load_model(tmp_path)
+
+
+def test_a_family_of_a_like_name_is_not_taken_for_a_slip(tmp_path):
+    save("bart", tmp_path)
+    reconfigure(tmp_path, model_type="mbart")
+    with pytest.raises(WeightsError, match=r"'mbart' is not supported; supported are `marian`, .*`gpt2`$"):
+        gf.load_model(tmp_path)
+
+
+@pytest.mark.parametrize("family", ["marian", "bart", "t5", "gpt2"])
+def test_a_folder_saved_without_a_head_has_the_tied_one(family, tmp_path):
+    """What a head adds to the embedding is a bias at most, and one that was never trained is zero."""
+    whole = save(family, tmp_path / "whole")
+    whole.base_model.save_pretrained(tmp_path / "bare")
+    if family in ("marian", "bart"):
+        whole.final_logits_bias.zero_()
+    names = list(load_file(tmp_path / "bare" / "model.safetensors"))
+    assert not any(name.startswith(("model.", "transformer.", "lm_head", "final_logits_bias")) for name in names)
+    assert difference(whole, tmp_path / "bare") <= BAR
+
+
+def test_bert_without_a_head_gives_hidden_states_and_says_that_it_has_no_logits(tmp_path):
+    from transformers import BertModel
+
+    case = next(case for case in cases() if case.family == "bert")
+    peer = BertModel(type(random_model(case).config)(**case.settings)).eval()
+    peer.save_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match=r"set aside: `pooler"):
+        model = gf.load_model(tmp_path)
+    batch = random_batch(60, 0)
+    with torch.no_grad():
+        theirs = peer(input_ids=batch.ids, attention_mask=batch.mask.long()).last_hidden_state
+        assert (model.encoder(batch.ids, batch.mask) - theirs)[batch.mask].abs().max() <= BAR
+        with pytest.raises(InputError, match=r"holds no output head.*model\.encoder\(ids, mask\).*BertForMaskedLM"):
+            model(batch.ids, batch.mask)
+
+
+def test_an_untied_head_that_is_missing_is_not_replaced_by_the_embedding(tmp_path):
+    for family in ("t5", "gpt2"):
+        peer = save(family, tmp_path / family)
+        peer.base_model.save_pretrained(tmp_path / f"{family} bare")
+        for name in (family, f"{family} bare"):
+            reconfigure(tmp_path / name, tie_word_embeddings=False)
+    for name in ("t5", "t5 bare", "gpt2 bare"):  # T5's files do not tell which of the two they are
+        model, batch = gf.load_model(tmp_path / name), random_batch(60, 0)
+        with pytest.raises(InputError, match="holds no output head"):
+            our_logits(model, batch)
+    with pytest.raises(WeightsError, match=r"lack `lm_head\.weight`, though config\.json says it is not tied"):
+        gf.load_model(tmp_path / "gpt2")
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,14 @@ import pickle
 import re
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from glassformer.errors import WeightsError, did_you_mean, one_of
+from glassformer.errors import InputError, WeightsError, did_you_mean, one_of
 from glassformer.model import Model
 from glassformer.pretrained import bart, bert, gpt2, marian, t5
 from glassformer.pretrained.family import Family, Settings
@@ -37,7 +38,6 @@ def load_model(folder: str | Path) -> Model:
     if kind not in FAMILIES:
         raise WeightsError(
             f"{folder / 'config.json'}: model_type {kind!r} is not supported; supported are {one_of(FAMILIES)}"
-            + did_you_mean(str(kind), FAMILIES)
         )
     family = FAMILIES[kind](settings)
     tensors = read_weights(folder)
@@ -109,17 +109,40 @@ def read_pickled(path: Path) -> dict[str, Tensor]:
     return values
 
 
+class NoHead(nn.Module):
+    """In the place of a head that a folder does not hold."""
+
+    def forward(self, hidden: Tensor) -> Tensor:
+        raise InputError(
+            "the model's folder holds no output head, so there are no logits; `model.encoder(ids, mask)` gives hidden "
+            "states, as `model.decoder` does where there is one. For logits, save the folder from a class with the head, "
+            "like BertForMaskedLM"
+        )
+
+
 def assemble(family: Family, settings: Settings, tensors: dict[str, Tensor]) -> Model:
+    bare = not any(name.startswith(family.prefix) for name in tensors)  # a stack alone is saved without its prefix
     tensors = settle_names(family, tensors)
     embedding, head = tensors.get(family.embedding), tensors.get(family.head)
     tied = head is None or (embedding is not None and torch.equal(embedding, head))
     if tied:
         tensors.pop(family.head, None)
     config = family.config(settings, tied)
-    model = family.model(config)
     table = family.weights(config, settings)
     state: dict[str, Tensor] = {}
     used: set[str] = set()
+    headless = head is None and not settings.get("tie_word_embeddings", True)
+    if headless and family.prefix and not bare:
+        raise WeightsError(f"the weights lack `{family.head}`, though config.json says it is not tied to the embedding")
+    of_head = [ours for ours in table if ours.startswith("head.")]
+    if bare and of_head and not any(name in tensors for ours in of_head for name in table[ours].names):
+        table = {ours: take for ours, take in table.items() if ours not in of_head}
+        headless = headless or of_head != ["head.bias"]
+        if not headless:  # the rest of the head is the embedding, and a bias that was never trained is zero
+            state["head.bias"] = torch.zeros(config.vocab_size)
+    model = family.model(replace(config, output_transform=False, output_bias=False) if headless else config)
+    if headless:
+        model.add_module("head", NoHead())
     if not tied and head is not None:
         state["head.weight"] = head
         used.add(family.head)
