@@ -115,7 +115,7 @@ class NoHead(nn.Module):
     def forward(self, hidden: Tensor) -> Tensor:
         raise InputError(
             "the model's folder holds no output head, so there are no logits; `model.encoder(ids, mask)` gives hidden "
-            "states, as `model.decoder` does where there is one. For logits, save the folder from a class with the head, "
+            "states, as `model.decoder` does where there is one. For logits, save from a class that has the head, "
             "like BertForMaskedLM"
         )
 
