@@ -113,7 +113,7 @@ def test_a_model_and_a_sentence(tmp_path, folder):
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("one two  →  ")
     assert "decoder.blocks.1.cross_attention.pattern" in done.stdout
-    assert "softmax(scores + mask)" in done.stdout
+    assert "softmax(masked)" in done.stdout
     assert "\x1b[" not in done.stdout
 
 

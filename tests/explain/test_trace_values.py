@@ -252,6 +252,7 @@ def test_an_end_that_the_length_limit_has_forced_costs_nothing(beam):
     found = gf.trace(model, SOURCE, beam=beam, max_new_tokens=5)
     ((best,),) = gf.generate(model, torch.tensor([SOURCE]), beam=beam, max_new_tokens=5)
     assert found.output["score"] == pytest.approx(best.score, abs=1e-6)
+    assert found.output["finished"] is best.finished is False
     assert [step["forced"] for step in found.steps] == [False] * 4 + [True]
     assert found.steps[-1]["chosen_log_probability"] == 0
 

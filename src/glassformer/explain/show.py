@@ -68,6 +68,8 @@ def heading(trace: Trace, lang: Lang) -> list[Text]:
     for change in trace.changes:
         told = ", ".join(f"{k} {v}" for k, v in change.items() if v is not None and k != "kind")
         lines.append(Text(say("changed", lang, f"{change['kind']} {told}".strip()), style="yellow"))
+    if not trace.one_pass:
+        lines.append(Text(say("last step", lang), style="yellow"))
     return lines
 
 

@@ -109,7 +109,7 @@ class Trace:
             "pieces": self.subject.pieces(ids, source=False),
             "text": self.subject.written(ids),
             "score": self.score,
-            "finished": self.written.finished,
+            "finished": self.written.finished and not self.written.forced_end,
         }
 
     @property

@@ -32,6 +32,10 @@ WORDS: dict[str, dict[Lang, str]] = {
         " numbers, logits off by up to {2}",
         "zh": "未用键值缓存，乘加 {1} 次：没有因果掩码，缓存会给出不同的数（logits 最多相差 {2}）",
     },
+    "last step": {
+        "en": "values below: of the last step, which read the whole output; the steps are told as they were written",
+        "zh": "下面的数值来自最后一步，它读入了全部输出；各步则按写出时的情形列出",
+    },
     "hint": {
         "en": "one value in full: --name '*.cross_attention.pattern', --layer 0, --head 1",
         "zh": "看某个值的全貌：--name '*.cross_attention.pattern'、--layer 0、--head 1",

@@ -62,7 +62,7 @@ class Written:
 
     prompt: list[int]
     chosen: list[int] = field(default_factory=list)
-    finished: bool = False
+    finished: bool = False  # the end is among them
     forced_end: bool = False  # the length limit wrote the end, not the model
     selections: list[Any] = field(default_factory=list)  # what beam search considered, step by step
 
