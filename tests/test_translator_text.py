@@ -191,6 +191,21 @@ def test_a_long_text_is_its_parts_joined(translator: Translator) -> None:
     assert best.score == pytest.approx(mean, abs=1e-4)
 
 
+def test_a_translation_stopped_by_the_limit_is_told_from_a_finished_one(translator: Translator) -> None:
+    texts = [*sentences(60, seed=12), ""]
+    seen = set()
+    for text, (best,) in zip(texts, translator.translate(texts, beam=2), strict=True):
+        (ids,) = translator.tokenizer.encode_source([text])
+        assert best.finished == (len(best.tokens) < translator.room(len(ids)))
+        seen.add(best.finished)
+    assert seen == {True, False}
+    long = " ".join(texts)
+    for size in (LIMIT, 8):
+        (best,) = translator.translate([long], max_length=size)[0]
+        parts = [part.text for part in translator.split([long], size)[0]]
+        assert best.finished == all(one.finished for (one,) in translator.translate(parts))
+
+
 def test_ten_thousand_words_without_a_full_stop(translator: Translator) -> None:
     long = " ".join(random.Random(2).choices(WORDS, k=10_000))
     told: list[int] = []

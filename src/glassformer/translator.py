@@ -47,6 +47,8 @@ class Translation:
     tokens of its source: the total log-probability cannot be told from scores that are divided by length.
 
     On request, `alignment` pairs the place of each of `tokens` with that of the one in `source_tokens` it came from.
+
+    One that is not `finished` was stopped, it or a part of it, by the limit of length before it came to an end.
     """
 
     text: str
@@ -55,6 +57,7 @@ class Translation:
     parts: int = 1
     source_tokens: list[str] | None = None
     alignment: Alignment | None = None
+    finished: bool = True
 
 
 @dataclass(frozen=True)
@@ -327,7 +330,9 @@ class Translator:
                     source_tokens += self.tokenizer.source_pieces(part.ids)
                     seen += len(h.ids)
             score = ranked[0].score if len(parts) == 1 else score
-            found.append(Translation(joined(parts, texts), score, tokens, len(parts), source_tokens, alignment))
+            finished = all(h.finished for h in ranked)
+            text = joined(parts, texts)
+            found.append(Translation(text, score, tokens, len(parts), source_tokens, alignment, finished))
         return found
 
 

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 from pathlib import Path
@@ -46,8 +47,14 @@ def here(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, *w
     with pytest.raises(SystemExit) as ended:
         main()
     out, err = capsys.readouterr()
-    assert (ended.value.code, err) == (0, "")
+    assert (ended.value.code, said(err)) == (0, [])
     return out
+
+
+def said(stderr: str | bytes) -> list[str]:
+    """What is told, but that a translation was stopped: this model seldom finds an end."""
+    lines = (stderr.decode() if isinstance(stderr, bytes) else stderr).splitlines()
+    return [line for line in lines if "stopped by the length limit" not in line]
 
 
 def test_a_file_is_its_lines_translated_one_by_one(model: Path, translator: Translator) -> None:
@@ -76,7 +83,8 @@ def test_arguments_scores_n_best_and_json(
     objects = [json.loads(line) for line in done.stdout.splitlines()]
     assert [one["source"] for one in objects] == texts
     assert [[t["text"] for t in one["translations"]] for one in objects] == [[t.text for t in b] for b in found]
-    assert done.stderr == b""
+    assert [[t["finished"] for t in one["translations"]] for one in objects] == [[t.finished for t in b] for b in found]
+    assert said(done.stderr) == []
 
 
 def test_files_in_and_out_with_bytes_that_are_no_text(model: Path, translator: Translator, tmp_path: Path) -> None:
@@ -86,7 +94,7 @@ def test_files_in_and_out_with_bytes_that_are_no_text(model: Path, translator: T
     lines = ["the dog", "bad \ufffd byte", "worse \ufffd", ""]
     assert (tmp_path / "out").read_bytes().decode() == "".join(printed(translator, line) + "\n" for line in lines)
     assert done.stdout == b""
-    told = done.stderr.decode().splitlines()
+    told = said(done.stderr)
     assert len(told) == 1
     assert told[0].startswith("line 2: not UTF-8 (byte 5 of the line is 0xff)")
 
@@ -98,7 +106,7 @@ def test_a_line_of_more_than_ten_megabytes_is_refused_after_those_before_it(
     assert done.returncode == 2
     assert done.stdout.decode() == "".join(printed(translator, line) + "\n" for line in ("the dog", "", "a cat"))
     assert "line 4: longer than 10,000,000 bytes" in done.stderr.decode()
-    assert len(done.stderr.splitlines()) == 1
+    assert len(said(done.stderr)) == 1
 
 
 def test_a_line_is_answered_as_it_arrives_and_ctrl_c_is_quiet(model: Path, translator: Translator) -> None:
@@ -114,7 +122,7 @@ def test_a_line_is_answered_as_it_arrives_and_ctrl_c_is_quiet(model: Path, trans
                 assert process.stdout.readline().decode() == printed(translator, line) + "\n"
             process.send_signal(signal.SIGINT)
             assert process.wait(timeout=PATIENCE) == 130
-            assert process.stderr.read() == b""
+            assert said(process.stderr.read()) == []
         finally:
             process.kill()
 
@@ -128,7 +136,7 @@ def test_a_reader_that_goes_away_is_no_error(model: Path, tmp_path: Path) -> Non
         assert process.stderr is not None
         assert process.stdout.readline()
         process.stdout.close()
-        assert process.stderr.read() == b""
+        assert said(process.stderr.read()) == []
         assert process.wait(timeout=PATIENCE) == 141
 
 
@@ -178,8 +186,107 @@ def test_alignments_as_pairs_and_as_json(
             assert shown["source_tokens"] == expected.source_tokens
 
 
+def run_here(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> object:
+    from glassformer.cli import main
+
+    monkeypatch.setattr("sys.argv", ["glassformer", "translate", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return ended.value.code
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_old_file(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "out").write_text("before", encoding="utf-8")
+    (tmp_path / "in").write_text("\n".join(sentences(60, seed=2)), encoding="utf-8")
+    most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # a file may not grow beyond, as on a disk that is full
+    try:
+        code = run_here(monkeypatch, model, "--input", tmp_path / "in", "--output", tmp_path / "out")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    assert code == 2
+    err = said(capsys.readouterr().err)
+    assert err[-1] == f"glassformer: {tmp_path / 'out'} cannot be written: File too large"
+    assert (tmp_path / "out").read_text() == "before"
+    assert run_here(monkeypatch, model, "a cat", "--output", "/dev/full") == 2
+    assert said(capsys.readouterr().err) == ["glassformer: /dev/full cannot be written: the disk is full"]
+
+
+def test_a_run_that_fails_keeps_the_old_file_and_what_it_has(
+    model: Path,
+    translator: Translator,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "out").write_text("before", encoding="utf-8")
+    (tmp_path / "in").write_bytes(b"the dog\na cat\n" + b"x" * 10_100_000)
+    wanted = "".join(printed(translator, line) + "\n" for line in ("the dog", "a cat"))
+    for name in ("out.partial", "out.partial1"):  # an earlier one is not replaced either
+        assert run_here(monkeypatch, model, "--input", tmp_path / "in", "--output", tmp_path / "out") == 2
+        told = said(capsys.readouterr().err)
+        assert told[0] == f"what was translated before is in {tmp_path / name}"
+        assert "line 3: longer than 10,000,000 bytes" in told[1]
+        assert (tmp_path / name).read_text(encoding="utf-8") == wanted
+    assert (tmp_path / "out").read_text() == "before"
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_an_output_may_be_a_link_a_pipe_or_a_device(
+    model: Path, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "out").write_text("before", encoding="utf-8")
+    (tmp_path / "link").symlink_to("out")
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    for name in ("link", "pipe"):
+        assert run_here(monkeypatch, model, "a cat", "--output", tmp_path / name) == 0
+    wanted = printed(translator, "a cat") + "\n"
+    assert os.read(reader, 1 << 16).decode() == (tmp_path / "out").read_text(encoding="utf-8") == wanted
+    assert (tmp_path / "link").is_symlink()
+    assert run_here(monkeypatch, model, "a cat", "--output", os.devnull) == 0
+    os.close(reader)
+
+
+def test_on_a_terminal_it_says_what_it_waits_for(
+    model: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    master, slave = os.openpty()
+    os.write(master, b"a cat\n\x04")
+    with open(slave) as terminal:
+        monkeypatch.setattr("sys.stdin", terminal)
+        assert run_here(monkeypatch, model) == 0
+    out, err = capsys.readouterr()
+    assert out == printed(translator, "a cat") + "\n"
+    assert said(err) == ["type lines to translate; Ctrl-D ends it"]
+    os.close(master)
+
+
+def test_every_line_of_an_argument_is_translated(
+    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = ["the dog", "", "a cat", "a red house", ""]
+    out = here(capsys, monkeypatch, model, "the dog\n\na cat\r\n", "a red house", "")
+    assert out.split("\n") == [*(printed(translator, line) for line in lines), ""]
+
+
+def test_a_translation_stopped_by_the_length_limit_is_told(
+    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = sentences(40, seed=11)
+    stopped = [i for i, best in enumerate(translator.translate(lines), 1) if not best[0].finished]
+    assert len(stopped) > 1
+    assert run_here(monkeypatch, model, *lines) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        f"line {stopped[0]}: the translation was stopped by the length limit before its end",
+        f"{len(stopped):,} translations were stopped by the length limit",
+    ]
+
+
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "told"),
     [
         (["text", "--beam", "0"], "beam=0 must be at least 1"),
         (["text", "--nbest", "0"], "nbest=0 must lie between"),
@@ -199,7 +306,9 @@ def test_alignments_as_pairs_and_as_json(
         (["--input", "nowhere.txt"], "nowhere.txt does not exist"),
         (["--device", "gpu", "text"], "'gpu' cannot be used"),
         (["--input", "same", "--output", "same"], "the input file itself"),
-        (["text", "--output", "no/such/folder"], "cannot be written"),
+        (["text", "--output", "no/such/file"], "no/such/file cannot be written: there is no folder no/such"),
+        (["text", "--output", "."], ". cannot be written: Is a directory"),
+        (["--input", "."], ". is a folder; name the text file inside it"),
     ],
 )
 def test_a_mistake_is_one_line(
@@ -208,7 +317,7 @@ def test_a_mistake_is_one_line(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
     words: list[str],
-    said: str,
+    told: str,
 ) -> None:
     from glassformer.cli import main
 
@@ -219,6 +328,6 @@ def test_a_mistake_is_one_line(
         main()
     assert ended.value.code == 2
     err = capsys.readouterr().err
-    assert said in err
+    assert told in err
     assert err.count("\n") == 1
     assert os.path.getsize(tmp_path / "same") == 6

@@ -7,6 +7,8 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 
@@ -25,9 +27,13 @@ LONGEST = 10_000_000  # bytes of a line; more is no sentence, and would have to 
 
 def translate(
     model: Annotated[Path, typer.Argument(help="A folder that glassformer train has made, or a Marian folder.")],
-    text: Annotated[list[str] | None, typer.Argument(help="Sentences; without any, lines of standard input.")] = None,
+    text: Annotated[
+        list[str] | None, typer.Argument(help="Sentences, or lines of them; without any, standard input.")
+    ] = None,
     input: Annotated[Path | None, typer.Option(help="Read lines of this file (gzip and xz too).")] = None,
-    output: Annotated[Path | None, typer.Option(help="Write to this file, not to standard output.")] = None,
+    output: Annotated[
+        Path | None, typer.Option(help="Write to this file, which appears when all is done, not to standard output.")
+    ] = None,
     beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy.")] = 1,
     nbest: Annotated[int, typer.Option(help="Translations for each line, at most as many as the beam.")] = 1,
     length_penalty: Annotated[float, typer.Option(help="Score divided by length to this power.")] = 1.0,
@@ -61,10 +67,11 @@ def translate(
     Every line gives one line, in order, and an empty line stays empty. With --nbest N above 1 a line gives N lines, or
     as many as are possible: line number, rank and text with a TAB between. --scores puts the score and a TAB before the
     text. --alignments puts a TAB and pairs SOURCE-TARGET of token numbers, from 0, after it. --json gives one object a
-    line: {"source": ..., "translations": [{"text": ..., "score": ...}]}; with --alignments each translation also has
-    "tokens", "source_tokens" and "alignment", a list of [target, source] pairs.
+    line: {"source": ..., "translations": [{"text": ..., "score": ..., "finished": ...}]}; with --alignments each
+    translation also has "tokens", "source_tokens" and "alignment", a list of [target, source] pairs.
 
-    A line too long for the model is split at its sentence ends, translated in parts and joined.
+    A line too long for the model is split at its sentence ends, translated in parts and joined. A translation that is
+    not finished was stopped by the limit of length.
     """
     if text and input is not None:
         raise ConfigError("give either sentences or --input, not both")
@@ -97,33 +104,39 @@ def translate(
         "batch_tokens": batch_tokens,
         "alignments": alignments,
     }
-    given = [[one.encode("utf-8", "surrogateescape") for one in text or []]]
+    words = [one.encode("utf-8", "surrogateescape") for one in text or []]
+    given = [[line for one in words for line in one.removesuffix(b"\n").split(b"\n")]]
     lines = decoded(given if text else read_raw(open_input(input), str(input or "standard input")), report)
     translator = Translator.load(model, device, cast(Any, precision))
     translator.translate([], **options)  # a wrong option is told before a line is waited for
-    done = split = 0
-    sink = open_output(output)
-    try:
+    done = split = cut_short = 0
+    waiting = not text and input is None and sys.stdin.isatty()
+    if waiting:
+        report.say("type lines to translate; Ctrl-D ends it")
+    with open_output(output, report) as sink:
         for chunk in lines:
             found = translator.translate(chunk, **options)
             report.clear()
             for number, (source, best) in enumerate(zip(chunk, found, strict=True), done + 1):
-                emit(sink, row(number, source, best, nbest > 1, scores, as_json))
+                sink.write(row(number, source, best, nbest > 1, scores, as_json).encode("utf-8", "replace"))
                 if best[0].parts > 1:
                     split += 1
                     if split == 1:
                         limit = f"the {translator.limit(max_length):,} tokens translated at once"
                         report.say(f"line {number}: longer than {limit}; split into {best[0].parts} parts")
-            emit(sink, "", flush=True)
+                if not best[0].finished:
+                    cut_short += 1
+                    if cut_short == 1:
+                        report.say(f"line {number}: the translation was stopped by the length limit before its end")
+            sink.flush()
             done += len(chunk)
-            if not text and (input is not None or not sys.stdin.isatty()):
+            if not text and not waiting:
                 report.show(f"translated: {done:,} lines")
-    finally:
-        report.clear()
-        if output is not None:
-            sink.close()
+    report.clear()
     if split > 1:
         report.say(f"{split:,} lines were split")
+    if cut_short > 1:
+        report.say(f"{cut_short:,} translations were stopped by the length limit")
 
 
 def row(number: int, source: str, best: list[Translation], ranked: bool, scores: bool, as_json: bool) -> str:
@@ -143,7 +156,8 @@ def row(number: int, source: str, best: list[Translation], ranked: bool, scores:
 
 def shown(one: Translation) -> dict[str, Any]:
     """A translation as JSON, which knows no infinity."""
-    fields: dict[str, Any] = {"text": one.text, "score": one.score if math.isfinite(one.score) else None}
+    score = one.score if math.isfinite(one.score) else None
+    fields: dict[str, Any] = {"text": one.text, "score": score, "finished": one.finished}
     if one.alignment is not None:
         fields |= {"tokens": one.tokens, "source_tokens": one.source_tokens, "alignment": one.alignment}
     return fields
@@ -172,6 +186,9 @@ def read_raw(stream: io.BufferedReader, name: str) -> Iterator[list[bytes]]:
         raise DataError(f"{name}: the compressed file is damaged after line {number} ({error})") from None
     except OSError as error:
         raise DataError(f"{name}: reading failed after line {number}: {why(error)}") from None
+    finally:
+        if stream is not sys.stdin.buffer:
+            stream.close()
     if rest:
         yield [rest]
 
@@ -204,21 +221,34 @@ def open_input(path: Path | None) -> io.BufferedReader:
     return cast(io.BufferedReader, sys.stdin.buffer if path is None else _open(path))
 
 
-def open_output(path: Path | None) -> IO[bytes]:
-    if path is None:
-        return sys.stdout.buffer
-    try:
-        return path.open("wb")
-    except OSError as error:
-        raise DataError(f"{path} cannot be written: {why(error)}") from None
+@contextmanager
+def open_output(path: Path | None, report: Report) -> Iterator[IO[bytes]]:
+    """Standard output, or a file that is replaced at the end; what a failed run had written stays beside it."""
+    from glassformer.bundle import replacing
 
-
-def emit(sink: IO[bytes], text: str, flush: bool = False) -> None:
     try:
-        sink.write(text.encode("utf-8", "replace"))
-        if flush:
-            sink.flush()
+        if path is None:
+            yield sys.stdout.buffer
+            return
+        with replacing(path) as file:
+            try:
+                yield file
+            except BaseException:
+                keep(Path(file.name), path, report)
+                raise
     except BrokenPipeError:
         raise
+    except FileNotFoundError:
+        raise DataError(f"{path} cannot be written: there is no folder {cast(Path, path).parent}") from None
     except OSError as error:
-        raise DataError(f"the translations cannot be written: {why(error)}") from None
+        raise DataError(f"{path or 'standard output'} cannot be written: {why(error)}") from None
+
+
+def keep(partial: Path, path: Path, report: Report) -> None:
+    """Give a file that is half written a name beside the one it was for, if there is anything in it."""
+    if partial == path or not partial.stat().st_size:  # a device or a pipe is no file of ours
+        return
+    names = (path.with_name(f"{path.name}.partial{number or ''}") for number in count())
+    kept = next(name for name in names if not name.exists())
+    partial.rename(kept)
+    report.say(f"what was translated before is in {kept}")
