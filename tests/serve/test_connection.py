@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from contextlib import ExitStack
 
 import httpx
 import pytest
@@ -18,7 +19,7 @@ HEAD = b"POST /count HTTP/1.1\r\nHost: localhost\r\n"
 
 
 class Hasty(Connection):
-    head, stall, most = 0.2, 0.2, 8
+    head, stall = 0.2, 0.2
 
 
 def served():
@@ -107,11 +108,15 @@ def test_who_takes_it_gets_all_of_it():
         assert httpx.get(f"{live.address}/much", timeout=PATIENCE).content == bytes(50_000_000)
 
 
-def test_more_connections_than_can_be_held_are_turned_away(connect, server):
-    for _ in range(3 * Hasty.most):
-        connect()
-    until(lambda: not server.server.server_state.connections)
-    assert httpx.post(f"{server.address}/count", timeout=PATIENCE).status_code == 200
+def test_connections_without_end_keep_nobody_out():
+    class Narrow(Connection):
+        most = 8
+
+    with Live(served(), http=Narrow) as live, ExitStack() as crowd:
+        for _ in range(3 * Narrow.most):
+            crowd.enter_context(socket.create_connection(live.socket.getsockname(), PATIENCE))
+        until(lambda: len(live.server.server_state.connections) == Narrow.most)
+        assert httpx.post(f"{live.address}/count", timeout=PATIENCE).status_code == 200
 
 
 def test_heads_without_end_are_refused(connect):

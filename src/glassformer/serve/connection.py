@@ -9,7 +9,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD = 10.0  # seconds to send a request's head
 STALL = 30.0  # seconds in which nothing of an answer is taken
-MOST = 500  # at once; a process can hold some 1,000 files open, and those who wait are answered first
+MOST = 500  # at once; a process can hold some 1,000 files open
 
 
 class Connection(H11Protocol):
@@ -23,15 +23,21 @@ class Connection(H11Protocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if len(self.connections) > self.most:
-            transport.abort()
+        self.since = self.loop.time()
+        held = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
+        if len(held) > self.most:  # whoever has been idle longest makes room
+            min((one for one in held if one.idle), key=lambda one: one.since).transport.abort()
         self._wait(self.head)
+
+    @property
+    def idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
         if self.flow.write_paused:
             return  # who does not take an answer wins no time by asking on
-        if self.cycle is not None and not self.cycle.response_complete:
+        if not self.idle:
             self._wait(None)  # a request is being answered, and the door waits for its body
         elif self._deadline is None:
             self._wait(self.head)
