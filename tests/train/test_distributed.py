@@ -7,9 +7,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from small_run import call, metrics, torchrun, train_here
+from small_run import call, digest, metrics, torchrun, train_here
 
 from glassformer.train import checkpoint
+from glassformer.train.lock import claimed
 
 SAME = ("model.dropout=0.0", "train.steps=50", "train.log_every=1", "train.save_every=25", "train.valid_every=25")
 
@@ -65,3 +66,14 @@ def test_two_processes_do_what_one_does(recipe: Path, tmp_path: Path, kind: str,
     alone = at_step_25(ours, tmp_path / "alone")
     assert "resumed at step 25" in train_here(None, alone, resume=True)
     assert apart(alone, single) < 1e-4
+
+
+def test_a_folder_that_is_being_trained_in_is_told_by_one_process(whole: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    shutil.copytree(whole, out)
+    with claimed(out):
+        done = call(torchrun("-m", "glassformer", "train", "--resume", "--out", out))
+    assert done.returncode
+    assert done.stderr.count(f"glassformer: another process is training in {out}") == 1
+    assert "[rank" not in done.stderr  # no process trips over the first one's end
+    assert digest(out) == digest(whole)

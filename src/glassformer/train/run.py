@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from glassformer import bundle
-from glassformer.errors import ConfigError, DataError, RunError
+from glassformer.errors import ConfigError, DataError, GlassformerError, RunError
 from glassformer.model import EncoderDecoder
 from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
 from glassformer.train import checkpoint, parallel
@@ -57,8 +57,7 @@ def train(
     if not world.first:
         report = Report(quiet=True)
     try:
-        with listening(at_once), claimed(folder) if world.first else nullcontext():
-            recipe = open_folder(recipe, folder, resume, world)
+        with listening(at_once), opened(recipe, folder, resume, world) as recipe:
             try:
                 return _train(recipe, folder, world, report, make_judge)
             except (ConfigError, DataError):
@@ -158,21 +157,38 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
     return folder
 
 
-def open_folder(recipe: Recipe, folder: Path, resume: bool, world: World) -> Recipe:
-    """Make the run's folder, or check that it holds this very run; return the recipe that holds."""
-    path = folder / "recipe.toml"
-    if world.first:
-        if path.exists() and not resume:
-            raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
-        if path.exists():
-            recipe = continued(recipe, saved_recipe(folder))
-            keep_finished(folder)
+@contextmanager
+def opened(recipe: Recipe, folder: Path, resume: bool, world: World) -> Iterator[Recipe]:
+    """The run's folder, held by the first process, and the recipe that holds.
+
+    Where it cannot be had, the first process says why, and the others end without a word.
+    """
+    with ExitStack() as stack:
         try:
-            bundle.write_text(path, to_toml(recipe.to_dict()))
-        except OSError as error:
-            raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
-    world.wait()
-    return recipe if world.first else continued(recipe, saved_recipe(folder))
+            if world.first:
+                stack.enter_context(claimed(folder))
+                recipe = open_folder(recipe, folder, resume)
+        except GlassformerError:
+            world.agree(0)
+            raise
+        if not world.agree(1):
+            raise SystemExit(2)
+        yield recipe if world.first else continued(recipe, saved_recipe(folder))
+
+
+def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
+    """Begin a run in the folder, or check that it holds this very run; return the recipe that holds."""
+    path = folder / "recipe.toml"
+    if path.exists() and not resume:
+        raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
+    if path.exists():
+        recipe = continued(recipe, saved_recipe(folder))
+        keep_finished(folder)
+    try:
+        bundle.write_text(path, to_toml(recipe.to_dict()))
+    except OSError as error:
+        raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
+    return recipe
 
 
 def keep_finished(folder: Path) -> None:
