@@ -18,7 +18,7 @@ from glassformer.cli import main
 from glassformer.cli.judging import judge
 from glassformer.train import Report, read_recipe
 from glassformer.train import train as run_training
-from glassformer.train.run import saved_recipe
+from glassformer.train.folder import saved_recipe
 
 OLD = Path(__file__).parent / "bundle-1"  # a trained model, a small one
 PATIENCE = 600  # seconds; only what will never come takes so long, even where every core is busy

@@ -15,7 +15,7 @@ from glassformer import bundle
 from glassformer.errors import GlassformerError, WeightsError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
-from glassformer.train.run import saved_recipe
+from glassformer.train.folder import saved_recipe
 from glassformer.translator import Translator
 
 PAIRS = [("one two three", "eins zwei drei"), ("two", "zwei")]

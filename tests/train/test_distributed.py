@@ -10,7 +10,7 @@ import pytest
 from small_run import call, digest, metrics, torchrun, train_here
 
 from glassformer.train import checkpoint
-from glassformer.train.lock import claimed
+from glassformer.train.folder import claimed
 
 SAME = ("model.dropout=0.0", "train.steps=50", "train.log_every=1", "train.save_every=25", "train.valid_every=25")
 

@@ -25,7 +25,7 @@ def demo(
     from glassformer.errors import RunError
     from glassformer.train import Report, read_recipe
     from glassformer.train import train as run
-    from glassformer.train.run import continued, saved_recipe
+    from glassformer.train.folder import continued, saved_recipe
 
     recipe = read_recipe("numerals", (f"train.seed={seed}",))
     report = Report()

@@ -28,7 +28,7 @@ def train(
     from glassformer.cli.judging import judge, show_results
     from glassformer.train import Report, read_recipe
     from glassformer.train import train as run
-    from glassformer.train.run import saved_recipe
+    from glassformer.train.folder import saved_recipe
 
     changes = tuple(change or ())
     if not recipe:

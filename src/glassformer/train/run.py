@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -13,31 +11,18 @@ from typing import Any
 import torch
 
 from glassformer import bundle
-from glassformer.errors import ConfigError, DataError, GlassformerError, RunError
+from glassformer.errors import ConfigError, DataError, RunError
 from glassformer.model import EncoderDecoder
 from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
 from glassformer.train import checkpoint, parallel
 from glassformer.train.budget import check_memory, find_budget
-from glassformer.train.lock import claimed
+from glassformer.train.folder import opened, standing, withdraw
+from glassformer.train.folder import saved_recipe as saved_recipe
 from glassformer.train.loop import Judge, Trainer
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Recipe, apply, parse, to_toml
+from glassformer.train.recipe import Recipe, to_toml
 from glassformer.train.report import Report, draw_curve
 from glassformer.train.signals import Interrupted, at_once, listening
-
-# What may change between the start of a run and its continuation.
-FREE = (
-    "steps",
-    "log_every",
-    "save_every",
-    "valid_every",
-    "keep_last",
-    "patience",
-    "ship",
-    "parallel",
-    "tensorboard",
-    "compile",
-)
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
 
@@ -73,20 +58,6 @@ def train(
     finally:
         report.close()
         world.leave()
-
-
-def standing(folder: Path) -> str:
-    """Where an interrupted run stands, and how to go on."""
-    saved = checkpoint.listing(folder / "checkpoints")
-    step = f"step {checkpoint.step_of(saved[-1])} is saved" if saved else "no step is saved yet"
-    return f"{step}; go on with: glassformer train --resume --out {folder}"
-
-
-def withdraw(folder: Path) -> None:
-    """Leave no run behind that a mistake in the recipe or the data kept from starting; its folder was empty before."""
-    if not checkpoint.listing(folder / "checkpoints"):
-        for name in ("recipe.toml", *bundle.VOCABULARY):
-            (folder / name).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True)
@@ -155,91 +126,6 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
             report.say(f"the learning curve is in {curve}")
     world.wait()
     return folder
-
-
-@contextmanager
-def opened(recipe: Recipe, folder: Path, resume: bool, world: World) -> Iterator[Recipe]:
-    """The run's folder, held by the first process, and the recipe that holds.
-
-    Where it cannot be had, the first process says why, and the others end without a word.
-    """
-    with ExitStack() as stack:
-        try:
-            if world.first:
-                stack.enter_context(claimed(folder))
-                recipe = open_folder(recipe, folder, resume)
-        except GlassformerError:
-            world.agree(0)
-            raise
-        if not world.agree(1):
-            raise SystemExit(2)
-        yield recipe if world.first else continued(recipe, saved_recipe(folder))
-
-
-def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
-    """Begin a run in the folder, or check that it holds this very run; return the recipe that holds."""
-    path = folder / "recipe.toml"
-    if path.exists() and not resume:
-        raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
-    if path.exists():
-        recipe = continued(recipe, saved_recipe(folder))
-        keep_finished(folder)
-    try:
-        bundle.write_text(path, to_toml(recipe.to_dict()))
-    except OSError as error:
-        raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
-    return recipe
-
-
-def keep_finished(folder: Path) -> None:
-    """A finished model is replaced by its own continuation only, never by a run that would begin anew."""
-    model = folder / "model.safetensors"
-    files = checkpoint.listing(folder / "checkpoints")
-    if os.path.lexists(model) and all(checkpoint.read(file) is None for file in reversed(files)):
-        found = "all its checkpoints are damaged" if files else "its checkpoints are gone"
-        raise RunError(
-            f"{folder} holds a finished model, but {found}: training would begin at step 0 and replace it. "
-            f"Train into another --out; or, if this model may go, move {model} away first"
-        )
-
-
-def saved_recipe(folder: Path, changes: tuple[str, ...] = ()) -> Recipe:
-    """The recipe a run was started with, `--set` changes applied."""
-    import tomllib
-
-    path = folder / "recipe.toml"
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        raise RunError(f"{folder} holds no run to continue (no recipe.toml); start one without --resume") from None
-    except OSError as error:
-        raise RunError(f"{path} cannot be read: {bundle.why(error)}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise RunError(f"{path} is damaged: {error}") from None
-    if isinstance(values.get("data"), dict):
-        values["data"].pop("root", None)  # the paths below it are whole already
-    for change in changes:
-        apply(values, change)
-    return parse(values)
-
-
-def continued(asked: Recipe, before: Recipe) -> Recipe:
-    """The recipe of a continuation: what was, but for what may change."""
-    if asked.train.batch_tokens == "auto":
-        asked = replace(asked, train=replace(asked.train, batch_tokens=before.train.batch_tokens))
-    now, then = asked.to_dict(), before.to_dict()
-    for section in then:
-        a, b = dict(now[section]), dict(then[section])
-        for name in a | b:
-            if name == "root" or (section == "train" and name in FREE):
-                continue
-            if section not in ("score", "about") and a.get(name) != b.get(name):
-                was, wanted = (repr(x[name]) if name in x else "its default" for x in (b, a))
-                raise RunError(
-                    f"--resume: {section}.{name} was {was} when this run began and is {wanted} now; "
-                    f"leave it as it was, or start a new run with another --out"
-                )
-    return asked
 
 
 def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> Tokenizer:

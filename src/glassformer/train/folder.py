@@ -1,0 +1,170 @@
+"""A run's folder: who may train there, what may be replaced, and the recipe it holds."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import IO
+
+from glassformer import bundle
+from glassformer.errors import GlassformerError, RunError
+from glassformer.train import checkpoint
+from glassformer.train.parallel import World
+from glassformer.train.recipe import Recipe, apply, parse, to_toml
+
+LOCK = ".glassformer.lock"
+# What a folder with a run in it also holds, besides its recipe.
+TRACES = (LOCK, "prepared", "checkpoints", "model.safetensors", *bundle.VOCABULARY)
+
+
+# What may change between the start of a run and its continuation.
+FREE = (
+    "steps",
+    "log_every",
+    "save_every",
+    "valid_every",
+    "keep_last",
+    "patience",
+    "ship",
+    "parallel",
+    "tensorboard",
+    "compile",
+)
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Make `folder`, or take the run in it, and let nobody else train there meanwhile.
+
+    A folder that holds a user's things and no run is refused. The system drops the lock with the process that holds it,
+    however that ends, so that nothing is left to clear away.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {entry.name for entry in folder.iterdir()}
+        if names - {LOCK, "prepared"} and not ("recipe.toml" in names and names.intersection(TRACES)):
+            raise RunError(f"{folder} is not empty and holds no run of ours; choose another --out")
+        file = (folder / LOCK).open("a")
+    except OSError as error:
+        raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
+    with file:
+        if not lock(file):
+            raise RunError(f"another process is training in {folder}; wait until it ends, or choose another --out")
+        bundle.sweep(folder)
+        yield
+
+
+def lock(file: IO[str]) -> bool:
+    """Whether nobody else holds the file; where the system cannot tell, nobody does."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a network's file system without locks
+        pass
+    return True
+
+
+@contextmanager
+def opened(recipe: Recipe, folder: Path, resume: bool, world: World) -> Iterator[Recipe]:
+    """The run's folder, held by the first process, and the recipe that holds.
+
+    Where it cannot be had, the first process says why, and the others end without a word.
+    """
+    with ExitStack() as stack:
+        try:
+            if world.first:
+                stack.enter_context(claimed(folder))
+                recipe = open_folder(recipe, folder, resume)
+        except GlassformerError:
+            world.agree(0)
+            raise
+        if not world.agree(1):
+            raise SystemExit(2)
+        yield recipe if world.first else continued(recipe, saved_recipe(folder))
+
+
+def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
+    """Begin a run in the folder, or check that it holds this very run; return the recipe that holds."""
+    path = folder / "recipe.toml"
+    if path.exists() and not resume:
+        raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
+    if path.exists():
+        recipe = continued(recipe, saved_recipe(folder))
+        keep_finished(folder)
+    try:
+        bundle.write_text(path, to_toml(recipe.to_dict()))
+    except OSError as error:
+        raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
+    return recipe
+
+
+def keep_finished(folder: Path) -> None:
+    """A finished model is replaced by its own continuation only, never by a run that would begin anew."""
+    model = folder / "model.safetensors"
+    files = checkpoint.listing(folder / "checkpoints")
+    if os.path.lexists(model) and all(checkpoint.read(file) is None for file in reversed(files)):
+        found = "all its checkpoints are damaged" if files else "its checkpoints are gone"
+        raise RunError(
+            f"{folder} holds a finished model, but {found}: training would begin at step 0 and replace it. "
+            f"Train into another --out; or, if this model may go, move {model} away first"
+        )
+
+
+def saved_recipe(folder: Path, changes: tuple[str, ...] = ()) -> Recipe:
+    """The recipe a run was started with, `--set` changes applied."""
+    path = folder / "recipe.toml"
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise RunError(f"{folder} holds no run to continue (no recipe.toml); start one without --resume") from None
+    except OSError as error:
+        raise RunError(f"{path} cannot be read: {bundle.why(error)}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise RunError(f"{path} is damaged: {error}") from None
+    if isinstance(values.get("data"), dict):
+        values["data"].pop("root", None)  # the paths below it are whole already
+    for change in changes:
+        apply(values, change)
+    return parse(values)
+
+
+def continued(asked: Recipe, before: Recipe) -> Recipe:
+    """The recipe of a continuation: what was, but for what may change."""
+    if asked.train.batch_tokens == "auto":
+        asked = replace(asked, train=replace(asked.train, batch_tokens=before.train.batch_tokens))
+    now, then = asked.to_dict(), before.to_dict()
+    for section in then:
+        a, b = dict(now[section]), dict(then[section])
+        for name in a | b:
+            if name == "root" or (section == "train" and name in FREE):
+                continue
+            if section not in ("score", "about") and a.get(name) != b.get(name):
+                was, wanted = (repr(x[name]) if name in x else "its default" for x in (b, a))
+                raise RunError(
+                    f"--resume: {section}.{name} was {was} when this run began and is {wanted} now; "
+                    f"leave it as it was, or start a new run with another --out"
+                )
+    return asked
+
+
+def standing(folder: Path) -> str:
+    """Where an interrupted run stands, and how to go on."""
+    saved = checkpoint.listing(folder / "checkpoints")
+    step = f"step {checkpoint.step_of(saved[-1])} is saved" if saved else "no step is saved yet"
+    return f"{step}; go on with: glassformer train --resume --out {folder}"
+
+
+def withdraw(folder: Path) -> None:
+    """Leave no run behind that a mistake in the recipe or the data kept from starting; its folder was empty before."""
+    if not checkpoint.listing(folder / "checkpoints"):
+        for name in ("recipe.toml", *bundle.VOCABULARY):
+            (folder / name).unlink(missing_ok=True)
