@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import sacrebleu
 
-from glassformer.errors import DataError
+from glassformer.errors import DataError, InputError
 from glassformer.evaluate import score
 
 REFERENCES = ["Ein Hund läuft durch den Park.", "Zwei Katzen schlafen heute .", "Guten Morgen!", "Es regnet."]
@@ -22,6 +22,12 @@ def test_bleu_and_chrf_are_sacrebleus(tokenize: str, lowercase: bool) -> None:
     assert f"case:{'lc' if lowercase else 'mixed'}" in ours.bleu_signature
     assert f"version:{sacrebleu.__version__}" in ours.bleu_signature
     assert "nc:6" in ours.chrf_signature
+
+
+def test_any_iterable_is_scored_and_a_string_is_not() -> None:
+    assert score(iter(OUTPUTS), (text for text in REFERENCES)) == score(OUTPUTS, REFERENCES)
+    with pytest.raises(InputError, match="outputs must be a list of texts"):
+        score("one", ["one"])
 
 
 def test_exact_match_counts_whole_sentences() -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
+from glassformer.text.strings import strings
 
 RESAMPLES = 1000
 
@@ -39,8 +40,8 @@ class Scores:
 
 
 def score(
-    outputs: Sequence[str],
-    references: Sequence[str],
+    outputs: Iterable[str],
+    references: Iterable[str],
     tokenize: str = "13a",
     lowercase: bool = False,
     interval: bool = True,
@@ -48,6 +49,7 @@ def score(
     """Compare translations with their references, one each."""
     from sacrebleu.metrics.chrf import CHRF
 
+    outputs, references = strings(outputs, "outputs"), strings(references, "references")
     if len(outputs) != len(references):
         raise DataError(f"{len(outputs)} translations but {len(references)} references; they must pair line by line")
     if not outputs:
@@ -55,8 +57,8 @@ def score(
     bleu = plain(bleu_by(tokenize, lowercase))
     chrf = plain(CHRF())
     resamples = RESAMPLES if interval and len(outputs) > 1 else 1
-    b = bleu.corpus_score(list(outputs), [list(references)], n_bootstrap=resamples)
-    c = chrf.corpus_score(list(outputs), [list(references)], n_bootstrap=resamples)
+    b = bleu.corpus_score(outputs, [references], n_bootstrap=resamples)
+    c = chrf.corpus_score(outputs, [references], n_bootstrap=resamples)
     hits = sum(a == b for a, b in zip(outputs, references, strict=True)) / len(outputs)
     return Scores(
         sentences=len(outputs),

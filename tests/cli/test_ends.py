@@ -154,6 +154,7 @@ WRITING = [
     ("trace", "model", "the dog", "--json", "-"),
     ("translate", "model", "the dog"),
     ("score", "model", "--src", "a.en", "--tgt", "a.de"),
+    ("evaluate", "model", "--src", "a.en", "--ref", "a.de"),
     ("serve", "model", "--port", "0"),
     ("train", "recipe.toml", "--out", "nobody"),
     ("demo", "--out", "demo"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -15,16 +16,26 @@ if TYPE_CHECKING:
     from glassformer.text import Corpus, Tokenizer
     from glassformer.train import Recipe, Report
     from glassformer.train.loop import Judge
+    from glassformer.train.recipe import Score
 
 
-def pairs_of(corpora: tuple[Corpus, ...], recipe: Recipe) -> tuple[list[str], list[str]]:
+@dataclass(frozen=True)
+class Judged:
+    """Scores, what they were measured by, and (source, output, reference) for each sentence."""
+
+    scores: Scores
+    settings: Score
+    rows: list[tuple[str, str, str]]
+
+
+def pairs_of(corpora: tuple[Corpus, ...], recipe: Recipe | None) -> tuple[list[str], list[str]]:
     """Sources and references as a reader sees them: pieces that the data came cut into are joined."""
     from itertools import chain
 
     from glassformer.text import read_pairs
 
     sources, references = zip(*chain.from_iterable(map(read_pairs, corpora)), strict=True)
-    if recipe.tokenizer.kind == "words":
+    if recipe is not None and recipe.tokenizer.kind == "words":
         references = tuple((line + " ").replace(recipe.tokenizer.join, "").removesuffix(" ") for line in references)
     return list(sources), list(references)
 
@@ -49,16 +60,8 @@ def judge(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
     return bleu
 
 
-def judge_split(
-    folder: Path,
-    split: str,
-    device: str,
-    report: Report,
-    beam: int | None = None,
-    penalty: float | None = None,
-    precision: str = "fp32",
-) -> tuple[Scores, list[tuple[str, str, str]]]:
-    """A bundle's scores on a split of its recipe, and (source, output, reference) for each sentence."""
+def judge_split(folder: Path, split: str, device: str, report: Report, precision: str = "fp32", **given: Any) -> Judged:
+    """A bundle's scores on a split of its recipe; `given` are keys of [score] that are not to be the recipe's."""
     from glassformer.errors import DataError
     from glassformer.train.run import saved_recipe
 
@@ -66,83 +69,81 @@ def judge_split(
     corpora = {"train": recipe.data.train, "valid": recipe.data.valid, "test": recipe.data.test}.get(split)
     if not corpora:
         raise DataError(f"the recipe in {folder} names no `{split}` pairs; give --src and --ref instead")
-    return judge_pairs(folder, corpora, split, device, report, beam, penalty, precision)
+    return judge_pairs(folder, corpora, split, recipe, replace(recipe.score, **given), device, report, precision)
+
+
+def judge_files(
+    folder: Path, src: Path, ref: Path, device: str, report: Report, precision: str = "fp32", **given: Any
+) -> Judged:
+    """A translator's scores on two aligned files; a recipe, where the folder holds one, says what is not given."""
+    from glassformer.errors import GlassformerError
+    from glassformer.text import Corpus
+    from glassformer.train.recipe import Score
+    from glassformer.train.run import saved_recipe
+
+    recipe = None
+    if (folder / "recipe.toml").exists():
+        try:
+            recipe = saved_recipe(folder)
+        except GlassformerError as error:
+            report.say(f"{error}; judged without it")
+    settings = replace(recipe.score if recipe else Score(), **given)
+    corpora = (Corpus(src=src, tgt=ref),)
+    return judge_pairs(folder, corpora, str(src), recipe, settings, device, report, precision)
 
 
 def judge_pairs(
     folder: Path,
     corpora: tuple[Corpus, ...],
     name: str,
+    recipe: Recipe | None,
+    settings: Score,
     device: str,
     report: Report,
-    beam: int | None,
-    penalty: float | None,
     precision: str,
-) -> tuple[Scores, list[tuple[str, str, str]]]:
-    import torch
-
-    from glassformer.evaluate import score
-    from glassformer.train.run import saved_recipe
+) -> Judged:
+    from glassformer.evaluate import bleu_by, score
+    from glassformer.text.cutting import UNSPACED
     from glassformer.translator import Translator
 
-    recipe = saved_recipe(folder)
+    bleu_by(settings.tokenize)  # a wrong name is told before any work
     sources, references = pairs_of(corpora, recipe)
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
+    letters = "".join("".join(references).split())
+    if settings.tokenize == "13a" and 2 * len(UNSPACED.findall(letters)) > len(letters):
+        report.say(
+            "the references are written without spaces, and BLEU by 13a takes each line for a word; for Chinese give "
+            '--tokenize zh, or write tokenize = "zh" under [score] in the recipe (ja-mecab for Japanese)'
+        )
     translator = Translator.load(folder, device, cast(Any, precision))
     found = translator.translate(
         sources,
-        beam=beam or recipe.score.beam,
-        length_penalty=recipe.score.length_penalty if penalty is None else penalty,
+        beam=settings.beam,
+        length_penalty=settings.length_penalty,
         progress=lambda done: report.show(f"translating {name}: {done:,} of {len(sources):,}"),
     )
     outputs = [best[0].text for best in found]
-    scores = score(outputs, references, recipe.score.tokenize, recipe.score.lowercase)
+    scores = score(outputs, references, settings.tokenize, settings.lowercase)
     report.clear()
-    return scores, list(zip(sources, outputs, references, strict=True))
+    return Judged(scores, settings, list(zip(sources, outputs, references, strict=True)))
 
 
-def judge_files(
-    folder: Path,
-    src: Path,
-    ref: Path,
-    device: str,
-    report: Report,
-    beam: int | None,
-    penalty: float | None,
-    precision: str,
-) -> tuple[Scores, list[tuple[str, str, str]]]:
-    """A bundle's scores on two aligned files."""
-    from glassformer.text import Corpus
-
-    return judge_pairs(folder, (Corpus(src=src, tgt=ref),), str(src), device, report, beam, penalty, precision)
-
-
-def record(
-    folder: Path,
-    name: str,
-    scores: Scores,
-    report: Report,
-    beam: int | None = None,
-    length_penalty: float | None = None,
-    **details: Any,
-) -> None:
-    """Add a measurement to the bundle's scores.json, with what made it; None is the recipe's value."""
+def record(folder: Path, name: str, judged: Judged, report: Report, **details: Any) -> None:
+    """Add a measurement to the bundle's scores.json, with what made it; into no other folder is written."""
     import torch
 
     from glassformer import __version__
-    from glassformer.bundle import read_scores, why, write_text
+    from glassformer.bundle import is_bundle, read_scores, why, write_text
     from glassformer.errors import WeightsError
-    from glassformer.train.run import saved_recipe
 
-    search = saved_recipe(folder).score
+    if not is_bundle(folder):
+        return
     details |= {
-        "beam": beam or search.beam,
-        "length_penalty": search.length_penalty if length_penalty is None else length_penalty,
+        "beam": judged.settings.beam,
+        "length_penalty": judged.settings.length_penalty,
         "versions": {"glassformer": __version__, "torch": torch.__version__},
     }
     try:
-        known = read_scores(folder) | {name: scores.to_dict() | details}
+        known = read_scores(folder) | {name: judged.scores.to_dict() | details}
         write_text(folder / "scores.json", json.dumps(known, indent=1, ensure_ascii=False) + "\n")
     except WeightsError as error:  # the scores are still worth printing
         report.say(f"{error}; these scores are not recorded")
@@ -160,13 +161,19 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     split = "test" if recipe.data.test else "valid"
     if not recipe.data.test and not recipe.data.valid:
         return
-    scores, rows = judge_split(folder, split, device, report)
+    judged = judge_split(folder, split, device, report)
     met = met_in_training(recipe.data.test or recipe.data.valid, recipe, report)
     details: dict[str, Any] = {"precision": "fp32", "command": f"glassformer evaluate {folder} --split {split}"}
-    record(folder, split, scores, report, **details | ({} if met is None else {"met_in_training": met}))
-    told = ", never trained on" if met == 0 else f" ({met:,} of {len(rows):,} are also training pairs)" if met else ""
-    print(f"\n{split} pairs{told}:  {scores}")
-    show_samples(rows, recipe.score.samples)
+    record(folder, split, judged, report, **details | ({} if met is None else {"met_in_training": met}))
+    told = (
+        ", never trained on"
+        if met == 0
+        else f" ({met:,} of {len(judged.rows):,} are also training pairs)"
+        if met
+        else ""
+    )
+    print(f"\n{split} pairs{told}:  {judged.scores}")
+    show_samples(judged.rows, recipe.score.samples)
 
 
 def met_in_training(corpora: tuple[Corpus, ...], recipe: Recipe, report: Report) -> int | None:
