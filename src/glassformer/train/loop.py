@@ -18,6 +18,7 @@ from glassformer.model import EncoderDecoder
 from glassformer.text import Batches
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
+from glassformer.train.cores import Cores, advice, threads_by_default
 from glassformer.train.feed import Feed, share
 from glassformer.train.parallel import World, bare, put, spread, whole
 from glassformer.train.recipe import Recipe
@@ -52,6 +53,7 @@ class Trainer:
         )
         self.labels_seen = 0
         self.since = time.perf_counter()
+        self.cores, self.advised = Cores(), False
         self.latest = "warming up"
         self.pace: tuple[float, int] | None = None  # when the first line was logged, and at which step
 
@@ -63,7 +65,7 @@ class Trainer:
         """Train to the last step, or until patience ends."""
         train, progress = self.recipe.train, self.progress
         feed = Feed(self.train_batches, progress.epoch, progress.index, self.world, train.accumulate)
-        self.since = time.perf_counter()
+        self.since, self.cores = time.perf_counter(), Cores()
         try:
             with between_steps(alone=self.world.size == 1) as heard:
                 while not self.ended():
@@ -84,6 +86,7 @@ class Trainer:
     def after_step(self, heard: Callable[[], int]) -> None:
         train, step = self.recipe.train, self.progress.step
         last = step == train.steps
+        self.advise()
         if last or step % train.log_every == 0:
             self.log()
         else:
@@ -128,6 +131,13 @@ class Trainer:
         self.stepper.loss_total.zero_()
         self.labels_seen, self.progress.steps_logged, self.since = 0, 0, time.perf_counter()
         self.pace = self.pace or (time.perf_counter(), self.progress.step)
+
+    def advise(self) -> None:
+        """Say once that other processes keep the cores busy."""
+        told = "" if self.advised else advice(self.cores, threads_by_default(self.world.device), self.folder)
+        if told:
+            self.advised = True
+            self.report.say(told)
 
     def line(self) -> str:
         train, progress = self.recipe.train, self.progress
