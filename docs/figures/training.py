@@ -18,7 +18,7 @@ from glassformer.train.step import Inputs, Stepper
 from glassformer.translator import Translator
 
 STEPS = 50
-RATES = (3e-5, 2e-3, 3e-1)
+RATES = (3e-5, 3e-3, 3e-1)
 SCHEDULES = {"constant": "常数", "inverse_sqrt": "平方根倒数", "linear": "线性", "cosine": "余弦（演示所用）"}
 
 

@@ -22,7 +22,7 @@ from glassformer.train import Report, read_recipe  # noqa: E402
 from glassformer.train import train as run_training  # noqa: E402
 from glassformer.train.recipe import built_in, to_toml  # noqa: E402
 
-# A third of the demo's steps, each two thirds as large, is too little for all it learns. But the pages ask for small
+# A sixth of the demo's steps, each a little smaller, is too little for all it learns. But the pages ask for small
 # numbers and a few more examples, so those are seen more often here.
 CHANGES = ("train.steps=400", "train.warmup_steps=50", "train.batch_tokens=640")
 RARELY = ("train.log_every=100", "train.valid_every=400", "train.save_every=400")

@@ -172,3 +172,29 @@ def resume(
             f"hash to the uninterrupted run's"
         )
     sys.exit(0 if all(run.equal for run in runs) else 1)
+
+
+@bench.command("demo")
+def demo(
+    seeds: Annotated[list[int] | None, typer.Option("--seed", help="May be given several times.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Other than the recipe's.", min=1)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the trainings as JSON.")] = False,
+) -> None:
+    """Train the demo on this machine's CPU and try it on unseen pairs and on what people type first."""
+    import torch
+
+    from glassformer.bench.demo import FIRST_TRIES, demos
+
+    changes = [f"train.steps={steps}"] if steps else []
+    found = demos(seeds or [0], changes, report=lambda text: print(text, file=sys.stderr, flush=True))
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=1, ensure_ascii=False))
+        return
+    print(f"torch {torch.__version__}, {torch.get_num_threads()} threads, {platform.machine()}\n")
+    for one in found:
+        print(
+            f"seed {one.seed}: {one.seconds:.0f} s, {one.exact:.1%} of the test pairs exact, "
+            f"{len(FIRST_TRIES) - len(one.wrong)} of {len(FIRST_TRIES)} first tries right"
+        )
+        for source, output in one.wrong.items():
+            print(f"  ✗ {source}  →  {output}\n      expected: {FIRST_TRIES[source]}")

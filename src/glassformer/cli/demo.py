@@ -1,4 +1,4 @@
-"""`glassformer demo`: from nothing to a translator, in about a minute."""
+"""`glassformer demo`: from nothing to a translator, in a few minutes."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def demo(
     called = "python -m glassformer" if sys.argv[0].endswith("__main__.py") else sys.argv[0]
     program = "glassformer" if shutil.which("glassformer") else called
     hints = {
-        f'{program} translate {out} "twenty-one" "March 3, 2021"': "use it",
+        f'{program} translate {out} "twenty-one" 1999 "March 3 2021"': "use it",
         f"{program} evaluate {out} --split test": "measure it",
         f"{program} serve {out} --open": "look inside it, on a page",
         f'{program} trace {out} "twenty-one"': "look inside it, in the terminal",

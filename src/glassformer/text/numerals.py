@@ -4,7 +4,12 @@
 train, valid or test by a hash of its target: no target (and no source) is ever in two of them, whatever the seed.
 What people try first is always in train.
 
-Left out: Chinese has no cardinals, ordinals and years, which num2words does not spell.
+English comes as the libraries write it and as people type it: without commas and hyphens, without "and", with another
+case of letters. Bare digits are a number, never a year: "1999" and "1,999" are spelt as "one thousand, nine hundred and
+ninety-nine" is, and only "nineteen ninety-nine" as a year. An amount keeps its form: cents in, cents out, and "$5" is
+"5 $".
+
+Left out: Chinese has no cardinals (in digits neither), ordinals and years, which num2words does not spell.
 """
 
 from __future__ import annotations
@@ -13,20 +18,25 @@ import datetime
 import hashlib
 import math
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
+from itertools import pairwise
 from typing import Any
 
 from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
 from glassformer.text.corpus import Pair
 
-SIZES = {"train": 27_000, "valid": 1_000, "test": 1_000}
+SIZES = {"train": 38_000, "valid": 1_000, "test": 1_000}
 SHARES = {"valid": 0.037, "test": 0.037}  # of all pairs; a little more than asked for, since a hash deals unevenly
-POOL = 29_500
-# Numbers below a hundred and round ones: few among many, but what everyone types. They are all in train, and often.
+POOL = 42_180  # pairs in all, with those that come several times
+# Few among many, but what everyone types: numbers below a hundred and round ones; in digits the years of our time too;
+# small sums of money. They are all in train, and often.
 TRIED_FIRST = (*range(100), *(digit * 10**zeros for zeros in range(2, 7) for digit in range(1, 10)))
-REPEATS = 8
+OUR_YEARS = range(1980, 2031)
+SMALL_SUMS = 20
+REPEATS = 12
 LOCALES = {"de": "de_DE", "fr": "fr_FR", "es": "es_ES", "zh": "zh_CN"}
 SPELT = ("de", "fr", "es")
 JOINTS = {"en": ", ", "de": "", "fr": " ", "es": " "}  # between thousands and the rest
@@ -34,6 +44,17 @@ CURRENCIES = ("EUR", "USD", "GBP", "CHF")
 FIRST_DAY = datetime.date(1900, 1, 1)
 LEAP_YEAR = datetime.date(2000, 1, 1)
 DAYS = (datetime.date(2100, 1, 1) - FIRST_DAY).days
+# What is left out of what the libraries write, or changed, each as often as the others.
+WAYS = (
+    *("as written",) * 4,
+    "no comma",
+    "no hyphen",
+    "no comma, no word",
+    "no comma, no hyphen, no word",
+    "other case",
+    "no comma, no hyphen, no word, other case",
+)
+_SMALL_WORDS = re.compile(r"\b(?:and|US|British|Swiss) ")
 
 
 @dataclass(frozen=True)
@@ -56,7 +77,9 @@ def generate(split: str, seed: int = 0, size: int | None = None, target: str = "
         raise ConfigError(f"numerals needs a size of at least 1, got {wanted}")
     share = SHARES.get(split, 1 - sum(SHARES.values()))
     # Up to the default size, a smaller corpus is the beginning of the larger one.
-    total = POOL if wanted <= SIZES[split] else max(POOL, math.ceil(1.1 * wanted / share))
+    total = POOL - REPEATS * len(_tried_first(target))
+    if wanted > SIZES[split]:
+        total = max(total, math.ceil(1.2 * wanted / share))
     pairs = _splits(seed, target, total)[split]
     if len(pairs) < wanted:
         raise ConfigError(f"numerals has {len(pairs)} pairs in `{split}`; a size of {wanted} is more than it can make")
@@ -72,15 +95,12 @@ def _splits(seed: int, target: str, total: int) -> dict[str, tuple[Pair, ...]]:
     answers: dict[str, str] = {}
     # The scarcest kind first: what it cannot fill of its share, the others do.
     for kind in sorted(kinds, key=lambda kind: kind.size / kind.share):
-        numbers = _draw(rng, kind.size, round(total * kind.share / shares))
-        total -= len(numbers)
+        before = len(answers)
+        _draw(rng, kind, round(total * kind.share / shares), target, answers)
+        total -= len(answers) - before
         shares -= kind.share
-        for number in numbers:
-            source, answer = kind.pair(number, target)
-            assert answers.setdefault(source, answer) == answer, f"two answers to {source!r}"
-    pairs = list(answers.items())
-    first = [_words("cardinal", 0)(number, target) for number in TRIED_FIRST] if target in SPELT else []
-    pairs += first * REPEATS
+    first = _tried_first(target)
+    pairs = [*answers.items(), *first * REPEATS]
     known = {answer for _, answer in first}
     order = [rng.random() for _ in pairs]
     splits: dict[str, list[Pair]] = {"train": [], "valid": [], "test": []}
@@ -100,15 +120,42 @@ def _split_of(target: str) -> str:
     return "train"
 
 
-def _draw(rng: random.Random, size: int, count: int) -> list[int]:
-    """`count` different numbers below `size`, or all of them."""
-    # Python promises the same numbers in every version for random() only.
-    if count >= size:
-        return list(range(size))
-    drawn: dict[int, None] = {}
-    while len(drawn) < count:
-        drawn[int(rng.random() * size)] = None
-    return list(drawn)
+def _draw(rng: random.Random, kind: _Kind, count: int, target: str, answers: dict[str, str]) -> None:
+    """Add `count` more pairs of `kind` to `answers`, or all there are."""
+    size, end = kind.size * len(WAYS), len(answers) + count
+    drawn: set[int] = set()
+    while len(answers) < end and len(drawn) < size:
+        # Python promises the same numbers in every version for random() only.
+        number = int(rng.random() * size) if count < size else len(drawn)
+        if number not in drawn:
+            drawn.add(number)
+            source, answer = kind.pair(number // len(WAYS), target)
+            source = _typed(source, WAYS[number % len(WAYS)])
+            assert answers.setdefault(source, answer) == answer, f"two answers to {source!r}"
+
+
+@lru_cache(maxsize=4)
+def _tried_first(target: str) -> tuple[Pair, ...]:
+    """What people try first, in all the ways they type it."""
+    pairs = [_money("standard", whole=True)(0)(number, target) for number in range(len(CURRENCIES) * SMALL_SUMS)]
+    if target in SPELT:
+        pairs += [_words("cardinal", 0)(number, target) for number in TRIED_FIRST]
+        pairs += [_digits(0)(number, target) for number in (*TRIED_FIRST, *OUR_YEARS)]
+        pairs += [_digits(0, grouped=True)(number, target) for number in TRIED_FIRST]
+    return tuple(dict.fromkeys((_typed(source, way), answer) for source, answer in pairs for way in WAYS))
+
+
+def _typed(source: str, way: str) -> str:
+    """`source` as people type it: without commas, without hyphens, without small words, in another case of letters."""
+    if "comma" in way:
+        source = source.replace(",", "")
+    if "hyphen" in way:
+        source = source.replace("-", " ")
+    if "word" in way:
+        source = _SMALL_WORDS.sub("", source)
+    if "case" in way:
+        source = source.capitalize() if source.islower() else source.lower()
+    return source
 
 
 @lru_cache(maxsize=1)
@@ -147,12 +194,20 @@ def _words(form: str, first: int) -> Callable[[int, str], Pair]:
     return pair
 
 
-def _date(style: str, first: datetime.date = FIRST_DAY) -> Callable[[int, str], Pair]:
+def _digits(first: int, grouped: bool = False) -> Callable[[int, str], Pair]:
+    def pair(number: int, target: str) -> Pair:
+        number += first
+        return f"{number:,}" if grouped else str(number), _spell(number, target)
+
+    return pair
+
+
+def _date(style: str, first: datetime.date = FIRST_DAY, english: str = "en_US") -> Callable[[int, str], Pair]:
     """Dates in a style: one of Babel's named ones, or a skeleton of fields."""
 
     def pair(number: int, target: str) -> Pair:
         day = first + datetime.timedelta(days=number)
-        return _format_date(day, style, "en_US"), _format_date(day, style, LOCALES[target])
+        return _format_date(day, style, english), _format_date(day, style, LOCALES[target])
 
     return pair
 
@@ -188,33 +243,57 @@ def _time(number: int, target: str) -> Pair:
     return _plain(english), _plain(other)
 
 
-def _money(style: str) -> Callable[[int, str], Pair]:
-    def pair(number: int, target: str) -> Pair:
-        cents, currency = divmod(number, len(CURRENCIES))
-        english, other = (
-            _libraries()[2].format_currency(cents / 100, CURRENCIES[currency], locale=_locale(name), format_type=style)
-            for name in ("en_US", LOCALES[target])
-        )
-        return _plain(english), _plain(other)
+def _money(style: str, whole: bool = False) -> Callable[[int], Callable[[int, str], Pair]]:
+    """Sums with cents, from 0.00 on, or whole ones, from 1 on, in each currency."""
 
-    return pair
+    def form(first: int) -> Callable[[int, str], Pair]:
+        def pair(number: int, target: str) -> Pair:
+            count, currency = divmod(number + first, len(CURRENCIES))
+            english, other = (
+                _format_money(count + 1 if whole else count / 100, CURRENCIES[currency], style, name, whole)
+                for name in ("en_US", LOCALES[target])
+            )
+            return english, other
+
+        return pair
+
+    return form
 
 
+def _format_money(amount: float, currency: str, style: str, locale: str, whole: bool) -> str:
+    place = _locale(locale)
+    pattern = place.currency_formats["standard"].pattern.replace(".00", "") if whole and style == "standard" else None
+    text = _libraries()[2].format_currency(
+        amount, currency, pattern, locale=place, format_type=style, currency_digits=not whole
+    )
+    return _plain(text)
+
+
+def _by_length(share: float, ends: tuple[int, ...], form: Callable[[int], Callable[[int, str], Pair]]) -> list[_Kind]:
+    """Numbers up to each of `ends` in equal parts: drawn from all alike, short ones would be too rare to be learnt."""
+    return [_Kind(share / len(ends), end - first, form(first)) for first, end in pairwise((0, *ends))]
+
+
+_CENTS = tuple(len(CURRENCIES) * end for end in (1_000, 10_000, 100_000, 1_000_000))
+_WHOLE = tuple(len(CURRENCIES) * end for end in (99, 999, 9_999))
 _SPELT_KINDS = (
-    _Kind(0.035, 1_000, _words("cardinal", 0)),
-    _Kind(0.205, 9_000, _words("cardinal", 1_000)),
-    _Kind(0.22, 990_000, _words("cardinal", 10_000)),
-    _Kind(0.03, 999, _words("ordinal", 1)),
+    *_by_length(0.28, (1_000, 10_000, 100_000, 1_000_000), partial(_words, "cardinal")),
+    *_by_length(0.19, (1_000, 10_000, 100_000, 1_000_000), _digits),
+    *_by_length(0.05, (10_000, 100_000, 1_000_000), partial(_digits, grouped=True)),
+    _Kind(0.035, 999, _words("ordinal", 1)),
     _Kind(0.035, 1_000, _words("year", 1_100)),
 )
 _KINDS = (
     *_SPELT_KINDS,
-    _Kind(0.13, DAYS, _date("long")),
-    _Kind(0.09, DAYS, _date("full")),
-    _Kind(0.06, DAYS, _date("yMd")),
-    _Kind(0.0125, 366, _date("MMMMd", LEAP_YEAR)),
-    _Kind(0.035, 2_400, _month),
-    _Kind(0.048, 1_440, _time),
-    _Kind(0.06, len(CURRENCIES) * 1_000_000, _money("standard")),
-    _Kind(0.04, len(CURRENCIES) * 1_000_000, _money("name")),
+    _Kind(0.1, DAYS, _date("long")),
+    _Kind(0.03, DAYS, _date("long", english="en_GB")),
+    _Kind(0.08, DAYS, _date("full")),
+    _Kind(0.05, DAYS, _date("yMd")),
+    _Kind(0.015, 366, _date("MMMMd", LEAP_YEAR)),
+    _Kind(0.03, 2_400, _month),
+    _Kind(0.05, 1_440, _time),
+    *_by_length(0.08, _CENTS, _money("standard")),
+    *_by_length(0.03, _CENTS, _money("name")),
+    *_by_length(0.06, _WHOLE, _money("standard", whole=True)),
+    *_by_length(0.045, _WHOLE, _money("name", whole=True)),
 )
