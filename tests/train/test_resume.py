@@ -177,7 +177,13 @@ def contents(folder: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
-HOLD = "import fcntl, sys; fcntl.flock(open(sys.argv[1]), fcntl.LOCK_EX); print('held', flush=True); sys.stdin.read()"
+HOLD = """
+import fcntl, sys
+file = open(sys.argv[1])
+fcntl.flock(file, fcntl.LOCK_EX)
+print("held", flush=True)
+sys.stdin.read()
+"""
 
 
 def test_two_cannot_train_in_one_folder_and_a_killed_one_leaves_it_free(
