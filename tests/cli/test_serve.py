@@ -18,6 +18,7 @@ from glassformer import bundle
 from glassformer.errors import ConfigError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
+from glassformer.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -120,6 +121,16 @@ def test_a_second_ctrl_c_ends_it_at_once(monkeypatch):
     assert (server.should_exit, ended) == (True, [])
     server.handle_exit(signal.SIGINT, None)
     assert ended == [130]
+
+
+def test_requests_share_the_cores_and_a_small_model_takes_one_for_each(tmp_path, monkeypatch):
+    from glassformer.serve import listen
+
+    translator = Translator.load(tiny(tmp_path / "tiny"))
+    monkeypatch.setattr(listen.torch, "get_num_threads", lambda: 16)
+    assert listen.cores_each(translator, turns=4) == 1
+    monkeypatch.setattr(listen, "SMALL", 0)
+    assert [listen.cores_each(translator, turns) for turns in (1, 4, 32)] == [16, 4, 1]
 
 
 def test_a_free_port_is_found_where_none_was_asked_for(tmp_path):

@@ -44,7 +44,8 @@ def check_seed(seed: int) -> None:
 def on_one_core() -> Iterator[None]:
     """Tensors this small gain nothing from more, and lose much where others are at work.
 
-    torch's random state and number of threads are restored at the end whatever happens.
+    torch's random state and number of threads are restored at the end whatever happens. A thread that is born meanwhile
+    keeps the one core, so a server runs its labs apart.
     """
     import torch
 
