@@ -9,6 +9,7 @@ import random
 import resource
 import signal
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +249,16 @@ def test_an_output_may_be_a_link_a_pipe_or_a_device(
     assert (tmp_path / "link").is_symlink()
     assert run_here(monkeypatch, model, "a cat", "--output", os.devnull) == 0
     os.close(reader)
+
+
+@pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
+def test_a_stream_closed_by_the_shell_is_an_empty_one(
+    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setattr(f"sys.{name}", None)  # as Python has it then
+    assert run_here(monkeypatch, model, *([] if name == "stdin" else ["a cat"])) == 0
+    getattr(sys, name).close()
+    assert bool(capsys.readouterr().out) == (name == "stderr")
 
 
 def test_on_a_terminal_it_says_what_it_waits_for(

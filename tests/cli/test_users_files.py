@@ -150,7 +150,7 @@ def test_demo_keeps_what_is_in_its_folder(start: Start, tmp_path: Path) -> None:
         json.loads((demo / "scores.json").read_text())
 
 
-@pytest.mark.parametrize("kind", ["trace", "lab"])
+@pytest.mark.parametrize("kind", ["translate", "trace", "lab"])
 def test_a_file_is_replaced_whole_and_only_if_it_was_named(start: Start, tmp_path: Path, kind: str) -> None:
     chance, out = random.Random(kind), tmp_path / "out"
     (tmp_path / "lines").write_text("one two\nthree\n" * 40)

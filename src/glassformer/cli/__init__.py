@@ -103,8 +103,16 @@ def speak_any_encoding() -> None:
             stream.reconfigure(errors="escaped")
 
 
+def open_closed_streams() -> None:
+    """A stream that was closed before we came, `<&-` in a shell, is an empty one."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - it stays open
+
+
 def main() -> None:
     """Run a command; a user's mistake ends in one line on stderr and exit code 2, never in a traceback."""
+    open_closed_streams()
     speak_any_encoding()
     code: Any = 0
     failed: OSError | None = None
