@@ -458,7 +458,7 @@ def test_a_broken_model_can_be_looked_at():
     text = json.dumps(found.manifest(), allow_nan=False)
     assert found["decoder.blocks.1.cross_attention.output"].isfinite().all()
     assert found["decoder.blocks.1.feed_forward.up"].isnan().any()
-    assert json.loads(text)["steps"][0]["chosen_log_probability"] is None
+    assert json.loads(text)["steps"] == []  # it can choose nothing
     assert found.to_json("*.up")["tensors"][-1]["values"][0][0] == "nan"
     found.show()
     found.show("*.feed_forward.up")

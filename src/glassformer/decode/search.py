@@ -31,6 +31,10 @@ from glassformer.model.transformer import Stack
 USUAL = 128  # new tokens, where nothing else is said and there is room for them
 
 
+class NoTarget(InputError):
+    """Every target has the probability zero, or one that is not a number."""
+
+
 @torch.inference_mode()
 def generate(
     model: EncoderDecoder | DecoderOnly,
@@ -173,7 +177,7 @@ def possible(found: list[list[Hypothesis]], prefix: Sequence[Sequence[int]] | No
     for i, best in enumerate(found):
         if not best:
             after = f" after the prefix {list(prefix[i])}" if prefix and prefix[i] else ""
-            raise InputError(
+            raise NoTarget(
                 f"source {i} has no possible target{after}: the model gives every token that may come a probability "
                 f"of zero, or none at all; are the weights finite?"
             )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode import generate
+from glassformer.decode.search import NoTarget
 from glassformer.errors import ConfigError
 from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Subject
@@ -107,6 +108,8 @@ def write(model: Model, src: Tensor, mask: Tensor, options: Options) -> Written:
             model, src, mask, options.beam, options.length_penalty, max_new_tokens=options.max_new_tokens,
             prefix=[list(options.prefix)] if options.prefix else None, **more,
         )  # fmt: skip
+    except NoTarget:  # where its numbers break off can still be looked at
+        return Written(prompt)
     finally:
         if cooled is not None:
             cooled.remove()
