@@ -16,7 +16,7 @@ from glassformer.decode.alignment import Alignment
 from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood, Search
 from glassformer.decode.hypothesis import Rule
 from glassformer.decode.precision import Precision
-from glassformer.errors import ConfigError, InputError
+from glassformer.errors import ConfigError, InputError, WeightsError
 from glassformer.model import EncoderDecoder
 from glassformer.text import About, Tokenizer
 from glassformer.text.cutting import Part, cut, joined, seam
@@ -83,9 +83,10 @@ class TooLong(InputError):
 class Translator:
     """A model with its tokenizer. `t("one sentence")` gives its translation; `t.translate` takes many.
 
-    `t.model` is the plain float32 model; what runs is a copy, made on first use for the `precision` asked for, so
-    weights changed later need a new translator. Nothing else is kept from call to call but the tokenizer's memory of
-    words: threads may share a translator, and processes may be handed one.
+    `t.model` is the plain float32 model; what runs is a copy, made on first use for the `precision` asked for, and made
+    again when the weights have changed since (through `.data` they change unseen). A translator that was loaded with
+    rounded weights keeps these alone, until somebody asks for `t.model`. Nothing else is kept from call to call but the
+    tokenizer's memory of words: threads may share a translator, and processes may be handed one.
     """
 
     def __init__(
@@ -98,7 +99,10 @@ class Translator:
     ) -> None:
         self.device, self.about = pick_device(device), about or About()
         self.engine, self.tokenizer = Engine(model, self.device, precision), tokenizer
-        self.model = self.engine.model
+
+    @property
+    def model(self) -> EncoderDecoder:
+        return self.engine.model
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Translator:
@@ -107,9 +111,13 @@ class Translator:
         if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
             from glassformer.pretrained.marian_text import load_marian
 
-            return cls(*load_marian(folder), device, precision)
+            made = cls(*load_marian(folder), device, precision)
+            made.engine.again = unchanged(folder, lambda place: load_marian(place)[0])
+            return made
         loaded = bundle.load(folder)
-        return cls(loaded.model, loaded.tokenizer, device, precision, About.of_recipe(loaded.recipe))
+        made = cls(loaded.model, loaded.tokenizer, device, precision, About.of_recipe(loaded.recipe))
+        made.engine.again = unchanged(folder, lambda place: bundle.load(place).model)
+        return made
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied as what it was made of; the copy that runs is made again on first use."""
@@ -270,7 +278,7 @@ class Translator:
         """The most source tokens translated at once."""
         if max_length is not None and max_length < SHORTEST:
             raise InputError(f"max_length={max_length} is too short to hold every character; give {SHORTEST} or more")
-        own = self.model.config.max_length
+        own = self.engine.config.max_length
         return own if max_length is None else min(max_length, own)
 
     def split(self, texts: Sequence[str], limit: int) -> list[list[Part]]:
@@ -334,6 +342,26 @@ class Translator:
             text = joined(parts, texts)
             found.append(Translation(text, score, tokens, len(parts), source_tokens, alignment, finished))
         return found
+
+
+def unchanged(folder: Path, load: Callable[[Path], EncoderDecoder]) -> Callable[[], EncoderDecoder]:
+    """Loads the model of a folder a second time, if it still is the one that it was."""
+    folder = folder.resolve()
+
+    def told() -> list[tuple[str, int, int]]:
+        files = [file for file in sorted(folder.iterdir()) if file.suffix in (".safetensors", ".bin", ".json")]
+        return [
+            (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.name != "scores.json"
+        ]
+
+    before = told()
+
+    def again() -> EncoderDecoder:
+        if not folder.is_dir() or told() != before:
+            raise WeightsError(f"{folder} is not what it was when it was loaded; load the translator again")
+        return load(folder)
+
+    return again
 
 
 def check_batch(batch_tokens: int) -> None:

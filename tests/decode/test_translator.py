@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pickle
 import random
+import shutil
 import warnings
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +18,40 @@ from small_run import WORDS, train_here, write_recipe
 from test_translator_text import write_marian
 
 from glassformer.decode import Sampling
-from glassformer.errors import ConfigError, InputError
+from glassformer.errors import ConfigError, InputError, WeightsError
 from glassformer.translator import Translator
 
 TEXTS = ["one two three", "", "six", "four four one six two five three", "two two", "   ", "five"]
 
 
 @pytest.fixture(scope="module")
-def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("translator")
     train_here(write_recipe(place), place / "run", "train.steps=200", "data.valid=[]")
-    return Translator.load(place / "run")
+    return place / "run"
+
+
+@pytest.fixture(scope="module")
+def translator(folder: Path) -> Translator:
+    return Translator.load(folder)
+
+
+def test_a_loaded_translator_with_rounded_weights_keeps_these_alone(folder: Path, tmp_path: Path) -> None:
+    """What needs the plain model, here alignments, has it loaded again, if the folder still holds the same."""
+    place = shutil.copytree(folder, tmp_path / "model")
+    rounded = Translator.load(place, precision="int8")
+    plain = [weakref.ref(weight) for name, weight in rounded.engine._plain.named_parameters() if "feed_forward" in name]  # type: ignore[union-attr]
+    before = rounded.translate(TEXTS)
+    assert not any(weight() is not None and weight().dim() == 2 for weight in plain)  # type: ignore[union-attr]
+    (place / "model.safetensors").touch()
+    with pytest.raises(WeightsError, match="is not what it was when it was loaded; load the translator again"):
+        rounded.translate(TEXTS, alignments=True)
+    assert rounded.translate(TEXTS) == before
+    rounded = Translator.load(place, precision="int8")
+    assert rounded.translate(TEXTS) == before
+    aligned = rounded.translate(TEXTS, alignments=True)
+    assert [one.text for (one,) in aligned] == [one.text for (one,) in before]
+    assert pickle.loads(pickle.dumps(rounded)).translate(TEXTS) == before
 
 
 @pytest.mark.parametrize("beam", [1, 4])

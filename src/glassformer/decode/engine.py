@@ -16,7 +16,7 @@ from torch import Tensor
 from glassformer.decode.alignment import Alignment, align
 from glassformer.decode.constraints import Repetition
 from glassformer.decode.hypothesis import Hypothesis, LengthRule, Rule
-from glassformer.decode.precision import Precision, pick, ready
+from glassformer.decode.precision import Precision, Stamp, pick, ready
 from glassformer.decode.sampling import Sampling
 from glassformer.decode.scoring import alternatives, score
 from glassformer.decode.search import generate, stream
@@ -69,24 +69,47 @@ class Likelihood:
 
 
 class Engine:
-    """A model, and the copy of it that runs: made on first use, once, and shared by all threads."""
+    """A model, and the copy of it that runs: made on first use, and again when the weights have changed since; shared
+    by all threads.
+
+    With a way to load the plain model `again`, it is let go once a copy with rounded weights has been made, unless
+    somebody has asked for it.
+    """
 
     def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
         self.precision = pick(precision, model.config.d_model, device)
-        self.model, self.device = model.to(device).eval(), device
+        self.config, self.device = model.config, device
+        self.again: Callable[[], EncoderDecoder] | None = None
+        self._plain: EncoderDecoder | None = model.to(device).eval()
         self._ready: EncoderDecoder | None = None
+        self._stamp: Stamp | None = None  # of the plain model, as it was when the copy was made
         self._lock = threading.Lock()
+
+    @property
+    def model(self) -> EncoderDecoder:
+        """The plain float32 model; kept from now on, for it may be changed."""
+        with self._lock:
+            if self._plain is None:
+                assert self.again is not None
+                self._plain = self.again().to(self.device).eval()
+                self._stamp = Stamp(self._plain)
+            self.again = None
+            return self._plain
 
     @property
     def ready(self) -> EncoderDecoder:
         with self._lock:
-            if self._ready is None:
-                self._ready = ready(self.model, self.precision)
+            plain = self._plain
+            if plain is not None and (self._ready is None or self._stamp is None or not self._stamp.holds()):
+                self._ready, self._stamp = ready(plain, self.precision), Stamp(plain)
+                if self.again is not None and self.precision != "fp32":
+                    self._plain = self._stamp = None
+            assert self._ready is not None
             return self._ready
 
     def room(self, length: int) -> int:
         """The longest target tried for a source of `length` tokens; the start token needs a position too."""
-        return min(GROWTH * counted(length) + SLACK, self.model.config.max_length - 1)
+        return min(GROWTH * counted(length) + SLACK, self.config.max_length - 1)
 
     def tensors(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         """Sources as one table of ids (B, S), and which of them are real."""

@@ -28,9 +28,10 @@ def packed_linear(weight: Tensor, bias: Tensor | None, kind: Kind) -> PackedLine
 
 
 class PackedLinear(nn.Module, ABC):
-    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind) -> None:
         super().__init__()
-        self.weight, self.bias = weight, bias
+        self.weight = weight if kind == "fp32" else weight.new_empty(0)  # what was rounded is not read again
+        self.bias = bias
         self.relu = False  # to be applied to the result
 
     @abstractmethod
@@ -49,7 +50,7 @@ class Own(PackedLinear):
     """By our own kernels, which are made for the few rows of a decoding step."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind, kernels: Kernels) -> None:
-        super().__init__(weight, bias)
+        super().__init__(weight, bias, kind)
         self.kernels, self.packed = kernels, Packed(weight, kind)
         self.many = MANY if kind == "fp32" else math.inf
 
@@ -64,7 +65,7 @@ class OneDnn(PackedLinear):
     """By oneDNN, which PyTorch brings with it."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind) -> None:
-        super().__init__(weight, bias)
+        super().__init__(weight, bias, kind)
         if kind == "int8":
             self.scale = weight.abs().amax(1).clamp_min(1e-12) / 127
             rounded = (weight / self.scale.unsqueeze(1)).round().to(torch.int8)

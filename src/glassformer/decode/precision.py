@@ -32,7 +32,8 @@ WIDE = 256  # from this model width on, bf16 gains more than its conversions cos
 
 
 def ready(model: Model, precision: Precision = "auto") -> Model:
-    """A copy of `model` for inference, on its device; the original stays as it is."""
+    """A copy of `model` for inference, on its device; the original stays as it is. The two share what is not a matrix:
+    once that is changed, make another."""
     device = next(model.parameters()).device
     chosen = pick(precision, model.config.d_model, device)
     if device.type != "cpu":
@@ -57,6 +58,29 @@ def pick(precision: Precision, width: int, device: torch.device) -> Kind:
     if precision == "int8" and device.type != "cpu":
         raise ConfigError(f"int8 is for CPUs; on {device.type} use bf16 or fp32")
     return precision
+
+
+class Stamp:
+    """Of which tensors a model consisted, and in which state: cheap to compare, for it is done at every request.
+
+    In-place operations, `load_state_dict` and new parameters or modules show; what is written through `.data` does not.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        modules = {module for module in model.modules() if [*module.parameters(), *module.buffers()]}
+        tables = [table for m in modules for table in (m._parameters, m._buffers, m._modules)]
+        parts = [(table, name, part) for table in tables for name, part in table.items()]
+        self.parts = [found for found in parts if isinstance(found[2], Tensor) or found[2] in modules]
+        self.states = [(part, *state(part)) for _, _, part in self.parts if isinstance(part, Tensor)]
+
+    def holds(self) -> bool:
+        return all(table.get(name) is part for table, name, part in self.parts) and all(
+            state(tensor) == (version, address) for tensor, version, address in self.states
+        )
+
+
+def state(tensor: Tensor) -> tuple[int, int]:
+    return 0 if tensor.is_inference() else tensor._version, tensor.data_ptr()
 
 
 class PackedProjection(nn.Module):

@@ -1,0 +1,97 @@
+"""A model and the copy of it that runs: one truth, held once."""
+
+import weakref
+
+import pytest
+import torch
+from tiny_model import tiny
+
+import glassformer.decode.engine as module
+from glassformer.decode.engine import Engine, Search
+
+CPU = torch.device("cpu")
+
+
+def written(engine):
+    return [found for _, best in engine.write([[3, 4, 3], [4, 1]], [[], []], Search()) for found in best]
+
+
+@pytest.fixture
+def packings(monkeypatch):
+    """How often a copy was made."""
+    made, ready = [], module.ready
+    monkeypatch.setattr(module, "ready", lambda *given: made.append(1) or ready(*given))
+    return made
+
+
+def by_hand(model):
+    model.decoder.blocks[0].feed_forward.up.weight.mul_(-3.0)
+
+
+def by_state(model):
+    model.load_state_dict({name: -2 * tensor for name, tensor in model.state_dict().items()})
+
+
+def by_assignment(model):
+    model.load_state_dict({name: -2 * tensor for name, tensor in model.state_dict().items()}, assign=True)
+
+
+def by_parameter(model):
+    up = model.decoder.blocks[0].feed_forward.up
+    up.weight = torch.nn.Parameter(-3 * up.weight)
+
+
+def by_module(model):
+    model.decoder = tiny(9).decoder
+
+
+def by_buffer(model):
+    model.encoder.embedding.positions.table.mul_(-3.0)
+
+
+def by_optimiser(model):
+    optimiser = torch.optim.SGD(model.parameters(), lr=20.0)
+    with torch.enable_grad():
+        model(torch.tensor([[3, 4, 3]]), torch.tensor([[1, 4]])).square().sum().backward()
+    optimiser.step()
+
+
+@pytest.mark.parametrize("edit", [by_hand, by_state, by_assignment, by_parameter, by_module, by_buffer, by_optimiser])
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@torch.no_grad()
+def test_weights_changed_after_the_first_use_are_noticed(edit, precision, packings):
+    engine = Engine(tiny(), CPU, precision)
+    before = written(engine)
+    assert written(engine) == before
+    assert len(packings) == 1  # nothing has changed, and nothing is made twice
+    edit(engine.model)
+    after = written(engine)
+    assert after == written(Engine(engine.model, CPU, precision)) != before
+    written(engine)
+    assert len(packings) == 3  # the other engine's is one of them
+
+
+def test_to_see_that_nothing_has_changed_takes_no_walk_through_the_model(monkeypatch):
+    engine = Engine(tiny(), CPU, "fp32")
+    first = engine.ready
+    monkeypatch.setattr(torch.nn.Module, "named_modules", None)  # would fail if it were called
+    assert engine.ready is first
+
+
+def test_a_copy_with_rounded_weights_stands_alone():
+    """The matrices of the plain model are let go, and loaded again for who asks for them."""
+    for precision, kept in (("int8", False), ("fp32", True)):
+        engine = Engine(tiny(), CPU, precision)
+        engine.again = tiny
+        up = weakref.ref(engine._plain.decoder.blocks[0].feed_forward.up.weight)
+        before = written(engine)
+        assert (up() is not None) is kept
+        rounded = engine.ready
+        assert engine.model.decoder.blocks[0].feed_forward.up.weight.shape == (8, 8)
+        assert written(engine) == before
+        assert engine.ready is rounded
+        plain = engine.model
+        with torch.no_grad():
+            by_hand(plain)
+        assert written(engine) == written(Engine(plain, CPU, precision)) != before
+        assert engine.model is plain  # who has asked for it may change it, so it is kept
