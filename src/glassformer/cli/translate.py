@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 BLOCK = 1 << 16  # bytes read at once, where so many are there; a slower writer's lines are taken as they come
 FIRST, CHUNK = 32, 512  # lines translated together: few at first, so that something is soon to be seen
+COUNTED = 10_000  # words that training never met; of more, the rest is not counted
 LONGEST = 10_000_000  # bytes of a line; more is no sentence, and would have to be held in memory
 
 
@@ -110,6 +111,7 @@ def translate(
     translator = Translator.load(model, device, cast(Any, precision))
     translator.translate([], **options)  # a wrong option is told before a line is waited for
     done = split = cut_short = 0
+    unmet: dict[str, None] = {}  # words that training never met, in the order they come
     waiting = not text and input is None and sys.stdin.isatty()
     if waiting:
         report.say("type lines to translate; Ctrl-D ends it")
@@ -130,6 +132,8 @@ def translate(
                         report.say(f"line {number}: the translation was stopped by the length limit before its end")
             sink.flush()
             done += len(chunk)
+            if len(unmet) < COUNTED:
+                unmet |= dict.fromkeys(translator.unfamiliar(chunk))
             if not text and not waiting:
                 report.show(f"translated: {done:,} lines")
     report.clear()
@@ -137,6 +141,8 @@ def translate(
         report.say(f"{split:,} lines were split")
     if cut_short > 1:
         report.say(f"{cut_short:,} translations were stopped by the length limit")
+    if unmet:
+        report.say(translator.about.warning(list(unmet)))
 
 
 def row(number: int, source: str, best: list[Translation], ranked: bool, scores: bool, as_json: bool) -> str:
