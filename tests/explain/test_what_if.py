@@ -62,7 +62,7 @@ def test_a_removed_head_is_as_if_its_columns_of_w_o_were_zero(norm, stack, which
     change = {"kind": "remove_head", "stack": stack, "layer": 1, "attention": which, "head": 1}
     found = agree(model, change, spoiled(model, spoil))
     context = found.after.value(f"{stack}.blocks.1.{which}_attention.context")
-    assert context.op == {"kind": "replaced", "by": change}
+    assert (context.op["kind"], context.op["by"], context.op["heads"]) == ("replaced", change, [1])
     assert context.value[1].abs().max() == 0
     assert context.value[0].abs().max() > 0
 
@@ -257,6 +257,7 @@ def test_several_changes_at_once(t):
     after = gf.trace(t, TEXT, changes=changes)
     context = after["decoder.blocks.0.self_attention.context"]
     assert [bool(context[h].abs().max() > 0) for h in range(4)] == [False, True, False, True]
+    assert after.value("decoder.blocks.0.self_attention.context").op["heads"] == [0, 2]
     assert after.manifest()["changes"][0]["attention"] == "self"
     assert after.options.temperature == 2
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
@@ -58,6 +59,19 @@ def test_picked_cells_show_the_traces_numbers_and_equations_that_hold(visit, tra
     assert not page.errors
 
 
+def test_of_a_removed_head_only_its_own_cells_are_called_set(visit, translator):
+    name = "decoder.blocks.0.cross_attention.context"
+    change = {"kind": "remove_head", "stack": "decoder", "layer": 0, "attention": "cross", "head": 1}
+    trace = gf.trace(translator, SENTENCE, changes=[change])
+    page = visit()
+    for head, kind in ((0, "context"), (1, "replaced")):
+        shown = page.pick(name, (head, 1, 2), text=SENTENCE, changes=json.dumps([change]))
+        assert shown["kind"] == kind
+        assert agrees(shown["result"], float(trace[name][head, 1, 2]))
+        check_equation(shown, name, (head, 1, 2))
+    assert page.text("main .formula") == "pattern V, but heads 1 set by remove_head"
+
+
 def test_softmax_rows_sum_to_one_and_masked_cells_are_zero_and_marked(visit, translator):
     trace = gf.trace(translator, SENTENCE, padding=2)
     page = visit()
@@ -101,12 +115,17 @@ def test_masked_cells_are_hatched_on_the_canvas(visit, translator):
         mask = trace["masks.decoder" if "self" in name else "masks.cross"]
         colours = page.page.locator(f".field[data-tensor='{name}'] .ink").evaluate(
             """(canvas, [rows, cols]) => {
-                const pen = canvas.getContext('2d');
-                const [wide, tall] = [canvas.width / cols, canvas.height / rows];
+                const {width, height} = canvas;
+                const [wide, tall] = [width / cols, height / rows];
+                const image = canvas.getContext('2d').getImageData(0, 0, width, height).data;
                 return Array.from({length: rows}, (_, i) => Array.from({length: cols}, (_, j) => {
-                    const image = pen.getImageData(j * wide + 1, i * tall + 1, wide - 3, tall - 3).data;
                     const seen = new Set();
-                    for (let n = 0; n < image.length; n += 4) seen.add(image.slice(n, n + 3).join());
+                    for (let y = Math.ceil(i * tall) + 1; y < (i + 1) * tall - 2; y++) {
+                        for (let x = Math.ceil(j * wide) + 1; x < (j + 1) * wide - 2; x++) {
+                            const at = 4 * (y * width + x);
+                            seen.add(image.slice(at, at + 3).join());
+                        }
+                    }
                     return seen.size;
                 }));
             }""",

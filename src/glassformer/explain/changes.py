@@ -178,12 +178,13 @@ def swapped(ids: list[int], changes: list[Change], subject: Subject) -> list[int
 
 
 def carry_out(model: Model, changes: list[Change]) -> dict[str, Change]:
-    """Change a private copy; the values that are set rather than computed, each with the change that set it."""
+    """Change a private copy; the values that are set, not computed, `by` which change, and which `heads` of them."""
     replaced: dict[str, Change] = {}
     for change in changes:
         act = ACTS.get(change["kind"])
-        if act is not None:
-            replaced |= dict.fromkeys(act(model, change), change)
+        for name in [] if act is None else act(model, change):
+            heads = replaced.get(name, {}).get("heads", [])
+            replaced[name] = {"by": change} | ({"heads": [*heads, change["head"]]} if "head" in change else {})
     return replaced
 
 

@@ -39,8 +39,9 @@ class Value:
     @property
     def inputs(self) -> list[str]:
         """The values it is made from."""
-        links = (*LINKS, "bias") if self.op["kind"] == "mask" else LINKS  # elsewhere a bias is a weight
-        return [*self.op.get("inputs", ()), *(self.op[link] for link in links if self.op.get(link) is not None)]
+        op = self.op.get("otherwise", self.op)
+        links = (*LINKS, "bias") if op["kind"] == "mask" else LINKS  # elsewhere a bias is a weight
+        return [*op.get("inputs", ()), *(op[link] for link in links if op.get(link) is not None)]
 
 
 class Side:
@@ -65,7 +66,11 @@ class Account:
 
     def put(self, name: str, axes: tuple[str, ...], op: Op, formula: str, value: Tensor | None = None) -> str:
         if name in self.replaced:
-            op, formula = {"kind": "replaced", "by": self.replaced[name]}, f"set by {self.replaced[name]['kind']}"
+            cause: Op = {"kind": "replaced"} | self.replaced[name]
+            told = f"set by {cause['by']['kind']}"
+            if heads := ", ".join(map(str, cause.get("heads", ()))):  # the others are computed as ever
+                cause["otherwise"], told = op, f"{formula}, but heads {heads} {told}"
+            op, formula = cause, told
         elif op["kind"] == "same":
             self.values[name] = Value(name, axes, op, formula, self.values[op["input"]].value)
             return name
@@ -182,7 +187,7 @@ class Account:
         self.put(products, cells, {"kind": "products", "q": q, "k": k}, "Q Kᵀ")
         self.put(scores, cells, scale, "Q Kᵀ / √d_head" if root else f"Q Kᵀ · {module.scale:g}")
         self.put(masked, cells, hide, f"scores{further} where visible, else -∞")
-        self.put(pattern, cells, softmax(masked), "softmax(masked)")
+        self.put(pattern, cells, {"kind": "softmax", "input": masked, "temperature": 1.0}, "softmax(masked)")
         self.put(context, query, {"kind": "context", "pattern": pattern, "v": v}, "pattern V")
         row = sides[0].stream
         self.put(merged, row, {"kind": "merge", "input": context}, "heads side by side", self.seen.inputs[output][0])
@@ -280,21 +285,16 @@ class Account:
             value = self.seen.inputs[f"{at}.norm"][0]
             formed = self.put(f"{at}.activated", side.stream, act, f"{config.activation}(dense)", value)
             stream = self.same(at, self.norm(f"{at}.norm", side.stream, last.norm, formed), "norm(activated)")
-        axes = (f"position:{side.short}", "vocab")
-        weight, bias = self.weights.name(head.weight), self.weights.name(head.bias)
+        axes, weight, bias = (f"position:{side.short}", "vocab"), *map(self.weights.name, (head.weight, head.bias))
         op = {"kind": "linear", "input": stream, "weight": weight, "bias": bias, "rows": [0, len(head.weight)]}
         formula = with_bias("x Eᵀ" if config.tied else "x W_vocab", bias)
         logits = self.put("logits", axes, op | {"heads": None}, formula, self.seen.values["head"][0])
         formula = "softmax(logits)" if temperature == 1 else f"softmax(logits / {temperature:g})"
-        shares = (self.values[logits].value / temperature).softmax(-1)
-        self.put("probabilities", axes, softmax(logits, temperature), formula, shares)
+        shares: Op = {"kind": "softmax", "input": logits, "temperature": temperature}
+        self.put("probabilities", axes, shares, formula, (self.values[logits].value / temperature).softmax(-1))
 
 
 def with_bias(formula: str, bias: str | None) -> str:
     """`x W_Q` as `x W_Q + b_Q` where there is a bias."""
     matrix = formula.rpartition(" ")[2]
     return formula if bias is None else f"{formula} + b{matrix[1:] if matrix.startswith('W') else ''}"
-
-
-def softmax(given: str, temperature: float = 1.0) -> Op:
-    return {"kind": "softmax", "input": given, "temperature": temperature}

@@ -73,6 +73,7 @@ FORMULAS: dict[str, str] = {
     "1 everywhere": "处处为 1",
     " turned by its position": " 按位置旋转",
     " · value, the halves of up": " · value，up 的前后两半",
+    ", but heads": "，但头",
     "set by": "设定自",
 }
 

@@ -26,7 +26,8 @@ const SHOWN = 4; // terms of a long sum; the others become one number
 
 /** @returns {Promise<Explanation>} */
 export async function explain(run, name, index) {
-  const { op } = run.entry(name);
+  const made = run.entry(name).op;
+  const op = made.heads && made.otherwise && !made.heads.includes(index[0]) ? made.otherwise : made; // a what-if sets heads
   const mask = maskOf(run, name);
   const inputs = [op.input, ...(op.inputs ?? []), op.q, op.k, op.v, op.pattern, op.cos, op.sin, op.bias, mask];
   await run.need([name, ...inputs.filter((one) => one && run.has(one))]);
@@ -242,7 +243,7 @@ const MAKERS = {
   visible: (cell) => exact(cell.value),
   same: (cell) => (cell.op.input && cell.run.has(cell.op.input) ? take(cell, cell.op.input, cell.index) : number(cell.value)),
   replaced: (cell) => {
-    cell.found.change = JSON.stringify(cell.op.by);
+    cell.found.change = JSON.stringify(cell.op.heads ? { ...cell.op.by, head: cell.index[0] } : cell.op.by);
     return number(cell.value);
   },
 };

@@ -422,5 +422,6 @@ function typeset(text) {
 
 /** How a value is made, as the trace tells it. @param {import("./source.js").Entry} entry */
 export function formulaOf(entry) {
-  return h("span", { class: "formula", translate: "no" }, typeset(language === "zh" ? entry.formula_zh : entry.formula));
+  const told = language === "zh" ? entry.formula_zh : entry.formula;
+  return h("span", { class: "formula", translate: "no" }, entry.op.kind === "replaced" ? told : typeset(told)); // with a name
 }
