@@ -39,7 +39,7 @@ def demo(
         another = out.with_name(f"{out.name}-2")
         print(f"{out} holds the trained demo already. To train it again, beside: glassformer demo --out {another}")
     else:
-        print("Training an English-German translator of numbers, dates, times and money, from scratch.\n")
+        print("Training an English-German translator of numbers, dates, times and money, from scratch.\n", flush=True)
         begin = time.monotonic()
         run(recipe, out, resume=begun is not None, device=device, report=report, make_judge=judge)
         print(f"\nTrained in {time.monotonic() - begin:.0f} seconds.")
