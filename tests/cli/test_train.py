@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from small_run import OLD, RECIPE, Cli, call, command, write_recipe
 
+from glassformer.cli.train import train
+from glassformer.train import built_in
+
 FEW = ("--set", "train.steps=4", "--set", "train.log_every=2")
 
 
@@ -41,6 +44,11 @@ def test_an_empty_corpus(cli: Cli, recipe: Path, tmp_path: Path) -> None:
     for name in ("train.en", "train.de"):
         (recipe.parent / name).write_text("")
     assert "the corpus is empty" in cli.fails("train", recipe, "--out", tmp_path / "run")
+
+
+def test_the_help_names_every_built_in_recipe() -> None:
+    listed = " ".join((train.__doc__ or "").split()).partition("Built-in recipes: ")[2].partition(". For your own")[0]
+    assert {name.split()[0] for name in listed.split(", ")} == set(built_in())
 
 
 @pytest.mark.parametrize("command", ["train", "doctor"])

@@ -49,10 +49,10 @@ def test_a_run_says_it_once_and_trains_the_same(monkeypatch: pytest.MonkeyPatch,
     recipe = write_recipe(tmp_path / "mine")
     monkeypatch.setattr(loop, "threads_by_default", lambda device: 2)  # two that run would make the test a slow one
     monkeypatch.setattr(cores, "CROWDED", 1e9)
-    quiet = train_here(recipe, tmp_path / "quiet", "train.steps=6")
+    quiet = train_here(recipe, tmp_path / "quiet", "train.steps=2")
     monkeypatch.setattr(cores, "WINDOW", 0.0)
     monkeypatch.setattr(cores, "CROWDED", -1.0)
-    crowded = train_here(recipe, tmp_path / "crowded", "train.steps=6")
+    crowded = train_here(recipe, tmp_path / "crowded", "train.steps=2")
     assert "keep the cores busy" not in quiet
     assert crowded.count("keep the cores busy") == 1
     assert digest(tmp_path / "quiet") == digest(tmp_path / "crowded")
