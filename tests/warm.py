@@ -18,12 +18,18 @@ import socket
 import subprocess
 import sys
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 STREAMS = (
     {"encoding": "utf-8"},
     {"encoding": "utf-8", "mode": "w"},
     {"encoding": "utf-8", "mode": "w", "buffering": 1, "errors": "backslashreplace"},
+)
+LOADED = (
+    *("matplotlib.backends.backend_agg", "matplotlib.figure", "rich.progress", "sacrebleu.metrics", "torch._dynamo"),
+    *(f"glassformer.{name}" for name in ("cli", "evaluate", "explain.trace", "labs.running", "serve.listen")),
+    *(f"glassformer.{name}" for name in ("train.run", "translator")),
 )
 CHILD_SUBREAPER = 36  # of prctl: orphans among our descendants become our children
 
@@ -97,19 +103,13 @@ def serve(line: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    import glassformer.evaluate
-    import glassformer.explain.trace
-    import glassformer.labs
-    import glassformer.train.run
-    from glassformer.cli import main
-
-    with contextlib.suppress(ImportError):
-        import glassformer.serve.listen
-
-    LAUNCHED, BORN = os.path.join(os.path.dirname(glassformer.__file__), "__main__.py"), os.pipe()
+    for name in LOADED:
+        with contextlib.suppress(ImportError):  # an extra that is not installed
+            import_module(name)
+    LAUNCHED, BORN = os.path.join(os.path.dirname(sys.modules["glassformer"].__file__), "__main__.py"), os.pipe()
     hand = socket.socket(fileno=int(sys.argv[1]))
     gc.collect()
     gc.freeze()  # nothing of it will be garbage: a fork need not touch, and so copy, it
     hand.send(b"ready")
     serve(hand)
-    main()
+    sys.modules["glassformer.cli"].main()

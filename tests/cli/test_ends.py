@@ -2,104 +2,54 @@
 
 from __future__ import annotations
 
-import json
 import os
-import select
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
 import pytest
-from small_run import RECIPE, write_recipe
+from small_run import PATIENCE, RECIPE, command, launch, write_recipe
 from test_translator_text import tiny_bundle
 
-# Loads once what commands need, then forks a process for each. Asked: [words, stdout]; told: its id, then its end.
-WARM = """
-import json, os, signal, sys
-import sacrebleu.metrics, rich.progress, rich.table
-import glassformer.cli.judging, glassformer.explain.worked.tell, glassformer.labs.running, glassformer.serve.listen
-from glassformer.cli import main
-
-def stdout(name):
-    if name != "nobody":
-        return os.open(name, os.O_WRONLY)
-    reader, writer = os.pipe()
-    os.close(reader)
-    return writer
-
-for line in sys.stdin:
-    words, name = json.loads(line)
-    if not (child := os.fork()):
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        for number, opened in enumerate((os.open(os.devnull, os.O_RDONLY), stdout(name), os.open("err", os.O_WRONLY))):
-            os.dup2(opened, number)
-        sys.argv = ["glassformer", *words]
-        main()
-        sys.exit(0)
-    print(child, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-SECONDS = 300  # only so that one which never ends is told
 T = TypeVar("T")
 
 
-class Warm:
-    """Runs commands in a folder, one after the other."""
+class Begun:
+    """A command that runs in a folder; its words go to the files `out` and `err` there, unless told otherwise."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder, pipe = folder, subprocess.PIPE
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", WARM], stdin=pipe, stdout=pipe, cwd=folder, text=True, bufsize=1
-        )
-        self.child = 0
-
-    def start(self, words: tuple[str, ...], stdout: str = "out") -> None:
-        assert self.process.stdin is not None
-        for name in ("out", "err"):
-            (self.folder / name).write_bytes(b"")
-        self.process.stdin.write(json.dumps([words, stdout]) + "\n")
-        self.process.stdin.flush()
-        self.child = self.answer()
+    def __init__(self, folder: Path, words: tuple[str, ...], stdout: int | None = None) -> None:
+        self.told = folder / "err"
+        with (folder / "out").open("wb") as out, self.told.open("wb") as err:
+            given = {"stdin": subprocess.DEVNULL, "stdout": out if stdout is None else stdout, "stderr": err}
+            self.process = launch(command(*words), cwd=folder, **given)
 
     def until(self, state: Callable[[], T]) -> T:
         """Wait for a state of the command, which must come before it ends."""
         while not (found := state()):
-            os.kill(self.child, 0)
+            assert self.process.poll() is None
             time.sleep(0.01)
         return found
 
-    def answer(self) -> int:
-        assert self.process.stdout is not None
-        if not select.select([self.process.stdout], [], [], SECONDS)[0]:
-            os.kill(self.child, signal.SIGKILL)
-            self.process.stdout.readline()
-            pytest.fail("the command goes on for ever")
-        return int(self.process.stdout.readline())
-
     def end(self) -> tuple[int, str]:
         """The exit code, and what was said on stderr."""
-        return self.answer(), (self.folder / "err").read_text(encoding="utf-8")
+        return self.process.wait(PATIENCE), self.told.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def warm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    folder = tmp_path_factory.mktemp("ends")
-    tiny_bundle(folder / "model")
-    write_recipe(folder, RECIPE.replace("steps = 60", "steps = 2"))
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("ends")
+    tiny_bundle(made / "model")
+    write_recipe(made, RECIPE.replace("steps = 60", "steps = 2"))
     for name in ("a.en", "a.de"):
-        (folder / name).write_text("the dog\n", encoding="utf-8")
-    (folder / "slow").mkdir()
-    os.mkfifo(folder / "slow" / "config.json")
-    os.mkfifo(folder / "slow.en")
-    (folder / "slow.toml").write_text(RECIPE.replace("train.en", "slow.en"), encoding="utf-8")
-    found = Warm(folder)
-    yield found
-    found.process.kill()
-    found.process.communicate()
+        (made / name).write_text("the dog\n", encoding="utf-8")
+    (made / "slow").mkdir()
+    os.mkfifo(made / "slow" / "config.json")
+    os.mkfifo(made / "slow.en")
+    (made / "slow.toml").write_text(RECIPE.replace("train.en", "slow.en"), encoding="utf-8")
+    return made
 
 
 # Where each is when it is interrupted: reading this file, which nobody writes, or after its first word.
@@ -119,8 +69,8 @@ INTERRUPTED = {
 
 
 @pytest.mark.parametrize("words", INTERRUPTED, ids=" ".join)
-def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(warm: Warm, words: tuple[str, ...]) -> None:
-    file = warm.folder / INTERRUPTED[words]
+def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(folder: Path, words: tuple[str, ...]) -> None:
+    file = folder / INTERRUPTED[words]
 
     def is_read() -> int | None:
         try:
@@ -128,16 +78,16 @@ def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(warm: Warm,
         except OSError:  # by nobody yet
             return None
 
-    warm.start(words)
+    begun = Begun(folder, words)
     if file.is_fifo():
-        writer = warm.until(is_read)
-        os.kill(warm.child, signal.SIGINT)
-        code, said = warm.end()
+        writer = begun.until(is_read)
+        begun.process.send_signal(signal.SIGINT)
+        code, said = begun.end()
         os.close(writer)
     else:
-        told = warm.until(file.read_text)
-        os.kill(warm.child, signal.SIGINT)
-        code, said = warm.end()
+        told = begun.until(file.read_text)
+        begun.process.send_signal(signal.SIGINT)
+        code, said = begun.end()
         said = said.removeprefix(told)
     assert code == 130
     assert not said or (words[0] in ("train", "demo") and said.startswith("stopped; ") and said.count("\n") == 1)
@@ -161,18 +111,22 @@ WRITING = [
 
 
 @pytest.mark.parametrize("words", WRITING, ids=" ".join)
-def test_a_command_without_a_reader_ends_with_141(warm: Warm, words: tuple[str, ...]) -> None:
-    warm.start(words, "nobody")
-    code, said = warm.end()
+def test_a_command_without_a_reader_ends_with_141(folder: Path, words: tuple[str, ...]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    begun = Begun(folder, words, writer)
+    os.close(writer)
+    code, said = begun.end()
     assert code == 141
     assert "Error" not in said
     assert "Exception" not in said
 
 
 @pytest.mark.parametrize("words", [WRITING[i] for i in (0, 2, 5, 6, 7, 8)], ids=" ".join)
-def test_a_full_disk_behind_standard_output_is_told_in_one_line(warm: Warm, words: tuple[str, ...]) -> None:
-    warm.start(words, "/dev/full")
-    code, said = warm.end()
+def test_a_full_disk_behind_standard_output_is_told_in_one_line(folder: Path, words: tuple[str, ...]) -> None:
+    full = os.open("/dev/full", os.O_WRONLY)
+    code, said = Begun(folder, words, full).end()
+    os.close(full)
     assert code == 2
     assert said.splitlines()[-1].startswith("glassformer: ")
     assert said.endswith("the disk is full\n")

@@ -11,53 +11,16 @@ import random
 import shutil
 import signal
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
+import time
 from pathlib import Path
 
 import pytest
 from safetensors.torch import load_file
-from small_run import OLD, write_recipe
+from small_run import OLD, PATIENCE, command, launch, write_recipe
 
 from glassformer.train import read_recipe
 from glassformer.train.recipe import to_toml
 
-# Starts commands without Python's and torch's start: a process that has imported them forks one for each. Of a line
-# {words, number, seconds} it answers [exit status, seconds].
-STARTER = """
-import json, os, signal, sys, time
-import matplotlib.figure, matplotlib.backends.backend_agg
-import torch._dynamo, sacrebleu, rich.console, rich.progress
-import glassformer.cli, glassformer.train, glassformer.translator, glassformer.evaluate, glassformer.explain.page
-import glassformer.explain.trace, glassformer.labs.sinusoids
-torch.set_num_threads(1)
-for line in sys.stdin:
-    asked = json.loads(line)
-    begin = time.monotonic()
-    pid = os.fork()
-    if not pid:
-        signal.signal(signal.SIGINT, signal.default_int_handler)  # which a run in the background is told to ignore
-        null = os.open(os.devnull, os.O_RDWR)
-        for stream in (0, 1):
-            os.dup2(null, stream)
-        sys.argv = ["glassformer", *asked["words"]]
-        if "train" in sys.argv:
-            sys.modules["matplotlib.figure"] = None  # half of so short a run would be the drawing of its curve
-        code = 1
-        try:
-            glassformer.cli.main()
-        except SystemExit as ended:
-            code = ended.code or 0
-        finally:
-            os._exit(code)
-    if asked["number"]:
-        time.sleep(asked["seconds"])
-        os.kill(pid, asked["number"])
-    status = os.waitpid(pid, 0)[1]
-    print(json.dumps([os.waitstatus_to_exitcode(status), time.monotonic() - begin]), flush=True)
-"""
-
-Start = Callable[..., tuple[int, float]]
 FEW = ("--set", "train.steps=6", "--set", "train.save_every=2", "--set", "train.valid_every=3")
 RUN = {".glassformer.lock", "recipe.toml", "metrics.jsonl", "config.json", "model.safetensors"}
 RUN |= {
@@ -65,27 +28,23 @@ RUN |= {
     "source_words.txt",
     "tokenizer.json",
     "checkpoints",
+    "curve.png",
     "prepared",
 }  # what a run makes in its folder
 THINGS = ("notes.txt", ".writable", "tokenizer.mine.json", "step-1.safetensors", "checkpoint/best", ".hidden/x.partial")
 
 
-@pytest.fixture(scope="module")
-def start() -> Iterator[Start]:
+def start(*words: object, number: int = 0, seconds: float = 0.0) -> tuple[int, float]:
     """Run a command to its end, or send it a signal after some seconds: how it ended, and after how long."""
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with subprocess.Popen([sys.executable, "-c", STARTER], stderr=subprocess.DEVNULL, **pipes) as starter:
-
-        def run(*words: object, number: int = 0, seconds: float = 0.0) -> tuple[int, float]:
-            asked = {"words": [str(word) for word in words], "number": number, "seconds": seconds}
-            print(json.dumps(asked), file=starter.stdin, flush=True)
-            code, spent = json.loads(starter.stdout.readline())
-            return code, spent
-
-        yield run
+    begin, nothing = time.monotonic(), subprocess.DEVNULL
+    with launch(command(*words), stdin=nothing, stdout=nothing, stderr=nothing) as process:
+        if number:
+            time.sleep(seconds)
+            process.send_signal(number)
+        return process.wait(PATIENCE), time.monotonic() - begin
 
 
-def kill(start: Start, chance: random.Random, length: float, *words: object) -> None:
+def kill(chance: random.Random, length: float, *words: object) -> None:
     number = chance.choice([signal.SIGKILL, signal.SIGINT])
     start(*words, number=number, seconds=chance.uniform(0, 1.1) * length)
 
@@ -107,7 +66,7 @@ def assert_kept(before: dict[Path, bytes]) -> None:
     assert {path: path.read_bytes() for path in before if path.exists()} == before
 
 
-def test_train_keeps_what_else_is_in_its_folder(start: Start, tmp_path: Path) -> None:
+def test_train_keeps_what_else_is_in_its_folder(tmp_path: Path) -> None:
     chance = random.Random(0)
     recipe, out = write_recipe(tmp_path / "mine"), tmp_path / "run"
     before = fill(tmp_path) | contents(recipe.parent)
@@ -116,7 +75,7 @@ def test_train_keeps_what_else_is_in_its_folder(start: Start, tmp_path: Path) ->
     code, length = start("train", recipe, "--out", tmp_path / "whole", *FEW)
     assert code == 0
     for _ in range(3):
-        kill(start, chance, length, "train", recipe, "--out", out, "--resume", *FEW)
+        kill(chance, length, "train", recipe, "--out", out, "--resume", *FEW)
         if out.exists() and (out / "recipe.toml").exists():
             before |= fill(out)
         assert_kept(before)
@@ -127,7 +86,7 @@ def test_train_keeps_what_else_is_in_its_folder(start: Start, tmp_path: Path) ->
     model = (out / "model.safetensors").read_bytes()
     assert model == (tmp_path / "whole" / "model.safetensors").read_bytes()
     for _ in range(2):  # it may be replaced by its own continuation, and is a whole model all the while
-        kill(start, chance, length, "train", "--out", out, "--resume", "--set", f"train.steps={chance.randint(8, 12)}")
+        kill(chance, length, "train", "--out", out, "--resume", "--set", f"train.steps={chance.randint(8, 12)}")
         load_file(out / "model.safetensors")
         assert_kept(before)
     shutil.rmtree(out / "checkpoints")
@@ -137,7 +96,7 @@ def test_train_keeps_what_else_is_in_its_folder(start: Start, tmp_path: Path) ->
     assert_kept(before)
 
 
-def test_demo_keeps_what_is_in_its_folder(start: Start, tmp_path: Path) -> None:
+def test_demo_keeps_what_is_in_its_folder(tmp_path: Path) -> None:
     chance, demo = random.Random(0), tmp_path / "demo"
     before = fill(tmp_path / "mine")
     assert start("demo", "--out", tmp_path / "mine")[0] == 2
@@ -145,13 +104,13 @@ def test_demo_keeps_what_is_in_its_folder(start: Start, tmp_path: Path) -> None:
     (demo / "recipe.toml").write_text(to_toml(read_recipe("numerals").to_dict()))
     before |= fill(demo) | {path: data for path, data in contents(demo).items() if path.name != "scores.json"}
     for _ in range(3):
-        kill(start, chance, 1.0, "demo", "--out", demo)
+        kill(chance, 1.0, "demo", "--out", demo)
         assert_kept(before)
         json.loads((demo / "scores.json").read_text())
 
 
 @pytest.mark.parametrize("kind", ["translate", "trace", "lab"])
-def test_a_file_is_replaced_whole_and_only_if_it_was_named(start: Start, tmp_path: Path, kind: str) -> None:
+def test_a_file_is_replaced_whole_and_only_if_it_was_named(tmp_path: Path, kind: str) -> None:
     chance, out = random.Random(kind), tmp_path / "out"
     (tmp_path / "lines").write_text("one two\nthree\n" * 40)
     words = {
@@ -168,7 +127,7 @@ def test_a_file_is_replaced_whole_and_only_if_it_was_named(start: Start, tmp_pat
     for _ in range(3):
         if kind != "lab":
             named[0].write_text("old")
-        kill(start, chance, length, *words)
+        kill(chance, length, *words)
         assert_kept(before)
         for path in named:
             data = path.read_bytes()
