@@ -27,7 +27,8 @@ STREAMS = (
     {"encoding": "utf-8", "mode": "w", "buffering": 1, "errors": "backslashreplace"},
 )
 LOADED = (
-    *("matplotlib.backends.backend_agg", "matplotlib.figure", "rich.progress", "sacrebleu.metrics", "torch._dynamo"),
+    *("matplotlib.backends.backend_agg", "matplotlib.figure", "rich.progress", "sacrebleu.metrics"),
+    *("torch._dynamo", "torch.distributed.fsdp"),
     *(f"glassformer.{name}" for name in ("cli", "evaluate", "explain.trace", "labs.running", "serve.listen")),
     *(f"glassformer.{name}" for name in ("train.run", "translator")),
 )
