@@ -245,7 +245,7 @@ def test_parts_meet_with_a_space_or_as_the_target_is_written(translator: Transla
 
 def test_threads_share_a_translator(translator: Translator) -> None:
     chance = random.Random(4)
-    work = [[f"{line} {chance.random():.6f}" for line in sentences(12, seed)] for seed in range(8)]
+    work = [[f"{line} {chance.random():.6f}" for line in sentences(6, seed)] for seed in range(6)]
     with ThreadPoolExecutor(4) as pool:
         together = list(pool.map(lambda texts: texts_of(translator, texts, beam=2), work))
     assert together == [texts_of(translator, texts, beam=2) for texts in work]
@@ -343,7 +343,7 @@ def marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_marian(tmp_path_factory.mktemp("marian") / "shared", shared=True)
 
 
-MARIAN_TEXTS = [*sentences(20, seed=9), "A dog 中文 ß 👧 qq.", ">>xyz<< the house", ">>none<< a cat", "two\0three", "é"]
+MARIAN_TEXTS = [*sentences(10, seed=9), "A dog 中文 ß 👧 qq.", ">>xyz<< the house", ">>none<< a cat", "two\0three", "é"]
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -367,7 +367,7 @@ def test_a_marian_folder_reads_and_writes_as_hugging_face_does(marian: Path, tmp
             out = peer.generate(torch.tensor([row]), max_new_tokens=room, num_beams=1, bad_words_ids=[[pad]])
         texts.append(theirs.decode(out[0, 1:], skip_special_tokens=True))
     assert texts_of(ours, MARIAN_TEXTS) == texts
-    assert len(set(texts)) > 10
+    assert len(set(texts)) > 8
 
 
 def test_a_marian_translator_can_be_copied_and_pickled(marian: Path) -> None:

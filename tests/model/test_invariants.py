@@ -29,7 +29,7 @@ grid = st.fixed_dictionaries(
         "seed": st.integers(0, 3),
     }
 )
-over_the_grid = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+over_the_grid = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def make(kind, choices, **changes):
@@ -239,7 +239,7 @@ def test_compile_takes_the_training_forward_and_the_cached_step_whole(choices):
     torch._dynamo.reset()
     model = make(gf.EncoderDecoder, choices, layers=1)
     src, mask, tgt = batch(0)
-    compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(model, fullgraph=True, backend="eager")
     close(compiled(src, tgt, mask), model(src, tgt, mask))
     compiled(src, tgt, mask).sum().backward()
     assert model.head.weight.grad is not None
