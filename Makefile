@@ -8,7 +8,7 @@ demo: .venv/ready
 	$(BIN)/glassformer demo
 
 test: .venv/ready-dev browser
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 # The handbook, read at site/index.html; a broken link, a wrong name of a source or an unknown equation stops it.
 docs: .venv/ready-dev
