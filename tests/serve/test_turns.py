@@ -29,7 +29,7 @@ class Work:
         app.add_middleware(Door)
         install(app)
 
-        @app.post("/work/{name}")
+        @app.post("/turn/{name}")
         async def work(request: Request, name: str, asked: dict[str, str]) -> str:
             return await self.turns.take(request, lambda wanted: self.do(name, wanted))
 
@@ -58,23 +58,23 @@ def server(work):
 
 
 def test_work_that_was_begun_stops_when_its_client_leaves(work, server):
-    with post(server, "/work/first"):
+    with post(server, "/turn/first"):
         until(lambda: work.begun == ["first"])
     until(lambda: work.ended == ["first"])
     work.open.set()
-    assert httpx.post(f"{server.address}/work/second", json={}, timeout=PATIENCE).json() == "done"
+    assert httpx.post(f"{server.address}/turn/second", json={}, timeout=PATIENCE).json() == "done"
     assert work.turns.waiting == 0
 
 
 def test_a_waiting_request_whose_client_has_left_never_starts(work, server):
-    first = post(server, "/work/first")
+    first = post(server, "/turn/first")
     until(lambda: work.begun == ["first"])
-    abandoned = [post(server, f"/work/{n}") for n in range(60)]
+    abandoned = [post(server, f"/turn/{n}") for n in range(60)]
     until(lambda: work.turns.waiting == 61)
     for one in abandoned:
         one.close()
     until(lambda: work.turns.waiting == 1)
-    last = post(server, "/work/last")
+    last = post(server, "/turn/last")
     until(lambda: work.turns.waiting == 2)
     work.open.set()
     for one in (first, last):
