@@ -44,7 +44,7 @@ def own_ends() -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         raise SystemExit(130) from None
-    except Exception as error:
+    except Exception as error:  # typer hides the class of its own; all are raised again
         option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
         if option is not None and context is not None and context.info_name in SPEAKING:
             error.message += f" (a text that begins with - goes after --: -- {option})"  # type: ignore[attr-defined]
@@ -72,6 +72,7 @@ app.command("doctor")(doctor.doctor)
 app.add_typer(bench.bench, name="bench", short_help=bench.bench.info.help)
 for group in (app, bench.bench):
     for command in group.registered_commands:  # in the list of commands, too, a sentence is told to its end
+        # Each has a docstring, which a test of the help reads.
         command.short_help = inspect.getdoc(command.callback).partition("\n\n")[0]  # type: ignore[union-attr]
 
 

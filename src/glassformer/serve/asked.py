@@ -38,6 +38,7 @@ def change_model(kind: str) -> type[BaseModel]:
     return create_model(kind, __config__=STRICT, **fields)
 
 
+# Made of a table, so no type checker can read it.
 AnyChange: TypeAlias = Annotated[Union[tuple(map(change_model, FIELDS))], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
 
 

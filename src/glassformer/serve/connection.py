@@ -21,6 +21,7 @@ class Connection(H11Protocol):
         super().__init__(*given, **named)
         self._deadline: asyncio.TimerHandle | None = None
 
+    # uvicorn narrows asyncio's type, as we do.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self.since = self.loop.time()
