@@ -14,7 +14,7 @@ HOUSE = ROOT / "src" / "glassformer"
 
 # A room may import from the rooms of earlier lines, and from itself; rooms of one line never meet.
 STOREYS = [
-    ["errors"],
+    ["errors", "page"],
     ["model", "text"],
     ["bundle", "pretrained"],
     ["decode", "train"],

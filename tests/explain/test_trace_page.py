@@ -3,7 +3,6 @@
 import base64
 import json
 import re
-from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -13,8 +12,7 @@ import glassformer as gf
 from glassformer.errors import GlassformerError
 from glassformer.explain import page as page_module
 from glassformer.explain.page import address, embedded, standalone
-
-PAGE = files("glassformer").joinpath("serve", "page")
+from glassformer.page import page_files
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +45,7 @@ def test_no_text_can_end_the_script(tr):
 def test_every_module_is_inside_and_finds_the_others(tr):
     text = standalone(tr)
     modules = json.loads(re.search(r'<script type="importmap">(.*?)</script>', text).group(1))["imports"]
-    assert set(modules) == {f"glassformer/{file.name}" for file in PAGE.iterdir() if file.name.endswith(".js")}
+    assert set(modules) == {f"glassformer/{name}" for name in page_files() if name.endswith(".js")}
     for name, held in modules.items():
         source = base64.b64decode(held.partition("base64,")[2]).decode()
         asked = re.findall(r"""(?:from|import)\s*\(?\s*["']((?:\.|glassformer/)[^"']+)["']""", source)
@@ -56,7 +54,7 @@ def test_every_module_is_inside_and_finds_the_others(tr):
     assert 'import "glassformer/main.js"' in text
     outside = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", outside)
-    assert (PAGE / "style.css").read_text(encoding="utf-8") in text
+    assert page_files()["style.css"] in text
 
 
 def test_modules_of_folders_find_each_other():

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import gzip
 import re
-from importlib.resources import files
 
-PAGE = {
-    entry.name: entry.read_text(encoding="utf-8") for entry in files("glassformer").joinpath("serve/page").iterdir()
-}
+from glassformer.page import page_files
+
+PAGE = page_files()
 SCRIPTS = {name: text for name, text in PAGE.items() if name.endswith(".js")}
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import colorsys
 import re
-from importlib.resources import files
 from itertools import combinations
 
 import pytest
 from conftest import SENTENCE, Live
 
 import glassformer as gf
+from glassformer.page import page_files
 from glassformer.serve.app import create_app
 from glassformer.text import About
 
@@ -116,7 +116,7 @@ def test_the_beam_tree_is_as_wide_as_the_output_until_more_is_asked_for(visit, t
 
 
 def test_each_colour_means_one_thing():
-    style = files("glassformer").joinpath("serve/page/style.css").read_text(encoding="utf-8")
+    style = page_files()["style.css"]
     themes = re.findall(r":root[^{]*\{([^}]*--paper[^}]*)\}", style)
     assert len(themes) == 2
     for theme in themes:

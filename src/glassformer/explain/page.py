@@ -11,11 +11,10 @@ import html
 import json
 import posixpath
 import re
-from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING
 
 from glassformer.errors import GlassformerError
+from glassformer.page import page_files
 
 if TYPE_CHECKING:
     from glassformer.explain.traced import Trace
@@ -45,8 +44,7 @@ def embedded(trace: Trace) -> str:
 
 def standalone(trace: Trace) -> str:
     """The page with everything inside."""
-    folder = files("glassformer").joinpath("serve", "page")
-    texts = dict(read(folder, ""))
+    texts = page_files()
     if "index.html" not in texts:
         raise GlassformerError("the page's files are missing from this installation; install glassformer again")
     page = _STYLE.sub(lambda link: style(link.group(), texts), _POLICY.sub("", texts["index.html"]))
@@ -65,18 +63,6 @@ def standalone(trace: Trace) -> str:
     page = page[: entry.start()] + scripts + page[entry.end() :]
     title = html.escape(f"{trace.text} · glassformer")
     return re.sub(r"<title>.*?</title>", lambda _: f"<title>{title}</title>", page, count=1, flags=re.DOTALL)
-
-
-def read(folder: Traversable, at: str) -> list[tuple[str, str]]:
-    """Every file that a page is made of, by its path."""
-    found = []
-    if folder.is_dir():
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
-            if entry.is_dir():
-                found += read(entry, f"{at}{entry.name}/")
-            elif entry.name.endswith((".html", ".css", ".js")):
-                found.append((at + entry.name, entry.read_text(encoding="utf-8")))
-    return found
 
 
 def local(address: str) -> str:

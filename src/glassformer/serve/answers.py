@@ -6,22 +6,18 @@ import gzip
 import json
 import re
 from collections.abc import AsyncIterator
-from importlib.resources import files
 from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
+from glassformer.page import page_files
 from glassformer.serve.errors import Refused
 
 PACK_FROM = 1024  # bytes; less is not worth packing
 SLICE = 262_144  # bytes sent at a time
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
-KINDS = {
-    ".html": "text/html; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-}
+KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
 
 def packed(request: Request, content: bytes, media: str, headers: dict[str, str] | None = None) -> Response:
@@ -30,6 +26,12 @@ def packed(request: Request, content: bytes, media: str, headers: dict[str, str]
     if len(content) >= PACK_FROM and "gzip" in request.headers.get("accept-encoding", ""):
         content, sent["Content-Encoding"] = gzip.compress(content, 5, mtime=0), "gzip"
     return Response(content, media_type=media, headers=sent)
+
+
+def page_file(request: Request, name: str) -> Response:
+    if name not in page_files():
+        raise Refused(404, "unknown", "the page has no such file", "GET / is the page")
+    return packed(request, page_files()[name].encode(), f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8")
 
 
 def as_json(request: Request, value: Any) -> Response:
@@ -64,14 +66,3 @@ def sliced(content: bytes | memoryview, status: int, media: str, headers: dict[s
             yield bytes(content[at : at + SLICE])
 
     return StreamingResponse(slices(), status, headers | {"Content-Length": str(len(content))}, media)
-
-
-def page_files() -> dict[str, tuple[bytes, str]]:
-    """The page's files by name: read once, so that no address can ever name another file."""
-    folder = files("glassformer").joinpath("serve", "page")
-    found = {}
-    for entry in folder.iterdir():
-        ending = "." + entry.name.rpartition(".")[2]
-        if ending in KINDS:
-            found[entry.name] = (entry.read_bytes(), KINDS[ending])
-    return found

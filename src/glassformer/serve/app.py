@@ -27,7 +27,7 @@ from glassformer.explain.trace import trace
 from glassformer.explain.traced import Trace
 from glassformer.explain.weights import Weights, facts
 from glassformer.explain.what_if import what_if
-from glassformer.serve.answers import as_json, packed, page_files, ranged
+from glassformer.serve.answers import as_json, packed, page_file, ranged
 from glassformer.serve.asked import Asked, LabAsked, Language, TraceAsked, WhatIfAsked
 from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
@@ -194,7 +194,6 @@ def create_app(
     """The server of one translator; `hosts` are the names it answers to, `by_address` lets any number pass for one."""
     limits = limits or Limits()
     desk = Desk(translator, name, limits)
-    files = page_files()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -216,13 +215,11 @@ def create_app(
 
     @app.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
-        return packed(request, *files["index.html"])
+        return page_file(request, "index.html")
 
     @app.get("/static/{file}", include_in_schema=False)
     async def static(request: Request, file: str) -> Response:
-        if file not in files:
-            raise Refused(404, "unknown", "the page has no such file", "GET / is the page")
-        return packed(request, *files[file])
+        return page_file(request, file)
 
     @app.get("/api/model")
     async def model(request: Request) -> Response:
