@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.decode.kernels import Kernels, Packed, ours
+from glassformer.decode.kernels.build import has
 
 Kind = Literal["fp32", "bf16", "int8"]
 
@@ -72,7 +73,7 @@ class OneDnn(PackedLinear):
             self.packed = torch.ops.onednn.qlinear_prepack(rounded, None)
             self.zeros = torch.zeros(len(weight), dtype=torch.int64)
             # Without VNNI two products are added up in 16 bits, which 8 bits of x would overflow; 7 do not.
-            self.zero = 128 if torch.cpu._is_vnni_supported() else 64
+            self.zero = 128 if has("vnni") else 64
             self.full = torch.tensor(self.zero - 1.0)  # a tensor divides in one operation, a number in two
         else:
             dtype = torch.bfloat16 if kind == "bf16" else torch.float32

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from glassformer.decode.kernels.build import has
 from glassformer.decode.linear import Kind, PackedLinear, packed_linear
 from glassformer.decode.step import StepBlock
 from glassformer.errors import ConfigError, one_of
@@ -48,7 +49,7 @@ def pick(precision: Precision, width: int, device: torch.device) -> Kind:
         raise ConfigError(f"precision={precision!r} is not one of {one_of(get_args(Precision))}")
     if device.type == "cpu":
         able = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        fast = able and torch.cpu._is_amx_tile_supported()
+        fast = able and has("amx_tile")
     else:
         able = fast = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "auto":

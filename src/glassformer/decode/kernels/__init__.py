@@ -1,7 +1,7 @@
 """Kernels in C for what a decoding step on a CPU spends its time on.
 
 Where there is no compiler, or the processor lacks the instructions, there are none, and PyTorch's own do the work.
-GLASSFORMER_KERNELS=0 in the environment does without them.
+GLASSFORMER_KERNELS=0 in the environment does without them; avx2 or vnni: as on a processor that can do no more.
 
 Shapes: R rows, I inputs, O outputs, B sentences, K beams (R = B K), H heads, E entries, d head width, V vocabulary.
 """
@@ -9,7 +9,6 @@ Shapes: R rows, I inputs, O outputs, B sentences, K beams (R = B K), H heads, E 
 from __future__ import annotations
 
 import ctypes
-import os
 from functools import cache
 
 import torch
@@ -153,8 +152,6 @@ def address(tensor: Tensor | None) -> int | None:
 @cache
 def found() -> Kernels | str:
     """The kernels for this processor, or why there are none."""
-    if os.environ.get("GLASSFORMER_KERNELS") == "0":
-        return "GLASSFORMER_KERNELS=0"
     try:
         levels = instructions()
     except NoKernels as reason:

@@ -15,27 +15,43 @@ from pathlib import Path
 
 import torch
 
+from glassformer.errors import one_of
+
 HERE = Path(__file__).parent
 FLAGS = ("-O3", "-std=gnu11", "-mprefer-vector-width=512", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
 # What a processor can do, in the words of compilers.
 VNNI = ("-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
 AMX = (*VNNI, "-mavx512bf16", "-mamx-tile", "-mamx-int8", "-mamx-bf16")
+# 0: no kernels; avx2, vnni: as on a processor that can do no more; 1, or nothing: all that this one can do.
+SWITCH = "GLASSFORMER_KERNELS"
+HIDDEN: dict[str, tuple[str, ...]] = {"0": (), "avx2": ("avx512", "vnni", "amx_tile"), "vnni": ("amx_tile",), "1": ()}
 
 
 class NoKernels(Exception):
     """Says why there are none."""
 
 
+def asked() -> str:
+    return os.environ.get(SWITCH) or "1"
+
+
+def has(feature: str) -> bool:
+    """Whether the processor can do this, by PyTorch's name for it, and the switch does not hide it."""
+    able = getattr(torch.cpu, f"_is_{feature}_supported", bool)
+    return feature not in HIDDEN.get(asked(), ()) and bool(able())
+
+
 def instructions() -> list[tuple[str, ...]]:
     """What this processor can do, as far as it matters here; the most first, for a compiler may know less."""
+    if asked() not in HIDDEN:
+        raise NoKernels(f"{SWITCH}={asked()} is not one of {one_of(HIDDEN)}")
+    if asked() == "0":
+        raise NoKernels(f"{SWITCH}=0")
     if platform.system() != "Linux" or platform.machine() != "x86_64":
         raise NoKernels(f"they are for Linux on x86_64, not {platform.system()} on {platform.machine()}")
-
-    def has(name: str) -> bool:
-        return bool(getattr(torch.cpu, f"_is_{name}_supported", bool)())
-
     if not has("avx512") or not has("vnni"):
-        raise NoKernels("the processor lacks AVX-512 with VNNI")
+        so_told = f" (so says {SWITCH}={asked()})" if HIDDEN[asked()] else ""
+        raise NoKernels(f"the processor lacks AVX-512 with VNNI{so_told}")
     return [AMX, VNNI] if has("amx_tile") and has("avx512_bf16") else [VNNI]
 
 
