@@ -19,15 +19,6 @@ if TYPE_CHECKING:
     from glassformer.labs.lab import Lab
     from glassformer.labs.running import Ran
 
-HINTS = {
-    "run": (
-        "run one: glassformer lab {0}; all: glassformer lab --all",
-        "运行一个：glassformer lab {0}；全部运行：glassformer lab --all",
-    ),
-    "out": ("figures and a report to read: add --out DIR", "需要图和可阅读的报告，请加上 --out DIR"),
-    "written": ("the report: {0}", "报告：{0}"),
-}
-
 
 def lab(
     names: Annotated[list[str] | None, typer.Argument(help="Labs to run; none lists them all.")] = None,
@@ -67,20 +58,20 @@ def lab(
     if as_json:
         print(content)
     else:
-        hint("out" if out is None else "written", language, "" if out is None else str(out / "report.html"))
+        from glassformer.labs.say import say
 
-
-def hint(word: str, language: str, value: str = "") -> None:
-    print("\n" + HINTS[word][language == "zh"].format(value))
+        print("\n" + (say("to report", language) if out is None else say("reported", language, out / "report.html")))
 
 
 def listing(labs: list[Lab], language: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"labs": [one.as_dict(language) for one in labs]}, ensure_ascii=False, indent=1))
         return
+    from glassformer.labs.say import say
+
     for one in labs:
         print(f"{one.name:{max(len(each.name) for each in labs)}}  {one.title.say(language)}")
-    hint("run", language, labs[0].name)
+    print("\n" + say("to run", language, labs[0].name))
 
 
 def run_all(labs: list[Lab], seed: int, language: str, quiet: bool, ran: list[Ran]) -> None:
@@ -109,7 +100,8 @@ def show(ran: Ran, language: str, console: Console) -> None:
     from rich.text import Text
 
     from glassformer.labs.lab import VERDICTS
-    from glassformer.labs.say import bounds, brief, cells, say, wrap
+    from glassformer.labs.say import bounds, brief, say
+    from glassformer.text.strings import cells, wrap
 
     one, finding = ran.lab, ran.finding
     console.print(Text(f"{one.title.say(language)}", "bold"), Text(f"({one.name})", "dim"))

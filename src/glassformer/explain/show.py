@@ -14,7 +14,8 @@ from torch.nn import functional as F
 
 from glassformer.errors import InputError
 from glassformer.explain.operations import Value
-from glassformer.explain.words import AXES, WHY, Lang, formula, say
+from glassformer.explain.words import AXES, WHY, formula, say
+from glassformer.text.strings import Language
 
 if TYPE_CHECKING:
     from glassformer.explain.traced import Trace
@@ -27,7 +28,9 @@ LABEL = 12  # columns kept for the names of rows
 PAGE = 150  # where no terminal sets a width
 
 
-def show(trace: Trace, console: Console, pattern: str | None, layer: int | None, head: int | None, lang: Lang) -> None:
+def show(
+    trace: Trace, console: Console, pattern: str | None, layer: int | None, head: int | None, lang: Language
+) -> None:
     width = console.width if console.is_terminal else PAGE
     chosen = trace.select(pattern, layer)
     heads = max((value.value.shape[0] for value in chosen if value.axes[0] == "head"), default=0)
@@ -50,7 +53,7 @@ def put(console: Console, lines: Sequence[Text]) -> None:
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def heading(trace: Trace, lang: Lang) -> list[Text]:
+def heading(trace: Trace, lang: Language) -> list[Text]:
     output = trace.output
     line = Text(trace.text, style="bold")
     if output is None:
@@ -86,11 +89,11 @@ def columns(rows: Sequence[Sequence[tuple[str, str]]]) -> list[Text]:
     return lines
 
 
-def titles(lang: Lang, *keys: str) -> list[tuple[str, str]]:
+def titles(lang: Language, *keys: str) -> list[tuple[str, str]]:
     return [(say(key, lang), "bold") for key in keys]
 
 
-def steps_table(trace: Trace, lang: Lang) -> list[Text]:
+def steps_table(trace: Trace, lang: Language) -> list[Text]:
     rows = [titles(lang, "step", "reads", "writes", "probability", "next best")]
     for step in trace.steps:
         own = math.exp(step["chosen_log_probability"])
@@ -103,11 +106,11 @@ def steps_table(trace: Trace, lang: Lang) -> list[Text]:
     return [*columns(rows), Text("")] if trace.steps else []
 
 
-def axis(name: str, lang: Lang) -> str:
+def axis(name: str, lang: Language) -> str:
     return name if lang == "en" else AXES[name]
 
 
-def values_table(values: Sequence[Value], lang: Lang, width: int) -> list[Text]:
+def values_table(values: Sequence[Value], lang: Language, width: int) -> list[Text]:
     """A row for each value; on a narrow page, axes and formula go below its name."""
     rows, below = [titles(lang, "name", "shape", "values")], [titles(lang, "axes", "formula")]
     for value in values:
@@ -132,7 +135,7 @@ def strip(value: Tensor) -> str:
     return "".join(BARS[int(7.999 * (float(x) - low) / (high - low))] if high > low else BARS[0] for x in row)
 
 
-def in_full(trace: Trace, value: Value, head: int | None, lang: Lang, width: int) -> list[Text]:
+def in_full(trace: Trace, value: Value, head: int | None, lang: Language, width: int) -> list[Text]:
     """A value's name, how it is made, and a map of it, head by head."""
     shape = "×".join(map(str, value.value.shape))
     axes = ", ".join(axis(name, lang) for name in value.axes)
@@ -140,7 +143,7 @@ def in_full(trace: Trace, value: Value, head: int | None, lang: Lang, width: int
     low, high = (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)
     lines = [
         Text.assemble((value.name, "bold cyan"), f"  {shape}  ({axes})"),
-        Text.assemble((formula(value.formula, lang), "magenta"), f"   {WHY[value.op['kind']][lang]}"),
+        Text.assemble((formula(value.formula, lang), "magenta"), f"   {WHY[value.op['kind']].say(lang)}"),
         Text(say("range", lang, f"{low:.4g}", f"{high:.4g}"), style="dim"),
     ]
     if value.axes[0] != "head":
@@ -161,7 +164,7 @@ def labels(trace: Trace, name: str, size: int) -> list[str]:
 
 
 def heat_map(
-    trace: Trace, matrix: Tensor, axes: Sequence[str], span: tuple[float, float], lang: Lang, width: int
+    trace: Trace, matrix: Tensor, axes: Sequence[str], span: tuple[float, float], lang: Language, width: int
 ) -> list[Text]:
     rows, names = (labels(trace, name, size) for name, size in zip(axes, matrix.shape, strict=True))
     tokens = ":" in axes[1]

@@ -23,8 +23,9 @@ from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
 from glassformer.explain.subject import Subject
 from glassformer.explain.weights import Weights, facts, raw
-from glassformer.explain.words import Lang, formula
+from glassformer.explain.words import formula
 from glassformer.explain.writing import Options, Written
+from glassformer.text.strings import Language
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -195,7 +196,7 @@ class Trace:
         pattern: str | None = None,
         layer: int | None = None,
         head: int | None = None,
-        lang: Lang = "en",
+        lang: Language = "en",
         console: Console | None = None,
     ) -> None:
         """Print what was written and a row for every value, or those that a `pattern` or `head` picks, in full."""
@@ -203,8 +204,8 @@ class Trace:
 
         from glassformer.explain.show import show
 
-        if lang not in get_args(Lang):
-            raise InputError(f"lang={lang!r} is not one of {one_of(get_args(Lang))}")
+        if lang not in get_args(Language):
+            raise InputError(f"lang={lang!r} is not one of {one_of(get_args(Language))}")
         show(self, console or Console(), pattern, layer, head, lang)
 
     def save(self, path: str | Path) -> Path:

@@ -2,48 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from glassformer.text.strings import Language, Text
 
-Lang = Literal["en", "zh"]
-
-WORDS: dict[str, dict[Lang, str]] = {
-    "name": {"en": "name", "zh": "名称"},
-    "shape": {"en": "shape", "zh": "形状"},
-    "axes": {"en": "axes", "zh": "各轴"},
-    "formula": {"en": "formula", "zh": "公式"},
-    "values": {"en": "values", "zh": "数值"},
-    "step": {"en": "step", "zh": "步"},
-    "reads": {"en": "reads", "zh": "读入"},
-    "writes": {"en": "writes", "zh": "写出"},
-    "probability": {"en": "probability", "zh": "概率"},
-    "next best": {"en": "next best", "zh": "次选"},
-    "head": {"en": "head {0}", "zh": "第 {0} 个头"},
-    "range": {"en": "from {0} to {1}", "zh": "从 {0} 到 {1}"},
-    "more": {"en": "{0} more columns", "zh": "还有 {0} 列"},
-    "changed": {"en": "changed: {0}", "zh": "改动：{0}"},
-    "score": {"en": "score {0}, beam {1}", "zh": "得分 {0}，束宽 {1}"},
-    "cut": {"en": "stopped at the longest output allowed", "zh": "到达允许的最大长度而停止"},
-    "cache": {
-        "en": "with the key/value cache: {0} multiply-adds instead of {1}; largest difference of a logit {2}",
-        "zh": "使用键值缓存：乘加 {0} 次，不用则为 {1} 次；logits 最大相差 {2}",
-    },
-    "no cache": {
-        "en": "written without a key/value cache, {1} multiply-adds: without the causal mask a cache would give other"
+WORDS: dict[str, Text] = {
+    "name": Text("name", "名称"),
+    "shape": Text("shape", "形状"),
+    "axes": Text("axes", "各轴"),
+    "formula": Text("formula", "公式"),
+    "values": Text("values", "数值"),
+    "step": Text("step", "步"),
+    "reads": Text("reads", "读入"),
+    "writes": Text("writes", "写出"),
+    "probability": Text("probability", "概率"),
+    "next best": Text("next best", "次选"),
+    "head": Text("head {0}", "第 {0} 个头"),
+    "range": Text("from {0} to {1}", "从 {0} 到 {1}"),
+    "more": Text("{0} more columns", "还有 {0} 列"),
+    "changed": Text("changed: {0}", "改动：{0}"),
+    "score": Text("score {0}, beam {1}", "得分 {0}，束宽 {1}"),
+    "cut": Text("stopped at the longest output allowed", "到达允许的最大长度而停止"),
+    "cache": Text(
+        "with the key/value cache: {0} multiply-adds instead of {1}; largest difference of a logit {2}",
+        "使用键值缓存：乘加 {0} 次，不用则为 {1} 次；logits 最大相差 {2}",
+    ),
+    "no cache": Text(
+        "written without a key/value cache, {1} multiply-adds: without the causal mask a cache would give other"
         " numbers, logits off by up to {2}",
-        "zh": "未用键值缓存，乘加 {1} 次：没有因果掩码，缓存会给出不同的数（logits 最多相差 {2}）",
-    },
-    "last step": {
-        "en": "values below: of the last step, which read the whole output; the steps are told as they were written",
-        "zh": "下面的数值来自最后一步，它读入了全部输出；各步则按写出时的情形列出",
-    },
-    "hint": {
-        "en": "one value in full: --name '*.cross_attention.pattern', --layer 0, --head 1",
-        "zh": "看某个值的全貌：--name '*.cross_attention.pattern'、--layer 0、--head 1",
-    },
-    "legend": {
-        "en": "darker is larger; blue below zero, red above; · hidden by a mask",
-        "zh": "越深越大；蓝色为负，红色为正；· 表示被掩码遮住",
-    },
+        "未用键值缓存，乘加 {1} 次：没有因果掩码，缓存会给出不同的数（logits 最多相差 {2}）",
+    ),
+    "last step": Text(
+        "values below: of the last step, which read the whole output; the steps are told as they were written",
+        "下面的数值来自最后一步，它读入了全部输出；各步则按写出时的情形列出",
+    ),
+    "hint": Text(
+        "one value in full: --name '*.cross_attention.pattern', --layer 0, --head 1",
+        "看某个值的全貌：--name '*.cross_attention.pattern'、--layer 0、--head 1",
+    ),
+    "legend": Text(
+        "darker is larger; blue below zero, red above; · hidden by a mask",
+        "越深越大；蓝色为负，红色为正；· 表示被掩码遮住",
+    ),
 }
 
 AXES: dict[str, str] = {
@@ -78,59 +76,48 @@ FORMULAS: dict[str, str] = {
 }
 
 # What the arithmetic of each kind is for.
-WHY: dict[str, dict[Lang, str]] = {
-    "lookup": {"en": "each token's row of a learnt table", "zh": "每个词元在一张学得的表里对应的那一行"},
-    "scale": {"en": "the same numbers, all multiplied alike", "zh": "所有数乘以同一个系数"},
-    "positions": {"en": "one row per position: where a token stands", "zh": "每个位置一行：词元站在哪里"},
-    "add": {"en": "number by number, what each part brings is added", "zh": "各部分的贡献逐个相加"},
-    "linear": {"en": "every number is a weighted sum of all its inputs", "zh": "每个数都是全部输入的加权和"},
-    "rotation": {"en": "the angles by which each position turns", "zh": "每个位置旋转的角度"},
-    "rotate": {
-        "en": "pairs of numbers turned by an angle that grows with the position",
-        "zh": "两两成对，按随位置增大的角度旋转",
-    },
-    "products": {
-        "en": "how well each query matches each key, as a dot product",
-        "zh": "每个查询与每个键有多匹配：求点积",
-    },
-    "mask": {
-        "en": "what a query must not see is set to minus infinity",
-        "zh": "查询不该看到的位置设为负无穷",
-    },
-    "softmax": {"en": "scores become shares that sum to one", "zh": "分数变成加起来等于一的份额"},
-    "context": {
-        "en": "the values of the keys, mixed by those shares",
-        "zh": "按这些份额把各个键的值混合起来",
-    },
-    "merge": {"en": "the heads' results side by side", "zh": "把各个头的结果并排放在一起"},
-    "layer_norm": {
-        "en": "each position brought to mean 0 and variance 1, then to a learnt scale and shift",
-        "zh": "每个位置先归一到均值 0、方差 1，再乘以学得的缩放、加上学得的平移",
-    },
-    "rms_norm": {
-        "en": "each position divided by its root mean square, then scaled as learnt",
-        "zh": "每个位置除以自己的均方根，再乘以学得的缩放",
-    },
-    "activation": {"en": "what bends the straight lines: a curve per number", "zh": "打破线性：逐个数过一条曲线"},
-    "same": {"en": "the same value under the name of the whole part", "zh": "同一个值，换成整个部件的名称"},
-    "visible": {"en": "1 where a query may see a key, 0 where not", "zh": "查询可以看到键的地方为 1，否则为 0"},
-    "alibi": {
-        "en": "the further away, the lower the score, each head with a slope of its own",
-        "zh": "离得越远分数越低，每个头有自己的斜率",
-    },
-    "relative": {
-        "en": "a learnt term for every distance, far ones in common groups",
-        "zh": "每种距离一个学得的偏置，远的合成一组",
-    },
-    "replaced": {"en": "set by a change, not computed", "zh": "由改动直接设定，不是算出来的"},
+WHY: dict[str, Text] = {
+    "lookup": Text("each token's row of a learnt table", "每个词元在一张学得的表里对应的那一行"),
+    "scale": Text("the same numbers, all multiplied alike", "所有数乘以同一个系数"),
+    "positions": Text("one row per position: where a token stands", "每个位置一行：词元站在哪里"),
+    "add": Text("number by number, what each part brings is added", "各部分的贡献逐个相加"),
+    "linear": Text("every number is a weighted sum of all its inputs", "每个数都是全部输入的加权和"),
+    "rotation": Text("the angles by which each position turns", "每个位置旋转的角度"),
+    "rotate": Text(
+        "pairs of numbers turned by an angle that grows with the position", "两两成对，按随位置增大的角度旋转"
+    ),
+    "products": Text("how well each query matches each key, as a dot product", "每个查询与每个键有多匹配：求点积"),
+    "mask": Text("what a query must not see is set to minus infinity", "查询不该看到的位置设为负无穷"),
+    "softmax": Text("scores become shares that sum to one", "分数变成加起来等于一的份额"),
+    "context": Text("the values of the keys, mixed by those shares", "按这些份额把各个键的值混合起来"),
+    "merge": Text("the heads' results side by side", "把各个头的结果并排放在一起"),
+    "layer_norm": Text(
+        "each position brought to mean 0 and variance 1, then to a learnt scale and shift",
+        "每个位置先归一到均值 0、方差 1，再乘以学得的缩放、加上学得的平移",
+    ),
+    "rms_norm": Text(
+        "each position divided by its root mean square, then scaled as learnt",
+        "每个位置除以自己的均方根，再乘以学得的缩放",
+    ),
+    "activation": Text("what bends the straight lines: a curve per number", "打破线性：逐个数过一条曲线"),
+    "same": Text("the same value under the name of the whole part", "同一个值，换成整个部件的名称"),
+    "visible": Text("1 where a query may see a key, 0 where not", "查询可以看到键的地方为 1，否则为 0"),
+    "alibi": Text(
+        "the further away, the lower the score, each head with a slope of its own",
+        "离得越远分数越低，每个头有自己的斜率",
+    ),
+    "relative": Text(
+        "a learnt term for every distance, far ones in common groups", "每种距离一个学得的偏置，远的合成一组"
+    ),
+    "replaced": Text("set by a change, not computed", "由改动直接设定，不是算出来的"),
 }
 
 
-def say(key: str, lang: Lang, *values: object) -> str:
-    return WORDS[key][lang].format(*values)
+def say(key: str, lang: Language, *values: object) -> str:
+    return WORDS[key].say(lang, *values)
 
 
-def formula(told: str, lang: Lang) -> str:
+def formula(told: str, lang: Language) -> str:
     if lang == "zh":
         for english, chinese in FORMULAS.items():
             told = told.replace(english, chinese)

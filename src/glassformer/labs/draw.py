@@ -18,7 +18,8 @@ from typing import Any
 
 from glassformer.errors import ConfigError
 from glassformer.labs.figure import Figure, Panel, Series, said
-from glassformer.labs.say import brief, cells, wrap
+from glassformer.labs.say import brief
+from glassformer.text.strings import cells, wrap
 
 MANY = 12  # names along an axis of which some may be left out
 WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text

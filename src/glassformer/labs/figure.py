@@ -7,18 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from glassformer.text.strings import Text as Text
+
 Kind = Literal["line", "points", "bars"]
-
-
-@dataclass(frozen=True)
-class Text:
-    """A sentence for readers, in both languages."""
-
-    en: str
-    zh: str
-
-    def say(self, language: str) -> str:
-        return self.zh if language == "zh" else self.en
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 
-from glassformer.labs.figure import Text
 from glassformer.labs.lab import Check
-from glassformer.text.strings import cells as cells
+from glassformer.text.strings import Text
 
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 WORDS = {
@@ -25,11 +23,17 @@ WORDS = {
     "failed": Text("failed", "未通过"),
     "seed": Text("seed", "种子"),
     "seconds": Text("{0} s", "{0} 秒"),
+    "to run": Text(
+        "run one: glassformer lab {0}; all: glassformer lab --all",
+        "运行一个：glassformer lab {0}；全部运行：glassformer lab --all",
+    ),
+    "to report": Text("figures and a report to read: add --out DIR", "需要图和可阅读的报告，请加上 --out DIR"),
+    "reported": Text("the report: {0}", "报告：{0}"),
 }
 
 
 def say(word: str, language: str, *values: object) -> str:
-    return WORDS[word].say(language).format(*values)
+    return WORDS[word].say(language, *values)
 
 
 def brief(value: float, digits: int = 4) -> str:
@@ -62,15 +66,3 @@ def bounds(check: Check, language: str) -> str:
     if math.isfinite(check.low) and math.isfinite(check.high):
         return Text(f"{low} to {high}", f"{low} 至 {high}").say(language)
     return f"≥ {low}" if math.isfinite(check.low) else f"≤ {high}"
-
-
-def wrap(text: str, width: int) -> str:
-    """Lines of at most `width` letters, broken at spaces, or anywhere between Chinese signs."""
-    lines, line = [], ""
-    for part in re.findall(r"[⺀-鿿＀-￯，。；：！？、（）《》“”]|[^\s⺀-鿿＀-￯]+\s*|\s+", text):
-        opens = part in "，。；：！？、）》”"  # never at the start of a line
-        if line and not opens and cells(line) + cells(part.rstrip()) > width:
-            lines.append(line.rstrip())
-            line = ""
-        line += part
-    return "\n".join([*lines, line.rstrip()])

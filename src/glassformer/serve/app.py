@@ -28,12 +28,13 @@ from glassformer.explain.traced import Trace
 from glassformer.explain.weights import Weights, facts
 from glassformer.explain.what_if import what_if
 from glassformer.serve.answers import as_json, packed, page_file, ranged
-from glassformer.serve.asked import Asked, LabAsked, Language, TraceAsked, WhatIfAsked
+from glassformer.serve.asked import Asked, LabAsked, TraceAsked, WhatIfAsked
 from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
 from glassformer.serve.labs import Labs
 from glassformer.serve.store import Run, Store
 from glassformer.serve.turns import Turns, Wanted, while_wanted
+from glassformer.text.strings import Language
 from glassformer.translator import Translator
 
 

@@ -9,9 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 from glassformer.explain.changes import FIELDS
 from glassformer.explain.writing import COLDEST, HOTTEST
 from glassformer.labs.running import LARGEST_SEED
+from glassformer.text.strings import Language
 
 STRICT = ConfigDict(strict=True, extra="forbid")
-Language = Literal["en", "zh"]
 Place = Annotated[int, Field(ge=0, lt=2**31)]  # of a layer, a head, a token: the model's own sizes are checked later
 Temperature = Annotated[float, Field(ge=COLDEST, le=HOTTEST, allow_inf_nan=False)]
 

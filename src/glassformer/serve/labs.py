@@ -12,8 +12,8 @@ import anyio
 from glassformer.errors import ConfigError, RunError
 from glassformer.labs import NAMES, Lab, find
 from glassformer.labs.apart import Apart, Reports
-from glassformer.serve.asked import Language
 from glassformer.serve.errors import Refused
+from glassformer.text.strings import Language
 
 MOST_KEPT = 64
 

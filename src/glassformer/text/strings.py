@@ -1,12 +1,33 @@
-"""Texts as a caller gives them, any iterable of strings, read once; and how wide they are shown."""
+"""Texts as a caller gives them, any iterable of strings, read once; and as a reader meets them: language and width."""
 
 from __future__ import annotations
 
 import io
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 from glassformer.errors import InputError
+
+Language = Literal["en", "zh"]
+CLOSING, OPENING = "，。；：、！？）》」”,.;:!?)", "（《「“("
+_WIDE = "\u2e80-\u9fff\uff00-\uffef「」“”"
+_PIECE = re.compile(rf"`[^`]*`|[{_WIDE}]|\s+|[^\s`{_WIDE}]+")
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a reader is told, in both languages."""
+
+    en: str
+    zh: str
+
+    def say(self, language: str, *values: object) -> str:
+        """In one language, `values` in the places kept for them: {0}, {1}."""
+        told = self.zh if language == "zh" else self.en
+        return told.format(*values) if values else told
 
 
 def strings(given: Iterable[str], name: str) -> list[str]:
@@ -34,6 +55,30 @@ def cells(text: str) -> int:
     """The width of a text in letters; Chinese signs are twice as wide, accents that stand on a letter take no room."""
     wide = {"W": 2, "F": 2}
     return sum(0 if unicodedata.combining(sign) else wide.get(unicodedata.east_asian_width(sign), 1) for sign in text)
+
+
+def wrap(text: str, width: int) -> str:
+    """Lines of at most `width` letters: broken at spaces, and between Chinese signs but never before a stop."""
+    return "\n".join(line for paragraph in text.split("\n") for line in _lines(paragraph, width))
+
+
+def _lines(paragraph: str, width: int) -> list[str]:
+    words: list[str] = []
+    for piece in _PIECE.findall(paragraph):
+        before = words[-1][-1] if words else " "
+        apart = piece.isspace() or before.isspace() or cells(piece[0]) == 2 or cells(before) == 2
+        if words and not before.isspace() and (piece[0] in CLOSING or before in OPENING or not apart):
+            words[-1] += piece
+        else:
+            words.append(piece)
+    lines, line = [], ""
+    for word in words:
+        if line and cells(line) + cells(word.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = ""
+        if line or not word.isspace():
+            line += word
+    return [*lines, line.rstrip()]
 
 
 def cut_to(text: str, width: int) -> str:

@@ -1,15 +1,13 @@
-"""How it looks: matrices with labelled rows and columns, side by side, and prose folded to the width of the page.
+"""How it looks: matrices with labelled rows and columns, side by side.
 
 A matrix never exceeds 80 columns and is never folded. Colour is `rich`'s: it appears on a terminal and nowhere else.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len
 from rich.text import Text
 
 from glassformer.explain.worked.example import Step, WorkedExample
@@ -146,30 +144,3 @@ def draw(block: Block, labelled: bool, height: int) -> list[Text]:
     for k, line in enumerate(lines):
         lines[k] = line + Text(" " * (width - line.cell_len))
     return lines
-
-
-CLOSING = "，。；：、！？）」”,.;:!?)"
-
-
-def fold(text: str, width: int) -> list[str]:
-    """Break prose into lines: at spaces, between any two Chinese characters, never before a stop."""
-    pieces = re.findall(r"`[^`]*`|[\u2e80-\u9fff\uff00-\uffef「」“”]|\s+|[^\s`\u2e80-\u9fff\uff00-\uffef「」“”]+", text)
-    words: list[str] = []
-    for piece in pieces:  # a stop, and what opens a bracket, stay with their word
-        stuck = words and not piece.isspace() and not words[-1].isspace()
-        if stuck and (piece[0] in CLOSING or words[-1][-1] in "（「“(" or not (wide(piece[0]) or wide(words[-1][-1]))):
-            words[-1] += piece
-        else:
-            words.append(piece)
-    lines, line = [], ""
-    for word in words:
-        if cell_len(line) + cell_len(word) > width and line:
-            lines.append(line.rstrip())
-            line = ""
-        if line or not word.isspace():
-            line += word
-    return [*lines, line.rstrip()] if line else lines
-
-
-def wide(character: str) -> bool:
-    return cell_len(character) == 2

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from glassformer.explain.worked.draw import Block, beside, blocks, fold, shape_of
+from glassformer.explain.worked.draw import Block, beside, blocks, shape_of
 from glassformer.explain.worked.example import Step, WorkedExample
 from glassformer.explain.worked.story import STORY, Panel, cell_for
 from glassformer.explain.worked.sums import number, write_out
-from glassformer.explain.worked.texts import Lang, text
+from glassformer.explain.worked.texts import TEXTS
+from glassformer.text.strings import Language, wrap
 
 PAGE = 100
 
@@ -27,8 +27,8 @@ def put(console: Console, lines: Iterable[Text]) -> None:
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def prose(key: str, lang: Lang, width: int) -> list[Text]:
-    return [Text(line) for paragraph in text(key, lang).split("\n") for line in fold(paragraph, width) or [""]]
+def prose(key: str, lang: Language, width: int) -> list[Text]:
+    return [Text(line) for line in wrap(TEXTS[key].say(lang), width).split("\n")]
 
 
 def heading(title: str, width: int) -> list[Text]:
@@ -57,12 +57,11 @@ def sum_lines(example: WorkedExample, names: Sequence[str], width: int) -> list[
 
 def break_sum(written: str, width: int) -> list[str]:
     """A sum too long for the page goes on below, indented further."""
-    return textwrap.wrap(
-        written, width, initial_indent="  ", subsequent_indent="      ", break_long_words=False, break_on_hyphens=False
-    )
+    first, *rest = wrap(written, width - 6).split("\n")
+    return [f"  {first}", *(f"      {line}" for line in rest)]
 
 
-def panel_lines(example: WorkedExample, panel: Panel, lang: Lang, width: int) -> list[Text]:
+def panel_lines(example: WorkedExample, panel: Panel, lang: Language, width: int) -> list[Text]:
     lines = [*head_lines([example[name] for name in panel.names], width), *prose(panel.key, lang, width)]
     for row in panel.rows:
         drawn = [block for one in row for block in blocks(example, example[one.name], one.sentence, one.head)]
@@ -70,7 +69,7 @@ def panel_lines(example: WorkedExample, panel: Panel, lang: Lang, width: int) ->
     return lines + sum_lines(example, panel.written, width)
 
 
-def answers(example: WorkedExample, lang: Lang) -> list[Text]:
+def answers(example: WorkedExample, lang: Language) -> list[Text]:
     """What the model would write after each word, beside what it should."""
     shares = example["probabilities"].value
     lines = []
@@ -81,18 +80,18 @@ def answers(example: WorkedExample, lang: Lang) -> list[Text]:
                 continue
             share, best = row.max(-1)
             guess, p = example.vocabulary[int(best)], number(share.item())
-            told = text("answer.line", lang).format(sentence=s, before=before, guess=guess, p=p, label=label)
+            told = TEXTS["answer.line"].say(lang).format(sentence=s, before=before, guess=guess, p=p, label=label)
             lines.append(Text(f"  {told}", style="bold"))
     return lines
 
 
-def tell(example: WorkedExample, lang: Lang, console: Console) -> None:
+def tell(example: WorkedExample, lang: Language, console: Console) -> None:
     """The whole story, from ids to loss."""
     width = page_width(console)
-    title = [Text(text("title", lang), style="bold"), Text("═" * width, style="dim")]
+    title = [Text(TEXTS["title"].say(lang), style="bold"), Text("═" * width, style="dim")]
     put(console, [*title, *prose("intro", lang, width), Text("")])
     for count, chapter in enumerate(STORY, start=1):
-        put(console, heading(f"{count}  {text(f'chapter.{chapter.key}', lang)}", width))
+        put(console, heading(f"{count}  {TEXTS[f'chapter.{chapter.key}'].say(lang)}", width))
         for panel in chapter.panels:
             put(console, [*panel_lines(example, panel, lang, width), Text("")])
     put(console, [*prose("answer", lang, width), *answers(example, lang)])
