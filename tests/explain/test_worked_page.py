@@ -1,6 +1,7 @@
 """The worked example as printed: read back, reckoned again, in both languages."""
 
 import io
+import itertools
 import math
 import re
 
@@ -8,13 +9,15 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from glassformer.explain.worked import worked_example
-from glassformer.explain.worked.story import STORY
-from glassformer.explain.worked.tell import show, tell
-from glassformer.explain.worked.texts import TEXTS
+from glassformer.explain.words import formula
+from glassformer.explain.worked import sums, worked_example
+from glassformer.explain.worked.tell import PANELS, SENTENCES, panel_of, show, tell
+from glassformer.explain.worked.texts import FRAME, STORY
+from glassformer.explain.worked.weights import WORDS
 from glassformer.text.strings import wrap
 
 LANGUAGES = ("en", "zh")
+TEXTS = FRAME | STORY
 
 
 @pytest.fixture(scope="module")
@@ -56,6 +59,35 @@ def test_printed_sums_come_out_as_printed(example, lang):
             assert evaluate(expression) == pytest.approx(float(result), abs=0.0015), f"{cell} = {expression} = {result}"
 
 
+def test_every_cell_of_every_value_is_what_its_sum_says(example, monkeypatch):
+    """The rules themselves against the model, in more digits than are printed."""
+    monkeypatch.setattr(sums, "number", lambda value: "-inf" if value == -math.inf else f"{value:.9f}")
+    kinds = set()
+    for trace in example.traces:
+        for value in trace.values.values():
+            if (kind := value.op["kind"]) not in sums.RULES:
+                assert kind in ("lookup", "merge", "same", "visible"), f"{value.name} is computed, and not written out"
+                continue
+            kinds.add(kind)
+            heads = value.value.shape[0] if "head" in value.axes else 1
+            rows, columns = value.value.shape[-2:]
+            for head, row, column in itertools.product(range(heads), range(rows), range(columns)):
+                cell = sums.Cell(trace, value, head, row, column)
+                assert evaluate(sums.RULES[kind](cell)) == pytest.approx(cell.result, abs=2e-5), str(cell)
+                if kind == "layer_norm":
+                    for moment in sums.moment_sums(cell):
+                        _, expression, result = moment.split(" = ")
+                        assert evaluate(expression) == pytest.approx(float(result), abs=2e-5)
+    assert kinds == set(sums.RULES)
+
+
+def test_a_rule_that_reads_another_head_would_be_noticed(example):
+    trace = example.traces[0]
+    name = "decoder.blocks.0.cross_attention.scores"
+    cell, other = (sums.Cell(trace, trace.value(name), head, 2, 0) for head in (0, 1))
+    assert abs(evaluate(sums.RULES["scale"](other)) - cell.result) > 0.1
+
+
 def test_a_wrong_digit_would_be_noticed():
     (cell, expression, result), *_ = printed_sums("  q[h0, one, 0] = 0.540·(-1) + 1.000·0.5 = 0.960\n")
     assert cell == "q[h0, one, 0]"
@@ -66,8 +98,8 @@ def test_a_wrong_digit_would_be_noticed():
 def test_every_kind_of_step_is_written_out(example):
     cells = {cell.split("[")[0] for cell, _, _ in printed_sums(page_of(example, "en"))}
     assert cells == {
-        "positions", "embedding", "q", "k", "v", "products", "scores", "masked", "pattern", "context", "output",
-        "norm.input", "norm", "μ", "σ²", "up", "hidden", "down", "head", "probabilities", "loss",
+        "scaled", "positions", "embedding", "q", "k", "v", "products", "scores", "masked", "pattern", "context",
+        "output", "sum", "norm", "μ", "σ²", "up", "hidden", "down", "logits", "probabilities", "loss",
     }  # fmt: skip
 
 
@@ -81,14 +113,20 @@ def test_results_stand_in_the_matrices(example):
             )
 
 
-def test_names_shapes_and_formulas_of_all_steps_are_printed(example):
-    page = page_of(example, "zh")
-    for step in example.steps:
-        line = next(line for line in page.splitlines() if line.split(" ")[0] == step.name)
-        assert all(str(size) in line for size in step.shape)
-        assert step.formula in page
-    told = [name for chapter in STORY for panel in chapter.panels for name in panel.names]
-    assert told == list(example.names)
+def test_names_shapes_and_formulas_of_all_values_are_printed(example):
+    page, told = page_of(example, "zh"), set()
+    for value in example.values.values():
+        if panel_of(value) is not None:
+            told.add(panel_of(value))
+            line = next(line for line in page.splitlines() if line.split(" ")[0] == value.name)
+            one = example.traces[0].values.get(value.name, value)
+            assert all(f" {size}" in line for size in one.value.shape)
+            assert formula(value.formula, "zh") in page
+        else:
+            assert value.op["kind"] in ("same", "weight")
+    assert told == {key for key in STORY if not key.startswith("chapter.")}
+    assert set(PANELS) <= set(example.values)
+    assert set(SENTENCES) <= told
 
 
 def test_masked_cells_are_marked(example):
@@ -118,17 +156,14 @@ def test_both_languages_say_everything():
     for key, words in TEXTS.items():
         assert words.en, key
         assert words.zh, key
-    used = {panel.key for chapter in STORY for panel in chapter.panels}
-    used |= {f"chapter.{chapter.key}" for chapter in STORY}
-    assert used | {"title", "intro", "answer", "answer.line", "outro"} == set(TEXTS)
 
 
 def test_chinese_leaves_no_english_prose(example):
     """Beyond names, formulas, vocabulary and commands, only terms that Chinese keeps in Latin letters."""
-    kept = {"Transformer", "logits", "logit", "softmax", "Post-LN", "Pre-LN", "ln", "inf", "d", "p", "n"}
-    kept |= set(example.vocabulary)
+    kept = {"Transformer", "logits", "logit", "softmax", "Post-LN", "Pre-LN", "ln", "inf", "d", "t", "p", "n"}
+    kept |= set(WORDS)
     for key, words in TEXTS.items():
-        chinese = re.sub(r"`[^`]*`|\{[^}]*\}", " ", words.zh.replace("s{sentence}", ""))
+        chinese = re.sub(r"`[^`]*`|\{[^}]*\}", " ", words.zh.replace("s{0}", ""))
         for word in re.findall(r"<\w+>|[A-Za-z][\w-]*", chinese):
             assert word in kept or re.fullmatch(r"[A-Z](_[A-Z])?|[shy][0-9₀-₃]", word), f"{key}: {word}"
         assert re.search(r"[\u4e00-\u9fff]", words.zh), key
@@ -140,13 +175,13 @@ def test_chinese_leaves_no_english_prose(example):
 
 
 @pytest.mark.parametrize("name", ["*", "*.pattern", "loss", "decoder.embedding.positions"])
-def test_single_steps(example, name):
+def test_single_values(example, name):
     out = io.StringIO()
-    show(example, example.select(name), Console(file=out, width=80))
+    show(example, name, "en", Console(file=out, width=80))
     page = out.getvalue()
-    for step in example.select(name):
-        assert step.name in page
-        if "head" in step.axes:
+    for value in example.values.select(name):
+        assert value.name in page
+        if "head" in value.axes:
             assert all(f"s{s} h{h}" in page for s in (0, 1) for h in (0, 1))
     for cell, expression, result in printed_sums(page):
         assert result == "-inf" or evaluate(expression) == pytest.approx(float(result), abs=0.0015), cell
@@ -156,7 +191,7 @@ def test_colour_only_on_a_terminal(example):
     def page(terminal):
         out = io.StringIO()
         colours = "standard" if terminal else "auto"
-        show(example, example.select("loss"), Console(file=out, force_terminal=terminal, color_system=colours))
+        show(example, "loss", "en", Console(file=out, force_terminal=terminal, color_system=colours))
         return out.getvalue()
 
     assert "\x1b[" in page(True)

@@ -7,8 +7,9 @@ import torch
 
 from glassformer.errors import InputError
 from glassformer.explain.worked import worked_example
-from glassformer.explain.worked.example import build_model
-from glassformer.explain.worked.weights import ATTENTION, EMBEDDING, FEED_FORWARD, WORDS
+from glassformer.explain.worked.example import Words, build_model
+from glassformer.explain.worked.weights import ATTENTION, EMBEDDING, FEED_FORWARD, PAIRS, WORDS
+from glassformer.translator import Translator
 
 SRC = [["twenty", "one", "<end>"], ["twenty", "<end>", "<pad>"]]
 TGT = [["<start>", "ein", "und", "zwanzig"], ["<start>", "zwanzig", "<pad>", "<pad>"]]
@@ -53,7 +54,7 @@ class Paper:
         at = "encoder.blocks.0"
         x = self.residual(f"{at}.self_attention_residual", x, self.attend(f"{at}.self_attention", x, x, seen_by_all))
         x = self.residual(f"{at}.feed_forward_residual", x, self.feed_forward(f"{at}.feed_forward", x))
-        memory = self.values["encoder"] = x
+        memory = self.values["memory"] = x
         y = self.embed("decoder.embedding", tgt)
         at = "decoder.blocks.0"
         past = [[key <= query for key in range(len(tgt))] for query in range(len(tgt))]
@@ -61,14 +62,17 @@ class Paper:
         crossed = self.attend(f"{at}.cross_attention", y, memory, [real] * len(tgt))
         y = self.residual(f"{at}.cross_attention_residual", y, crossed)
         y = self.residual(f"{at}.feed_forward_residual", y, self.feed_forward(f"{at}.feed_forward", y))
-        self.values["head"] = [[sum(a * b for a, b in zip(row, word, strict=True)) for word in EMBEDDING] for row in y]
-        self.values["probabilities"] = [softmax(row) for row in self.values["head"]]
+        self.values["logits"] = [
+            [sum(a * b for a, b in zip(row, word, strict=True)) for word in EMBEDDING] for row in y
+        ]
+        self.values["probabilities"] = [softmax(row) for row in self.values["logits"]]
 
     def embed(self, at, words):
         rows = [EMBEDDING[WORDS.index(word)] for word in words]
         places = [[math.sin(p), math.cos(p), math.sin(p / 100), math.cos(p / 100)] for p in range(len(words))]
         self.values[f"{at}.tokens"], self.values[f"{at}.positions"] = rows, places
-        self.values[at] = plus([[2 * value for value in row] for row in rows], places)
+        self.values[f"{at}.scaled"] = [[2 * value for value in row] for row in rows]
+        self.values[at] = plus(self.values[f"{at}.scaled"], places)
         return self.values[at]
 
     def attend(self, at, x, memory, visible):
@@ -88,11 +92,11 @@ class Paper:
                 heads[name].append(value)
         self.values |= {f"{at}.{name}": value for name, value in heads.items()}
         merged = [left + right for left, right in zip(*heads["context"], strict=True)]
-        self.values[f"{at}.output.input"], self.values[f"{at}.output"] = merged, times(merged, w["W_O"])
+        self.values[f"{at}.merged"], self.values[f"{at}.output"] = merged, times(merged, w["W_O"])
         return self.values[f"{at}.output"]
 
     def residual(self, at, x, added):
-        self.values[f"{at}.norm.input"] = plus(x, added)
+        self.values[f"{at}.sum"] = plus(x, added)
         self.values[f"{at}.norm"] = norm(plus(x, added))
         return self.values[f"{at}.norm"]
 
@@ -104,21 +108,19 @@ class Paper:
 
 
 def test_every_value_equals_its_recomputation(example):
-    papers = [Paper(src, tgt) for src, tgt in zip(SRC, TGT, strict=True)]
-    computed = {step.name for step in example.steps if step.kind not in ("given", "weight", "loss")}
-    assert computed == set(papers[0].values)
-    for name in computed:
-        step = example[name]
-        for sentence, paper in enumerate(papers):
-            value = step.value[sentence] if step.axes[0] == "sentence" else step.value
-            torch.testing.assert_close(
-                value, torch.tensor(paper.values[name]), atol=1e-5, rtol=0, msg=lambda m, n=name: n + m
-            )
+    for sentence, trace in enumerate(example.traces):
+        paper = Paper(SRC[sentence], TGT[sentence]).values
+        assert set(paper) == {
+            name for name, value in trace.values.items() if value.op["kind"] not in ("same", "visible")
+        } | {"memory"}
+        for name, rows in paper.items():
+            for value in (trace[name], example.values[name].value[sentence]):
+                torch.testing.assert_close(value, torch.tensor(rows), atol=1e-5, rtol=0, msg=lambda m, n=name: n + m)
 
 
 def test_the_recomputation_would_notice_a_wrong_number(example):
-    broken = Paper(SRC[0], ["<start>", "ein", "zwanzig", "und"]).values["head"]
-    assert (example["head"].value[0] - torch.tensor(broken)).abs().max() > 0.1
+    broken = Paper(SRC[0], ["<start>", "ein", "zwanzig", "und"]).values["logits"]
+    assert (example.traces[0]["logits"] - torch.tensor(broken)).abs().max() > 0.1
 
 
 def test_loss_is_the_mean_over_real_labels(example):
@@ -129,62 +131,67 @@ def test_loss_is_the_mean_over_real_labels(example):
         for t, word in enumerate(labels)
         if word != "<pad>"
     ]
-    assert example["loss"].value.item() == pytest.approx(-sum(map(math.log, shares)) / len(shares), abs=1e-5)
+    loss = example.values["loss"].value.item()
+    assert loss == pytest.approx(-sum(map(math.log, shares)) / len(shares), abs=1e-5)
 
 
 def test_it_is_the_real_model(example):
-    """The fused path, without a single hook, gives the logits that the watched run shows."""
-    logits = build_model()(example["src"].value, example["tgt"].value, example["src_mask"].value)
-    torch.testing.assert_close(logits, example["head"].value, atol=1e-5, rtol=0)
+    """Both sentences as one batch on the fused path, without a single hook, give the logits that the traces show."""
+    src, tgt, mask = (example.values[name].value for name in ("src", "tgt", "src_mask"))
+    logits = build_model()(src, tgt, mask)
+    torch.testing.assert_close(logits, example.values["logits"].value, atol=1e-5, rtol=0)
 
 
 def test_given_and_weights(example):
     for name, words in (("src", SRC), ("tgt", TGT), ("labels", LABELS)):
-        assert [example.words(name, s) for s in (0, 1)] == words
-    assert example["src_mask"].value.tolist() == [[True, True, True], [True, True, False]]
+        assert [[WORDS[id] for id in row] for row in example.values[name].value.tolist()] == words
+    assert example.values["src_mask"].value.tolist() == [[True, True, True], [True, True, False]]
     model = build_model()
-    for step in example.steps:
-        if step.kind == "weight":
-            assert torch.equal(step.value, model.get_parameter(step.name))
-            assert set(step.value.flatten().tolist()) <= {-1.0, -0.5, 0.0, 0.5, 1.0}
+    weights = [value for value in example.values.values() if value.op["kind"] == "weight"]
+    assert {value.name for value in weights} == {name for name, _ in model.named_parameters()}
+    for value in weights:
+        assert torch.equal(value.value, model.get_parameter(value.name))
+        assert set(value.value.flatten().tolist()) <= {-1.0, -0.5, 0.0, 0.5, 1.0}
 
 
 def test_patterns_are_shares_and_hidden_cells_exactly_zero(example):
-    for step in example.select("*.pattern"):
-        torch.testing.assert_close(step.value.sum(-1), torch.ones(step.shape[:-1]))
-        hidden = example[step.inputs[0]].value.isinf()
+    for value in example.values.select("*.pattern"):
+        torch.testing.assert_close(value.value.sum(-1), torch.ones(value.value.shape[:-1]))
+        hidden = example.values[value.op["input"]].value.isinf()
         assert hidden.any()
-        assert (step.value[hidden] == 0).all()
-        assert (step.value[~hidden] > 0).all()
+        assert (value.value[hidden] == 0).all()
+        assert (value.value[~hidden] > 0).all()
 
 
 def test_the_story_is_true(example):
     """What the texts claim: head 0 crosses, and every word comes out right."""
-    pattern = example["decoder.blocks.0.cross_attention.pattern"].value
+    pattern = example.values["decoder.blocks.0.cross_attention.pattern"].value
     best = [[SRC[s][j] for j in pattern[s, 0].argmax(-1).tolist()] for s in (0, 1)]
     assert best[0] == ["one", "one", "twenty", "<end>"]
     assert best[1][:2] == ["twenty", "<end>"]
-    said = [[WORDS[i] for i in row] for row in example["head"].value.argmax(-1).tolist()]
+    said = [[WORDS[i] for i in row] for row in example.values["logits"].value.argmax(-1).tolist()]
     assert said[0] == LABELS[0]
     assert said[1][:2] == LABELS[1][:2]
 
 
-def test_steps_describe_themselves(example):
-    assert len(set(example.names)) == len(example.steps)
+def test_left_alone_the_model_writes_both_translations():
+    translator = Translator(build_model(), Words())
+    assert [translator(source) for source, _ in PAIRS] == [target for _, target in PAIRS]
+
+
+def test_values_describe_themselves(example):
     done = set()
-    for step in example.steps:
-        assert len(step.axes) == len(step.shape)
-        assert step.formula
-        assert set(step.inputs) <= done, f"{step.name} comes before what it is made from"
-        done.add(step.name)
-    with pytest.raises(AttributeError):
-        example.steps[0].name = "other"
-    with pytest.raises(KeyError):
-        example["no.such.value"]
+    for value in example.values.values():
+        assert len(value.axes) == value.value.dim()
+        assert value.formula
+        assert set(value.inputs) <= done, f"{value.name} comes before what it is made from"
+        done.add(value.name)
 
 
 def test_unknown_names_are_met_with_near_ones(example):
     with pytest.raises(InputError, match=r"`\*.patern`.*`encoder.blocks.0.self_attention.pattern`"):
-        example.select("*.patern")
+        example.values.select("*.patern")
     with pytest.raises(InputError, match=r"the names end in .*`pattern`"):
-        example.select("zzz")
+        example.values.select("zzz")
+    with pytest.raises(InputError, match=r"no value is named `no.such.value`"):
+        example.values["no.such.value"]

@@ -86,7 +86,7 @@ def by_hand(lang: Language, name: str | None, json_file: str | None) -> None:
 
     console = Console()
     if name is not None:
-        show(example, example.select(name), console)
+        show(example, name, lang.value, console)
     else:
         tell(example, lang.value, console)
 

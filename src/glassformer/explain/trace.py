@@ -25,6 +25,7 @@ from glassformer.explain.operations import Account, Op, Side, Value
 from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.traced import Trace
+from glassformer.explain.values import Values
 from glassformer.explain.weights import Weights, fingerprint
 from glassformer.explain.writing import (
     Options,
@@ -165,7 +166,7 @@ def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) 
         written=written,
         options=options,
         changes=case.changes,
-        values=values,
+        values=Values(values),
         weights=weights,
         steps=rows,
         score=rows[-1]["total"] / len(rows) ** options.length_penalty if rows else None,

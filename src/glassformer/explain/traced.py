@@ -6,8 +6,6 @@ at the offsets that the manifest gives. Page, notebook and command line read the
 
 from __future__ import annotations
 
-import difflib
-import fnmatch
 import json
 import math
 from dataclasses import asdict, dataclass
@@ -22,6 +20,7 @@ from glassformer.errors import GlassformerError, InputError, WeightsError, one_o
 from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
 from glassformer.explain.subject import Subject
+from glassformer.explain.values import Values
 from glassformer.explain.weights import Weights, facts, raw
 from glassformer.explain.words import formula
 from glassformer.explain.writing import Options, Written
@@ -46,7 +45,7 @@ class Trace:
     written: Written
     options: Options
     changes: list[Change]
-    values: dict[str, Value]
+    values: Values
     weights: Weights
     steps: list[dict[str, Any]]
     score: float | None
@@ -67,37 +66,23 @@ class Trace:
 
     def value(self, name: str) -> Value:
         """A value with its axes, formula and operation."""
-        if name not in self.values:
-            raise InputError(f"no value is named `{name}`{self._near(name)}")
         return self.values[name]
 
     def names(self, pattern: str = "*") -> list[str]:
         """The names that fit a glob pattern, in the order of computation."""
-        return [name for name in self.values if fnmatch.fnmatchcase(name, pattern)]
+        return self.values.names(pattern)
 
     def select(self, pattern: str | None = None, layer: int | None = None) -> list[Value]:
         """The values whose names fit, of one layer if it is given."""
-        found = self.names(pattern or "*")
-        if not found:
-            raise InputError(f"no value is named `{pattern}`{self._near(pattern or '')}")
+        chosen = self.values.select(pattern or "*")
         if layer is not None:
             deepest = max((int(name.split(".")[2]) for name in self.names("*.blocks.*")), default=-1)
             if not 0 <= layer <= deepest:
                 raise InputError(f"layer {layer} does not exist; the layers are numbered 0 to {deepest}")
-            found = [name for name in found if f".blocks.{layer}." in f"{name}."]
-            if not found:
+            chosen = [value for value in chosen if f".blocks.{layer}." in f"{value.name}."]
+            if not chosen:
                 raise InputError(f"layer {layer} has no value named `{pattern}`; leave one of the two out")
-        return [self.values[name] for name in found]
-
-    def _near(self, name: str) -> str:
-        if near := difflib.get_close_matches(name, list(self.values), n=1, cutoff=0.75):
-            return f"; did you mean `{near[0]}`?"
-        word = name.replace("*", "").strip(".").rpartition(".")[2]
-        ends = sorted({known.rpartition(".")[2] for known in self.values if not known[-1].isdigit()})
-        if close := difflib.get_close_matches(word, ends, n=1):
-            first = next(known for known in self.values if known.endswith(f".{close[0]}") or known == close[0])
-            return f"; did you mean `{first}`?"
-        return f"; the names end in {one_of(ends)}, and names('*') gives all"
+        return chosen
 
     @property
     def output(self) -> dict[str, Any] | None:

@@ -45,6 +45,7 @@ WORDS: dict[str, Text] = {
 }
 
 AXES: dict[str, str] = {
+    "sentence": "句",
     "head": "头",
     "query:src": "查询:源",
     "query:tgt": "查询:目标",
@@ -56,6 +57,8 @@ AXES: dict[str, str] = {
     "channel": "通道",
     "hidden": "隐层",
     "vocab": "词表",
+    "out": "输出",
+    "in": "输入",
 }
 
 # The words within formulas; all else in them is the same in every language.
@@ -73,6 +76,7 @@ FORMULAS: dict[str, str] = {
     " · value, the halves of up": " · value，up 的前后两半",
     ", but heads": "，但头",
     "set by": "设定自",
+    "learnt": "学得",
 }
 
 # What the arithmetic of each kind is for.

@@ -1,164 +1,130 @@
-"""The run itself: a real `EncoderDecoder` with simple weights, and hooks that keep what each named place returns.
-
-Shapes: B sentences, S source, T target, H heads, D model width, V vocabulary.
-"""
+"""The two sentences as one batch: a trace of each, and beside the traced values what was given and the loss."""
 
 from __future__ import annotations
 
-import difflib
-import fnmatch
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from glassformer.errors import InputError, one_of
-from glassformer.explain.worked import weights
-from glassformer.explain.worked.steps import Kind, all_rows
+from glassformer.explain.operations import Value
+from glassformer.explain.trace import trace
+from glassformer.explain.traced import Trace, plain
+from glassformer.explain.values import Values
+from glassformer.explain.worked.weights import CONFIG, END, PAD, PAIRS, START, WORDS, Matrix, parameters
 from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.translator import Translator
 
 
-@dataclass(frozen=True, eq=False)
-class Step:
-    """One named value: `axes` names each dimension of `value`, `inputs` the steps it is computed from."""
+class Words:
+    """The vocabulary as a tokenizer: every word is a piece."""
 
-    name: str
-    kind: Kind
-    axes: tuple[str, ...]
-    formula: str
-    inputs: tuple[str, ...]
-    value: Tensor
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[*ids, END] for ids in self.encode_target(texts)]
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return tuple(self.value.shape)
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        return [[WORDS.index(word) for word in text.split()] for text in texts]
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
+        return [" ".join(WORDS[id] for id in ids if id not in (PAD, START, END)) for ids in batch]
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        return [WORDS[id] for id in ids]
+
+    target_pieces = source_pieces
 
 
 @dataclass(frozen=True, eq=False)
 class WorkedExample:
-    """Every value between the ids of two sentences and the loss of their translation, in the order of computation."""
+    """`traces`: one per sentence; `values`: those of both in one, behind an axis `sentence`, and what is theirs."""
 
-    config: ModelConfig
-    vocabulary: tuple[str, ...]
-    steps: tuple[Step, ...]
+    traces: tuple[Trace, ...]
+    labels: list[list[int]]
+    values: Values
 
-    def __getitem__(self, name: str) -> Step:
-        for step in self.steps:
-            if step.name == name:
-                return step
-        raise KeyError(name)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(step.name for step in self.steps)
-
-    def words(self, ids: str, sentence: int) -> list[str]:
-        """The words of `src`, `tgt` or `labels`."""
-        return [self.vocabulary[int(i)] for i in self[ids].value[sentence]]
-
-    def select(self, pattern: str) -> tuple[Step, ...]:
-        """The steps whose name fits a glob pattern such as `*.pattern`."""
-        chosen = tuple(step for step in self.steps if fnmatch.fnmatchcase(step.name, pattern))
-        if not chosen:
-            raise InputError(f"no value is named `{pattern}`{self._near(pattern)}")
-        return chosen
-
-    def _near(self, pattern: str) -> str:
-        word = pattern.replace("*", "").strip(".").split(".")[-1].lower()
-        ends = sorted({name.rpartition(".")[2] for name in self.names})
-        close = difflib.get_close_matches(word, ends)
-        near = [name for name in self.names if (word and word in name) or name.rpartition(".")[2] in close]
-        if near:
-            return f"; near it are {one_of(near[:6])}"
-        return f"; the names end in {one_of(ends)}, and `*.pattern` takes all that end in `pattern`"
+    def chosen(self) -> list[float]:
+        """The probability of every label; padding is no answer to be learnt."""
+        shares = self.values["probabilities"].value
+        return [
+            float(shares[sentence, place, label])
+            for sentence, labels in enumerate(self.labels)
+            for place, label in enumerate(labels)
+            if label != PAD
+        ]
 
     def to_dict(self, pattern: str = "*") -> dict[str, Any]:
         """All of it as plain lists, fit for JSON; minus infinity, which JSON lacks, is the text "-inf"."""
-        return {
-            "config": self.config.to_dict(),
-            "vocabulary": list(self.vocabulary),
-            "tensors": [
-                {
-                    "name": step.name,
-                    "shape": list(step.shape),
-                    "axes": list(step.axes),
-                    "formula": step.formula,
-                    "inputs": list(step.inputs),
-                    "values": _plain(step.value.tolist()),
-                }
-                for step in self.select(pattern)
-            ],
-        }
-
-
-def _plain(values: Any) -> Any:
-    if isinstance(values, list):
-        return [_plain(value) for value in values]
-    return "-inf" if values == float("-inf") else values
+        tensors = [
+            {"name": value.name, "shape": list(value.value.shape), "axes": list(value.axes), "formula": value.formula}
+            | {"inputs": value.inputs, "values": plain(value.value.tolist())}
+            for value in self.values.select(pattern)
+        ]
+        return {"config": self.traces[0].subject.config.to_dict(), "vocabulary": list(WORDS), "tensors": tensors}
 
 
 @torch.no_grad()
 def build_model() -> EncoderDecoder:
     """The tiny model of the example, its matrices replaced by those of `weights`; each norm keeps scale 1, shift 0."""
-    model = EncoderDecoder(ModelConfig(**weights.CONFIG)).eval()
-    given = weights.parameters()
+    model = EncoderDecoder(ModelConfig(**CONFIG)).eval()
+    matrices: dict[str, Matrix] = parameters()
     for name, parameter in model.named_parameters():
         if ".norm." not in name:
-            parameter.copy_(torch.tensor(given.pop(name)))
-    assert not given, f"weights without a place in the model: {sorted(given)}"
+            parameter.copy_(torch.tensor(matrices.pop(name)))
+    assert not matrices, f"weights without a place in the model: {sorted(matrices)}"
     return model
 
 
-@contextmanager
-def kept(model: nn.Module, names: list[str]) -> Iterator[dict[str, Tensor]]:
-    """While open, what each named module returns (with `.input`, what it is given) is kept under its name."""
-    values: dict[str, Tensor] = {}
-
-    def keep_output(name: str) -> Callable[[nn.Module, Any, Tensor], None]:
-        return lambda _module, _args, value: values.update({name: value})
-
-    def keep_input(name: str) -> Callable[[nn.Module, tuple[Tensor, ...]], None]:
-        return lambda _module, args: values.update({name: args[0]})
-
-    handles = []
-    for name in names:
-        module = model.get_submodule(name.removesuffix(".input"))
-        if name.endswith(".input"):
-            handles.append(module.register_forward_pre_hook(keep_input(name)))
-        else:
-            handles.append(module.register_forward_hook(keep_output(name)))
-    try:
-        yield values
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-@torch.no_grad()
 def worked_example() -> WorkedExample:
-    """Run the two sentences through the model and keep every named value."""
-    model, rows = build_model(), all_rows()
-    src, tgt, labels = (torch.tensor(ids) for ids in weights.batch())
-    src_mask = src != weights.PAD  # (B, S)
-    values = {"src": src, "src_mask": src_mask, "tgt": tgt, "labels": labels}
-    values |= {row.name: model.get_parameter(row.name) for row in rows if row.kind == "weight"}
-
-    # Encoder and decoder share one embedding module, so each is watched in its own half of the pass.
-    seen = [row.name for row in rows if row.name not in (*values, "probabilities", "loss")]
-    with kept(model, [name for name in seen if name.startswith("encoder")]) as reading:
-        memory = model.encode(src, src_mask)  # (B, S, D)
-    with kept(model, [name for name in seen if not name.startswith("encoder")]) as writing:
-        logits = model.decode(tgt, memory, src_mask)  # (B, T, V)
-    values |= reading | writing
-
-    probabilities = logits.softmax(-1)
-    real = labels != weights.PAD  # padding is no answer to be learnt
-    chosen = probabilities.gather(-1, labels.unsqueeze(-1)).squeeze(-1)  # (B, T)
-    values |= {"probabilities": probabilities, "loss": -chosen[real].log().mean()}
-    steps = tuple(
-        Step(row.name, row.kind, row.axes, row.formula, row.inputs, values[row.name].detach().clone()) for row in rows
+    """Follow the two sentences through the model, each padded to the length of the longer."""
+    translator, words = Translator(build_model(), Words()), Words()
+    sources, targets = (words.encode_target(texts) for texts in zip(*PAIRS, strict=True))
+    longest_source, longest_target = (max(map(len, ids)) for ids in (sources, targets))
+    traces = tuple(
+        trace(translator, text, pad(ids, longest_target), padding=longest_source - len(source))
+        for (text, _), source, ids in zip(PAIRS, sources, targets, strict=True)
     )
-    return WorkedExample(model.config, weights.WORDS, steps)
+    labels = [pad([*ids, END], longest_target + 1) for ids in targets]
+    example = WorkedExample(traces, labels, Values())
+    example.values.update({value.name: value for value in [*given(example), *traced(traces)]})
+    loss = -torch.tensor(example.chosen()).log().mean()
+    example.values["loss"] = Value(
+        "loss", (), {"kind": "loss", "inputs": ["probabilities", "labels"]}, "-Σ ln p[label] / n", loss
+    )
+    return example
+
+
+def pad(ids: list[int], length: int) -> list[int]:
+    return ids + [PAD] * (length - len(ids))
+
+
+def given(example: WorkedExample) -> list[Value]:
+    """The batch, and the weights as the model keeps them."""
+
+    def batch(name: str, side: str, formula: str, rows: Sequence[Sequence[int]]) -> Value:
+        return Value(name, ("sentence", f"position:{side}"), {"kind": "given"}, formula, torch.tensor(rows))
+
+    traces, weights = example.traces, example.traces[0].weights
+    return [
+        batch("src", "src", "index(word)", [one.source for one in traces]),
+        batch("src_mask", "src", "src ≠ <pad>", [one.real for one in traces]),
+        batch("tgt", "tgt", "index(word)", [one.written.reads for one in traces]),
+        batch("labels", "tgt", "labels[t] = tgt[t + 1]", example.labels),
+        *(
+            Value(name, weights.axes[name], {"kind": "weight"}, "learnt", weights.tensors[name])
+            for name in weights.axes
+        ),
+    ]
+
+
+def traced(traces: Sequence[Trace]) -> list[Value]:
+    """What the traces hold, both sentences in one."""
+
+    def both(name: str) -> Tensor:
+        return torch.stack([one[name] for one in traces])
+
+    return [
+        Value(value.name, ("sentence", *value.axes), value.op, value.formula, both(value.name))
+        for value in traces[0].values.values()
+    ]

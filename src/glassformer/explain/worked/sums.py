@@ -1,7 +1,7 @@
 """Single cells written out, so that a pencil can follow: "1.841·0.5 + (-0.540)·1 = 0.381".
 
-One function per kind of step. Each takes the example, the step and a cell, and writes the arithmetic from the very
-digits the matrices show. Terms whose weight is zero are left out.
+One rule for every kind of operation that a trace names. It writes the arithmetic of a cell from the operation's inputs
+and weights, in the very digits that the matrices show. Terms whose weight is zero are left out.
 """
 
 from __future__ import annotations
@@ -10,32 +10,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from torch import Tensor
-
-from glassformer.explain.worked.example import Step, WorkedExample
-from glassformer.explain.worked.steps import Kind
-
-
-@dataclass(frozen=True)
-class Sum:
-    """`cell = expression = result`."""
-
-    cell: str
-    expression: str
-    result: str
-
-    def __str__(self) -> str:
-        return f"{self.cell} = {self.expression} = {self.result}"
-
-
-@dataclass(frozen=True)
-class Cell:
-    """Where to look: a sentence, a head where there are any, a row and a column."""
-
-    sentence: int = 0
-    head: int = 0
-    row: int = 1
-    column: int = 0
+from glassformer.explain.operations import Op, Value
+from glassformer.explain.show import labels
+from glassformer.explain.traced import Trace
 
 
 def number(value: float) -> str:
@@ -43,7 +20,7 @@ def number(value: float) -> str:
     return "-inf" if value == -math.inf else f"{value:.3f}".replace("-0.000", "0.000")
 
 
-def weight(value: float) -> str:
+def exact(value: float) -> str:
     """A weight is a whole or a half, shown in full."""
     return f"{value:g}"
 
@@ -53,167 +30,157 @@ def signed(text: str) -> str:
     return f"({text})" if text.startswith("-") else text
 
 
-def dot(left: Sequence[float], right: Sequence[float], show: Callable[[float], str] = number) -> str:
-    terms = [f"{signed(number(a))}·{signed(show(b))}" for a, b in zip(left, right, strict=True) if b]
+def dot(left: Sequence[float], right: Sequence[float], show: Callable[[float], str]) -> str:
+    terms = [f"{signed(number(a))}·{signed(show(b))}" for a, b in zip(left, right, strict=True) if a and b]
     return " + ".join(terms) or "0"
-
-
-def softmax(scores: Sequence[float], chosen: int) -> str:
-    """A share of e^score; a key behind the mask has e^(-inf) = 0 and drops out."""
-    powers = " + ".join(f"e^{signed(number(score))}" for score in scores if score != -math.inf)
-    return f"e^{signed(number(scores[chosen]))} / ({powers})"
-
-
-def row_of(step: Step, cell: Cell) -> list[float]:
-    value = step.value[cell.sentence] if step.axes[0] == "sentence" else step.value
-    values: list[float] = (value[cell.head, cell.row] if "head" in step.axes else value[cell.row]).tolist()
-    return values
 
 
 def short(name: str) -> str:
     """The last part of a name that still says what it is."""
-    parts = name.split(".")
-    return ".".join(parts[-2:]) if parts[-1] == "input" else parts[-1]
+    return name if name.startswith("masks.") else name.rpartition(".")[2]
 
 
-def place(example: WorkedExample, step: Step, cell: Cell, column: str | None = None) -> str:
-    """How a cell is called: `pattern[h0, one, twenty]`."""
-    words = [axis.split(":")[-1] for axis in step.axes if axis.split(":")[-1] in ("src", "tgt")]
-    at = [f"s{cell.sentence}"] if cell.sentence else []
-    at += [f"h{cell.head}"] if "head" in step.axes else []
-    at.append(example.words(words[0], cell.sentence)[cell.row])
-    if column is not None:
-        at.append(column)
-    elif step.axes[-1] == "vocabulary":
-        at.append(example.vocabulary[cell.column])
-    elif len(words) == 2:
-        at.append(example.words(words[1], cell.sentence)[cell.column])
-    else:
-        at.append(str(cell.column))
-    return f"{short(step.name)}[{', '.join(at)}]"
+def axis_labels(trace: Trace, axis: str, size: int) -> list[str]:
+    """Words along an axis that has any, numbers along the others."""
+    return trace.subject.pieces(range(size), source=False) if axis == "vocab" else labels(trace, axis, size)
 
 
-Writer = Callable[[WorkedExample, Step, Cell], list[Sum]]
+@dataclass(frozen=True)
+class Cell:
+    """A cell of one traced value; `head` counts only where there are heads."""
+
+    trace: Trace
+    value: Value
+    head: int
+    row: int
+    column: int
+
+    @property
+    def op(self) -> Op:
+        return self.value.op
+
+    @property
+    def result(self) -> float:
+        return self.row_of(self.value.name)[self.column]
+
+    def row_of(self, name: str) -> list[float]:
+        """The same row, of the same head, of another value."""
+        matrix = self.trace[name]
+        row: list[float] = (matrix[self.head] if matrix.dim() == 3 else matrix)[self.row].tolist()
+        return row
+
+    def given(self, name: str) -> str:
+        """The same cell of another value, as it stands in an expression."""
+        return signed(number(self.row_of(name)[self.column]))
+
+    def __str__(self) -> str:
+        """How it is called: `pattern[h0, one, twenty]`."""
+        rows, columns = (
+            axis_labels(self.trace, axis, size)
+            for axis, size in zip(self.value.axes[-2:], self.value.value.shape[-2:], strict=True)
+        )
+        head = f"h{self.head}, " if "head" in self.value.axes else ""
+        return f"{short(self.value.name)}[{head}{rows[self.row]}, {columns[self.column]}]"
 
 
-def one(write: Callable[[WorkedExample, Step, Cell], str]) -> Writer:
-    """A step whose cell takes one expression."""
-
-    def sums(example: WorkedExample, step: Step, cell: Cell) -> list[Sum]:
-        result = row_of(step, cell)[cell.column]
-        return [Sum(place(example, step, cell), write(example, step, cell), number(result))]
-
-    return sums
+def scale(cell: Cell) -> str:
+    factor, times = cell.op["by"], cell.given(cell.op["input"])
+    if math.isclose(factor**2, round(factor**2), rel_tol=1e-6):
+        return f"√{factor**2:.0f}·{times}"
+    return f"{times} / √{factor**-2:g}"
 
 
-def linear(example: WorkedExample, step: Step, cell: Cell) -> str:
-    given, matrix = (example[name] for name in step.inputs)
-    width = example.config.d_model
-    part = "qkv".find(step.name[-1]) if "qkv" in matrix.axes else 0  # W_Q, W_K, W_V lie one after the other
-    inside = cell.head * example.config.d_head if "head" in step.axes else 0
-    column: Tensor = matrix.value[part * width + inside + cell.column]
-    return dot(row_of(given, cell), column.tolist(), weight)
+def positions(cell: Cell) -> str:
+    wave, width = "cos" if cell.column % 2 else "sin", cell.value.value.shape[-1]
+    slower = 10_000 ** (cell.column // 2 * 2 / width)
+    return f"{wave}({cell.row}{'' if slower == 1 else f' / {slower:g}'})"
 
 
-def sinusoid(_example: WorkedExample, _step: Step, cell: Cell) -> str:
-    wave = "cos" if cell.column % 2 else "sin"
-    return f"{wave}({cell.row} / 100)" if cell.column > 1 else f"{wave}({cell.row})"
+def linear(cell: Cell) -> str:
+    start, end = cell.op["rows"]  # of the matrix, which holds a row per output, head after head
+    if cell.op["heads"]:
+        start += cell.head * (end - start) // cell.op["heads"]
+    weight = cell.trace.weights.tensors[cell.op["weight"]][start + cell.column]
+    return dot(cell.row_of(cell.op["input"]), weight.tolist(), exact)
 
 
-def embed(example: WorkedExample, step: Step, cell: Cell) -> str:
-    token, position = (row_of(example[name], cell)[cell.column] for name in step.inputs)
-    return f"√4·{signed(weight(token))} + {signed(number(position))}"
+def products(cell: Cell) -> str:
+    return dot(cell.row_of(cell.op["q"]), cell.trace[cell.op["k"], cell.head, cell.column].tolist(), number)
 
 
-def products(example: WorkedExample, step: Step, cell: Cell) -> str:
-    queries, keys = (example[name] for name in step.inputs)
-    return dot(row_of(queries, cell), keys.value[cell.sentence, cell.head, cell.column].tolist())
+def mask(cell: Cell) -> str:
+    return f"{cell.given(cell.op['input'])} + {'(-inf)' if cell.result == -math.inf else '0'}"
 
 
-def scale(example: WorkedExample, step: Step, cell: Cell) -> str:
-    return f"{signed(number(row_of(example[step.inputs[0]], cell)[cell.column]))} / √2"
+def softmax(cell: Cell) -> str:
+    """A share of e^score; a key behind the mask has e^(-inf) = 0 and drops out."""
+    scores = [number(score) for score in cell.row_of(cell.op["input"]) if score != -math.inf]
+    return f"e^{cell.given(cell.op['input'])} / ({' + '.join(f'e^{signed(score)}' for score in scores)})"
 
 
-def mask(example: WorkedExample, step: Step, cell: Cell) -> str:
-    hidden = row_of(step, cell)[cell.column] == -math.inf
-    return f"{number(row_of(example[step.inputs[0]], cell)[cell.column])} + {'(-inf)' if hidden else '0'}"
+def context(cell: Cell) -> str:
+    column = cell.trace[cell.op["v"], cell.head, :, cell.column].tolist()
+    return dot(cell.row_of(cell.op["pattern"]), column, number)
 
 
-def share(example: WorkedExample, step: Step, cell: Cell) -> str:
-    return softmax(row_of(example[step.inputs[0]], cell), cell.column)
+def activation(cell: Cell) -> str:
+    assert cell.op["name"] == "relu"
+    return f"max(0, {number(cell.row_of(cell.op['input'])[cell.column])})"
 
 
-def mix(example: WorkedExample, step: Step, cell: Cell) -> str:
-    pattern, values = (example[name] for name in step.inputs)
-    shares = row_of(pattern, cell)
-    column = values.value[cell.sentence, cell.head, :, cell.column].tolist()
-    seen = [(a, b) for a, b in zip(shares, column, strict=True) if a]
-    return dot([a for a, _ in seen], [b for _, b in seen])
-
-
-def add(example: WorkedExample, step: Step, cell: Cell) -> str:
-    return " + ".join(signed(number(row_of(example[name], cell)[cell.column])) for name in step.inputs)
-
-
-def relu(example: WorkedExample, step: Step, cell: Cell) -> str:
-    return f"max(0, {number(row_of(example[step.inputs[0]], cell)[cell.column])})"
-
-
-def norm(example: WorkedExample, step: Step, cell: Cell) -> list[Sum]:
-    """Mean and variance of the row first, then the cell."""
-    given = row_of(example[step.inputs[0]], cell)
-    mean = sum(given) / len(given)
-    variance = sum((value - mean) ** 2 for value in given) / len(given)
+def moments(cell: Cell) -> tuple[list[float], float, float, str]:
+    """What a norm is given, its mean and variance, and the mean taken away as an expression has it."""
+    row = cell.row_of(cell.op["input"])
+    mean = sum(row) / len(row)
     minus = f"+ {number(-mean)}" if number(mean).startswith("-") else f"- {number(mean)}"
-    parts = " + ".join(signed(number(value)) for value in given)
-    squares = " + ".join(f"({number(value)} {minus})²" for value in given)
-    result = row_of(step, cell)[cell.column]
-    return [
-        Sum("μ", f"({parts}) / {len(given)}", number(mean)),
-        Sum("σ²", f"({squares}) / {len(given)}", number(variance)),
-        Sum(
-            place(example, step, cell),
-            f"({number(given[cell.column])} {minus}) / √({number(variance)} + {example.config.norm_eps:.5f})",
-            number(result),
-        ),
-    ]
+    return row, mean, sum((value - mean) ** 2 for value in row) / len(row), minus
 
 
-def logits(example: WorkedExample, step: Step, cell: Cell) -> str:
-    hidden, table = (example[name] for name in step.inputs)
-    return dot(row_of(hidden, cell), table.value[cell.column].tolist(), weight)
+def layer_norm(cell: Cell) -> str:
+    """Scale 1 and shift 0 are left out."""
+    row, _, variance, minus = moments(cell)
+    return f"({number(row[cell.column])} {minus}) / √({number(variance)} + {cell.op['eps']:.5f})"
 
 
-def loss(example: WorkedExample, step: Step, _cell: Cell) -> list[Sum]:
-    shares, labels = (example[name] for name in step.inputs)
-    chosen = [
-        shares.value[s, t, label].item()
-        for s, row in enumerate(labels.value.tolist())
-        for t, label in enumerate(row)
-        if label != example.config.pad_id
-    ]
-    terms = " + ".join(f"ln {number(p)}" for p in chosen)
-    return [Sum("loss", f"-({terms}) / {len(chosen)}", number(step.value.item()))]
+def moment_sums(cell: Cell) -> list[str]:
+    """Mean and variance of the row, which a norm takes first."""
+    row, mean, variance, minus = moments(cell)
+    parts = " + ".join(signed(number(value)) for value in row)
+    squares = " + ".join(f"({number(value)} {minus})²" for value in row)
+    return [f"μ = ({parts}) / {len(row)} = {number(mean)}", f"σ² = ({squares}) / {len(row)} = {number(variance)}"]
 
 
-WRITERS: dict[Kind, Writer] = {
-    "sinusoid": one(sinusoid),
-    "embed": one(embed),
-    "linear": one(linear),
-    "products": one(products),
-    "scale": one(scale),
-    "mask": one(mask),
-    "softmax": one(share),
-    "mix": one(mix),
-    "add": one(add),
-    "norm": norm,
-    "relu": one(relu),
-    "logits": one(logits),
-    "probabilities": one(share),
-    "loss": loss,
+RULES: dict[str, Callable[[Cell], str]] = {
+    "scale": scale,
+    "positions": positions,
+    "add": lambda cell: " + ".join(cell.given(name) for name in cell.op["inputs"]),
+    "linear": linear,
+    "products": products,
+    "mask": mask,
+    "softmax": softmax,
+    "context": context,
+    "activation": activation,
+    "layer_norm": layer_norm,
 }
 
 
-def write_out(example: WorkedExample, step: Step, cell: Cell) -> list[Sum]:
-    """The arithmetic of one cell; nothing for a step that only copies or is given."""
-    return WRITERS[step.kind](example, step, cell) if step.kind in WRITERS else []
+def write_out(trace: Trace, value: Value, row: int, head: int = 0) -> list[str]:
+    """The arithmetic of one cell of a row; nothing for a value that is only looked up or copied.
+
+    The column is the one with most to show: one behind a mask, else without a zero, of most terms, the largest.
+    """
+    if (rule := RULES.get(value.op["kind"])) is None:
+        return []
+    cells = [Cell(trace, value, head, row, column) for column in range(value.value.shape[-1])]
+
+    def worth(cell: Cell) -> tuple[bool, bool, int, float]:
+        told = rule(cell)
+        return cell.result == -math.inf, "0.000" not in told, told.count(" "), cell.result
+
+    cell = max(cells, key=worth)
+    before = moment_sums(cell) if rule is layer_norm else []
+    return [*before, f"{cell} = {rule(cell)} = {number(cell.result)}"]
+
+
+def loss_sum(chosen: Sequence[float], loss: float) -> str:
+    return f"loss = -({' + '.join(f'ln {number(p)}' for p in chosen)}) / {len(chosen)} = {number(loss)}"

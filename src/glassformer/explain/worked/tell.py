@@ -1,113 +1,130 @@
-"""The worked example on paper: the whole story, or single steps by name."""
+"""The worked example on paper: the whole story, or single values by name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from rich.console import Console
-from rich.text import Text
+from rich.text import Text as Line
 
-from glassformer.explain.worked.draw import Block, beside, blocks, shape_of
-from glassformer.explain.worked.example import Step, WorkedExample
-from glassformer.explain.worked.story import STORY, Panel, cell_for
-from glassformer.explain.worked.sums import number, write_out
-from glassformer.explain.worked.texts import TEXTS
-from glassformer.text.strings import Language, wrap
+from glassformer.explain.operations import Value
+from glassformer.explain.show import axis, columns, put
+from glassformer.explain.words import formula
+from glassformer.explain.worked.draw import drawn
+from glassformer.explain.worked.example import WorkedExample
+from glassformer.explain.worked.sums import loss_sum, number, write_out
+from glassformer.explain.worked.texts import FRAME, STORY
+from glassformer.explain.worked.weights import PAD, WORDS
+from glassformer.text.strings import Language, Text, wrap
 
-PAGE = 100
+PAGE = 100  # columns
+STAGES = {"q": "project", "k": "project", "v": "project", "products": "match", "scores": "match", "masked": "hide",
+          "pattern": "share", "context": "gather", "merged": "gather", "output": "gather"}  # fmt: skip
+PANELS = {"src": "batch.source", "src_mask": "batch.source", "tgt": "batch.target", "labels": "batch.target",
+          "encoder.embedding.tokens.weight": "table", "masks.encoder": "encoder.self_attention.hide",
+          "masks.decoder": "decoder.self_attention.hide", "masks.cross": "decoder.cross_attention.hide"}  # fmt: skip
+# The sentences to draw where it is not the first alone: the second has padding to hide.
+SENTENCES = {
+    "encoder.self_attention.hide": (1,),
+    "encoder.self_attention.share": (0, 1),
+    "memory": (0, 1),
+    "decoder.cross_attention.hide": (1,),
+    "decoder.cross_attention.share": (0, 1),
+}
+
+
+def panel_of(value: Value) -> str | None:
+    """The key of the text that a value is told under; none where it is told with another."""
+    place, _, part = value.name.replace(".blocks.0", "").rpartition(".")
+    if value.name in PANELS:
+        return PANELS[value.name]
+    if value.op["kind"] in ("same", "weight") and value.name != "memory":
+        return None
+    if place.endswith("_attention"):
+        return f"{place}.{STAGES[part]}"
+    return place if place and part != "embedding" else value.name
+
+
+def sums(example: WorkedExample, values: Sequence[Value], sentence: int, width: int) -> list[Line]:
+    """A cell of each value written out; one too long for the page goes on below, indented further."""
+    trace, lines = example.traces[sentence], []
+    for value in values:
+        if value.name == "loss":
+            written = [loss_sum(example.chosen(), float(value.value))]
+        elif value.name in trace:
+            row = 2 if value.axes[-2].endswith("tgt") and sentence == 0 else 1  # und, or the sentence's second word
+            written = write_out(trace, trace.value(value.name), row)
+            if sentence:
+                written = [told.replace("[", f"[s{sentence}, ", 1) for told in written]
+        else:
+            continue
+        for told in written:
+            first, *rest = wrap(told, width - 6).split("\n")
+            lines += [Line(line, style="green") for line in (f"  {first}", *(f"      {more}" for more in rest))]
+    return lines
+
+
+def headings(example: WorkedExample, values: Sequence[Value], lang: Language, width: int) -> list[Line]:
+    """Name, axes of one sentence with their sizes, formula: a line each; on a narrow page the formula goes below."""
+    rows = []
+    for value in (example.traces[0].values.get(value.name, value) for value in values):
+        sizes = zip(value.axes, value.value.shape, strict=True)
+        axes = ", ".join(f"{axis(name, lang)} {size}" for name, size in sizes)
+        rows.append([(value.name, "bold cyan"), (f"({axes})", ""), (formula(value.formula, lang), "magenta")])
+    lines = columns(rows)
+    if max(line.cell_len for line in lines) <= width:
+        return lines
+    names = columns([row[:2] for row in rows])
+    return [line for name, row in zip(names, rows, strict=True) for line in (name, Line(f"    {row[2][0]}", "magenta"))]
+
+
+def prose(text: Text, lang: Language, width: int) -> list[Line]:
+    return [Line(line) for line in wrap(text.say(lang), width).split("\n")]
+
+
+def answers(example: WorkedExample, lang: Language) -> list[Line]:
+    """What the model would write after each word, beside what it should."""
+    lines = []
+    for sentence, (trace, labels) in enumerate(zip(example.traces, example.labels, strict=True)):
+        for before, label, row in zip(trace.written.reads, labels, trace["probabilities"], strict=True):
+            if label != PAD:
+                best, guess = (part.item() for part in row.max(-1))
+                told = FRAME["answer.line"].say(
+                    lang, sentence, WORDS[before], WORDS[int(guess)], number(best), WORDS[label]
+                )
+                lines.append(Line(f"  {told}", style="bold"))
+    return lines
 
 
 def page_width(console: Console) -> int:
     return min(PAGE, console.width) if console.is_terminal else PAGE
 
 
-def put(console: Console, lines: Iterable[Text]) -> None:
-    """Print lines as they are: never folded, never cropped, no colours of rich's own choosing."""
-    for line in lines:
-        console.print(line, soft_wrap=True, highlight=False)
-
-
-def prose(key: str, lang: Language, width: int) -> list[Text]:
-    return [Text(line) for line in wrap(TEXTS[key].say(lang), width).split("\n")]
-
-
-def heading(title: str, width: int) -> list[Text]:
-    return [Text(title, style="bold"), Text("─" * width, style="dim")]
-
-
-def head_lines(steps: Sequence[Step], width: int) -> list[Text]:
-    """Name, shape and formula, one line per step; the formula goes below where the page is narrow."""
-    shapes = [shape_of(step) for step in steps]
-    wide, long = max(len(step.name) for step in steps), max(map(len, shapes))
-    narrow = wide + long + max(len(step.formula) for step in steps) + 4 > width
-    lines: list[Text] = []
-    for step, shape in zip(steps, shapes, strict=True):
-        line = Text.assemble((step.name.ljust(wide), "bold cyan"), f"  {shape.ljust(long)}  ")
-        formula = Text.assemble("    " if narrow else "", (step.formula, "magenta"))
-        lines += [line, formula] if narrow else [line + formula]
-    for line in lines:
-        line.rstrip()
-    return lines
-
-
-def sum_lines(example: WorkedExample, names: Sequence[str], width: int) -> list[Text]:
-    written = [str(done) for name in names for done in write_out(example, example[name], cell_for(name))]
-    return [Text(line, style="green") for done in written for line in break_sum(done, width)]
-
-
-def break_sum(written: str, width: int) -> list[str]:
-    """A sum too long for the page goes on below, indented further."""
-    first, *rest = wrap(written, width - 6).split("\n")
-    return [f"  {first}", *(f"      {line}" for line in rest)]
-
-
-def panel_lines(example: WorkedExample, panel: Panel, lang: Language, width: int) -> list[Text]:
-    lines = [*head_lines([example[name] for name in panel.names], width), *prose(panel.key, lang, width)]
-    for row in panel.rows:
-        drawn = [block for one in row for block in blocks(example, example[one.name], one.sentence, one.head)]
-        lines += beside(drawn)
-    return lines + sum_lines(example, panel.written, width)
-
-
-def answers(example: WorkedExample, lang: Language) -> list[Text]:
-    """What the model would write after each word, beside what it should."""
-    shares = example["probabilities"].value
-    lines = []
-    for s in range(len(shares)):
-        words = zip(example.words("tgt", s), example.words("labels", s), shares[s], strict=True)
-        for before, label, row in words:
-            if label == example.vocabulary[example.config.pad_id or 0]:
-                continue
-            share, best = row.max(-1)
-            guess, p = example.vocabulary[int(best)], number(share.item())
-            told = TEXTS["answer.line"].say(lang).format(sentence=s, before=before, guess=guess, p=p, label=label)
-            lines.append(Text(f"  {told}", style="bold"))
-    return lines
-
-
 def tell(example: WorkedExample, lang: Language, console: Console) -> None:
     """The whole story, from ids to loss."""
-    width = page_width(console)
-    title = [Text(TEXTS["title"].say(lang), style="bold"), Text("═" * width, style="dim")]
-    put(console, [*title, *prose("intro", lang, width), Text("")])
-    for count, chapter in enumerate(STORY, start=1):
-        put(console, heading(f"{count}  {TEXTS[f'chapter.{chapter.key}'].say(lang)}", width))
-        for panel in chapter.panels:
-            put(console, [*panel_lines(example, panel, lang, width), Text("")])
-    put(console, [*prose("answer", lang, width), *answers(example, lang)])
-    put(console, [Text(""), *prose("outro", lang, width)])
+    width, chapter = page_width(console), 0
+    title = [Line(FRAME["title"].say(lang), style="bold"), Line("═" * width, style="dim")]
+    put(console, [*title, *prose(FRAME["intro"], lang, width), Line("")])
+    for key, text in STORY.items():
+        if key.startswith("chapter."):
+            chapter += 1
+            put(console, [Line(f"{chapter}  {text.say(lang)}", style="bold"), Line("─" * width, style="dim")])
+            continue
+        values = [value for value in example.values.values() if panel_of(value) == key]
+        sentences = SENTENCES.get(key, (0,))
+        put(
+            console,
+            [*headings(example, values, lang, width), *prose(text, lang, width), *drawn(example, values, sentences)],
+        )
+        put(console, [*sums(example, values, sentences[0], width), Line("")])
+    put(console, [*prose(FRAME["answer"], lang, width), *answers(example, lang), Line("")])
+    put(console, prose(FRAME["outro"], lang, width))
 
 
-def show(example: WorkedExample, steps: Sequence[Step], console: Console) -> None:
-    """Single steps: every sentence, every head."""
+def show(example: WorkedExample, pattern: str, lang: Language, console: Console) -> None:
+    """The values whose names fit: every sentence, every head."""
     width = page_width(console)
-    for step in steps:
-        heads = example.config.heads if "head" in step.axes else 1
-        put(console, head_lines([step], width))
-        if step.axes and step.axes[0] == "sentence" and step.kind != "given":
-            for s in range(step.shape[0]):
-                drawn: list[Block] = [block for h in range(heads) for block in blocks(example, step, s, h)]
-                put(console, beside(drawn))
-        else:
-            put(console, beside(blocks(example, step)))
-        put(console, [*sum_lines(example, [step.name], width), Text("")])
+    for value in example.values.select(pattern):
+        sentences = range(len(example.traces))
+        put(console, [*headings(example, [value], lang, width), *drawn(example, [value], sentences)])
+        put(console, [*sums(example, [value], 0, width), Line("")])

@@ -13,10 +13,7 @@ Matrix = list[list[float]]
 WORDS = ("<pad>", "<start>", "<end>", "twenty", "one", "ein", "und", "zwanzig")
 PAD, START, END = 0, 1, 2
 
-PAIRS = (
-    (("twenty", "one"), ("ein", "und", "zwanzig")),
-    (("twenty",), ("zwanzig",)),
-)
+PAIRS = (("twenty one", "ein und zwanzig"), ("twenty", "zwanzig"))
 
 CONFIG: dict[str, Any] = {
     "vocab_size": len(WORDS), "d_model": 4, "heads": 2, "d_ff": 4, "layers": 1, "norm": "post",
@@ -148,31 +145,15 @@ FEED_FORWARD: dict[str, dict[str, Matrix]] = {
 }
 
 
-def padded(sentences: list[list[int]]) -> list[list[int]]:
-    longest = max(map(len, sentences))
-    return [ids + [PAD] * (longest - len(ids)) for ids in sentences]
-
-
-def batch() -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
-    """Ids of the source, of the target shifted right, and of the words the target should say next."""
-    sources = [[WORDS.index(word) for word in source] for source, _ in PAIRS]
-    targets = [[WORDS.index(word) for word in target] for _, target in PAIRS]
-    return (
-        padded([[*ids, END] for ids in sources]),
-        padded([[START, *ids] for ids in targets]),
-        padded([[*ids, END] for ids in targets]),
-    )
-
-
 def parameters() -> dict[str, Matrix]:
     """The weights under the names and in the layout of the model, which keeps each matrix transposed."""
-    found = {"encoder.embedding.tokens.weight": EMBEDDING}
+    named = {"encoder.embedding.tokens.weight": EMBEDDING}
     for at, parts in ATTENTION.items():
-        found[f"{at}.projection.weight"] = [column for name in ("W_Q", "W_K", "W_V") for column in turned(parts[name])]
-        found[f"{at}.output.weight"] = turned(parts["W_O"])
+        named[f"{at}.projection.weight"] = [column for name in ("W_Q", "W_K", "W_V") for column in turned(parts[name])]
+        named[f"{at}.output.weight"] = turned(parts["W_O"])
     for at, parts in FEED_FORWARD.items():
-        found |= {f"{at}.{name}.weight": turned(matrix) for name, matrix in parts.items()}
-    return found
+        named |= {f"{at}.{name}.weight": turned(matrix) for name, matrix in parts.items()}
+    return named
 
 
 def turned(matrix: Matrix) -> Matrix:
