@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs docs-test notebooks browser check bench clean
+.PHONY: demo test docs docs-test notebooks browser check check-page format-page bench clean
 
 demo: .venv/ready
 	$(BIN)/glassformer demo
@@ -30,11 +30,26 @@ notebooks: .venv/ready
 browser: .venv/ready-dev
 	@$(BIN)/python tests/serve/browser.py
 
-check: .venv/ready-dev
+check: .venv/ready-dev check-page
 	$(BIN)/ruff check src tests docs
 	$(BIN)/ruff format --check src tests docs
 	$(BIN)/mypy --strict src/glassformer
 	$(BIN)/python -m pytest tests/test_house.py
+
+# The page's scripts and styles: formatted, linted, typed. Node is needed for this alone; where it is missing, or its
+# packages cannot be fetched, that is said, and the rest is checked. In CI packages that are missing are a failure.
+PAGE_TOOLS := page-check/node_modules/.package-lock.json
+check-page:
+	@command -v npm > /dev/null || { echo "The page's code was not checked: there is no npm here."; exit; }; \
+	$(MAKE) --no-print-directory $(PAGE_TOOLS) || { echo "The page's code was not checked: npm could not fetch what checks it."; exit $${CI:+1}; }; \
+	npm --prefix page-check run --silent check
+
+format-page: $(PAGE_TOOLS)
+	npm --prefix page-check run --silent format
+
+$(PAGE_TOOLS): page-check/package.json page-check/package-lock.json
+	cd page-check && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
 
 bench: .venv/ready-dev
 	$(BIN)/glassformer bench train
@@ -52,4 +67,4 @@ bench: .venv/ready-dev
 	@touch $@ .venv/ready
 
 clean:
-	rm -rf .venv site build dist src/*.egg-info
+	rm -rf .venv site build dist src/*.egg-info page-check/node_modules

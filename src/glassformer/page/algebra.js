@@ -40,7 +40,8 @@ export function erf(x) {
   const size = Math.abs(x);
   if (size > 6) return Math.sign(x);
   if (size < 2.5) {
-    let term = size, total = size;
+    let term = size,
+      total = size;
     for (let n = 1; Math.abs(term) > 1e-17 * total && n < 100; n++) {
       term *= -(size * size) / n;
       total += term / (2 * n + 1);
@@ -61,12 +62,18 @@ export function evaluate(term, digits) {
   if (term.kind === "number") return read(text(term, digits));
   const values = term.parts.map((part) => evaluate(part, digits));
   switch (term.kind) {
-    case "sum": return values.reduce((a, b) => a + b, 0);
-    case "product": return values.reduce((a, b) => a * b, 1);
-    case "difference": return values[0] - values[1];
-    case "quotient": return values[0] / values[1];
-    case "power": return values[0] ** values[1];
-    default: return FUNCTIONS[term.name](...values);
+    case "sum":
+      return values.reduce((a, b) => a + b, 0);
+    case "product":
+      return values.reduce((a, b) => a * b, 1);
+    case "difference":
+      return values[0] - values[1];
+    case "quotient":
+      return values[0] / values[1];
+    case "power":
+      return values[0] ** values[1];
+    default:
+      return FUNCTIONS[term.name](...values);
   }
 }
 
@@ -89,8 +96,10 @@ export function print(term, digits) {
     const pieces = print(part, digits);
     const negative = part.kind === "number" && pieces[0].text.startsWith("\u2212");
     const later = i > 0 && (term.kind === "difference" || term.kind === "quotient" || term.kind === "power");
-    const bracket = RANK[part.kind] < RANK[term.kind] || (later && RANK[part.kind] === RANK[term.kind])
-      || (negative && (i > 0 || term.kind === "power"));
+    const bracket =
+      RANK[part.kind] < RANK[term.kind] ||
+      (later && RANK[part.kind] === RANK[term.kind]) ||
+      (negative && (i > 0 || term.kind === "power"));
     return [...(i ? [sign(SIGNS[term.kind])] : []), ...(bracket ? [sign("("), ...pieces, sign(")")] : pieces)];
   });
 }

@@ -30,9 +30,14 @@ export function repaint() {
 /** @param {"signed"|"encoder"|"decoder"|"q"|"k"|"v"} kind */
 function table(kind) {
   if (!tables.has(kind)) {
-    const names = kind === "signed"
-      ? ["minus-2", "minus-1", "zero", "plus-1", "plus-2"]
-      : ["zero", `${kind === "encoder" ? "encoder" : "decoder"}-1`, `${kind === "encoder" ? "encoder" : "decoder"}-2`];
+    const names =
+      kind === "signed"
+        ? ["minus-2", "minus-1", "zero", "plus-1", "plus-2"]
+        : [
+            "zero",
+            `${kind === "encoder" ? "encoder" : "decoder"}-1`,
+            `${kind === "encoder" ? "encoder" : "decoder"}-2`,
+          ];
     tables.set(kind, ramp(names.map((name) => channels(paint(`map-${name}`)))));
   }
   return tables.get(kind);
@@ -48,7 +53,9 @@ function table(kind) {
 export function colourOf(value, high, share, hue) {
   const colours = table(share ? hue : "signed");
   // A root spreads the small values, of which there are most, over more of the range.
-  const at = share ? Math.max(0, Math.min(1, value / high)) ** 0.7 : 0.5 + 0.5 * Math.sign(value) * Math.min(1, Math.abs(value) / high) ** 0.7;
+  const at = share
+    ? Math.max(0, Math.min(1, value / high)) ** 0.7
+    : 0.5 + 0.5 * Math.sign(value) * Math.min(1, Math.abs(value) / high) ** 0.7;
   const n = 3 * Math.round(at * (STEPS - 1));
   return [colours[n], colours[n + 1], colours[n + 2]];
 }

@@ -3,29 +3,31 @@
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * An HTML element. `on` holds listeners, `style` and `data` objects; a value of null, undefined or false leaves the
- * attribute out.
+ * An HTML element: its tag with the classes it always has, `p.lede`, then attributes if it has any, then what is in it.
+ * Among the attributes, `on` holds listeners, `style` and `data` objects; null, undefined or false leaves one out.
  * @param {string} tag
- * @param {Object<string, any>} [attributes]
- * @param {...any} children
+ * @param {...any} content
  * @returns {any}
  */
-export function h(tag, attributes = {}, ...children) {
-  return dress(document.createElement(tag), attributes, children);
+export function h(tag, ...content) {
+  const [name, ...classes] = tag.split(".");
+  return dress(document.createElement(name), classes, content);
 }
 
 /**
- * An SVG element.
+ * An SVG element, told as an HTML element is.
  * @param {string} tag
- * @param {Object<string, any>} [attributes]
- * @param {...any} children
+ * @param {...any} content
  * @returns {any}
  */
-export function svg(tag, attributes = {}, ...children) {
-  return dress(document.createElementNS(SVG, tag), attributes, children);
+export function svg(tag, ...content) {
+  const [name, ...classes] = tag.split(".");
+  return dress(document.createElementNS(SVG, name), classes, content);
 }
 
-function dress(element, attributes, children) {
+function dress(element, classes, content) {
+  if (classes.length) element.setAttribute("class", classes.join(" "));
+  const [attributes, children] = content[0]?.constructor === Object ? [content[0], content.slice(1)] : [{}, content];
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
     if (name === "on") for (const [type, listener] of Object.entries(value)) element.addEventListener(type, listener);
@@ -60,6 +62,21 @@ export function button(label, click, attributes = {}) {
   return h("button", { type: "button", ...attributes, on: { click, ...(attributes.on ?? {}) } }, label);
 }
 
+/** A listener that acts on these keys. */
+export function onKeys(keys, act) {
+  return (event) => {
+    if (!keys.includes(event.key)) return;
+    event.preventDefault();
+    act();
+  };
+}
+
+/** Give one of `items` the tab stop and the focus. */
+export function focusOnly(items, chosen) {
+  for (const item of items) item.setAttribute("tabindex", item === chosen ? "0" : "-1");
+  chosen.focus();
+}
+
 /** Move a single tab stop among `items` with the arrow keys, Home and End. */
 export function rove(container, selector, moved = null) {
   container.addEventListener("keydown", (event) => {
@@ -73,8 +90,7 @@ export function rove(container, selector, moved = null) {
     else if (event.key === "End") next = items.length - 1;
     else return;
     event.preventDefault();
-    items.forEach((item, i) => item.setAttribute("tabindex", i === next ? "0" : "-1"));
-    items[next].focus();
+    focusOnly(items, items[next]);
     if (moved) moved(items[next]);
   });
 }

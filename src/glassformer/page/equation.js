@@ -1,8 +1,8 @@
 // How one cell was made: its equation with the model's own numbers, and the cells they come from.
 
 import { call, difference, exact, number, power, product, quotient, settle, sum } from "./algebra.js";
+import { t } from "./language.js";
 import { flat, maskOf, valueAt } from "./tensors.js";
-import { t } from "./texts.js";
 
 const SHOWN = 4; // terms of a long sum; the others become one number
 
@@ -27,7 +27,8 @@ const SHOWN = 4; // terms of a long sum; the others become one number
 /** @returns {Promise<Explanation>} */
 export async function explain(run, name, index) {
   const made = run.entry(name).op;
-  const op = made.heads && made.otherwise && !made.heads.includes(index[0]) ? made.otherwise : made; // a what-if sets heads
+  // A what-if may have set some heads only.
+  const op = made.heads && made.otherwise && !made.heads.includes(index[0]) ? made.otherwise : made;
   const mask = maskOf(run, name);
   const inputs = [op.input, ...(op.inputs ?? []), op.q, op.k, op.v, op.pattern, op.cos, op.sin, op.bias, mask];
   await run.need([name, ...inputs.filter((one) => one && run.has(one))]);
@@ -53,7 +54,13 @@ function area(name, index) {
 /** A sum of products: the largest few are printed, the others become one number. */
 function sumOfProducts(pairs, more = []) {
   const sized = pairs.map(([a, b], j) => ({ a, b, j, size: Math.abs(a * b) }));
-  const few = sized.length <= SHOWN + 2 ? sized : [...sized].sort((x, y) => y.size - x.size).slice(0, SHOWN).sort((x, y) => x.j - y.j);
+  const few =
+    sized.length <= SHOWN + 2
+      ? sized
+      : [...sized]
+          .sort((x, y) => y.size - x.size)
+          .slice(0, SHOWN)
+          .sort((x, y) => x.j - y.j);
   const kept = new Set(few.map((one) => one.j));
   const rest = sized.filter((one) => !kept.has(one.j)).reduce((total, one) => total + one.a * one.b, 0);
   const parts = few.map(({ a, b, j }) => product(number(a, `#${j}`), number(b)));
@@ -70,7 +77,9 @@ function rowOf(run, name, lead) {
 
 async function linear(cell) {
   const { run, op, index, found } = cell;
-  const [at, out] = op.heads ? [index[1], index[0] * run.entry(cell.name).shape[2] + index[2]] : [index.at(-2), index.at(-1)];
+  const [at, out] = op.heads
+    ? [index[1], index[0] * run.entry(cell.name).shape[2] + index[2]]
+    : [index.at(-2), index.at(-1)];
   const row = (op.rows?.[0] ?? 0) + out;
   const weights = await run.weight(op.weight, row, row + 1);
   const x = rowOf(run, op.input, [at]);
@@ -81,7 +90,10 @@ async function linear(cell) {
     const [bias] = await run.weight(op.bias, row, row + 1);
     more.push(number(bias, t("equation.bias")));
   }
-  return sumOfProducts(Array.from(x, (value, j) => [value, weights[j]]), more);
+  return sumOfProducts(
+    Array.from(x, (value, j) => [value, weights[j]]),
+    more,
+  );
 }
 
 function products({ run, op, index, found }) {
@@ -120,19 +132,34 @@ function softmax({ run, op, index, value, hidden, found }) {
     const gap = difference(number(x), number(highest));
     return call("exp", heat === 1 ? gap : quotient(gap, exact(heat)));
   };
-  const open = Array.from(row, (x, j) => ({ x, j, size: Math.exp((x - highest) / heat) })).filter((one) => one.x > -Infinity);
-  const few = open.length <= SHOWN + 2 ? open : [...open].sort((a, b) => b.size - a.size).slice(0, SHOWN).sort((a, b) => a.j - b.j);
+  const open = Array.from(row, (x, j) => ({ x, j, size: Math.exp((x - highest) / heat) })).filter(
+    (one) => one.x > -Infinity,
+  );
+  const few =
+    open.length <= SHOWN + 2
+      ? open
+      : [...open]
+          .sort((a, b) => b.size - a.size)
+          .slice(0, SHOWN)
+          .sort((a, b) => a.j - b.j);
   const kept = new Set(few.map((one) => one.j));
   const rest = open.filter((one) => !kept.has(one.j)).reduce((total, one) => total + one.size, 0);
   const parts = few.map((one) => raised(one.x));
   if (few.length < open.length) parts.push(number(rest, t("equation.others", { n: open.length - few.length })));
-  return quotient(hidden ? call("exp", number(-Infinity)) : raised(row[own]), parts.length > 1 ? sum(...parts) : parts[0]);
+  return quotient(
+    hidden ? call("exp", number(-Infinity)) : raised(row[own]),
+    parts.length > 1 ? sum(...parts) : parts[0],
+  );
 }
 
 function masking(cell) {
   const { op, index, hidden, found } = cell;
   const parts = [take(cell, op.input, index)];
-  if (op.bias && !hidden) parts.push({ ...take(cell, op.bias, cell.run.entry(op.bias).shape.length === 3 ? index : index.slice(1)), note: t("equation.distance") });
+  if (op.bias && !hidden)
+    parts.push({
+      ...take(cell, op.bias, cell.run.entry(op.bias).shape.length === 3 ? index : index.slice(1)),
+      note: t("equation.distance"),
+    });
   found.lit.push({ name: op.mask, head: null, row: index.at(-2), col: index.at(-1) });
   if (hidden) parts.push(number(-Infinity, t("equation.masked")));
   return parts.length > 1 ? sum(...parts) : parts[0];
@@ -149,7 +176,10 @@ async function norm(cell) {
   const spread = row.reduce((a, b) => a + (centred ? (b - mean) ** 2 : b * b), 0) / row.length;
   const x = number(row[j]);
   const above = centred ? difference(x, number(mean, t("equation.mean"))) : x;
-  const below = call("\u221a", sum(number(spread, t(centred ? "equation.variance" : "equation.square")), exact(op.eps)));
+  const below = call(
+    "\u221a",
+    sum(number(spread, t(centred ? "equation.variance" : "equation.square")), exact(op.eps)),
+  );
   let term = quotient(above, below);
   if (op.weight) {
     const [gain] = await run.weight(op.weight, j, j + 1);
@@ -178,7 +208,10 @@ const ACTIVATIONS = {
   silu: (u) => quotient(u, sum(exact(1), call("exp", number(-u.value)))),
   gelu: (u) => product(exact(0.5), u, sum(exact(1), call("erf", quotient(u, call("\u221a", exact(2)))))),
   gelu_tanh: (u) => {
-    const inner = product(number(Math.sqrt(2 / Math.PI), "\u221a(2/\u03c0)"), sum(u, product(exact(0.044715), power(u, exact(3)))));
+    const inner = product(
+      number(Math.sqrt(2 / Math.PI), "\u221a(2/\u03c0)"),
+      sum(u, product(exact(0.044715), power(u, exact(3)))),
+    );
     return product(exact(0.5), u, sum(exact(1), call("tanh", inner)));
   },
 };
@@ -238,10 +271,13 @@ const MAKERS = {
   rms_norm: norm,
   activation,
   relative,
-  alibi: ({ op, index: [head, i, j] }) => product(number(-op.slopes[head], t("equation.slope")), exact(Math.abs(j - i), t("equation.apart"))),
-  rotation: ({ op, index: [at, i] }) => call(op.part, product(exact(at), power(exact(op.base), quotient(exact(-2 * i), exact(op.d_head))))),
+  alibi: ({ op, index: [head, i, j] }) =>
+    product(number(-op.slopes[head], t("equation.slope")), exact(Math.abs(j - i), t("equation.apart"))),
+  rotation: ({ op, index: [at, i] }) =>
+    call(op.part, product(exact(at), power(exact(op.base), quotient(exact(-2 * i), exact(op.d_head))))),
   visible: (cell) => exact(cell.value),
-  same: (cell) => (cell.op.input && cell.run.has(cell.op.input) ? take(cell, cell.op.input, cell.index) : number(cell.value)),
+  same: (cell) =>
+    cell.op.input && cell.run.has(cell.op.input) ? take(cell, cell.op.input, cell.index) : number(cell.value),
   replaced: (cell) => {
     cell.found.change = JSON.stringify(cell.op.heads ? { ...cell.op.by, head: cell.index[0] } : cell.op.by);
     return number(cell.value);

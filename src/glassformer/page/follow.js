@@ -1,5 +1,7 @@
 // Following one token through the picture of the flow, by pointer or by keyboard.
 
+import { focusOnly } from "./dom.js";
+
 /** A token under the pointer keeps its own threads and ribbons, the others step back; a click holds it so. */
 export function follow(app, pictures) {
   const all = (selector) => pictures.flatMap((picture) => [...picture.querySelectorAll(selector)]);
@@ -30,7 +32,7 @@ export function follow(app, pictures) {
   for (const picture of pictures) {
     picture.addEventListener("pointerover", (event) => {
       const token = tokenAt(event);
-      show(token ? keyOf(token) : event.target.closest(".ribbon")?.dataset.to ?? null);
+      show(token ? keyOf(token) : (event.target.closest(".ribbon")?.dataset.to ?? null));
     });
     picture.addEventListener("pointerleave", () => show(null));
     picture.addEventListener("click", (event) => {
@@ -51,8 +53,7 @@ export function follow(app, pictures) {
         else if (event.key === "Escape" && held()) hold(held());
         const next = own[i + ({ ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0)];
         if (next && next !== token) {
-          own.forEach((one) => one.setAttribute("tabindex", one === next ? "0" : "-1"));
-          next.focus();
+          focusOnly(own, next);
         } else if (!["Enter", " ", "ArrowDown", "ArrowUp"].includes(event.key)) return;
         event.preventDefault();
       });

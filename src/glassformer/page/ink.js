@@ -34,7 +34,11 @@ export function picture(sheet, first, count) {
   canvas.height = sheet.rows;
   const pen = canvas.getContext("2d");
   const image = pen.createImageData(count, sheet.rows);
-  const closed = ["map-closed", "map-hatch"].map((name) => paint(name).match(/[0-9a-f]{2}/gi).map((one) => parseInt(one, 16)));
+  const closed = ["map-closed", "map-hatch"].map((name) =>
+    paint(name)
+      .match(/[0-9a-f]{2}/gi)
+      .map((one) => parseInt(one, 16)),
+  );
   for (let i = 0, at = 0; i < sheet.rows; i++) {
     for (let j = first; j < first + count; j++, at += 4) {
       const value = sheet.at(i, j);
@@ -71,5 +75,5 @@ export function legend(sheet) {
   pen.putImageData(image, 0, 0);
   canvas.className = "scale";
   canvas.setAttribute("aria-hidden", "true");
-  return h("span", { class: "legend" }, raw(show(sheet.share ? 0 : -sheet.high, 3)), canvas, raw(show(sheet.high, 3)));
+  return h("span.legend", raw(show(sheet.share ? 0 : -sheet.high, 3)), canvas, raw(show(sheet.high, 3)));
 }

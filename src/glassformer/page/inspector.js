@@ -3,10 +3,10 @@
 
 import { button, code, h, raw } from "./dom.js";
 import { explain } from "./equation.js";
+import { t } from "./language.js";
 import { placeName } from "./matrix.js";
 import { show } from "./number.js";
 import { axisLabels } from "./tensors.js";
-import { t } from "./texts.js";
 
 export class Inspector {
   /** @param {{go: Function, light: Function}} app */
@@ -16,7 +16,7 @@ export class Inspector {
     this.locked = null;
     this.shown = null;
     this.asked = 0;
-    this.panel = h("div", { class: "inspector-body" });
+    this.panel = h("div.inspector-body");
     this.hooks = {
       preview: (cell) => this.preview(cell),
       lock: (cell) => this.lock(cell),
@@ -87,7 +87,7 @@ export class Inspector {
   }
 
   #empty() {
-    this.panel.replaceChildren(h("p", { class: "hint" }, t("cell.hint")));
+    this.panel.replaceChildren(h("p.hint", t("cell.hint")));
     this.panel.parentElement?.classList.remove("open");
   }
 
@@ -95,14 +95,21 @@ export class Inspector {
     const { run } = this.app;
     const locked = this.locked !== null;
     return [
-      h("div", { class: "inspector-head" },
+      h(
+        "div.inspector-head",
         code(found.name, { class: "tensor-name" }),
         locked
           ? button(t("cell.release"), () => this.release(), { class: "quiet small", data: { key: "release" } })
-          : h("span", { class: "faint" }, t("cell.preview"))),
-      h("p", { class: "place" }, place(run, found)),
+          : h("span.faint", t("cell.preview")),
+      ),
+      h("p.place", place(run, found)),
       ...equation(found),
-      this.app.state.view === "cell" ? null : button(t("cell.open"), () => this.app.go({ view: "cell", tensor: found.name, cell: found.index }), { class: "quiet", data: { key: "open-cell" } }),
+      this.app.state.view === "cell"
+        ? null
+        : button(t("cell.open"), () => this.app.go({ view: "cell", tensor: found.name, cell: found.index }), {
+            class: "quiet",
+            data: { key: "open-cell" },
+          }),
     ].filter(Boolean);
   }
 }
@@ -128,19 +135,23 @@ function printPiece(piece) {
   const digits = raw(piece.text, { class: "figure" });
   if (!piece.note) return digits;
   const spoken = /^[#\u221a]|^cos|^sin/.test(piece.note) ? "no" : null;
-  return h("span", { class: "noted" }, digits, h("span", { class: "note", translate: spoken }, piece.note));
+  return h("span.noted", digits, h("span.note", { translate: spoken }, piece.note));
 }
 
 /** The printed equation of an explanation. */
 export function equation(found) {
-  const pieces = groups(found.pieces).flatMap((group) => [h("span", { class: "together" }, group.map(printPiece)), h("wbr")]);
+  const pieces = groups(found.pieces).flatMap((group) => [h("span.together", group.map(printPiece)), h("wbr")]);
   return [
-    h("p", { class: "op" }, t(`op.${found.says}`)),
-    h("div", { class: "equation", data: { testid: "equation", tensor: found.name, index: found.index.join("."), kind: found.kind } },
-      h("span", { class: "terms" }, pieces), raw(found.holds ? " = " : " \u2248 ", { class: "sign equals" }),
-      raw(found.result, { class: "figure result", data: { testid: "cell-value" } })),
-    found.masked ? h("p", { class: "mark", data: { testid: "mask-mark" } }, h("span", { class: "hatch" }), t("matrix.masked")) : null,
-    found.change ? h("p", { class: "mark" }, t("cell.changed"), " ", code(found.change)) : null,
-    found.result === show(found.value) ? null : h("p", { class: "faint" }, t("cell.stored"), " ", raw(show(found.value, 8))),
+    h("p.op", t(`op.${found.says}`)),
+    h(
+      "div.equation",
+      { data: { testid: "equation", tensor: found.name, index: found.index.join("."), kind: found.kind } },
+      h("span.terms", pieces),
+      raw(found.holds ? " = " : " \u2248 ", { class: "sign equals" }),
+      raw(found.result, { class: "figure result", data: { testid: "cell-value" } }),
+    ),
+    found.masked && h("p.mark", { data: { testid: "mask-mark" } }, h("span.hatch"), t("matrix.masked")),
+    found.change && h("p.mark", t("cell.changed"), " ", code(found.change)),
+    found.result === show(found.value) ? null : h("p.faint", t("cell.stored"), " ", raw(show(found.value, 8))),
   ].filter(Boolean);
 }

@@ -2,12 +2,12 @@
 
 import { Ask, cardOf, drawTabs, drawTop, plain } from "./ask.js";
 import { repaint } from "./colour.js";
-import { h, code, zoom } from "./dom.js";
+import { code, h, zoom } from "./dom.js";
 import { Inspector } from "./inspector.js";
+import { setLanguage, t } from "./language.js";
 import { findSource } from "./source.js";
 import { NEED_SERVER, readAddress, sameRun, writeAddress } from "./state.js";
 import { fits, hasHeads, layersOf } from "./tensors.js";
-import { setLanguage, t } from "./texts.js";
 import { Tour } from "./tour.js";
 import { block } from "./view_block.js";
 import { cache } from "./view_cache.js";
@@ -30,7 +30,17 @@ function toldOf(app) {
 /** In place of a view where there is no run to look at; what is amiss stands under the sentence. */
 const nothing = {
   names: () => [],
-  draw: (app) => h("section", { class: "view" }, h("div", { class: "empty", data: { testid: app.error ? "refused" : "empty" } }, app.error ? h("p", { class: "big-hint" }, t("none.refused")) : [h("p", { class: "big-hint" }, t("none.empty")), h("p", { class: "faint" }, toldOf(app), t("none.emptySays"))])),
+  draw: (app) =>
+    h(
+      "section.view",
+      h(
+        "div.empty",
+        { data: { testid: app.error ? "refused" : "empty" } },
+        app.error
+          ? h("p.big-hint", t("none.refused"))
+          : [h("p.big-hint", t("none.empty")), h("p.faint", toldOf(app), t("none.emptySays"))],
+      ),
+    ),
 };
 
 class App {
@@ -51,15 +61,24 @@ class App {
     this.watched = [];
     this.abort = null;
     this.dark = window.matchMedia("(prefers-color-scheme: dark)");
-    this.place = Object.fromEntries(["top", "ask", "tabs", "view", "foot"].map((id) => [id, document.getElementById(id)]));
+    this.place = Object.fromEntries(
+      ["top", "ask", "tabs", "view", "foot"].map((id) => [id, document.getElementById(id)]),
+    );
     this.#dress();
     this.ask = new Ask(this, this.place.ask);
     this.inspector = new Inspector(this);
     this.tour = new Tour(this);
-    this.dark.addEventListener("change", () => { this.#dress(); this.redraw(); });
+    this.dark.addEventListener("change", () => {
+      this.#dress();
+      this.redraw();
+    });
     window.addEventListener("popstate", () => this.#moved());
     let size = zoom();
-    window.addEventListener("resize", () => size !== zoom() && (size = zoom(), this.redraw()));
+    window.addEventListener("resize", () => {
+      if (size === zoom()) return;
+      size = zoom();
+      this.redraw();
+    });
     document.querySelector(".skip").addEventListener("click", (event) => {
       event.preventDefault();
       this.place.view.focus();
@@ -89,7 +108,15 @@ class App {
     } catch (error) {
       return this.fail(error);
     }
-    if (!this.source.live) this.state = { ...this.state, text: this.source.manifest.text, beam: this.source.manifest.options?.beam ?? 1, padding: this.source.manifest.options?.padding ?? 0, prefix: [], changes: [] };
+    if (!this.source.live)
+      this.state = {
+        ...this.state,
+        text: this.source.manifest.text,
+        beam: this.source.manifest.options?.beam ?? 1,
+        padding: this.source.manifest.options?.padding ?? 0,
+        prefix: [],
+        changes: [],
+      };
     else if (!this.state.text) this.state = { ...this.state, text: this.model.examples[0] ?? "" };
     history.replaceState(null, "", writeAddress(this.state));
     this.ask.input.value ||= this.state.text;
@@ -106,7 +133,8 @@ class App {
     this.state = { ...old, ...patch };
     const address = writeAddress(this.state);
     // An emptied field is on its way to another sentence: the address keeps the last one.
-    if (this.state.text && address !== writeAddress(old)) history[replace ? "replaceState" : "pushState"](null, "", address);
+    if (this.state.text && address !== writeAddress(old))
+      history[replace ? "replaceState" : "pushState"](null, "", address);
     if (quiet) return Promise.resolve();
     return this.#follow(old);
   }
@@ -123,7 +151,8 @@ class App {
     this.said = "";
     if (old.lang !== this.state.lang || old.theme !== this.state.theme || old.fold !== this.state.fold) this.#dress();
     if (old.tensor !== this.state.tensor) this.column = 0;
-    if (old.view !== this.state.view) this.tour.open || window.scrollTo({ top: Math.min(window.scrollY, this.place.tabs.offsetTop) });
+    if (old.view !== this.state.view)
+      this.tour.open || window.scrollTo({ top: Math.min(window.scrollY, this.place.tabs.offsetTop) });
     if (sameRun(old, this.state) || !this.source.live) return this.redraw();
     return this.load();
   }
@@ -131,14 +160,15 @@ class App {
   /** Ask for the run that the state names; what is asked for later overtakes it. */
   async load() {
     this.abort?.abort();
-    const abort = (this.abort = new AbortController());
+    const abort = new AbortController();
+    this.abort = abort;
     const { state } = this;
     let found = { run: null, before: null, difference: null, error: null };
     if (state.text) {
       this.ask.busy(true);
       this.fresh();
       try {
-        found = { ...found, ...await this.source.run(state, abort.signal) };
+        found = { ...found, ...(await this.source.run(state, abort.signal)) };
       } catch (error) {
         found.error = error;
       }
@@ -165,12 +195,13 @@ class App {
     const layers = layersOf(model);
     const last = layers.findLast((layer) => layer.startsWith("decoder")) ?? layers[0] ?? "";
     if (!layers.includes(this.state.layer)) this.state.layer = last;
-    const heads = this.state.layer.startsWith("decoder") ? model.decoder_heads ?? model.heads : model.heads;
+    const heads = this.state.layer.startsWith("decoder") ? (model.decoder_heads ?? model.heads) : model.heads;
     if (this.state.head >= heads) this.state.head = 0;
     const [side, place] = this.state.token.split(":");
     if (place >= this.run.manifest[side === "src" ? "source" : "target"].pieces.length) this.state.token = "";
     const { tensor, cell: at } = this.state;
-    if (at.length && this.run.has(tensor) && hasHeads(this.run.entry(tensor)) && fits(this.run.entry(tensor).shape, at)) this.state.head = Math.max(this.state.head, 0);
+    if (at.length && this.run.has(tensor) && hasHeads(this.run.entry(tensor)) && fits(this.run.entry(tensor).shape, at))
+      this.state.head = Math.max(this.state.head, 0);
   }
 
   async redraw() {
@@ -198,7 +229,8 @@ class App {
     this.place.view.setAttribute("aria-labelledby", `tab-${this.state.view}`);
     this.place.view.dataset.run = this.run?.id ?? "";
     this.place.view.dataset.view = this.state.view;
-    if (focused && document.activeElement?.dataset?.key !== focused) document.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
+    if (focused && document.activeElement?.dataset?.key !== focused)
+      document.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus({ preventScroll: true });
     if (painter.shown) painter.shown(this);
     else this.#relock();
   }
@@ -207,7 +239,9 @@ class App {
   #relock() {
     const { tensor, cell: at } = this.state;
     if (!this.run) return;
-    const matrix = this.inspector.matrices.find((one) => one.sheet.name === tensor && (one.sheet.head === null || one.sheet.head === at[0]));
+    const matrix = this.inspector.matrices.find(
+      (one) => one.sheet.name === tensor && (one.sheet.head === null || one.sheet.head === at[0]),
+    );
     if (!matrix || !fits(this.run.entry(tensor).shape, at)) return;
     const [i, j] = at.length > 1 ? at.slice(-2) : [0, at[0]];
     matrix.place(i, j);
@@ -222,7 +256,10 @@ class App {
     this.ask.draw();
     this.ask.notice(error);
     this.fresh();
-    this.place.foot.replaceChildren(h("p", {}, t("footer")), h("p", { class: "faint" }, t("help.keys"), this.run ? [" ", t("run"), " ", code(this.run.id, { data: { testid: "run" } })] : null));
+    this.place.foot.replaceChildren(
+      h("p", t("footer")),
+      h("p.faint", t("help.keys"), this.run && [" ", t("run"), " ", code(this.run.id, { data: { testid: "run" } })]),
+    );
     this.tour.draw();
   }
 
@@ -242,21 +279,23 @@ class App {
   /** Follow a token, or let it go if it is the one. */
   hold(token) {
     this.go({ token: token === this.state.token ? "" : token }, { replace: true, quiet: true });
-    for (const one of document.querySelectorAll(".token-rows .token")) one.setAttribute("aria-pressed", String(`${one.dataset.side}:${one.dataset.index}` === this.state.token));
+    for (const one of document.querySelectorAll(".token-rows .token"))
+      one.setAttribute("aria-pressed", String(`${one.dataset.side}:${one.dataset.index}` === this.state.token));
   }
 
   /** Light tokens wherever they stand. */
   light(tokens) {
     const keys = new Set(tokens.map(({ side, index }) => `${side}:${index}`));
-    for (const token of document.querySelectorAll(".token-rows .token, .flow .piece")) token.classList.toggle("lit", keys.has(`${token.dataset.side}:${token.dataset.index}`));
+    for (const token of document.querySelectorAll(".token-rows .token, .flow .piece"))
+      token.classList.toggle("lit", keys.has(`${token.dataset.side}:${token.dataset.index}`));
   }
 
   heading(view, beside = null, says = t(`says.${view}`)) {
-    return h("header", { class: "view-head" }, h("div", { class: "view-title" }, h("h2", {}, t(`head.${view}`)), h("p", { class: "lede" }, says)), beside);
+    return h("header.view-head", h("div.view-title", h("h2", t(`head.${view}`)), h("p.lede", says)), beside);
   }
 
   inspectorAside() {
-    return h("aside", { class: "inspector", "aria-live": "polite" }, this.inspector.panel);
+    return h("aside.inspector", { "aria-live": "polite" }, this.inspector.panel);
   }
 
   /** Call `draw` now and whenever the element's width changes, until the view is replaced. */

@@ -1,12 +1,12 @@
-// A matrix on a canvas that can be hovered, tapped and walked through with the arrow keys. Names of rows and columns are
-// real text; one live cell tells a screen reader where the cursor stands.
+// A matrix on a canvas that can be hovered, tapped and walked through with the arrow keys. Names of rows and columns
+// are real text; one live cell tells a screen reader where the cursor stands.
 
 import { colourOf, paint } from "./colour.js";
 import { button, h, zoom } from "./dom.js";
 import { hatch, picture, strange } from "./ink.js";
+import { t } from "./language.js";
 import { fixed, show, whole } from "./number.js";
 import { sideOf } from "./tensors.js";
-import { t } from "./texts.js";
 
 /** @typedef {import("./tensors.js").Sheet} Sheet */
 
@@ -35,28 +35,41 @@ export class Matrix {
     this.first = 0; // column at the left edge
     this.active = false;
     this.id = `cell-${++made}`;
-    this.ink = h("canvas", { class: "ink", "aria-hidden": "true" });
-    this.over = h("canvas", { class: "over", "aria-hidden": "true" });
+    this.ink = h("canvas.ink", { "aria-hidden": "true" });
+    this.over = h("canvas.over", { "aria-hidden": "true" });
     this.live = h("div", { role: "gridcell", id: this.id, class: "unseen", translate: "no" });
-    this.field = h("div", {
-      class: "field", role: "grid", tabindex: "0", data: { tensor: sheet.name, key: `field:${sheet.name}:${sheet.head}` },
-      "aria-label": `${options.title ?? sheet.name}, ${t("matrix.size", { rows: sheet.rows, cols: sheet.cols })}`,
-      "aria-rowcount": sheet.rows, "aria-colcount": sheet.cols, "aria-activedescendant": this.id,
-      on: {
-        pointermove: (event) => this.#point(event, false),
-        pointerleave: () => this.#leave(),
-        click: (event) => this.#point(event, true),
-        keydown: (event) => this.#key(event),
-        focus: () => this.#show(),
-        blur: () => this.#leave(),
+    this.field = h(
+      "div.field",
+      {
+        role: "grid",
+        tabindex: "0",
+        data: { tensor: sheet.name, key: `field:${sheet.name}:${sheet.head}` },
+        "aria-label": `${options.title ?? sheet.name}, ${t("matrix.size", { rows: sheet.rows, cols: sheet.cols })}`,
+        "aria-rowcount": sheet.rows,
+        "aria-colcount": sheet.cols,
+        "aria-activedescendant": this.id,
+        on: {
+          pointermove: (event) => this.#point(event, false),
+          pointerleave: () => this.#leave(),
+          click: (event) => this.#point(event, true),
+          keydown: (event) => this.#key(event),
+          focus: () => this.#show(),
+          blur: () => this.#leave(),
+        },
       },
-    }, this.ink, this.over, h("div", { role: "row" }, this.live));
-    this.rowNames = h("div", { class: "row-names", translate: "no", "aria-hidden": "true" });
-    this.colNames = h("div", { class: "col-names", translate: "no", "aria-hidden": "true" });
-    this.sums = h("div", { class: "row-sums", translate: "no" });
-    this.pager = h("div", { class: "pager" });
-    this.element = h("div", { class: "matrix" },
-      h("div", { class: "frame" }, h("div"), this.colNames, h("div"), this.rowNames, this.field, this.sums), this.pager);
+      this.ink,
+      this.over,
+      h("div", { role: "row" }, this.live),
+    );
+    this.rowNames = h("div.row-names", { translate: "no", "aria-hidden": "true" });
+    this.colNames = h("div.col-names", { translate: "no", "aria-hidden": "true" });
+    this.sums = h("div.row-sums", { translate: "no" });
+    this.pager = h("div.pager");
+    this.element = h(
+      "div.matrix",
+      h("div.frame", h("div"), this.colNames, h("div"), this.rowNames, this.field, this.sums),
+      this.pager,
+    );
     this.observer = new ResizeObserver(() => this.layout());
     this.observer.observe(this.element);
   }
@@ -77,7 +90,9 @@ export class Matrix {
     this.wide = Math.min((this.options.most ?? most) * z, room / this.page);
     if (this.wide > 4) this.wide = Math.floor(this.wide);
     const square = named && sheet.rowLabels !== null;
-    this.tall = square ? Math.max(Math.round(16 * z), this.wide) : Math.round((sheet.rowLabels ? 16 : Math.max(3, Math.min(12, 200 / sheet.rows))) * z);
+    this.tall = square
+      ? Math.max(Math.round(16 * z), this.wide)
+      : Math.round((sheet.rowLabels ? 16 : Math.max(3, Math.min(12, 200 / sheet.rows))) * z);
     this.#names();
     this.draw();
   }
@@ -102,7 +117,7 @@ export class Matrix {
     if (this.options.sums) {
       this.sums.style.setProperty("--tall", `${this.tall}px`);
       const total = (i) => Array.from({ length: sheet.cols }, (_, j) => sheet.at(i, j)).reduce((a, b) => a + b, 0);
-      this.sums.replaceChildren(...Array.from({ length: sheet.rows }, (_, i) => h("span", {}, fixed(total(i), 4))));
+      this.sums.replaceChildren(...Array.from({ length: sheet.rows }, (_, i) => h("span", fixed(total(i), 4))));
     }
     this.#pages();
   }
@@ -111,13 +126,22 @@ export class Matrix {
     const { sheet, first, page } = this;
     this.pager.replaceChildren();
     if (page >= sheet.cols) return;
-    const turn = (to, mark, label, key) => button(mark, () => this.turn(to), {
-      "aria-label": label, disabled: to < 0 || to >= sheet.cols, data: { key: `${key}:${sheet.name}` },
-    });
+    const turn = (to, mark, label, key) =>
+      button(mark, () => this.turn(to), {
+        "aria-label": label,
+        disabled: to < 0 || to >= sheet.cols,
+        data: { key: `${key}:${sheet.name}` },
+      });
     this.pager.append(
       turn(first > 0 ? Math.max(0, first - page) : -1, "\u2039", t("matrix.before"), "before"),
-      h("span", {}, t("matrix.columns", { from: whole(first), to: whole(first + this.shown - 1), all: whole(sheet.cols) })),
-      turn(first + page < sheet.cols ? Math.min(first + page, sheet.cols - page) : -1, "\u203a", t("matrix.after"), "after"));
+      h("span", t("matrix.columns", { from: whole(first), to: whole(first + this.shown - 1), all: whole(sheet.cols) })),
+      turn(
+        first + page < sheet.cols ? Math.min(first + page, sheet.cols - page) : -1,
+        "\u203a",
+        t("matrix.after"),
+        "after",
+      ),
+    );
   }
 
   turn(first) {
@@ -193,13 +217,16 @@ export class Matrix {
       rows.add(this.cursor[0]);
       cols.add(this.cursor[1]);
     }
-    [...this.rowNames.children].forEach((name, i) => name.classList.toggle("lit", rows.has(i)));
-    [...this.colNames.children].forEach((name, j) => name.classList.toggle("lit", cols.has(this.first + j)));
+    for (const [i, name] of [...this.rowNames.children].entries()) name.classList.toggle("lit", rows.has(i));
+    for (const [j, name] of [...this.colNames.children].entries())
+      name.classList.toggle("lit", cols.has(this.first + j));
   }
 
   /** Outline the cells that another cell was made of. */
   light(areas) {
-    this.lit = areas.filter((one) => one.name === this.sheet.name && (one.head === null || one.head === this.sheet.head));
+    this.lit = areas.filter(
+      (one) => one.name === this.sheet.name && (one.head === null || one.head === this.sheet.head),
+    );
     if (this.wide) this.#overlay();
   }
 
@@ -228,12 +255,16 @@ export class Matrix {
     this.live.setAttribute("aria-rowindex", i + 1);
     this.live.setAttribute("aria-colindex", j + 1);
     const places = [placeName(sheet.rowAxis, i, sheet.rowLabels), placeName(sheet.colAxis, j, sheet.colLabels)];
-    this.live.textContent = `${places.join(", ")}: ${show(sheet.at(i, j))}${sheet.masked(i, j) ? ` (${t("matrix.masked")})` : ""}`;
+    const masked = sheet.masked(i, j) ? ` (${t("matrix.masked")})` : "";
+    this.live.textContent = `${places.join(", ")}: ${show(sheet.at(i, j))}${masked}`;
   }
 
   /** The tokens that a cell's row and column stand for. */
   tokensAt(i, j) {
-    return [[this.sheet.rowAxis, i], [this.sheet.colAxis, j]]
+    return [
+      [this.sheet.rowAxis, i],
+      [this.sheet.colAxis, j],
+    ]
       .filter(([axis]) => sideOf(axis))
       .map(([axis, index]) => ({ side: sideOf(axis), index }));
   }

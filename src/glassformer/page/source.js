@@ -30,7 +30,13 @@ async function ask(address, options = {}) {
   } catch {
     // Not ours: a proxy's page, say. The status has to do.
   }
-  throw new Refusal(answer.status, said.code ?? "", said.message ?? `HTTP ${answer.status}`, said.hint ?? "", said.values);
+  throw new Refusal(
+    answer.status,
+    said.code ?? "",
+    said.message ?? `HTTP ${answer.status}`,
+    said.hint ?? "",
+    said.values,
+  );
 }
 
 function post(address, body, signal) {
@@ -90,7 +96,8 @@ export class Server {
   async lab(name, seed, lang) {
     const { running } = await this.labs(lang);
     // Asked for all the same it would refuse, and a refusal is an error in the browser's console.
-    if (running && (running.name !== name || running.seed !== seed)) throw new Refusal(409, "lab_busy", "", "", running);
+    if (running && (running.name !== name || running.seed !== seed))
+      throw new Refusal(409, "lab_busy", "", "", running);
     return post(`api/labs/${name}`, { seed, lang });
   }
 
@@ -125,7 +132,7 @@ export class Embedded {
     return { run: new Run(this.manifest, this), before: null, difference: null };
   }
 
-  async values(run, from, to) {
+  async values(_run, from, to) {
     return this.blob.slice(from, to);
   }
 
@@ -175,13 +182,18 @@ export class Run {
         spans.push({ from: entry.offset, to: entry.offset + entry.bytes, entries: [entry] });
       }
     }
-    await Promise.all(spans.map(async ({ from, to, entries }) => {
-      const buffer = to > from ? await this.source.values(this.id, from, to) : new ArrayBuffer(0);
-      for (const entry of entries) {
-        const start = entry.offset - from;
-        this.#loaded.set(`${entry.offset}:${entry.bytes}`, new Float32Array(buffer.slice(start, start + entry.bytes)));
-      }
-    }));
+    await Promise.all(
+      spans.map(async ({ from, to, entries }) => {
+        const buffer = to > from ? await this.source.values(this.id, from, to) : new ArrayBuffer(0);
+        for (const entry of entries) {
+          const start = entry.offset - from;
+          this.#loaded.set(
+            `${entry.offset}:${entry.bytes}`,
+            new Float32Array(buffer.slice(start, start + entry.bytes)),
+          );
+        }
+      }),
+    );
   }
 
   /** The values of a tensor that has been loaded. @returns {Float32Array} */
@@ -207,7 +219,9 @@ export class Run {
     if (!this.#rows.has(key)) {
       if (this.#rows.size > 2000) this.#rows.clear();
       const start = entry.offset + 4 * width * from;
-      const found = this.source.weights(start, entry.offset + 4 * width * last).then((buffer) => new Float32Array(buffer));
+      const found = this.source
+        .weights(start, entry.offset + 4 * width * last)
+        .then((buffer) => new Float32Array(buffer));
       found.catch(() => this.#rows.delete(key));
       this.#rows.set(key, found);
     }

@@ -27,8 +27,23 @@ export const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "
 export const NEED_SERVER = ["whatif", "labs"];
 
 const DEFAULTS = {
-  text: "", beam: 1, padding: 0, prefix: [], view: "flow", layer: "", head: 0, tensor: "", cell: [], step: 0,
-  lang: "", theme: "", token: "", fold: "", changes: [], lab: "", seed: 0,
+  text: "",
+  beam: 1,
+  padding: 0,
+  prefix: [],
+  view: "flow",
+  layer: "",
+  head: 0,
+  tensor: "",
+  cell: [],
+  step: 0,
+  lang: "",
+  theme: "",
+  token: "",
+  fold: "",
+  changes: [],
+  lab: "",
+  seed: 0,
 };
 
 const count = (text) => (/^\d{1,6}$/.test(text) ? Number(text) : 0);
@@ -86,5 +101,7 @@ export function writeAddress(state) {
 
 /** What asks the model for another run; all other parts of the state only look at one. */
 export function sameRun(a, b) {
-  return ["text", "beam", "padding", "prefix", "changes"].every((key) => JSON.stringify(a[key]) === JSON.stringify(b[key]));
+  return ["text", "beam", "padding", "prefix", "changes"].every(
+    (key) => JSON.stringify(a[key]) === JSON.stringify(b[key]),
+  );
 }

@@ -83,7 +83,7 @@ export function headOf(run, entry, own) {
 
 export function headCount(run, name) {
   const { model } = run.manifest;
-  return name.startsWith("decoder") ? model.decoder_heads ?? model.heads : model.heads;
+  return name.startsWith("decoder") ? (model.decoder_heads ?? model.heads) : model.heads;
 }
 
 function hueOf(name) {
@@ -105,12 +105,17 @@ export function sheetOf(run, name, head) {
   const open = mask === null ? null : run.values(mask);
   const word = lastWord(name);
   return {
-    name, head: own, rows, cols,
+    name,
+    head: own,
+    rows,
+    cols,
     at: (i, j) => values[start + i * cols + j],
     masked: (i, j) => open !== null && open[i * cols + j] === 0,
     index: (i, j) => (entry.shape.length === 1 ? [j] : own === null ? [i, j] : [own, i, j]),
-    rowAxis: axes.at(-2), colAxis: axes.at(-1),
-    rowLabels: axisLabels(run, axes.at(-2)), colLabels: axisLabels(run, axes.at(-1)),
+    rowAxis: axes.at(-2),
+    colAxis: axes.at(-1),
+    rowLabels: axisLabels(run, axes.at(-2)),
+    colLabels: axisLabels(run, axes.at(-1)),
     share: entry.op.kind === "softmax" || name.startsWith("masks.") || word === "pattern",
     high: Math.max(Math.abs(entry.low ?? 0), Math.abs(entry.high ?? 0)) || 1,
     hue: hueOf(name),

@@ -1,7 +1,5 @@
 // Every word the page says, in English and in Chinese, as data: [English, Chinese]. {name} is filled in.
 
-import { h } from "./dom.js";
-
 /** @type {Object<string, [string, string]>} */
 export const TEXTS = {
   "title": ["glassformer: a Transformer you can see through", "glassformer：看得见内部的 Transformer"],
@@ -14,7 +12,11 @@ export const TEXTS = {
   "theme.dark": ["Dark", "深色"],
   "tour": ["Tour", "导览"],
   "views": ["Views", "视图"],
-  "footer": ["Every number on this page is the model's own. In Block, Cell and Positions a cell can be clicked and followed back to the weights.", "页面上的每个数字都来自模型本身。在“层”“单元格”和“位置”中，点开任意单元格，即可一路追溯到权重。"],
+  "footer": [
+    "Every number on this page is the model's own. In Block, Cell and Positions a cell can be clicked and followed " +
+      "back to the weights.",
+    "页面上的每个数字都来自模型本身。在“层”“单元格”和“位置”中，点开任意单元格，即可一路追溯到权重。",
+  ],
   "run": ["run", "运行"],
   "help.keys": ["Arrow keys move inside a matrix, Enter locks, Escape releases.", "方向键在矩阵中移动，回车锁定，Esc 解除。"],
 
@@ -27,7 +29,8 @@ export const TEXTS = {
   "ask.unfamiliar": ["This model may not know:", "这个模型可能不认识："],
   "ask.unfamiliarOf": ["This model learnt {purpose}; it may not know:", "这个模型学的是{purpose}，可能不认识："],
   "about.purpose": ["This model learnt {purpose}.", "这个模型学的是{purpose}。"],
-  "about.languages": ["This model learnt {purpose}, from {source} to {target}.", "这个模型学的是{purpose}，从{source}译成{target}。"],
+  "about.languages": ["This model learnt {purpose}, from {source} to {target}.",
+    "这个模型学的是{purpose}，从{source}译成{target}。"],
   "fold.close": ["Fold the head of the page", "收起页首"],
   "fold.open": ["Unfold the head of the page", "展开页首"],
   "ask.beam": ["Beam", "束宽"],
@@ -41,7 +44,8 @@ export const TEXTS = {
   "ask.continuation": ["Continuation", "续写"],
   "ask.working": ["Tracing", "正在追踪"],
   "ask.unfinished": ["not finished: the length limit came first", "未写完：先到了长度上限"],
-  "ask.embedded": ["A saved run: this file needs no server, and cannot trace another sentence.", "这是一次保存下来的运行：文件无需服务器，也无法追踪别的句子。"],
+  "ask.embedded": ["A saved run: this file needs no server, and cannot trace another sentence.",
+    "这是一次保存下来的运行：文件无需服务器，也无法追踪别的句子。"],
 
   "none.empty": ["Nothing to look at yet.", "还没有可看的内容。"],
   "none.emptySays": ["Type a sentence above, and the model writes its translation.", "在上方输入一句话，模型就会写出译文。"],
@@ -66,16 +70,36 @@ export const TEXTS = {
   "head.whatif": ["Take a part away", "拿掉一个部件"],
   "head.trace": ["Every value by name", "每个值都有名字"],
   "head.labs": ["Is it true?", "这话对吗？"],
-  "says.flow": ["Each line is a token. It runs through the encoder, lends itself to the decoder along the ribbons, and ends in the word that is written. Click a block to open it.", "每条线是一个词元：它穿过编码器，沿着飘带把信息交给解码器，最后变成写出的词。点击任意一层即可打开。"],
-  "says.flow.one": ["Each line is a token on its way through the layers. Click a block to open it.", "每条线是一个词元，依次穿过各层。点击任意一层即可打开。"],
-  "says.block": ["Every stage of one layer in order, with its shape, its formula and its numbers as colours. Point at a cell to see how it was made.", "按先后顺序展示一层里的每个阶段：形状、公式，以及用颜色表示的数值。指向任意单元格，看它如何算出。"],
-  "says.cell": ["Choose a value; its equation fills with the numbers that made it, and they light up below.", "选一个值，算式就会填入真实的数字，参与计算的单元格在下方亮起。"],
-  "says.positions": ["Attention alone does not know the order of words. This is how this model tells it.", "注意力本身不知道词序。这个模型是这样告诉它的。"],
-  "says.decode": ["At each step the decoder reads what it has written so far and gives every token a probability.", "每一步，解码器读入已经写出的内容，给每个词元一个概率。"],
-  "says.cache": ["Keys and values of earlier tokens never change, so they are kept. Each step then computes only its newest token.", "先前词元的键和值不会再变，于是保留下来；每一步只需计算最新的词元。"],
-  "says.whatif": ["Remove a head, a mask, a layer; swap a word. The model runs again, and the difference is measured.", "去掉一个头、一个掩码、一层，或换一个词。模型会重新运行，并量出差别。"],
+  "says.flow": [
+    "Each line is a token. It runs through the encoder, lends itself to the decoder along the ribbons, and ends in " +
+      "the word that is written. Click a block to open it.",
+    "每条线是一个词元：它穿过编码器，沿着飘带把信息交给解码器，最后变成写出的词。点击任意一层即可打开。",
+  ],
+  "says.flow.one": ["Each line is a token on its way through the layers. Click a block to open it.",
+    "每条线是一个词元，依次穿过各层。点击任意一层即可打开。"],
+  "says.block": [
+    "Every stage of one layer in order, with its shape, its formula and its numbers as colours. Point at a cell to " +
+      "see how it was made.",
+    "按先后顺序展示一层里的每个阶段：形状、公式，以及用颜色表示的数值。指向任意单元格，看它如何算出。",
+  ],
+  "says.cell": ["Choose a value; its equation fills with the numbers that made it, and they light up below.",
+    "选一个值，算式就会填入真实的数字，参与计算的单元格在下方亮起。"],
+  "says.positions": ["Attention alone does not know the order of words. This is how this model tells it.",
+    "注意力本身不知道词序。这个模型是这样告诉它的。"],
+  "says.decode": ["At each step the decoder reads what it has written so far and gives every token a probability.",
+    "每一步，解码器读入已经写出的内容，给每个词元一个概率。"],
+  "says.cache": [
+    "Keys and values of earlier tokens never change, so they are kept. Each step then computes only its newest token.",
+    "先前词元的键和值不会再变，于是保留下来；每一步只需计算最新的词元。",
+  ],
+  "says.whatif": ["Remove a head, a mask, a layer; swap a word. The model runs again, and the difference is measured.",
+    "去掉一个头、一个掩码、一层，或换一个词。模型会重新运行，并量出差别。"],
   "says.trace": ["The same names as in Python and on the command line.", "与 Python 和命令行中的名字完全一致。"],
-  "says.labs": ["What tutorials say of Transformers, put to the test: small experiments on the same code that runs on this page, on models of their own.", "教程里关于 Transformer 的常见说法，逐一用小实验检验；跑的是与本页相同的代码，模型则各自另建。"],
+  "says.labs": [
+    "What tutorials say of Transformers, put to the test: small experiments on the same code that runs on this " +
+      "page, on models of their own.",
+    "教程里关于 Transformer 的常见说法，逐一用小实验检验；跑的是与本页相同的代码，模型则各自另建。",
+  ],
 
   "stack.encoder": ["Encoder", "编码器"],
   "stack.decoder": ["Decoder", "解码器"],
@@ -85,8 +109,16 @@ export const TEXTS = {
   "flow.cross": ["Cross-attention", "交叉注意力"],
   "flow.encoder": ["Encoder", "编码器"],
   "flow.decoder": ["Decoder", "解码器"],
-  "flow.caption": ["Threads inside a block: self-attention, {head}. Ribbons: as wide as the share of its attention, {head}, that a target token gives to a source token. Click a token to follow it. Stripes: the vectors themselves. Bars: the probability of the token written next.", "层内的细线：自注意力（{head}）。飘带：宽度等于目标词元分给源词元的注意力份额（{head}）。点击词元即可跟随它。色条：向量本身。横条：下一个词元的概率。"],
-  "flow.captionOne": ["Threads inside a block: self-attention, {head}. Click a token to follow it. Stripes: the vectors themselves.", "层内的细线：自注意力（{head}）。点击词元即可跟随它。色条：向量本身。"],
+  "flow.caption": [
+    "Threads inside a block: self-attention, {head}. Ribbons: as wide as the share of its attention, {head}, that " +
+      "a target token gives to a source token. Click a token to follow it. Stripes: the vectors themselves. Bars: " +
+      "the probability of the token written next.",
+    "层内的细线：自注意力（{head}）。飘带：宽度等于目标词元分给源词元的注意力份额（{head}）。点击词元即可跟随它。色条：向量本身。横条：下一个词元的概率。",
+  ],
+  "flow.captionOne": [
+    "Threads inside a block: self-attention, {head}. Click a token to follow it. Stripes: the vectors themselves.",
+    "层内的细线：自注意力（{head}）。点击词元即可跟随它。色条：向量本身。",
+  ],
   "flow.mean": ["mean", "平均"],
   "flow.meanOf": ["the mean of its heads", "各头的平均"],
   "flow.head": ["head {n}", "第 {n} 头"],
@@ -106,7 +138,8 @@ export const TEXTS = {
   "grid.decoder.cross_attention": ["Decoder {n}, cross", "解码器 {n} 交叉"],
 
   "part.self": ["Self-attention", "自注意力"],
-  "part.self.says": ["Every token asks (Q), every token offers (K), and what is found is gathered (V).", "每个词元发问（Q），每个词元应答（K），再把找到的内容（V）汇集起来。"],
+  "part.self.says": ["Every token asks (Q), every token offers (K), and what is found is gathered (V).",
+    "每个词元发问（Q），每个词元应答（K），再把找到的内容（V）汇集起来。"],
   "part.cross": ["Cross-attention", "交叉注意力"],
   "part.cross.says": ["The same again, but keys and values come from the encoder's memory.", "再来一次，但键和值来自编码器的记忆。"],
   "part.feed": ["Feed-forward", "前馈网络"],
@@ -143,15 +176,21 @@ export const TEXTS = {
   "stage.mask": ["Mask", "掩码"],
   "stage.value": ["Value", "值"],
 
-  "short.stream": ["x", "x"], "short.norm": ["norm", "归一"], "short.sum": ["sum", "求和"], "short.residual": ["+ x", "+ x"],
-  "short.q": ["Q", "Q"], "short.k": ["K", "K"], "short.v": ["V", "V"], "short.q_plain": ["Q\u2032", "Q\u2032"], "short.k_plain": ["K\u2032", "K\u2032"],
-  "short.products": ["QK\u1d40", "QK\u1d40"], "short.scores": ["scale", "缩放"], "short.masked": ["mask", "掩码"], "short.pattern": ["softmax", "softmax"],
+  "short.stream": ["x", "x"], "short.norm": ["norm", "归一"], "short.sum": ["sum", "求和"],
+  "short.residual": ["+ x", "+ x"],
+  "short.q": ["Q", "Q"], "short.k": ["K", "K"], "short.v": ["V", "V"], "short.q_plain": ["Q\u2032", "Q\u2032"],
+  "short.k_plain": ["K\u2032", "K\u2032"],
+  "short.products": ["QK\u1d40", "QK\u1d40"], "short.scores": ["scale", "缩放"], "short.masked": ["mask", "掩码"],
+  "short.pattern": ["softmax", "softmax"],
   "short.context": ["\u00b7 V", "\u00b7 V"], "short.merged": ["concat", "拼接"], "short.output": ["W\u2092", "W\u2092"],
-  "short.up": ["up", "展宽"], "short.hidden": ["act", "激活"], "short.down": ["down", "收窄"], "short.memory": ["memory", "记忆"],
+  "short.up": ["up", "展宽"], "short.hidden": ["act", "激活"], "short.down": ["down", "收窄"],
+  "short.memory": ["memory", "记忆"],
   "short.value": ["value", "值"],
 
-  "axis.head": ["head", "头"], "axis.query": ["query", "查询"], "axis.key": ["key", "键"], "axis.position": ["token", "词元"], "axis.dim": ["dim", "维"],
-  "axis.channel": ["channel", "通道"], "axis.hidden": ["hidden", "隐藏元"], "axis.vocab": ["vocabulary id", "词表编号"], "axis.out": ["row", "行"], "axis.in": ["column", "列"], "axis.": ["row", "行"],
+  "axis.head": ["head", "头"], "axis.query": ["query", "查询"], "axis.key": ["key", "键"],
+  "axis.position": ["token", "词元"], "axis.dim": ["dim", "维"],
+  "axis.channel": ["channel", "通道"], "axis.hidden": ["hidden", "隐藏元"], "axis.vocab": ["vocabulary id", "词表编号"],
+  "axis.out": ["row", "行"], "axis.in": ["column", "列"], "axis.": ["row", "行"],
 
   "op.lookup": ["the token's row of the embedding", "取嵌入矩阵中该词元的一行"],
   "op.scale": ["scaled", "乘以缩放系数"],
@@ -210,15 +249,28 @@ export const TEXTS = {
   "matrix.after": ["Columns after", "后面的列"],
 
   "scheme.sinusoidal": ["Sines and cosines", "正弦与余弦"],
-  "scheme.sinusoidal.says": ["Each pair of channels is a clock hand of its own speed. The code is added to the embedding; two codes match the better the nearer they stand.", "每一对通道像一根转速各异的指针。编码加到嵌入上；两个位置越近，编码越相似。"],
+  "scheme.sinusoidal.says": [
+    "Each pair of channels is a clock hand of its own speed. The code is added to the embedding; two codes match " +
+      "the better the nearer they stand.",
+    "每一对通道像一根转速各异的指针。编码加到嵌入上；两个位置越近，编码越相似。",
+  ],
   "scheme.learned": ["A learned table", "学到的位置表"],
-  "scheme.learned.says": ["One vector per position, learned like any other weight and added to the embedding.", "每个位置一个向量，和其他权重一样学得，再加到嵌入上。"],
+  "scheme.learned.says": ["One vector per position, learned like any other weight and added to the embedding.",
+    "每个位置一个向量，和其他权重一样学得，再加到嵌入上。"],
   "scheme.rotary": ["Rotation", "旋转"],
-  "scheme.rotary.says": ["Queries and keys are turned by an angle that grows with the position, so that their product depends on the distance alone.", "查询和键按随位置增大的角度旋转，于是它们的乘积只取决于距离。"],
+  "scheme.rotary.says": [
+    "Queries and keys are turned by an angle that grows with the position, so that their product depends on the " +
+      "distance alone.",
+    "查询和键按随位置增大的角度旋转，于是它们的乘积只取决于距离。",
+  ],
   "scheme.alibi": ["A penalty for distance", "距离惩罚"],
-  "scheme.alibi.says": ["Every score loses slope times distance; each head has a slope, and so a horizon, of its own.", "每个得分减去斜率乘距离；各头斜率不同，视野也就不同。"],
+  "scheme.alibi.says": ["Every score loses slope times distance; each head has a slope, and so a horizon, of its own.",
+    "每个得分减去斜率乘距离；各头斜率不同，视野也就不同。"],
   "scheme.relative": ["A learned term for distance", "学到的距离项"],
-  "scheme.relative.says": ["Each head has learned a number for every distance, far ones in groups, and adds it to the score.", "每个头为每种距离学到一个数（远处的合并成组），加到得分上。"],
+  "scheme.relative.says": [
+    "Each head has learned a number for every distance, far ones in groups, and adds it to the score.",
+    "每个头为每种距离学到一个数（远处的合并成组），加到得分上。",
+  ],
   "scheme.none": ["No positions", "没有位置信息"],
   "scheme.none.says": ["This model is not told where a token stands.", "这个模型不知道词元的位置。"],
   "offset.sinusoidal": ["Dot product of two codes by their distance", "两个位置编码的点积随距离的变化"],
@@ -226,7 +278,8 @@ export const TEXTS = {
   "offset.rotary": ["What is left of a product after turning, by distance", "旋转之后，乘积随距离还剩多少"],
   "offset.alibi": ["Penalty by distance, head by head", "各头的惩罚随距离的变化"],
   "offset.relative": ["Learned term by distance, head by head", "各头学到的附加项随距离的变化"],
-  "positions.removed": ["A what-if has taken them away: in this run nothing tells where a token stands.", "已被“假如”拿掉：这次运行中，没有任何信息说明词元的位置。"],
+  "positions.removed": ["A what-if has taken them away: in this run nothing tells where a token stands.",
+    "已被“假如”拿掉：这次运行中，没有任何信息说明词元的位置。"],
   "positions.stack": ["Encoder or decoder", "编码器或解码器"],
   "positions.table": ["The first {n} positions", "前 {n} 个位置"],
   "positions.tableSays": ["Top to bottom: positions. Left to right: channels.", "自上而下：位置。自左而右：通道。"],
@@ -240,18 +293,31 @@ export const TEXTS = {
   "decode.forward": ["One step on", "前进一步"],
   "decode.reads": ["Read so far", "已经读入"],
   "decode.next": ["What could come next", "下一个可能是什么"],
-  "decode.columns": ["Probability and log-probability of the ten likeliest tokens; the chosen one is marked, and added where it is not among them.", "最可能的十个词元的概率与对数概率；选中的已标出，不在其中时另列于后。"],
+  "decode.columns": [
+    "Probability and log-probability of the ten likeliest tokens; the chosen one is marked, and added where it is " +
+      "not among them.",
+    "最可能的十个词元的概率与对数概率；选中的已标出，不在其中时另列于后。",
+  ],
   "decode.forced": ["The length limit forced the end here; it costs nothing.", "到达长度上限，此处强制结束，不计入得分。"],
   "decode.sum": ["The score so far", "得分的累积"],
   "decode.piece": ["token", "词元"],
   "decode.log": ["log-prob.", "对数概率"],
   "decode.total": ["sum", "累计"],
   "decode.score": ["score", "得分"],
-  "decode.rule": ["Score: sum of log-probabilities over length to the power of the length penalty", "得分：对数概率之和除以长度的幂（指数为长度惩罚）"],
+  "decode.rule": ["Score: sum of log-probabilities over length to the power of the length penalty",
+    "得分：对数概率之和除以长度的幂（指数为长度惩罚）"],
   "decode.tree": ["The tree that search has grown", "搜索长出的树"],
-  "decode.treeSays": ["A beam of {n} keeps the {n} best at every step. Click a branch that was let go: the model continues from there.", "束宽 {n}：每一步保留最好的 {n} 个。点击被放弃的分支，模型就从那里继续写。"],
-  "decode.greedySays": ["A beam of 1 keeps only the likeliest token; beside it, those it was preferred to. Click one: the model continues from there.", "束宽 1：只保留最可能的词元，旁边是落选者。点击其一，模型就从那里继续写。"],
-  "decode.later": ["The search went on for {n} more steps and found nothing better: show them", "搜索又多走了 {n} 步，没有找到更好的：显示出来"],
+  "decode.treeSays": [
+    "A beam of {n} keeps the {n} best at every step. Click a branch that was let go: the model continues from there.",
+    "束宽 {n}：每一步保留最好的 {n} 个。点击被放弃的分支，模型就从那里继续写。",
+  ],
+  "decode.greedySays": [
+    "A beam of 1 keeps only the likeliest token; beside it, those it was preferred to. Click one: the model " +
+      "continues from there.",
+    "束宽 1：只保留最可能的词元，旁边是落选者。点击其一，模型就从那里继续写。",
+  ],
+  "decode.later": ["The search went on for {n} more steps and found nothing better: show them",
+    "搜索又多走了 {n} 步，没有找到更好的：显示出来"],
   "decode.root": ["Here the writing starts.", "从这里开始写。"],
   "decode.click": ["click to continue from here", "点击从这里继续"],
   "decode.prefix": ["Continued from a branch that was let go:", "从被放弃的分支继续："],
@@ -269,7 +335,12 @@ export const TEXTS = {
   "cache.less": ["the work without a cache over that with it", "不用缓存与使用缓存的计算量之比"],
   "cache.equal": ["Equal to the full pass", "与完整计算一致"],
   "cache.unequal": ["Not equal to the full pass", "与完整计算不一致"],
-  "cache.unused": ["Without the causal mask every new token changes the keys and values of those before it, so none can be kept: this output was written by reading all of it anew at each step. Below, what a cache would have held, and how far off its numbers would have been.", "没有因果掩码，每个新词元都会改变先前词元的键和值，什么都不能保留：这个输出是每一步从头重读写成的。下面是假如使用缓存会存下什么，以及它的数值会差多少。"],
+  "cache.unused": [
+    "Without the causal mask every new token changes the keys and values of those before it, so none can be kept: " +
+      "this output was written by reading all of it anew at each step. Below, what a cache would have held, and " +
+      "how far off its numbers would have been.",
+    "没有因果掩码，每个新词元都会改变先前词元的键和值，什么都不能保留：这个输出是每一步从头重读写成的。下面是假如使用缓存会存下什么，以及它的数值会差多少。",
+  ],
   "cache.difference": ["largest difference of any logit", "任一词表得分的最大差"],
   "cache.self": ["Self-attention", "自注意力"],
   "cache.selfSays": ["One key and one value more with every token written.", "每写一个词元，多存一个键和一个值。"],
@@ -300,23 +371,30 @@ export const TEXTS = {
   "whatif.undo": ["Take back: {change}", "撤销：{change}"],
   "whatif.reset": ["Reset", "全部还原"],
   "whatif.choose": ["Nothing is changed yet.", "还没有任何改动。"],
-  "whatif.chooseSays": ["Choose a part on this page; the model runs again at once, the original beside it.", "在本页选一个部件，模型会立即重新运行，并与原来的结果并排显示。"],
+  "whatif.chooseSays": ["Choose a part on this page; the model runs again at once, the original beside it.",
+    "在本页选一个部件，模型会立即重新运行，并与原来的结果并排显示。"],
   "whatif.before": ["Before", "改动前"],
   "whatif.after": ["After", "改动后"],
   "whatif.total": ["log-probability of the first output", "原输出的对数概率"],
   "whatif.run": ["run", "运行"],
-  "pass.last": ["Without the causal mask every step reads what is written so far anew. The values shown are those of the last step, which read all of it; the probabilities of each step are under Decode.", "没有因果掩码，每一步都把已写出的内容从头重读。这里显示的是最后一步的数值，它读入了全部内容；各步的概率见“解码”。"],
+  "pass.last": [
+    "Without the causal mask every step reads what is written so far anew. The values shown are those of the last " +
+      "step, which read all of it; the probabilities of each step are under Decode.",
+    "没有因果掩码，每一步都把已写出的内容从头重读。这里显示的是最后一步的数值，它读入了全部内容；各步的概率见“解码”。",
+  ],
   "whatif.none": ["This model writes nothing; compare its values below.", "这个模型不写出文本，请比较下面的数值。"],
   "whatif.same": ["The output stays the same.", "输出没有变。"],
   "whatif.changed": ["The output has changed.", "输出变了。"],
   "whatif.difference": ["How likely the first output is now", "现在，原输出的可能性"],
-  "whatif.differenceSays": ["The tokens of the first output, each with its log-probability in both runs.", "原输出的每个词元，在两次运行中的对数概率。"],
+  "whatif.differenceSays": ["The tokens of the first output, each with its log-probability in both runs.",
+    "原输出的每个词元，在两次运行中的对数概率。"],
   "whatif.change": ["change", "变化"],
   "whatif.sum": ["sum", "合计"],
   "whatif.pattern": ["One value, before and after", "同一个值，改动前后"],
   "whatif.inForce": ["What if:", "假如："],
   "whatif.see": ["See the difference", "查看差别"],
-  "change.remove_head": ["head {head} of {stack} {layer}, {attention}, removed", "去掉{stack} {layer} {attention}的第 {head} 头"],
+  "change.remove_head": ["head {head} of {stack} {layer}, {attention}, removed",
+    "去掉{stack} {layer} {attention}的第 {head} 头"],
   "change.remove_layer": ["{stack} {layer} removed", "去掉{stack} {layer}"],
   "change.remove_mask.causal": ["causal mask removed", "去掉因果掩码"],
   "change.remove_mask.padding": ["padding mask removed", "去掉填充掩码"],
@@ -341,7 +419,8 @@ export const TEXTS = {
   "labs.list": ["Labs", "实验列表"],
   "labs.all": ["All labs", "全部实验"],
   "labs.choose": ["Choose a claim.", "选一条说法。"],
-  "labs.chooseSays": ["It is tried on the server in a few seconds; what was measured appears here.", "服务器会用几秒钟做实验，测得的结果显示在这里。"],
+  "labs.chooseSays": ["It is tried on the server in a few seconds; what was measured appears here.",
+    "服务器会用几秒钟做实验，测得的结果显示在这里。"],
   "labs.prediction": ["If it is true", "如果成立，应当看到"],
   "labs.measured": ["What was measured", "实际测得"],
   "labs.change": ["What would change the verdict", "什么情况下结论会变"],
@@ -353,7 +432,8 @@ export const TEXTS = {
   "labs.took": ["{n} s", "{n} 秒"],
   "labs.failed": ["The lab could not be run:", "实验没能运行："],
   "labs.checks": ["Checks", "检验"],
-  "labs.checksSay": ["The verdict follows from these. Where only the claim's full extent fails, it holds with limits.", "结论由这些检验得出；如果只有最强形式未通过，则为有条件成立。"],
+  "labs.checksSay": ["The verdict follows from these. Where only the claim's full extent fails, it holds with limits.",
+    "结论由这些检验得出；如果只有最强形式未通过，则为有条件成立。"],
   "labs.value": ["measured", "实测值"],
   "labs.bounds": ["expected", "应为"],
   "labs.between": ["{low} to {high}", "{low} 至 {high}"],
@@ -371,16 +451,20 @@ export const TEXTS = {
   "embedded.file": ["The HTML page is this file itself.", "HTML 页面就是这个文件本身。"],
 
   "capped.beam": ["Beam {asked} is more than this server allows; {used} is used.", "束宽 {asked} 超出服务器上限，已改为 {used}。"],
-  "capped.padding": ["Padding {asked} is more than this server allows; {used} is used.", "填充 {asked} 超出服务器上限，已改为 {used}。"],
+  "capped.padding": ["Padding {asked} is more than this server allows; {used} is used.",
+    "填充 {asked} 超出服务器上限，已改为 {used}。"],
   "capped.new_tokens": ["The output is cut at {used} tokens.", "输出最多 {used} 个词元。"],
   "error.empty": ["The sentence is empty. Type some words.", "句子是空的，请输入文字。"],
-  "error.long": ["The sentence has {tokens} tokens; at most {limit} can be shown. Shorten it.", "句子有 {tokens} 个词元，最多显示 {limit} 个，请缩短。"],
+  "error.long": ["The sentence has {tokens} tokens; at most {limit} can be shown. Shorten it.",
+    "句子有 {tokens} 个词元，最多显示 {limit} 个，请缩短。"],
   "error.long_text": ["The sentence is too long: at most {limit} characters.", "句子太长：最多 {limit} 个字符。"],
-  "error.offline": ["The server does not answer. Is glassformer serve still running?", "服务器没有回应。glassformer serve 还在运行吗？"],
+  "error.offline": ["The server does not answer. Is glassformer serve still running?",
+    "服务器没有回应。glassformer serve 还在运行吗？"],
   "error.busy": ["The server is busy. Try again in a moment.", "服务器正忙，请稍后再试。"],
   "error.refused": ["The model cannot do this:", "模型做不到："],
   "error.no_weights": ["This file holds no weights, so this equation cannot be filled in.", "文件里没有权重，无法填写这个算式。"],
-  "error.lab_busy": ["One lab at a time: {name} is running. Try again when it is done.", "一次只能运行一个实验：{name} 正在运行，请等它结束再试。"],
+  "error.lab_busy": ["One lab at a time: {name} is running. Try again when it is done.",
+    "一次只能运行一个实验：{name} 正在运行，请等它结束再试。"],
   "error.page": ["Something went wrong on this page:", "页面出了问题："],
 
   "tour.next": ["Next", "下一步"],
@@ -388,40 +472,26 @@ export const TEXTS = {
   "tour.close": ["Close the tour", "结束导览"],
   "tour.done": ["Done", "完成"],
   "tour.label": ["Guided tour, {n} of {all}", "导览，第 {n} 步，共 {all} 步"],
-  "tour.0": ["Type a sentence here. It is cut into tokens and traced through the model as you type.", "在这里输入句子。它会被切成词元，边输入边追踪它在模型中的全过程。"],
-  "tour.1": ["Flow shows the whole way. Rest on a token: its ribbons show where the decoder looks. They cross where the two languages put their words in another order.", "“流程”展示全程。停在一个词元上，飘带会显示解码器在看哪里。两种语言的词序不同之处，飘带就会交叉。"],
-  "tour.2": ["Block opens one layer: queries, keys, values, scores, mask, softmax, and what comes of them.", "“层”打开其中一层：查询、键、值、得分、掩码、softmax，以及它们的结果。"],
-  "tour.3": ["Cell shows one number and the equation that made it, with the model's own numbers. Follow it back as far as the weights.", "“单元格”展示一个数字和算出它的式子，填的都是模型自己的数。可以一路追溯到权重。"],
-  "tour.4": ["Decode steps through the writing. Click a branch that lost, and the model goes on from there.", "“解码”逐步展示写作过程。点击落选的分支，模型就从那里继续。"],
+  "tour.0": ["Type a sentence here. It is cut into tokens and traced through the model as you type.",
+    "在这里输入句子。它会被切成词元，边输入边追踪它在模型中的全过程。"],
+  "tour.1": [
+    "Flow shows the whole way. Rest on a token: its ribbons show where the decoder looks. They cross where the two " +
+      "languages put their words in another order.",
+    "“流程”展示全程。停在一个词元上，飘带会显示解码器在看哪里。两种语言的词序不同之处，飘带就会交叉。",
+  ],
+  "tour.2": ["Block opens one layer: queries, keys, values, scores, mask, softmax, and what comes of them.",
+    "“层”打开其中一层：查询、键、值、得分、掩码、softmax，以及它们的结果。"],
+  "tour.3": [
+    "Cell shows one number and the equation that made it, with the model's own numbers. Follow it back as far as " +
+      "the weights.",
+    "“单元格”展示一个数字和算出它的式子，填的都是模型自己的数。可以一路追溯到权重。",
+  ],
+  "tour.4": ["Decode steps through the writing. Click a branch that lost, and the model goes on from there.",
+    "“解码”逐步展示写作过程。点击落选的分支，模型就从那里继续。"],
   "tour.5": ["What if takes parts away. The difference is measured, token by token.", "“假如”让你拿掉部件，并逐个词元量出差别。"],
-  "tour.6": ["Trace lists every value by name, to read, to search, to download. The address of this page always holds what you see: share it.", "“数据”按名字列出每个值，可读、可搜、可下载。网址始终记录着你看到的内容，可以直接分享。"],
+  "tour.6": [
+    "Trace lists every value by name, to read, to search, to download. The address of this page always holds what " +
+      "you see: share it.",
+    "“数据”按名字列出每个值，可读、可搜、可下载。网址始终记录着你看到的内容，可以直接分享。",
+  ],
 };
-
-const COLUMN = { en: 0, zh: 1 };
-let language = "en";
-
-export function setLanguage(name) {
-  language = name in COLUMN ? name : "en";
-}
-
-/** The text of that name in the page's language. */
-export function t(name, values = {}) {
-  const found = TEXTS[name];
-  if (!found) return name;
-  return found[COLUMN[language]].replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
-}
-
-/** A formula, typeset: `_` lowers what follows and `^` raises it. */
-function typeset(text) {
-  return text.split(/(_[A-Za-z0-9]+|\^\([^)]*\)|\^[A-Za-z0-9]+)/).map((piece) => {
-    if (piece.startsWith("_")) return h("sub", {}, piece.slice(1));
-    if (piece.startsWith("^")) return h("sup", {}, typeset(piece.slice(1).replace(/^\(|\)$/g, "")));
-    return piece.replace(/(?<![a-z])-|-(?![a-z])/gi, "\u2212"); // a minus, not the hyphen of a word
-  });
-}
-
-/** How a value is made, as the trace tells it. @param {import("./source.js").Entry} entry */
-export function formulaOf(entry) {
-  const told = language === "zh" ? entry.formula_zh : entry.formula;
-  return h("span", { class: "formula", translate: "no" }, entry.op.kind === "replaced" ? told : typeset(told)); // with a name
-}

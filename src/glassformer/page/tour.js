@@ -2,7 +2,7 @@
 
 import { cardOf } from "./ask.js";
 import { button, h, still } from "./dom.js";
-import { t } from "./texts.js";
+import { t } from "./language.js";
 
 const STOPS = [
   { view: "flow", at: "#sentence" },
@@ -69,21 +69,43 @@ export class Tour {
     this.box?.remove();
     const last = this.at === STOPS.length - 1;
     const card = cardOf(this.app);
-    const next = button(t(last ? "tour.done" : "tour.next"), () => this.#step(1), { class: "solid", data: { key: "tour-next" } });
-    this.box = h("div", {
-      class: "tour", role: "dialog", "aria-label": t("tour.label", { n: this.at + 1, all: STOPS.length }),
-      on: {
-        keydown: (event) => {
-          if (event.key === "Escape") this.close();
-          else if (event.key === "ArrowRight") this.#step(1);
-          else if (event.key === "ArrowLeft") this.#step(-1);
+    const next = button(t(last ? "tour.done" : "tour.next"), () => this.#step(1), {
+      class: "solid",
+      data: { key: "tour-next" },
+    });
+    this.box = h(
+      "div.tour",
+      {
+        role: "dialog",
+        "aria-label": t("tour.label", { n: this.at + 1, all: STOPS.length }),
+        on: {
+          keydown: (event) => {
+            if (event.key === "Escape") this.close();
+            else if (event.key === "ArrowRight") this.#step(1);
+            else if (event.key === "ArrowLeft") this.#step(-1);
+          },
         },
       },
-    },
-    h("div", { class: "tour-dots", "aria-hidden": "true" }, STOPS.map((_, i) => h("i", { class: i === this.at ? "on" : null }))),
-    h("p", {}, t(`tour.${this.at}`), this.at === 0 && card.purpose ? ` ${t(card.source && card.target ? "about.languages" : "about.purpose", card)}` : ""),
-    h("div", { class: "tour-buttons" }, button(t("tour.close"), () => this.close(), { class: "quiet" }), h("span", { class: "spring" }),
-      this.at > 0 ? button(t("tour.back"), () => this.#step(-1), { class: "quiet" }) : null, next));
+      h(
+        "div.tour-dots",
+        { "aria-hidden": "true" },
+        STOPS.map((_, i) => h("i", { class: i === this.at ? "on" : null })),
+      ),
+      h(
+        "p",
+        t(`tour.${this.at}`),
+        this.at === 0 && card.purpose
+          ? ` ${t(card.source && card.target ? "about.languages" : "about.purpose", card)}`
+          : "",
+      ),
+      h(
+        "div.tour-buttons",
+        button(t("tour.close"), () => this.close(), { class: "quiet" }),
+        h("span.spring"),
+        this.at > 0 && button(t("tour.back"), () => this.#step(-1), { class: "quiet" }),
+        next,
+      ),
+    );
     document.body.append(this.box);
     next.focus({ preventScroll: true });
   }

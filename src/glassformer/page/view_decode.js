@@ -3,8 +3,8 @@
 import { exact, number, power, quotient, settle } from "./algebra.js";
 import { bar } from "./chart.js";
 import { button, h, raw } from "./dom.js";
+import { t } from "./language.js";
 import { percent, show } from "./number.js";
-import { t } from "./texts.js";
 import { beamTree, pathTo } from "./tree.js";
 
 export const decode = {
@@ -13,10 +13,10 @@ export const decode = {
   draw(app) {
     const { run, state, source } = app;
     const { steps, beam, target, options } = run.manifest;
-    if (!steps?.length) return h("section", { class: "view" }, app.heading("decode", null, t("decode.none")));
+    if (!steps?.length) return h("section.view", app.heading("decode", null, t("decode.none")));
     const at = Math.min(state.step, steps.length - 1);
     const step = steps[at];
-    const told = h("div", { class: "node-told", "aria-live": "polite" });
+    const told = h("div.node-told", { "aria-live": "polite" });
     const continued = (node) => {
       if (node.state !== "pruned") return app.go({ step: Math.max(0, node.step) });
       if (!source.live) return app.say(t("embedded.server"));
@@ -25,44 +25,100 @@ export const decode = {
     const preview = (node) => told.replaceChildren(...tellNode(node, beam));
     if (beam) preview(beam.nodes.find((node) => node.winner && node.step === at) ?? beam.nodes[0]);
     const start = target.pieces.length - steps.length;
-    return h("section", { class: "view" },
+    return h(
+      "section.view",
       app.heading("decode"),
       options.prefix?.length ? prefixNote(app) : null,
       slider(app, steps, at),
-      h("div", { class: "two" },
-        h("div", { class: "plate" },
-          h("h3", {}, t("decode.reads")),
-          h("p", { class: "reading-so-far" }, target.pieces.slice(0, start + at + 1).map((piece, i) => raw(piece, { class: "token tgt", data: { index: i } }))),
-          h("h3", {}, t("decode.next")),
-          h("ol", { class: "bars", data: { testid: "top" } }, candidates(step).map((one) => bar({
-            label: one.piece, share: one.probability, figure: percent(one.probability), more: show(one.log_probability), chosen: one.id === step.chosen,
-          }))),
-          h("p", { class: "caption" }, t("decode.columns"))),
-        h("div", { class: "plate" },
-          h("h3", {}, t("decode.sum")),
-          sumSoFar(steps, at, options.length_penalty))),
-      beam ? h("div", { class: "plate tree-plate" },
-        h("div", { class: "plate-head" }, h("h3", {}, t("decode.tree")), key()),
-        h("p", { class: "lede" }, t(beam.size > 1 ? "decode.treeSays" : "decode.greedySays", { n: beam.size })),
-        beamTree(beam.nodes, { step: at, chosen: continued, preview }), told) : null);
+      h(
+        "div.two",
+        h(
+          "div.plate",
+          h("h3", t("decode.reads")),
+          h(
+            "p.reading-so-far",
+            target.pieces
+              .slice(0, start + at + 1)
+              .map((piece, i) => raw(piece, { class: "token tgt", data: { index: i } })),
+          ),
+          h("h3", t("decode.next")),
+          h(
+            "ol.bars",
+            { data: { testid: "top" } },
+            candidates(step).map((one) =>
+              bar({
+                label: one.piece,
+                share: one.probability,
+                figure: percent(one.probability),
+                more: show(one.log_probability),
+                chosen: one.id === step.chosen,
+              }),
+            ),
+          ),
+          h("p.caption", t("decode.columns")),
+        ),
+        h("div.plate", h("h3", t("decode.sum")), sumSoFar(steps, at, options.length_penalty)),
+      ),
+      beam &&
+        h(
+          "div.plate.tree-plate",
+          h("div.plate-head", h("h3", t("decode.tree")), key()),
+          h("p.lede", t(beam.size > 1 ? "decode.treeSays" : "decode.greedySays", { n: beam.size })),
+          beamTree(beam.nodes, { step: at, chosen: continued, preview }),
+          told,
+        ),
+    );
   },
 };
 
 /** The step that is looked at, and how to go to another. */
 export function slider(app, steps, at) {
   const move = (to) => app.go({ step: Math.max(0, Math.min(steps.length - 1, to)) }, { replace: true });
-  return h("div", { class: "stepper" },
-    button("\u2039", () => move(at - 1), { "aria-label": t("decode.back"), disabled: at === 0, data: { key: "step-back" } }),
-    h("input", { type: "range", min: 0, max: steps.length - 1, value: at, "aria-label": t("decode.step"), "aria-valuetext": t("decode.at", { n: at + 1, all: steps.length }), data: { key: "step", testid: "step" }, on: { input: (event) => move(Number(event.target.value)) } }),
-    button("\u203a", () => move(at + 1), { "aria-label": t("decode.forward"), disabled: at === steps.length - 1, data: { key: "step-on" } }),
-    h("span", { class: "label", data: { testid: "step-of" } }, t("decode.at", { n: at + 1, all: steps.length })));
+  return h(
+    "div.stepper",
+    button("\u2039", () => move(at - 1), {
+      "aria-label": t("decode.back"),
+      disabled: at === 0,
+      data: { key: "step-back" },
+    }),
+    h("input", {
+      type: "range",
+      min: 0,
+      max: steps.length - 1,
+      value: at,
+      "aria-label": t("decode.step"),
+      "aria-valuetext": t("decode.at", { n: at + 1, all: steps.length }),
+      data: { key: "step", testid: "step" },
+      on: { input: (event) => move(Number(event.target.value)) },
+    }),
+    button("\u203a", () => move(at + 1), {
+      "aria-label": t("decode.forward"),
+      disabled: at === steps.length - 1,
+      data: { key: "step-on" },
+    }),
+    h("span.label", { data: { testid: "step-of" } }, t("decode.at", { n: at + 1, all: steps.length })),
+  );
 }
 
 function prefixNote(app) {
   const { options, output } = app.run.manifest;
   const pieces = (output?.pieces ?? []).slice(0, options.prefix.length);
-  return h("div", { class: "notice", role: "status", data: { testid: "prefix" } }, h("span", {}, t("decode.prefix"), " ", pieces.map((piece) => raw(piece, { class: "token tgt" }))),
-    app.source.live && button(t("decode.free"), () => app.go({ prefix: [], step: 0, changes: app.state.changes.filter((one) => one.kind !== "prefix") }), { class: "quiet", data: { key: "free" } }));
+  return h(
+    "div.notice",
+    { role: "status", data: { testid: "prefix" } },
+    h(
+      "span",
+      t("decode.prefix"),
+      " ",
+      pieces.map((piece) => raw(piece, { class: "token tgt" })),
+    ),
+    app.source.live &&
+      button(
+        t("decode.free"),
+        () => app.go({ prefix: [], step: 0, changes: app.state.changes.filter((one) => one.kind !== "prefix") }),
+        { class: "quiet", data: { key: "free" } },
+      ),
+  );
 }
 
 /** The likeliest tokens of a step, and the one chosen where it is not among them. */
@@ -74,30 +130,68 @@ export function candidates(step) {
 
 /** The score as the rule says it: the sum of log-probabilities over a power of the length. */
 function sumSoFar(steps, at, penalty) {
-  const rows = steps.map((step, i) => h("tr", { class: i === at ? "now" : i > at ? "later" : null },
-    h("td", {}, raw(String(i + 1))), h("td", {}, raw(step.piece)),
-    h("td", { class: "num" }, raw(show(step.chosen_log_probability))), h("td", { class: "num" }, raw(show(step.total)))));
+  const rows = steps.map((step, i) =>
+    h(
+      "tr",
+      { class: i === at ? "now" : i > at ? "later" : null },
+      h("td", raw(String(i + 1))),
+      h("td", raw(step.piece)),
+      h("td.num", raw(show(step.chosen_log_probability))),
+      h("td.num", raw(show(step.total))),
+    ),
+  );
   const { total, forced } = steps[at];
-  return h("div", {},
-    h("div", { class: "scroll short" }, h("table", { class: "numbers" },
-      h("thead", {}, h("tr", {}, ["decode.step", "decode.piece", "decode.log", "decode.total"].map((name, i) => h("th", { scope: "col", class: i > 1 ? "num" : null }, t(name))))), h("tbody", {}, rows))),
-    forced ? h("p", { class: "caption" }, t("decode.forced")) : null,
-    rule(total, at + 1, penalty, total / (at + 1) ** penalty));
+  return h(
+    "div",
+    h(
+      "div.scroll.short",
+      h(
+        "table.numbers",
+        h(
+          "thead",
+          h(
+            "tr",
+            ["decode.step", "decode.piece", "decode.log", "decode.total"].map((name, i) =>
+              h("th", { scope: "col", class: i > 1 ? "num" : null }, t(name)),
+            ),
+          ),
+        ),
+        h("tbody", rows),
+      ),
+    ),
+    forced && h("p.caption", t("decode.forced")),
+    rule(total, at + 1, penalty, total / (at + 1) ** penalty),
+  );
 }
 
 function rule(total, length, penalty, score) {
   const { pieces, result, holds } = settle(quotient(number(total), power(exact(length), exact(penalty))), score);
-  return h("div", { class: "rule", data: { testid: "score-rule" } },
-    h("p", { class: "op" }, t("decode.rule")),
-    h("div", { class: "equation" }, pieces.map((piece) => raw(piece.text, { class: piece.kind === "sign" ? "sign" : "figure" })), raw(holds ? " = " : " \u2248 ", { class: "sign equals" }), raw(result, { class: "figure result" })));
+  return h(
+    "div.rule",
+    { data: { testid: "score-rule" } },
+    h("p.op", t("decode.rule")),
+    h(
+      "div.equation",
+      pieces.map((piece) => raw(piece.text, { class: piece.kind === "sign" ? "sign" : "figure" })),
+      raw(holds ? " = " : " \u2248 ", { class: "sign equals" }),
+      raw(result, { class: "figure result" }),
+    ),
+  );
 }
 
 function tellNode(node, beam) {
-  if (node.step < 0) return [h("p", { class: "faint" }, t("decode.root"))];
+  if (node.step < 0) return [h("p.faint", t("decode.root"))];
   return [
-    h("p", {}, pathPieces(beam.nodes, node).map((piece) => raw(piece, { class: "token tgt" })), " ", h("span", { class: `state ${node.state}` }, t(`state.${node.state}`)),
-      node.winner ? h("span", { class: "state winner" }, t("state.winner")) : null, node.state === "pruned" ? h("span", { class: "faint" }, ` ${t("decode.click")}`) : null),
-    rule(node.total, node.step + 1, beam.length_penalty, node.score)];
+    h(
+      "p",
+      pathPieces(beam.nodes, node).map((piece) => raw(piece, { class: "token tgt" })),
+      " ",
+      h("span", { class: `state ${node.state}` }, t(`state.${node.state}`)),
+      node.winner && h("span.state.winner", t("state.winner")),
+      node.state === "pruned" && h("span.faint", ` ${t("decode.click")}`),
+    ),
+    rule(node.total, node.step + 1, beam.length_penalty, node.score),
+  ];
 }
 
 function pathPieces(nodes, node) {
@@ -107,5 +201,10 @@ function pathPieces(nodes, node) {
 }
 
 function key() {
-  return h("div", { class: "key" }, ["winner", "kept", "finished", "pruned"].map((state) => h("span", { class: `state ${state}` }, t(`state.${state}`))));
+  return h(
+    "div.key",
+    ["winner", "kept", "finished", "pruned"].map((state) =>
+      h("span", { class: `state ${state}` }, t(`state.${state}`)),
+    ),
+  );
 }

@@ -2,11 +2,11 @@
 // decoder to the word it writes.
 
 import { colourOf } from "./colour.js";
-import { button, h, rove, svg, zoom } from "./dom.js";
+import { button, h, onKeys, rove, svg, zoom } from "./dom.js";
 import { follow } from "./follow.js";
+import { t } from "./language.js";
 import { percent } from "./number.js";
 import { attentionsOf, blockName, sheetOf } from "./tensors.js";
-import { t } from "./texts.js";
 import { candidates } from "./view_decode.js";
 
 const TOP = 58;
@@ -22,7 +22,9 @@ function crossLayer(app) {
 function streams(run, stack) {
   const { model } = run.manifest;
   const layers = stack === "encoder" ? model.encoder_layers : model.decoder_layers;
-  return [`${stack}.embedding`, ...Array.from({ length: layers }, (_, i) => `${stack}.blocks.${i}`)].filter((name) => run.has(name));
+  return [`${stack}.embedding`, ...Array.from({ length: layers }, (_, i) => `${stack}.blocks.${i}`)].filter((name) =>
+    run.has(name),
+  );
 }
 
 /** What the picture shows, the most telling first: ribbons, the ends of both streams, threads, the streams between. */
@@ -31,7 +33,9 @@ function wanted(app) {
   const cross = crossLayer(app);
   const [encoder, decoder] = [streams(run, "encoder"), streams(run, "decoder")];
   const ends = [encoder[0], encoder.at(-1), decoder[0], decoder.at(-1)].filter(Boolean);
-  const threads = attentionsOf(run).filter((one) => one.attention === "self_attention").map((one) => one.name);
+  const threads = attentionsOf(run)
+    .filter((one) => one.attention === "self_attention")
+    .map((one) => one.name);
   return [...new Set([...(cross ? [cross.name] : []), ...ends, ...threads, ...encoder, ...decoder])];
 }
 
@@ -60,9 +64,18 @@ export const flow = {
   draw(app) {
     const { run } = app;
     const cross = crossLayer(app);
-    const picture = h("div", { class: "flow", data: { testid: "flow" } });
-    const root = h("section", { class: "view" }, app.heading("flow", cross ? chooser(app, cross) : null, t(cross ? "says.flow" : "says.flow.one")), picture,
-      h("p", { class: "caption" }, t(cross ? "flow.caption" : "flow.captionOne", { head: app.flowHead === null ? t("flow.meanOf") : t("flow.head", { n: app.flowHead }) })));
+    const picture = h("div.flow", { data: { testid: "flow" } });
+    const root = h(
+      "section.view",
+      app.heading("flow", cross && chooser(app, cross), t(cross ? "says.flow" : "says.flow.one")),
+      picture,
+      h(
+        "p.caption",
+        t(cross ? "flow.caption" : "flow.captionOne", {
+          head: app.flowHead === null ? t("flow.meanOf") : t("flow.head", { n: app.flowHead }),
+        }),
+      ),
+    );
     const redraw = () => {
       const width = picture.clientWidth;
       if (!width || width === redraw.width) return;
@@ -74,10 +87,13 @@ export const flow = {
     app.resized(picture, redraw);
     const rest = wanted(app).filter((name) => !run.isLoaded(name));
     if (rest.length) {
-      run.need(rest).then(() => {
-        redraw.width = 0;
-        if (picture.isConnected) redraw();
-      }, () => {}); // the picture stands without it
+      run.need(rest).then(
+        () => {
+          redraw.width = 0;
+          if (picture.isConnected) redraw();
+        },
+        () => {},
+      ); // the picture stands without it
     }
     return root;
   },
@@ -86,17 +102,29 @@ export const flow = {
 /** Which head's threads and ribbons: the mean of all, or one. */
 function chooser(app, cross) {
   const chosen = app.flowHead;
-  const pick = (head) => button(head === null ? t("flow.mean") : String(head), () => {
-    app.flowHead = head;
-    app.redraw();
-  }, {
-    role: "radio", "aria-checked": chosen === head ? "true" : "false", tabindex: chosen === head ? "0" : "-1",
-    "aria-label": head === null ? t("flow.mean") : t("flow.head", { n: head }), data: { key: `flow-head:${head}` },
-  });
-  const heads = h("div", { class: "choice", role: "radiogroup", "aria-label": t("flow.heads") },
-    pick(null), Array.from({ length: cross.heads }, (_, i) => pick(i)));
+  const pick = (head) =>
+    button(
+      head === null ? t("flow.mean") : String(head),
+      () => {
+        app.flowHead = head;
+        app.redraw();
+      },
+      {
+        role: "radio",
+        "aria-checked": chosen === head ? "true" : "false",
+        tabindex: chosen === head ? "0" : "-1",
+        "aria-label": head === null ? t("flow.mean") : t("flow.head", { n: head }),
+        data: { key: `flow-head:${head}` },
+      },
+    );
+  const heads = h(
+    "div.choice",
+    { role: "radiogroup", "aria-label": t("flow.heads") },
+    pick(null),
+    Array.from({ length: cross.heads }, (_, i) => pick(i)),
+  );
   rove(heads, "button");
-  return h("div", { class: "bar" }, h("span", { class: "label" }, t("flow.ribbons", { layer: cross.i })), heads);
+  return h("div.bar", h("span.label", t("flow.ribbons", { layer: cross.i })), heads);
 }
 
 function compose(app, run, cross, width) {
@@ -104,9 +132,25 @@ function compose(app, run, cross, width) {
   const encoder = streams(run, "encoder");
   const decoder = streams(run, "decoder");
   const parts = [];
-  if (encoder.length) parts.push({ draw: stack, key: "encoder", names: encoder, rows: source.pieces.length, labels: source.pieces, side: "src" });
+  if (encoder.length)
+    parts.push({
+      draw: stack,
+      key: "encoder",
+      names: encoder,
+      rows: source.pieces.length,
+      labels: source.pieces,
+      side: "src",
+    });
   if (cross) parts.push({ draw: ribbons, key: "cross" });
-  if (decoder.length) parts.push({ draw: stack, key: "decoder", names: decoder, rows: target.pieces.length, labels: target.pieces, side: "tgt" });
+  if (decoder.length)
+    parts.push({
+      draw: stack,
+      key: "decoder",
+      names: decoder,
+      rows: target.pieces.length,
+      labels: target.pieces,
+      side: "tgt",
+    });
   const row = rowHeight(Math.max(source.pieces.length, target.pieces.length));
   const height = (rows) => TOP + rows * row + 14;
   const tallest = Math.max(...parts.map((part) => (part.rows ? height(part.rows) : 0)));
@@ -115,7 +159,14 @@ function compose(app, run, cross, width) {
     const between = cross ? Math.max(130, Math.min(260, width * 0.17)) : 0;
     const share = (width - between) / (blocks + 2.4);
     const widths = { encoder: share * (encoder.length + 0.6), cross: between, decoder: share * (decoder.length + 1.8) };
-    const total = svg("svg", { viewBox: `0 0 ${width} ${tallest}`, width: width * zoom(), height: tallest * zoom(), class: "flow-picture", role: "group", "aria-label": t("view.flow") });
+    const total = svg("svg", {
+      viewBox: `0 0 ${width} ${tallest}`,
+      width: width * zoom(),
+      height: tallest * zoom(),
+      class: "flow-picture",
+      role: "group",
+      "aria-label": t("view.flow"),
+    });
     let x = 0;
     for (const part of parts) {
       total.append(part.draw(app, run, { ...part, x, width: widths[part.key], height: tallest, cross, row }));
@@ -125,7 +176,14 @@ function compose(app, run, cross, width) {
   }
   return parts.map((part) => {
     const tall = part.rows ? height(part.rows) : height(Math.max(source.pieces.length, target.pieces.length));
-    const one = svg("svg", { viewBox: `0 0 ${width} ${tall}`, width: width * zoom(), height: tall * zoom(), class: "flow-picture", role: "group", "aria-label": t(`flow.${part.key}`) });
+    const one = svg("svg", {
+      viewBox: `0 0 ${width} ${tall}`,
+      width: width * zoom(),
+      height: tall * zoom(),
+      class: "flow-picture",
+      role: "group",
+      "aria-label": t(`flow.${part.key}`),
+    });
     one.append(part.draw(app, run, { ...part, x: 0, width, height: tall, cross, row, alone: true }));
     return one;
   });
@@ -153,11 +211,24 @@ function stack(app, run, { key, names, rows, labels, side, x, width, height, row
   const block = count ? (width - label - writes - (count + 1) * (strip + 12)) / count : 0;
   group.append(svg("text", { x: x + 2, y: 20, class: "stack-name" }, t(`stack.${key}`)));
   labels.forEach((piece, i) => {
-    const padding = (side === "src" || run.manifest.model.kind === "decoder-only") && run.manifest.source.real[i] === false;
+    const padding =
+      (side === "src" || run.manifest.model.kind === "decoder-only") && run.manifest.source.real[i] === false;
     group.append(
       svg("line", { x1: x + label, x2: x + width - writes, y1: y(i), y2: y(i), class: "thread" }),
       piecePlace(x, label, y(i), row, side, i),
-      svg("text", { x: x + label - 8, y: y(i) + 4, class: `piece${padding ? " padding" : ""}`, translate: "no", "data-side": side, "data-index": i }, shorten(piece, label)));
+      svg(
+        "text",
+        {
+          x: x + label - 8,
+          y: y(i) + 4,
+          class: `piece${padding ? " padding" : ""}`,
+          translate: "no",
+          "data-side": side,
+          "data-index": i,
+        },
+        shorten(piece, label),
+      ),
+    );
   });
   let at = x + label + 4;
   names.forEach((name, n) => {
@@ -174,7 +245,15 @@ function stack(app, run, { key, names, rows, labels, side, x, width, height, row
 
 /** All of a token's place can be pointed at, not its letters alone. */
 function piecePlace(x, width, y, row, side, i) {
-  return svg("rect", { x, y: y - row / 2, width, height: row, class: "piece-place", "data-side": side, "data-index": i });
+  return svg("rect", {
+    x,
+    y: y - row / 2,
+    width,
+    height: row,
+    class: "piece-place",
+    "data-side": side,
+    "data-index": i,
+  });
 }
 
 function shorten(piece, room) {
@@ -199,7 +278,13 @@ function stripOf(run, name, x, width, y, row) {
   }
   pen.putImageData(image, 0, 0);
   const place = { x, y: y(0) - row / 4, width, height: row * sheet.rows };
-  return svg("image", { href: canvas.toDataURL(), ...place, preserveAspectRatio: "none", class: "strip", "aria-hidden": "true" });
+  return svg("image", {
+    href: canvas.toDataURL(),
+    ...place,
+    preserveAspectRatio: "none",
+    class: "strip",
+    "aria-hidden": "true",
+  });
 }
 
 function blockOf(app, run, stackKey, n, x, width, y, rows, row) {
@@ -207,12 +292,23 @@ function blockOf(app, run, stackKey, n, x, width, y, rows, row) {
   const [top, bottom] = [y(0) - row / 2, y(rows - 1) + row / 2];
   const open = () => app.go({ view: "block", layer });
   const name = t(`flow.block.${stackKey}`, { n });
-  const box = svg("g", {
-    class: `block${app.state.layer === layer ? " chosen" : ""}`, role: "button", tabindex: "0", "aria-label": t("flow.open", { name }), "data-layer": layer, "data-key": `flow:${layer}`,
-    on: { click: open, keydown: (event) => (event.key === "Enter" || event.key === " ") && (event.preventDefault(), open()) },
-  },
-  svg("title", {}, t("flow.open", { name })),
-  svg("rect", { x, y: top, width, height: bottom - top, rx: 6, class: "case" }));
+  const box = svg(
+    "g",
+    {
+      class: `block${app.state.layer === layer ? " chosen" : ""}`,
+      role: "button",
+      tabindex: "0",
+      "aria-label": t("flow.open", { name }),
+      "data-layer": layer,
+      "data-key": `flow:${layer}`,
+      on: {
+        click: open,
+        keydown: onKeys(["Enter", " "], open),
+      },
+    },
+    svg("title", t("flow.open", { name })),
+    svg("rect", { x, y: top, width, height: bottom - top, rx: 6, class: "case" }),
+  );
   const pattern = `${blockName(layer)}.self_attention.pattern`;
   if (run.has(pattern) && run.isLoaded(pattern)) {
     const share = shares(run, pattern, app.flowHead);
@@ -220,10 +316,16 @@ function blockOf(app, run, stackKey, n, x, width, y, rows, row) {
       for (let j = 0; j < rows; j++) {
         const weight = share(i, j);
         if (weight < FAINT) continue;
-        box.append(svg("path", {
-          d: curve(x + 1, y(j), x + width - 1, y(i)), class: "weave", "stroke-width": (0.6 + 4 * weight).toFixed(2),
-          "stroke-opacity": (0.08 + 0.62 * weight).toFixed(3), "data-from": `${stackKey === "encoder" ? "src" : "tgt"}:${j}`, "data-to": `${stackKey === "encoder" ? "src" : "tgt"}:${i}`,
-        }));
+        box.append(
+          svg("path", {
+            d: curve(x + 1, y(j), x + width - 1, y(i)),
+            class: "weave",
+            "stroke-width": (0.6 + 4 * weight).toFixed(2),
+            "stroke-opacity": (0.08 + 0.62 * weight).toFixed(3),
+            "data-from": `${stackKey === "encoder" ? "src" : "tgt"}:${j}`,
+            "data-to": `${stackKey === "encoder" ? "src" : "tgt"}:${i}`,
+          }),
+        );
       }
     }
   }
@@ -243,10 +345,18 @@ function written(run, x, width, y, rows) {
   const prompt = rows - steps.length; // lines that were read before the first word was written
   return steps.flatMap((step, n) => {
     const i = prompt + n;
-    const best = candidates(step).find((one) => one.id === step.chosen) ?? { piece: step.piece, probability: 1 }; // forced
+    const forced = { piece: step.piece, probability: 1 };
+    const best = candidates(step).find((one) => one.id === step.chosen) ?? forced;
     return [
       svg("rect", { x: x + 10, y: y(i) + 7, width: bar, height: 2.5, rx: 1, class: "sure-of" }),
-      svg("rect", { x: x + 10, y: y(i) + 7, width: Math.max(1, bar * best.probability), height: 2.5, rx: 1, class: "sure" }),
+      svg("rect", {
+        x: x + 10,
+        y: y(i) + 7,
+        width: Math.max(1, bar * best.probability),
+        height: 2.5,
+        rx: 1,
+        class: "sure",
+      }),
       svg("text", { x: x + 10, y: y(i) + 2, class: "written", translate: "no" }, shorten(best.piece, width - 56)),
       svg("text", { x: x + 10 + bar, y: y(i) + 2, class: "chance", translate: "no" }, percent(best.probability)),
     ];
@@ -259,12 +369,27 @@ function ribbons(app, run, { x, width, height, cross, row, alone }) {
   const [rows, cols] = [target.pieces.length, source.pieces.length];
   const [from, to] = [lineAt(cols, height, row), lineAt(rows, height, row)];
   const share = shares(run, cross.name, app.flowHead);
-  const group = svg("g", { class: "ribbons", "data-testid": "ribbons" });
+  const group = svg("g.ribbons", { "data-testid": "ribbons" });
   const inset = alone ? Math.min(110, width * 0.28) : 6;
   const [left, right] = [x + inset, x + width - inset];
-  group.append(svg("defs", {}, svg("linearGradient", { id: "ribbon", gradientUnits: "userSpaceOnUse", x1: left, x2: right },
-    svg("stop", { offset: "0", class: "ribbon-from" }), svg("stop", { offset: "1", class: "ribbon-to" }))));
-  group.append(svg("text", { x: alone ? x + 2 : (left + right) / 2, y: 20, class: `stack-name${alone ? "" : " middle"}` }, t("flow.cross")));
+  group.append(
+    svg(
+      "defs",
+      svg(
+        "linearGradient",
+        { id: "ribbon", gradientUnits: "userSpaceOnUse", x1: left, x2: right },
+        svg("stop", { offset: "0", class: "ribbon-from" }),
+        svg("stop", { offset: "1", class: "ribbon-to" }),
+      ),
+    ),
+  );
+  group.append(
+    svg(
+      "text",
+      { x: alone ? x + 2 : (left + right) / 2, y: 20, class: `stack-name${alone ? "" : " middle"}` },
+      t("flow.cross"),
+    ),
+  );
   for (let i = 0; i < rows; i++) {
     let used = 0;
     for (let j = 0; j < cols; j++) {
@@ -276,15 +401,44 @@ function ribbons(app, run, { x, width, height, cross, row, alone }) {
       const thin = 0.5 + 3 * weight;
       const middle = (left + right) / 2;
       const a = from(j);
-      group.append(svg("path", {
-        d: `M${left} ${a - thin}C${middle} ${a - thin} ${middle} ${top} ${right} ${top}L${right} ${top + thick}C${middle} ${top + thick} ${middle} ${a + thin} ${left} ${a + thin}Z`,
-        class: "ribbon", fill: "url(#ribbon)", "fill-opacity": (0.16 + 0.5 * weight).toFixed(3), "data-from": `src:${j}`, "data-to": `tgt:${i}`,
-      }, svg("title", { translate: "no" }, `${target.pieces[i]} \u2190 ${source.pieces[j]}: ${weight.toFixed(3)}`)));
+      const back = `L${right} ${top + thick}C${middle} ${top + thick} ${middle} ${a + thin} ${left} ${a + thin}`;
+      group.append(
+        svg(
+          "path",
+          {
+            d: `M${left} ${a - thin}C${middle} ${a - thin} ${middle} ${top} ${right} ${top}${back}Z`,
+            class: "ribbon",
+            fill: "url(#ribbon)",
+            "fill-opacity": (0.16 + 0.5 * weight).toFixed(3),
+            "data-from": `src:${j}`,
+            "data-to": `tgt:${i}`,
+          },
+          svg("title", { translate: "no" }, `${target.pieces[i]} \u2190 ${source.pieces[j]}: ${weight.toFixed(3)}`),
+        ),
+      );
     }
   }
   if (alone) {
-    source.pieces.forEach((piece, j) => group.append(piecePlace(x, inset, from(j), row, "src", j), svg("text", { x: left - 8, y: from(j) + 4, class: "piece", translate: "no", "data-side": "src", "data-index": j }, shorten(piece, inset))));
-    target.pieces.forEach((piece, i) => group.append(piecePlace(right, inset, to(i), row, "tgt", i), svg("text", { x: right + 8, y: to(i) + 4, class: "piece start", translate: "no", "data-side": "tgt", "data-index": i }, shorten(piece, inset))));
+    for (const [j, piece] of source.pieces.entries()) {
+      group.append(
+        piecePlace(x, inset, from(j), row, "src", j),
+        svg(
+          "text",
+          { x: left - 8, y: from(j) + 4, class: "piece", translate: "no", "data-side": "src", "data-index": j },
+          shorten(piece, inset),
+        ),
+      );
+    }
+    for (const [i, piece] of target.pieces.entries()) {
+      group.append(
+        piecePlace(right, inset, to(i), row, "tgt", i),
+        svg(
+          "text",
+          { x: right + 8, y: to(i) + 4, class: "piece start", translate: "no", "data-side": "tgt", "data-index": i },
+          shorten(piece, inset),
+        ),
+      );
+    }
   }
   return group;
 }

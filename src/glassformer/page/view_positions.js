@@ -3,9 +3,9 @@
 import { lines } from "./chart.js";
 import { button, code, h } from "./dom.js";
 import { legend, stamp } from "./ink.js";
+import { formulaOf, t } from "./language.js";
 import { Matrix } from "./matrix.js";
 import { sheetOf } from "./tensors.js";
-import { formulaOf, t } from "./texts.js";
 import { shapeOf, stageKey } from "./view_block.js";
 
 const REACH = 64; // positions of a table that are drawn
@@ -21,7 +21,9 @@ function stackOf(app) {
 
 function ownNames(app) {
   const stack = stackOf(app);
-  return [`${stack}.embedding.positions`, `${stack}.rotation.cos`, `${stack}.rotation.sin`, `${stack}.distance`].filter((name) => app.run.has(name));
+  return [`${stack}.embedding.positions`, `${stack}.rotation.cos`, `${stack}.rotation.sin`, `${stack}.distance`].filter(
+    (name) => app.run.has(name),
+  );
 }
 
 export const positions = {
@@ -42,13 +44,37 @@ export const positions = {
     const stack = stackOf(app);
     const names = ownNames(app);
     const removed = names.some((name) => run.entry(name).op.kind === "replaced");
-    return h("section", { class: "view" },
+    return h(
+      "section.view",
       app.heading("positions", stackPicker(app, stack)),
-      h("div", { class: "scheme" }, h("h3", {}, t(`scheme.${scheme}`)), h("p", { class: "lede" }, t(removed ? "positions.removed" : `scheme.${scheme}.says`))),
-      scheme === "none" || removed ? null : h("div", { class: "two" },
-        h("div", { class: "plate" }, h("h4", {}, t(`offset.${scheme}`)), chart(app, stack, scheme)),
-        app.table ? h("div", { class: "plate" }, h("h4", {}, t("positions.table", { n: app.table.rows })), stamp(app.table, { class: "stamp tall" }), h("p", { class: "caption" }, t("positions.tableSays"))) : null),
-      names.length ? h("div", { class: "with-inspector" }, h("div", { class: "cards" }, names.map((name) => card(app, name))), app.inspectorAside()) : null);
+      h(
+        "div.scheme",
+        h("h3", t(`scheme.${scheme}`)),
+        h("p.lede", t(removed ? "positions.removed" : `scheme.${scheme}.says`)),
+      ),
+      scheme === "none" || removed
+        ? null
+        : h(
+            "div.two",
+            h("div.plate", h("h4", t(`offset.${scheme}`)), chart(app, stack, scheme)),
+            app.table &&
+              h(
+                "div.plate",
+                h("h4", t("positions.table", { n: app.table.rows })),
+                stamp(app.table, { class: "stamp tall" }),
+                h("p.caption", t("positions.tableSays")),
+              ),
+          ),
+      names.length > 0 &&
+        h(
+          "div.with-inspector",
+          h(
+            "div.cards",
+            names.map((name) => card(app, name)),
+          ),
+          app.inspectorAside(),
+        ),
+    );
   },
 };
 
@@ -56,18 +82,33 @@ function stackPicker(app, stack) {
   const { run } = app;
   const stacks = ["encoder", "decoder"].filter((one) => run.has(`${one}.embedding`));
   if (stacks.length < 2) return null;
-  return h("div", { class: "bar" }, h("div", { class: "choice", role: "group", "aria-label": t("positions.stack") }, stacks.map((one) => button([h("i", { class: `dot ${one}` }), t(`stack.${one}`)],
-    () => app.go({ layer: `${one}.0`, cell: [] }), { "aria-pressed": one === stack ? "true" : "false", data: { key: `positions:${one}` } }))));
+  return h(
+    "div.bar",
+    h(
+      "div.choice",
+      { role: "group", "aria-label": t("positions.stack") },
+      stacks.map((one) =>
+        button([h("i", { class: `dot ${one}` }), t(`stack.${one}`)], () => app.go({ layer: `${one}.0`, cell: [] }), {
+          "aria-pressed": one === stack ? "true" : "false",
+          data: { key: `positions:${one}` },
+        }),
+      ),
+    ),
+  );
 }
 
 function card(app, name) {
   const { run, state } = app;
   const sheet = sheetOf(run, name, state.head);
   const matrix = app.inspector.watch(new Matrix(sheet, app.inspector.hooks, { title: t(`stage.${stageKey(name)}`) }));
-  return h("article", { class: "card wide", data: { tensor: name } },
-    h("header", {}, h("h4", {}, t(`stage.${stageKey(name)}`)), formulaOf(run.entry(name))),
-    h("p", { class: "shape" }, shapeOf(run.entry(name))), matrix.element,
-    h("footer", {}, legend(sheet), code(name, { class: "tensor-name" })));
+  return h(
+    "article.card.wide",
+    { data: { tensor: name } },
+    h("header", h("h4", t(`stage.${stageKey(name)}`)), formulaOf(run.entry(name))),
+    h("p.shape", shapeOf(run.entry(name))),
+    matrix.element,
+    h("footer", legend(sheet), code(name, { class: "tensor-name" })),
+  );
 }
 
 /** The first rows of the table: learned ones from the weights, the paper's computed as the model computes them. */
@@ -88,7 +129,16 @@ async function tableOf(run, op) {
     }
   }
   const high = values.reduce((a, b) => Math.max(a, Math.abs(b)), 0) || 1;
-  return { rows, cols: width, values, at: (i, j) => values[i * width + j], masked: () => false, share: false, high, hue: "encoder" };
+  return {
+    rows,
+    cols: width,
+    values,
+    at: (i, j) => values[i * width + j],
+    masked: () => false,
+    share: false,
+    high,
+    hue: "encoder",
+  };
 }
 
 function chart(app, stack, scheme) {
@@ -97,7 +147,7 @@ function chart(app, stack, scheme) {
   if (app.table) series = [tableSeries(app.table, stack)];
   else if (scheme === "rotary" && run.has(`${stack}.rotation.cos`)) series = [rotarySeries(run, stack)];
   else if (run.has(`${stack}.distance`)) series = distanceSeries(run, `${stack}.distance`);
-  if (!series.length || series[0].points.length < 2) return h("p", { class: "hint" }, t("positions.nothing"));
+  if (!series.length || series[0].points.length < 2) return h("p.hint", t("positions.nothing"));
   return lines(series, { label: t(`offset.${scheme}`), key: "offset", say: (x) => t("positions.offset", { x }) });
 }
 
@@ -106,7 +156,8 @@ function tableSeries({ rows, cols, values }, stack) {
   const reach = Math.min(32, rows - 1);
   const points = [];
   for (let offset = -reach; offset <= reach; offset++) {
-    let total = 0, count = 0;
+    let total = 0,
+      count = 0;
     for (let i = 0; i < rows; i++) {
       const other = i + offset;
       if (other < 0 || other >= rows) continue;
@@ -138,7 +189,10 @@ function distanceSeries(run, name) {
   return Array.from({ length: heads }, (_, head) => {
     const at = new Map();
     for (let i = 0; i < rows; i++) for (let j = 0; j < cols; j++) at.set(j - i, values[(head * rows + i) * cols + j]);
-    const points = [...at].filter(([, y]) => Number.isFinite(y)).map(([x, y]) => ({ x, y })).sort((a, b) => a.x - b.x);
+    const points = [...at]
+      .filter(([, y]) => Number.isFinite(y))
+      .map(([x, y]) => ({ x, y }))
+      .sort((a, b) => a.x - b.x);
     return { name: t("flow.head", { n: head }), colour: LINES[head % LINES.length], points };
   });
 }
