@@ -11,7 +11,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from glassformer import bundle
+from glassformer import bundle, files
 from glassformer.errors import GlassformerError, WeightsError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
@@ -166,10 +166,10 @@ def test_weights_that_do_not_fit_the_configuration(tmp_path: Path, key: str, val
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "scores.json"
-    bundle.write_text(path, "old")
+    files.write_text(path, "old")
 
     def fail() -> None:
-        with bundle.replacing(path) as file:
+        with files.replacing(path) as file:
             file.write(b"half of the new")
             raise OSError(errno.ENOSPC, "the disk is full")
 
@@ -184,19 +184,19 @@ def test_writing_replaces_no_link_no_device_and_no_permissions(tmp_path: Path) -
     path.write_text("old")
     path.chmod(0o600)
     link.symlink_to(path)
-    bundle.write_text(link, "new")
+    files.write_text(link, "new")
     assert link.is_symlink()
     assert path.read_text() == "new"
     assert path.stat().st_mode & 0o777 == 0o600
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        bundle.write_text(pipe, "through")
+        files.write_text(pipe, "through")
         assert os.read(reader, 100) == b"through"
     finally:
         os.close(reader)
     assert pipe.is_fifo()
-    bundle.write_text(Path(os.devnull), "gone")
+    files.write_text(Path(os.devnull), "gone")
     assert Path(os.devnull).is_char_device()
     with pytest.raises(IsADirectoryError):
-        bundle.write_text(tmp_path, "text")
+        files.write_text(tmp_path, "text")

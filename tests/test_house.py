@@ -15,6 +15,7 @@ HOUSE = ROOT / "src" / "glassformer"
 # A room may import from the rooms of earlier lines, and from itself; rooms of one line never meet.
 STOREYS = [
     ["errors", "page"],
+    ["files", "report"],
     ["model", "text"],
     ["bundle", "pretrained"],
     ["decode", "train"],
@@ -97,6 +98,23 @@ assert "torch" not in sys.modules, "torch was imported"
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(spent) < 0.5
+
+
+def test_translating_loads_nothing_of_training():
+    probe = """
+import sys
+import glassformer.cli
+try:
+    glassformer.cli.main()
+except SystemExit as end:
+    assert not end.code, end.code
+loaded = {name.split(".")[1] for name in sys.modules if name.startswith("glassformer.")}
+assert "translator" in loaded
+assert not loaded & {"train", "evaluate", "explain", "labs", "serve", "bench"}, loaded
+"""
+    command = [sys.executable, "-c", probe, "translate", "--device", "cpu", str(ROOT / "tests" / "bundle-1"), "one"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_constraints_pin_what_pyproject_asks_for():

@@ -13,28 +13,22 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
-import secrets
-import shutil
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from glassformer.errors import ConfigError, WeightsError
-from glassformer.errors import why as why
+from glassformer.files import read_json, read_tensors, write_bytes, write_tensors, write_text
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer
 
 FORMAT = "glassformer"
 FORMAT_VERSION = 1  # a config.json that names none is of the first
 VOCABULARY = ("source_words.txt", "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json")
-STREAM = re.compile(r"/dev/(stdout|stderr|fd/\d+)")
-PARTIAL = ".glassformer-{}.partial"  # a file being written
 
 
 @dataclass
@@ -51,77 +45,9 @@ def is_bundle(folder: str | Path) -> bool:
         return False
 
 
-def read_json(path: Path, mend: str = "copy it again") -> dict[str, Any] | None:
-    """The one JSON object that a file holds; None where there is no file."""
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise WeightsError(f"{path} cannot be read: {why(error)}") from None
-    except (ValueError, RecursionError) as error:
-        raise WeightsError(f"{path} is damaged ({error}); {mend}") from None
-    if not isinstance(values, dict):
-        raise WeightsError(f"{path} is damaged (no JSON object); {mend}")
-    return values
-
-
 def weights(model: torch.nn.Module) -> dict[str, Tensor]:
     """Every tensor a model consists of, tied ones once."""
     return dict(model.named_parameters()) | dict(model.named_buffers())
-
-
-@contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """A file to write to that takes the place of `path` whole, at the end, or not at all.
-
-    It is written beside, flushed to the disk, then renamed. A link stays a link. A device or a pipe is no file to
-    replace: it is written to.
-    """
-    if STREAM.fullmatch(str(path)) or (path.exists() and not path.is_file()):
-        with path.open("ab") as file:
-            yield file
-        return
-    path = Path(os.path.realpath(path))
-    partial = path.with_name(PARTIAL.format(secrets.token_hex(8)))
-    try:
-        with partial.open("xb") as file:
-            if path.exists():
-                path.open("ab").close()  # a file that may not be written may not be replaced either
-                shutil.copymode(path, partial)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-        flush_folder(path.parent)
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink()
-
-
-def sweep(folder: Path) -> None:
-    """Remove what a killed process had half written; for a folder that no other process writes to."""
-    for partial in folder.glob(PARTIAL.format("*")):
-        partial.unlink(missing_ok=True)
-
-
-def write_bytes(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    with replacing(path) as file:
-        file.write(data)
-
-
-def write_text(path: Path, text: str) -> None:
-    write_bytes(path, text.encode("utf-8"))
-
-
-def flush_folder(folder: Path) -> None:
-    """Make a rename last through a power cut."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def save_tokenizer(folder: Path, tokenizer: Tokenizer) -> None:
@@ -140,27 +66,6 @@ def save(folder: str | Path, model: EncoderDecoder, tensors: dict[str, Tensor], 
     write_tensors(folder / "model.safetensors", tensors)
     config = {"format": FORMAT, "format_version": FORMAT_VERSION, **model.config.to_dict()}
     write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
-
-
-def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    from safetensors.torch import save
-
-    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_bytes(path, save(plain, metadata))
-
-
-def read_tensors(path: Path, mend: str = "copy it again") -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        path.open("rb").close()  # safetensors calls a file missing that it may not read
-        tensors: dict[str, Tensor] = load_file(path)
-    except OSError as error:
-        raise WeightsError(f"{path} cannot be read: {why(error)}; {mend}") from None
-    except SafetensorError as error:
-        raise WeightsError(f"{path} cannot be read ({error}); {mend}") from None
-    return tensors
 
 
 def load(folder: str | Path) -> Bundle:

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import TextIO
 
 import pytest
+from rich.cells import cell_len
 
-from glassformer.text.strings import cells, cut_to
-from glassformer.train import Report
+from glassformer.report import Report, cut_to
 
 LINE = "step 12345/20000  epoch 17  loss 1.234  lr 1.5e-03  123,456 tokens/s  1:23:45 left  best loss 1.111 at 12000"
 
@@ -44,12 +44,12 @@ class Terminal:
             elif sign == "\n":
                 lines.append("")
             else:
-                if place + cells(sign) > self.columns:
+                if place + cell_len(sign) > self.columns:
                     lines.append("")
                     place = 0
                 lines[-1] = lines[-1].ljust(place)
                 lines[-1] = lines[-1][:place] + sign + lines[-1][place + 1 :]
-                place += cells(sign)
+                place += cell_len(sign)
         return lines
 
 
@@ -71,7 +71,7 @@ def test_the_live_line_does_not_flood_the_terminal(columns: int) -> None:
             report.show(LINE.replace("12345", str(step)), every=0)
         shown = screen.screen()
         assert len(shown) == 1
-        assert cells(shown[0]) < max(2, columns)
+        assert cell_len(shown[0]) < max(2, columns)
         if columns >= 40:
             assert shown[0].startswith("step 2/20000  epoch 17")
         report.show("翻译" * 100, every=0)
@@ -102,4 +102,4 @@ def test_a_number_is_not_cut_in_half() -> None:
     assert cut_to(LINE, 49) == "step 12345/20000  epoch 17  loss 1.234"
     assert cut_to(LINE, 200) == LINE
     assert cut_to("一二三四", 5) == "一二"
-    assert cells("é一e\u0301") == 4
+    assert cell_len("é一e\u0301") == 4

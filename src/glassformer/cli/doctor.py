@@ -68,8 +68,8 @@ def show_machine() -> None:
 
 
 def show_recipe(recipe: Recipe, device: str) -> None:
+    from glassformer.report import Report
     from glassformer.text.survey import survey
-    from glassformer.train import Report
     from glassformer.train.forecast import forecast
 
     recipe.check_files()

@@ -34,7 +34,7 @@ def evaluate(
     of a model that glassformer train has made.
     """
     from glassformer.cli.judging import judge_files, judge_split, record
-    from glassformer.train import Report
+    from glassformer.report import Report
     from glassformer.translator import Translator
 
     if (src is None) != (ref is None):

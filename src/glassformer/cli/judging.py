@@ -10,11 +10,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from glassformer.files import write_text
+
 if TYPE_CHECKING:
     from glassformer.evaluate import Scores
     from glassformer.model import EncoderDecoder
+    from glassformer.report import Report
     from glassformer.text import Corpus, Tokenizer
-    from glassformer.train import Recipe, Report
+    from glassformer.train import Recipe
     from glassformer.train.loop import Judge
     from glassformer.train.recipe import Score
 
@@ -132,8 +135,8 @@ def record(folder: Path, name: str, judged: Judged, report: Report, **details: A
     import torch
 
     from glassformer import __version__
-    from glassformer.bundle import is_bundle, read_scores, why, write_text
-    from glassformer.errors import WeightsError
+    from glassformer.bundle import is_bundle, read_scores
+    from glassformer.errors import WeightsError, why
 
     if not is_bundle(folder):
         return

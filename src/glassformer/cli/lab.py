@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.trace import Language
-from glassformer.errors import ConfigError, RunError, WeightsError
+from glassformer.errors import ConfigError, RunError, WeightsError, why
+from glassformer.files import read_json, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -95,13 +96,14 @@ def run_all(labs: list[Lab], seed: int, language: str, quiet: bool, ran: list[Ra
 
 
 def show(ran: Ran, language: str, console: Console) -> None:
+    from rich.cells import cell_len
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     from glassformer.labs.lab import VERDICTS
     from glassformer.labs.say import bounds, brief, say
-    from glassformer.text.strings import cells, wrap
+    from glassformer.text.strings import wrap
 
     one, finding = ran.lab, ran.finding
     console.print(Text(f"{one.title.say(language)}", "bold"), Text(f"({one.name})", "dim"))
@@ -109,7 +111,7 @@ def show(ran: Ran, language: str, console: Console) -> None:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")  # Chinese has no spaces: what is too long goes on in the next line
     texts = {"claim": one.claim, "prediction": one.prediction, "measured": finding.summary}
-    room = max(20, min(100, console.width - 6) - max(cells(say(word, language)) for word in texts))
+    room = max(20, min(100, console.width - 6) - max(cell_len(say(word, language)) for word in texts))
     for word, text in texts.items():
         grid.add_row(say(word, language), wrap(text.say(language), room))  # rich would break Chinese only at spaces
     console.print(Padding(grid, (0, 0, 0, 2), expand=False))
@@ -181,13 +183,11 @@ def prepare(out: Path, labs: list[Lab]) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise RunError(f"--out {out} cannot be made ({error.strerror}); choose another folder") from None
+        raise RunError(f"--out {out} cannot be made ({why(error)}); choose another folder") from None
 
 
 def holds_report(folder: Path) -> bool:
     """Whether the reports in `folder` are ours to replace."""
-    from glassformer.bundle import read_json
-
     try:
         command = (read_json(folder / "report.json") or {}).get("command")
     except WeightsError:
@@ -196,7 +196,6 @@ def holds_report(folder: Path) -> bool:
 
 
 def write(out: Path, ran: list[Ran], content: str, command: str, language: str) -> None:
-    from glassformer.bundle import why, write_text
     from glassformer.labs.draw import svg
     from glassformer.labs.report import html
 

@@ -38,8 +38,8 @@ def score(
     Without it the perplexity is told on standard error.
     """
     from glassformer.decode import LengthRule
+    from glassformer.report import Report
     from glassformer.text import Corpus, read_pairs
-    from glassformer.train import Report
     from glassformer.translator import TooLong, Translator
 
     report = Report()

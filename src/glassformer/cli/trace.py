@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.errors import ConfigError, GlassformerError, InputError
+from glassformer.errors import ConfigError, GlassformerError, InputError, why
+from glassformer.files import write_text
 
 if TYPE_CHECKING:
     from glassformer.explain.traced import Trace
@@ -129,8 +130,6 @@ def write(file: str, content: str) -> None:
     if file == "-":
         sys.stdout.write(content)
         return
-    from glassformer.bundle import why, write_text
-
     try:
         write_text(Path(file), content)
     except OSError as error:

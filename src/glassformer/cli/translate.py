@@ -15,9 +15,10 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from glassformer.errors import ConfigError, DataError, why
+from glassformer.files import replacing
 
 if TYPE_CHECKING:
-    from glassformer.train import Report
+    from glassformer.report import Report
     from glassformer.translator import Translation
 
 BLOCK = 1 << 16  # bytes read at once, where so many are there; a slower writer's lines are taken as they come
@@ -87,7 +88,7 @@ def translate(
     if sample and beam > 1:
         raise ConfigError(f"--sample draws one translation at a time; leave --beam {beam} out")
     from glassformer.decode import Sampling
-    from glassformer.train import Report
+    from glassformer.report import Report
     from glassformer.translator import Translator
 
     report = Report()
@@ -230,8 +231,6 @@ def open_input(path: Path | None) -> io.BufferedReader:
 @contextmanager
 def open_output(path: Path | None, report: Report) -> Iterator[IO[bytes]]:
     """Standard output, or a file that is replaced at the end; what a failed run had written stays beside it."""
-    from glassformer.bundle import replacing
-
     try:
         if path is None:
             yield sys.stdout.buffer

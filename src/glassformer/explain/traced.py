@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 from torch import Tensor
 
-from glassformer.bundle import read_json, why, write_bytes, write_text
-from glassformer.errors import GlassformerError, InputError, WeightsError, one_of
+from glassformer.errors import GlassformerError, InputError, WeightsError, one_of, why
 from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
 from glassformer.explain.subject import Subject
@@ -24,6 +23,7 @@ from glassformer.explain.values import Values
 from glassformer.explain.weights import Weights, facts, raw
 from glassformer.explain.words import formula
 from glassformer.explain.writing import Options, Written
+from glassformer.files import read_json, write_bytes, write_text
 from glassformer.text.strings import Language
 
 if TYPE_CHECKING:

@@ -16,10 +16,12 @@ from io import StringIO
 from itertools import pairwise
 from typing import Any
 
+from rich.cells import cell_len
+
 from glassformer.errors import ConfigError
 from glassformer.labs.figure import Figure, Panel, Series, said
 from glassformer.labs.say import brief
-from glassformer.text.strings import cells, wrap
+from glassformer.text.strings import wrap
 
 MANY = 12  # names along an axis of which some may be left out
 WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text
@@ -101,13 +103,13 @@ def tall(panel: Panel, language: str, letters: int) -> int:
 def below(panel: Panel, language: str, letters: int) -> int:
     """How far the names of the ticks and of the axis reach below the plot."""
     ticks = said(panel.ticks, language)
-    slanted = max(8 + 3 * cells(tick) for tick in ticks) if slants(ticks, letters) else 0
+    slanted = max(8 + 3 * cell_len(tick) for tick in ticks) if slants(ticks, letters) else 0
     return 42 + slanted + LINE * wrap(panel.x.say(language), letters).count("\n")
 
 
 def slants(names: Sequence[str], letters: int) -> bool:
     """Whether a few names would touch if they lay flat; of many, some are left out instead."""
-    return len(names) <= MANY and sum(cells(name) + 2 for name in names) > letters
+    return len(names) <= MANY and sum(cell_len(name) + 2 for name in names) > letters
 
 
 def shown(names: Sequence[str], room: int) -> list[int]:
@@ -126,7 +128,7 @@ def paint(axes: Any, panel: Panel, language: str, letters: int) -> None:
         paint_series(axes, panel, language, below(panel, language, letters))
     if panel.ticks:
         ticks = said(panel.ticks, language)
-        named = shown(ticks, letters // (2 + max(map(cells, ticks))) or 1)
+        named = shown(ticks, letters // (2 + max(map(cell_len, ticks))) or 1)
         axes.set_xticks(named, [ticks[i] for i in named])
         axes.tick_params(axis="x", length=0)
         if slants(ticks, letters):

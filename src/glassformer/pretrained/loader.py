@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 import warnings
@@ -14,7 +13,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.errors import InputError, WeightsError, did_you_mean, one_of
+from glassformer.errors import InputError, WeightsError, did_you_mean, one_of, why
+from glassformer.files import read_json, read_tensors
 from glassformer.model import Model
 from glassformer.pretrained import bart, bert, gpt2, marian, t5
 from glassformer.pretrained.family import Family, Settings
@@ -49,30 +49,24 @@ def read_config(folder: Path) -> Settings:
         hint = " (give a folder on this disk; weights are not downloaded)" if not folder.exists() else ""
         raise WeightsError(f"{folder} is not a folder{hint}")
     path = folder / "config.json"
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise WeightsError(f"{path} is missing: a model folder holds config.json beside its weights") from None
-    except OSError as error:
-        raise WeightsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise WeightsError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(values, dict):
-        raise WeightsError(f"{path} holds a {type(values).__name__}; a JSON object is needed")
+    values = read_json(path)
+    if values is None:
+        raise WeightsError(f"{path} is missing: a model folder holds config.json beside its weights")
     return Settings(values)
 
 
 def read_weights(folder: Path) -> dict[str, Tensor]:
     """All tensors of a folder: safetensors, whole or in shards, else pickled ones loaded without running any code."""
     for index, single, read in (
-        ("model.safetensors.index.json", "model.safetensors", read_safetensors),
+        ("model.safetensors.index.json", "model.safetensors", read_tensors),
         ("pytorch_model.bin.index.json", "pytorch_model.bin", read_pickled),
     ):
         if (folder / single).is_file():
             return read(folder / single)
         if (folder / index).is_file():
             tensors: dict[str, Tensor] = {}
-            for shard in sorted(set(json.loads((folder / index).read_text(encoding="utf-8"))["weight_map"].values())):
+            shards = (read_json(folder / index) or {})["weight_map"].values()
+            for shard in sorted(set(shards)):
                 if not (folder / shard).is_file():
                     raise WeightsError(f"{folder / shard} is missing, though {index} names it; copy all shards")
                 tensors |= read(folder / shard)
@@ -80,25 +74,11 @@ def read_weights(folder: Path) -> dict[str, Tensor]:
     raise WeightsError(f"{folder} holds no weights: model.safetensors (or its shards) is missing")
 
 
-def read_safetensors(path: Path) -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
-
-    try:
-        path.open("rb").close()  # safetensors calls a file missing that it may not read
-        tensors: dict[str, Tensor] = load_file(path)
-    except OSError as error:
-        raise WeightsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except SafetensorError as error:
-        raise WeightsError(f"{path} cannot be read as safetensors ({error}); copy the file again") from None
-    return tensors
-
-
 def read_pickled(path: Path) -> dict[str, Tensor]:
     try:
         values: Any = torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
-        raise WeightsError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise WeightsError(f"{path} cannot be read: {why(error)}") from None
     except (pickle.UnpicklingError, RuntimeError, EOFError):
         raise WeightsError(
             f"{path} holds more than plain tensors, or is damaged, and is not unpickled; "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from glassformer.errors import WeightsError
+from glassformer.files import read_json
 from glassformer.model import EncoderDecoder
 from glassformer.pretrained.loader import load_model, read_config
 
@@ -108,15 +108,10 @@ def load_marian(folder: Path) -> tuple[EncoderDecoder, MarianText]:
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:
-    try:
-        vocabulary = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise WeightsError(_missing(path)) from None
-    except OSError as error:
-        raise WeightsError(f"{path} cannot be read: {error.strerror or error}") from None
-    except ValueError as error:
-        raise WeightsError(f"{path} is not valid JSON: {error}; copy it again") from None
-    if not isinstance(vocabulary, dict) or not all(type(id) is int for id in vocabulary.values()):
+    vocabulary = read_json(path)
+    if vocabulary is None:
+        raise WeightsError(_missing(path))
+    if not all(type(id) is int for id in vocabulary.values()):
         raise WeightsError(f"{path} must be a JSON object that gives every piece its id")
     for piece in (UNKNOWN, END):
         if piece not in vocabulary:

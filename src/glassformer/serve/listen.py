@@ -18,7 +18,7 @@ from types import FrameType
 import torch
 import uvicorn
 
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, why
 from glassformer.serve.app import create_app
 from glassformer.serve.connection import Connection
 from glassformer.serve.door import LOCAL
@@ -35,7 +35,7 @@ def listen(host: str, port: int | None) -> socket.socket:
         try:
             family, kind, protocol, _, address = socket.getaddrinfo(host, tried, type=socket.SOCK_STREAM)[0]
         except OSError as error:
-            raise ConfigError(f"--host {host}: {error.strerror or error}; 127.0.0.1 is this machine") from None
+            raise ConfigError(f"--host {host}: {why(error)}; 127.0.0.1 is this machine") from None
         found = socket.socket(family, kind, protocol)
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -45,7 +45,7 @@ def listen(host: str, port: int | None) -> socket.socket:
         except OSError as error:
             found.close()
             if error.errno != errno.EADDRINUSE:
-                raise ConfigError(f"{host}:{tried} cannot be served ({error.strerror}); choose another") from None
+                raise ConfigError(f"{host}:{tried} cannot be served ({why(error)}); choose another") from None
             if port is not None:
                 raise ConfigError(
                     f"port {port} is in use; choose another, or leave --port out for a free one"

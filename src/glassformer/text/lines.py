@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, cast
 
-from glassformer.errors import DataError, did_you_mean
+from glassformer.errors import DataError, did_you_mean, why
 
 GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zXZ\x00"
@@ -41,7 +41,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 f"{path}: the compressed file is damaged after line {number} ({error}); fetch or compress it again"
             ) from None
         except OSError as error:
-            raise DataError(f"{path}: reading failed after line {number}: {error.strerror or error}") from None
+            raise DataError(f"{path}: reading failed after line {number}: {why(error)}") from None
 
 
 def _open(path: Path) -> IO[bytes]:
@@ -60,7 +60,7 @@ def _open(path: Path) -> IO[bytes]:
     except IsADirectoryError:
         raise DataError(f"{path} is a folder; name the text file inside it") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be opened: {error.strerror or error}") from None
+        raise DataError(f"{path} cannot be opened: {why(error)}") from None
 
 
 def missing(path: Path, otherwise: str = "check the path") -> str:

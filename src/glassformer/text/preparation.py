@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import errno
 import hashlib
 import json
 import os
@@ -20,7 +19,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.errors import ConfigError, DataError
+from glassformer.errors import ConfigError, DataError, why
 from glassformer.text.corpus import Corpus, Pair, read_pairs
 from glassformer.text.store import META, NUMBER, OFFSET, SIDES, VERSION, Store, read_meta
 from glassformer.text.tokenizer import Tokenizer
@@ -83,7 +82,7 @@ def prepare(
         _sweep(folder)
         partial = Path(tempfile.mkdtemp(prefix=_partial_prefix(folder), dir=folder.parent))
     except OSError as error:
-        raise DataError(f"{folder} cannot be written: {error.strerror}; choose another folder") from None
+        raise DataError(f"{folder} cannot be written: {why(error)}; choose another folder") from None
     try:
         _write(corpora, tokenizer, partial, options, fingerprint, progress)
         partial.chmod(0o755)
@@ -91,8 +90,7 @@ def prepare(
         shutil.rmtree(folder, ignore_errors=True)
         partial.rename(folder)
     except OSError as error:
-        reason = "the disk is full" if error.errno == errno.ENOSPC else error.strerror
-        raise DataError(f"{folder} cannot be written: {reason}; free some space or choose another folder") from None
+        raise DataError(f"{folder} cannot be written: {why(error)}; free some space or choose another folder") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Store(folder, weights)

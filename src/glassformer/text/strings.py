@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import io
 import re
-import unicodedata
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from rich.cells import cell_len
 
 from glassformer.errors import InputError
 
@@ -51,12 +52,6 @@ def one_string(given: str) -> str:
     return given
 
 
-def cells(text: str) -> int:
-    """The width of a text in letters; Chinese signs are twice as wide, accents that stand on a letter take no room."""
-    wide = {"W": 2, "F": 2}
-    return sum(0 if unicodedata.combining(sign) else wide.get(unicodedata.east_asian_width(sign), 1) for sign in text)
-
-
 def wrap(text: str, width: int) -> str:
     """Lines of at most `width` letters: broken at spaces, and between Chinese signs but never before a stop."""
     return "\n".join(line for paragraph in text.split("\n") for line in _lines(paragraph, width))
@@ -66,26 +61,16 @@ def _lines(paragraph: str, width: int) -> list[str]:
     words: list[str] = []
     for piece in _PIECE.findall(paragraph):
         before = words[-1][-1] if words else " "
-        apart = piece.isspace() or before.isspace() or cells(piece[0]) == 2 or cells(before) == 2
+        apart = piece.isspace() or before.isspace() or cell_len(piece[0]) == 2 or cell_len(before) == 2
         if words and not before.isspace() and (piece[0] in CLOSING or before in OPENING or not apart):
             words[-1] += piece
         else:
             words.append(piece)
     lines, line = [], ""
     for word in words:
-        if line and cells(line) + cells(word.rstrip()) > width:
+        if line and cell_len(line) + cell_len(word.rstrip()) > width:
             lines.append(line.rstrip())
             line = ""
         if line or not word.isspace():
             line += word
     return [*lines, line.rstrip()]
-
-
-def cut_to(text: str, width: int) -> str:
-    """As many of the text's parts, two spaces apart, as have room: half a number would be another number."""
-    kept = text
-    while cells(kept) > width and "  " in kept:
-        kept = kept.rpartition("  ")[0].rstrip()
-    while cells(kept) > width:
-        kept = kept[:-1]
-    return kept

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import tokenizers
 
-from glassformer.errors import DataError, InputError
+from glassformer.errors import DataError, InputError, why
 from glassformer.text.about import frequent_words, unmet
 from glassformer.text.corpus import Pair
 from glassformer.text.vocabulary import BYTES, END, PAD, SAMPLE_PAIRS, SPECIALS, START, TokenizerOptions, learn, sample
@@ -183,7 +183,7 @@ def _load(path: Path) -> tokenizers.Tokenizer:
     except FileNotFoundError:
         raise DataError(f"{path} does not exist; the folder's other half of the vocabulary is there") from None
     except OSError as error:
-        raise DataError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise DataError(f"{path} cannot be read: {why(error)}") from None
     except Exception as error:  # the library raises plain Exception
         raise DataError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
 

@@ -1,7 +1,7 @@
 """How it learns: a recipe in, a bundle out."""
 
+from glassformer.report import Report
 from glassformer.train.recipe import Recipe, built_in, read_recipe
-from glassformer.train.report import Report
 from glassformer.train.run import train
 
 __all__ = ["Recipe", "Report", "built_in", "read_recipe", "train"]

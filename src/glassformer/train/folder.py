@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import IO
 
 from glassformer import bundle
-from glassformer.errors import GlassformerError, RunError
+from glassformer.errors import GlassformerError, RunError, why
+from glassformer.files import sweep, write_text
 from glassformer.train import checkpoint
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, apply, parse, to_toml
@@ -50,11 +51,11 @@ def claimed(folder: Path) -> Iterator[None]:
             raise RunError(f"{folder} is not empty and holds no run of ours; choose another --out")
         file = (folder / LOCK).open("a")
     except OSError as error:
-        raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
+        raise RunError(f"{folder} cannot be written: {why(error)}; choose another --out") from None
     with file:
         if not lock(file):
             raise RunError(f"another process is training in {folder}; wait until it ends, or choose another --out")
-        bundle.sweep(folder)
+        sweep(folder)
         yield
 
 
@@ -101,9 +102,9 @@ def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
         recipe = continued(recipe, saved_recipe(folder))
         keep_finished(folder)
     try:
-        bundle.write_text(path, to_toml(recipe.to_dict()))
+        write_text(path, to_toml(recipe.to_dict()))
     except OSError as error:
-        raise RunError(f"{folder} cannot be written: {bundle.why(error)}; choose another --out") from None
+        raise RunError(f"{folder} cannot be written: {why(error)}; choose another --out") from None
     return recipe
 
 
@@ -127,7 +128,7 @@ def saved_recipe(folder: Path, changes: tuple[str, ...] = ()) -> Recipe:
     except (FileNotFoundError, NotADirectoryError):
         raise RunError(f"{folder} holds no run to continue (no recipe.toml); start one without --resume") from None
     except OSError as error:
-        raise RunError(f"{path} cannot be read: {bundle.why(error)}") from None
+        raise RunError(f"{path} cannot be read: {why(error)}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise RunError(f"{path} is damaged: {error}") from None
     if isinstance(values.get("data"), dict):

@@ -12,17 +12,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.bundle import read_tensors, weights, write_tensors
+from glassformer.bundle import weights
 from glassformer.errors import RunError
+from glassformer.files import read_tensors, write_tensors
 from glassformer.model import EncoderDecoder
+from glassformer.report import Report
 from glassformer.text import Batches
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
 from glassformer.train.cores import Cores, advice, threads_by_default
 from glassformer.train.feed import Feed, share
+from glassformer.train.metrics import Metrics
 from glassformer.train.parallel import World, bare, put, spread, whole
 from glassformer.train.recipe import Recipe
-from glassformer.train.report import Report
 from glassformer.train.schedule import share as lr_share
 from glassformer.train.signals import Interrupted, between_steps
 from glassformer.train.step import Stepper
@@ -51,6 +53,7 @@ class Trainer:
         self.stepper = Stepper(
             spread(self.model, self.world, self.recipe.train.parallel), self.recipe.train, self.world, 0
         )
+        self.metrics: Metrics | None = None
         self.labels_seen = 0
         self.since = time.perf_counter()
         self.cores, self.advised = Cores(), False
@@ -65,6 +68,7 @@ class Trainer:
         """Train to the last step, or until patience ends."""
         train, progress = self.recipe.train, self.progress
         feed = Feed(self.train_batches, progress.epoch, progress.index, self.world, train.accumulate)
+        self.metrics = Metrics(self.folder, progress.step, train.tensorboard) if self.world.first else None
         self.since, self.cores = time.perf_counter(), Cores()
         try:
             with between_steps(alone=self.world.size == 1) as heard:
@@ -82,6 +86,8 @@ class Trainer:
                     self.after_step(heard)
         finally:
             feed.close()
+            if self.metrics is not None:
+                self.metrics.close()
 
     def after_step(self, heard: Callable[[], int]) -> None:
         train, step = self.recipe.train, self.progress.step
@@ -122,7 +128,7 @@ class Trainer:
         speed = self.labels_seen / (time.perf_counter() - self.since)
         train = self.recipe.train
         lr = train.lr * lr_share(train, self.progress.step - 1)
-        self.report.row(self.progress.step, loss=loss, lr=lr, tokens_per_second=speed, epoch=self.progress.epoch)
+        self.record(loss=loss, lr=lr, tokens_per_second=speed, epoch=self.progress.epoch)
         self.latest = f"loss {loss:.3f}  lr {lr:.1e}  {speed:,.0f} tokens/s"
         if self.report.live:
             self.report.show(self.line(), every=0)
@@ -131,6 +137,10 @@ class Trainer:
         self.stepper.loss_total.zero_()
         self.labels_seen, self.progress.steps_logged, self.since = 0, 0, time.perf_counter()
         self.pace = self.pace or (time.perf_counter(), self.progress.step)
+
+    def record(self, **values: float) -> None:
+        if self.metrics is not None:
+            self.metrics.row(self.progress.step, **values)
 
     def advise(self) -> None:
         """Say once that other processes keep the cores busy."""
@@ -172,7 +182,7 @@ class Trainer:
             else:
                 progress.stale += 1
         self.since += time.perf_counter() - begin  # the speed of training is not the speed of validation
-        self.report.row(progress.step, **values)
+        self.record(**values)
         told = "  ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in values.items())
         self.report.say(f"step {progress.step}: {told}{'  (best so far)' if better else ''}")
 

@@ -20,7 +20,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
-from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
+from glassformer.errors import ConfigError, DataError, did_you_mean, one_of, why
 from glassformer.model import ModelConfig
 from glassformer.text import END, PAD, START, About, Corpus, FilterOptions, Tokenizer, TokenizerOptions
 from glassformer.text.lines import missing
@@ -161,7 +161,7 @@ def read_recipe(name: str, changes: tuple[str, ...] = ()) -> Recipe:
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise ConfigError(f"{path} cannot be read: {why(error)}") from None
     except (ValueError, RecursionError) as error:  # TOML, UTF-8, or a number of thousands of digits
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
     for change in changes:

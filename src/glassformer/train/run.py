@@ -11,17 +11,19 @@ from typing import Any
 import torch
 
 from glassformer import bundle
-from glassformer.errors import ConfigError, DataError, RunError
+from glassformer.errors import ConfigError, DataError, RunError, why
+from glassformer.files import write_text
 from glassformer.model import EncoderDecoder
+from glassformer.report import Report
 from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
 from glassformer.train import checkpoint, parallel
 from glassformer.train.budget import check_memory, find_budget
 from glassformer.train.folder import opened, standing, withdraw
 from glassformer.train.folder import saved_recipe as saved_recipe
 from glassformer.train.loop import Judge, Trainer
+from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, to_toml
-from glassformer.train.report import Report, draw_curve
 from glassformer.train.signals import Interrupted, at_once, listening
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
@@ -54,9 +56,9 @@ def train(
         raise SystemExit(128 + heard.number) from None
     except OSError as error:
         where = error.filename or folder
-        raise RunError(f"{where} cannot be written: {bundle.why(error)}; {standing(folder)}") from None
+        raise RunError(f"{where} cannot be written: {why(error)}; {standing(folder)}") from None
     finally:
-        report.close()
+        report.clear()
         world.leave()
 
 
@@ -98,7 +100,7 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
 def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:
     made = ready(recipe, folder, world, report)
     if world.first and made.recipe != recipe:
-        bundle.write_text(folder / "recipe.toml", to_toml(made.recipe.to_dict()))
+        write_text(folder / "recipe.toml", to_toml(made.recipe.to_dict()))
     recipe, tokenizer, model, batches = made.recipe, made.tokenizer, made.model, made.batches
     judge = make_judge(recipe, tokenizer) if make_judge else None
     if recipe.train.metric == "bleu" and (judge is None or (recipe.train.parallel == "fsdp" and world.size > 1)):
@@ -114,8 +116,6 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
         report.say(f"resumed at step {saved.progress.step}")
         if trainer.ended():
             report.say("its training had ended; to train on, add: --set train.steps=MORE")
-    if world.first:
-        report.open(folder, trainer.progress.step, recipe.train.tensorboard)
     trainer.run()
     tensors = trainer.shipped()
     if world.first:

@@ -16,6 +16,7 @@ from pathlib import Path
 import torch
 
 from glassformer.errors import one_of
+from glassformer.files import write_bytes
 
 HERE = Path(__file__).parent
 FLAGS = ("-O3", "-std=gnu11", "-mprefer-vector-width=512", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
@@ -82,19 +83,10 @@ def library(kept: Path, files: Sequence[Path], flags: Sequence[str]) -> ctypes.C
         except OSError as error:
             raise NoKernels(f"the compiled library cannot be loaded: {error}") from None
         with contextlib.suppress(OSError):  # a home that cannot be written to costs a second each time, nothing else
-            keep(kept, made.read_bytes())
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            # Its digest after it, which no loader reads: a file that was cut short would end the process when run.
+            write_bytes(kept, (data := made.read_bytes()) + hashlib.sha256(data).digest())
     return loaded
-
-
-def keep(path: Path, data: bytes) -> None:
-    """With its digest after it, which no loader reads: a file that was cut short would end the process when run."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_name(f"{path.name}.{os.getpid()}")
-    try:
-        beside.write_bytes(data + hashlib.sha256(data).digest())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def whole(path: Path) -> bool:

@@ -1,68 +1,23 @@
-"""What a run tells while it goes on: one live line on a terminal, plain lines elsewhere, and `metrics.jsonl`."""
+"""What a run measures while it goes on: `metrics.jsonl`, TensorBoard where it is asked for, and the learning curve."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-import time
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
-from glassformer.bundle import replacing, write_text
 from glassformer.errors import RunError
-from glassformer.text.strings import cells, cut_to
+from glassformer.files import replacing, write_text
 
 
-class Report:
-    """Speaks on `stream` (stderr, so that a command's own output stays clean) and keeps the metrics file."""
+class Metrics:
+    """The metrics of the run in `folder`, gone on with at `step`: what was written after it is forgotten."""
 
-    def __init__(self, stream: TextIO | None = None, quiet: bool = False) -> None:
-        self.stream = stream or sys.stderr
-        self.quiet = quiet
-        self.live = not quiet and self.stream.isatty()
-        self.width = 0
-        self.last = 0.0
-        self.metrics: Path | None = None
+    def __init__(self, folder: Path, step: int, tensorboard: bool) -> None:
+        self.file = folder / "metrics.jsonl"
         self.board: Any = None
-
-    def say(self, text: str) -> None:
-        """A line that stays."""
-        if not self.quiet:
-            self.clear()
-            print(text, file=self.stream, flush=True)
-
-    def show(self, text: str, every: float = 0.1) -> None:
-        """The live line; it is only drawn on a terminal, and not too often."""
-        if self.live and time.monotonic() - self.last >= every:
-            self.last = time.monotonic()
-            text = cut_to(text, self.room())
-            rest = " " * (min(self.width, self.room()) - cells(text))
-            print(f"\r{text}{rest}", end="", file=self.stream, flush=True)
-            self.width = cells(text)
-
-    def clear(self) -> None:
-        if self.live and self.width:
-            print("\r" + " " * min(self.width, self.room()) + "\r", end="", file=self.stream, flush=True)
-            self.width = 0
-
-    def room(self) -> int:
-        """Letters that fit into a line of the terminal now; one in its last column could start the next line."""
-        try:
-            columns = os.get_terminal_size(self.stream.fileno()).columns
-        except (OSError, ValueError):
-            columns = 0
-        return (columns or 80) - 1
-
-    def counting(self, what: str) -> Any:
-        """A callback that shows a growing number."""
-        return lambda count: self.show(f"{what}: {count:,}")
-
-    def open(self, folder: Path, step: int, tensorboard: bool) -> None:
-        """Go on with the metrics of `folder`, forgetting what was written after `step`."""
-        self.metrics = folder / "metrics.jsonl"
         kept = [row for row in read_metrics(folder) if row["step"] <= step] if step else []
-        write_text(self.metrics, "".join(json.dumps(row) + "\n" for row in kept))
+        write_text(self.file, "".join(json.dumps(row) + "\n" for row in kept))
         if not tensorboard:
             return
         try:
@@ -72,16 +27,13 @@ class Report:
         self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
 
     def row(self, step: int, **values: float) -> None:
-        """One line of metrics.jsonl, and the same for TensorBoard where it is installed."""
-        if self.metrics is not None:
-            with self.metrics.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({"step": step, **values}) + "\n")
+        with self.file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps({"step": step, **values}) + "\n")
         if self.board is not None:
             for name, value in values.items():
                 self.board.add_scalar(name, value, step)
 
     def close(self) -> None:
-        self.clear()
         if self.board is not None:
             self.board.close()
 
