@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs docs-test notebooks browser check check-page format-page bench clean
+.PHONY: demo test docs docs-test notebooks browser check check-page format-page package oldest bench clean
 
 demo: .venv/ready
 	$(BIN)/glassformer demo
@@ -51,6 +51,14 @@ $(PAGE_TOOLS): page-check/package.json page-check/package-lock.json
 	cd page-check && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
+# Wheel and sdist are built, and the wheel's commands run in an empty environment.
+package: .venv/ready-dev
+	$(BIN)/python tests/check_package.py
+
+# The tests of the library with the oldest torch that pyproject.toml names, in an environment of its own.
+oldest: .venv/ready-oldest
+	.venv/oldest/bin/python -m pytest tests/model tests/text tests/pretrained tests/decode tests/train tests/explain tests/test_bundle.py
+
 bench: .venv/ready-dev
 	$(BIN)/glassformer bench train
 
@@ -65,6 +73,12 @@ bench: .venv/ready-dev
 .venv/ready-dev: pyproject.toml constraints.txt | .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch -e '.[dev]'
 	@touch $@ .venv/ready
+
+.venv/ready-oldest: pyproject.toml constraints.txt | .venv/ready-dev
+	$(PYTHON) -m venv .venv/oldest
+	sed "s/^torch==.*/torch==$$(sed -n 's/.*"torch>=\(.*\)",/\1/p' pyproject.toml).*/" constraints.txt > .venv/oldest/constraints.txt
+	.venv/oldest/bin/python -m pip install --quiet --disable-pip-version-check -c .venv/oldest/constraints.txt torch -e '.[dev]'
+	@touch $@
 
 clean:
 	rm -rf .venv site build dist src/*.egg-info page-check/node_modules

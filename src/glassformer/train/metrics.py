@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-from glassformer.errors import RunError
 from glassformer.files import replacing, write_text
 
 
@@ -18,13 +17,10 @@ class Metrics:
         self.board: Any = None
         kept = [row for row in read_metrics(folder) if row["step"] <= step] if step else []
         write_text(self.file, "".join(json.dumps(row) + "\n" for row in kept))
-        if not tensorboard:
-            return
-        try:
+        if tensorboard:
             from torch.utils.tensorboard import SummaryWriter
-        except ImportError:
-            raise RunError("train.tensorboard needs tensorboard: pip install 'glassformer[log]'") from None
-        self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
+
+            self.board = SummaryWriter(str(folder / "tensorboard"), purge_step=step)
 
     def row(self, step: int, **values: float) -> None:
         with self.file.open("a", encoding="utf-8") as file:

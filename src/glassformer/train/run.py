@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,8 @@ class Ready:
 
 def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
     recipe.check_files()
+    if recipe.train.tensorboard and find_spec("tensorboard") is None:
+        raise RunError("train.tensorboard needs tensorboard: pip install 'glassformer[log]'")
     check_memory(recipe.least_config(), recipe.train, world)  # before the vocabulary is known, and after
     tokenizer = vocabulary(recipe, folder, world, report)
     store = corpus(recipe, recipe.data.train, tokenizer, folder / "prepared" / "train", world, report)

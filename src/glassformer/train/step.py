@@ -7,6 +7,7 @@ along, the whole step is recorded as a CUDA graph, and from then on it is one la
 from __future__ import annotations
 
 import contextlib
+import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from glassformer.errors import ConfigError
 from glassformer.train.loss import smoothed_cross_entropy, two_way_divergence
 from glassformer.train.parallel import World, bare
 from glassformer.train.recipe import Train
@@ -38,6 +40,10 @@ class Inputs:
 
 def precision(train: Train, device: torch.device) -> str:
     """What "auto" means on this device: bf16 where the hardware multiplies it faster."""
+    if train.precision == "bf16" and device.type == "cpu" and crashes_in_bf16():
+        raise ConfigError(
+            "precision = 'bf16': PyTorch 2.8 on ARM crashes when it trains in it; use fp32, or PyTorch 2.9 or newer"
+        )
     if train.precision != "auto":
         return train.precision
     if device.type == "cuda":
@@ -45,6 +51,11 @@ def precision(train: Train, device: torch.device) -> str:
     # Without matrix units for bf16, a CPU emulates it more slowly than it computes float32.
     capability = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     return "bf16" if capability() else "fp32"
+
+
+def crashes_in_bf16() -> bool:
+    """The backward pass of attention ends the process there."""
+    return platform.machine() == "aarch64" and torch.__version__.startswith("2.8.")
 
 
 def compile_options() -> dict[str, str | int | bool | Callable[..., Any]]:

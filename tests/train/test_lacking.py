@@ -1,0 +1,34 @@
+"""What a machine lacks for a recipe is told before any work is done."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import pytest
+import torch
+from small_run import train_here
+
+from glassformer.errors import ConfigError, RunError
+from glassformer.train import run
+from glassformer.train.recipe import Train
+from glassformer.train.step import precision
+
+CPU = torch.device("cpu")
+
+
+def test_tensorboard_that_is_not_installed(recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "find_spec", lambda name: None)
+    with pytest.raises(RunError, match=r"train.tensorboard needs tensorboard: pip install 'glassformer\[log\]'"):
+        train_here(recipe, tmp_path / "run", "train.tensorboard=true")
+    assert not (tmp_path / "run" / "prepared").exists()
+
+
+def test_bf16_where_pytorch_crashes_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(torch, "__version__", "2.8.0+cpu")
+    with pytest.raises(ConfigError, match="on ARM crashes when it trains in it; use fp32, or PyTorch"):
+        precision(Train(precision="bf16"), CPU)
+    assert precision(Train(precision="fp32"), CPU) == "fp32"
+    monkeypatch.setattr(torch, "__version__", "2.13.0+cpu")
+    assert precision(Train(precision="bf16"), CPU) == "bf16"
