@@ -19,6 +19,7 @@ STOREYS = [
     ["model", "text"],
     ["bundle", "pretrained"],
     ["decode", "train"],
+    ["translation"],
     ["translator", "evaluate"],
     ["explain", "labs", "export"],
     ["serve"],

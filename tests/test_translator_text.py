@@ -23,6 +23,7 @@ from glassformer.decode import Hypothesis
 from glassformer.errors import ConfigError, InputError, WeightsError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
+from glassformer.translation import assemble
 from glassformer.translator import Part, TooLong, Translator, cut
 
 WORDS = ["the", "a", "small", "red", "house", "dog", "cat", "river", "runs", "sees", "over", "bright", "and", "two"]
@@ -196,7 +197,7 @@ def test_a_translation_stopped_by_the_limit_is_told_from_a_finished_one(translat
     seen = set()
     for text, (best,) in zip(texts, translator.translate(texts, beam=2), strict=True):
         (ids,) = translator.tokenizer.encode_source([text])
-        assert best.finished == (len(best.tokens) < translator.room(len(ids)))
+        assert best.finished == (len(best.tokens) < translator.max_target_length(len(ids)))
         seen.add(best.finished)
     assert seen == {True, False}
     long = " ".join(texts)
@@ -222,7 +223,7 @@ def test_n_best_of_a_long_text_stay_sorted(translator: Translator) -> None:
     assert found[0].parts > 1
 
 
-def test_parts_meet_with_a_space_or_as_the_target_is_written(translator: Translator) -> None:
+def test_parts_meet_with_a_space_or_as_the_target_is_written() -> None:
     class Spelt:
         def decode_target(self, batch: Any) -> list[str]:
             return ["".join(map(chr, ids)) for ids in batch]
@@ -232,9 +233,8 @@ def test_parts_meet_with_a_space_or_as_the_target_is_written(translator: Transla
 
     def met(left: Part, right: Part, *outputs: str) -> str:
         found = [[Hypothesis([ord(letter) for letter in text], 0.0)] for text in outputs]
-        return speller.assemble([left, right], found, 1)[0].text
+        return assemble(Spelt(), [left, right], found)[0].text  # type: ignore[arg-type]
 
-    speller = Translator(translator.model, Spelt())  # type: ignore[arg-type]
     english, spaced, chinese, inside = Part("A.", [1]), Part("B.", [1], True), Part("好。", [1]), Part("b", [1])
     assert met(english, spaced, "Ja.", "Nein.") == "Ja. Nein."
     assert met(english, spaced, "是。", "不。") == "是。不。"
@@ -362,7 +362,7 @@ def test_a_marian_folder_reads_and_writes_as_hugging_face_does(marian: Path, tmp
     pad = peer.config.pad_token_id
     texts = []
     for row in ids:
-        room = ours.room(len(row))
+        room = ours.max_target_length(len(row))
         with torch.no_grad():
             out = peer.generate(torch.tensor([row]), max_new_tokens=room, num_beams=1, bad_words_ids=[[pad]])
         texts.append(theirs.decode(out[0, 1:], skip_special_tokens=True))

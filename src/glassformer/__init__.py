@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from glassformer.decode import Hypothesis as Hypothesis
     from glassformer.decode import Sampling as Sampling
+    from glassformer.decode import Search as Search
     from glassformer.decode import generate as generate
     from glassformer.explain.trace import trace as trace
     from glassformer.explain.traced import Trace as Trace
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from glassformer.model import EncoderOnly as EncoderOnly
     from glassformer.model import ModelConfig as ModelConfig
     from glassformer.pretrained import load_model as load_model
-    from glassformer.translator import Translation as Translation
+    from glassformer.translation import Translation as Translation
     from glassformer.translator import Translator as Translator
 
 __version__ = "0.1.0"
@@ -33,8 +34,9 @@ _HOMES = {
     "Hypothesis": "glassformer.decode",
     "ModelConfig": "glassformer.model",
     "Sampling": "glassformer.decode",
+    "Search": "glassformer.decode",
     "Trace": "glassformer.explain.traced",
-    "Translation": "glassformer.translator",
+    "Translation": "glassformer.translation",
     "Translator": "glassformer.translator",
     "WhatIf": "glassformer.explain.what_if",
     "generate": "glassformer.decode",

@@ -14,6 +14,7 @@ import contextlib
 import json
 import os
 import tempfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,23 @@ def read_config(folder: Path) -> ModelConfig:
 def read_scores(folder: Path) -> dict[str, Any]:
     """The scores measured so far, by what was scored."""
     return read_json(folder / "scores.json", "delete it and measure again") or {}
+
+
+def unchanged(folder: Path, load: Callable[[Path], EncoderDecoder]) -> Callable[[], EncoderDecoder]:
+    """Loads the model of a folder a second time, if it still is the one that it was."""
+    folder = folder.resolve()
+
+    def told() -> list[tuple[str, int, int]]:
+        files = [file for file in sorted(folder.iterdir()) if file.suffix in (".safetensors", ".bin", ".json")]
+        return [
+            (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.name != "scores.json"
+        ]
+
+    before = told()
+
+    def again() -> EncoderDecoder:
+        if not folder.is_dir() or told() != before:
+            raise WeightsError(f"{folder} is not what it was when it was loaded; load the translator again")
+        return load(folder)
+
+    return again

@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import difflib
 import errno
+import math
 from collections.abc import Iterable
+from numbers import Integral, Real
 
 
 class GlassformerError(Exception):
@@ -50,6 +52,24 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
 def one_of(choices: Iterable[str]) -> str:
     """The choices as a reader would list them."""
     return ", ".join(f"`{choice}`" for choice in choices)
+
+
+def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        near = did_you_mean(str(value), choices)
+        raise ConfigError(f"{name}={value!r:.40} is not one of {one_of(choices)}{near}")
+
+
+def check_finite(name: str, value: object) -> None:
+    if not isinstance(value, Real) or not math.isfinite(value):
+        raise ConfigError(f"{name}={value!r:.40} must be a finite number")
+
+
+def check_whole(name: str, value: object, least: int, fix: str) -> None:
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < least:  # type: ignore[operator]
+        limit = f"at least {least}" if whole else "a whole number"
+        raise ConfigError(f"{name}={value!r:.40} must be {limit}; {fix}")
 
 
 def why(error: OSError) -> str:

@@ -4,69 +4,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Unpack
 
 import torch
 
 from glassformer import bundle
-from glassformer.decode import Hypothesis, LengthRule, Sampling
+from glassformer.decode import Hypothesis, LengthRule, Search
 from glassformer.decode.alignment import Alignment
-from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood, Search
+from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood
 from glassformer.decode.hypothesis import Rule
 from glassformer.decode.precision import Precision
-from glassformer.errors import ConfigError, InputError, WeightsError
+from glassformer.decode.search import SearchOptions, check_stream, search_of
+from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
-from glassformer.text import About, Tokenizer
-from glassformer.text.cutting import Part, cut, joined, seam
+from glassformer.text import About, PairTokenizer, Tokenizer
+from glassformer.text.cutting import Part, cut, seam
 from glassformer.text.strings import one_string, strings
+from glassformer.translation import Alternative as Alternative
+from glassformer.translation import Translation as Translation
+from glassformer.translation import assemble
 
 SHORTEST = 8  # tokens; in fewer, not every single character can be spelt
-
-
-class Text(Protocol):
-    """What a translator asks of a tokenizer; ids come with whatever marks the model's sources end with."""
-
-    def encode_source(self, texts: Sequence[str]) -> list[list[int]]: ...
-
-    def encode_target(self, texts: Sequence[str]) -> list[list[int]]: ...
-
-    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]: ...
-
-    def source_pieces(self, ids: Sequence[int]) -> list[str]: ...
-
-    def target_pieces(self, ids: Sequence[int]) -> list[str]: ...
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A target, its score (the log-probability over the length rule's divisor) and its tokens.
-
-    A text too long for the model is translated in `parts`. Its score is then the mean of theirs, each counted by the
-    tokens of its source: the total log-probability cannot be told from scores that are divided by length.
-
-    On request, `alignment` pairs the place of each of `tokens` with that of the one in `source_tokens` it came from.
-
-    One that is not `finished` was stopped, it or a part of it, by the limit of length before it came to an end.
-    """
-
-    text: str
-    score: float
-    tokens: list[str]
-    parts: int = 1
-    source_tokens: list[str] | None = None
-    alignment: Alignment | None = None
-    finished: bool = True
-
-
-@dataclass(frozen=True)
-class Alternative:
-    """A token that may come next, its log-probability, and the likeliest translation that goes on from it."""
-
-    token: str
-    log_probability: float
-    translation: Translation
 
 
 class TooLong(InputError):
@@ -92,7 +51,7 @@ class Translator:
     def __init__(
         self,
         model: EncoderDecoder,
-        tokenizer: Text,
+        tokenizer: PairTokenizer,
         device: str | torch.device = "cpu",
         precision: Precision = "fp32",
         about: About | None = None,
@@ -112,11 +71,11 @@ class Translator:
             from glassformer.pretrained.marian_text import load_marian
 
             made = cls(*load_marian(folder), device, precision)
-            made.engine.again = unchanged(folder, lambda place: load_marian(place)[0])
+            made.engine.again = bundle.unchanged(folder, lambda place: load_marian(place)[0])
             return made
         loaded = bundle.load(folder)
         made = cls(loaded.model, loaded.tokenizer, device, precision, About.of_recipe(loaded.recipe))
-        made.engine.again = unchanged(folder, lambda place: bundle.load(place).model)
+        made.engine.again = bundle.unchanged(folder, lambda place: bundle.load(place).model)
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -129,77 +88,70 @@ class Translator:
     def translate(
         self,
         texts: Iterable[str],
-        beam: int = 1,
-        nbest: int = 1,
-        length_penalty: float = 1.0,
+        *,
+        search: Search | None = None,
+        prefix: str | Iterable[str] | None = None,
         max_length: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
-        progress: Callable[[int], None] | None = None,
-        *,
-        length_rule: Rule = "average",
-        sampling: Sampling | None = None,
-        prefix: str | Iterable[str] | None = None,
-        repetition_penalty: float = 1.0,
-        no_repeat_ngram: int = 0,
         alignments: bool = False,
+        progress: Callable[[int], None] | None = None,
         between_steps: Callable[[], None] | None = None,
+        **options: Unpack[SearchOptions],
     ) -> list[list[Translation]]:
         """The `nbest` best translations of each text (fewer where no more are possible), in the order given; an empty
-        text stays empty.
+        text stays empty. What to look for is given whole as `search`, by name, such as `beam=4`, or both: a name wins.
 
         A text of more than `max_length` tokens (the model's own limit, if that is lower or none is given) is split at
         sentence ends, else at clauses, else at spaces, else anywhere; `progress` is told how many texts are done.
 
-        With `sampling`, one translation is drawn instead. Each begins with `prefix`, one for all or one for each text,
-        even where it says a thing twice that `no_repeat_ngram` forbids; of a text that is split, the first part does.
-        What `between_steps` raises ends the search.
+        Each begins with `prefix`, one for all or one for each text, even where it says a thing twice that
+        `no_repeat_ngram` forbids; of a text that is split, the first part does. What `between_steps` raises ends the
+        search.
         """
+        search = search_of(search, **options)
         texts = strings(texts, "texts")
-        check_batch(batch_tokens)
-        search = Search(beam, nbest, length_penalty, length_rule, sampling, repetition_penalty, no_repeat_ngram)
-        split = self.split(texts, self.limit(max_length))
-        begun = self.begin(split, prefix)
+        check_batch_tokens(batch_tokens)
+        split = self.split(texts, self.max_source_length(max_length))
+        prefixes = self.prefix_ids(split, prefix, search)
         jobs = [(i, k) for i, parts in enumerate(split) for k in range(len(parts))]
         sources = [split[i][k].ids for i, k in jobs]
+        begun = [prefixes[i] if k == 0 else [] for i, k in jobs]
         written: list[list[list[Hypothesis]]] = [[[] for _ in parts] for parts in split]
         aligned: list[list[list[Alignment]]] = [[[] for _ in parts] for parts in split]
         left = [len(parts) for parts in split]
-        done = left.count(0)
-        prefixes = [begun[i] if k == 0 else [] for i, k in jobs]
-        for rows, best in self.engine.write(sources, prefixes, search, batch_tokens, between_steps):
-            places = self.engine.align([sources[n] for n in rows], best) if alignments else [[]] * len(rows)
-            for n, hypotheses, found in zip(rows, best, places, strict=True):
+        batches = self.engine.write(sources, begun, search, batch_tokens=batch_tokens, between_steps=between_steps)
+        for rows, best in batches:
+            pairs = self.engine.align([sources[n] for n in rows], best) if alignments else [[]] * len(rows)
+            for n, hypotheses, alignment in zip(rows, best, pairs, strict=True):
                 i, k = jobs[n]
-                written[i][k], aligned[i][k] = hypotheses, found
+                written[i][k], aligned[i][k] = hypotheses, alignment
                 left[i] -= 1
-                done += left[i] == 0
             if progress is not None:
-                progress(done)
+                progress(left.count(0))
         return [
-            self.assemble(parts, ranked, nbest, found if alignments else None)
-            for parts, ranked, found in zip(split, written, aligned, strict=True)
+            assemble(self.tokenizer, split[i], written[i], search.nbest, aligned[i] if alignments else None)
+            for i in range(len(texts))
         ]
 
     def stream(
         self,
         text: str,
-        max_length: int | None = None,
         *,
-        sampling: Sampling | None = None,
+        search: Search | None = None,
         prefix: str = "",
-        repetition_penalty: float = 1.0,
-        no_repeat_ngram: int = 0,
+        max_length: int | None = None,
+        **options: Unpack[SearchOptions],
     ) -> Iterator[str]:
         """The translation of one text piece by piece, as it is written: the likeliest tokens, or drawn by `sampling`.
 
         Joined, the pieces are what `translate` gives with the same options.
         """
-        search = Search(sampling=sampling, repetition_penalty=repetition_penalty, no_repeat_ngram=no_repeat_ngram)
-        (parts,) = split = self.split([one_string(text)], self.limit(max_length))
-        (begun,) = self.begin(split, one_string(prefix))
-        return self.flow(parts, begun, search)
+        search = check_stream(search_of(search, **options))
+        (parts,) = split = self.split([one_string(text)], self.max_source_length(max_length))
+        (begun,) = self.prefix_ids(split, one_string(prefix), search)
+        return self.stream_parts(parts, begun, search)
 
-    def flow(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
+    def stream_parts(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
         whole = ""
         for before, part in zip([None, *parts], parts, strict=False):
             start = len(whole)
@@ -225,146 +177,97 @@ class Translator:
 
     def alternatives(self, text: str, prefix: str = "", count: int = 5) -> list[Alternative]:
         """The `count` likeliest tokens after `prefix` in the translation of `text`, and where each would lead."""
-        (parts,) = split = self.split([one_string(text)], self.limit())
+        longest = self.max_source_length()
+        (parts,) = split = self.split([one_string(text)], longest)
         if len(parts) != 1:
-            what = "is empty" if not parts else f"is longer than the {self.limit():,} tokens read at once"
+            what = "is empty" if not parts else f"is longer than the {longest:,} tokens read at once"
             raise InputError(f"the text {what}; alternatives() looks at one text that is translated as a whole")
-        (begun,) = self.begin(split, one_string(prefix))
-        if len(begun) == self.room(len(parts[0].ids)):
+        (begun,) = self.prefix_ids(split, one_string(prefix))
+        if len(begun) == self.max_target_length(len(parts[0].ids)):
             raise InputError(f"the prefix {prefix!r:.60} leaves no room for another token; shorten it")
         return [
-            Alternative(self.tokenizer.target_pieces([token])[0], value, self.assemble(parts, [[way]], 1)[0])
-            for token, value, way in self.engine.alternatives(parts[0].ids, begun, count)
+            Alternative(self.tokenizer.target_pieces([token])[0], value, assemble(self.tokenizer, parts, [[whole]])[0])
+            for token, value, whole in self.engine.alternatives(parts[0].ids, begun, count)
         ]
 
     def score(
         self,
         texts: Iterable[str],
         targets: Iterable[str],
+        *,
         length_penalty: float = 1.0,
         length_rule: Rule = "average",
         batch_tokens: int = BATCH_TOKENS,
     ) -> list[float]:
         """The score that search would give each target as the translation of its text."""
         rule = LengthRule(length_penalty, length_rule)
-        return [found.score(rule) for found in self.likelihoods(texts, targets, batch_tokens)]
+        return [one.score(rule) for one in self.likelihoods(texts, targets, batch_tokens=batch_tokens)]
 
     def likelihoods(
-        self, texts: Iterable[str], targets: Iterable[str], batch_tokens: int = BATCH_TOKENS
+        self, texts: Iterable[str], targets: Iterable[str], *, batch_tokens: int = BATCH_TOKENS
     ) -> list[Likelihood]:
         """How likely the model finds each target as the translation of its text; an empty text's is empty for sure."""
         texts, targets = strings(texts, "texts"), strings(targets, "targets")
-        check_batch(batch_tokens)
+        check_batch_tokens(batch_tokens)
         if len(texts) != len(targets):
             raise InputError(f"{len(texts)} texts but {len(targets)} targets; give one each")
         sources, wanted = self.tokenizer.encode_source(texts), self.tokenizer.encode_target(targets)
-        limit = self.limit()
+        limit = self.max_source_length()
         for i, (source, target) in enumerate(zip(sources, wanted, strict=True)):
             for name, length, most in (("texts", len(source), limit), ("targets", len(target), limit - 1)):
                 if length > most:
                     raise TooLong(name, i, f"has {length:,} tokens, the model takes {most:,}; score it in pieces")
-        found = [Likelihood(float("-inf") if target else 0.0, len(target)) for target in wanted]
+        likelihoods = [Likelihood(float("-inf") if target else 0.0, len(target)) for target in wanted]
         real = [i for i, text in enumerate(texts) if sources[i] and text.strip()]
         likely = self.engine.likelihoods([sources[i] for i in real], [wanted[i] for i in real], batch_tokens)
         for i, likelihood in zip(real, likely, strict=True):
-            found[i] = likelihood
-        return found
+            likelihoods[i] = likelihood
+        return likelihoods
 
     def unfamiliar(self, texts: Sequence[str]) -> list[str]:
         """The words of `texts` that the model's training never met, each once; none where that is not known."""
         return self.tokenizer.unfamiliar(texts) if isinstance(self.tokenizer, Tokenizer) else []
 
-    def limit(self, max_length: int | None = None) -> int:
+    def max_source_length(self, asked: int | None = None) -> int:
         """The most source tokens translated at once."""
-        if max_length is not None and max_length < SHORTEST:
-            raise InputError(f"max_length={max_length} is too short to hold every character; give {SHORTEST} or more")
+        if asked is not None and asked < SHORTEST:
+            raise InputError(f"max_length={asked} is too short to hold every character; give {SHORTEST} or more")
         own = self.engine.config.max_length
-        return own if max_length is None else min(max_length, own)
+        return own if asked is None else min(asked, own)
+
+    def max_target_length(self, length: int, search: Search | None = None) -> int:
+        """The longest translation tried for a source of `length` tokens."""
+        return self.engine.max_target_length(length, search)
 
     def split(self, texts: Sequence[str], limit: int) -> list[list[Part]]:
         """Each text as parts of at most `limit` tokens: most often one, none for white space alone."""
         encode = self.tokenizer.encode_source
-        found: list[list[Part]] = []
-        for text, ids in zip(texts, encode(texts), strict=True):
-            if not ids or not text.strip():
-                found.append([])
-            elif len(ids) <= limit:
-                found.append([Part(text, ids)])
-            else:
-                found.append(cut(text, limit, encode))
-        return found
 
-    def begin(self, split: list[list[Part]], prefix: str | Iterable[str] | None) -> list[list[int]]:
+        def parts(text: str, ids: list[int]) -> list[Part]:
+            if not ids or not text.strip():
+                return []
+            return [Part(text, ids)] if len(ids) <= limit else cut(text, limit, encode)
+
+        return [parts(text, ids) for text, ids in zip(texts, encode(texts), strict=True)]
+
+    def prefix_ids(
+        self, split: list[list[Part]], prefix: str | Iterable[str] | None, search: Search | None = None
+    ) -> list[list[int]]:
         """The ids that each text's translation must begin with; a space at their end is the next word's own."""
         given = [prefix or ""] * len(split) if prefix is None or isinstance(prefix, str) else strings(prefix, "prefix")
         if len(given) != len(split):
             raise InputError(f"{len(given)} prefixes for {len(split)} texts; give one for all, or one each")
-        begun = self.tokenizer.encode_target([one.rstrip() for one in given])
-        for parts, one, ids in zip(split, given, begun, strict=True):
-            if parts and len(ids) > self.room(len(parts[0].ids)):
+        prefixes = self.tokenizer.encode_target([one.rstrip() for one in given])
+        for parts, one, ids in zip(split, given, prefixes, strict=True):
+            if parts and len(ids) > (limit := self.max_target_length(len(parts[0].ids), search)):
                 raise InputError(
                     f"the prefix {one!r:.60} has {len(ids)} tokens, but the translation of {parts[0].text!r:.60} "
-                    f"may have {self.room(len(parts[0].ids))}; shorten it"
+                    f"may have {limit}; shorten it"
                 )
-        return begun
-
-    def room(self, length: int) -> int:
-        """The longest translation tried for a source of `length` tokens."""
-        return self.engine.room(length)
-
-    def assemble(
-        self,
-        parts: list[Part],
-        written: list[list[Hypothesis]],
-        nbest: int,
-        aligned: list[list[Alignment]] | None = None,
-    ) -> list[Translation]:
-        """A text's translations from those of its parts, the best with the best, the second with the second."""
-        if not parts:
-            nothing: list[Any] | None = None if aligned is None else []
-            return [Translation("", 0.0, [], 1, nothing, nothing)] * nbest
-        found = []
-        for rank, ranked in enumerate(zip(*written, strict=False)):  # as many as the part with the fewest has
-            texts = self.tokenizer.decode_target([h.ids for h in ranked])
-            weight = sum(len(part.ids) for part in parts)
-            score = sum(h.score * len(part.ids) for h, part in zip(ranked, parts, strict=True)) / weight
-            tokens = [piece for h in ranked for piece in self.tokenizer.target_pieces(h.ids)]
-            source_tokens: list[str] | None = None
-            alignment: Alignment | None = None
-            if aligned is not None:
-                source_tokens, alignment, seen = [], [], 0
-                for part, h, places in zip(parts, ranked, aligned, strict=True):
-                    alignment += [(seen + t, len(source_tokens) + s) for t, s in places[rank]]
-                    source_tokens += self.tokenizer.source_pieces(part.ids)
-                    seen += len(h.ids)
-            score = ranked[0].score if len(parts) == 1 else score
-            finished = all(h.finished for h in ranked)
-            text = joined(parts, texts)
-            found.append(Translation(text, score, tokens, len(parts), source_tokens, alignment, finished))
-        return found
+        return prefixes
 
 
-def unchanged(folder: Path, load: Callable[[Path], EncoderDecoder]) -> Callable[[], EncoderDecoder]:
-    """Loads the model of a folder a second time, if it still is the one that it was."""
-    folder = folder.resolve()
-
-    def told() -> list[tuple[str, int, int]]:
-        files = [file for file in sorted(folder.iterdir()) if file.suffix in (".safetensors", ".bin", ".json")]
-        return [
-            (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.name != "scores.json"
-        ]
-
-    before = told()
-
-    def again() -> EncoderDecoder:
-        if not folder.is_dir() or told() != before:
-            raise WeightsError(f"{folder} is not what it was when it was loaded; load the translator again")
-        return load(folder)
-
-    return again
-
-
-def check_batch(batch_tokens: int) -> None:
+def check_batch_tokens(batch_tokens: int) -> None:
     if batch_tokens < 1:
         raise ConfigError(f"batch_tokens={batch_tokens} must be at least 1")
 

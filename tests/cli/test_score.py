@@ -78,9 +78,9 @@ def test_what_cannot_be_is_null_and_what_is_wrong_is_one_line(run) -> None:  # t
         ([], [], [], "empty"),
         (["a", "the dog " * 50], ["x", "y"], [], "a.en, line 2: has "),
         (["a"], ["the dog " * 50], [], "a.de, line 1: has "),
-        (["a"], ["x"], ["--length-rule", "mean"], "length_rule='mean'"),
-        (["a"], ["x"], ["--batch-tokens", "0"], "batch_tokens=0"),
-        (["a"], ["x"], ["--precision", "int4"], "precision='int4'"),
+        (["a"], ["x"], ["--length-rule", "mean"], "--length-rule 'mean'"),
+        (["a"], ["x"], ["--batch-tokens", "0"], "--batch-tokens 0"),
+        (["a"], ["x"], ["--precision", "int4"], "--precision 'int4'"),
         (["a"], ["x"], ["--tgt", "nowhere"], "nowhere does not exist"),
     ):
         code, out, err = run(sources, targets, *words)

@@ -218,7 +218,7 @@ def test_evaluate_files_and_its_mistakes(cli: Cli, recipe: Path, tmp_path: Path)
     assert json.loads((run / "scores.json").read_text())["valid.en valid.de"]["beam"] == 2
     assert cli("evaluate", run, "--src", src, "--ref", ref, "--precision", "int8")[0] == 0
     assert json.loads((run / "scores.json").read_text())["valid.en valid.de"]["precision"] == "int8"
-    assert "precision='half' is not one of" in cli.fails("evaluate", run, "--precision", "half", "--split", "valid")
+    assert "--precision 'half' is not one of" in cli.fails("evaluate", run, "--precision", "half", "--split", "valid")
     assert "go together" in cli.fails("evaluate", run, "--src", src)
     assert "not both" in cli.fails("evaluate", run, "--src", src, "--ref", ref, "--split", "test")
     assert "names no `test` pairs" in cli.fails("evaluate", run, "--split", "test")

@@ -62,4 +62,4 @@ def test_a_prefix_that_could_not_be_kept_is_refused():
         gf.generate(model, SRC, prefix=[[3] * 5, []], max_new_tokens=5)
     assert gf.generate(model, SRC, prefix=[[3] * 4, [3, 3, 3, 3, END]], max_new_tokens=5)[1][0].ids == [3] * 4
     with pytest.raises(InputError, match="a prefix of 2 tokens does not fit max_new_tokens=1"):
-        stream(tiny(), SRC[:1], 1, prefix=[3, 3])
+        stream(tiny(), SRC[:1], max_new_tokens=1, prefix=[3, 3])

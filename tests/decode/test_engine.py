@@ -7,7 +7,8 @@ import torch
 from tiny_model import tiny
 
 import glassformer.decode.engine as module
-from glassformer.decode.engine import Engine, Search
+from glassformer.decode import Search
+from glassformer.decode.engine import Engine
 
 CPU = torch.device("cpu")
 

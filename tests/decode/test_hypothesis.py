@@ -5,9 +5,9 @@ import torch
 from tiny_model import END, SRC, eager, tiny
 
 import glassformer as gf
-from glassformer.decode import stream
+from glassformer.decode import Search, stream
+from glassformer.decode.generation import begin
 from glassformer.decode.recorded import Recorder
-from glassformer.decode.search import Beam, Greedy, LengthRule, Repetition, prepare
 from glassformer.errors import InputError
 
 
@@ -45,7 +45,7 @@ def test_a_stream_returns_what_it_has_written():
 
     for fond, finished in ((-50.0, False), (50.0, True)):
         model, told = eager(tiny(1, output_bias=True), fond), []
-        ids = list(written(stream(model, SRC[:1], 9, prefix=[3, 4])))
+        ids = list(written(stream(model, SRC[:1], max_new_tokens=9, prefix=[3, 4])))
         ((expected,),) = gf.generate(model, SRC[:1], max_new_tokens=9, prefix=[[3, 4]])
         assert told == [expected]
         assert (expected.ids, expected.finished) == (ids, finished)
@@ -57,14 +57,11 @@ def test_recorded_steps_tell_the_end_too(beam):
         model = eager(tiny(output_bias=True), fond)
 
         def start(model=model):
-            writer, constraints, end = prepare(model, SRC, None, beam, 4, None, Repetition())
-            if beam == 1:
-                return writer, constraints, Greedy(2, 4, end, 0, SRC.device)
-            return writer, constraints, Beam(2, beam, 4, end, SRC.device, LengthRule(), "exact")
+            return begin(model, SRC, None, Search(beam=beam), 4)
 
         with torch.inference_mode():
             done = Recorder(model).run((), 4, start, 2)
-        assert [best.finished for (best,) in done.hypotheses(1, LengthRule())] == [finished] * 2
+        assert [best.finished for (best,) in done.hypotheses()] == [finished] * 2
 
 
 def test_n_best_never_holds_what_cannot_be():

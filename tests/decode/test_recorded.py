@@ -8,9 +8,7 @@ import torch
 
 import glassformer as gf
 from glassformer.decode import recorded
-from glassformer.decode.hypothesis import LengthRule
-from glassformer.decode.search import Beam, Constraints, Greedy, Repetition, Writer
-from glassformer.decode.writer import push_right
+from glassformer.decode.generation import begin
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -40,19 +38,10 @@ def model_and_sources(kind="encoder-decoder", **options):
 
 @torch.inference_mode()
 def by_recording(recorder, model, src, mask, beam, limit):
-    rule = LengthRule()
     src, mask = recorded.fit(src, mask, 0)
-
-    def start():
-        ids, seen = push_right(src, mask) if isinstance(model, gf.DecoderOnly) else (src, mask)
-        writer = Writer(model, ids, seen, limit, beam)
-        constraints = Constraints(None, Repetition(), 2, False, writer.said)
-        if beam == 1:
-            return writer, constraints, Greedy(len(src), limit, 2, 0, src.device)
-        return writer, constraints, Beam(len(src), beam, limit, 2, src.device, rule, "exact")
-
-    search = recorder.run((src.shape, beam, limit), limit, start, 7)
-    return search.hypotheses(1, rule)[:7]
+    search = gf.Search(beam=beam)
+    done = recorder.run((src.shape, beam, limit), limit, lambda: begin(model, src, mask, search, limit), 7)
+    return done.hypotheses()[:7]
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi", "relative", "learned", "grouped"])

@@ -86,7 +86,7 @@ def test_a_text_has_as_many_translations_as_are_possible(translator: Translator)
     limit = 12
     first = translator.split([text], limit)[0][0]
     prefix = ""
-    while len(translator.tokenizer.encode_target([prefix])[0]) < translator.room(len(first.ids)):
+    while len(translator.tokenizer.encode_target([prefix])[0]) < translator.max_target_length(len(first.ids)):
         prefix = f"{prefix} zwei".strip()
     (found,) = translator.translate([text], beam=3, nbest=3, prefix=prefix, max_length=limit)
     assert found[0].parts > 1

@@ -10,13 +10,14 @@ import inspect
 import io
 import json
 import os
+import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from glassformer import __version__
 from glassformer.cli import bench, demo, doctor, evaluate, lab, score, serve, trace, train, translate
@@ -35,6 +36,19 @@ class Commands(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
         with own_ends():
             return super().invoke(ctx)
+
+
+class Command(TyperCommand):
+    """A command that tells a wrong option by its flag: `beam=0` in Python is --beam 0 here."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except GlassformerError as error:
+            flags = {option.name: option.opts[0] for option in self.params if option.opts[0].startswith("--")}
+            text = re.sub(r"\b(\w+)=", lambda name: flags[name[1]] + " " if name[1] in flags else name[0], str(error))
+            error.args = (text,)
+            raise
 
 
 @contextmanager
@@ -60,15 +74,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("train")(train.train)
-app.command("translate")(translate.translate)
-app.command("evaluate")(evaluate.evaluate)
-app.command("score")(score.score)
-app.command("trace")(trace.trace)
-app.command("serve")(serve.serve)
-app.command("lab")(lab.lab)
-app.command("doctor")(doctor.doctor)
+COMMANDS: list[Callable[..., None]] = [
+    demo.demo, train.train, translate.translate, evaluate.evaluate, score.score, trace.trace, serve.serve, lab.lab,
+    doctor.doctor,
+]  # fmt: skip
+for function in COMMANDS:
+    app.command(cls=Command)(function)
 app.add_typer(bench.bench, name="bench", short_help=bench.bench.info.help)
 for group in (app, bench.bench):
     for command in group.registered_commands:  # in the list of commands, too, a sentence is told to its end

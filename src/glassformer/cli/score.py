@@ -52,7 +52,9 @@ def score(
     total = 0.0
     while chunk := list(islice(pairs, CHUNK)):
         try:
-            found = translator.likelihoods([one for one, _ in chunk], [one for _, one in chunk], batch_tokens)
+            found = translator.likelihoods(
+                [one for one, _ in chunk], [one for _, one in chunk], batch_tokens=batch_tokens
+            )
         except TooLong as error:
             file = src if error.name == "texts" else tgt
             raise InputError(f"{file}, line {done + error.index + 1}: {error.reason}") from None

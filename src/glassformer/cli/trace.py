@@ -39,7 +39,7 @@ def trace(
     layer: Annotated[int | None, typer.Option(help="Only this layer, counted from 0.")] = None,
     head: Annotated[int | None, typer.Option(help="Only this head, counted from 0, in full.")] = None,
     target: Annotated[str | None, typer.Option(help="Follow this translation, not the model's own.")] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Beam width; 1 is greedy.")] = 1,
+    beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy.")] = 1,
     padding: Annotated[int, typer.Option(min=0, help="Padding put beside the sentence, to see its mask.")] = 0,
     json_file: Annotated[
         str | None, typer.Option("--json", metavar="FILE", help="Write the values as JSON instead; - for stdout.")
@@ -103,7 +103,7 @@ def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int
     assert given[0] is not None
     if isinstance(subject, Translator) and (unmet := subject.unfamiliar([sentence])):
         print(subject.about.warning(unmet), file=sys.stderr)
-    return follow(subject, given[0], given[1], beam, padding=padding, name=folder.resolve().name)
+    return follow(subject, given[0], given[1], beam=beam, padding=padding, name=folder.resolve().name)
 
 
 def load(folder: Path, device: str) -> Translator | Model:

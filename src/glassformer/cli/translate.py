@@ -8,6 +8,7 @@ import math
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any, cast
@@ -19,7 +20,7 @@ from glassformer.files import replacing
 
 if TYPE_CHECKING:
     from glassformer.report import Report
-    from glassformer.translator import Translation
+    from glassformer.translation import Translation
 
 BLOCK = 1 << 16  # bytes read at once, where so many are there; a slower writer's lines are taken as they come
 FIRST, CHUNK = 32, 512  # lines translated together: few at first, so that something is soon to be seen
@@ -77,40 +78,40 @@ def translate(
     """
     if text and input is not None:
         raise ConfigError("give either sentences or --input, not both")
-    if nbest > max(1, beam):
-        raise ConfigError(f"--nbest {nbest} needs a beam at least as wide: --beam {nbest}")
     if input is not None and output is not None and input.exists() and output.exists() and output.samefile(input):
         raise ConfigError(f"--output {output} is the input file itself; name another")
     drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     drawing = {name: value for name, value in drawing.items() if value is not None}
     if drawing and not sample:
         raise ConfigError(f"--{next(iter(drawing)).replace('_', '-')} says how to draw at random; add --sample")
-    if sample and beam > 1:
-        raise ConfigError(f"--sample draws one translation at a time; leave --beam {beam} out")
-    from glassformer.decode import Sampling
+    from glassformer.decode import Sampling, Search
     from glassformer.report import Report
     from glassformer.translator import Translator
 
     report = Report()
-    options: dict[str, Any] = {
-        "beam": beam,
-        "nbest": nbest,
-        "length_penalty": length_penalty,
-        "length_rule": length_rule,
-        "sampling": Sampling(**cast(dict[str, Any], drawing)) if sample else None,
-        # Bytes of an argument that are not UTF-8 come as lone surrogates.
-        "prefix": prefix.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
-        "repetition_penalty": repetition_penalty,
-        "no_repeat_ngram": no_repeat_ngram,
-        "max_length": max_length,
-        "batch_tokens": batch_tokens,
-        "alignments": alignments,
-    }
+    search = Search(
+        beam=beam,
+        nbest=nbest,
+        length_penalty=length_penalty,
+        length_rule=cast(Any, length_rule),
+        sampling=Sampling(**cast(dict[str, Any], drawing)) if sample else None,
+        repetition_penalty=repetition_penalty,
+        no_repeat_ngram=no_repeat_ngram,
+    )
     words = [one.encode("utf-8", "surrogateescape") for one in text or []]
     given = [[line for one in words for line in one.removesuffix(b"\n").split(b"\n")]]
     lines = decoded(given if text else read_raw(open_input(input), str(input or "standard input")), report)
     translator = Translator.load(model, device, cast(Any, precision))
-    translator.translate([], **options)  # a wrong option is told before a line is waited for
+    translate = partial(
+        translator.translate,
+        search=search,
+        # Bytes of an argument that are not UTF-8 come as lone surrogates.
+        prefix=prefix.encode("utf-8", "surrogateescape").decode("utf-8", "replace"),
+        max_length=max_length,
+        batch_tokens=batch_tokens,
+        alignments=alignments,
+    )
+    translate([])  # a wrong option is told before a line is waited for
     done = split = cut_short = 0
     unmet: dict[str, None] = {}  # words that training never met, in the order they come
     waiting = not text and input is None and sys.stdin.isatty()
@@ -118,14 +119,14 @@ def translate(
         report.say("type lines to translate; Ctrl-D ends it")
     with open_output(output, report) as sink:
         for chunk in lines:
-            found = translator.translate(chunk, **options)
+            translations = translate(chunk)
             report.clear()
-            for number, (source, best) in enumerate(zip(chunk, found, strict=True), done + 1):
+            for number, (source, best) in enumerate(zip(chunk, translations, strict=True), done + 1):
                 sink.write(row(number, source, best, nbest > 1, scores, as_json).encode("utf-8", "replace"))
                 if best[0].parts > 1:
                     split += 1
                     if split == 1:
-                        limit = f"the {translator.limit(max_length):,} tokens translated at once"
+                        limit = f"the {translator.max_source_length(max_length):,} tokens translated at once"
                         report.say(f"line {number}: longer than {limit}; split into {best[0].parts} parts")
                 if not best[0].finished:
                     cut_short += 1
@@ -239,7 +240,7 @@ def open_output(path: Path | None, report: Report) -> Iterator[IO[bytes]]:
             try:
                 yield file
             except BaseException:
-                keep(Path(file.name), path, report)
+                save_partial(Path(file.name), path, report)
                 raise
     except BrokenPipeError:
         raise
@@ -249,11 +250,11 @@ def open_output(path: Path | None, report: Report) -> Iterator[IO[bytes]]:
         raise DataError(f"{path or 'standard output'} cannot be written: {why(error)}") from None
 
 
-def keep(partial: Path, path: Path, report: Report) -> None:
+def save_partial(unfinished: Path, path: Path, report: Report) -> None:
     """Give a file that is half written a name beside the one it was for, if there is anything in it."""
-    if partial == path or not partial.stat().st_size:  # a device or a pipe is no file of ours
+    if unfinished == path or not unfinished.stat().st_size:  # a device or a pipe is no file of ours
         return
     names = (path.with_name(f"{path.name}.partial{number or ''}") for number in count())
-    kept = next(name for name in names if not name.exists())
-    partial.rename(kept)
-    report.say(f"what was translated before is in {kept}")
+    free = next(name for name in names if not name.exists())
+    unfinished.rename(free)
+    report.say(f"what was translated before is in {free}")

@@ -1,9 +1,10 @@
 """How it writes: search over a model's next tokens."""
 
 from glassformer.decode.beam import Selection
+from glassformer.decode.generation import generate, stream
 from glassformer.decode.hypothesis import Hypothesis, LengthRule
 from glassformer.decode.sampling import Sampling
 from glassformer.decode.scoring import alternatives, score
-from glassformer.decode.search import generate, stream
+from glassformer.decode.search import Search
 
-__all__ = ["Hypothesis", "LengthRule", "Sampling", "Selection", "alternatives", "generate", "score", "stream"]
+__all__ = ["Hypothesis", "LengthRule", "Sampling", "Search", "Selection", "alternatives", "generate", "score", "stream"]

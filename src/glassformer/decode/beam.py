@@ -6,16 +6,15 @@ Shapes: B sentences, K beams, C candidates (at most 2 K), L the longest target, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from glassformer.decode.constraints import NEVER, Constraints
-from glassformer.decode.hypothesis import Hypothesis, LengthRule, written
+from glassformer.decode.hypothesis import NO_TOKEN, Hypothesis, Marks
 from glassformer.decode.ranking import likeliest
-
-Stopping = Literal["exact", "huggingface"]
+from glassformer.decode.search import Search
 
 
 class Selection(NamedTuple):
@@ -36,25 +35,22 @@ class Beam:
 
     def __init__(
         self,
+        search: Search,
+        marks: Marks,
         sentences: int,
-        beams: int,
         limit: int,
-        end: int,
         device: torch.device,
-        rule: LengthRule,
-        stopping: Stopping,
         watch: Callable[[Selection], None] | None = None,
-        forced: bool = False,
     ) -> None:
-        B, K = sentences, beams
-        self.beams, self.limit, self.end, self.forced = beams, limit, end, forced
-        self.rule, self.stopping, self.watch = rule, stopping, watch
+        B, K = sentences, search.beam
+        self.rule, self.stopping, self.marks, self.watch = search.rule, search.stopping, marks, watch
+        self.beams, self.limit = K, limit
         self.sentence = torch.arange(B, device=device)
         self.rows = self.sentence.unsqueeze(1)
         self.step = torch.zeros(1, dtype=torch.long, device=device)
         self.running = torch.full((B, K), NEVER, device=device)
         self.running[:, 0] = 0.0  # all beams start alike; let only one of them speak
-        self.written = torch.full((B, K, limit), -1, device=device)
+        self.written = torch.full((B, K, limit), NO_TOKEN, device=device)
         self.done = self.written.clone()
         self.done_scores = torch.full((B, K), NEVER, device=device)
         self.going = torch.ones(B, dtype=torch.bool, device=device)
@@ -84,14 +80,14 @@ class Beam:
 
     def choose(self, parent: Tensor, token: Tensor, total: Tensor) -> None:
         K, length = self.beams, self.step + 1
-        ends = (token == self.end) | (length == self.limit)
+        ends = (token == self.marks.end) | (length == self.limit)
         # A hypothesis may finish only if it is among the K best: a worse one would not have been kept either.
         finishing = ends & self.going.unsqueeze(1) & (self.rank[: token.shape[1]] < K)
         candidates = self.written[self.rows, parent].index_copy(2, self.step, token.unsqueeze(2))  # (B, C, L)
         score = total / self.rule.divisor(length)
         pool = torch.cat((self.done_scores, torch.where(finishing, score, NEVER)), dim=1)
-        done_scores, keep = pool.topk(K)
-        self.done.copy_(torch.cat((self.done, candidates), dim=1)[self.rows, keep])
+        done_scores, best = pool.topk(K)
+        self.done.copy_(torch.cat((self.done, candidates), dim=1)[self.rows, best])
         self.done_scores.copy_(done_scores)
         running, chosen = total.masked_fill(ends, NEVER).topk(K)
         if self.watch is not None:
@@ -114,9 +110,9 @@ class Beam:
         self.tokens = self.tokens.view(-1, self.beams)[stay].view(-1, 1)
         self.rows = self.rows[: len(stay)]
 
-    def hypotheses(self, nbest: int, rule: LengthRule) -> list[list[Hypothesis]]:
+    def hypotheses(self, nbest: int = 1) -> list[list[Hypothesis]]:
         """The best for each sentence that is still here, as many as there are."""
         return [
-            [h for row, s in zip(table[:nbest], scores, strict=False) for h in written(row, self.end, self.forced, s)]
+            [h for row in zip(table[:nbest], scores, strict=False) for h in self.marks.read(*row)]
             for table, scores in zip(self.done.tolist(), self.done_scores.tolist(), strict=True)
         ]

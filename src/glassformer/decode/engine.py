@@ -5,7 +5,6 @@ Shapes: B sources, S the longest of them.
 
 from __future__ import annotations
 
-import math
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,13 +13,11 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.alignment import Alignment, align
-from glassformer.decode.constraints import Repetition
-from glassformer.decode.hypothesis import Hypothesis, LengthRule, Rule
+from glassformer.decode.generation import generate, stream
+from glassformer.decode.hypothesis import Hypothesis, LengthRule, Marks
 from glassformer.decode.precision import Precision, Stamp, pick, ready
-from glassformer.decode.sampling import Sampling
 from glassformer.decode.scoring import alternatives, score
-from glassformer.decode.search import generate, stream
-from glassformer.errors import ConfigError
+from glassformer.decode.search import Search
 from glassformer.model import EncoderDecoder
 
 BATCH_TOKENS = 4096
@@ -29,32 +26,6 @@ GROWTH = 2  # a target may be this many times as long as its source, and SLACK t
 SLACK = 20
 
 Ids = list[int]
-
-
-@dataclass(frozen=True)
-class Search:
-    """How to look for a target; checked before any work is done."""
-
-    beam: int = 1
-    nbest: int = 1
-    length_penalty: float = 1.0
-    length_rule: Rule = "average"
-    sampling: Sampling | None = None
-    repetition_penalty: float = 1.0
-    no_repeat_ngram: int = 0
-
-    def __post_init__(self) -> None:
-        if self.beam < 1:
-            raise ConfigError(f"beam={self.beam} must be at least 1, which is greedy search")
-        if not 1 <= self.nbest <= self.beam:
-            raise ConfigError(f"nbest={self.nbest} must lie between 1 and beam={self.beam}; widen the beam")
-        if self.sampling is not None and self.beam > 1:
-            raise ConfigError(f"sampling draws one target at a time; use beam=1, not {self.beam}")
-        for name in ("length_penalty", "repetition_penalty"):
-            if not math.isfinite(getattr(self, name)):
-                raise ConfigError(f"{name}={getattr(self, name)} must be a finite number")
-        LengthRule(self.length_penalty, self.length_rule)
-        Repetition(self.repetition_penalty, self.no_repeat_ngram)
 
 
 @dataclass(frozen=True)
@@ -107,14 +78,16 @@ class Engine:
             assert self._ready is not None
             return self._ready
 
-    def room(self, length: int) -> int:
+    def max_target_length(self, length: int, search: Search | None = None) -> int:
         """The longest target tried for a source of `length` tokens; the start token needs a position too."""
+        if search is not None and search.max_new_tokens is not None:
+            return search.max_new_tokens
         return min(GROWTH * counted(length) + SLACK, self.config.max_length - 1)
 
-    def tensors(self, sources: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+    def tensors(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         """Sources as one table of ids (B, S), and which of them are real."""
-        width = max(map(len, sources))
-        src = torch.tensor([[*ids, *[0] * (width - len(ids))] for ids in sources])
+        width, pad = max(map(len, sources)), Marks.of(self.config.encoder).pad
+        src = torch.tensor([[*ids, *[pad] * (width - len(ids))] for ids in sources])
         mask = torch.arange(width) < torch.tensor([[len(ids)] for ids in sources])
         return src.to(self.device), mask.to(self.device)
 
@@ -123,67 +96,46 @@ class Engine:
         sources: Sequence[Ids],
         prefixes: Sequence[Ids],
         search: Search,
+        *,
         batch_tokens: int = BATCH_TOKENS,
         between_steps: Callable[[], None] | None = None,
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """The best targets of the sources, batch by batch: which sources it held, and theirs, each with its prefix."""
         for rows in batches([len(ids) for ids in sources], batch_tokens // search.beam):
             src, mask = self.tensors([sources[i] for i in rows])
+            limited = replace(search, max_new_tokens=self.max_target_length(src.shape[1], search))
             begun = [prefixes[i] for i in rows]
-            yield (
-                rows,
-                generate(
-                    self.ready,
-                    src,
-                    mask,
-                    beam=search.beam,
-                    nbest=search.nbest,
-                    length_penalty=search.length_penalty,
-                    length_rule=search.length_rule,
-                    sampling=search.sampling,
-                    repetition_penalty=search.repetition_penalty,
-                    no_repeat_ngram=search.no_repeat_ngram,
-                    prefix=begun if any(begun) else None,
-                    max_new_tokens=self.room(src.shape[1]),
-                    between_steps=between_steps,
-                ),
-            )
+            prefix = begun if any(begun) else None
+            yield rows, generate(self.ready, src, mask, search=limited, prefix=prefix, between_steps=between_steps)
 
     def stream(self, source: Ids, prefix: Ids, search: Search) -> Generator[int, None, Hypothesis]:
         """The tokens of one target, as they are chosen; in the end it returns the whole."""
-        return stream(
-            self.ready,
-            self.tensors([source])[0],
-            self.room(len(source)),
-            sampling=search.sampling,
-            prefix=prefix,
-            repetition_penalty=search.repetition_penalty,
-            no_repeat_ngram=search.no_repeat_ngram,
-        )
+        limited = replace(search, max_new_tokens=self.max_target_length(len(source), search))
+        return stream(self.ready, self.tensors([source])[0], search=limited, prefix=prefix)
 
     def alternatives(self, source: Ids, prefix: Ids, count: int) -> list[tuple[int, float, Hypothesis]]:
         """The likeliest tokens after `prefix`, their log-probabilities, and what greedy search makes of each."""
-        found = alternatives(self.ready, self.tensors([source])[0], prefix, count)
-        ways = self.write([source] * count, [[*prefix, token] for token, _ in found], Search())
-        best = [ranked[0] for _, batch in ways for ranked in batch]  # all of one length, so in the order given
-        return [(token, value, way) for (token, value), way in zip(found, best, strict=True)]
+        likeliest = alternatives(self.ready, self.tensors([source])[0], prefix, count)
+        written = self.write([source] * count, [[*prefix, token] for token, _ in likeliest], Search())
+        best = [ranked[0] for _, batch in written for ranked in batch]  # all of one length, so in the order given
+        return [(token, value, whole) for (token, value), whole in zip(likeliest, best, strict=True)]
 
     def align(self, sources: Sequence[Ids], written: Sequence[Sequence[Hypothesis]]) -> list[list[Alignment]]:
         """The alignments of one batch's targets, by the plain model."""
         src, mask = self.tensors([ids for ids, ranked in zip(sources, written, strict=True) for _ in ranked])
-        found = iter(align(self.model, src, [h.ids for ranked in written for h in ranked], mask))
-        return [[next(found) for _ in ranked] for ranked in written]
+        alignments = iter(align(self.model, src, [h.ids for ranked in written for h in ranked], mask))
+        return [[next(alignments) for _ in ranked] for ranked in written]
 
     def likelihoods(self, sources: Sequence[Ids], targets: Sequence[Ids], batch_tokens: int) -> list[Likelihood]:
         """How likely each target is."""
-        found = [Likelihood(0.0, len(target) + 1) for target in targets]
+        totals = [0.0] * len(targets)
         lengths = [max(len(s), len(t) + 1) for s, t in zip(sources, targets, strict=True)]
         for rows in batches(lengths, batch_tokens):
             src, mask = self.tensors([sources[i] for i in rows])
-            totals = score(self.ready, src, [targets[i] for i in rows], mask, length_penalty=0.0)
-            for i, total in zip(rows, totals, strict=True):
-                found[i] = replace(found[i], log_probability=total)
-        return found
+            batch = score(self.ready, src, [targets[i] for i in rows], mask, length_penalty=0.0)
+            for i, total in zip(rows, batch, strict=True):
+                totals[i] = total
+        return [Likelihood(total, len(target) + 1) for total, target in zip(totals, targets, strict=True)]
 
 
 def counted(length: int) -> int:
@@ -193,13 +145,13 @@ def counted(length: int) -> int:
 def batches(lengths: list[int], tokens: int) -> list[list[int]]:
     """Indices in batches of at most `tokens`, longest first, like with like, so that little of a batch is padding.
 
-    All lengths of a batch count alike, so all have the same room for their targets, whatever else is translated.
+    All lengths of a batch count alike, so all have the same limit for their targets, whatever else is translated.
     """
-    found: list[list[int]] = []
+    rows: list[list[int]] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         width = counted(lengths[i])
-        if found and counted(lengths[found[-1][0]]) == width and (len(found[-1]) + 1) * width <= tokens:
-            found[-1].append(i)
+        if rows and counted(lengths[rows[-1][0]]) == width and (len(rows[-1]) + 1) * width <= tokens:
+            rows[-1].append(i)
         else:
-            found.append([i])
-    return found
+            rows.append([i])
+    return rows

@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.constraints import Constraints
-from glassformer.decode.hypothesis import Hypothesis, LengthRule, written
+from glassformer.decode.hypothesis import NO_TOKEN, Hypothesis, Marks
 from glassformer.decode.ranking import likeliest
 from glassformer.decode.sampling import Streams
+from glassformer.decode.search import Search
 
 
 class Greedy:
@@ -21,18 +22,17 @@ class Greedy:
 
     def __init__(
         self,
+        search: Search,
+        marks: Marks,
         sentences: int,
         limit: int,
-        end: int,
-        pad: int,
         device: torch.device,
         streams: Streams | None = None,
-        forced: bool = False,
     ) -> None:
-        self.end, self.pad, self.streams, self.forced = end, pad, streams, forced
+        self.rule, self.marks, self.streams = search.rule, marks, streams
         self.sentence = torch.arange(sentences, device=device)
         self.step = torch.zeros(1, dtype=torch.long, device=device)
-        self.written = torch.full((sentences, limit), -1, device=device)
+        self.written = torch.full((sentences, limit), NO_TOKEN, device=device)
         self.scores = torch.zeros(sentences, device=device)
         self.going = torch.ones(sentences, dtype=torch.bool, device=device)
         self.tokens = torch.zeros((sentences, 1), dtype=torch.long, device=device)  # to be read next
@@ -51,19 +51,16 @@ class Greedy:
         else:
             chosen, token = self.streams.choose(logits - normaliser, self.sentence)
         self.scores += torch.where(self.going, chosen, 0.0)
-        self.written.index_copy_(1, self.step, torch.where(self.going, token, -1).unsqueeze(1))
-        self.going &= token != self.end
-        self.tokens.copy_(torch.where(self.going, token, self.pad).unsqueeze(1))
+        self.written.index_copy_(1, self.step, torch.where(self.going, token, NO_TOKEN).unsqueeze(1))
+        self.going &= token != self.marks.end
+        self.tokens.copy_(torch.where(self.going, token, self.marks.pad).unsqueeze(1))
         self.step += 1
 
     def keep(self, stay: Tensor) -> None:
         self.sentence, self.written, self.scores = self.sentence[stay], self.written[stay], self.scores[stay]
         self.going, self.tokens = self.going[stay], self.tokens[stay]
 
-    def hypotheses(self, nbest: int, rule: LengthRule) -> list[list[Hypothesis]]:
+    def hypotheses(self, nbest: int = 1) -> list[list[Hypothesis]]:
         """What has been written for each sentence that is still here."""
-        scores = self.scores / rule.divisor(self.written.ge(0).sum(1).clamp_min(1))
-        return [
-            written(row, self.end, self.forced, score)
-            for row, score in zip(self.written.tolist(), scores.tolist(), strict=True)
-        ]
+        scores = self.scores / self.rule.divisor((self.written != NO_TOKEN).sum(1).clamp_min(1))
+        return [self.marks.read(*row) for row in zip(self.written.tolist(), scores.tolist(), strict=True)]

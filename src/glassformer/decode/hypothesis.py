@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from torch import Tensor
 
-from glassformer.errors import ConfigError, one_of
+from glassformer.errors import check_choice, check_finite
+from glassformer.model import ModelConfig
 
 Rule = Literal["average", "gnmt"]
+NO_TOKEN = -1  # in a table of ids, where no token stands
 
 
 @dataclass(frozen=True)
@@ -37,8 +39,8 @@ class LengthRule:
     kind: Rule = "average"
 
     def __post_init__(self) -> None:
-        if self.kind not in get_args(Rule):
-            raise ConfigError(f"length_rule={self.kind!r} is not one of {one_of(get_args(Rule))}")
+        check_finite("length_penalty", self.power)
+        check_choice("length_rule", self.kind, get_args(Rule))
 
     def divisor(self, length: Tensor) -> Tensor:
         return (length if self.kind == "average" else (5 + length) / 6) ** self.power
@@ -48,9 +50,22 @@ class LengthRule:
         return self.divisor(length.clamp_min(limit) if self.power > 0 else length)
 
 
-def written(row: list[int], end: int, forced: bool, score: float) -> list[Hypothesis]:
-    """What a row of ids, -1 after the last, says; nothing if it cannot be: a target of no probability is none."""
-    ids = [token for token in row if token >= 0]
-    ended = ids[-1:] == [end]
-    by_itself = ended and not (forced and len(ids) == len(row))
-    return [Hypothesis(ids[:-1] if ended else ids, score, by_itself)] if math.isfinite(score) else []
+class Marks(NamedTuple):
+    """What ends a target, and what stands behind it."""
+
+    end: int  # NO_TOKEN for a model that has none
+    pad: int  # what a finished target's row reads while others go on
+    forced: bool  # the last token that fits is the end, whatever the model would say
+
+    @classmethod
+    def of(cls, config: ModelConfig) -> Marks:
+        end = NO_TOKEN if config.end_id is None else config.end_id
+        pad = max(end, 0) if config.pad_id is None else config.pad_id
+        return cls(end, pad, config.force_end and config.end_id is not None)
+
+    def read(self, row: list[int], score: float) -> list[Hypothesis]:
+        """What a row of ids, as long as the limit, says; nothing if its probability is none."""
+        ids = [token for token in row if token != NO_TOKEN]
+        ended = ids[-1:] == [self.end]
+        by_itself = ended and not (self.forced and len(ids) == len(row))
+        return [Hypothesis(ids[:-1] if ended else ids, score, by_itself)] if math.isfinite(score) else []

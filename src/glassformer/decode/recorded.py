@@ -26,6 +26,8 @@ from glassformer.decode.writer import Writer
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 from glassformer.model.cache import Held
 
+Selector = Greedy | Beam
+
 KEPT = 8  # recordings of a model, the least recently used of which go first
 LOOK = 8  # steps between two looks at whether all sentences are done: each look waits for the device
 NEAREST = 64  # entries that the first steps look back on
@@ -100,34 +102,34 @@ class StaticCache(Cache):
 class Recording:
     """One shape of search, its memory, and its step as a graph for each distance it may have to look back."""
 
-    def __init__(self, writer: Writer, constraints: Constraints, search: Greedy | Beam) -> None:
-        self.writer, self.constraints, self.search = writer, constraints, search
+    def __init__(self, writer: Writer, constraints: Constraints, selector: Selector) -> None:
+        self.writer, self.constraints, self.selector = writer, constraints, selector
         self.cache = StaticCache(writer.cache)
         writer.cache = self.cache
         self.mask = writer.mask = None if writer.mask is None else writer.mask.clone()
         self.graphs: dict[int, torch.cuda.CUDAGraph | None] = {}
         self.pool: Any = None
 
-    def begin(self, writer: Writer, search: Greedy | Beam, cache: Cache) -> None:
+    def begin(self, writer: Writer, selector: Selector, cache: Cache) -> None:
         """Take over from a search that has made its first step."""
         self.cache.take(cache)
-        for mine, other in zip(self.search.state, search.state, strict=True):
+        for mine, other in zip(self.selector.state, selector.state, strict=True):
             if mine is not other:
                 mine.copy_(other)
         if self.mask is not None and writer.mask is not None:
             self.mask.copy_(writer.mask)
 
     def body(self) -> None:
-        if self.search.origin is not None:
-            self.cache.follow(self.search.origin)
-        self.search.advance(self.writer.next(self.search.tokens), self.constraints)
+        if self.selector.origin is not None:
+            self.cache.follow(self.selector.origin)
+        self.selector.advance(self.writer.next(self.selector.tokens), self.constraints)
 
     def step(self, number: int) -> None:
         """The step that writes token `number`, the prompt's own having been 0."""
         needed = self.cache.prompt + number * self.cache.beams
         extent = min(self.cache.room, max(NEAREST, roomy(needed)))
         self.cache.extent = extent
-        if extent not in self.graphs or not self.search.tokens.is_cuda:
+        if extent not in self.graphs or not self.selector.tokens.is_cuda:
             self.graphs[extent] = None  # the first time as it comes, so that every kernel has been loaded
             self.body()
             return
@@ -154,29 +156,29 @@ class Recorder:
         self,
         key: tuple[object, ...],
         limit: int,
-        start: Callable[[], tuple[Writer, Constraints, Greedy | Beam]],
+        start: Callable[[], tuple[Writer, Constraints, Selector]],
         real: int,
-    ) -> Greedy | Beam:
+    ) -> Selector:
         """Search to the end for the first `real` sentences, by a recording of this shape.
 
         The caller holds the lock until it has read the result.
         """
-        writer, constraints, search = start()
-        search.going[real:] = False
-        search.advance(writer.begin(), constraints)
+        writer, constraints, selector = start()
+        selector.going[real:] = False
+        selector.advance(writer.begin(), constraints)
         cache = writer.cache
         recording = self.recordings.get(key)
         if recording is None:
-            recording = self.recordings[key] = Recording(writer, constraints, search)
+            recording = self.recordings[key] = Recording(writer, constraints, selector)
             if len(self.recordings) > KEPT:
                 self.recordings.popitem(last=False)
         self.recordings.move_to_end(key)
-        recording.begin(writer, search, cache)
+        recording.begin(writer, selector, cache)
         for number in range(1, limit):
-            if number % LOOK == 1 and not bool(recording.search.going.any()):
+            if number % LOOK == 1 and not bool(recording.selector.going.any()):
                 break
             recording.step(number)
-        return recording.search
+        return recording.selector
 
 
 RECORDERS: weakref.WeakKeyDictionary[torch.nn.Module, Recorder] = weakref.WeakKeyDictionary()
@@ -186,10 +188,10 @@ ONE_AT_A_TIME = threading.Lock()  # to look for a recorder, and to make one
 def recorder(model: EncoderDecoder | DecoderOnly) -> Recorder:
     """The model's recorder; a new one if its weights have moved, for a recording knows them by their addresses."""
     with ONE_AT_A_TIME:
-        found = RECORDERS.get(model)
-        if found is None or found.addresses != addresses(model):
-            found = RECORDERS[model] = Recorder(model)
-        return found
+        known = RECORDERS.get(model)
+        if known is None or known.addresses != addresses(model):
+            known = RECORDERS[model] = Recorder(model)
+        return known
 
 
 def addresses(model: torch.nn.Module) -> tuple[int, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from glassformer.decode.hypothesis import NO_TOKEN
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
 
@@ -28,10 +29,10 @@ class Writer:
 
     @property
     def said(self) -> Tensor:
-        """The prompt's ids, -1 where it is padding."""
+        """The prompt's ids, without its padding."""
         if self.memory is not None or self.mask is None:
             return self.prompt
-        return self.prompt.masked_fill(~self.mask, -1)
+        return self.prompt.masked_fill(~self.mask, NO_TOKEN)
 
     def begin(self) -> Tensor:
         """Logits (B, V) after the prompt."""
@@ -63,7 +64,7 @@ def push_right(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return ids.gather(1, order), mask.gather(1, order)
 
 
-def few(going: Tensor) -> Tensor | None:
-    """The places that still go on, once they are at most half: then it pays to let the others leave the batch."""
-    places = torch.nonzero(going).flatten()
-    return places if 2 * len(places) <= len(going) else None
+def remaining(going: Tensor) -> Tensor | None:
+    """The rows that still go on, once they are at most half: then it pays to let the others leave the batch."""
+    rows = torch.nonzero(going).flatten()
+    return rows if 2 * len(rows) <= len(going) else None

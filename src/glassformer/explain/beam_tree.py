@@ -7,8 +7,9 @@ from typing import Any
 
 from torch import Tensor
 
+from glassformer.decode import Search
 from glassformer.explain.subject import Subject
-from glassformer.explain.writing import Options, Written, chosen_log_probabilities
+from glassformer.explain.writing import Written, chosen_log_probabilities
 
 RULE = "sum of log-probabilities / length ** length_penalty"
 RUNNERS_UP = 3  # drawn beside each choice where the search was greedy
@@ -17,14 +18,14 @@ RUNNERS_UP = 3  # drawn beside each choice where the search was greedy
 class Tree:
     """Nodes in the order in which they were grown."""
 
-    def __init__(self, subject: Subject, written: Written, options: Options) -> None:
-        self.subject, self.options = subject, options
+    def __init__(self, subject: Subject, written: Written, search: Search) -> None:
+        self.subject, self.search = subject, search
         self.nodes: list[dict[str, Any]] = []
         self.grow(None, -1, written.prompt[-1], 0.0, "kept")
 
     def grow(self, parent: int | None, step: int, token: int, total: float, state: str) -> int:
         before = 0.0 if parent is None else self.nodes[parent]["total"]
-        score = total / (step + 1) ** self.options.length_penalty if step >= 0 else 0.0
+        score = total / (step + 1) ** self.search.length_penalty if step >= 0 else 0.0
         node = {
             "id": len(self.nodes),
             "parent": parent,
@@ -51,17 +52,17 @@ class Tree:
             self.nodes[at]["winner"] = True
 
 
-def beam_tree(subject: Subject, written: Written, found: Tensor, options: Options) -> dict[str, Any] | None:
+def beam_tree(subject: Subject, written: Written, found: Tensor, search: Search) -> dict[str, Any] | None:
     """`found`: the log-probabilities (steps, V) along the output, as its steps show them."""
     if not written.prompt:
         return None
-    tree = Tree(subject, written, options)
+    tree = Tree(subject, written, search)
     if written.selections:
         searched(tree, written, found)
     else:
         chain(tree, written, found)
     tree.crown(written.chosen)
-    return {"size": options.beam, "length_penalty": options.length_penalty, "rule": RULE, "nodes": tree.nodes}
+    return {"size": search.beam, "length_penalty": search.length_penalty, "rule": RULE, "nodes": tree.nodes}
 
 
 def searched(tree: Tree, written: Written, found: Tensor) -> None:

@@ -61,7 +61,7 @@ def heading(trace: Trace, lang: Language) -> list[Text]:
     else:
         line.append("  →  ").append(output["text"])
         score = "–" if output["score"] is None else f"{output['score']:.4f}"
-        lines = [line, Text(say("score", lang, score, trace.options.beam), style="dim")]
+        lines = [line, Text(say("score", lang, score, trace.options.search.beam), style="dim")]
         if not output["finished"] and trace.steps:
             lines.append(Text(say("cut", lang), style="yellow"))
     if trace.cache is not None:

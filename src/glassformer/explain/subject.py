@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol, cast, runtime_checkable
+from typing import cast
 
 import torch
 from torch import Tensor
 
+from glassformer.decode.generation import USUAL_LIMIT
 from glassformer.errors import InputError, did_you_mean
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
-from glassformer.text import About
-from glassformer.translator import Text, Translator
+from glassformer.text import About, PairTokenizer
+from glassformer.translator import Translator
 
 UNKNOWN = "<unk>"
 Sentence = str | Sequence[int] | Tensor
-
-
-@runtime_checkable
-class TargetText(Protocol):
-    def encode_target(self, texts: Sequence[str]) -> list[list[int]]: ...
 
 
 class Subject:
@@ -28,7 +24,7 @@ class Subject:
     def __init__(self, given: Translator | Model) -> None:
         if isinstance(given, Translator):
             self.model: Model = given.model
-            self.text: Text | None = given.tokenizer
+            self.text: PairTokenizer | None = given.tokenizer
             self.about = given.about
         elif isinstance(given, EncoderDecoder | EncoderOnly | DecoderOnly):
             self.model, self.text, self.about = given, None, About()
@@ -64,9 +60,7 @@ class Subject:
         return ids
 
     def target_ids(self, target: Sentence) -> list[int]:
-        if isinstance(target, str):
-            if not isinstance(self.text, TargetText):
-                raise InputError("this subject cannot cut a target text into tokens; give the target as ids")
+        if isinstance(target, str) and self.text is not None:
             return self.text.encode_target([target])[0]
         ids = self._plain_ids(target, "the target")
         self.check(ids, self.config.vocab_size, "the target")
@@ -84,8 +78,10 @@ class Subject:
         pieces = self.pieces(range(size), source)
         if piece in pieces:
             return pieces.index(piece)
-        encode = getattr(self.text, "encode_source" if source else "encode_target", None)
-        ids = [] if encode is None else [id for id in encode([piece])[0] if id != self.config.end_id]
+        ids: list[int] = []
+        if self.text is not None:
+            encode = self.text.encode_source if source else self.text.encode_target
+            ids = [id for id in encode([piece])[0] if id != self.config.end_id]
         made = self.pieces(ids, source)
         if not ids or UNKNOWN in made:
             raise InputError(f"`{piece}` is no piece of the vocabulary{did_you_mean(piece, pieces)}")
@@ -107,11 +103,11 @@ class Subject:
     def written(self, ids: Sequence[int]) -> str:
         return " ".join(map(str, ids)) if self.text is None else self.text.decode_target([ids])[0]
 
-    def room(self, read: int) -> int:
+    def max_target_length(self, read: int) -> int:
         """How many tokens may be written after a source of `read` tokens, unless the caller says."""
         if isinstance(self.given, Translator):
-            return self.given.room(read)
-        return max(1, min(128, self.config.max_length - (read if isinstance(self.model, DecoderOnly) else 1)))
+            return self.given.max_target_length(read)
+        return max(1, min(USUAL_LIMIT, self.config.max_length - (read if isinstance(self.model, DecoderOnly) else 1)))
 
     @property
     def source_size(self) -> int:

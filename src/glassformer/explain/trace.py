@@ -17,6 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from glassformer.decode import Search
 from glassformer.errors import ConfigError
 from glassformer.explain.beam_tree import beam_tree
 from glassformer.explain.cache_view import cache_view
@@ -78,8 +79,9 @@ def begin(
         raise ConfigError("an encoder-only model writes no target; leave `target` out")
     if target is not None and (prefix or any(change["kind"] == "prefix" for change in wanted)):
         raise ConfigError("a given target is not searched for, so a prefix has no place in it; leave one of them out")
-    room = subject.room(len(ids)) if max_new_tokens is None else max_new_tokens
-    options = Options(beam, length_penalty, room, padding, temperature, tuple(subject.prefix_ids(prefix or ())))
+    limit = subject.max_target_length(len(ids)) if max_new_tokens is None else max_new_tokens
+    search = Search(beam=beam, length_penalty=length_penalty, max_new_tokens=limit)
+    options = Options(search, padding, temperature, tuple(subject.prefix_ids(prefix or ())))
     for change in wanted:
         if change["kind"] == "temperature":
             options = replace(options, temperature=float(change["value"]))
@@ -106,8 +108,8 @@ def trace(
     subject: Translator | Model,
     sentence: Sentence,
     target: Sentence | None = None,
-    beam: int = 1,
     *,
+    beam: int = 1,
     padding: int = 0,
     prefix: Sequence[int | str] | None = None,
     temperature: float = 1.0,
@@ -169,9 +171,9 @@ def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) 
         values=Values(values),
         weights=weights,
         steps=rows,
-        score=rows[-1]["total"] / len(rows) ** options.length_penalty if rows else None,
+        score=rows[-1]["total"] / len(rows) ** options.search.length_penalty if rows else None,
         one_pass=one_pass(case.model),
-        beam=beam_tree(subject, written, found, options),
+        beam=beam_tree(subject, written, found, options.search),
         cache=cache_view(case.model, memory, case.mask, written, logits),
     )
 

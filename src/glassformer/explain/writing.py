@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.decode import generate
-from glassformer.decode.search import NoTarget
-from glassformer.errors import ConfigError
+from glassformer.decode import Search, generate
+from glassformer.decode.generation import NoTarget
+from glassformer.errors import ConfigError, check_whole
 from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Subject
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
@@ -27,25 +27,20 @@ COLDEST, HOTTEST = 0.001, 1000.0  # beyond these a temperature says nothing, and
 class Options:
     """How a trace decodes and what it shows."""
 
-    beam: int = 1
-    length_penalty: float = 1.0
-    max_new_tokens: int = 128
+    search: Search  # with its limit of new tokens
     padding: int = 0
     temperature: float = 1.0
     prefix: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        for name, least in (("beam", 1), ("max_new_tokens", 1), ("padding", 0)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                raise ConfigError(f"{name}={value!r} must be a whole number, at least {least}")
+        check_whole("padding", self.padding, 0, "0 puts none beside the sentence")
         check_temperature(self.temperature)
 
     def as_dict(self) -> dict[str, Any]:
         return {
-            "beam": self.beam,
-            "length_penalty": self.length_penalty,
-            "max_new_tokens": self.max_new_tokens,
+            "beam": self.search.beam,
+            "length_penalty": self.search.length_penalty,
+            "max_new_tokens": self.search.max_new_tokens,
             "padding": self.padding,
             "temperature": self.temperature,
             "prefix": list(self.prefix),
@@ -99,23 +94,23 @@ def write(model: Model, src: Tensor, mask: Tensor, options: Options) -> Written:
     if isinstance(model, EncoderOnly):
         return Written(prompt)
     selections: list[Any] = []
-    more: dict[str, Any] = {"watch": selections.append} if options.beam > 1 else {}
     cooled = None
     if options.temperature != 1:
         cooled = model.head.register_forward_hook(lambda _module, _args, logits: logits / options.temperature)
     try:
         ((best,),) = generate(
-            model, src, mask, options.beam, options.length_penalty, max_new_tokens=options.max_new_tokens,
-            prefix=[list(options.prefix)] if options.prefix else None, **more,
+            model, src, mask, search=options.search, prefix=[options.prefix] if options.prefix else None,
+            watch=selections.append if options.search.beam > 1 else None,
         )  # fmt: skip
     except NoTarget:  # where its numbers break off can still be looked at
         return Written(prompt)
     finally:
         if cooled is not None:
             cooled.remove()
-    finished = len(best.ids) < options.max_new_tokens
+    limit = options.search.max_new_tokens
+    finished = limit is None or len(best.ids) < limit
     chosen = [*best.ids, model.config.end_id] if finished and model.config.end_id is not None else best.ids
-    forced = model.config.force_end and finished and len(chosen) == options.max_new_tokens
+    forced = model.config.force_end and finished and len(chosen) == limit
     return Written(prompt, chosen, finished, forced, selections)
 
 

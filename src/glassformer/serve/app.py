@@ -69,7 +69,7 @@ class Desk:
         tokens = len(self.translator.tokenizer.encode_source([text])[0]) if text.strip() else 0
         if tokens == 0:
             raise Refused(422, "empty", "the sentence is empty", "send some words as `text`")
-        most = min(limits.source_tokens, self.translator.limit())
+        most = min(limits.source_tokens, self.translator.max_source_length())
         if tokens > most:
             message = f"the sentence has {tokens} tokens, at most {most} can be shown"
             raise Refused(422, "long", message, "shorten it", tokens=tokens, limit=most)
@@ -81,24 +81,24 @@ class Desk:
         changed = {name: {"asked": asked[name], "used": used[name]} for name in asked if used[name] != asked[name]}
         return used, changed
 
-    def room(self, tokens: int) -> int | None:
+    def token_limit(self, tokens: int) -> int | None:
         """The longest output, where this server's limit is lower than the model's."""
         most = self.limits.new_tokens
-        return most if self.translator.room(tokens) > most else None
+        return most if self.translator.max_target_length(tokens) > most else None
 
-    def told(self, found: Trace, capped: dict[str, dict[str, int]], room: int | None) -> dict[str, Any]:
+    def told(self, found: Trace, capped: dict[str, dict[str, int]], limit: int | None) -> dict[str, Any]:
         """What was not done as asked, for people in `notes` and for the page in `capped`."""
-        if room is not None and not found.written.finished and len(found.written.chosen) >= room:
-            capped = capped | {"new_tokens": {"asked": room, "used": room}}
+        if limit is not None and not found.written.finished and len(found.written.chosen) >= limit:
+            capped = capped | {"new_tokens": {"asked": limit, "used": limit}}
         notes = [f"{name.replace('_', ' ')} capped at {one['used']}" for name, one in capped.items()]
         return {"notes": notes, "capped": capped}
 
     def trace(self, asked: TraceAsked, wanted: Wanted) -> dict[str, Any]:
         tokens = self.check(asked.text)
         used, capped = self.capped(beam=asked.beam, padding=asked.padding)
-        room = self.room(tokens)
-        if asked.target is not None and len(self.target_ids(asked.target)) > self.limits.new_tokens:
-            most = self.limits.new_tokens
+        limit = self.token_limit(tokens)
+        most, encode = self.limits.new_tokens, self.translator.tokenizer.encode_target
+        if asked.target is not None and len(encode([asked.target])[0]) > most:
             raise Refused(422, "refused", f"the target has more than {most} tokens", "shorten it", limit=most)
         found = trace(
             self.translator,
@@ -108,35 +108,31 @@ class Desk:
             padding=used["padding"],
             prefix=asked.prefix,
             temperature=asked.temperature,
-            max_new_tokens=room,
+            max_new_tokens=limit,
             changes=asked.plain_changes(),
             name=self.name,
             between_steps=wanted,
         )
         self.store.put(found)
-        return found.manifest() | self.told(found, capped, room)
-
-    def target_ids(self, target: str) -> list[int]:
-        encode = getattr(self.translator.tokenizer, "encode_target", None)
-        return list(encode([target])[0]) if encode is not None else []
+        return found.manifest() | self.told(found, capped, limit)
 
     def what_if(self, asked: WhatIfAsked, wanted: Wanted) -> dict[str, Any]:
         tokens = self.check(asked.text)
         used, capped = self.capped(beam=asked.beam, padding=asked.padding)
-        room = self.room(tokens)
+        limit = self.token_limit(tokens)
         found = what_if(
             self.translator,
             asked.text,
             asked.plain_changes(),
             beam=used["beam"],
             padding=used["padding"],
-            max_new_tokens=room,
+            max_new_tokens=limit,
             name=self.name,
             between_steps=wanted,
         )
         for one in (found.before, found.after):
             self.store.put(one)
-        return found.as_dict() | self.told(found.after, capped, room)
+        return found.as_dict() | self.told(found.after, capped, limit)
 
     def translate(self, asked: Asked, wanted: Wanted) -> dict[str, Any]:
         self.check(asked.text)

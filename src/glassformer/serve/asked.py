@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, TypeAlias, Union
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
+from glassformer.decode import Search
 from glassformer.explain.changes import FIELDS
 from glassformer.explain.writing import COLDEST, HOTTEST
 from glassformer.labs.running import LARGEST_SEED
@@ -48,7 +49,12 @@ class Asked(BaseModel):
     model_config = STRICT
 
     text: str
-    beam: int = Field(1, ge=1)
+    beam: int = 1
+
+    @field_validator("beam")
+    @classmethod
+    def check_beam(cls, beam: int) -> int:
+        return Search(beam=beam).beam
 
 
 class Changed(Asked):

@@ -42,8 +42,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(GlassformerError)
     async def mistaken(request: Request, error: GlassformerError) -> JSONResponse:
-        message, _, hint = printable(str(error)).partition("; ")
-        return JSONResponse(body("refused", message, hint), 422)
+        return told("refused", error)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -52,6 +51,9 @@ def install(app: FastAPI) -> None:
             return JSONResponse(
                 body("malformed", "the body is not JSON", 'send an object such as {"text": "one"}'), 400
             )
+        mistake = first.get("ctx", {}).get("error")
+        if isinstance(mistake, GlassformerError):
+            return told("invalid", mistake)
         # The path and the reason; either may repeat what was sent, which may be of any size, or not even text.
         place = printable(".".join(str(part) for part in first["loc"] if part != "body"))
         reason = printable(first["msg"][:1].lower() + first["msg"][1:])
@@ -68,6 +70,11 @@ def install(app: FastAPI) -> None:
         }
         code, message, hint = said.get(error.status_code, ("refused", str(error.detail), ""))
         return JSONResponse(body(code, message, hint), error.status_code, error.headers)
+
+
+def told(code: str, error: GlassformerError) -> JSONResponse:
+    message, _, hint = printable(str(error)).partition("; ")
+    return JSONResponse(body(code, message, hint), 422)
 
 
 def printable(text: str) -> str:

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 import tokenizers
 
@@ -77,6 +78,20 @@ class _Side:
             raise InputError(
                 f"ids must lie in 0..{self.size - 1}, the size of this vocabulary; got {min(ids)}..{max(ids)}"
             )
+
+
+class PairTokenizer(Protocol):
+    """What a translator asks of a tokenizer; ids come with whatever marks the model's sources end with."""
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]: ...
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]: ...
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]: ...
 
 
 class Tokenizer:

@@ -1,0 +1,211 @@
+"""Writing targets token by token: one loop, with the parts that choose, forbid and remember around it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from dataclasses import replace
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from glassformer.decode.beam import Beam, Selection
+from glassformer.decode.constraints import Constraints, prefix_table
+from glassformer.decode.greedy import Greedy
+from glassformer.decode.hypothesis import Hypothesis, Marks
+from glassformer.decode.recorded import Selector, fit, recorder
+from glassformer.decode.sampling import Streams
+from glassformer.decode.search import MoreOptions, Search, SearchOptions, check_stream, search_of
+from glassformer.decode.writer import Writer, push_right, remaining
+from glassformer.errors import ConfigError, InputError
+from glassformer.model import DecoderOnly, EncoderDecoder
+from glassformer.model.mask import check_mask
+from glassformer.model.transformer import Stack
+
+USUAL_LIMIT = 128  # new tokens, where nothing else is said and there are positions for them
+
+
+class NoTarget(InputError):
+    """Every target has the probability zero, or one that is not a number."""
+
+
+@torch.inference_mode()
+def generate(
+    model: EncoderDecoder | DecoderOnly,
+    src: Tensor,
+    src_mask: Tensor | None = None,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    nbest: int | None = None,
+    max_new_tokens: int | None = None,
+    *,
+    search: Search | None = None,
+    prefix: Sequence[Sequence[int]] | None = None,
+    watch: Callable[[Selection], None] | None = None,
+    between_steps: Callable[[], None] | None = None,
+    **options: Unpack[MoreOptions],
+) -> list[list[Hypothesis]]:
+    """The `nbest` best targets of each source, best first; a decoder-only model continues its prompts.
+
+    What to look for is given whole as `search`, by name (`Search` lists the options), or both: a name wins.
+
+    Only what has some probability counts, so there may be fewer than `nbest`: a beam of 8 finds 5 targets of one token
+    in a vocabulary of 5. They have at most `max_new_tokens`, the end counted: 128, or what the model has positions for.
+
+    `prefix` gives ids that each target must begin with, even where `no_repeat_ngram` would forbid them. `watch` is told
+    the candidates of every step of a beam search. `between_steps` is called after each step that is not recorded; what
+    it raises ends the search.
+    """
+    search = search_of(
+        search, beam=beam, length_penalty=length_penalty, nbest=nbest, max_new_tokens=max_new_tokens, **options
+    )
+    limit = token_limit(model, src, src_mask, search)
+    if src.is_cuda and search.sampling is None and search.allows_repetition and prefix is None and watch is None:
+        return possible(by_recording(model, src, src_mask, search, limit), prefix)
+    writer, constraints, selector = begin(model, src, src_mask, search, limit, prefix, watch)
+    hypotheses: list[list[Hypothesis]] = [[] for _ in range(src.shape[0])]
+
+    def leave() -> None:
+        for sentence, best in zip(selector.sentence.tolist(), selector.hypotheses(search.nbest), strict=True):
+            hypotheses[sentence] = best
+
+    for _ in steps(writer, constraints, selector, limit, leave):
+        if between_steps is not None:
+            between_steps()
+    leave()
+    return possible(hypotheses, prefix)
+
+
+def by_recording(
+    model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, search: Search, limit: int
+) -> list[list[Hypothesis]]:
+    """The same by steps that a GPU has recorded."""
+    if isinstance(model, EncoderDecoder):
+        pad, longest = Marks.of(model.config.encoder).pad, positions(model.encoder)
+    else:
+        pad, longest = Marks.of(model.config).pad, positions(model.decoder) - limit + 1
+    fitted, mask = fit(src, src_mask, pad, longest)
+    key = (fitted.shape, mask is None, replace(search, nbest=1, max_new_tokens=limit))
+    recordings = recorder(model)
+    with recordings.lock:
+        done = recordings.run(key, limit, lambda: begin(model, fitted, mask, search, limit), src.shape[0])
+        return done.hypotheses(search.nbest)[: src.shape[0]]
+
+
+def stream(
+    model: EncoderDecoder | DecoderOnly,
+    src: Tensor,
+    *,
+    search: Search | None = None,
+    prefix: Sequence[int] = (),
+    **options: Unpack[SearchOptions],
+) -> Generator[int, None, Hypothesis]:
+    """The tokens of one source's target, each as soon as it is chosen: the likeliest, or drawn by `sampling`.
+
+    The generator returns the whole of it: `hypothesis = yield from stream(...)`. What to look for is given as to
+    `generate`, but for a beam.
+    """
+    search = check_stream(search_of(search, **options))
+    limit = token_limit(model, src, None, search)
+    if src.shape[0] != 1:
+        raise ConfigError(f"stream() writes one target at a time; {src.shape[0]} sources were given")
+    prefixes = [prefix] if prefix else None
+    with torch.inference_mode():
+        writer, constraints, selector = begin(model, src, None, search, limit, prefixes)
+    return chosen(writer, constraints, selector, limit, prefixes)
+
+
+@torch.inference_mode()
+def chosen(
+    writer: Writer, constraints: Constraints, selector: Selector, limit: int, prefix: Sequence[Sequence[int]] | None
+) -> Generator[int, None, Hypothesis]:
+    for step, _ in enumerate(steps(writer, constraints, selector, limit, lambda: None)):
+        token = int(selector.written[0, step])
+        if token != selector.marks.end:
+            yield token
+    ((hypothesis,),) = possible(selector.hypotheses(), prefix)
+    return hypothesis
+
+
+def token_limit(model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, search: Search) -> int:
+    """The most tokens to write, once it is clear that the model can write, and from what."""
+    if not isinstance(model, EncoderDecoder | DecoderOnly):
+        raise InputError(f"{type(model).__name__} reads and cannot write; give an EncoderDecoder or a DecoderOnly")
+    if isinstance(model, EncoderDecoder) and model.config.start_id is None:
+        raise ConfigError("start_id=None: the model's config names no start token, so no target can begin; set it")
+    (model.encoder if isinstance(model, EncoderDecoder) else model.decoder).embedding.check(src, 0, None)
+    if src_mask is not None:
+        check_mask(src_mask, src, "src_mask")
+    if not len(src):
+        raise InputError(f"src of shape {tuple(src.shape)} is an empty batch; give one source or more")
+    empty = torch.nonzero(~(torch.ones_like(src, dtype=torch.bool) if src_mask is None else src_mask).any(1))
+    if len(empty):
+        raise InputError(f"source {int(empty[0])} has no tokens, so there is nothing to write from; leave it out")
+    before = 1 if isinstance(model, EncoderDecoder) else src.shape[1]
+    free = positions(model.decoder) - before + 1  # the last token is written and never read
+    limit = min(USUAL_LIMIT, free) if search.max_new_tokens is None else search.max_new_tokens
+    if limit > free:
+        raise ConfigError(
+            f"max_new_tokens={limit} is too many: the position table of {positions(model.decoder)} has room for {free} "
+            f"after a prompt of {before}; ask for fewer, or build the model with a larger max_length"
+        )
+    return int(limit)
+
+
+def positions(stack: Stack) -> float:
+    table = stack.embedding.positions
+    return math.inf if table is None else len(table.table)
+
+
+def possible(hypotheses: list[list[Hypothesis]], prefix: Sequence[Sequence[int]] | None) -> list[list[Hypothesis]]:
+    for i, best in enumerate(hypotheses):
+        if not best:
+            after = f" after the prefix {list(prefix[i])}" if prefix and prefix[i] else ""
+            raise NoTarget(
+                f"source {i} has no possible target{after}: the model gives every token that may come a probability "
+                f"of zero, or none at all; are the weights finite?"
+            )
+    return hypotheses
+
+
+def begin(
+    model: EncoderDecoder | DecoderOnly,
+    src: Tensor,
+    src_mask: Tensor | None,
+    search: Search,
+    limit: int,
+    prefix: Sequence[Sequence[int]] | None = None,
+    watch: Callable[[Selection], None] | None = None,
+) -> tuple[Writer, Constraints, Selector]:
+    """The parts that a search is made of."""
+    if isinstance(model, DecoderOnly) and src_mask is not None:
+        src, src_mask = push_right(src, src_mask)
+    marks = Marks.of(model.config)
+    table = None if prefix is None else prefix_table(prefix, src, model.config.vocab_size, limit, marks)
+    writer = Writer(model, src, src_mask, limit, search.beam)
+    constraints = Constraints(search, marks, writer.said, table)
+    if search.beam > 1:
+        return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch)
+    streams = None if search.sampling is None else Streams(search.sampling, src, src_mask)
+    return writer, constraints, Greedy(search, marks, len(src), limit, src.device, streams)
+
+
+def steps(
+    writer: Writer, constraints: Constraints, selector: Selector, limit: int, leave: Callable[[], None]
+) -> Iterator[None]:
+    """Write until all sentences are done, a step at a time; `leave` is called before some of them leave the batch."""
+    logits = writer.begin()
+    for step in range(limit):
+        selector.advance(logits, constraints)
+        yield
+        rows = remaining(selector.going)
+        if step == limit - 1 or (rows is not None and not len(rows)):
+            return
+        if selector.origin is not None:
+            writer.cache.follow(selector.origin)
+        if rows is not None:
+            leave()
+            for part in (writer, constraints, selector):
+                part.keep(rows)
+        logits = writer.next(selector.tokens)

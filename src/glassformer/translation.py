@@ -1,0 +1,77 @@
+"""A translation, put together from those of its text's parts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from glassformer.decode import Hypothesis
+from glassformer.decode.alignment import Alignment
+from glassformer.text import PairTokenizer
+from glassformer.text.cutting import Part, joined
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A target, its score (the log-probability over the length rule's divisor) and its tokens.
+
+    A text too long for the model is translated in `parts`. Its score is then the mean of theirs, each counted by the
+    tokens of its source: the total log-probability cannot be told from scores that are divided by length.
+
+    On request, `alignment` pairs the place of each of `tokens` with that of the one in `source_tokens` it came from.
+
+    One that is not `finished` was stopped, it or a part of it, by the limit of length before it came to an end.
+    """
+
+    text: str
+    score: float
+    tokens: list[str]
+    parts: int = 1
+    source_tokens: list[str] | None = None
+    alignment: Alignment | None = None
+    finished: bool = True
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A token that may come next, its log-probability, and the likeliest translation that goes on from it."""
+
+    token: str
+    log_probability: float
+    translation: Translation
+
+
+def assemble(
+    tokenizer: PairTokenizer,
+    parts: list[Part],
+    written: list[list[Hypothesis]],
+    nbest: int = 1,
+    aligned: list[list[Alignment]] | None = None,
+) -> list[Translation]:
+    """A text's translations from those of its parts, the best with the best, the second with the second."""
+    if not parts:
+        empty = Translation("", 0.0, []) if aligned is None else Translation("", 0.0, [], 1, [], [])
+        return [empty] * nbest
+    lengths = [len(part.ids) for part in parts]
+    translations = []
+    for rank, ranked in enumerate(zip(*written, strict=False)):  # as many as the part with the fewest has
+        score = sum(h.score * length for h, length in zip(ranked, lengths, strict=True)) / sum(lengths)
+        source_tokens: list[str] | None = None
+        alignment: Alignment | None = None
+        if aligned is not None:
+            source_tokens, alignment, target_tokens = [], [], 0
+            for part, h, pairs in zip(parts, ranked, aligned, strict=True):
+                alignment += [(target_tokens + t, len(source_tokens) + s) for t, s in pairs[rank]]
+                source_tokens += tokenizer.source_pieces(part.ids)
+                target_tokens += len(h.ids)
+        translations.append(
+            Translation(
+                joined(parts, tokenizer.decode_target([h.ids for h in ranked])),
+                ranked[0].score if len(parts) == 1 else score,
+                [piece for h in ranked for piece in tokenizer.target_pieces(h.ids)],
+                len(parts),
+                source_tokens,
+                alignment,
+                all(h.finished for h in ranked),
+            )
+        )
+    return translations

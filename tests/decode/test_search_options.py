@@ -1,0 +1,165 @@
+"""One `Search` owns every option of decoding: the same mistake is told the same wherever an option is given."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import re
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from test_translator_text import tiny_bundle
+from tiny_model import SRC, tiny
+
+import glassformer as gf
+from glassformer.decode import stream
+from glassformer.decode.search import SearchOptions
+from glassformer.errors import ConfigError
+from glassformer.translator import Translator
+
+
+@pytest.fixture(scope="module")
+def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    return Translator.load(tiny_bundle(tmp_path_factory.mktemp("options") / "model"))
+
+
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"beam": 0}, "beam=0 must be at least 1; 1 is greedy search"),
+    ({"beam": -(10**60)}, "beam=-100000"),
+    ({"beam": 1.5}, "beam=1.5 must be a whole number; 1 is greedy search"),
+    ({"beam": True}, "beam=True must be a whole number"),
+    ({"nbest": 0}, "nbest=0 must be at least 1; 1 gives the best alone"),
+    ({"beam": 2, "nbest": 3}, "nbest=3 must lie between 1 and beam=2; beam=3 is wide enough"),
+    ({"length_penalty": float("nan")}, "length_penalty=nan must be a finite number"),
+    ({"length_rule": "gntm"}, "length_rule='gntm' is not one of `average`, `gnmt`; did you mean `gnmt`?"),
+    ({"stopping": "exactly"}, "stopping='exactly' is not one of `exact`, `huggingface`; did you mean `exact`?"),
+    ({"beam": 2, "sampling": gf.Sampling()}, "sampling draws one target at a time; use beam=1, not 2"),
+    ({"repetition_penalty": 0.0}, "repetition_penalty=0.0 must be above 0; 1 changes nothing"),
+    ({"repetition_penalty": float("inf")}, "repetition_penalty=inf must be a finite number"),
+    ({"no_repeat_ngram": -1}, "no_repeat_ngram=-1 must be at least 0; 0 allows every repetition"),
+    ({"max_new_tokens": 0}, "max_new_tokens=0 must be at least 1; leave it out"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "told"), WRONG, ids=[told.split(" ")[0] for _, told in WRONG])
+def test_a_wrong_option_is_told_the_same_wherever_it_is_given(
+    translator: Translator, wrong: dict[str, Any], told: str
+) -> None:
+    model, one = tiny(), SRC[:1]
+    calls = [
+        lambda: gf.Search(**wrong),
+        lambda: gf.generate(model, SRC, **wrong),
+        lambda: gf.generate(model, SRC, search=gf.Search(beam=1), **wrong),
+        lambda: stream(model, one, **wrong),
+        lambda: translator.translate([], **wrong),
+        lambda: translator.stream("one", **wrong),
+    ]
+    texts = set()
+    for call in calls:
+        with pytest.raises(ConfigError, match=re.escape(told)) as caught:
+            call()
+        texts.add(str(caught.value))
+    assert len(texts) == 1
+    assert len(texts.pop()) < 200
+
+
+FLAGS = [(wrong, told) for wrong, told in WRONG if not {"stopping", "sampling", "max_new_tokens"} & set(wrong)]
+
+
+@pytest.mark.parametrize(("wrong", "told"), FLAGS, ids=[told.split(" ")[0] for _, told in FLAGS])
+def test_the_command_tells_it_by_its_flag(
+    tmp_path: Path,
+    wrong: dict[str, Any],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Before the model is loaded: there is none."""
+    from glassformer.cli import main
+
+    def flag(name: str) -> str:
+        return "--" + name.replace("_", "-")
+
+    words = [word for name, value in wrong.items() for word in (flag(name), str(value))]
+    monkeypatch.setattr("sys.argv", ["glassformer", "translate", str(tmp_path / "none"), "text", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    said = capsys.readouterr().err
+    assert ended.value.code == 2
+    if isinstance(next(iter(wrong.values())), float | bool) and "beam" in wrong:
+        assert "--beam" in said  # typer's own: it reads whole numbers only
+        return
+    assert said.startswith("glassformer: " + re.sub(r"\b(\w+)=", lambda name: flag(name[1]) + " ", told))
+
+
+def test_a_server_tells_it_by_its_field(translator: Translator) -> None:
+    from fastapi.testclient import TestClient
+
+    from glassformer.serve.app import create_app
+
+    client = TestClient(create_app(translator), base_url="http://localhost")
+    for address in ("translate", "trace", "whatif"):
+        more = {"changes": [{"kind": "remove_scale"}]} if address == "whatif" else {}
+        answer = client.post(f"/api/{address}", json={"text": "one", "beam": 0, **more})
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"]) == (422, "invalid")
+        assert (error["message"], error["hint"]) == ("beam=0 must be at least 1", "1 is greedy search")
+
+
+@pytest.mark.parametrize("call", ["generate", "stream", "translate"])
+def test_an_option_that_is_not_there_is_refused(translator: Translator, call: str) -> None:
+    wrong: dict[str, Any] = {"repetition_penality": 1.2}
+    calls = {
+        "generate": lambda: gf.generate(tiny(), SRC, **wrong),
+        "stream": lambda: stream(tiny(), SRC[:1], **wrong),
+        "translate": lambda: translator.translate(["one"], **wrong),
+    }
+    with pytest.raises(ConfigError, match="unknown option `repetition_penality`; did you mean `repetition_penalty`"):
+        calls[call]()
+
+
+def test_a_stream_takes_no_beam(translator: Translator) -> None:
+    for call in (lambda: stream(tiny(), SRC[:1], beam=2), lambda: translator.stream("one", beam=2)):
+        with pytest.raises(ConfigError, match=r"as beam=2 would; use beam=1"):
+            call()
+
+
+def test_a_search_is_a_value() -> None:
+    one, two = (gf.Search(beam=4, sampling=None, length_penalty=0.6) for _ in range(2))
+    assert one == two != gf.Search(beam=4)
+    assert len({one, two, gf.Search()}) == 2
+    assert pickle.loads(pickle.dumps(one)) == one
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        one.beam = 2  # type: ignore[misc]
+    with pytest.raises(TypeError):
+        gf.Search(4)  # type: ignore[misc]  # a position could mean anything
+    with pytest.raises(ConfigError, match="nbest=3"):
+        dataclasses.replace(one, beam=2, nbest=3)
+
+
+def test_every_option_can_be_given_by_name() -> None:
+    assert set(get_type_hints(SearchOptions)) == {field.name for field in dataclasses.fields(gf.Search)}
+
+
+def test_given_whole_by_name_or_by_the_contracts_positions_it_is_the_same_search(translator: Translator) -> None:
+    model, whole = tiny(3, size=9), gf.Search(beam=3, length_penalty=0.5, nbest=2, max_new_tokens=5)
+    found = gf.generate(model, SRC, search=whole)
+    assert [len(best) for best in found] == [2, 2]
+    assert gf.generate(model, SRC, None, 3, 0.5, 2, 5) == found
+    assert gf.generate(model, SRC, src_mask=None, beam=3, length_penalty=0.5, nbest=2, max_new_tokens=5) == found
+    assert gf.generate(model, SRC, search=whole, nbest=1) == [best[:1] for best in found]  # a name wins
+    texts = ["the dog", "a red house"]
+    assert translator.translate(texts, search=whole) == translator.translate(
+        texts, beam=3, length_penalty=0.5, nbest=2, max_new_tokens=5
+    )
+
+
+def test_a_translation_may_be_given_a_limit(translator: Translator) -> None:
+    texts = ["the dog", "a red house"]
+    whole, cut = translator.translate(texts), translator.translate(texts, max_new_tokens=2)
+    for one, two, text in zip(whole, cut, texts, strict=True):
+        assert two[0].tokens == one[0].tokens[:2] != one[0].tokens
+        assert "".join(translator.stream(text, max_new_tokens=2)) == two[0].text
+    with pytest.raises(ConfigError, match="max_new_tokens=9999 is too many"):
+        translator.translate(["one"], max_new_tokens=9999)
