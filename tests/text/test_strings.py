@@ -1,8 +1,9 @@
 """What a reader is told: in their own language, and in lines that fit."""
 
 import pytest
+from rich.cells import cell_len
 
-from glassformer.text.strings import Text, cells, wrap
+from glassformer.text.strings import Text, wrap
 
 
 def test_a_text_says_its_values_in_either_language():
@@ -28,7 +29,7 @@ def test_a_line_is_no_wider_than_it_may_be_and_no_stop_begins_one(width):
     assert not any(line[0] in "，。；：、！？）」”,.)" for line in lines)
     assert not any(line[-1] in "（「“(" for line in lines)
     longest = 10  # what holds together: the five signs around one word
-    assert max(map(cells, lines)) <= max(width, longest)
+    assert max(map(cell_len, lines)) <= max(width, longest)
 
 
 def test_a_command_is_never_broken():
