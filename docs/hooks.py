@@ -10,6 +10,7 @@ from typing import Any
 import fences
 import jieba
 import named_source
+import reference
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -33,6 +34,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     def rewrite(fence: fences.Fence) -> str | None:
         if fence.kind == "source":
             return shown(fence.body.strip(), f"{page.file.src_uri}, line {fence.line}")
+        if fence.kind == "api":
+            return described(fence, page)
         if fence.kind == "output":
             return f"```{{ .text .output }}\n{fence.body}```"
         return f"```{fence.kind}\n{fence.body}```" if fence.words else None
@@ -63,6 +66,14 @@ def shown(name: str, place: str) -> str:
     except LookupError as error:
         raise PluginError(f"{place}: {error}") from None
     return f'```python title="{source.path}" linenums="{source.line}"\n{source.text}\n```'
+
+
+def described(fence: fences.Fence, page: Page) -> str:
+    """The signature and the docstring of each name in the block."""
+    try:
+        return "\n".join(reference.markdown(reference.entry(name)) for name in fence.body.split())
+    except LookupError as error:
+        raise PluginError(f"{page.file.src_uri}, line {fence.line}: {error}") from None
 
 
 def mathml(latex: str, display: bool, page: Page) -> str:

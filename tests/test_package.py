@@ -15,7 +15,14 @@ from glassformer import __version__
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("src", "tests", "docs", "notebooks")
-FILES = ("Makefile", "constraints.txt", "pyproject.toml", "setup.py", "LICENSE", "README.md", "README.zh-CN.md")
+FILES = (
+    "Makefile",
+    "constraints.txt",
+    "pyproject.toml",
+    "setup.py",
+    "LICENSE",
+    *(file.name for file in ROOT.glob("*.md")),
+)
 MADE = shutil.ignore_patterns("__pycache__", ".ipynb_checkpoints", "*.egg-info", "*.py[cod]")
 BUILD = "from setuptools.build_meta import build_sdist; print(build_sdist('dist'))"
 

@@ -149,9 +149,9 @@ class Translator:
         search = check_stream(search_of(search, **options))
         (parts,) = split = self.split([one_string(text)], self.max_source_length(max_length))
         (begun,) = self.prefix_ids(split, one_string(prefix), search)
-        return self.stream_parts(parts, begun, search)
+        return self._stream_parts(parts, begun, search)
 
-    def stream_parts(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
+    def _stream_parts(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
         whole = ""
         for before, part in zip([None, *parts], parts, strict=False):
             start = len(whole)

@@ -21,7 +21,7 @@ HEADINGS = {
     "Try it": "动手",
     "Exercises": "练习",
 }
-SAME = ("python", "console", "output", "source")
+SAME = ("python", "console", "output", "source", "api")
 KINDS = {*SAME, "text"}
 HEADING = re.compile(r"^(#+) +(.+?) *$", re.M)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")

@@ -68,10 +68,12 @@ class Search:
 
     @property
     def rule(self) -> LengthRule:
+        """What scores are divided by."""
         return LengthRule(self.length_penalty, self.length_rule)
 
     @property
     def allows_repetition(self) -> bool:
+        """Whether a token costs no more when it comes again."""
         return self.repetition_penalty == 1 and self.no_repeat_ngram == 0
 
 

@@ -94,9 +94,10 @@ def fingerprint(model: nn.Module) -> str:
     digest = hashlib.sha256(repr(getattr(model, "config", None)).encode())
     for tensor in tensors:
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+    found = digest.hexdigest()
     with _lock:
-        _known[model] = (state, digest.hexdigest())
-    return digest.hexdigest()
+        _known[model] = (state, found)
+    return found
 
 
 def facts(model: Model, name: str) -> dict[str, Any]:

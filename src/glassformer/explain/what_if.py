@@ -56,6 +56,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class WhatIf:
+    """The traces before and after a change, and their `difference`; `as_dict` gives it all, fit for JSON."""
+
     before: Trace
     after: Trace
     difference: Difference

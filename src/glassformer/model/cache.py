@@ -60,7 +60,8 @@ class Cache:
     """A decoder's memory of the tokens it has seen: one `LayerCache` per block and what they share.
 
     `capacity` counts tokens of a row. With several `beams`, the first call reads one prompt per sentence; from the
-    second on there are K rows per sentence, one token at a time.
+    second on there are K rows per sentence, one token at a time. A stack has its tokens `check`ed and admitted, each of
+    its layers `put`s their keys and values among the `room` entries reserved.
     """
 
     def __init__(self, layers: int, capacity: int, beams: int = 1) -> None:

@@ -24,8 +24,8 @@ class ModelConfig:
 
     `layers`, `heads` and `d_ff` hold for both stacks unless the decoder's own are given. A `src_vocab_size`
     gives the source an embedding of its own; without one, source and target share theirs. A `None` number
-    means "derived": head width from `d_model // heads`, key/value heads from `heads`, the scale of the scores from
-    1/sqrt(head width), both inner dropouts from `dropout`.
+    means "derived": head width (`d_head`) from `d_model // heads`, key/value heads from `heads`, the scale of the
+    scores from 1/sqrt(head width), both inner dropouts from `dropout`. JSON holds what `to_dict` gives `from_dict`.
     """
 
     vocab_size: int

@@ -182,7 +182,7 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
 
 
 class EncoderDecoder(nn.Module):
-    """Reads a source, writes a target: `model(src, tgt)` gives the logits of each next target token."""
+    """`encode` reads a source, `decode` writes a target, by steps with a `new_cache`; `model(src, tgt)`: all logits."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -236,7 +236,7 @@ class EncoderOnly(nn.Module):
 
 
 class DecoderOnly(nn.Module):
-    """Continues a text: `model(ids, mask)` gives the logits of each next token."""
+    """Continues a text: `model(ids, mask)` gives the logits of each next token; with a `new_cache`, step by step."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
