@@ -16,7 +16,6 @@ from glassformer.labs.lab import Check, Finding, Lab
 from glassformer.labs.report import html
 from glassformer.labs.running import Ran, run
 from glassformer.labs.say import brief
-from glassformer.text.strings import wrap
 
 NAN, INF = math.nan, math.inf
 X = Text("width <d_k>, $5", "宽度 <d_k>，$5")
@@ -140,9 +139,3 @@ def test_numbers_are_brief_and_right():
               -1e-5: "−10⁻⁵", 99999.6: "100,000", 0.99996: "1", INF: "∞", -INF: "−∞"}  # fmt: skip
     assert {value: brief(value) for value in values} == values
     assert brief(NAN) == "–"
-
-
-def test_lines_break_at_spaces_and_between_chinese_signs():
-    assert wrap("one two three", 8) == "one two\nthree"
-    assert wrap("位置编码就是旋转，对吗", 8) == "位置编码\n就是旋\n转，对吗"
-    assert wrap("除以 sqrt(d_k) 之后", 11) == "除以\nsqrt(d_k)\n之后"

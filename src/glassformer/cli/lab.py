@@ -111,9 +111,9 @@ def show(ran: Ran, language: str, console: Console) -> None:
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")  # Chinese has no spaces: what is too long goes on in the next line
     texts = {"claim": one.claim, "prediction": one.prediction, "measured": finding.summary}
-    room = max(20, min(100, console.width - 6) - max(cell_len(say(word, language)) for word in texts))
+    width = max(20, min(100, console.width - 6) - max(cell_len(say(word, language)) for word in texts))
     for word, text in texts.items():
-        grid.add_row(say(word, language), wrap(text.say(language), room))  # rich would break Chinese only at spaces
+        grid.add_row(say(word, language), wrap(text.say(language), width))  # rich would break Chinese only at spaces
     console.print(Padding(grid, (0, 0, 0, 2), expand=False))
     numbers = Table.grid(padding=(0, 2))
     numbers.add_column(overflow="fold")

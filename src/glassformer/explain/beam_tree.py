@@ -52,27 +52,27 @@ class Tree:
             self.nodes[at]["winner"] = True
 
 
-def beam_tree(subject: Subject, written: Written, found: Tensor, search: Search) -> dict[str, Any] | None:
-    """`found`: the log-probabilities (steps, V) along the output, as its steps show them."""
+def beam_tree(subject: Subject, written: Written, log_probs: Tensor, search: Search) -> dict[str, Any] | None:
+    """`log_probs`: the log-probabilities (steps, V) along the output, as its steps show them."""
     if not written.prompt:
         return None
     tree = Tree(subject, written, search)
     if written.selections:
-        searched(tree, written, found)
+        searched(tree, written, log_probs)
     else:
-        chain(tree, written, found)
+        chain(tree, written, log_probs)
     tree.crown(written.chosen)
     return {"size": search.beam, "length_penalty": search.length_penalty, "rule": RULE, "nodes": tree.nodes}
 
 
-def searched(tree: Tree, written: Written, found: Tensor) -> None:
+def searched(tree: Tree, written: Written, log_probs: Tensor) -> None:
     """The candidates of every step; those that a prefix has ruled out are none.
 
-    Search adds up in single precision. Along the output and beside it the sums are those of `found`, so that no
+    Search adds up in single precision. Along the output and beside it the sums are those of `log_probs`, so that no
     number is told in two ways.
     """
     slots = {0: 0}  # the node that each slot of the beam stands at
-    output, own = 0, chosen_log_probabilities(found, written)  # the node that the output has come to
+    output, own = 0, chosen_log_probabilities(log_probs, written)  # the node that the output has come to
     for selection in written.selections:
         rows = [x[0].tolist() for x in (selection.parent, selection.token, selection.total)]
         ended, kept = selection.finished[0].tolist(), selection.kept[0].tolist()
@@ -84,7 +84,7 @@ def searched(tree: Tree, written: Written, found: Tensor) -> None:
             state = "finished" if finished else "kept" if slot >= 0 else "pruned"
             chosen = slots[parent] == output and token == written.chosen[step]
             if slots[parent] == output:
-                total = tree.nodes[output]["total"] + (own[step] if chosen else float(found[step, token]))
+                total = tree.nodes[output]["total"] + (own[step] if chosen else float(log_probs[step, token]))
             node = tree.grow(slots[parent], step, token, total, state)
             following = node if chosen else following
             if slot >= 0 and not finished:
@@ -93,12 +93,12 @@ def searched(tree: Tree, written: Written, found: Tensor) -> None:
         output = following if step + 1 < len(own) else -1
 
 
-def chain(tree: Tree, written: Written, found: Tensor) -> None:
+def chain(tree: Tree, written: Written, log_probs: Tensor) -> None:
     """The output alone, and beside each of its tokens the likeliest it was preferred to."""
     at, total = 0, 0.0
     last = len(written.chosen) - 1
-    for step, (token, own) in enumerate(zip(written.chosen, chosen_log_probabilities(found, written), strict=True)):
-        row = found[step]
+    for step, (token, own) in enumerate(zip(written.chosen, chosen_log_probabilities(log_probs, written), strict=True)):
+        row = log_probs[step]
         others = [id for id in row.topk(min(RUNNERS_UP + 1, len(row))).indices.tolist() if id != token][:RUNNERS_UP]
         ends = written.finished and step == last
         following = tree.grow(at, step, token, total + own, "finished" if ends else "kept")

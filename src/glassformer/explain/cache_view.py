@@ -35,10 +35,10 @@ def cache_view(
         fresh = ids[:, cache.length : end]
         if isinstance(model, EncoderDecoder):
             assert memory is not None
-            found = model.decode(fresh, memory, mask, cache)
+            cached = model.decode(fresh, memory, mask, cache)
         else:
-            found = model(fresh, mask if step == 0 else None, cache)
-        apart = max(apart, float((found[0, -1].float().cpu() - logits[step]).abs().max()))
+            cached = model(fresh, mask if step == 0 else None, cache)
+        apart = max(apart, float((cached[0, -1].float().cpu() - logits[step]).abs().max()))
         cross = [0 if layer.cross is None else layer.cross[0].shape[2] for layer in cache.layers]
         source = max(cross, default=0)
         rows.append(

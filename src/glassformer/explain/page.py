@@ -79,9 +79,9 @@ def style(link: str, texts: dict[str, str]) -> str:
 def address(name: str, text: str) -> str:
     """A module as an address that holds it."""
 
-    def rename(found: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(name), found.group(3)))
-        return f"{found.group(1)}{found.group(2)}{PREFIX}{target}{found.group(2)}"
+    def rename(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(posixpath.dirname(name), match.group(3)))
+        return f"{match.group(1)}{match.group(2)}{PREFIX}{target}{match.group(2)}"
 
     source = _IMPORT.sub(rename, text)
     return "data:text/javascript;charset=utf-8;base64," + base64.b64encode(source.encode()).decode()

@@ -38,17 +38,17 @@ def show(
         span = f"the heads are numbered 0 to {heads - 1}" if heads else "none of the values chosen has heads"
         raise InputError(f"there is no head {head}; {span}")
     if pattern is None and head is None:
-        put(console, heading(trace, lang))
-        put(console, [Text(""), *steps_table(trace, lang), *values_table(chosen, lang, width)])
-        put(console, [Text(""), Text(say("hint", lang), style="dim")])
+        print_lines(console, heading(trace, lang))
+        print_lines(console, [Text(""), *steps_table(trace, lang), *values_table(chosen, lang, width)])
+        print_lines(console, [Text(""), Text(say("hint", lang), style="dim")])
         return
-    put(console, [*heading(trace, lang), Text(say("legend", lang), style="dim"), Text("")])
+    print_lines(console, [*heading(trace, lang), Text(say("legend", lang), style="dim"), Text("")])
     for value in chosen:
         if head is None or value.axes[0] == "head":
-            put(console, [*in_full(trace, value, head, lang, width), Text("")])
+            print_lines(console, [*in_full(trace, value, head, lang, width), Text("")])
 
 
-def put(console: Console, lines: Sequence[Text]) -> None:
+def print_lines(console: Console, lines: Sequence[Text]) -> None:
     for line in lines:
         console.print(line, soft_wrap=True, highlight=False)
 

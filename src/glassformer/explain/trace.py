@@ -155,8 +155,8 @@ def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) 
     logits = values["logits"].value[max(0, len(written.prompt) - 1) :]  # (steps, V)
     if not one_pass(case.model):
         logits = step_logits(case.model, case.src, case.mask, written)
-    found = log_probabilities(logits, options.temperature)
-    rows = steps(found, written, subject)
+    log_probs = log_probabilities(logits, options.temperature)
+    rows = steps(log_probs, written, subject)
     source = case.src[0].tolist()
     return Trace(
         subject=subject,
@@ -173,7 +173,7 @@ def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) 
         steps=rows,
         score=rows[-1]["total"] / len(rows) ** options.search.length_penalty if rows else None,
         one_pass=one_pass(case.model),
-        beam=beam_tree(subject, written, found, options.search),
+        beam=beam_tree(subject, written, log_probs, options.search),
         cache=cache_view(case.model, memory, case.mask, written, logits),
     )
 

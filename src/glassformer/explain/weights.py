@@ -94,10 +94,9 @@ def fingerprint(model: nn.Module) -> str:
     digest = hashlib.sha256(repr(getattr(model, "config", None)).encode())
     for tensor in tensors:
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-    found = digest.hexdigest()
     with _lock:
-        _known[model] = (state, found)
-    return found
+        _known[model] = (state, digest.hexdigest())
+    return digest.hexdigest()
 
 
 def facts(model: Model, name: str) -> dict[str, Any]:

@@ -143,8 +143,8 @@ def step_logits(model: Model, src: Tensor, mask: Tensor, written: Written) -> Te
             tgt = reads[:, :end]
             if isinstance(model, EncoderDecoder):
                 return model.decode(tgt, memory, mask)[0].float().cpu()
-            found: Tensor = model(tgt, whole_mask(mask, end))
-            return found[0].float().cpu()
+            logits: Tensor = model(tgt, whole_mask(mask, end))
+            return logits[0].float().cpu()
 
         if one_pass(model):
             return read(reads.shape[1])[first - 1 :]
@@ -156,22 +156,22 @@ def log_probabilities(logits: Tensor, temperature: float) -> Tensor:
     return (logits.double() / temperature).log_softmax(-1)
 
 
-def chosen_log_probabilities(found: Tensor, written: Written) -> list[float]:
+def chosen_log_probabilities(log_probs: Tensor, written: Written) -> list[float]:
     """Of the tokens written, by the log-probabilities (steps, V) of each step; an end that was forced costs nothing."""
-    rows = [float(found[step, token]) for step, token in enumerate(written.chosen)]
+    rows = [float(log_probs[step, token]) for step, token in enumerate(written.chosen)]
     return [*rows[:-1], 0.0] if written.forced_end else rows
 
 
-def steps(found: Tensor, written: Written, subject: Subject) -> list[dict[str, Any]]:
+def steps(log_probs: Tensor, written: Written, subject: Subject) -> list[dict[str, Any]]:
     """Step by step: what was read, the likeliest next tokens, the one chosen, and the total so far."""
     if not written.chosen:
         return []
     total = 0.0
-    best, ids = found.topk(min(TOP, found.shape[-1]))
+    best, ids = log_probs.topk(min(TOP, log_probs.shape[-1]))
     reads = subject.pieces(written.reads[len(written.prompt) - 1 :], source=False)
     written_pieces = subject.pieces(written.chosen, source=False)
     rows = []
-    for step, own in enumerate(chosen_log_probabilities(found, written)):
+    for step, own in enumerate(chosen_log_probabilities(log_probs, written)):
         total += own
         shown = ids[step].tolist()
         top = [

@@ -39,10 +39,10 @@ class Apart:
                 said = process.stdout.readline()
             except (OSError, ValueError):  # it has ended, or has been closed meanwhile
                 said = ""
-        found: Reports = json.loads(said or "{}")
-        if not found:
+        reports: Reports = json.loads(said or "{}")
+        if not reports:
             raise RunError(f"the lab {name} (seed {seed}) broke off; the terminal that serves it may say why")
-        return found
+        return reports
 
     def close(self) -> None:
         """End it, whatever it is doing."""

@@ -136,7 +136,7 @@ def measured(outcomes: Mapping[int, Outcome], lower: Mapping[int, float], texts:
     )
     by_beam = {
         **{(what, beam): each[i] for what, i in ((gap, 0), (found, 1), (read, 3)) for beam, each in outcomes.items()},
-        **{(below, beam): share for beam, share in lower.items()},
+        **{(below, beam): value for beam, value in lower.items()},
     }
     return {
         **{
@@ -207,12 +207,12 @@ def below_greedy(seed: int, search: Search, models: int = 8) -> dict[int, float]
     """By beam: the share of longer outputs that score below what greedy search found."""
     lower: dict[int, list[Tensor]] = {2: [], 4: []}
     for model, src in random_models(seed, models, vocabulary=16, sources=48):
-        found = {
+        best = {
             beam: scores(search(model, src, beam=beam, length_penalty=0.0, max_new_tokens=12)) for beam in (1, *lower)
         }
-        for beam, shares in lower.items():
-            shares.append(found[beam] < found[1] - 1e-4)
-    return {beam: float(torch.cat(shares).double().mean()) for beam, shares in lower.items()}
+        for beam, below in lower.items():
+            below.append(best[beam] < best[1] - 1e-4)
+    return {beam: float(torch.cat(below).double().mean()) for beam, below in lower.items()}
 
 
 def trained(seed: int, search: Search) -> Texts:
@@ -227,13 +227,13 @@ def trained(seed: int, search: Search) -> Texts:
         src = torch.randint(SYMBOLS, (32, length), generator=torch.Generator().manual_seed(seed + 1000))
         prompt = torch.cat((src + FIRST, torch.full((len(src), 1), START)), dim=1)
         for way in WAYS:
-            found = search(model, prompt, beam=way.beam, length_penalty=way.penalty, max_new_tokens=2 * LONG + 2)
-            truth = [truly(source, best[0].ids) for source, best in zip(src.tolist(), found, strict=True)]
-            lengths = torch.tensor([len(best[0].ids) + 1 for best in found])  # the end counts
+            hypotheses = search(model, prompt, beam=way.beam, length_penalty=way.penalty, max_new_tokens=2 * LONG + 2)
+            truth = [truly(source, best[0].ids) for source, best in zip(src.tolist(), hypotheses, strict=True)]
+            lengths = torch.tensor([len(best[0].ids) + 1 for best in hypotheses])  # the end counts
             results[length, way] = Written(
                 truth=sum(truth) / len(truth),
                 right=sum(each > 0 for each in truth) / len(truth),
-                score=float((scores(found) * lengths**way.penalty).mean()),
+                score=float((scores(hypotheses) * lengths**way.penalty).mean()),
             )
     return results
 

@@ -23,7 +23,7 @@ from glassformer.labs.figure import Figure, Panel, Series, said
 from glassformer.labs.say import brief
 from glassformer.text.strings import wrap
 
-MANY = 12  # names along an axis of which some may be left out
+MOST_NAMES = 12  # along an axis; of more, some are left out
 WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text
 PAPER, INK, SOFT, RULE = "#fffefc", "#1d1b18", "#6b655c", "#e4dfd5"
 COLOURS = ("#2862a8", "#c4412a", "#0b7f71", "#7547be", "#a86e00", "#ad3262")
@@ -109,12 +109,12 @@ def below(panel: Panel, language: str, letters: int) -> int:
 
 def slants(names: Sequence[str], letters: int) -> bool:
     """Whether a few names would touch if they lay flat; of many, some are left out instead."""
-    return len(names) <= MANY and sum(cell_len(name) + 2 for name in names) > letters
+    return len(names) <= MOST_NAMES and sum(cell_len(name) + 2 for name in names) > letters
 
 
-def shown(names: Sequence[str], room: int) -> list[int]:
+def named_ticks(names: Sequence[str], most: int) -> list[int]:
     """The ticks that are named: all of a few, or every second, third, ... of many."""
-    every = -(-len(names) // room) if len(names) > MANY else 1
+    every = -(-len(names) // most) if len(names) > MOST_NAMES else 1
     return list(range(0, len(names), every or 1))
 
 
@@ -128,7 +128,7 @@ def paint(axes: Any, panel: Panel, language: str, letters: int) -> None:
         paint_series(axes, panel, language, below(panel, language, letters))
     if panel.ticks:
         ticks = said(panel.ticks, language)
-        named = shown(ticks, letters // (2 + max(map(cell_len, ticks))) or 1)
+        named = named_ticks(ticks, letters // (2 + max(map(cell_len, ticks))) or 1)
         axes.set_xticks(named, [ticks[i] for i in named])
         axes.tick_params(axis="x", length=0)
         if slants(ticks, letters):
@@ -181,17 +181,17 @@ def colours(series: Sequence[Series]) -> list[str]:
     The page colours its charts by the same rule.
     """
     dashed = sum(one.dashed for one in series)
-    found, solid, broken = [], 0, 0
+    chosen, solid, broken = [], 0, 0
     for one in series:
         if not one.dashed:
-            found.append(COLOURS[solid % len(COLOURS)])
+            chosen.append(COLOURS[solid % len(COLOURS)])
             solid += 1
         elif dashed == 1:
-            found.append(SOFT)
+            chosen.append(SOFT)
         else:
-            found.append(COLOURS[(broken + (0 if paired(series) else len(series) - dashed)) % len(COLOURS)])
+            chosen.append(COLOURS[(broken + (0 if paired(series) else len(series) - dashed)) % len(COLOURS)])
             broken += 1
-    return found
+    return chosen
 
 
 def paired(series: Sequence[Series]) -> bool:
@@ -229,8 +229,8 @@ def paint_heat(axes: Any, panel: Panel, language: str) -> None:
     from matplotlib.ticker import FuncFormatter
 
     values = np.array([[value if math.isfinite(value) else math.nan for value in row] for row in panel.heat], float)
-    seen = values[np.isfinite(values)]
-    low, high = (float(seen.min()), float(seen.max())) if seen.size else (0.0, 1.0)
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     if low < 0 < high:
         reach = max(-low, high)
         low, high, stops = -reach, reach, ["#1d4c8a", "#8db3dd", "#f6f3ed", "#f1b28b", "#a43817"]
@@ -240,7 +240,7 @@ def paint_heat(axes: Any, panel: Panel, language: str) -> None:
     image = axes.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="none")
     if panel.rows:
         rows = said(panel.rows, language)
-        named = shown(rows, 32)
+        named = named_ticks(rows, 32)
         axes.set_yticks(named, [rows[i] for i in named])
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)

@@ -9,7 +9,7 @@ Shapes: B batch, T positions, D model width.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
@@ -21,8 +21,6 @@ from glassformer.model import EncoderOnly, ModelConfig
 WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
 VOCABULARY, LENGTH = 256, 32
 WIDTH, STEPS, RATE = 64, 60, 3e-3  # of the models that are trained
-
-Build = Callable[[ModelConfig], EncoderOnly]
 
 
 def unit_rows(model: EncoderOnly, seed: int) -> EncoderOnly:
@@ -43,22 +41,22 @@ def ratio(model: EncoderOnly) -> float:
     return math.sqrt(token.square().mean().item() / position.square().mean().item())
 
 
-def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
-    kinds: dict[str, Build] = {
+def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
+    kinds: dict[str, toy.Build] = {
         "scaled": build,
         "raw": lambda config: EncoderOnly(unscaled(config)),
         "raw unit": lambda config: unit_rows(EncoderOnly(unscaled(config)), seed),
         "scaled unit": lambda config: unit_rows(build(config), seed),
     }
 
-    def learn(make: Build) -> list[float]:
-        return toy.learn(make(toy.small(seed, d_model=WIDTH)), toy.reversals(seed, STEPS, batch=16, length=6), RATE)
-
     sizes = {
         kind: [ratio(make(toy.small(seed, layers=0, d_model=width, vocab_size=VOCABULARY))) for width in WIDTHS]
         for kind, make in kinds.items()
     }
-    curves = {kind: learn(make) for kind, make in kinds.items()}
+    curves = {
+        kind: toy.learn_reversals(make(toy.small(seed, d_model=WIDTH)), seed, STEPS, RATE)
+        for kind, make in kinds.items()
+    }
     loss = {kind: toy.settled(curve) for kind, curve in curves.items()}
     low, high = min(sizes["scaled"]), max(sizes["scaled"])
     wide = WIDTHS.index(512)
@@ -84,7 +82,7 @@ def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
             f"loss after {STEPS} steps, rows of variance one, not scaled",
             f"{STEPS} 步后的损失，嵌入初始方差为 1，不缩放",
         ): loss["raw unit"],
-        Text("loss of knowing nothing", "一无所知时的损失"): toy.UNINFORMED,
+        **toy.NOTHING,
     }
     above, below, falls, slower, whatever = (
         Text(
@@ -129,7 +127,6 @@ def figure(sizes: Mapping[str, Sequence[float]], curves: Mapping[str, Sequence[f
         "raw unit": Text("variance one, not scaled", "初始方差 1，不缩放"),
         "scaled unit": Text("variance one, scaled", "初始方差 1，缩放"),
     }
-    length = len(curves["scaled"])
     equal = Series(Text("equal", "相等"), [WIDTHS[0], WIDTHS[-1]], [1.0, 1.0], dashed=True)
     return Figure(
         (
@@ -137,18 +134,16 @@ def figure(sizes: Mapping[str, Sequence[float]], curves: Mapping[str, Sequence[f
                 Text("Token against position, at the start", "训练开始时词元与位置的大小"),
                 Text("model width D", "模型宽度 D"),
                 Text("length of token / length of position", "词元长度 / 位置编码长度"),
-                [*(Series(names[kind], WIDTHS, found) for kind, found in sizes.items()), equal],
+                [*(Series(names[kind], WIDTHS, ratios) for kind, ratios in sizes.items()), equal],
                 log_x=True,
                 log_y=True,
             ),
-            Panel(
+            toy.training_panel(
                 Text(f"Training, D = {WIDTH}", f"训练，D = {WIDTH}"),
-                Text("step", "步"),
-                Text("loss (nats per token)", "损失（nat/词元）"),
-                [Series(names[kind], range(1, length + 1), found) for kind, found in curves.items()],
+                [(names[kind], losses) for kind, losses in curves.items()],
             ),
         ),
-        Text("The task: write a random sequence backwards.", "任务：把随机序列倒着写出来。"),
+        toy.TASK,
     )
 
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
+from glassformer.labs import toy
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
 from glassformer.model import Cache, DecoderOnly, ModelConfig
@@ -58,7 +59,7 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
     step_without, step_with, whole_without, whole_with = list(orders.values())[:4]
     seconds = times(model, make_cache)
     total = [sum(reading.attention) + sum(reading.dense) for reading in (without, cached)]
-    kept = 2 * LENGTH * model.config.d_model * model.config.layers
+    cached_numbers = 2 * LENGTH * model.config.d_model * model.config.layers
     numbers = {
         Text("largest difference of logits", "logits 的最大差"): apart,
         Text("share of steps with equal choices", "选择相同的步数比例"): same,
@@ -68,7 +69,9 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
         Text(
             "with cache: attention's share of the last step's multiply-adds", "有缓存：最后一步的乘加中注意力所占比例"
         ): cached.attention[-1] / (cached.attention[-1] + cached.dense[-1]),
-        Text(f"numbers the cache keeps for {LENGTH} tokens", f"{LENGTH} 个词元时缓存保存的数值个数"): float(kept),
+        Text(f"numbers the cache keeps for {LENGTH} tokens", f"{LENGTH} 个词元时缓存保存的数值个数"): float(
+            cached_numbers
+        ),
         Text(f"milliseconds of a step after {FAR} tokens, without cache", f"{FAR} 个词元之后一步的毫秒数，无缓存"): 1000
         * seconds[0],
         Text(f"milliseconds of a step after {FAR} tokens, with cache", f"{FAR} 个词元之后一步的毫秒数，有缓存"): 1000
@@ -112,11 +115,11 @@ def counting(model: DecoderOnly) -> Iterator[Counter[str]]:
     counts: Counter[str] = Counter()
     width = model.config.d_head
 
-    def attend(module: nn.Module, given: tuple[Tensor, ...], pattern: Tensor) -> None:
+    def attend(module: nn.Module, inputs: tuple[Tensor, ...], pattern: Tensor) -> None:
         counts[ATTENTION] += 2 * pattern.numel() * width  # each weight: once q times k, once weight times v
 
-    def multiply(module: nn.Module, given: tuple[Tensor, ...], product: Tensor) -> None:
-        counts[DENSE] += given[0].numel() * product.shape[-1]
+    def multiply(module: nn.Module, inputs: tuple[Tensor, ...], product: Tensor) -> None:
+        counts[DENSE] += inputs[0].numel() * product.shape[-1]
 
     # Attention that is watched takes its written-out form, which has all its products.
     hooks = [part.pattern.register_forward_hook(attend) for part in model.modules() if isinstance(part, Attention)]
@@ -133,11 +136,8 @@ def sums(steps: Sequence[float]) -> list[float]:
 
 
 def order(costs: Sequence[float]) -> float:
-    """The exponent p of cost ~ T^p: the slope of a straight line through the logarithms."""
-    lengths = torch.arange(FROM, LENGTH + 1, dtype=torch.float64).log()
-    heights = torch.tensor(costs[FROM - 1 :], dtype=torch.float64).log()
-    lengths = lengths - lengths.mean()
-    return float((lengths * heights).sum() / (lengths * lengths).sum())
+    """The exponent p of cost ~ T^p, of the steps from FROM on."""
+    return toy.power(range(FROM, LENGTH + 1), costs[FROM - 1 :])
 
 
 @torch.inference_mode()
@@ -148,9 +148,9 @@ def times(model: DecoderOnly, make_cache: MakeCache) -> list[float]:
     model(text[:, :FAR], cache=cache)
     spent: list[list[float]] = [[], []]
     for t in range(FAR, FAR + REPEATS):
-        for way, (seen, held) in enumerate(((text[:, : t + 1], None), (text[:, t : t + 1], cache))):
+        for way, (tokens, held) in enumerate(((text[:, : t + 1], None), (text[:, t : t + 1], cache))):
             begin = time.perf_counter()
-            model(seen, cache=held)
+            model(tokens, cache=held)
             spent[way].append(time.perf_counter() - begin)
     return [median(each) for each in spent]
 
@@ -168,8 +168,8 @@ def judge(apart: float, same: float, orders: Sequence[float]) -> list[Check]:
         Check(Text("the logits are the same", "logits 相同"), apart, high=1e-4),
         Check(Text("every step makes the same choice", "每一步的选择都相同"), same, low=1.0),
         *(
-            Check(text, found, low=power - 0.15, high=power + 0.15)
-            for (power, text), found in zip(wanted, orders, strict=True)
+            Check(text, exponent, low=power - 0.15, high=power + 0.15)
+            for (power, text), exponent in zip(wanted, orders, strict=True)
         ),
         Check(
             Text("as tutorials say, the whole output is O(T) with a cache", "教程所说：有缓存时整段输出为 O(T)"),

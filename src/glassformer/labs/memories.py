@@ -54,11 +54,11 @@ def feed_forward_of(model: DecoderOnly) -> FeedForward:
 @torch.no_grad()
 def firing(model: DecoderOnly, ids: Tensor) -> Tensor:
     """How strongly each neuron fires on each letter, on average; (A, F)."""
-    seen: list[Tensor] = []
-    hook = feed_forward_of(model).hidden.register_forward_hook(lambda *call: seen.append(call[2]))
+    outputs: list[Tensor] = []
+    hook = feed_forward_of(model).hidden.register_forward_hook(lambda *call: outputs.append(call[2]))
     model(ids)
     hook.remove()
-    letter, hidden = ids.flatten() - FIRST, seen[0].flatten(0, 1)  # (B T), (B T, F)
+    letter, hidden = ids.flatten() - FIRST, outputs[0].flatten(0, 1)  # (B T), (B T, F)
     return torch.stack([hidden[letter == a].mean(0) for a in range(A)])
 
 

@@ -8,7 +8,7 @@ Shapes: B batch, T positions, D model width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -22,8 +22,6 @@ from glassformer.model.norm import LayerNorm
 BATCHES = (2, 4, 8, 32)  # sentences
 SHORTEST, LONGEST = 3, 8  # tokens
 STEPS, RATE = 80, 3e-3
-
-Build = Callable[[ModelConfig], EncoderOnly]
 
 
 class BatchNorm(nn.BatchNorm1d):
@@ -78,8 +76,8 @@ def moved(model: nn.Module, seed: int) -> tuple[float, float]:
     return by_company, by_padding
 
 
-def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
-    builds: dict[str, Build] = {"layer": build, "batch": with_batch_norm}
+def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
+    builds: dict[str, toy.Build] = {"layer": build, "batch": with_batch_norm}
     fresh = {name: moved(Masked(make(toy.small(seed))), seed) for name, make in builds.items()}
     test = next(padded(seed + 1, 1, 256))
     reached: dict[str, dict[int, float]] = {name: {} for name in builds}
@@ -94,19 +92,13 @@ def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
                 at_rest = max(at_rest, *moved(model, seed))
     behind = {batch: reached["batch"][batch] - reached["layer"][batch] for batch in BATCHES}
     few, many = BATCHES[0], BATCHES[-1]
+    causes = Text("in other company", "换掉同批句子后"), Text("with more padding", "加长填充后")
     numbers = {
-        Text(
-            "LayerNorm: change of a sentence's logits in other company", "LayerNorm：换掉同批句子后 logits 的变化"
-        ): fresh["layer"][0],
-        Text(
-            "BatchNorm: change of a sentence's logits in other company", "BatchNorm：换掉同批句子后 logits 的变化"
-        ): fresh["batch"][0],
-        Text(
-            "LayerNorm: change of a sentence's logits with more padding", "LayerNorm：加长填充后 logits 的变化"
-        ): fresh["layer"][1],
-        Text(
-            "BatchNorm: change of a sentence's logits with more padding", "BatchNorm：加长填充后 logits 的变化"
-        ): fresh["batch"][1],
+        **{
+            Text(f"{kind}Norm: change of a sentence's logits {cause.en}", f"{kind}Norm：{cause.zh} logits 的变化"): move
+            for cause, moves in zip(causes, zip(fresh["layer"], fresh["batch"], strict=True), strict=True)
+            for kind, move in zip(("Layer", "Batch"), moves, strict=True)
+        },
         Text(
             "BatchNorm at inference, with its running averages: largest change",
             "BatchNorm 推理时（用滑动平均）：最大变化",
@@ -164,14 +156,14 @@ def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mappi
                 Text("What moves a sentence's logits (training mode)", "什么会改变一句话的 logits（训练模式）"),
                 Text("changed in the batch: other neighbours, more padding", "批次中的改动：换句子，加填充"),
                 Text("largest change / spread", "最大变化 / 标准差"),
-                [Series(names[name], range(len(causes)), found, kind="bars") for name, found in fresh.items()],
+                [Series(names[name], range(len(causes)), moves, kind="bars") for name, moves in fresh.items()],
                 ticks=causes,
             ),
             Panel(
                 Text("After a short training on padded batches", "在带填充的批次上短时间训练后"),
                 Text("sentences in a batch", "每批句数"),
                 Text("test loss (nats per token)", "测试损失（nat/词元）"),
-                [Series(names[name], BATCHES, list(found.values())) for name, found in reached.items()],
+                [Series(names[name], BATCHES, list(losses.values())) for name, losses in reached.items()],
                 log_x=True,
             ),
         ),

@@ -8,7 +8,7 @@ Shapes: B batch, T positions, D model width.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -17,15 +17,13 @@ from torch import Tensor, nn
 from glassformer.labs import toy
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
-from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Block, FeedForward
 from glassformer.model.transformer import Embedding
 
 DEEP, TRAINED, SHALLOW = 24, 12, 2  # layers
 STEPS, WARMUP, RATE = 60, 40, 3e-3
-
-Build = Callable[[ModelConfig], EncoderOnly]
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,10 @@ def silenced(model: EncoderOnly) -> EncoderOnly:
 
 
 def train(model: nn.Module, seed: int, warmup: int = 0) -> list[float]:
-    return toy.learn(model, toy.reversals(seed, STEPS, batch=16, length=6), RATE, warmup)
+    return toy.learn_reversals(model, seed, STEPS, RATE, warmup)
 
 
-def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
+def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     def model(layers: int, norm: str) -> EncoderOnly:
         return build(toy.small(seed, layers, norm=norm))
 
@@ -83,54 +81,37 @@ def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
     }
     shallow = {norm: toy.settled(train(model(SHALLOW, norm), seed)) for norm in ("pre", "post")}
     last = {name: toy.settled(losses) for name, losses in curves.items()}
+    gradients = {
+        Text("first layer's gradient / last layer's", "首层梯度 / 末层梯度"): (pre.ratio, post.ratio),
+        Text("weakest layer's gradient / last layer's", "最弱一层的梯度 / 末层梯度"): (pre.weakest, post.weakest),
+        Text("cosine of the first and the last gradient", "首层与末层梯度的余弦"): (pre.cosines[0], post.cosines[0]),
+    }
+    cold, warm = Text("no warm-up", "无预热"), Text(f"{WARMUP} steps of warm-up", f"预热 {WARMUP} 步")
+    losses = (
+        ("Pre-LN", TRAINED, cold, last["pre"]),
+        ("Post-LN", TRAINED, cold, last["post"]),
+        ("Post-LN", TRAINED, warm, last["warm"]),
+        ("Pre-LN", SHALLOW, cold, shallow["pre"]),
+        ("Post-LN", SHALLOW, cold, shallow["post"]),
+    )
     numbers = {
         Text(
             "Pre-LN, sublayers silenced: largest relative change of the gradient",
             "Pre-LN，子层静默：梯度的最大相对变化",
         ): bare.drift,
-        Text(
-            f"Pre-LN, {DEEP} layers: first layer's gradient / last layer's", f"Pre-LN，{DEEP} 层：首层梯度 / 末层梯度"
-        ): pre.ratio,
-        Text(
-            f"Post-LN, {DEEP} layers: first layer's gradient / last layer's", f"Post-LN，{DEEP} 层：首层梯度 / 末层梯度"
-        ): post.ratio,
-        Text(
-            f"Pre-LN, {DEEP} layers: weakest layer's gradient / last layer's",
-            f"Pre-LN，{DEEP} 层：最弱一层的梯度 / 末层梯度",
-        ): pre.weakest,
-        Text(
-            f"Post-LN, {DEEP} layers: weakest layer's gradient / last layer's",
-            f"Post-LN，{DEEP} 层：最弱一层的梯度 / 末层梯度",
-        ): post.weakest,
-        Text(
-            f"Pre-LN, {DEEP} layers: cosine of the first and the last gradient",
-            f"Pre-LN，{DEEP} 层：首层与末层梯度的余弦",
-        ): pre.cosines[0],
-        Text(
-            f"Post-LN, {DEEP} layers: cosine of the first and the last gradient",
-            f"Post-LN，{DEEP} 层：首层与末层梯度的余弦",
-        ): post.cosines[0],
-        Text(
-            f"loss after {STEPS} steps, Pre-LN, {TRAINED} layers, no warm-up",
-            f"{STEPS} 步后的损失，Pre-LN，{TRAINED} 层，无预热",
-        ): last["pre"],
-        Text(
-            f"loss after {STEPS} steps, Post-LN, {TRAINED} layers, no warm-up",
-            f"{STEPS} 步后的损失，Post-LN，{TRAINED} 层，无预热",
-        ): last["post"],
-        Text(
-            f"loss after {STEPS} steps, Post-LN, {TRAINED} layers, {WARMUP} steps of warm-up",
-            f"{STEPS} 步后的损失，Post-LN，{TRAINED} 层，预热 {WARMUP} 步",
-        ): last["warm"],
-        Text(
-            f"loss after {STEPS} steps, Pre-LN, {SHALLOW} layers, no warm-up",
-            f"{STEPS} 步后的损失，Pre-LN，{SHALLOW} 层，无预热",
-        ): shallow["pre"],
-        Text(
-            f"loss after {STEPS} steps, Post-LN, {SHALLOW} layers, no warm-up",
-            f"{STEPS} 步后的损失，Post-LN，{SHALLOW} 层，无预热",
-        ): shallow["post"],
-        Text("loss of knowing nothing", "一无所知时的损失"): toy.UNINFORMED,
+        **{
+            Text(f"{norm}, {DEEP} layers: {what.en}", f"{norm}，{DEEP} 层：{what.zh}"): value
+            for what, both in gradients.items()
+            for norm, value in zip(("Pre-LN", "Post-LN"), both, strict=True)
+        },
+        **{
+            Text(
+                f"loss after {STEPS} steps, {norm}, {layers} layers, {start.en}",
+                f"{STEPS} 步后的损失，{norm}，{layers} 层，{start.zh}",
+            ): loss
+            for norm, layers, start, loss in losses
+        },
+        **toy.NOTHING,
     }
     identity, through, whole, lost, shrunk = (
         Text("past silent sublayers, Pre-LN hands the gradient on unchanged", "子层静默时，Pre-LN 原样传回梯度"),
@@ -180,19 +161,16 @@ def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
     return Finding(numbers, checks, figure(pre, post, curves), summary)
 
 
-def figure(pre: Descent, post: Descent, curves: dict[str, list[float]]) -> Figure:
+def figure(pre: Descent, post: Descent, curves: Mapping[str, list[float]]) -> Figure:
     names = {
         "pre": Text("Pre-LN", "Pre-LN"),
         "post": Text("Post-LN", "Post-LN"),
         "warm": Text(f"Post-LN, {WARMUP} steps of warm-up", f"Post-LN，预热 {WARMUP} 步"),
     }
-    layers, steps = range(DEEP + 1), range(1, len(curves["pre"]) + 1)
     relative = [
-        Series(names[name], layers, [norm / descent.norms[-1] for norm in descent.norms])
+        Series(names[name], range(DEEP + 1), [norm / descent.norms[-1] for norm in descent.norms])
         for name, descent in (("pre", pre), ("post", post))
     ]
-    losses = [Series(names[name], steps, values) for name, values in curves.items()]
-    losses.append(Series(Text("knowing nothing", "一无所知"), [1, len(steps)], [toy.UNINFORMED] * 2, dashed=True))
     return Figure(
         (
             Panel(
@@ -202,14 +180,13 @@ def figure(pre: Descent, post: Descent, curves: dict[str, list[float]]) -> Figur
                 relative,
                 log_y=True,
             ),
-            Panel(
+            toy.training_panel(
                 Text(f"Training {TRAINED} layers at a rate of {RATE}", f"训练 {TRAINED} 层，学习率 {RATE}"),
-                Text("step", "步"),
-                Text("loss (nats per token)", "损失（nat/词元）"),
-                losses,
+                [(names[name], losses) for name, losses in curves.items()],
+                toy.uninformed([1, STEPS]),
             ),
         ),
-        Text("The task: write a random sequence backwards.", "任务：把随机序列倒着写出来。"),
+        toy.TASK,
     )
 
 

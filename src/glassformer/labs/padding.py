@@ -13,6 +13,7 @@ from torch import Tensor
 
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.toy import small
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention, Sight, softmax
 
@@ -28,9 +29,7 @@ Softmax = Callable[[Tensor], Tensor]
 def run(
     seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDecoder, softmax: Softmax = softmax
 ) -> Finding:
-    config = ModelConfig(
-        vocab_size=VOCABULARY, d_model=32, heads=4, d_ff=64, layers=2, dropout=0.0, max_length=64, seed=seed
-    )
+    config = small(seed, vocab_size=VOCABULARY, tied=True)
     model = build(config).eval()
     generator = torch.Generator().manual_seed(seed)
     src = torch.randint(3, VOCABULARY, (1, SOURCE), generator=generator)

@@ -80,8 +80,8 @@ def run(seed: int, *, without: Positions = "none") -> Finding:
             for name, gap in gaps.items()
         },
         **{
-            Text(f"accuracy on word order, {READERS[name].en}", f"判断词序的正确率，{READERS[name].zh}"): share
-            for name, share in right.items()
+            Text(f"accuracy on word order, {READERS[name].en}", f"判断词序的正确率，{READERS[name].zh}"): value
+            for name, value in right.items()
         },
     }
     checks = [

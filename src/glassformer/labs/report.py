@@ -120,8 +120,8 @@ def opening(ran: Sequence[Ran], language: str) -> Iterator[str]:
     yield f"<header><h1>{escape(TITLE.say(language))}</h1><p class='lede'>{escape(LEDE.say(language))}</p></header>"
     if len(ran) < 2:
         return
-    found = Counter(one.finding.verdict for one in ran)
-    badges = "".join(badge(verdict, language, found[verdict]) for verdict in VERDICTS if found[verdict])
+    counts = Counter(one.finding.verdict for one in ran)
+    badges = "".join(badge(verdict, language, counts[verdict]) for verdict in VERDICTS if counts[verdict])
     yield f"<p class='tally'>{badges}</p><nav aria-label='{escape(CONTENTS.say(language))}'><ol>"
     for one in ran:
         title = escape(one.lab.title.say(language))
@@ -141,8 +141,8 @@ def article(one: Ran, figure: str, language: str) -> Iterator[str]:
     yield f'<div class="sides">{part("prediction", lab.prediction)}'
     yield f"{part('measured', finding.summary, ' class=summary')}</div>"
     caption = finding.figure.caption.say(language)
-    told = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
-    yield f'<figure><div class="frame" tabindex="0">{figure}</div>{told}</figure>'
+    below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
+    yield f'<figure><div class="frame" tabindex="0">{figure}</div>{below}</figure>'
     yield f'<section><h3>{escape(say("checks", language))}</h3><div class="scroll"><table class="checks">'
     yield "<thead><tr><th></th><th></th>"
     yield "".join(

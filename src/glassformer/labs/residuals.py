@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from glassformer.labs import toy
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
-from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.model import EncoderOnly
 from glassformer.model.layer import Block, Residual
 
 TRAINED = (1, 2, 4, 8)  # layers
@@ -31,8 +31,6 @@ NAMES = {
     "without": Text("without residuals", "无残差"),
     "neither": Text("without residuals and norms", "无残差、无归一化"),
 }
-
-Build = Callable[[ModelConfig], EncoderOnly]
 
 
 class Severed(nn.Module):
@@ -57,7 +55,7 @@ def blocks(model: EncoderOnly) -> list[Block]:
     return [module for module in model.modules() if isinstance(module, Block)]
 
 
-def first_gradient(build: Build, layers: int, seed: int) -> float:
+def first_gradient(build: toy.Build, layers: int, seed: int) -> float:
     """The norm of the loss's gradient at the first layer's matrices, as the geometric mean of several draws."""
     norms = []
     for pair, draw in zip(toy.reversals(seed, DRAWS, batch=8), range(DRAWS), strict=True):
@@ -78,16 +76,15 @@ def apart(model: EncoderOnly, seed: int) -> float:
     return 1 - together / (length * (length - 1))
 
 
-def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
-    kinds: dict[str, Build] = {
+def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
+    kinds: dict[str, toy.Build] = {
         "with": build,
         "without": lambda config: sever(EncoderOnly(config)),
         "neither": lambda config: sever(EncoderOnly(config), norm=False),
     }
 
     def loss(kind: str, layers: int) -> float:
-        pairs = toy.reversals(seed, STEPS, batch=16, length=6)
-        return toy.settled(toy.learn(kinds[kind](toy.small(seed, layers)), pairs, RATE))
+        return toy.settled(toy.learn_reversals(kinds[kind](toy.small(seed, layers)), seed, STEPS, RATE))
 
     gradients = {kind: [first_gradient(make, layers, seed) for layers in AT_START] for kind, make in kinds.items()}
     losses = {kind: {layers: loss(kind, layers) for layers in TRAINED} for kind in ("with", "without")}
@@ -96,35 +93,35 @@ def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
         kind: {layers: apart(kinds[kind](toy.small(seed, layers)), seed) for layers in TRAINED}
         for kind in ("with", "without")
     }
-    kept = gradients["without"][-1] / gradients["with"][-1]
-    kept_bare = gradients["neither"][-1] / gradients["with"][-1]
-    known = {kind: {layers: toy.UNINFORMED - found for layers, found in losses[kind].items()} for kind in losses}
+    ratio = gradients["without"][-1] / gradients["with"][-1]
+    bare_ratio = gradients["neither"][-1] / gradients["with"][-1]
+    known = {kind: {layers: toy.UNINFORMED - value for layers, value in losses[kind].items()} for kind in losses}
     numbers = {
         **{
             Text(
                 f"loss after {STEPS} steps, depth {layers}, {NAMES[kind].en}",
                 f"{STEPS} 步后的损失，{layers} 层，{NAMES[kind].zh}",
             ): value
-            for kind, found in losses.items()
-            for layers, value in found.items()
+            for kind, by_depth in losses.items()
+            for layers, value in by_depth.items()
         },
-        Text("loss of knowing nothing", "一无所知时的损失"): toy.UNINFORMED,
+        **toy.NOTHING,
         **{
             Text(
                 f"difference of positions after {layers} layers, {NAMES[kind].en}",
                 f"{layers} 层之后各位置之间的差别，{NAMES[kind].zh}",
-            ): found[layers]
-            for kind, found in differ.items()
+            ): by_depth[layers]
+            for kind, by_depth in differ.items()
             for layers in (two, deep)
         },
         Text(
             f"first layer's gradient, {deepest} layers, without / with residuals",
             f"首层梯度，{deepest} 层，无残差 / 有残差",
-        ): kept,
+        ): ratio,
         Text(
             f"first layer's gradient, {deepest} layers, without residuals and norms / with both",
             f"首层梯度，{deepest} 层，无残差也无归一化 / 两者都有",
-        ): kept_bare,
+        ): bare_ratio,
     }
     learns, stuck, no_harm, harm, distinct, same = (
         Text(f"with residuals, {deep} layers learn", f"有残差时，{deep} 层能学习"),
@@ -145,21 +142,21 @@ def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
         Check(harm, losses["without"][deep] - losses["without"][one], low=0.35),
         Check(distinct, differ["with"][deep], low=0.08),
         Check(same, differ["without"][deep], high=0.02),
-        Check(vanishes, kept, high=0.1, extent=True),
+        Check(vanishes, ratio, high=0.1, extent=True),
         Check(always, losses["without"][one] - losses["with"][one], low=0.0, extent=True),
     ]
     summary = Text(
         f"With residuals {deep} layers come to a loss of {losses['with'][deep]:.2f}, without to "
         f"{losses['without'][deep]:.2f} (knowing nothing: {toy.UNINFORMED:.2f}); a single layer comes to "
         f"{losses['with'][one]:.2f} and {losses['without'][one]:.2f}. At {deepest} layers the first layer's gradient "
-        f"without residuals is {kept:.2g} times the one with them, and {kept_bare:.1g} times "
+        f"without residuals is {ratio:.2g} times the one with them, and {bare_ratio:.1g} times "
         f"when the norms go too. What is lost without residuals is the difference between positions: "
         f"{differ['without'][two]:.1g} is left after {two} layers and {differ['without'][deep]:.1g} after {deep}, "
         f"against {differ['with'][two]:.2f} and {differ['with'][deep]:.2f}.",
         f"{deep} 层时，有残差损失降到 {losses['with'][deep]:.2f}，无残差为 {losses['without'][deep]:.2f}"
         f"（一无所知时为 {toy.UNINFORMED:.2f}）；只有一层时分别为 {losses['with'][one]:.2f} 与 "
-        f"{losses['without'][one]:.2f}。{deepest} 层时，无残差的首层梯度是有残差的 {kept:.2g} 倍；"
-        f"连归一化也去掉，则为 {kept_bare:.1g} 倍。无残差时丢掉的是位置之间的差别："
+        f"{losses['without'][one]:.2f}。{deepest} 层时，无残差的首层梯度是有残差的 {ratio:.2g} 倍；"
+        f"连归一化也去掉，则为 {bare_ratio:.1g} 倍。无残差时丢掉的是位置之间的差别："
         f"{two} 层之后剩 {differ['without'][two]:.1g}，{deep} 层之后剩 {differ['without'][deep]:.1g}；"
         f"有残差时为 {differ['with'][two]:.2f} 与 {differ['with'][deep]:.2f}。",
     )
@@ -168,16 +165,15 @@ def run(seed: int, *, build: Build = EncoderOnly) -> Finding:
 
 def figure(losses: Mapping[str, Mapping[int, float]], gradients: Mapping[str, list[float]]) -> Figure:
     layers = Text("layers", "层数")
-    reached = [Series(NAMES[kind], list(found), list(found.values())) for kind, found in losses.items()]
-    nothing = Series(Text("knowing nothing", "一无所知"), TRAINED, [toy.UNINFORMED] * len(TRAINED), dashed=True)
-    arriving = [Series(NAMES[kind], AT_START, found) for kind, found in gradients.items()]
+    reached = [Series(NAMES[kind], list(by_depth), list(by_depth.values())) for kind, by_depth in losses.items()]
+    arriving = [Series(NAMES[kind], AT_START, norms) for kind, norms in gradients.items()]
     return Figure(
         (
             Panel(
                 Text("Loss after a short training", "短时间训练后的损失"),
                 layers,
-                Text("loss (nats per token)", "损失（nat/词元）"),
-                [*reached, nothing],
+                toy.LOSS,
+                [*reached, toy.uninformed(TRAINED)],
             ),
             Panel(
                 Text("Gradient that reaches the first layer at the start", "训练开始时到达首层的梯度"),
@@ -187,7 +183,7 @@ def figure(losses: Mapping[str, Mapping[int, float]], gradients: Mapping[str, li
                 log_y=True,
             ),
         ),
-        Text("The task: write a random sequence backwards.", "任务：把随机序列倒着写出来。"),
+        toy.TASK,
     )
 
 

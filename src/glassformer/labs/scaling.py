@@ -36,7 +36,7 @@ class Measured:
     median_gradient: float
 
 
-def kept(probe: Probe) -> list[Tensor]:
+def record(probe: Probe) -> list[Tensor]:
     """The values that pass the probe from now on."""
     values: list[Tensor] = []
     probe.register_forward_hook(lambda _module, _inputs, value: values.append(value))
@@ -46,16 +46,16 @@ def kept(probe: Probe) -> list[Tensor]:
 def attend(attention: Attention, seed: int) -> Measured:
     generator = torch.Generator().manual_seed(seed)
     q, k, v = (torch.randn(16, 1, KEYS, attention.d_head, generator=generator) for _ in range(3))  # (B, 1, T, d)
-    scores, patterns = kept(attention.scores), kept(attention.pattern)
+    scores, patterns = record(attention.scores), record(attention.pattern)
     attention.written_out(q.requires_grad_(), k, v, EVERYTHING)
     score, pattern = scores[0], patterns[0]  # (B, 1, T, S)
     arriving = torch.randn(pattern.shape, generator=generator)
     (gradient,) = torch.autograd.grad(pattern, score, arriving)
-    share, norms = pattern.detach(), gradient.norm(dim=-1)
+    weights, norms = pattern.detach(), gradient.norm(dim=-1)
     return Measured(
         variance=score.var().item(),
-        entropy=torch.special.entr(share).sum(-1).mean().item() / math.log(KEYS),
-        largest=share.amax(-1).mean().item(),
+        entropy=torch.special.entr(weights).sum(-1).mean().item() / math.log(KEYS),
+        largest=weights.amax(-1).mean().item(),
         mean_gradient=norms.mean().item(),
         median_gradient=norms.median().item(),
     )
@@ -67,21 +67,15 @@ def variance_in_training(seed: int) -> tuple[float, float]:
     fresh = next(iter(toy.reversals(seed + 1, 1)))[0]
 
     def variance() -> float:
-        seen = twin(model)  # hooks on a copy, so that training keeps the fast way
-        watched = [kept(module.scores) for module in seen.modules() if isinstance(module, Attention)]
+        watched_model = twin(model)  # hooks on a copy, so that training keeps the fast way
+        watched = [record(module.scores) for module in watched_model.modules() if isinstance(module, Attention)]
         with torch.no_grad():
-            seen(fresh)
+            watched_model(fresh)
         return sum(values[0].var().item() for values in watched) / len(watched)
 
     before = variance()
     toy.learn(model, toy.reversals(seed, STEPS), lr=3e-3)
     return before, variance()
-
-
-def slope(x: Sequence[float], y: Sequence[float]) -> float:
-    """The power p of the best y = c x^p."""
-    a, b = torch.tensor(x).log(), torch.tensor(y).log()
-    return ((a - a.mean()) @ (b - b.mean()) / (a - a.mean()).square().sum()).item()
 
 
 def run(seed: int, *, part: Callable[[ModelConfig], Attention] = Attention) -> Finding:
@@ -92,7 +86,7 @@ def run(seed: int, *, part: Callable[[ModelConfig], Attention] = Attention) -> F
     scaled, raw = ([measure(width, scale) for width in WIDTHS] for scale in (None, 1.0))
     before, after = variance_in_training(seed)
     furthest = max((m.variance for m in scaled), key=lambda variance: abs(math.log(variance)))
-    growth = slope(WIDTHS, [m.variance for m in raw])
+    growth = toy.power(WIDTHS, [m.variance for m in raw])
     paper, widest = WIDTHS.index(64), len(WIDTHS) - 1
     left, far_left = (raw[i].median_gradient / scaled[i].median_gradient for i in (paper, widest))
     mean_left = raw[widest].mean_gradient / scaled[widest].mean_gradient

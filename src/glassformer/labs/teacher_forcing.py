@@ -15,6 +15,7 @@ from torch.nn import functional as F
 
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.toy import small
 from glassformer.model import EncoderDecoder, ModelConfig
 
 SENTENCES, SOURCE, TARGET, VOCABULARY = 8, 9, 24, 40
@@ -22,9 +23,7 @@ ROUNDING = 1e-9  # in float64, far above its rounding and far below any real dif
 
 
 def run(seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDecoder) -> Finding:
-    config = ModelConfig(
-        vocab_size=VOCABULARY, d_model=32, heads=4, d_ff=64, layers=2, dropout=0.0, max_length=64, seed=seed
-    )
+    config = small(seed, vocab_size=VOCABULARY, tied=True)
     model = build(config).double()  # so that only a real difference is left to see
     generator = torch.Generator().manual_seed(seed)
     src = torch.randint(3, VOCABULARY, (SENTENCES, SOURCE), generator=generator)

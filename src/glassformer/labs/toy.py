@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from glassformer.model import ModelConfig
+from glassformer.labs.figure import Panel, Series, Text
+from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.train.loss import smoothed_cross_entropy
 
 PAD = 0
@@ -20,7 +21,12 @@ FIRST = 3  # ids below are padding, start and end
 SYMBOLS = 16
 UNINFORMED = math.log(SYMBOLS)  # the loss of a model that knows nothing but the alphabet
 
+LOSS = Text("loss (nats per token)", "损失（nat/词元）")
+NOTHING = {Text("loss of knowing nothing", "一无所知时的损失"): UNINFORMED}  # beside the losses that were measured
+TASK = Text("The task: write a random sequence backwards.", "任务：把随机序列倒着写出来。")
+
 Pair = tuple[Tensor, Tensor]  # inputs (B, T) and the labels wanted at the same places (B, T)
+Build = Callable[[ModelConfig], EncoderOnly]
 
 
 def small(seed: int, layers: int = 2, d_model: int = 32, **changes: object) -> ModelConfig:
@@ -58,6 +64,28 @@ def learn(model: nn.Module, pairs: Iterable[Pair], lr: float, warmup: int = 0) -
     return losses
 
 
+def learn_reversals(model: nn.Module, seed: int, steps: int, lr: float, warmup: int = 0) -> list[float]:
+    """Short sequences in small batches, for labs that train many models."""
+    return learn(model, reversals(seed, steps, batch=16, length=6), lr, warmup)
+
+
 def settled(losses: Sequence[float]) -> float:
     """The loss that training has come to: the mean of its last ten steps."""
     return sum(losses[-10:]) / len(losses[-10:])
+
+
+def power(x: Sequence[float], y: Sequence[float]) -> float:
+    """The power p of the best y = c x^p: the slope of a straight line through the logarithms."""
+    a, b = (torch.tensor(values, dtype=torch.float64).log() for values in (x, y))
+    return float((a - a.mean()) @ b / (a - a.mean()).square().sum())
+
+
+def training_panel(title: Text, curves: Sequence[tuple[Text, Sequence[float]]], *more: Series) -> Panel:
+    """The loss of every step, counted from one."""
+    series = [Series(name, range(1, len(losses) + 1), losses) for name, losses in curves]
+    return Panel(title, Text("step", "步"), LOSS, [*series, *more])
+
+
+def uninformed(x: Sequence[float]) -> Series:
+    """The loss of knowing nothing, as a line to compare with."""
+    return Series(Text("knowing nothing", "一无所知"), x, [UNINFORMED] * len(x), dashed=True)

@@ -44,11 +44,11 @@ class WorkedExample:
     labels: list[list[int]]
     values: Values
 
-    def chosen(self) -> list[float]:
+    def label_probabilities(self) -> list[float]:
         """The probability of every label; padding is no answer to be learnt."""
-        shares = self.values["probabilities"].value
+        probabilities = self.values["probabilities"].value
         return [
-            float(shares[sentence, place, label])
+            float(probabilities[sentence, place, label])
             for sentence, labels in enumerate(self.labels)
             for place, label in enumerate(labels)
             if label != PAD
@@ -88,7 +88,7 @@ def worked_example() -> WorkedExample:
     labels = [pad([*ids, END], longest_target + 1) for ids in targets]
     example = WorkedExample(traces, labels, Values())
     example.values.update({value.name: value for value in [*given(example), *traced(traces)]})
-    loss = -torch.tensor(example.chosen()).log().mean()
+    loss = -torch.tensor(example.label_probabilities()).log().mean()
     example.values["loss"] = Value(
         "loss", (), {"kind": "loss", "inputs": ["probabilities", "labels"]}, "-Σ ln p[label] / n", loss
     )

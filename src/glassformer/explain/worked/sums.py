@@ -182,5 +182,5 @@ def write_out(trace: Trace, value: Value, row: int, head: int = 0) -> list[str]:
     return [*before, f"{cell} = {rule(cell)} = {number(cell.result)}"]
 
 
-def loss_sum(chosen: Sequence[float], loss: float) -> str:
-    return f"loss = -({' + '.join(f'ln {number(p)}' for p in chosen)}) / {len(chosen)} = {number(loss)}"
+def loss_sum(probabilities: Sequence[float], loss: float) -> str:
+    return f"loss = -({' + '.join(f'ln {number(p)}' for p in probabilities)}) / {len(probabilities)} = {number(loss)}"

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text as Line
 
 from glassformer.explain.operations import Value
-from glassformer.explain.show import axis, columns, put
+from glassformer.explain.show import axis, columns, print_lines
 from glassformer.explain.words import formula
 from glassformer.explain.worked.draw import drawn
 from glassformer.explain.worked.example import WorkedExample
@@ -18,18 +18,18 @@ from glassformer.explain.worked.weights import PAD, WORDS
 from glassformer.text.strings import Language, Text, wrap
 
 PAGE = 100  # columns
-STAGES = {"q": "project", "k": "project", "v": "project", "products": "match", "scores": "match", "masked": "hide",
-          "pattern": "share", "context": "gather", "merged": "gather", "output": "gather"}  # fmt: skip
+STAGES = {"q": "project", "k": "project", "v": "project", "products": "score", "scores": "score", "masked": "mask",
+          "pattern": "softmax", "context": "mix", "merged": "mix", "output": "mix"}  # fmt: skip
 PANELS = {"src": "batch.source", "src_mask": "batch.source", "tgt": "batch.target", "labels": "batch.target",
-          "encoder.embedding.tokens.weight": "table", "masks.encoder": "encoder.self_attention.hide",
-          "masks.decoder": "decoder.self_attention.hide", "masks.cross": "decoder.cross_attention.hide"}  # fmt: skip
+          "encoder.embedding.tokens.weight": "table", "masks.encoder": "encoder.self_attention.mask",
+          "masks.decoder": "decoder.self_attention.mask", "masks.cross": "decoder.cross_attention.mask"}  # fmt: skip
 # The sentences to draw where it is not the first alone: the second has padding to hide.
 SENTENCES = {
-    "encoder.self_attention.hide": (1,),
-    "encoder.self_attention.share": (0, 1),
+    "encoder.self_attention.mask": (1,),
+    "encoder.self_attention.softmax": (0, 1),
     "memory": (0, 1),
-    "decoder.cross_attention.hide": (1,),
-    "decoder.cross_attention.share": (0, 1),
+    "decoder.cross_attention.mask": (1,),
+    "decoder.cross_attention.softmax": (0, 1),
 }
 
 
@@ -50,7 +50,7 @@ def sums(example: WorkedExample, values: Sequence[Value], sentence: int, width: 
     trace, lines = example.traces[sentence], []
     for value in values:
         if value.name == "loss":
-            written = [loss_sum(example.chosen(), float(value.value))]
+            written = [loss_sum(example.label_probabilities(), float(value.value))]
         elif value.name in trace:
             row = 2 if value.axes[-2].endswith("tgt") and sentence == 0 else 1  # und, or the sentence's second word
             written = write_out(trace, trace.value(value.name), row)
@@ -104,21 +104,21 @@ def tell(example: WorkedExample, lang: Language, console: Console) -> None:
     """The whole story, from ids to loss."""
     width, chapter = page_width(console), 0
     title = [Line(FRAME["title"].say(lang), style="bold"), Line("═" * width, style="dim")]
-    put(console, [*title, *prose(FRAME["intro"], lang, width), Line("")])
+    print_lines(console, [*title, *prose(FRAME["intro"], lang, width), Line("")])
     for key, text in STORY.items():
         if key.startswith("chapter."):
             chapter += 1
-            put(console, [Line(f"{chapter}  {text.say(lang)}", style="bold"), Line("─" * width, style="dim")])
+            print_lines(console, [Line(f"{chapter}  {text.say(lang)}", style="bold"), Line("─" * width, style="dim")])
             continue
         values = [value for value in example.values.values() if panel_of(value) == key]
         sentences = SENTENCES.get(key, (0,))
-        put(
+        print_lines(
             console,
             [*headings(example, values, lang, width), *prose(text, lang, width), *drawn(example, values, sentences)],
         )
-        put(console, [*sums(example, values, sentences[0], width), Line("")])
-    put(console, [*prose(FRAME["answer"], lang, width), *answers(example, lang), Line("")])
-    put(console, prose(FRAME["outro"], lang, width))
+        print_lines(console, [*sums(example, values, sentences[0], width), Line("")])
+    print_lines(console, [*prose(FRAME["answer"], lang, width), *answers(example, lang), Line("")])
+    print_lines(console, prose(FRAME["outro"], lang, width))
 
 
 def show(example: WorkedExample, pattern: str, lang: Language, console: Console) -> None:
@@ -126,5 +126,5 @@ def show(example: WorkedExample, pattern: str, lang: Language, console: Console)
     width = page_width(console)
     for value in example.values.select(pattern):
         sentences = range(len(example.traces))
-        put(console, [*headings(example, [value], lang, width), *drawn(example, [value], sentences)])
-        put(console, [*sums(example, [value], 0, width), Line("")])
+        print_lines(console, [*headings(example, [value], lang, width), *drawn(example, [value], sentences)])
+        print_lines(console, [*sums(example, [value], 0, width), Line("")])

@@ -79,23 +79,23 @@ STORY = {
         "每个词生成三个向量：查询（我要找什么）、键（我有什么可供查找）、值（我交出什么）。"
         "每个矩阵的第 0、1 列属于头 0，第 2、3 列属于头 1。",
     ),
-    "encoder.self_attention.match": Text(
+    "encoder.self_attention.score": Text(
         "The dot product of a query (row) and a key (column) says how well the two fit. Dividing by √d = √2 "
         "keeps the scores from growing with the width, which would push softmax to all or nothing.",
         "查询（行）与键（列）的点积衡量两者有多契合。除以 √d = √2，注意力分数就不会随宽度变大，"
         "softmax 也就不会走向非 0 即 1 的极端。",
     ),
-    "encoder.self_attention.hide": Text(
+    "encoder.self_attention.mask": Text(
         "Sentence s0 has no padding and stays as it is. In s1 the column of <pad> gets -inf: no word may look "
         "at it. Its row stays: <pad> may look at others, but nobody will read the outcome.",
         "s0 没有填充，分数不变。s1 里 <pad> 那一列加上 -inf，谁都不能看它。它那一行照常计算："
         "<pad> 可以看别人，只是结果没有人会用。",
     ),
-    "encoder.self_attention.share": Text(
+    "encoder.self_attention.softmax": Text(
         "Softmax turns each row into shares that sum to 1. A hidden cell is exactly 0, drawn as ·0.",
         "softmax 把每一行变成总和为 1 的份额。被掩码遮住的格子恰好是 0，画作 ·0。",
     ),
-    "encoder.self_attention.gather": Text(
+    "encoder.self_attention.mix": Text(
         "Each word collects the values of the words it looks at, in those shares. The two heads are then laid "
         "side by side, and W_O blends them.",
         "每个词按这些份额收集它所看的词的值。两个头的结果随后左右拼接，再由 W_O 融合。",
@@ -133,21 +133,21 @@ STORY = {
     "decoder.self_attention.project": Text(
         "As in the encoder, with matrices of its own.", "做法与编码器相同，只是换了一组矩阵。"
     ),
-    "decoder.self_attention.match": Text(
+    "decoder.self_attention.score": Text(
         "Match and scale as before.",
         "点积、缩放，与前面一样。",
     ),
-    "decoder.self_attention.hide": Text(
+    "decoder.self_attention.mask": Text(
         "A word may look at itself and back, never ahead: all cells right of the diagonal get -inf. Otherwise it "
         "could copy the next word instead of learning to foresee it.",
         "每个词只能看自己和前面的词：对角线右边全部加上 -inf。否则它直接抄下一个词就行了，什么也学不会。",
     ),
-    "decoder.self_attention.share": Text(
+    "decoder.self_attention.softmax": Text(
         "The first row has only itself to look at, so its share is 1. Padding in the target needs no mask of its "
         "own: it stands at the end, in every real word's future.",
         "第一行只能看自己，份额就是 1。目标句的填充不需要另加掩码：它在句尾，对前面的词来说本来就是未来。",
     ),
-    "decoder.self_attention.gather": Text("Collect, lay side by side, blend.", "收集、拼接、融合。"),
+    "decoder.self_attention.mix": Text("Collect, lay side by side, blend.", "收集、拼接、融合。"),
     "decoder.self_attention_residual": Text("Add and normalise.", "相加，归一化。"),
     "chapter.decoder.cross_attention": Text(
         "Decoder: cross-attention, the target asks the source", "解码器交叉注意力：目标句向源句提问"
@@ -156,21 +156,21 @@ STORY = {
         "Queries come from the target (T = 4 rows), keys and values from the memory (S = 3 rows).",
         "查询来自目标句（T = 4 行），键和值来自记忆（S = 3 行）。",
     ),
-    "decoder.cross_attention.match": Text(
+    "decoder.cross_attention.score": Text(
         "The lengths differ, so the matrix is not square: one row per target word, one column per source word.",
         "两边长度不同，所以矩阵不是方的：每行一个目标词，每列一个源词。",
     ),
-    "decoder.cross_attention.hide": Text(
+    "decoder.cross_attention.mask": Text(
         "Only the source's padding is hidden here, again in s1. The whole source is past, none of it future.",
         "这里只遮源句的填充，仍然是 s1 的那一列。源句早已读完，没有什么未来可言。",
     ),
-    "decoder.cross_attention.share": Text(
+    "decoder.cross_attention.softmax": Text(
         "Read head 0 of s0: <start>, about to say ein, looks at one; und, about to say zwanzig, goes back "
         "to twenty; zwanzig, about to stop, looks at <end>. Here the two languages cross.",
         "看 s0 的头 0：<start> 即将说出 ein，看的是 one；und 即将说出 zwanzig，回头看 twenty；"
         "zwanzig 之后该结束了，看的是 <end>。两种语言的词序就在这里交叉。",
     ),
-    "decoder.cross_attention.gather": Text(
+    "decoder.cross_attention.mix": Text(
         "What arrives are values of the source, in the order of the target.",
         "收集到的是源句的值，次序却是目标句的次序。",
     ),
