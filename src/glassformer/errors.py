@@ -54,6 +54,12 @@ def one_of(choices: Iterable[str]) -> str:
     return ", ".join(f"`{choice}`" for choice in choices)
 
 
+def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+    for name in given:
+        if name not in known:
+            raise ConfigError(f"unknown option `{name}`{did_you_mean(name, known)}; there are {one_of(known)}")
+
+
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
     if value not in choices:
         near = did_you_mean(str(value), choices)

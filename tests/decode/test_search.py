@@ -359,6 +359,11 @@ def test_wrong_use_is_refused():
         gf.generate(model, src, no_repeat_ngram=-1)
     with pytest.raises(InputError, match="2 targets were given for 1 sources"):
         align(model, src, [[3], [4]])
+    for framed in (lambda model: align(model, src, [[3]]), lambda model: score(model, src, [[3]])):
+        with pytest.raises(ConfigError, match=r"start_id=None.*set it"):
+            framed(small(start_id=None))
+    with pytest.raises(ConfigError, match=r"end_id=None.*set it"):
+        score(small(end_id=None), src, [[3]])
     with pytest.raises(ConfigError, match="stopping='soon'"):
         gf.generate(model, src, stopping="soon")
 

@@ -420,6 +420,12 @@ def test_mistakes_of_a_model(sentence, options, told):
         gf.trace(tiny(), sentence, **options)
 
 
+def test_an_option_that_is_not_there_is_told_with_the_nearest_that_is():
+    for call in (gf.trace, lambda *given, **options: gf.what_if(*given, [{"kind": "remove_scale"}], **options)):
+        with pytest.raises(GlassformerError, match="unknown option `pading`; did you mean `padding`"):
+            call(tiny(), SOURCE, pading=1)
+
+
 def test_what_cannot_be_traced():
     with pytest.raises(InputError, match="Linear cannot be traced"):
         gf.trace(torch.nn.Linear(2, 2), [1])

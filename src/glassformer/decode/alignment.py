@@ -1,6 +1,6 @@
 """Which source token each target token was written from, as cross-attention tells it.
 
-The shares are those of the position that *writes* a token, averaged over all heads of all layers. On 60 dates of the
+The weights are those of the position that *writes* a token, averaged over all heads of all layers. On 60 dates of the
 demo model, where every digit and every month has its partner, this finds 97 % of the partners; the last layer alone
 95 %, the first 86 %. The position that *reads* the token, one later, finds 41 %: it already looks at what comes next.
 
@@ -15,7 +15,8 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from glassformer.errors import InputError
+from glassformer.decode.scoring import check_one_each
+from glassformer.decode.writer import start_of
 from glassformer.model import EncoderDecoder
 from glassformer.model.layer import Block
 from glassformer.model.probe import twin
@@ -29,29 +30,25 @@ def align(
 ) -> list[Alignment]:
     """For each token of each target (ids without start and end) its place, and that of the source token it looked at
     most. The source's end mark is passed over: heads rest there when they look for nothing."""
-    start, end = model.config.start_id, model.config.end_id
-    if start is None:
-        raise InputError("the model's config names no start token, so a target cannot begin with it")
-    if len(targets) != src.shape[0]:
-        raise InputError(f"{len(targets)} targets were given for {src.shape[0]} sources; give one each")
+    check_one_each(targets, src)
     width = max(map(len, targets), default=0)
     if not width:
         return [[] for _ in targets]
-    tgt = src.new_full((len(targets), width), start)  # each position's row reads the token before it
+    tgt = src.new_full((len(targets), width), start_of(model))  # each position's row reads the token before it
     for i, ids in enumerate(targets):
         tgt[i, 1 : len(ids)] = torch.tensor(list(ids[:-1]), device=src.device)
     layers: list[Tensor] = []
 
-    def keep(_module: object, _given: object, pattern: Tensor) -> None:
+    def record(_module: object, _given: object, pattern: Tensor) -> None:
         layers.append(pattern.float().mean(1))
 
     watched = twin(model)
     for block in watched.decoder.blocks:
-        cast(Block, block).cross_attention.pattern.register_forward_hook(keep)
+        cast(Block, block).cross_attention.pattern.register_forward_hook(record)
     watched.decoder(tgt, None, watched.encode(src, src_mask), src_mask)
-    shares = torch.stack(layers).mean(0)  # (B, T, S)
+    attention = torch.stack(layers).mean(0)  # (B, T, S)
     real = torch.ones_like(src, dtype=torch.bool) if src_mask is None else src_mask
-    words = real if end is None else real & (src != end)
+    words = real if model.config.end_id is None else real & (src != model.config.end_id)
     words = torch.where(words.any(1, keepdim=True), words, real)
-    places = shares.masked_fill(~words.unsqueeze(1), -1.0).argmax(-1).tolist()
+    places = attention.masked_fill(~words.unsqueeze(1), -1.0).argmax(-1).tolist()
     return [[(t, row[t]) for t in range(len(ids))] for ids, row in zip(targets, places, strict=True)]

@@ -17,7 +17,7 @@ from glassformer.decode.hypothesis import Hypothesis, Marks
 from glassformer.decode.recorded import Selector, fit, recorder
 from glassformer.decode.sampling import Streams
 from glassformer.decode.search import MoreOptions, Search, SearchOptions, check_stream, search_of
-from glassformer.decode.writer import Writer, push_right, remaining
+from glassformer.decode.writer import Writer, push_right, remaining, start_of
 from glassformer.errors import ConfigError, InputError
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.mask import check_mask
@@ -132,8 +132,8 @@ def token_limit(model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tens
     """The most tokens to write, once it is clear that the model can write, and from what."""
     if not isinstance(model, EncoderDecoder | DecoderOnly):
         raise InputError(f"{type(model).__name__} reads and cannot write; give an EncoderDecoder or a DecoderOnly")
-    if isinstance(model, EncoderDecoder) and model.config.start_id is None:
-        raise ConfigError("start_id=None: the model's config names no start token, so no target can begin; set it")
+    if isinstance(model, EncoderDecoder):
+        start_of(model)
     (model.encoder if isinstance(model, EncoderDecoder) else model.decoder).embedding.check(src, 0, None)
     if src_mask is not None:
         check_mask(src_mask, src, "src_mask")

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.hypothesis import LengthRule, Rule
-from glassformer.errors import InputError
+from glassformer.decode.writer import start_of
+from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
 
 
@@ -21,15 +22,15 @@ def score(
     src: Tensor,
     targets: Sequence[Sequence[int]],
     src_mask: Tensor | None = None,
+    *,
     length_penalty: float = 1.0,
     length_rule: Rule = "average",
 ) -> list[float]:
     """The score that search would give each target (ids without start and end), in one parallel pass."""
-    start, end = model.config.start_id, model.config.end_id
-    if start is None or end is None:
-        raise InputError("the model's config names no start or end token, so a target cannot be framed by them")
-    if len(targets) != src.shape[0]:
-        raise InputError(f"{len(targets)} targets were given for {src.shape[0]} sources; give one each")
+    start, end = start_of(model), model.config.end_id
+    if end is None:
+        raise ConfigError("end_id=None: the model's config names no end token, so no target can be complete; set it")
+    check_one_each(targets, src)
     width = 1 + max(map(len, targets), default=0)
     labels = torch.full((len(targets), width), end, device=src.device)
     real = torch.zeros_like(labels, dtype=torch.bool)
@@ -38,10 +39,15 @@ def score(
         real[i, : len(ids) + 1] = True
     tgt = torch.cat((labels.new_full((len(targets), 1), start), labels[:, :-1]), dim=1)
     log_probabilities = model(src, tgt, src_mask).float().log_softmax(-1)
-    found = log_probabilities.gather(2, labels.unsqueeze(2)).squeeze(2).masked_fill(~real, 0.0)
+    own = log_probabilities.gather(2, labels.unsqueeze(2)).squeeze(2).masked_fill(~real, 0.0)
     divisor = LengthRule(length_penalty, length_rule).divisor(real.sum(1))
-    scores: list[float] = (found.sum(1) / divisor).tolist()
+    scores: list[float] = (own.sum(1) / divisor).tolist()
     return scores
+
+
+def check_one_each(targets: Sequence[Sequence[int]], src: Tensor) -> None:
+    if len(targets) != src.shape[0]:
+        raise InputError(f"{len(targets)} targets were given for {src.shape[0]} sources; give one each")
 
 
 @torch.inference_mode()
@@ -49,13 +55,11 @@ def alternatives(
     model: EncoderDecoder, src: Tensor, prefix: Sequence[int] = (), count: int = 5
 ) -> list[tuple[int, float]]:
     """The likeliest tokens after `prefix` in the target of one source (1, S), with their log-probabilities."""
-    start, size = model.config.start_id, model.config.vocab_size
-    if start is None:
-        raise InputError("the model's config names no start token, so a target cannot begin with it")
+    size = model.config.vocab_size
     if src.shape[0] != 1:
         raise InputError(f"alternatives() looks at one source; {src.shape[0]} were given")
     if not 1 <= count <= size:
         raise InputError(f"count={count} must lie between 1 and the vocabulary's {size}")
-    tgt = torch.tensor([[start, *prefix]], device=src.device)
+    tgt = torch.tensor([[start_of(model), *prefix]], device=src.device)
     best, ids = model(src, tgt)[0, -1].float().log_softmax(-1).topk(count)
     return list(zip(ids.tolist(), best.tolist(), strict=True))

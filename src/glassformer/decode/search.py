@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack, get_args
 
 from glassformer.decode.hypothesis import LengthRule, Rule
 from glassformer.decode.sampling import Sampling
-from glassformer.errors import ConfigError, check_choice, check_finite, check_whole, did_you_mean, one_of
+from glassformer.errors import ConfigError, check_choice, check_finite, check_names, check_whole
 
 Stopping = Literal["exact", "huggingface"]
 
@@ -98,10 +98,7 @@ class SearchOptions(MoreOptions, total=False):
 
 def search_of(search: Search | None, **options: Unpack[SearchOptions]) -> Search:
     """`search`, or else `Search()`, with the options given by name; None leaves one as it is."""
-    names = [field.name for field in fields(Search)]
-    for name in options:
-        if name not in names:
-            raise ConfigError(f"unknown option `{name}`{did_you_mean(name, names)}; a search has {one_of(names)}")
+    check_names(options, SearchOptions.__annotations__)
     given = {name: value for name, value in options.items() if value is not None}
     return replace(search or Search(), **given)  # type: ignore[arg-type]
 

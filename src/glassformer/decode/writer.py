@@ -9,7 +9,15 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.hypothesis import NO_TOKEN
+from glassformer.errors import ConfigError
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
+
+
+def start_of(model: EncoderDecoder) -> int:
+    """The token that every target begins with."""
+    if model.config.start_id is None:
+        raise ConfigError("start_id=None: the model's config names no start token, so no target can begin; set it")
+    return model.config.start_id
 
 
 class Writer:
@@ -22,9 +30,8 @@ class Writer:
         self.memory: Tensor | None = None
         self.prompt = src  # (B, P)
         if isinstance(model, EncoderDecoder):
-            assert model.config.start_id is not None
             self.memory = model.encode(src, src_mask)
-            self.prompt = src.new_full((src.shape[0], 1), model.config.start_id)
+            self.prompt = src.new_full((src.shape[0], 1), start_of(model))
         self.cache: Cache = model.new_cache(self.prompt.shape[1] + limit, beams)
 
     @property

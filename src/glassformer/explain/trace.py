@@ -12,13 +12,13 @@ import hashlib
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import torch
 from torch import Tensor
 
 from glassformer.decode import Search
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, check_names
 from glassformer.explain.beam_tree import beam_tree
 from glassformer.explain.cache_view import cache_view
 from glassformer.explain.changes import Change, carry_out, checked, swapped
@@ -49,7 +49,10 @@ from glassformer.translator import Translator
 class Case:
     """A model, changed where it should be, with what it is given."""
 
+    name: str
     subject: Subject
+    sentence: Sentence
+    target: list[int] | None  # given, not searched for
     model: Model  # a private copy
     src: Tensor  # (1, S)
     mask: Tensor  # (1, S)
@@ -58,21 +61,35 @@ class Case:
     replaced: dict[str, Change]
 
 
+class TraceOptions(TypedDict, total=False):
+    """What may be said by name of a trace, and of both of a what-if."""
+
+    beam: int  # these three as in `Search`
+    length_penalty: float
+    max_new_tokens: int | None
+    prefix: Sequence[int | str] | None  # ids or pieces that the output begins with
+    padding: int  # tokens put beside the sentence, so that their mask can be seen
+    temperature: float  # divides the logits
+    name: str  # the model's, for who reads the trace
+    between_steps: Callable[[], None] | None  # called before every layer of every pass; what it raises ends the trace
+
+
 def begin(
     subject: Subject,
     sentence: Sentence,
     target: Sentence | None,
     changes: Iterable[Mapping[str, Any]],
     *,
-    beam: int,
-    padding: int,
-    prefix: Sequence[int | str] | None,
-    temperature: float,
-    length_penalty: float,
-    max_new_tokens: int | None,
-    between_steps: Callable[[], None] | None,
-) -> tuple[Case, list[int] | None]:
-    """Check all that was asked for and make the model ready; the case, and the target's ids if one was given."""
+    beam: int = 1,
+    length_penalty: float = 1.0,
+    max_new_tokens: int | None = None,
+    prefix: Sequence[int | str] | None = None,
+    padding: int = 0,
+    temperature: float = 1.0,
+    name: str = "model",
+    between_steps: Callable[[], None] | None = None,
+) -> Case:
+    """Check all that was asked for and make the model ready."""
     wanted = checked(changes, subject)
     ids = swapped(subject.source_ids(sentence), wanted, subject)
     if target is not None and not subject.writes:
@@ -100,8 +117,8 @@ def begin(
                 module.register_forward_pre_hook(lambda _module, _args: between_steps())
     replaced = carry_out(model, wanted)
     src, mask = (torch.tensor([row], device=subject.device) for row in (ids, real))
-    case = Case(subject, model, src, mask, options, wanted, replaced)
-    return case, None if target is None else subject.target_ids(target)
+    given = None if target is None else subject.target_ids(target)
+    return Case(name, subject, sentence, given, model, src, mask, options, wanted, replaced)
 
 
 def trace(
@@ -109,15 +126,8 @@ def trace(
     sentence: Sentence,
     target: Sentence | None = None,
     *,
-    beam: int = 1,
-    padding: int = 0,
-    prefix: Sequence[int | str] | None = None,
-    temperature: float = 1.0,
-    length_penalty: float = 1.0,
-    max_new_tokens: int | None = None,
     changes: Iterable[Mapping[str, Any]] = (),
-    name: str = "model",
-    between_steps: Callable[[], None] | None = None,
+    **options: Unpack[TraceOptions],
 ) -> Trace:
     """Follow a sentence through a model: `trace(t, "twenty-one")["decoder.blocks.0.cross_attention.pattern"]`.
 
@@ -127,27 +137,15 @@ def trace(
     may trace one model while others use it. `between_steps` is called before every layer of every pass; what it raises
     ends the trace.
     """
-    case, given = begin(
-        Subject(subject),
-        sentence,
-        target,
-        changes,
-        beam=beam,
-        padding=padding,
-        prefix=prefix,
-        temperature=temperature,
-        length_penalty=length_penalty,
-        max_new_tokens=max_new_tokens,
-        between_steps=between_steps,
-    )
-    return follow(case, sentence, given, name)
+    check_names(options, TraceOptions.__annotations__)
+    return follow(begin(Subject(subject), sentence, target, changes, **options))
 
 
-def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) -> Trace:
+def follow(case: Case) -> Trace:
     """Decode, run the traced pass, and account for every value of it."""
     subject, options = case.subject, case.options
-    if target is not None:
-        written = given(case.model, case.src[0].tolist(), target)
+    if case.target is not None:
+        written = given(case.model, case.src[0].tolist(), case.target)
     else:
         written = write(case.model, case.src, case.mask, options)
     weights = Weights.of(case.model)
@@ -160,9 +158,9 @@ def follow(case: Case, sentence: Sentence, target: list[int] | None, name: str) 
     source = case.src[0].tolist()
     return Trace(
         subject=subject,
-        name=name,
+        name=case.name,
         run=run_id(subject, source, written, case),
-        text=sentence if isinstance(sentence, str) else " ".join(map(str, subject.source_ids(sentence))),
+        text=case.sentence if isinstance(case.sentence, str) else " ".join(map(str, subject.source_ids(case.sentence))),
         source=source,
         real=case.mask[0].tolist(),
         written=written,

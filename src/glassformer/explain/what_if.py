@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
-from glassformer.errors import InputError, one_of
+from glassformer.errors import InputError, check_names, one_of
 from glassformer.explain.changes import FIELDS
 from glassformer.explain.subject import Sentence, Subject
-from glassformer.explain.trace import begin, follow
+from glassformer.explain.trace import TraceOptions, begin, follow
 from glassformer.explain.traced import Trace, finite
 from glassformer.explain.writing import chosen_log_probabilities, log_probabilities, step_logits
 from glassformer.model import Model
@@ -75,15 +75,7 @@ def what_if(
     sentence: Sentence,
     changes: Iterable[Mapping[str, Any]],
     target: Sentence | None = None,
-    *,
-    beam: int = 1,
-    padding: int = 0,
-    prefix: Sequence[int | str] | None = None,
-    temperature: float = 1.0,
-    length_penalty: float = 1.0,
-    max_new_tokens: int | None = None,
-    name: str = "model",
-    between_steps: Callable[[], None] | None = None,
+    **options: Unpack[TraceOptions],
 ) -> WhatIf:
     """Trace a sentence twice, as it is and with `changes`; the other arguments are those of `trace`.
 
@@ -92,30 +84,15 @@ def what_if(
     Each change is a dictionary with its `kind`: remove_head, remove_layer, remove_mask, remove_cross,
     remove_positions, remove_scale, swap_token, prefix or temperature. The model itself stays as it is.
     """
+    check_names(options, TraceOptions.__annotations__)
     changes = changes if isinstance(changes, Mapping | str) else list(changes)
     if not changes:
         raise InputError(
             f"what_if needs a change, such as changes=[{{'kind': 'remove_scale'}}]; kinds: {one_of(FIELDS)}"
         )
     who = Subject(subject)
-    first, second = (
-        begin(
-            who,
-            sentence,
-            target,
-            made,
-            beam=beam,
-            padding=padding,
-            prefix=prefix,
-            temperature=temperature,
-            length_penalty=length_penalty,
-            max_new_tokens=max_new_tokens,
-            between_steps=between_steps,
-        )
-        for made in ((), changes)
-    )
-    before, after = (follow(case, sentence, given, name) for case, given in (first, second))
-    changed = second[0]
+    plain, changed = (begin(who, sentence, target, made, **options) for made in ((), changes))
+    before, after = follow(plain), follow(changed)
     then = []
     if before.written.chosen:
         logits = step_logits(changed.model, changed.src, changed.mask, before.written)
@@ -127,5 +104,5 @@ def what_if(
             zip(pieces, (step["chosen_log_probability"] for step in before.steps), then, strict=True)
         )
     ]
-    said = [None if run.output is None else str(run.output["text"]) for run in (before, after)]
+    said = [None if one.output is None else str(one.output["text"]) for one in (before, after)]
     return WhatIf(before, after, Difference(said[0], said[1], rows))

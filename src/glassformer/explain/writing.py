@@ -14,6 +14,7 @@ from torch import Tensor
 
 from glassformer.decode import Search, generate
 from glassformer.decode.generation import NoTarget
+from glassformer.decode.writer import start_of
 from glassformer.errors import ConfigError, check_whole
 from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Subject
@@ -74,9 +75,7 @@ class Written:
 
 def prompt_of(model: Model, source: list[int]) -> list[int]:
     if isinstance(model, EncoderDecoder):
-        if model.config.start_id is None:
-            raise ConfigError("the model's config names no start token, so its decoder cannot begin")
-        return [model.config.start_id]
+        return [start_of(model)]
     return [] if isinstance(model, EncoderOnly) else source
 
 

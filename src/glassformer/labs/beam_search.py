@@ -24,7 +24,7 @@ from glassformer.labs.little_language import LONG, SHORT, START, SYMBOLS, lesson
 from glassformer.labs.toy import FIRST, learn, small
 from glassformer.model import DecoderOnly
 
-Search = Callable[..., list[list[Hypothesis]]]
+Generate = Callable[..., list[list[Hypothesis]]]
 
 BEAMS = (1, 2, 4, 8, 16)
 STEPS, LAST = 190, 40  # of training, and those at the end which are smaller
@@ -61,7 +61,7 @@ class Written(NamedTuple):
 Texts = Mapping[tuple[int, Way], Written]  # by the source's length
 
 
-def run(seed: int, *, search: Search = generate) -> Finding:
+def run(seed: int, *, search: Generate = generate) -> Finding:
     outcomes = against_the_best(seed, search)
     lower = below_greedy(seed, search)
     texts = trained(seed, search)
@@ -169,7 +169,7 @@ def tell(greedy: Outcome, beam_4: Outcome, lower: Mapping[int, float], texts: Te
     )
 
 
-def against_the_best(seed: int, search: Search, models: int = 6) -> dict[int, Outcome]:
+def against_the_best(seed: int, search: Generate, models: int = 6) -> dict[int, Outcome]:
     """What each beam finds where every possible output can be scored."""
     gaps: dict[int, list[Tensor]] = {beam: [] for beam in BEAMS}
     read = dict.fromkeys(BEAMS, 0.0)
@@ -203,7 +203,7 @@ def scores(hypotheses: Sequence[Sequence[Hypothesis]]) -> Tensor:
     return torch.tensor([best[0].score for best in hypotheses])
 
 
-def below_greedy(seed: int, search: Search, models: int = 8) -> dict[int, float]:
+def below_greedy(seed: int, search: Generate, models: int = 8) -> dict[int, float]:
     """By beam: the share of longer outputs that score below what greedy search found."""
     lower: dict[int, list[Tensor]] = {2: [], 4: []}
     for model, src in random_models(seed, models, vocabulary=16, sources=48):
@@ -215,7 +215,7 @@ def below_greedy(seed: int, search: Search, models: int = 8) -> dict[int, float]
     return {beam: float(torch.cat(below).double().mean()) for beam, below in lower.items()}
 
 
-def trained(seed: int, search: Search) -> Texts:
+def trained(seed: int, search: Generate) -> Texts:
     """What a model of the little language writes for short and for long sources."""
     model = DecoderOnly(small(seed))
     batches = lessons(seed, STEPS)

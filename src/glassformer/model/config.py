@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from glassformer.errors import ConfigError, did_you_mean, one_of
+from glassformer.errors import ConfigError, check_choice, did_you_mean
 
 Placement = Literal["pre", "post"]
 NormType = Literal["layer", "rms"]
@@ -127,9 +127,7 @@ def check(config: ModelConfig) -> None:
     for name, hint in get_type_hints(ModelConfig).items():
         choices, value = get_args(hint), getattr(config, name)
         if get_origin(hint) is Literal:
-            if value not in choices:
-                near = did_you_mean(str(value), choices)
-                raise ConfigError(f"{name}={value!r} is not one of {one_of(choices)}{near}")
+            check_choice(name, value, choices)
             continue
         kinds = choices or (hint,)
         if type(value) not in kinds and not (type(value) is int and float in kinds):

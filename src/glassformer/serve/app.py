@@ -23,12 +23,12 @@ import anyio
 from fastapi import FastAPI, Path, Request, Response
 
 import glassformer
-from glassformer.explain.trace import trace
+from glassformer.explain.trace import TraceOptions, trace
 from glassformer.explain.traced import Trace
 from glassformer.explain.weights import Weights, facts
 from glassformer.explain.what_if import what_if
 from glassformer.serve.answers import as_json, packed, page_file, ranged
-from glassformer.serve.asked import Asked, LabAsked, TraceAsked, WhatIfAsked
+from glassformer.serve.asked import Asked, Changed, LabAsked, TraceAsked, WhatIfAsked
 from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
 from glassformer.serve.labs import Labs
@@ -81,10 +81,17 @@ class Desk:
         changed = {name: {"asked": asked[name], "used": used[name]} for name in asked if used[name] != asked[name]}
         return used, changed
 
-    def token_limit(self, tokens: int) -> int | None:
-        """The longest output, where this server's limit is lower than the model's."""
-        most = self.limits.new_tokens
-        return most if self.translator.max_target_length(tokens) > most else None
+    def options(self, asked: Changed, wanted: Wanted) -> tuple[TraceOptions, dict[str, dict[str, int]]]:
+        """How a sentence is traced here, and what of that is not as asked for."""
+        tokens, most = self.check(asked.text), self.limits.new_tokens
+        used, capped = self.capped(beam=asked.beam, padding=asked.padding)
+        return {
+            "beam": used["beam"],
+            "padding": used["padding"],
+            "max_new_tokens": most if self.translator.max_target_length(tokens) > most else None,
+            "name": self.name,
+            "between_steps": wanted,
+        }, capped
 
     def told(self, found: Trace, capped: dict[str, dict[str, int]], limit: int | None) -> dict[str, Any]:
         """What was not done as asked, for people in `notes` and for the page in `capped`."""
@@ -94,45 +101,21 @@ class Desk:
         return {"notes": notes, "capped": capped}
 
     def trace(self, asked: TraceAsked, wanted: Wanted) -> dict[str, Any]:
-        tokens = self.check(asked.text)
-        used, capped = self.capped(beam=asked.beam, padding=asked.padding)
-        limit = self.token_limit(tokens)
+        options, capped = self.options(asked, wanted)
         most, encode = self.limits.new_tokens, self.translator.tokenizer.encode_target
         if asked.target is not None and len(encode([asked.target])[0]) > most:
             raise Refused(422, "refused", f"the target has more than {most} tokens", "shorten it", limit=most)
-        found = trace(
-            self.translator,
-            asked.text,
-            asked.target,
-            beam=used["beam"],
-            padding=used["padding"],
-            prefix=asked.prefix,
-            temperature=asked.temperature,
-            max_new_tokens=limit,
-            changes=asked.plain_changes(),
-            name=self.name,
-            between_steps=wanted,
-        )
+        options |= {"prefix": asked.prefix, "temperature": asked.temperature}
+        found = trace(self.translator, asked.text, asked.target, changes=asked.plain_changes(), **options)
         self.store.put(found)
-        return found.manifest() | self.told(found, capped, limit)
+        return found.manifest() | self.told(found, capped, options["max_new_tokens"])
 
     def what_if(self, asked: WhatIfAsked, wanted: Wanted) -> dict[str, Any]:
-        tokens = self.check(asked.text)
-        used, capped = self.capped(beam=asked.beam, padding=asked.padding)
-        limit = self.token_limit(tokens)
-        found = what_if(
-            self.translator,
-            asked.text,
-            asked.plain_changes(),
-            beam=used["beam"],
-            padding=used["padding"],
-            max_new_tokens=limit,
-            name=self.name,
-            between_steps=wanted,
-        )
+        options, capped = self.options(asked, wanted)
+        found = what_if(self.translator, asked.text, asked.plain_changes(), **options)
         for one in (found.before, found.after):
             self.store.put(one)
-        return found.as_dict() | self.told(found.after, capped, limit)
+        return found.as_dict() | self.told(found.after, capped, options["max_new_tokens"])
 
     def translate(self, asked: Asked, wanted: Wanted) -> dict[str, Any]:
         self.check(asked.text)
