@@ -10,7 +10,7 @@ import torch
 import glassformer as gf
 from glassformer.decode.kernels import Kernels
 from glassformer.decode.precision import ready
-from glassformer.decode.step import Heads, StepBlock
+from glassformer.decode.step import AttentionStep, StepBlock
 
 SIZES = {"vocab_size": 60, "d_model": 32, "heads": 4, "d_ff": 48, "layers": 2, "max_length": 32}
 KINDS = {
@@ -42,10 +42,10 @@ def test_the_short_way_is_the_same_way(
 ) -> None:
     model = gf.EncoderDecoder(gf.ModelConfig(**(SIZES | KINDS[kind]))).eval()  # type: ignore[arg-type]
     taken = 0
-    way = Heads if kernels is None else Kernels
+    way = AttentionStep if kernels is None else Kernels
     attend = way.attend
 
-    def counted(self: Heads | Kernels, *given: object) -> torch.Tensor:
+    def counted(self: AttentionStep | Kernels, *given: object) -> torch.Tensor:
         nonlocal taken
         taken += 1
         return attend(self, *given)  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def test_the_short_way_is_the_same_way(
 
 @pytest.mark.parametrize("kind", LONG)
 def test_what_the_short_way_does_not_know_goes_the_long_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for way in (Heads, Kernels):
+    for way in (AttentionStep, Kernels):
         monkeypatch.setattr(way, "attend", None)  # would fail if it were called
     model = gf.EncoderDecoder(gf.ModelConfig(**(SIZES | LONG[kind]))).eval()  # type: ignore[arg-type]
     fast = ready(model, "fp32")

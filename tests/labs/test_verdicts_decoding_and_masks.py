@@ -12,13 +12,13 @@ def leaking(kind):
 
     def build(config):
         model = kind(config)
-        shipped = model.decoder.sight
+        shipped = model.decoder.attention_mask
 
-        def sight(queries, keys, visible):
+        def attention_mask(queries, keys, visible):
             everything = torch.ones((1, 1, 1, len(keys)), dtype=torch.bool)
             return shipped(queries + 1, keys, everything if visible is None else visible)
 
-        model.decoder.sight = sight
+        model.decoder.attention_mask = attention_mask
         return model
 
     return build

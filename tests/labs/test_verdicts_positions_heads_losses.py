@@ -32,12 +32,9 @@ def test_permutation(shipped):
 class OnePatternForAll(Attention):
     """Heads that add up their scores and all look the same way: one wide head in disguise."""
 
-    def way(self, q, k, sight):
-        def attend(q, k, v, sight):
-            scores = (q @ k.transpose(-2, -1)).sum(1, keepdim=True) / (self.heads * self.d_head) ** 0.5
-            return torch.softmax(scores, -1) @ v
-
-        return attend
+    def attend(self, q, k, v, mask, cache):
+        scores = (q @ k.transpose(-2, -1)).sum(1, keepdim=True) / (self.heads * self.d_head) ** 0.5
+        return torch.softmax(scores, -1) @ v
 
 
 def test_heads(shipped):

@@ -10,8 +10,9 @@ from torch import nn
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer.model.attention import Attention, Sight, softmax
-from glassformer.model.layer import ACTIVATIONS, FeedForward
+from glassformer.model.activation import ACTIVATIONS
+from glassformer.model.attention import Attention, AttentionMask, softmax
+from glassformer.model.layer import FeedForward
 from glassformer.model.mask import additive, causal_mask, padding_mask
 from glassformer.model.norm import LayerNorm, RMSNorm
 from glassformer.model.position import Rotary, alibi_slopes, relative_bucket, rotate, sinusoid
@@ -86,7 +87,7 @@ def test_attention_is_a_loop_over_heads_and_torchs_kernel(kv_heads, masked):
         visible &= padding_mask(torch.tensor([[True] * 5, [True] * 3 + [False] * 2]))
     if masked in ("causal", "both"):
         visible &= causal_mask(torch.arange(5), torch.arange(5))
-    sight = Sight(None if masked == "none" else additive(visible, None))
+    mask = AttentionMask(None if masked == "none" else additive(visible, None))
     wq, wk, wv = part.projection.weight.split(part.projection.rows)
     bq, bk, bv = part.projection.bias.split(part.projection.rows)
     merged = torch.zeros(2, 5, 16)
@@ -104,9 +105,9 @@ def test_attention_is_a_loop_over_heads_and_torchs_kernel(kv_heads, masked):
                 share = torch.stack([q[t] @ k[s] / math.sqrt(4) for s in allowed]).softmax(0)
                 merged[b, t, rows] = share @ v[allowed]
     expected = part.output(merged)
-    torch.testing.assert_close(part(x, sight), expected, atol=1e-5, rtol=1e-5)
-    parts = part.project(x, None, sight, None)
-    torch.testing.assert_close(part.written_out(*parts, sight), part.fused(*parts, sight), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(part(x, mask), expected, atol=1e-5, rtol=1e-5)
+    parts = part.project(x, None, mask, None)
+    torch.testing.assert_close(part.written_out(*parts, mask), part.fused(*parts, mask), atol=1e-5, rtol=1e-5)
 
 
 def test_attention_is_torchs_module():
@@ -119,10 +120,10 @@ def test_attention_is_torchs_module():
         theirs.out_proj.bias.copy_(ours.output.bias.normal_())
     x, memory = torch.randn(2, 3, 16), torch.randn(2, 7, 16)
     expected, weights = theirs(x, memory, memory, average_attn_weights=False)
-    torch.testing.assert_close(ours(x, Sight(), memory), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(ours(x, AttentionMask(), memory), expected, atol=1e-5, rtol=1e-5)
     seen = []
     ours.pattern.register_forward_hook(lambda module, args, value: seen.append(value))
-    ours(x, Sight(), memory)
+    ours(x, AttentionMask(), memory)
     torch.testing.assert_close(seen[0], weights, atol=1e-5, rtol=1e-5)
 
 

@@ -44,7 +44,9 @@ def align(
 
     watched = twin(model)
     for block in watched.decoder.blocks:
-        cast(Block, block).cross_attention.pattern.register_forward_hook(record)
+        cross = cast(Block, block).cross_attention
+        assert cross is not None
+        cross.pattern.register_forward_hook(record)
     watched.decoder(tgt, None, watched.encode(src, src_mask), src_mask)
     attention = torch.stack(layers).mean(0)  # (B, T, S)
     real = torch.ones_like(src, dtype=torch.bool) if src_mask is None else src_mask

@@ -16,24 +16,25 @@ from glassformer.decode.kernels.build import has
 
 Kind = Literal["fp32", "bf16", "int8"]
 
-FEW = 8  # rows below which a plain float32 product is faster than oneDNN's packed one
-MANY = 160  # rows above which it is faster than our kernel
+ONEDNN_MIN_ROWS = 8  # with fewer of them a plain float32 product is faster than oneDNN's packed one
+KERNEL_MAX_ROWS = 160  # with more of them it is faster than our kernel
 HINT = 32  # rows that oneDNN lays weights out for; other numbers work as well
 
 
-def packed_linear(weight: Tensor, bias: Tensor | None, kind: Kind) -> PackedLinear:
-    """x W^T + b by our own kernel, or by oneDNN's where there is none."""
+def packed_linear(weight: Tensor, bias: Tensor | None, kind: Kind, relu: bool = False) -> PackedLinear:
+    """x W^T + b, and its relu where that is asked for, by our own kernel, or by oneDNN's where there is none."""
     weight, bias = weight.detach(), None if bias is None else bias.detach()
     own = ours(weight)
-    return OneDnn(weight, bias, kind) if own is None or kind not in own.kinds else Own(weight, bias, kind, own)
+    if own is None or kind not in own.kinds:
+        return OneDnn(weight, bias, kind, relu)
+    return Own(weight, bias, kind, relu, own)
 
 
 class PackedLinear(nn.Module, ABC):
-    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
         super().__init__()
         self.weight = weight if kind == "fp32" else weight.new_empty(0)  # what was rounded is not read again
-        self.bias = bias
-        self.relu = False  # to be applied to the result
+        self.bias, self.relu = bias, relu
 
     @abstractmethod
     def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
@@ -50,13 +51,13 @@ class PackedLinear(nn.Module, ABC):
 class Own(PackedLinear):
     """By our own kernels, which are made for the few rows of a decoding step."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind, kernels: Kernels) -> None:
-        super().__init__(weight, bias, kind)
+    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind, relu: bool, kernels: Kernels) -> None:
+        super().__init__(weight, bias, kind, relu)
         self.kernels, self.packed = kernels, Packed(weight, kind)
-        self.many = MANY if kind == "fp32" else math.inf
+        self.max_rows = KERNEL_MAX_ROWS if kind == "fp32" else math.inf
 
     def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
-        if x.numel() <= self.many * x.shape[-1]:
+        if x.numel() <= self.max_rows * x.shape[-1]:
             return self.kernels.product(x.contiguous(), self.packed, self.bias, self.relu, add)
         y = self.plain(x)
         return y if add is None else y.add_(add)
@@ -65,8 +66,8 @@ class Own(PackedLinear):
 class OneDnn(PackedLinear):
     """By oneDNN, which PyTorch brings with it."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind) -> None:
-        super().__init__(weight, bias, kind)
+    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
+        super().__init__(weight, bias, kind, relu)
         if kind == "int8":
             self.scale = weight.abs().amax(1).clamp_min(1e-12) / 127
             rounded = (weight / self.scale.unsqueeze(1)).round().to(torch.int8)
@@ -79,14 +80,14 @@ class OneDnn(PackedLinear):
             dtype = torch.bfloat16 if kind == "bf16" else torch.float32
             self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(dtype), HINT)
             self.half_bias = None if bias is None else bias.to(dtype)
-        self.way: Callable[[Tensor], Tensor] = getattr(self, kind)
+        self.product: Callable[[Tensor], Tensor] = getattr(self, kind)
 
     def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
-        y = self.way(x)
+        y = self.product(x)
         return y if add is None else y.add_(add)
 
     def fp32(self, x: Tensor) -> Tensor:
-        if x.numel() < FEW * x.shape[-1]:
+        if x.numel() < ONEDNN_MIN_ROWS * x.shape[-1]:
             return self.plain(x)
         product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, self.after, [], "")
         return product

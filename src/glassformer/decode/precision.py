@@ -10,7 +10,7 @@ auto   bf16 where the processor has units for it and the model is large enough t
 from __future__ import annotations
 
 import copy
-from typing import Any, Literal, TypeVar, cast, get_args
+from typing import Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -18,13 +18,13 @@ from torch.nn import functional as F
 
 from glassformer.decode.kernels.build import has
 from glassformer.decode.linear import Kind, PackedLinear, packed_linear
-from glassformer.decode.step import StepBlock
+from glassformer.decode.step import CrossStep, FeedForwardStep, SelfStep, StepBlock
 from glassformer.errors import ConfigError, one_of
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.attention import Projection
-from glassformer.model.layer import Block, FeedForward
+from glassformer.model.layer import Block
 from glassformer.model.probe import twin
-from glassformer.model.transformer import Head, Stack
+from glassformer.model.transformer import Head, Stack, Transform
 
 Precision = Literal["auto", "fp32", "bf16", "int8"]
 Model = TypeVar("Model", EncoderDecoder, DecoderOnly)
@@ -71,7 +71,7 @@ class Stamp:
         modules = {module for module in model.modules() if [*module.parameters(), *module.buffers()]}
         tables = [table for m in modules for table in (m._parameters, m._buffers, m._modules)]
         parts = [(table, name, part) for table in tables for name, part in table.items()]
-        self.parts = [found for found in parts if isinstance(found[2], Tensor) or found[2] in modules]
+        self.parts = [row for row in parts if isinstance(row[2], Tensor) or row[2] in modules]
         self.states = [(part, *state(part)) for _, _, part in self.parts if isinstance(part, Tensor)]
 
     def holds(self) -> bool:
@@ -84,24 +84,27 @@ def state(tensor: Tensor) -> tuple[int, int]:
     return 0 if tensor.is_inference() else tensor._version, tensor.data_ptr()
 
 
-class PackedProjection(nn.Module):
-    """A projection's matrices, packed together where they are used together."""
+class PackedSelf(nn.Module):
+    """The projection of self-attention, which is one product."""
 
-    def __init__(self, projection: Projection, kind: Kind, cross: bool) -> None:
+    def __init__(self, projection: Projection, kind: Kind) -> None:
         super().__init__()
-        self.rows, queries = projection.rows, projection.rows[0]
-        weight, bias = projection.weight, projection.bias
-
-        def part(rows: slice) -> PackedLinear:
-            return packed_linear(weight[rows], None if bias is None else bias[rows], kind)
-
-        if cross:
-            self.query, self.rest = part(slice(queries)), part(slice(queries, None))
-        else:
-            self.whole = part(slice(None))
+        self.rows, self.whole = projection.rows, packed_linear(projection.weight, projection.bias, kind)
 
     def all(self, x: Tensor) -> tuple[Tensor, ...]:
         return torch.split(self.whole(x), self.rows, dim=-1)
+
+
+class PackedCross(nn.Module):
+    """The projections of cross-attention: of queries at every step, of keys and values once."""
+
+    def __init__(self, projection: Projection, kind: Kind) -> None:
+        super().__init__()
+        self.rows, weight, bias = projection.rows, projection.weight, projection.bias
+        self.query, self.rest = (
+            packed_linear(weight[rows], None if bias is None else bias[rows], kind)
+            for rows in (slice(self.rows[0]), slice(self.rows[0], None))
+        )
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, ...]:
         return torch.split(self.rest(memory), self.rows[1:], dim=-1)
@@ -111,6 +114,8 @@ class PackedHead(nn.Module):
     def __init__(self, head: Head, kind: Kind) -> None:
         super().__init__()
         self.transform, self.linear = head.transform, packed_linear(head.weight, head.bias, kind)
+        if isinstance(self.transform, Transform):
+            pack(self.transform, "dense", self.transform.dense, kind)
 
     def forward(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.linear(self.transform(hidden))
@@ -119,32 +124,39 @@ class PackedHead(nn.Module):
 
 def packed(model: Model, kind: Kind) -> Model:
     """Replace every matrix product of `model` by a packed one."""
-    for name, module in list(model.named_modules()):
-        replacement: nn.Module
-        if isinstance(module, Projection):
-            replacement = PackedProjection(module, kind, cross="cross_attention" in name)
-        elif isinstance(module, Head):
-            replacement = PackedHead(module, kind)
-        elif isinstance(module, nn.Linear):
-            replacement = packed_linear(module.weight, module.bias, kind)
-        else:
-            continue
-        parent, _, child = name.rpartition(".")
-        setattr(model.get_submodule(parent), child, replacement)
-    for module in model.modules():
-        if isinstance(module, FeedForward) and module.activation is F.relu and not module.gated:
-            up: Any = module.up
-            up.relu, module.activation = True, same  # applied while the product is written
     for stack in model.children():
-        if isinstance(stack, Stack) and stack.causal:
-            stack.blocks = nn.ModuleList(shortened(cast(Block, block)) for block in stack.blocks)
+        if isinstance(stack, Stack):
+            blocks = [block for block in stack.blocks if isinstance(block, Block)]
+            stack.blocks = nn.ModuleList(packed_block(block, kind, stack.causal) for block in blocks)
+    model.add_module("head", PackedHead(model.head, kind))
     return model
 
 
-def shortened(block: Block) -> nn.Module:
-    full = block.self_attention.groups == block.self_attention.heads  # the short way knows no others
-    return StepBlock(block) if full else block
+def packed_block(block: Block, kind: Kind, causal: bool) -> nn.Module:
+    """The block itself, its products packed; in a decoder, one that also knows a short way through a step."""
+    own, cross, cross_step = block.self_attention, block.cross_attention, None
+    projection = PackedSelf(own.projection, kind)
+    own.add_module("projection", projection)
+    self_step = SelfStep(own, projection.whole, pack(own, "output", own.output, kind))
+    if cross is not None:
+        other = PackedCross(cross.projection, kind)
+        cross.add_module("projection", other)
+        cross_step = CrossStep(cross, other.query, pack(cross, "output", cross.output, kind))
+    part = block.feed_forward
+    relu = part.activation is F.relu and not part.gated  # applied while the product is written
+    if relu:
+        part.activation = identity
+    up, down = pack(part, "up", part.up, kind, relu), pack(part, "down", part.down, kind)
+    full = own.groups == own.heads  # the short way knows no others
+    return StepBlock(block, self_step, cross_step, FeedForwardStep(part, up, down)) if causal and full else block
 
 
-def same(x: Tensor) -> Tensor:
+def pack(parent: nn.Module, name: str, linear: nn.Linear, kind: Kind, relu: bool = False) -> PackedLinear:
+    """Put a packed product in the place of a module's `linear`."""
+    product = packed_linear(linear.weight, linear.bias, kind, relu)
+    parent.add_module(name, product)
+    return product
+
+
+def identity(x: Tensor) -> Tensor:
     return x

@@ -47,6 +47,7 @@ class StaticCache(Cache):
         super().__init__(len(first.layers), first.capacity, first.beams)
         assert first.batch is not None
         self.batch, self.prompt, self.length, self.padded = first.batch, first.prompt, first.length, first.padded
+        self.attend = first.attend
         held = first.layers[0].k
         assert held is not None
         B, K, device = self.batch, self.beams, held.device

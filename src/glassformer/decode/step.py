@@ -1,4 +1,4 @@
-"""A packed block's short way through one new token of each row.
+"""Attention of one decoding step, and a packed block's short way through one new token of each row.
 
 The products of such a step are so small that calling modules, splitting heads and moving axes around them costs as much
 as they do. What is computed is `Block.forward`; what is left out are dropouts, probes and choices that cannot matter
@@ -10,121 +10,133 @@ Shapes: B sentences, K beams, R rows (B K), E entries of a cache, H heads, d hea
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from glassformer.decode.kernels import ours
-from glassformer.model.attention import EVERYTHING, Attention, Sight
+from glassformer.decode.linear import PackedLinear
+from glassformer.model.attention import NO_MASK, Attention, AttentionMask
 from glassformer.model.cache import LayerCache
 from glassformer.model.layer import Block, FeedForward, Residual
-from glassformer.model.norm import LayerNorm
 
-Function = Callable[[Tensor], Tensor]
-Adding = Callable[[Tensor, Tensor | None], Tensor]  # to what it finds, what else it is given
+MAX_QUERIES = 8  # of a sentence: with more of them the fused kernel is faster
+MIN_HEADS = 4096  # of all sentences: with fewer of them a GPU's fused kernel is faster
+
+Sublayer = Callable[[Tensor, Tensor], Tensor]  # of its input, and what its output is added to
+
+
+def matmul_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Tensor:
+    """softmax(q k^T scale + bias) v as plain products: (B, H, K, d), from q of that shape and k, v (B, H, E, d)."""
+    scores = torch.bmm((q * scale).flatten(0, 1), k.flatten(0, 1).transpose(1, 2))  # (B H, K, E)
+    if bias is None:
+        pattern = torch.softmax(scores, -1)
+    else:
+        scores.view(*q.shape[:3], -1).add_(bias)
+        pattern = torch.softmax(scores, -1).nan_to_num_(0.0)  # a row that sees nothing
+    return torch.bmm(pattern, v.flatten(0, 1)).view(q.shape)
+
+
+def step_attention(attention: Attention, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask) -> Tensor:
+    """For the few queries of a step plain products often beat the fused kernel; for all others it does the work."""
+    grouped, dropout = attention.groups < attention.heads, attention.training and attention.dropout
+    faster = q.dtype == torch.float32 if q.device.type == "cpu" else q.shape[0] * q.shape[1] >= MIN_HEADS
+    many = q.shape[2] > MAX_QUERIES or mask.causal
+    if many or grouped or dropout or torch.is_grad_enabled() or not faster:
+        return attention.fused(q, k, v, mask)
+    return matmul_attention(q, k, v, mask.bias, attention.scale)
 
 
 class StepBlock(nn.Module):
     """A block that goes the short way at a decoding step and leaves everything else to the block it was made from."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(
+        self, block: Block, self_attention: SelfStep, cross_attention: CrossStep | None, feed_forward: FeedForwardStep
+    ) -> None:
         super().__init__()
         self.block = block
         # Plain objects from here on: a module is slow to call and to be asked for its parts.
-        self.own = Heads(block.self_attention)
-        self.other = Heads(block.cross_attention) if hasattr(block, "cross_attention") else None
-        self.feed_forward = feeding(block.feed_forward)
-        self.pre = block.self_attention_residual.pre
-        self.norms = [norming(part) for part in block.children() if isinstance(part, Residual)]  # in order of use
+        self.self_attention, self.self_residual = self_attention, ResidualStep(block.self_attention_residual)
+        self.cross_attention = cross_attention
+        if cross_attention is not None:
+            self.cross_residual = ResidualStep(block.cross_attention_residual)
+        self.feed_forward, self.feed_forward_residual = feed_forward, ResidualStep(block.feed_forward_residual)
 
     def forward(
         self,
         x: Tensor,
-        sight: Sight,
+        mask: AttentionMask,
         memory: Tensor | None = None,
-        memory_sight: Sight = EVERYTHING,
+        memory_mask: AttentionMask = NO_MASK,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        whole = self.block.training or torch.is_grad_enabled() or sight.rotation is not None
+        whole = self.block.training or torch.is_grad_enabled() or mask.rotation is not None
         if whole or cache is None or cache.k is None or x.shape[1] != 1:
-            return self.block.forward(x, sight, memory, memory_sight, cache)
-        sublayers: list[Adding] = [partial(self.own.remember, cache=cache, bias=sight.bias), self.feed_forward]
-        if self.other is not None:
-            assert cache.cross is not None  # kept since the prompt, like the keys
-            sublayers.insert(1, partial(self.other.consult, held=cache.cross, bias=memory_sight.bias))
-        stream = x.squeeze(1)  # (R, D)
-        for sublayer, norm in zip(sublayers, self.norms, strict=True):
-            stream = sublayer(norm(stream), stream) if self.pre else norm(sublayer(stream, stream))
+            return self.block.forward(x, mask, memory, memory_mask, cache)
+        stream, cross = x.squeeze(1), self.cross_attention  # (R, D)
+        stream = self.self_residual(stream, lambda y, add: self.self_attention(y, add, mask.bias, cache))
+        if cross is not None:
+            stream = self.cross_residual(stream, lambda y, add: cross(y, add, memory_mask.bias, cache))
+        stream = self.feed_forward_residual(stream, self.feed_forward)
         return stream.unsqueeze(1)
 
 
-class Heads:
-    """One attention of a packed block, asked a single query by each row."""
+class ResidualStep:
+    """What a sublayer adds to the stream is added by its last product."""
 
-    def __init__(self, attention: Attention) -> None:
+    def __init__(self, residual: Residual) -> None:
+        self.norm, self.pre = residual.norm.fused, residual.pre
+
+    def __call__(self, stream: Tensor, sublayer: Sublayer) -> Tensor:
+        return sublayer(self.norm(stream), stream) if self.pre else self.norm(sublayer(stream, stream))
+
+
+class AttentionStep:
+    """An attention of which each row asks a single query; `project` gives it that, and what else it is to give."""
+
+    def __init__(self, attention: Attention, project: PackedLinear, output: PackedLinear) -> None:
         self.heads, self.d_head, self.scale = attention.heads, attention.d_head, attention.scale
-        self.kernels = ours(attention.output.weight)
-        projection: Any = attention.projection
-        output: Any = attention.output
-        self.project: Function = (projection.query if hasattr(projection, "query") else projection.whole).multiply
-        self.output: Adding = output.multiply
+        self.kernels = ours(output.weight)
+        self.project, self.output = project.multiply, output.multiply
 
-    def remember(self, x: Tensor, add: Tensor, cache: LayerCache, bias: Tensor | None) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
+        """What the heads gather, side by side: (R, H d), from q (R, H, 1, d) and k, v (B, H, E, d)."""
+        rows, beams = len(q), len(q) // len(k)
+        if beams > 1:  # beams share their keys and attend to them side by side
+            q = q.view(-1, beams, self.heads, self.d_head).transpose(1, 2)  # (B, H, K, d)
+        context = matmul_attention(q, k, v, bias, self.scale)
+        if beams > 1:
+            context = context.transpose(1, 2)
+        return context.reshape(rows, self.heads * self.d_head)
+
+
+class SelfStep(AttentionStep):
+    """Appends its keys and values to the cache."""
+
+    def __call__(self, x: Tensor, add: Tensor, bias: Tensor | None, cache: LayerCache) -> Tensor:
         q, k, v = self.project(x).view(len(x), 3, self.heads, 1, self.d_head).unbind(1)  # (R, H, 1, d) each
         if self.kernels is None:
             return self.output(self.attend(q, *cache.append(k, v), bias), add)
         assert cache.k is not None
         assert cache.v is not None
-        found = self.kernels.attend(q, cache.k, cache.v, cache.cache.place.stop, bias, self.scale, (k, v))
-        return self.output(found, add)
+        context = self.kernels.attend(q, cache.k, cache.v, cache.cache.place.stop, bias, self.scale, (k, v))
+        return self.output(context, add)
 
-    def consult(self, x: Tensor, add: Tensor, held: tuple[Tensor, Tensor], bias: Tensor | None) -> Tensor:
-        q = self.project(x).view(len(x), self.heads, 1, self.d_head)
+
+class CrossStep(AttentionStep):
+    """Reads the keys and values of the source, kept since the prompt."""
+
+    def __call__(self, x: Tensor, add: Tensor, bias: Tensor | None, cache: LayerCache) -> Tensor:
+        assert cache.cross is not None
+        q, (k, v) = self.project(x).view(len(x), self.heads, 1, self.d_head), cache.cross
         if self.kernels is None:
-            return self.output(self.attend(q, *held, bias), add)
-        return self.output(self.kernels.attend(q, *held, held[0].shape[2], bias, self.scale), add)
-
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
-        """What the heads find, side by side: (R, H d), from q (R, H, 1, d) and k, v (B, H, E, d)."""
-        sentences, heads, entries, d_head = k.shape
-        beams = len(q) // sentences
-        q = q * self.scale
-        if beams > 1:  # beams share their keys and attend to them side by side
-            q = q.view(sentences, beams, heads, d_head).transpose(1, 2)
-        scores = torch.bmm(q.reshape(-1, beams, d_head), k.flatten(0, 1).transpose(1, 2))  # (B H, K, E)
-        if bias is None:
-            pattern = torch.softmax(scores, -1)
-        else:
-            scores.view(sentences, heads, beams, entries).add_(bias)
-            pattern = torch.softmax(scores, -1).nan_to_num_(0.0)  # a row that sees nothing
-        context = torch.bmm(pattern, v.flatten(0, 1))  # (B H, K, d)
-        if beams > 1:
-            context = context.view(sentences, heads, beams, d_head).transpose(1, 2)
-        return context.reshape(sentences * beams, heads * d_head)
+            return self.output(self.attend(q, k, v, bias), add)
+        return self.output(self.kernels.attend(q, k, v, k.shape[2], bias, self.scale), add)
 
 
-def feeding(part: FeedForward) -> Adding:
-    packed: Any = part
-    up: Function = packed.up.multiply
-    down: Adding = packed.down.multiply
-    activation, gated = part.activation, part.gated
+class FeedForwardStep:
+    def __init__(self, part: FeedForward, up: PackedLinear, down: PackedLinear) -> None:
+        self.up, self.activated, self.down = up.multiply, part.activated, down.multiply
 
-    def feed_forward(x: Tensor, add: Tensor | None) -> Tensor:
-        hidden = up(x)
-        if gated:
-            gate, value = hidden.chunk(2, dim=-1)
-            return down(activation(gate) * value, add)
-        return down(activation(hidden), add)
-
-    return feed_forward
-
-
-def norming(residual: Residual) -> Function:
-    norm: Any = residual.norm
-    shape, weight, eps = norm.weight.shape, norm.weight, norm.eps
-    if isinstance(norm, LayerNorm):
-        bias = norm.bias
-        return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
-    return lambda x: torch.rms_norm(x, shape, weight, eps)
+    def __call__(self, x: Tensor, add: Tensor) -> Tensor:
+        return self.down(self.activated(self.up(x)), add)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.hypothesis import NO_TOKEN
+from glassformer.decode.step import step_attention
 from glassformer.errors import ConfigError
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
@@ -33,6 +34,7 @@ class Writer:
             self.memory = model.encode(src, src_mask)
             self.prompt = src.new_full((src.shape[0], 1), start_of(model))
         self.cache: Cache = model.new_cache(self.prompt.shape[1] + limit, beams)
+        self.cache.attend = step_attention
 
     @property
     def said(self) -> Tensor:

@@ -88,13 +88,13 @@ def within(change: Change, field: str, size: int, what: str) -> None:
 def attention_of(model: Model, change: Change) -> tuple[str, Attention]:
     """The attention whose head is meant, and its name."""
     block = block_of(stack_of(model, change), change)
-    name = f"{change['attention']}_attention"
-    kinds = [kind for kind in ("self", "cross") if hasattr(block, f"{kind}_attention")]
+    kinds = {"self": block.self_attention} | ({"cross": block.cross_attention} if block.cross_attention else {})
     if change["attention"] not in kinds:
         raise InputError(
             f"{change['kind']}: the {change['stack']} has {one_of(kinds)} attention, not {change['attention']!r}"
         )
-    return f"{change['stack']}.blocks.{change['layer']}.{name}", cast(Attention, getattr(block, name))
+    name = f"{change['stack']}.blocks.{change['layer']}.{change['attention']}_attention"
+    return name, kinds[change["attention"]]
 
 
 def check_head(change: Change, subject: Subject) -> None:
@@ -227,8 +227,9 @@ def remove_cross(model: Model, change: Change) -> list[str]:
     assert isinstance(model, EncoderDecoder)
     layers = range(len(model.decoder.blocks)) if change["layer"] is None else [change["layer"]]
     for i in layers:
-        block = cast(Block, model.decoder.blocks[i])
-        block.cross_attention.output.register_forward_hook(lambda _module, _args, value: torch.zeros_like(value))
+        attention = cast(Block, model.decoder.blocks[i]).cross_attention
+        assert attention is not None
+        attention.output.register_forward_hook(lambda _module, _args, value: torch.zeros_like(value))
     return [f"decoder.blocks.{i}.cross_attention.output" for i in layers]
 
 

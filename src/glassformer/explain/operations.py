@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from glassformer.explain.record import Seen
 from glassformer.explain.weights import Weights
-from glassformer.model.attention import Attention, Sight
+from glassformer.model.attention import Attention, AttentionMask
 from glassformer.model.config import ModelConfig
 from glassformer.model.layer import Block, FeedForward, Residual
 from glassformer.model.norm import LayerNorm, RMSNorm
@@ -142,12 +142,12 @@ class Account:
             return self.same(at, normed, "norm of the sum")
         return self.same(at, scaled, total) if len(parts) == 1 else self.added(at, axes, parts, total, None)
 
-    def mask(self, name: str, axes: tuple[str, str], sight: Sight, shape: tuple[int, int], op: Op) -> str:
+    def mask(self, name: str, axes: tuple[str, str], seen: AttentionMask, shape: tuple[int, int], op: Op) -> str:
         """What a stack's queries could really see, read from what its attention was given."""
-        if sight.bias is not None:
-            visible = (sight.bias > float("-inf")).expand(-1, -1, *shape)[0].any(0)
+        if seen.bias is not None:
+            visible = (seen.bias > float("-inf")).expand(-1, -1, *shape)[0].any(0)
         else:
-            visible = torch.ones(shape).tril(0 if sight.causal else shape[1]).bool()
+            visible = torch.ones(shape).tril(0 if seen.causal else shape[1]).bool()
         rules = ["key ≤ query"] * op["causal"] + ["the key is a real token"] * (op["padding"] is not None)
         formula = f"1 where {' and '.join(rules)}" if rules else "1 everywhere"
         return self.put(name, axes, {"kind": "visible"} | op, formula, visible)
@@ -222,7 +222,7 @@ class Account:
         given = self.before(after, block.self_attention_residual, side, stream)
         added = self.attention(where, block.self_attention, (side, side), (given, given), *own)
         stream = self.residual(after, block.self_attention_residual, side, stream, added)
-        if memory is not None:
+        if memory is not None and block.cross_attention is not None:
             where, after = f"{at}.cross_attention", f"{at}.cross_attention_residual"
             given = self.before(after, block.cross_attention_residual, side, stream)
             sides = (side, Side(target=False))
@@ -237,8 +237,8 @@ class Account:
     def surroundings(self, at: str, stack: Stack, side: Side, visible: Op) -> tuple[str, str | None, str | None]:
         """What the layers of a stack share: its mask, distances and rotation."""
         length = self.values[f"{at}.embedding"].value.shape[0]
-        sight = self.seen.sights[f"{at}.blocks.0.self_attention"]
-        mask = self.mask(f"masks.{at}", (side.query, side.key), sight, (length, length), visible)
+        seen = self.seen.masks[f"{at}.blocks.0.self_attention"]
+        mask = self.mask(f"masks.{at}", (side.query, side.key), seen, (length, length), visible)
         distance = rotation = None
         if stack.distance is not None:
             if isinstance(stack.distance, Alibi):
@@ -268,8 +268,8 @@ class Account:
             own = self.surroundings(at, stack, side, visible)
             if memory is not None and cross is not None:
                 shape = (self.values[stream].value.shape[0], self.values[memory].value.shape[0])
-                sight = self.seen.sights[f"{at}.blocks.0.cross_attention"]
-                self.mask("masks.cross", (side.query, "key:src"), sight, shape, cross)
+                seen = self.seen.masks[f"{at}.blocks.0.cross_attention"]
+                self.mask("masks.cross", (side.query, "key:src"), seen, shape, cross)
             for i, block in enumerate(stack.blocks):
                 assert isinstance(block, Block)
                 stream = self.block(f"{at}.blocks.{i}", block, side, stream, config, own, memory)

@@ -12,8 +12,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from glassformer.model.attention import Attention, Sight
-from glassformer.model.norm import LayerNorm, RMSNorm
+from glassformer.model.attention import Attention, AttentionMask
+from glassformer.model.norm import Norm
 
 
 class Seen:
@@ -22,7 +22,7 @@ class Seen:
     def __init__(self) -> None:
         self.values: dict[str, Any] = {}
         self.inputs: dict[str, Tensor] = {}
-        self.sights: dict[str, Sight] = {}
+        self.masks: dict[str, AttentionMask] = {}
 
 
 @contextmanager
@@ -40,10 +40,10 @@ def watching(model: nn.Module, seen: Seen, root: str) -> Iterator[None]:
 
         def keep(module: nn.Module, args: tuple[Any, ...], value: Any, name: str = name) -> None:
             seen.values[name] = value
-            if isinstance(module, LayerNorm | RMSNorm | nn.Linear):
+            if isinstance(module, Norm | nn.Linear):
                 seen.inputs[name] = args[0]
             elif isinstance(module, Attention):
-                seen.sights[name] = args[1]
+                seen.masks[name] = args[1]
 
         handles.append(module.register_forward_hook(keep))
     try:

@@ -17,10 +17,11 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from glassformer.decode.step import matmul_attention
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
 from glassformer.model import Cache, ModelConfig
-from glassformer.model.attention import EVERYTHING, Attention, Sight
+from glassformer.model.attention import NO_MASK, Attention
 
 B, H, D_HEAD = 4, 8, 64
 LENGTHS = (64, 128, 256, 512)
@@ -34,7 +35,7 @@ PLAIN, FUSED, SENTENCE = (
 
 Keep = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
 Call = Callable[[], Tensor]
-Way = Callable[[Tensor, Tensor, Tensor, Sight], Tensor]
+Attend = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def cached(k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
@@ -87,23 +88,29 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
     def heads_of(length: int) -> Tensor:
         return attention.split(torch.randn(B, length, H * D_HEAD, generator=generator), H)  # a view: (B, H, T, d)
 
-    def both(way: Way, queries: Tensor, keys: int) -> tuple[Call, Call]:
+    def plain(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return matmul_attention(q, k, v, None, attention.scale)
+
+    def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return attention.fused(q, k, v, NO_MASK)
+
+    def both(attend: Attend, queries: Tensor, keys: int) -> tuple[Call, Call]:
         """The same attention over views that were only transposed, and over what the cache keeps."""
         k, v = heads_of(keys), heads_of(keys)
         kept_k, kept_v = keep(k, v)
-        return lambda: way(queries, k, v, EVERYTHING), lambda: way(queries, kept_k, kept_v, EVERYTHING)
+        return lambda: attend(queries, k, v), lambda: attend(queries, kept_k, kept_v)
 
     one, many = heads_of(1), heads_of(LENGTH)
-    steps = {length: race(*both(attention.stepwise, one, length)) for length in LENGTHS}
+    steps = {length: race(*both(plain, one, length)) for length in LENGTHS}
     calls = {
-        PLAIN: both(attention.stepwise, one, LENGTH),
-        FUSED: both(attention.fused, one, LENGTH),
-        SENTENCE: both(attention.fused, many, LENGTH),
+        PLAIN: both(plain, one, LENGTH),
+        FUSED: both(fused, one, LENGTH),
+        SENTENCE: both(fused, many, LENGTH),
     }
     k, v = heads_of(LENGTH), heads_of(LENGTH)
     copied_first = race(
-        lambda: attention.fused(many, k.contiguous(), v.contiguous(), EVERYTHING),
-        lambda: attention.fused(many, k, v, EVERYTHING),
+        lambda: fused(many, k.contiguous(), v.contiguous()),
+        lambda: fused(many, k, v),
     )
     ratios = {name: race(*pair)[2] for name, pair in calls.items()}
     moved = {name: (megabytes_copied(pair[0]), megabytes_copied(pair[1])) for name, pair in calls.items()}

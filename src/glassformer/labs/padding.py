@@ -11,11 +11,12 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from glassformer.decode.step import matmul_attention
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
 from glassformer.labs.toy import small
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.model.attention import Attention, Sight, softmax
+from glassformer.model.attention import Attention, AttentionMask, softmax
 
 VOCABULARY, SOURCE, TARGET, KEYS = 40, 8, 6, 4
 PADS = (0, 1, 2, 4, 8, 16, 32)
@@ -163,10 +164,13 @@ def nothing_to_see(attention: Attention, generator: torch.Generator) -> float:
     """The largest value that any of attention's three ways gives to queries whose keys are all hidden."""
     shape = (1, attention.heads, KEYS, attention.d_head)  # (B, H, T, d)
     q, k, v = (torch.randn(shape, generator=generator) for _ in range(3))
-    sight = Sight(torch.full((1, 1, 1, KEYS), NEVER))
-    return worst(
-        float(way(q, k, v, sight).abs().max()) for way in (attention.written_out, attention.fused, attention.stepwise)
+    mask = AttentionMask(torch.full((1, 1, 1, KEYS), NEVER))
+    contexts = (
+        attention.written_out(q, k, v, mask),
+        attention.fused(q, k, v, mask),
+        matmul_attention(q, k, v, mask.bias, attention.scale),
     )
+    return worst(float(context.abs().max()) for context in contexts)
 
 
 def plain(scores: Tensor) -> Tensor:

@@ -8,7 +8,6 @@ Shapes: B batch, T queries, S keys, H heads, G key/value heads (G = H unless gro
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -21,8 +20,8 @@ from glassformer.model.position import rotate
 from glassformer.model.probe import Probe, watched
 
 
-class Sight(NamedTuple):
-    """What the queries of one forward pass may see; built once per stack and shared by its layers.
+class AttentionMask(NamedTuple):
+    """What the queries of one forward pass may see, and from where; built once per stack and shared by its layers.
 
     `bias` is added to the scores and carries padding, causality and distance terms. `causal` alone says
     "causal and nothing else", which the fastest kernels understand without a matrix.
@@ -33,10 +32,7 @@ class Sight(NamedTuple):
     rotation: tuple[Tensor, Tensor] | None = None  # cosines and sines, each (T, d/2)
 
 
-EVERYTHING = Sight()
-SHORT = 64  # keys
-FEW = 8  # queries
-MANY = 4096  # heads of all rows
+NO_MASK = AttentionMask()
 
 
 def softmax(scores: Tensor) -> Tensor:
@@ -87,7 +83,7 @@ class Attention(nn.Module):
         return x.view(*x.shape[:-1], heads, self.d_head).transpose(1, 2)  # (B, H, T, d)
 
     def project(
-        self, x: Tensor, memory: Tensor | None, sight: Sight, cache: LayerCache | None
+        self, x: Tensor, memory: Tensor | None, mask: AttentionMask, cache: LayerCache | None
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Queries of `x`; keys and values of `memory`, or of `x` itself and all the cache has seen before it."""
         if memory is not None:
@@ -102,70 +98,61 @@ class Attention(nn.Module):
         q, k, v = (
             self.split(part, heads) for part, heads in zip(parts, (self.heads, self.groups, self.groups), strict=True)
         )
-        if sight.rotation is not None:
-            q, k = rotate(q, sight.rotation), rotate(k, sight.rotation)
+        if mask.rotation is not None:
+            q, k = rotate(q, mask.rotation), rotate(k, mask.rotation)
         if cache is not None:
             k, v = cache.append(k, v)
         return q, k, v
 
-    def written_out(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
+    def written_out(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask) -> Tensor:
         """The definition, every value of it visible."""
         q, k, v = self.q(q), self.k(k), self.v(v)
         if self.groups < self.heads:  # each key/value head serves several query heads
             k, v = (x.repeat_interleave(self.heads // self.groups, dim=1) for x in (k, v))
         products = self.products(q @ k.transpose(-2, -1))  # (B, H, T, S)
         masked = scores = self.scores(products * self.scale)
-        if sight.bias is not None:
-            masked = scores + sight.bias
-        elif sight.causal:
+        if mask.bias is not None:
+            masked = scores + mask.bias
+        elif mask.causal:
             future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).triu(1)
             masked = scores.masked_fill(future, float("-inf"))
         pattern = self.pattern(softmax(self.masked(masked).float()).type_as(v))
         context: Tensor = self.context(F.dropout(pattern, self.dropout, self.training) @ v)
         return context  # (B, H, T, d)
 
-    def fused(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
+    def fused(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask) -> Tensor:
         """The same in one kernel, which forms neither scores nor pattern in memory."""
         return F.scaled_dot_product_attention(
             q,
             k,
             v,
-            attn_mask=None if sight.bias is None else sight.bias.to(q.dtype),
+            attn_mask=None if mask.bias is None else mask.bias.to(q.dtype),
             dropout_p=self.dropout if self.training else 0.0,
-            is_causal=sight.causal,
+            is_causal=mask.causal,
             scale=self.scale,
             enable_gqa=self.groups < self.heads,
         )
 
-    def stepwise(self, q: Tensor, k: Tensor, v: Tensor, sight: Sight) -> Tensor:
-        """The same for the few queries of a decoding step, where plain products often beat the fused kernel."""
-        scores = torch.bmm((q * self.scale).flatten(0, 1), k.flatten(0, 1).transpose(1, 2))
-        scores = scores.view(*q.shape[:3], -1)
-        if sight.bias is None:
-            pattern = torch.softmax(scores, -1)
-        else:
-            pattern = torch.softmax(scores.add_(sight.bias), -1).nan_to_num_(0.0)  # a row that sees nothing
-        return torch.bmm(pattern.flatten(0, 1), v.flatten(0, 1)).view(q.shape)
-
-    def way(self, q: Tensor, k: Tensor, sight: Sight) -> Callable[[Tensor, Tensor, Tensor, Sight], Tensor]:
-        """Which of the three equal ways to attend is right here."""
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, cache: LayerCache | None) -> Tensor:
+        """By the one of several equal ways that is right here: (B, H, T, d)."""
         if watched(self._probes):
-            return self.written_out
-        if torch.compiler.is_compiling():
-            # A compiler fuses the written lines too, and on a GPU, for short sequences, better than the kernel is.
-            return self.written_out if q.is_cuda and k.shape[2] <= SHORT else self.fused
-        whole = self.groups == self.heads and not (self.training and self.dropout)
-        few = q.shape[2] <= FEW and not sight.causal and whole and not torch.is_grad_enabled()
-        plain = q.dtype == torch.float32 if q.device.type == "cpu" else q.shape[0] * q.shape[1] >= MANY
-        return self.stepwise if few and plain else self.fused
+            return self.written_out(q, k, v, mask)
+        if torch.compiler.is_compiling() and q.is_cuda and k.shape[2] <= self.d_head:
+            # A compiler fuses the written lines too: better than the kernel is, while a query's scores are no more
+            # numbers than the query itself.
+            return self.written_out(q, k, v, mask)
+        attend = None if cache is None else cache.cache.attend
+        return self.fused(q, k, v, mask) if attend is None else attend(self, q, k, v, mask)
 
-    def forward(self, x: Tensor, sight: Sight, memory: Tensor | None = None, cache: LayerCache | None = None) -> Tensor:
-        q, k, v = self.project(x, memory, sight, cache)
+    def forward(
+        self, x: Tensor, mask: AttentionMask, memory: Tensor | None = None, cache: LayerCache | None = None
+    ) -> Tensor:
+        q, k, v = self.project(x, memory, mask, cache)
         # Rows that share their keys, as beams do, attend to them side by side, like more queries.
         beams = q.shape[0] // max(1, k.shape[0])
         if beams > 1:
             q = q.view(-1, beams, *q.shape[1:]).transpose(1, 2).flatten(2, 3)  # (B/K, H, K T, d)
-        context = self.way(q, k, sight)(q, k, v, sight)  # (B, H, T, d)
+        context = self.attend(q, k, v, mask, cache)  # (B, H, T, d)
         if beams > 1:
             context = context.view(*context.shape[:2], beams, -1, self.d_head).transpose(1, 2).flatten(0, 1)
         merged = context.transpose(1, 2).flatten(2)  # (B, T, H d): the heads side by side again

@@ -13,12 +13,19 @@ Shapes: B sentences, K beams, H key/value heads, T new tokens, E entries so far,
 from __future__ import annotations
 
 import weakref
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
 from glassformer.errors import InputError
+
+if TYPE_CHECKING:
+    from glassformer.model.attention import Attention, AttentionMask
+
+# Of q (B, H, T, d) to k and v (B, G, S, d): what `Attention.written_out` gives.
+Attend: TypeAlias = "Callable[[Attention, Tensor, Tensor, Tensor, AttentionMask], Tensor]"
 
 
 class Held(NamedTuple):
@@ -74,6 +81,7 @@ class Cache:
         self.place = slice(0, 0)  # of the newest entries
         self.visible: Tensor | None = None  # (B, K, E)
         self.padded = False
+        self.attend: Attend | None = None  # where its owner knows a better way than the fused kernel
         self.layers = [LayerCache(self) for _ in range(layers)]
 
     @property

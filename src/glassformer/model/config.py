@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from glassformer.errors import ConfigError, check_choice, did_you_mean
+from glassformer.model.activation import Activation
+from glassformer.model.norm import NormType
 
 Placement = Literal["pre", "post"]
-NormType = Literal["layer", "rms"]
-Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"]
 
 # No whole number is larger than these; beyond them, building a model overflows or does not end.

@@ -5,31 +5,16 @@ Shapes: B batch, T positions, D model width, F feed-forward width.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
-import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from glassformer.model.attention import EVERYTHING, Attention, Sight
+from glassformer.model.activation import ACTIVATIONS
+from glassformer.model.attention import NO_MASK, Attention, AttentionMask
 from glassformer.model.cache import LayerCache
-from glassformer.model.config import Activation, ModelConfig
+from glassformer.model.config import ModelConfig
 from glassformer.model.norm import make_norm
 from glassformer.model.probe import Probe
-
-
-def gelu_tanh(x: Tensor) -> Tensor:
-    """GELU's tanh form; torch's own kernel rounds it differently from the models that were trained with it."""
-    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
-
-
-ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
-    "relu": F.relu,
-    "gelu": F.gelu,
-    "gelu_tanh": gelu_tanh,
-    "silu": F.silu,
-}
 
 
 class FeedForward(nn.Module):
@@ -43,13 +28,15 @@ class FeedForward(nn.Module):
         self.dropout = nn.Dropout(config.dropout if config.activation_dropout is None else config.activation_dropout)
         self.hidden = Probe()
 
+    def activated(self, up: Tensor) -> Tensor:
+        if not self.gated:
+            return self.activation(up)  # (B, T, F)
+        gate, value = up.chunk(2, dim=-1)  # (B, T, F) twice
+        return self.activation(gate) * value
+
     def forward(self, x: Tensor) -> Tensor:
-        if self.gated:
-            gate, value = self.up(x).chunk(2, dim=-1)  # (B, T, F) twice
-            hidden = self.activation(gate) * value
-        else:
-            hidden = self.activation(self.up(x))  # (B, T, F)
-        down: Tensor = self.down(self.dropout(self.hidden(hidden)))
+        hidden = self.hidden(self.activated(self.up(x)))  # (B, T, F)
+        down: Tensor = self.down(self.dropout(hidden))
         return down  # (B, T, D)
 
 
@@ -81,8 +68,8 @@ class Block(nn.Module):
         super().__init__()
         self.self_attention = Attention(config)
         self.self_attention_residual = Residual(config)
+        self.cross_attention = Attention(config) if cross else None
         if cross:
-            self.cross_attention = Attention(config)
             self.cross_attention_residual = Residual(config)
         self.feed_forward = FeedForward(config)
         self.feed_forward_residual = Residual(config)
@@ -90,13 +77,14 @@ class Block(nn.Module):
     def forward(
         self,
         x: Tensor,
-        sight: Sight,
+        mask: AttentionMask,
         memory: Tensor | None = None,
-        memory_sight: Sight = EVERYTHING,
+        memory_mask: AttentionMask = NO_MASK,
         cache: LayerCache | None = None,
     ) -> Tensor:
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, sight, cache=cache))
-        if memory is not None:
-            x = self.cross_attention_residual(x, lambda y: self.cross_attention(y, memory_sight, memory, cache))
+        cross = self.cross_attention
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask, cache=cache))
+        if cross is not None and memory is not None:
+            x = self.cross_attention_residual(x, lambda y: cross(y, memory_mask, memory, cache))
         x = self.feed_forward_residual(x, self.feed_forward)
         return x  # noqa: RET504 - a block reads as its three statements

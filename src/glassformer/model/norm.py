@@ -1,28 +1,50 @@
 """Normalisation: each position's D values brought to one scale.
 
-Shapes: `x` is (..., D). Both norms run torch's fused kernel unless their `normalised` probe is watched; then the
-lines of `written_out`, which are the definition, run instead.
+Shapes: `x` is (..., D). A norm runs torch's fused kernel, where there is one, unless its `normalised` probe is watched;
+then the lines of `written_out`, which are the definition, run instead.
 """
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.model.config import ModelConfig
 from glassformer.model.probe import Probe, watched
 
+if TYPE_CHECKING:
+    from glassformer.model.config import ModelConfig
 
-class LayerNorm(nn.Module):
-    """(x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over the D values of one position."""
+NormType = Literal["layer", "rms"]
+
+
+class Norm(nn.Module):
+    """What all norms have: a learnt weight for each of the D values, an epsilon, and two equal ways to compute."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
-        self.bias = nn.Parameter(torch.zeros(width))
         self.eps = eps
         self.normalised = Probe()
+
+    def written_out(self, x: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    def fused(self, x: Tensor) -> Tensor:
+        return self.written_out(x)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.written_out(x) if watched((self.normalised,)) else self.fused(x)
+
+
+class LayerNorm(Norm):
+    """(x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over the D values of one position."""
+
+    def __init__(self, width: int, eps: float) -> None:
+        super().__init__(width, eps)
+        self.bias = nn.Parameter(torch.zeros(width))
 
     def written_out(self, x: Tensor) -> Tensor:
         mean = x.mean(-1, keepdim=True)
@@ -30,31 +52,24 @@ class LayerNorm(nn.Module):
         normalised: Tensor = self.normalised((x - mean) / (variance + self.eps).sqrt())
         return normalised * self.weight + self.bias
 
-    def forward(self, x: Tensor) -> Tensor:
-        if watched((self.normalised,)):
-            return self.written_out(x)
+    def fused(self, x: Tensor) -> Tensor:
         return F.layer_norm(x, self.weight.shape, self.weight, self.bias, self.eps)
 
 
-class RMSNorm(nn.Module):
+class RMSNorm(Norm):
     """x / sqrt(mean(x^2) + eps) * weight: LayerNorm without the mean and without a bias."""
-
-    def __init__(self, width: int, eps: float) -> None:
-        super().__init__()
-        self.weight = nn.Parameter(torch.ones(width))
-        self.eps = eps
-        self.normalised = Probe()
 
     def written_out(self, x: Tensor) -> Tensor:
         mean_square = x.square().mean(-1, keepdim=True)
         normalised: Tensor = self.normalised(x / (mean_square + self.eps).sqrt())
         return normalised * self.weight
 
-    def forward(self, x: Tensor) -> Tensor:
-        if watched((self.normalised,)):
-            return self.written_out(x)
+    def fused(self, x: Tensor) -> Tensor:
         return F.rms_norm(x, self.weight.shape, self.weight, self.eps)
 
 
-def make_norm(config: ModelConfig) -> nn.Module:
-    return (LayerNorm if config.norm_type == "layer" else RMSNorm)(config.d_model, config.norm_eps)
+NORMS: dict[NormType, type[Norm]] = {"layer": LayerNorm, "rms": RMSNorm}
+
+
+def make_norm(config: ModelConfig) -> Norm:
+    return NORMS[config.norm_type](config.d_model, config.norm_eps)

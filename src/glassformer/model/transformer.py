@@ -16,10 +16,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.errors import InputError
-from glassformer.model.attention import Projection, Sight
+from glassformer.model.activation import ACTIVATIONS
+from glassformer.model.attention import AttentionMask, Projection
 from glassformer.model.cache import Cache
 from glassformer.model.config import ModelConfig
-from glassformer.model.layer import ACTIVATIONS, Block
+from glassformer.model.layer import Block
 from glassformer.model.mask import additive, causal_mask, check_mask, padding_mask
 from glassformer.model.norm import make_norm
 from glassformer.model.position import Alibi, PositionTable, RelativeBias, Rotary
@@ -88,17 +89,17 @@ class Stack(nn.Module):
         self.blocks = nn.ModuleList(Block(config, cross) for _ in range(config.layers))
         self.norm = make_norm(config) if config.norm == "pre" else nn.Identity()
 
-    def sight(self, queries: Tensor, keys: Tensor, visible: Tensor | None) -> Sight:
+    def attention_mask(self, queries: Tensor, keys: Tensor, visible: Tensor | None) -> AttentionMask:
         """What the queries may see of the keys, as one term for all layers."""
         rotation = self.rotary(queries) if self.rotary is not None else None
         bias = self.distance(queries, keys) if self.distance is not None else None
         causal = self.causal and len(queries) > 1  # a single newest token has no future
         if causal and visible is None and bias is None and len(queries) == len(keys):
-            return Sight(causal=True, rotation=rotation)
+            return AttentionMask(causal=True, rotation=rotation)
         if causal:
             past = causal_mask(queries, keys)
             visible = past if visible is None else visible & past
-        return Sight(additive(visible, bias), rotation=rotation)
+        return AttentionMask(additive(visible, bias), rotation=rotation)
 
     def forward(
         self,
@@ -122,11 +123,11 @@ class Stack(nn.Module):
             if mask is not None:  # a text starts at its first real token, wherever padding has pushed it
                 positions = (queries - mask.int().argmax(1, keepdim=True)).clamp_min(0)  # (B, T)
                 visible = padding_mask(mask)
-        sight = self.sight(queries, keys, visible)
-        memory_sight = Sight(None if memory_mask is None else additive(padding_mask(memory_mask), None))
+        own = self.attention_mask(queries, keys, visible)
+        other = AttentionMask(None if memory_mask is None else additive(padding_mask(memory_mask), None))
         x = self.embedding(ids, positions, segments)
         for i, block in enumerate(self.blocks):
-            x = block(x, sight, memory, memory_sight, None if cache is None else cache.layers[i])
+            x = block(x, own, memory, other, None if cache is None else cache.layers[i])
         hidden: Tensor = self.norm(x)
         return hidden  # (B, T, D)
 
