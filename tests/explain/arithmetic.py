@@ -1,5 +1,6 @@
 """The operations of a manifest, carried out again in numpy from nothing but the manifest and its two blobs."""
 
+import functools
 import math
 
 import numpy as np
@@ -16,7 +17,8 @@ class Arithmetic:
     def again(self, name):
         """The value that the operation of `name` gives."""
         row = self.rows[name]
-        return getattr(self, row["op"]["kind"])(row["op"], tuple(row["shape"]))
+        kind = "norm" if row["op"]["kind"].endswith("_norm") else row["op"]["kind"]
+        return getattr(self, kind)(row["op"], tuple(row["shape"]))
 
     def x(self, name):
         return self.values[name].astype(float)
@@ -83,26 +85,17 @@ class Arithmetic:
     def merge(self, op, shape):
         return self.x(op["input"]).transpose(1, 0, 2).reshape(shape)
 
-    def layer_norm(self, op, shape):
-        x = self.x(op["input"])
-        x = x - x.mean(-1, keepdims=True)
-        return x / np.sqrt((x**2).mean(-1, keepdims=True) + op["eps"]) * self.weights[op["weight"]] + (
-            0 if op["bias"] is None else self.weights[op["bias"]]
-        )
-
-    def rms_norm(self, op, shape):
-        x = self.x(op["input"])
-        return x / np.sqrt((x**2).mean(-1, keepdims=True) + op["eps"]) * self.weights[op["weight"]]
+    def norm(self, op, shape):
+        """By the expression that came with it, for every kind of norm."""
+        symbols = {"x": self.x(op["input"]), "g": self.weights[op["weight"]], "ε": op["eps"]}
+        symbols["b"] = None if op["bias"] is None else self.weights[op["bias"]]
+        for name, (reduction, inner) in op["row"].items():
+            symbols[name] = getattr(np, reduction)(evaluated(inner, symbols), -1, keepdims=True)
+        return evaluated(op["expression"], symbols)
 
     def activation(self, op, shape):
         up = self.x(op["input"])
-        gate = up[:, : shape[1]]
-        act = {
-            "relu": lambda x: np.maximum(x, 0),
-            "gelu": lambda x: x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2,
-            "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
-            "silu": lambda x: x / (1 + np.exp(-x)),
-        }[op["name"]](gate)
+        act = evaluated(op["expression"], {"u": up[:, : shape[1]], "π": math.pi})
         return act * up[:, shape[1] :] if op["gated"] else act
 
     def same(self, op, shape):
@@ -128,6 +121,21 @@ class Arithmetic:
             for s in range(shape[2]):
                 found[:, t, s] = table[bucket(s - t, len(table), op["furthest"], op["both_ways"])]
         return found
+
+
+FUNCTIONS = {"√": np.sqrt, "max": np.maximum, "erf": np.vectorize(math.erf), "^": np.power, "/": np.divide}
+
+
+def evaluated(expression, symbols):
+    if not isinstance(expression, list | tuple):
+        return symbols[expression] if isinstance(expression, str) else expression
+    name, *parts = expression
+    values = [evaluated(part, symbols) for part in parts]
+    if name in "+*":
+        return functools.reduce({"+": np.add, "*": np.multiply}[name], values)
+    if name == "-":
+        return -values[0] if len(values) == 1 else values[0] - values[1]
+    return (FUNCTIONS.get(name) or getattr(np, name))(*values)
 
 
 def bucket(offset, buckets, furthest, both_ways):

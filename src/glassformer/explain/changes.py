@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from glassformer.errors import InputError, did_you_mean, one_of
 from glassformer.explain.subject import Subject
-from glassformer.explain.uncached import forget_cache
 from glassformer.explain.writing import check_temperature
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.model.attention import Attention
@@ -210,7 +209,6 @@ def remove_mask(model: Model, change: Change) -> list[str]:
     if change["mask"] == "causal":
         assert isinstance(model, EncoderDecoder | DecoderOnly)
         model.decoder.causal = False
-        forget_cache(model)  # what is cached of a token must not depend on later ones; now it does
         return []
     for stack in (module for module in model.modules() if isinstance(module, Stack)):
         stack.register_forward_pre_hook(all_real, with_kwargs=True)

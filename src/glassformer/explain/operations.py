@@ -7,18 +7,19 @@ Shapes: S source, T target, H heads, G key/value heads, D model width, d head wi
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from glassformer.explain.parts import ACTIVATIONS, NORMS
 from glassformer.explain.record import Seen
 from glassformer.explain.weights import Weights
 from glassformer.model.attention import Attention, AttentionMask
 from glassformer.model.config import ModelConfig
 from glassformer.model.layer import Block, FeedForward, Residual
-from glassformer.model.norm import LayerNorm, RMSNorm
+from glassformer.model.norm import Norm
 from glassformer.model.position import Alibi, relative_bucket
 from glassformer.model.transformer import Embedding, Head, Stack, Transform
 
@@ -60,8 +61,10 @@ class Account:
     `replaced` names the values that a change has set: they have no equation, only a cause.
     """
 
-    def __init__(self, seen: Seen, weights: Weights, replaced: Mapping[str, Op], shift: int = 0) -> None:
-        self.seen, self.weights, self.replaced, self.shift = seen, weights, replaced, shift
+    def __init__(
+        self, config: ModelConfig, seen: Seen, weights: Weights, replaced: Mapping[str, Op], shift: int = 0
+    ) -> None:
+        self.config, self.seen, self.weights, self.replaced, self.shift = config, seen, weights, replaced, shift
         self.values: dict[str, Value] = {}
 
     def put(self, name: str, axes: tuple[str, ...], op: Op, formula: str, value: Tensor | None = None) -> str:
@@ -100,29 +103,32 @@ class Account:
         op = {"kind": "linear", "input": given, "weight": weight, "bias": bias, "rows": span, "heads": heads}
         return self.put(name, axes, op, with_bias(formula, bias), value)
 
-    def norm(self, name: str, axes: tuple[str, ...], module: nn.Module, given: str) -> str:
-        assert isinstance(module, LayerNorm | RMSNorm)
-        layer = isinstance(module, LayerNorm)
-        bias = self.weights.name(module.bias) if isinstance(module, LayerNorm) else None
-        op = {"kind": "layer_norm" if layer else "rms_norm", "input": given, "bias": bias, "eps": module.eps}
-        formula = "(x - mean) / √(variance + ε) · g + b" if layer else "x / √(mean(x²) + ε) · g"
-        return self.put(name, axes, op | {"weight": self.weights.name(module.weight)}, formula)
+    def norm(self, name: str, axes: tuple[str, ...], module: Norm, given: str) -> str:
+        kind, (weight, bias) = self.config.norm_type, map(self.weights.name, (module.weight, module.bias))
+        part = NORMS[kind]
+        op = {"kind": f"{kind}_norm", "input": given, "weight": weight, "bias": bias, "eps": module.eps}
+        told = {"expression": part.expression, "row": part.row, "why": asdict(part.why)}
+        return self.put(name, axes, op | told, part.formula)
+
+    def activation(self, given: str, gated: bool) -> Op:
+        kind = self.config.activation
+        op = {"kind": "activation", "name": kind, "input": given, "gated": gated}
+        return op | {"expression": ACTIVATIONS[kind].expression}
 
     def added(self, name: str, axes: tuple[str, ...], parts: list[str], formula: str, value: Tensor | None) -> str:
         return self.put(name, axes, {"kind": "add", "inputs": parts}, formula, value)
 
-    def embedding(self, at: str, module: Embedding, side: Side, config: ModelConfig) -> str:
+    def embedding(self, at: str, module: Embedding, side: Side) -> str:
         axes, values = side.stream, self.seen.values
         lookup = {"kind": "lookup", "weight": self.weights.name(module.tokens.weight), "ids": side.ids}
         tokens = self.put(f"{at}.tokens", axes, lookup, "E[token]")
+        told = "E[token]" if module.scale == 1.0 else "√d_model · E[token]"
         if module.scale == 1.0:
-            scaled = self.same(f"{at}.scaled", tokens, "E[token]")
+            scaled = self.same(f"{at}.scaled", tokens, told)
         else:
-            scaled = self.put(
-                f"{at}.scaled", axes, {"kind": "scale", "input": tokens, "by": module.scale}, "√d_model · E[token]",
-                values[tokens][0] * module.scale,
-            )  # fmt: skip
-        parts, terms = [scaled], ["√d_model · E[token]" if module.scale != 1.0 else "E[token]"]
+            scale = {"kind": "scale", "input": tokens, "by": module.scale}
+            scaled = self.put(f"{at}.scaled", axes, scale, told, values[tokens][0] * module.scale)
+        parts, terms = [scaled], [told]
         if module.segments is not None:
             ids = [0] * values[tokens].shape[1]
             rows = {"kind": "lookup", "weight": self.weights.name(module.segments.weight), "ids": ids}
@@ -131,15 +137,14 @@ class Account:
         if module.positions is not None:
             paper = id(module.positions.table) not in self.weights.names
             weight = None if paper else self.weights.name(module.positions.table)
-            op: Op = {"kind": "positions", "scheme": config.positions, "weight": weight, "shift": self.shift}
+            op: Op = {"kind": "positions", "scheme": self.config.positions, "weight": weight, "shift": self.shift}
             formula = "sin, cos(t / 10000^(2i / d_model))" if paper else "P[t]"
             parts.append(self.put(f"{at}.positions", axes, op, formula))
             terms.append("P[t]")
         total = " + ".join(terms)
-        if isinstance(module.norm, LayerNorm | RMSNorm):
+        if isinstance(module.norm, Norm):
             summed = self.added(f"{at}.sum", axes, parts, total, self.seen.inputs[f"{at}.norm"][0])
-            normed = self.norm(f"{at}.norm", axes, module.norm, summed)
-            return self.same(at, normed, "norm of the sum")
+            return self.same(at, self.norm(f"{at}.norm", axes, module.norm, summed), "norm of the sum")
         return self.same(at, scaled, total) if len(parts) == 1 else self.added(at, axes, parts, total, None)
 
     def mask(self, name: str, axes: tuple[str, str], seen: AttentionMask, shape: tuple[int, int], op: Op) -> str:
@@ -206,16 +211,15 @@ class Account:
         """What a sublayer reads."""
         return self.norm(f"{at}.norm", side.stream, module.norm, stream) if module.pre else stream
 
-    def feed_forward(self, at: str, module: FeedForward, side: Side, given: str, config: ModelConfig) -> str:
+    def feed_forward(self, at: str, module: FeedForward, side: Side, given: str) -> str:
         up = self.linear(f"{at}.up", side.hidden, module.up, given, "x W_up")
-        op = {"kind": "activation", "name": config.activation, "input": up, "gated": module.gated}
-        formula = config.activation + ("(gate) · value, the halves of up" if module.gated else "(up)")
-        hidden = self.put(f"{at}.hidden", side.hidden, op, formula)
+        formula = self.config.activation + ("(gate) · value, the halves of up" if module.gated else "(up)")
+        hidden = self.put(f"{at}.hidden", side.hidden, self.activation(up, module.gated), formula)
         return self.linear(f"{at}.down", side.stream, module.down, hidden, "hidden W_down")
 
     def block(
-        self, at: str, block: Block, side: Side, stream: str, config: ModelConfig,
-        own: tuple[str, str | None, str | None], memory: str | None,
+        self, at: str, block: Block, side: Side, stream: str, own: tuple[str, str | None, str | None],
+        memory: str | None,
     ) -> str:  # fmt: skip
         """`own`: the names of the stack's mask, distance and rotation."""
         where, after = f"{at}.self_attention", f"{at}.self_attention_residual"
@@ -230,7 +234,7 @@ class Account:
             stream = self.residual(after, block.cross_attention_residual, side, stream, added)
         after = f"{at}.feed_forward_residual"
         given = self.before(after, block.feed_forward_residual, side, stream)
-        added = self.feed_forward(f"{at}.feed_forward", block.feed_forward, side, given, config)
+        added = self.feed_forward(f"{at}.feed_forward", block.feed_forward, side, given)
         stream = self.residual(after, block.feed_forward_residual, side, stream, added)
         return self.same(at, stream, "the stream after this layer")
 
@@ -258,12 +262,9 @@ class Account:
                 self.put(f"{rotation}.{part}", axes, op, f"{part}(t · {stack.rotary.base:g}^(-2i / d_head))", value)
         return mask, distance, rotation
 
-    def stack(
-        self, at: str, stack: Stack, config: ModelConfig, visible: Op, memory: str | None = None,
-        cross: Op | None = None,
-    ) -> str:  # fmt: skip
+    def stack(self, at: str, stack: Stack, visible: Op, memory: str | None = None, cross: Op | None = None) -> str:
         side = Side(target=at == "decoder")
-        stream = self.embedding(f"{at}.embedding", stack.embedding, side, config)
+        stream = self.embedding(f"{at}.embedding", stack.embedding, side)
         if len(stack.blocks):
             own = self.surroundings(at, stack, side, visible)
             if memory is not None and cross is not None:
@@ -272,22 +273,21 @@ class Account:
                 self.mask("masks.cross", (side.query, "key:src"), seen, shape, cross)
             for i, block in enumerate(stack.blocks):
                 assert isinstance(block, Block)
-                stream = self.block(f"{at}.blocks.{i}", block, side, stream, config, own, memory)
-        if isinstance(stack.norm, LayerNorm | RMSNorm):
+                stream = self.block(f"{at}.blocks.{i}", block, side, stream, own, memory)
+        if isinstance(stack.norm, Norm):
             stream = self.norm(f"{at}.norm", side.stream, stack.norm, stream)
         return stream
 
-    def head(self, head: Head, side: Side, stream: str, config: ModelConfig, temperature: float) -> None:
+    def head(self, head: Head, side: Side, stream: str, temperature: float) -> None:
         if isinstance(head.transform, Transform):
             at, last = "head.transform", head.transform
             dense = self.linear(f"{at}.dense", side.stream, last.dense, stream, "x W")
-            act = {"kind": "activation", "name": config.activation, "input": dense, "gated": False}
-            value = self.seen.inputs[f"{at}.norm"][0]
-            formed = self.put(f"{at}.activated", side.stream, act, f"{config.activation}(dense)", value)
+            act, value = self.activation(dense, gated=False), self.seen.inputs[f"{at}.norm"][0]
+            formed = self.put(f"{at}.activated", side.stream, act, f"{self.config.activation}(dense)", value)
             stream = self.same(at, self.norm(f"{at}.norm", side.stream, last.norm, formed), "norm(activated)")
         axes, weight, bias = (f"position:{side.short}", "vocab"), *map(self.weights.name, (head.weight, head.bias))
         op = {"kind": "linear", "input": stream, "weight": weight, "bias": bias, "rows": [0, len(head.weight)]}
-        formula = with_bias("x Eᵀ" if config.tied else "x W_vocab", bias)
+        formula = with_bias("x Eᵀ" if self.config.tied else "x W_vocab", bias)
         logits = self.put("logits", axes, op | {"heads": None}, formula, self.seen.values["head"][0])
         formula = "softmax(logits)" if temperature == 1 else f"softmax(logits / {temperature:g})"
         shares: Op = {"kind": "softmax", "input": logits, "temperature": temperature}

@@ -182,30 +182,29 @@ def run(case: Case, written: Written, weights: Weights) -> tuple[dict[str, Value
     model, src, mask, seen = case.model, case.src, case.mask, Seen()
     open_mask = any(change["kind"] == "remove_mask" and change["mask"] == "padding" for change in case.changes)
     padding: Op = {"causal": False, "padding": None if open_mask else "source"}
-    config = model.config
     memory: Tensor | None = None
     tgt = torch.tensor([written.reads], device=src.device)
     shift = case.options.padding if isinstance(model, DecoderOnly) and not open_mask else 0
-    account = Account(seen, weights, case.replaced, shift)
+    account = Account(model.config, seen, weights, case.replaced, shift)
     if isinstance(model, EncoderDecoder):
         with watching(model, seen, "encoder"):
             memory = model.encode(src, mask)
         with watching(model, seen, "decoder"), watching(model, seen, "head"):
             model.decode(tgt, memory, mask)
-        stream = account.stack("encoder", model.encoder, config.encoder, padding)
+        stream = account.stack("encoder", model.encoder, padding)
         named = account.same("memory", stream, "what cross-attention reads")
         causal: Op = {"causal": model.decoder.causal, "padding": None}
-        stream = account.stack("decoder", model.decoder, config.decoder, causal, named, padding)
+        stream = account.stack("decoder", model.decoder, causal, named, padding)
     elif isinstance(model, EncoderOnly):
         with watching(model, seen, "encoder"), watching(model, seen, "head"):
             model(src, mask)
-        stream = account.stack("encoder", model.encoder, config.encoder, padding)
+        stream = account.stack("encoder", model.encoder, padding)
     else:
         with watching(model, seen, "decoder"), watching(model, seen, "head"):
             model(tgt, whole_mask(mask, tgt.shape[1]))
         causal = padding | {"causal": model.decoder.causal}
-        stream = account.stack("decoder", model.decoder, config.decoder, causal)
-    account.head(model.head, Side(not isinstance(model, EncoderOnly)), stream, config, case.options.temperature)
+        stream = account.stack("decoder", model.decoder, causal)
+    account.head(model.head, Side(not isinstance(model, EncoderOnly)), stream, case.options.temperature)
     return account.values, memory
 
 

@@ -7,7 +7,7 @@ causal mask every new token changes all before it, so a changed model has to com
 from __future__ import annotations
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
@@ -39,6 +39,12 @@ class TokenCache(Cache):
 
 
 class UncachedEncoderDecoder(EncoderDecoder):
+    """A model's own parts, its decoder reading all tokens at every step."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        nn.Module.__init__(self)
+        self.config, self.encoder, self.decoder, self.head = model.config, model.encoder, model.decoder, model.head
+
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:
         return TokenCache(capacity, beams)
 
@@ -49,6 +55,12 @@ class UncachedEncoderDecoder(EncoderDecoder):
 
 
 class UncachedDecoderOnly(DecoderOnly):
+    """Likewise."""
+
+    def __init__(self, model: DecoderOnly) -> None:
+        nn.Module.__init__(self)
+        self.config, self.decoder, self.head = model.config, model.decoder, model.head
+
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:
         return TokenCache(capacity, beams)
 
@@ -64,6 +76,6 @@ class UncachedDecoderOnly(DecoderOnly):
         return super().forward(ids, mask, cache)
 
 
-def forget_cache(model: EncoderDecoder | DecoderOnly) -> None:
-    """Let a private copy decode without a cache from now on."""
-    model.__class__ = UncachedEncoderDecoder if isinstance(model, EncoderDecoder) else UncachedDecoderOnly
+def uncached(model: EncoderDecoder | DecoderOnly) -> EncoderDecoder | DecoderOnly:
+    """The model with the same parts that decodes without a cache."""
+    return UncachedEncoderDecoder(model) if isinstance(model, EncoderDecoder) else UncachedDecoderOnly(model)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from glassformer.explain.parts import NORMS
 from glassformer.text.strings import Language, Text
 
 WORDS: dict[str, Text] = {
@@ -95,14 +96,7 @@ WHY: dict[str, Text] = {
     "softmax": Text("scores become shares that sum to one", "分数变成加起来等于一的份额"),
     "context": Text("the values of the keys, mixed by those shares", "按这些份额把各个键的值混合起来"),
     "merge": Text("the heads' results side by side", "把各个头的结果并排放在一起"),
-    "layer_norm": Text(
-        "each position brought to mean 0 and variance 1, then to a learnt scale and shift",
-        "每个位置先归一到均值 0、方差 1，再乘以学得的缩放、加上学得的平移",
-    ),
-    "rms_norm": Text(
-        "each position divided by its root mean square, then scaled as learnt",
-        "每个位置除以自己的均方根，再乘以学得的缩放",
-    ),
+    **{f"{kind}_norm": part.why for kind, part in NORMS.items()},
     "activation": Text("what bends the straight lines: a curve per number", "打破线性：逐个数过一条曲线"),
     "same": Text("the same value under the name of the whole part", "同一个值，换成整个部件的名称"),
     "visible": Text("1 where a query may see a key, 0 where not", "查询可以看到键的地方为 1，否则为 0"),

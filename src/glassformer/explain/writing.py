@@ -18,6 +18,7 @@ from glassformer.decode.writer import start_of
 from glassformer.errors import ConfigError, check_whole
 from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Subject
+from glassformer.explain.uncached import uncached
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 
 TOP = 10  # candidates kept of every step
@@ -92,13 +93,15 @@ def write(model: Model, src: Tensor, mask: Tensor, options: Options) -> Written:
     prompt = prompt_of(model, src[0].tolist())
     if isinstance(model, EncoderOnly):
         return Written(prompt)
+    # What is cached of a token must not depend on later ones.
+    writer = model if one_pass(model) else uncached(model)
     selections: list[Any] = []
     cooled = None
     if options.temperature != 1:
         cooled = model.head.register_forward_hook(lambda _module, _args, logits: logits / options.temperature)
     try:
         ((best,),) = generate(
-            model, src, mask, search=options.search, prefix=[options.prefix] if options.prefix else None,
+            writer, src, mask, search=options.search, prefix=[options.prefix] if options.prefix else None,
             watch=selections.append if options.search.beam > 1 else None,
         )  # fmt: skip
     except NoTarget:  # where its numbers break off can still be looked at

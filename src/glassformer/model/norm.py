@@ -21,11 +21,14 @@ NormType = Literal["layer", "rms"]
 
 
 class Norm(nn.Module):
-    """What all norms have: a learnt weight for each of the D values, an epsilon, and two equal ways to compute."""
+    """What norms have in common: a weight for each of the D values, perhaps a bias, and two equal ways to compute."""
+
+    bias: nn.Parameter | None
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.ones(width))
+        self.register_parameter("bias", None)
         self.eps = eps
         self.normalised = Probe()
 
@@ -41,6 +44,8 @@ class Norm(nn.Module):
 
 class LayerNorm(Norm):
     """(x - mean) / sqrt(variance + eps) * weight + bias, with mean and variance over the D values of one position."""
+
+    bias: nn.Parameter
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__(width, eps)
