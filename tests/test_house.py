@@ -15,7 +15,7 @@ HOUSE = ROOT / "src" / "glassformer"
 # A room may import from the rooms of earlier lines, and from itself; rooms of one line never meet.
 STOREYS = [
     ["errors", "page"],
-    ["files", "report"],
+    ["cache", "files", "report"],
     ["model", "text"],
     ["bundle", "pretrained"],
     ["decode", "train"],
@@ -63,7 +63,7 @@ def test_imports_go_one_way(file):
 
 def test_the_heart_stays_small():
     sizes = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in (HOUSE / "model").glob("*.py")}
-    assert sum(sizes.values()) <= 1150
+    assert sum(sizes.values()) <= 1050
     assert max(sizes.values()) <= 300
 
 

@@ -19,12 +19,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from glassformer.cache import Admitted
 from glassformer.decode.beam import Beam
 from glassformer.decode.constraints import Constraints
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.writer import Writer
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
-from glassformer.model.cache import Held
 
 Selector = Greedy | Beam
 
@@ -48,16 +48,16 @@ class StaticCache(Cache):
         assert first.batch is not None
         self.batch, self.prompt, self.length, self.padded = first.batch, first.prompt, first.length, first.padded
         self.attend = first.attend
-        held = first.layers[0].k
-        assert held is not None
-        B, K, device = self.batch, self.beams, held.device
-        self.extent = self.room
+        keys = first.layers[0].k
+        assert keys is not None
+        B, K, device = self.batch, self.beams, keys.device
+        self.extent = self.max_entries
         self.at = torch.tensor([self.length], device=device)
         self.beam = torch.arange(K, device=device)
         self.own = torch.eye(K, dtype=torch.bool, device=device).expand(B, K, K)
-        entries = torch.arange(self.room, device=device)
+        entries = torch.arange(self.max_entries, device=device)
         self.places = torch.where(entries < self.prompt, entries, self.prompt + (entries - self.prompt) // K)
-        self.seen = torch.zeros((B, K, self.room), dtype=torch.bool, device=device)
+        self.seen = torch.zeros((B, K, self.max_entries), dtype=torch.bool, device=device)
         self.slots = self.beam
         for mine, other in zip(self.layers, first.layers, strict=True):
             assert other.k is not None
@@ -80,7 +80,7 @@ class StaticCache(Cache):
                 for to, since in zip(mine.cross, other.cross, strict=True):
                     to.copy_(since)
 
-    def admit(self, ids: Tensor, mask: Tensor | None) -> Held:
+    def admit(self, ids: Tensor, mask: Tensor | None) -> Admitted:
         self.slots = self.prompt + (self.at - self.prompt) * self.beams + self.beam
         self.seen.index_copy_(2, self.slots, self.own)
         visible = self.seen[:, :, : self.extent]
@@ -90,11 +90,11 @@ class StaticCache(Cache):
             first = visible[:, 0].int().argmax(1, keepdim=True).repeat_interleave(self.beams, 0)
             positions = (queries - first).clamp_min(0)
         self.at += 1
-        return Held(queries, self.places[: self.extent], positions, visible.unsqueeze(1))
+        return Admitted(queries, self.places[: self.extent], positions, visible.unsqueeze(1))
 
-    def put(self, held: Tensor, new: Tensor) -> Tensor:
-        held.index_copy_(2, self.slots, new)
-        return held[:, :, : self.extent]
+    def store(self, entries: Tensor, new: Tensor) -> Tensor:
+        entries.index_copy_(2, self.slots, new)
+        return entries[:, :, : self.extent]
 
     def follow(self, origin: Tensor) -> None:
         self.seen.copy_(self.seen.gather(1, origin.unsqueeze(2).expand_as(self.seen)))
@@ -128,7 +128,7 @@ class Recording:
     def step(self, number: int) -> None:
         """The step that writes token `number`, the prompt's own having been 0."""
         needed = self.cache.prompt + number * self.cache.beams
-        extent = min(self.cache.room, max(NEAREST, roomy(needed)))
+        extent = min(self.cache.max_entries, max(NEAREST, roomy(needed)))
         self.cache.extent = extent
         if extent not in self.graphs or not self.selector.tokens.is_cuda:
             self.graphs[extent] = None  # the first time as it comes, so that every kernel has been loaded

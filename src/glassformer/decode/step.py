@@ -14,10 +14,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from glassformer.cache import LayerCache
 from glassformer.decode.kernels import ours
 from glassformer.decode.linear import PackedLinear
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask
-from glassformer.model.cache import LayerCache
 from glassformer.model.layer import Block, FeedForward, Residual
 
 MAX_QUERIES = 8  # of a sentence: with more of them the fused kernel is faster
@@ -37,14 +37,13 @@ def matmul_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale
     return torch.bmm(pattern, v.flatten(0, 1)).view(q.shape)
 
 
-def step_attention(attention: Attention, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask) -> Tensor:
-    """For the few queries of a step plain products often beat the fused kernel; for all others it does the work."""
-    grouped, dropout = attention.groups < attention.heads, attention.training and attention.dropout
+def step_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Tensor | None:
+    """By plain products where they beat the fused kernel: for the few queries of a step."""
+    few, grouped = q.shape[2] <= MAX_QUERIES, q.shape[1] != k.shape[1]
     faster = q.dtype == torch.float32 if q.device.type == "cpu" else q.shape[0] * q.shape[1] >= MIN_HEADS
-    many = q.shape[2] > MAX_QUERIES or mask.causal
-    if many or grouped or dropout or torch.is_grad_enabled() or not faster:
-        return attention.fused(q, k, v, mask)
-    return matmul_attention(q, k, v, mask.bias, attention.scale)
+    if few and faster and not grouped and not torch.is_grad_enabled():
+        return matmul_attention(q, k, v, bias, scale)
+    return None
 
 
 class StepBlock(nn.Module):

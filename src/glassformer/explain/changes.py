@@ -88,7 +88,7 @@ def attention_of(model: Model, change: Change) -> tuple[str, Attention]:
     """The attention whose head is meant, and its name."""
     block = block_of(stack_of(model, change), change)
     kinds = {"self": block.self_attention} | ({"cross": block.cross_attention} if block.cross_attention else {})
-    if change["attention"] not in kinds:
+    if change["attention"] not in list(kinds):  # whatever it is
         raise InputError(
             f"{change['kind']}: the {change['stack']} has {one_of(kinds)} attention, not {change['attention']!r}"
         )

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.model.cache import LayerCache
+from glassformer.cache import LayerCache
 from glassformer.model.config import ModelConfig
 from glassformer.model.position import rotate
 from glassformer.model.probe import Probe, watched
@@ -72,12 +72,8 @@ class Attention(nn.Module):
         self.projection = Projection(config)
         self.output = nn.Linear(config.heads * config.d_head, config.d_model, bias=config.bias)
         self.dropout = config.dropout if config.attention_dropout is None else config.attention_dropout
-        self.q, self.k, self.v, self.products, self.scores, self.masked, self.pattern, self.context = (
-            Probe() for _ in range(8)
-        )
-        self._probes = (
-            self.q, self.k, self.v, self.products, self.scores, self.masked, self.pattern, self.context
-        )  # fmt: skip
+        self._probes = tuple(Probe() for _ in range(8))
+        self.q, self.k, self.v, self.products, self.scores, self.masked, self.pattern, self.context = self._probes
 
     def split(self, x: Tensor, heads: int) -> Tensor:
         return x.view(*x.shape[:-1], heads, self.d_head).transpose(1, 2)  # (B, H, T, d)
@@ -141,8 +137,9 @@ class Attention(nn.Module):
             # A compiler fuses the written lines too: better than the kernel is, while a query's scores are no more
             # numbers than the query itself.
             return self.written_out(q, k, v, mask)
-        attend = None if cache is None else cache.cache.attend
-        return self.fused(q, k, v, mask) if attend is None else attend(self, q, k, v, mask)
+        attend = None if cache is None or mask.causal or self.training else cache.cache.attend
+        context = None if attend is None else attend(q, k, v, mask.bias, self.scale)
+        return self.fused(q, k, v, mask) if context is None else context
 
     def forward(
         self, x: Tensor, mask: AttentionMask, memory: Tensor | None = None, cache: LayerCache | None = None

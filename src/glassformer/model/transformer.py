@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from glassformer.cache import Cache
 from glassformer.errors import InputError
 from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import AttentionMask, Projection
-from glassformer.model.cache import Cache
 from glassformer.model.config import ModelConfig
 from glassformer.model.layer import Block
 from glassformer.model.mask import additive, causal_mask, check_mask, padding_mask

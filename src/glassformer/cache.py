@@ -14,22 +14,19 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from glassformer.errors import InputError
 
-if TYPE_CHECKING:
-    from glassformer.model.attention import Attention, AttentionMask
-
-# Of q (B, H, T, d) to k and v (B, G, S, d): what `Attention.written_out` gives.
-Attend: TypeAlias = "Callable[[Attention, Tensor, Tensor, Tensor, AttentionMask], Tensor]"
+# softmax(q k^T scale + bias) v of q (B, H, T, d), k and v (B, H, E, d), bias, scale; nothing where that is not its task
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None, float], Tensor | None]
 
 
-class Held(NamedTuple):
-    """What attention needs to know of the tokens just admitted, and of all that are held with them."""
+class Admitted(NamedTuple):
+    """What attention needs to know of the tokens just admitted, and of all entries with them."""
 
     queries: Tensor  # (T) positions of the new tokens
     keys: Tensor  # (E) positions of all entries
@@ -42,7 +39,7 @@ class LayerCache:
 
     def __init__(self, cache: Cache) -> None:
         self._cache = weakref.ref(cache)  # no circle: what it holds is freed when it is let go
-        self.k: Tensor | None = None  # (B, H, room, d)
+        self.k: Tensor | None = None  # (B, H, max_entries, d)
         self.v: Tensor | None = None
         self.cross: tuple[Tensor, Tensor] | None = None  # (B, H, S, d) twice
 
@@ -55,12 +52,12 @@ class LayerCache:
     def append(self, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """Store the new keys and values (B K, H, T, d) where the cache says; return all up to now."""
         if self.k is None or self.v is None:
-            shape = (k.shape[0], k.shape[1], self.cache.room, k.shape[3])
-            self.k, self.v = k.new_empty(shape), v.new_empty(shape)  # nothing is read before it is put
+            shape = (k.shape[0], k.shape[1], self.cache.max_entries, k.shape[3])
+            self.k, self.v = k.new_empty(shape), v.new_empty(shape)  # nothing is read before it is stored
         beams = k.shape[0] // self.k.shape[0]
         if beams > 1:  # (B K, H, 1, d) -> (B, H, K, d)
             k, v = (x.view(-1, beams, x.shape[1], x.shape[3]).transpose(1, 2) for x in (k, v))
-        return self.cache.put(self.k, k), self.cache.put(self.v, v)  # (B, H, E, d)
+        return self.cache.store(self.k, k), self.cache.store(self.v, v)  # (B, H, E, d)
 
 
 class Cache:
@@ -81,11 +78,11 @@ class Cache:
         self.place = slice(0, 0)  # of the newest entries
         self.visible: Tensor | None = None  # (B, K, E)
         self.padded = False
-        self.attend: Attend | None = None  # where its owner knows a better way than the fused kernel
+        self.attend: Attend | None = None  # an owner may know a faster way to attend to what it holds
         self.layers = [LayerCache(self) for _ in range(layers)]
 
     @property
-    def room(self) -> int:
+    def max_entries(self) -> int:
         return self.prompt + (self.capacity - self.prompt) * self.beams
 
     def check(self, ids: Tensor, layers: int) -> None:
@@ -102,7 +99,7 @@ class Cache:
                 f"make it with a capacity of {self.length + new} or more"
             )
 
-    def admit(self, ids: Tensor, mask: Tensor | None) -> Held:
+    def admit(self, ids: Tensor, mask: Tensor | None) -> Admitted:
         """Make place for new tokens, `mask` telling those that are real."""
         rows, new = ids.shape
         if self.batch is None:
@@ -122,7 +119,7 @@ class Cache:
         if self.padded and self.visible is not None:  # a text starts at its first real token
             first = self.visible[:, 0].int().argmax(1, keepdim=True).repeat_interleave(beams, 0)
             positions = (queries - first).clamp_min(0)
-        return Held(queries, keys, positions, None if self.visible is None else self.visible.unsqueeze(1))
+        return Admitted(queries, keys, positions, None if self.visible is None else self.visible.unsqueeze(1))
 
     def _before(self, beams: int, start: int, ids: Tensor) -> Tensor:
         if self.visible is None:
@@ -135,9 +132,9 @@ class Cache:
             return own.expand(self.batch or 0, beams, beams)
         return (torch.ones_like(ids, dtype=torch.bool) if mask is None else mask).unsqueeze(1)
 
-    def put(self, held: Tensor, new: Tensor) -> Tensor:
-        held[:, :, self.place] = new
-        return held[:, :, : self.place.stop]
+    def store(self, entries: Tensor, new: Tensor) -> Tensor:
+        entries[:, :, self.place] = new
+        return entries[:, :, : self.place.stop]
 
     def follow(self, origin: Tensor) -> None:
         """Let beam i of each sentence continue from what was beam `origin[:, i]`."""
