@@ -22,7 +22,7 @@ Expression: TypeAlias = "str | float | tuple[Expression, ...]"
 Row: TypeAlias = "dict[str, tuple[str, Expression]]"
 
 SIGNS = {"+": (1, " + "), "-": (1, " - "), "*": (2, " · "), "/": (2, " / ")}
-RAISED = {2: "²", 3: "³"}
+RAISED: dict[Expression, str] = {2: "²", 3: "³"}
 
 
 @dataclass(frozen=True)
