@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from glassformer.decode import generate
 from glassformer.decode.hypothesis import Hypothesis
 from glassformer.labs.every_output import best_of_all, random_models
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.labs.little_language import LONG, SHORT, START, SYMBOLS, lessons, truly
 from glassformer.labs.toy import FIRST, learn, small
 from glassformer.model import DecoderOnly

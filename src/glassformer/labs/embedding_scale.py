@@ -14,13 +14,18 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from glassformer.labs import toy
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import EncoderOnly, ModelConfig
 
 WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
 VOCABULARY, LENGTH = 256, 32
 WIDTH, STEPS, RATE = 64, 60, 3e-3  # of the models that are trained
+STARTS = {
+    "scaled": Text("scaled", "缩放"),
+    "raw": Text("not scaled", "不缩放"),
+    "scaled unit": Text("rows of variance one, scaled", "嵌入初始方差为 1，缩放"),
+    "raw unit": Text("rows of variance one, not scaled", "嵌入初始方差为 1，不缩放"),
+}
 
 
 def unit_rows(model: EncoderOnly, seed: int) -> EncoderOnly:
@@ -59,29 +64,23 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     }
     loss = {kind: toy.settled(curve) for kind, curve in curves.items()}
     low, high = min(sizes["scaled"]), max(sizes["scaled"])
-    wide = WIDTHS.index(512)
+    at_512 = {kind: ratios[WIDTHS.index(512)] for kind, ratios in sizes.items()}
     fall = math.log(sizes["raw"][-1] / sizes["raw"][0]) / math.log(WIDTHS[-1] / WIDTHS[0])
     numbers = {
         Text("token / position, scaled, smallest over all widths", "词元 / 位置，缩放，各宽度中的最小值"): low,
         Text("token / position, scaled, largest over all widths", "词元 / 位置，缩放，各宽度中的最大值"): high,
-        Text("token / position, not scaled, D = 512", "词元 / 位置，不缩放，D = 512"): sizes["raw"][wide],
+        Text("token / position, not scaled, D = 512", "词元 / 位置，不缩放，D = 512"): at_512["raw"],
         Text("power of D with which it falls, not scaled", "不缩放时该比值随 D 下降的幂次"): fall,
-        Text(
-            "token / position, rows of variance one, scaled, D = 512", "词元 / 位置，嵌入初始方差为 1，缩放，D = 512"
-        ): sizes["scaled unit"][wide],
-        Text(
-            "token / position, rows of variance one, not scaled, D = 512",
-            "词元 / 位置，嵌入初始方差为 1，不缩放，D = 512",
-        ): sizes["raw unit"][wide],
-        Text(f"loss after {STEPS} steps, scaled", f"{STEPS} 步后的损失，缩放"): loss["scaled"],
-        Text(f"loss after {STEPS} steps, not scaled", f"{STEPS} 步后的损失，不缩放"): loss["raw"],
-        Text(
-            f"loss after {STEPS} steps, rows of variance one, scaled", f"{STEPS} 步后的损失，嵌入初始方差为 1，缩放"
-        ): loss["scaled unit"],
-        Text(
-            f"loss after {STEPS} steps, rows of variance one, not scaled",
-            f"{STEPS} 步后的损失，嵌入初始方差为 1，不缩放",
-        ): loss["raw unit"],
+        **{
+            Text(f"token / position, {STARTS[kind].en}, D = 512", f"词元 / 位置，{STARTS[kind].zh}，D = 512"): at_512[
+                kind
+            ]
+            for kind in ("scaled unit", "raw unit")
+        },
+        **{
+            Text(f"loss after {STEPS} steps, {name.en}", f"{STEPS} 步后的损失，{name.zh}"): loss[kind]
+            for kind, name in STARTS.items()
+        },
         **toy.NOTHING,
     }
     above, below, falls, slower, whatever = (
@@ -102,16 +101,16 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     ]
     summary = Text(
         f"Scaled, a token is {low:.2f} to {high:.2f} times as long as its position's code at every width; not scaled, "
-        f"{sizes['raw'][wide]:.3f} times at D = 512. In {STEPS} steps the scaled model comes to a loss of "
+        f"{at_512['raw']:.3f} times at D = 512. In {STEPS} steps the scaled model comes to a loss of "
         f"{loss['scaled']:.2f}, the other to {loss['raw']:.2f} (knowing nothing: {toy.UNINFORMED:.2f}). Rows that "
         f"start with variance one come to {loss['raw unit']:.2f} without the scale and to "
         f"{loss['scaled unit']:.2f} with it, a token then being "
-        f"{sizes['scaled unit'][wide]:.0f} times as long as a position at D = 512.",
+        f"{at_512['scaled unit']:.0f} times as long as a position at D = 512.",
         f"缩放后，各宽度下词元向量的长度是位置编码的 {low:.2f} 到 {high:.2f} 倍；不缩放，D = 512 时只有 "
-        f"{sizes['raw'][wide]:.3f} 倍。训练 {STEPS} 步，缩放的模型损失降到 {loss['scaled']:.2f}，不缩放的为 "
+        f"{at_512['raw']:.3f} 倍。训练 {STEPS} 步，缩放的模型损失降到 {loss['scaled']:.2f}，不缩放的为 "
         f"{loss['raw']:.2f}（一无所知时为 {toy.UNINFORMED:.2f}）。若嵌入的初始方差为 1，"
         f"不缩放降到 {loss['raw unit']:.2f}，缩放则为 {loss['scaled unit']:.2f}，"
-        f"此时 D = 512 下词元长度是位置编码的 {sizes['scaled unit'][wide]:.0f} 倍。",
+        f"此时 D = 512 下词元长度是位置编码的 {at_512['scaled unit']:.0f} 倍。",
     )
     return Finding(numbers, checks, figure(sizes, curves), summary)
 

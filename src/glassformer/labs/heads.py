@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, learn, loss_of, reversals, small
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention

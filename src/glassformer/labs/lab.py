@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
-from glassformer.labs.figure import Figure, Text, said
+from glassformer.labs.figure import Figure, Panel, Series, Text, said
+
+__all__ = ["VERDICTS", "Check", "Figure", "Finding", "Lab", "Panel", "Series", "Text", "Verdict"]
 
 
 class Verdict(StrEnum):
@@ -78,32 +80,3 @@ class Lab:
     def as_dict(self, language: str = "en") -> dict[str, Any]:
         words = {key: getattr(self, key).say(language) for key in ("title", "claim", "prediction", "change")}
         return {"name": self.name, **words}
-
-
-def report(lab: Lab, finding: Finding, seed: int, seconds: float, language: str = "en") -> dict[str, Any]:
-    """Everything a reader or a script wants to know of one run, ready for JSON."""
-
-    def finite(value: float) -> float | str:
-        return value if math.isfinite(value) else str(value)  # JSON has no infinity
-
-    return {
-        **lab.as_dict(language),
-        "seed": seed,
-        "seconds": round(seconds, 2),
-        "verdict": finding.verdict.value,
-        "verdict_text": VERDICTS[finding.verdict].say(language),
-        "summary": finding.summary.say(language),
-        "numbers": {name: finite(value) for name, value in finding.named(language).items()},
-        "checks": [
-            {
-                "text": check.text.say(language),
-                "value": finite(check.value),
-                "low": finite(check.low),
-                "high": finite(check.high),
-                "extent": check.extent,
-                "passed": check.passed,
-            }
-            for check in finding.checks
-        ],
-        "figure": finding.figure.as_dict(language),
-    }

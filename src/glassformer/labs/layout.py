@@ -18,8 +18,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import Cache, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.norm import LayerNorm
 

@@ -15,8 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Block, FeedForward

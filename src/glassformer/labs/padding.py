@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.labs.toy import small
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention, AttentionMask, softmax

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, learn, small
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.config import Positions

@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import EncoderOnly
 from glassformer.model.layer import Block, Residual
 

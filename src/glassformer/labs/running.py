@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import platform
 import time
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from glassformer.errors import ConfigError
-from glassformer.labs.lab import Finding, Lab, report
+from glassformer.labs.lab import VERDICTS, Finding, Lab
 
 LARGEST_SEED = 2**31 - 1
 
@@ -23,7 +24,32 @@ class Ran:
     seconds: float
 
     def as_dict(self, language: str = "en") -> dict[str, Any]:
-        return report(self.lab, self.finding, self.seed, self.seconds, language)
+        """Everything a reader or a script wants to know of one run, ready for JSON."""
+
+        def finite(value: float) -> float | str:
+            return value if math.isfinite(value) else str(value)  # JSON has no infinity
+
+        return {
+            **self.lab.as_dict(language),
+            "seed": self.seed,
+            "seconds": round(self.seconds, 2),
+            "verdict": self.finding.verdict.value,
+            "verdict_text": VERDICTS[self.finding.verdict].say(language),
+            "summary": self.finding.summary.say(language),
+            "numbers": {name: finite(value) for name, value in self.finding.named(language).items()},
+            "checks": [
+                {
+                    "text": check.text.say(language),
+                    "value": finite(check.value),
+                    "low": finite(check.low),
+                    "high": finite(check.high),
+                    "extent": check.extent,
+                    "passed": check.passed,
+                }
+                for check in self.finding.checks
+            ],
+            "figure": self.finding.figure.as_dict(language),
+        }
 
 
 def run(lab: Lab, seed: int) -> Ran:

@@ -16,8 +16,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 from glassformer.model.probe import Probe, twin
@@ -90,36 +89,33 @@ def run(seed: int, *, part: Callable[[ModelConfig], Attention] = Attention) -> F
     paper, widest = WIDTHS.index(64), len(WIDTHS) - 1
     left, far_left = (raw[i].median_gradient / scaled[i].median_gradient for i in (paper, widest))
     mean_left = raw[widest].mean_gradient / scaled[widest].mean_gradient
+    ways = (Text("scaled", "缩放后"), scaled[widest]), (Text("not scaled", "不缩放时"), raw[widest])
+    median, mean = Text("median query", "中位查询"), Text("mean of queries", "查询平均")
     numbers = {
         Text(
             "variance of scores, scaled, furthest from one over all d_k", "缩放后分数的方差（各 d_k 中偏离 1 最远者）"
         ): furthest,
         Text("variance of scores, not scaled, d_k = 64", "不缩放时分数的方差，d_k = 64"): raw[paper].variance,
         Text("power of d_k with which the variance grows, not scaled", "不缩放时方差随 d_k 增长的幂次"): growth,
-        Text("entropy of weights / ln(keys), scaled, d_k = 1024", "缩放后权重的熵 / ln(键数)，d_k = 1024"): scaled[
-            widest
-        ].entropy,
-        Text("entropy of weights / ln(keys), not scaled, d_k = 1024", "不缩放时权重的熵 / ln(键数)，d_k = 1024"): raw[
-            widest
-        ].entropy,
-        Text("largest weight, mean of queries, scaled, d_k = 1024", "缩放后的最大权重（查询平均），d_k = 1024"): scaled[
-            widest
-        ].largest,
-        Text(
-            "largest weight, mean of queries, not scaled, d_k = 1024", "不缩放时的最大权重（查询平均），d_k = 1024"
-        ): raw[widest].largest,
-        Text(
-            "gradient through softmax, median query, not scaled / scaled, d_k = 64",
-            "穿过 softmax 的梯度（中位查询），不缩放 / 缩放，d_k = 64",
-        ): left,
-        Text(
-            "gradient through softmax, median query, not scaled / scaled, d_k = 1024",
-            "穿过 softmax 的梯度（中位查询），不缩放 / 缩放，d_k = 1024",
-        ): far_left,
-        Text(
-            "gradient through softmax, mean of queries, not scaled / scaled, d_k = 1024",
-            "穿过 softmax 的梯度（查询平均），不缩放 / 缩放，d_k = 1024",
-        ): mean_left,
+        **{
+            Text(
+                f"entropy of weights / ln(keys), {how.en}, d_k = 1024", f"{how.zh}权重的熵 / ln(键数)，d_k = 1024"
+            ): m.entropy
+            for how, m in ways
+        },
+        **{
+            Text(
+                f"largest weight, {mean.en}, {how.en}, d_k = 1024", f"{how.zh}的最大权重（{mean.zh}），d_k = 1024"
+            ): m.largest
+            for how, m in ways
+        },
+        **{
+            Text(
+                f"gradient through softmax, {which.en}, not scaled / scaled, d_k = {width}",
+                f"穿过 softmax 的梯度（{which.zh}），不缩放 / 缩放，d_k = {width}",
+            ): ratio
+            for which, width, ratio in ((median, 64, left), (median, 1024, far_left), (mean, 1024, mean_left))
+        },
         Text("variance of scores in a small model before training", "小模型训练前分数的方差"): before,
         Text(f"variance of scores in a small model after {STEPS} steps", f"小模型训练 {STEPS} 步后分数的方差"): after,
     }

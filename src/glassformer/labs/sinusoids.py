@@ -10,8 +10,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.position import PositionTable

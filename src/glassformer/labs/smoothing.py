@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.train.loss import smoothed_cross_entropy
 
 V, PAD = 50, 0

@@ -13,7 +13,7 @@ from glassformer.explain.operations import Value
 from glassformer.explain.trace import trace
 from glassformer.explain.traced import Trace, plain
 from glassformer.explain.values import Values
-from glassformer.explain.worked.weights import CONFIG, END, PAD, PAIRS, START, WORDS, Matrix, parameters
+from glassformer.explain.worked.weights import ATTENTION, CONFIG, EMBEDDING, END, FEED_FORWARD, PAD, PAIRS, START, WORDS
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.translator import Translator
 
@@ -66,13 +66,18 @@ class WorkedExample:
 
 @torch.no_grad()
 def build_model() -> EncoderDecoder:
-    """The tiny model of the example, its matrices replaced by those of `weights`; each norm keeps scale 1, shift 0."""
+    """The tiny model of the example; it keeps each matrix transposed. Its norms stay at scale 1, shift 0."""
     model = EncoderDecoder(ModelConfig(**CONFIG)).eval()
-    matrices: dict[str, Matrix] = parameters()
+    given = {"encoder.embedding.tokens.weight": torch.tensor(EMBEDDING)}
+    for at, matrices in ATTENTION.items():
+        q, k, v, output = (torch.tensor(matrices[name]).T for name in ("W_Q", "W_K", "W_V", "W_O"))
+        given |= {f"{at}.projection.weight": torch.cat((q, k, v)), f"{at}.output.weight": output}
+    for at, matrices in FEED_FORWARD.items():
+        given |= {f"{at}.{name}.weight": torch.tensor(matrix).T for name, matrix in matrices.items()}
     for name, parameter in model.named_parameters():
         if ".norm." not in name:
-            parameter.copy_(torch.tensor(matrices.pop(name)))
-    assert not matrices, f"weights without a place in the model: {sorted(matrices)}"
+            parameter.copy_(given.pop(name))
+    assert not given, f"weights without a place in the model: {sorted(given)}"
     return model
 
 

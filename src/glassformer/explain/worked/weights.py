@@ -143,18 +143,3 @@ FEED_FORWARD: dict[str, dict[str, Matrix]] = {
         ],
     },
 }
-
-
-def parameters() -> dict[str, Matrix]:
-    """The weights under the names and in the layout of the model, which keeps each matrix transposed."""
-    named = {"encoder.embedding.tokens.weight": EMBEDDING}
-    for at, parts in ATTENTION.items():
-        named[f"{at}.projection.weight"] = [column for name in ("W_Q", "W_K", "W_V") for column in turned(parts[name])]
-        named[f"{at}.output.weight"] = turned(parts["W_O"])
-    for at, parts in FEED_FORWARD.items():
-        named |= {f"{at}.{name}.weight": turned(matrix) for name, matrix in parts.items()}
-    return named
-
-
-def turned(matrix: Matrix) -> Matrix:
-    return [list(column) for column in zip(*matrix, strict=True)]
