@@ -15,7 +15,7 @@ import pytest
 from warm import Warm
 
 from glassformer.cli import main
-from glassformer.cli.judging import judge
+from glassformer.evaluation import validation_bleu
 from glassformer.train import Report, read_recipe
 from glassformer.train import train as run_training
 from glassformer.train.folder import saved_recipe
@@ -81,7 +81,7 @@ def train_here(recipe: Path | None, out: Path, *changes: str, resume: bool = Fal
     """Train in this process; the run's report comes back."""
     stream = io.StringIO()
     loaded = saved_recipe(out, changes) if recipe is None else read_recipe(str(recipe), changes)
-    run_training(loaded, out, resume=resume, device="cpu", report=Report(stream), make_judge=judge)
+    run_training(loaded, out, resume=resume, device="cpu", report=Report(stream), make_judge=validation_bleu)
     return stream.getvalue()
 
 

@@ -20,8 +20,9 @@ STOREYS = [
     ["bundle", "pretrained"],
     ["decode", "train"],
     ["translation"],
-    ["translator", "evaluate"],
-    ["explain", "labs", "export"],
+    ["translator", "scores"],
+    ["evaluation"],
+    ["evaluate", "explain", "labs", "export"],
     ["serve"],
     ["bench"],
     ["cli"],
@@ -111,7 +112,7 @@ except SystemExit as end:
     assert not end.code, end.code
 loaded = {name.split(".")[1] for name in sys.modules if name.startswith("glassformer.")}
 assert "translator" in loaded
-assert not loaded & {"train", "evaluate", "explain", "labs", "serve", "bench"}, loaded
+assert not loaded & {"train", "evaluation", "explain", "labs", "serve", "bench"}, loaded
 """
     command = [sys.executable, "-c", probe, "translate", "--device", "cpu", str(ROOT / "tests" / "bundle-1"), "one"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -10,6 +10,8 @@ if TYPE_CHECKING:
     from glassformer.decode import Sampling as Sampling
     from glassformer.decode import Search as Search
     from glassformer.decode import generate as generate
+    from glassformer.evaluation import Evaluation as Evaluation
+    from glassformer.evaluation import evaluate as evaluate
     from glassformer.explain.trace import trace as trace
     from glassformer.explain.traced import Trace as Trace
     from glassformer.explain.what_if import WhatIf as WhatIf
@@ -31,6 +33,7 @@ _HOMES = {
     "DecoderOnly": "glassformer.model",
     "EncoderDecoder": "glassformer.model",
     "EncoderOnly": "glassformer.model",
+    "Evaluation": "glassformer.evaluation",
     "Hypothesis": "glassformer.decode",
     "ModelConfig": "glassformer.model",
     "Sampling": "glassformer.decode",
@@ -39,6 +42,7 @@ _HOMES = {
     "Translation": "glassformer.translation",
     "Translator": "glassformer.translator",
     "WhatIf": "glassformer.explain.what_if",
+    "evaluate": "glassformer.evaluation",
     "generate": "glassformer.decode",
     "load_model": "glassformer.pretrained",
     "trace": "glassformer.explain.trace",

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.errors import ConfigError
-from glassformer.evaluate import bleu_by
 from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.scores import bleu_by
 from glassformer.text import Corpus, TokenizerOptions
 from glassformer.train.budget import check_memory, least_weights
 from glassformer.train.limits import OF_THE_VOCABULARY

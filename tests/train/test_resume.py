@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 from small_run import PATIENCE, call, command, digest, launch, metrics, train_here
 
-from glassformer.cli.judging import judge
 from glassformer.errors import RunError, WeightsError
+from glassformer.evaluation import validation_bleu
 from glassformer.train import Report, checkpoint, read_recipe
 from glassformer.train import train as run_training
 
@@ -202,7 +202,7 @@ def test_two_cannot_train_in_one_folder_and_a_killed_one_leaves_it_free(
                     refused.append(metrics(out))
             return super().write(text)
 
-    run_training(read_recipe(str(recipe)), out, device="cpu", report=Report(Second()), make_judge=judge)
+    run_training(read_recipe(str(recipe)), out, device="cpu", report=Report(Second()), make_judge=validation_bleu)
     assert len(refused) == 2
     assert_same(out, whole)
     words = [sys.executable, "-c", HOLD, out / ".glassformer.lock"]

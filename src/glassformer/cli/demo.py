@@ -21,9 +21,11 @@ def demo(
     An interrupted demo goes on where it stood; one that is finished is not trained again, but tried again.
     """
     from glassformer.bundle import is_bundle
-    from glassformer.cli.judging import judge, show_results
+    from glassformer.cli.results import show_results
     from glassformer.errors import RunError
-    from glassformer.train import Report, read_recipe
+    from glassformer.evaluation import validation_bleu
+    from glassformer.report import Report
+    from glassformer.train import read_recipe
     from glassformer.train import train as run
     from glassformer.train.folder import continued, saved_recipe
 
@@ -41,7 +43,7 @@ def demo(
     else:
         print("Training an English-German translator of numbers, dates, times and money, from scratch.\n", flush=True)
         begin = time.monotonic()
-        run(recipe, out, resume=begun is not None, device=device, report=report, make_judge=judge)
+        run(recipe, out, resume=begun is not None, device=device, report=report, make_judge=validation_bleu)
         print(f"\nTrained in {time.monotonic() - begin:.0f} seconds.")
     show_results(out, device, report)
     called = "python -m glassformer" if sys.argv[0].endswith("__main__.py") else sys.argv[0]

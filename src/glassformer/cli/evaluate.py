@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 import typer
-
-from glassformer.errors import ConfigError, DataError
 
 
 def evaluate(
@@ -33,30 +31,24 @@ def evaluate(
     What is not given is as the model's recipe has it under [score]. The scores are added to scores.json in the folder
     of a model that glassformer train has made.
     """
-    from glassformer.cli.judging import judge_files, judge_split, record
+    from glassformer.evaluation import evaluate
     from glassformer.report import Report
-    from glassformer.translator import Translator
 
-    if (src is None) != (ref is None):
-        raise ConfigError("--src and --ref go together: sources and their references, line by line")
-    if src is not None and split is not None:
-        raise ConfigError("give either --src and --ref, or --split, not both")
-    report = Report()
-    asked = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
-    given = {key: value for key, value in asked.items() if value is not None}
-    if src is not None and ref is not None:
-        name = f"{src.name} {ref.name}"
-        judged = judge_files(model, src, ref, device, report, precision, **given)
-    else:
-        name = split or "test"
-        if name not in ("train", "valid", "test"):
-            raise DataError(f"--split {name}: a recipe has train, valid and test")
-        if not (model / "recipe.toml").exists():
-            Translator.load(model)  # says what is wrong with it, if that is it
-            raise DataError(f"{model} holds no recipe that would name `{name}` pairs; give --src and --ref instead")
-        judged = judge_split(model, name, device, report, precision, **given)
-    record(model, name, judged, report, precision=precision)
-    scores = judged.scores
+    found = evaluate(
+        model,
+        src,
+        ref,
+        split=split,
+        beam=beam,
+        length_penalty=length_penalty,
+        tokenize=tokenize,
+        lowercase=lowercase,
+        device=device,
+        precision=cast(Any, precision),
+        record=True,
+        report=Report(),
+    )
+    scores = found.scores
     if as_json:
         print(json.dumps(scores.to_dict(), indent=1))
     else:

@@ -25,8 +25,10 @@ def train(
     Built-in recipes: numerals (needs no data), multi30k, multi30k-raw, tatoeba-en-de, tatoeba-en-zh. For your own
     files, write a recipe like the README's. Several processes: torchrun --nproc-per-node 2 -m glassformer train ...
     """
-    from glassformer.cli.judging import judge, show_results
-    from glassformer.train import Report, read_recipe
+    from glassformer.cli.results import show_results
+    from glassformer.evaluation import validation_bleu
+    from glassformer.report import Report
+    from glassformer.train import read_recipe
     from glassformer.train import train as run
     from glassformer.train.folder import saved_recipe
 
@@ -41,5 +43,5 @@ def train(
         loaded = read_recipe(recipe, changes)
     folder = out or Path("runs") / Path(recipe).stem
     report = Report()
-    run(loaded, folder, resume=resume, device=device, report=report, make_judge=judge)
+    run(loaded, folder, resume=resume, device=device, report=report, make_judge=validation_bleu)
     show_results(folder, device, report)

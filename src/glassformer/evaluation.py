@@ -1,0 +1,218 @@
+"""A model judged: what it makes of pairs that it is given, beside their references, while it is trained and after."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+
+from glassformer import __version__
+from glassformer.bundle import is_bundle, read_scores
+from glassformer.decode.precision import Precision
+from glassformer.errors import ConfigError, DataError, GlassformerError, WeightsError, why
+from glassformer.files import write_text
+from glassformer.model import EncoderDecoder
+from glassformer.report import Report
+from glassformer.scores import Scores, bleu_by, score
+from glassformer.text import Corpus, Tokenizer, read_pairs
+from glassformer.text.cutting import UNSPACED
+from glassformer.text.strings import strings
+from glassformer.train import Recipe
+from glassformer.train.folder import saved_recipe
+from glassformer.train.loop import Judge
+from glassformer.train.recipe import Score
+from glassformer.translator import Translator
+
+SPLITS = ("train", "valid", "test")
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `gf.evaluate` finds: the `scores`, with their signatures, and every translation beside its reference.
+
+    `name` says which pairs: a split of the recipe, or two files. `settings` is the recipe's [score] as it was used.
+    """
+
+    name: str
+    scores: Scores
+    settings: Score
+    precision: str
+    sources: tuple[str, ...]
+    hypotheses: tuple[str, ...]
+    references: tuple[str, ...]
+
+
+def evaluate(
+    folder: str | Path,
+    src: str | Path | Iterable[str] | None = None,
+    ref: str | Path | Iterable[str] | None = None,
+    *,
+    split: str | None = None,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    tokenize: str | None = None,
+    lowercase: bool | None = None,
+    device: str = "auto",
+    precision: Precision = "fp32",
+    record: bool = False,
+    report: Report | None = None,
+) -> Evaluation:
+    """Translate and compare, as `glassformer evaluate` does: BLEU, chrF and exact match, with signatures and intervals.
+
+    The pairs are those of `src` and `ref`, two files or two lists of sentences, else of a `split` of the recipe in the
+    folder: test, if none is named, valid or train. What is not given is as the recipe has it under [score]. With
+    `record`, the scores are added to scores.json in the folder. A `report` is told how far it is.
+
+        found = gf.evaluate("runs/demo", ["twenty-one"], ["einundzwanzig"], beam=4)
+        print(found.scores, found.scores.bleu_signature, found.hypotheses)
+    """
+    folder, report = Path(folder), report or Report(quiet=True)
+    if (src is None) != (ref is None):
+        raise ConfigError("--src and --ref go together: sources and their references, line by line")
+    recipe: Recipe | None
+    pairs: Iterable[tuple[str, str]]
+    if src is None or ref is None:
+        name = split or "test"
+        recipe, corpora = split_of(folder, name)
+        pairs = chain.from_iterable(map(read_pairs, corpora))
+    elif split is not None:
+        raise ConfigError("give either --src and --ref, or --split, not both")
+    else:
+        recipe = readable_recipe(folder, report)
+        name, pairs = pairs_of(src, ref)
+    asked = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
+    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
+    settings = replace(recipe.score if recipe else Score(), **given)
+    bleu_by(settings.tokenize)  # a wrong name is told before any work
+    sources, references = texts_of(pairs, recipe)
+    if settings.tokenize == "13a" and unspaced(references):
+        report.say(
+            "the references are written without spaces, and BLEU by 13a takes each line for a word; for Chinese give "
+            '--tokenize zh, or write tokenize = "zh" under [score] in the recipe (ja-mecab for Japanese)'
+        )
+    translations = Translator.load(folder, device, precision).translate(
+        sources,
+        beam=settings.beam,
+        length_penalty=settings.length_penalty,
+        progress=lambda done: report.show(f"translating {name}: {done:,} of {len(sources):,}"),
+    )
+    hypotheses = [best[0].text for best in translations]
+    scores = score(hypotheses, references, settings.tokenize, settings.lowercase)
+    report.clear()
+    found = Evaluation(name, scores, settings, precision, tuple(sources), tuple(hypotheses), tuple(references))
+    if record:
+        record_scores(folder, found, report)
+    return found
+
+
+def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
+    """The recipe in a folder, and one of its splits."""
+    if name not in SPLITS:
+        raise DataError(f"--split {name}: a recipe has train, valid and test")
+    if not (folder / "recipe.toml").exists():
+        Translator.load(folder)  # says what is wrong with it, if that is it
+        raise DataError(f"{folder} holds no recipe that would name `{name}` pairs; give --src and --ref instead")
+    recipe = saved_recipe(folder)
+    corpora: tuple[Corpus, ...] = getattr(recipe.data, name)
+    if not corpora:
+        raise DataError(f"the recipe in {folder} names no `{name}` pairs; give --src and --ref instead")
+    return recipe, corpora
+
+
+def readable_recipe(folder: Path, report: Report) -> Recipe | None:
+    """The folder's recipe, where it holds one; two files can be judged without."""
+    if (folder / "recipe.toml").exists():
+        try:
+            return saved_recipe(folder)
+        except GlassformerError as error:
+            report.say(f"{error}; judged without it")
+    return None
+
+
+def pairs_of(src: str | Path | Iterable[str], ref: str | Path | Iterable[str]) -> tuple[str, Iterable[tuple[str, str]]]:
+    """Two files, or two lists of sentences, and what they are called."""
+    if isinstance(src, str | Path) and isinstance(ref, str | Path):
+        src, ref = Path(src), Path(ref)
+        return f"{src.name} {ref.name}", read_pairs(Corpus(src=src, tgt=ref))
+    sources, references = (strings(cast(Any, texts), name) for texts, name in ((src, "src"), (ref, "ref")))
+    if len(sources) != len(references):
+        raise DataError(f"{len(sources)} sources but {len(references)} references; give one each")
+    return "given sentences", zip(sources, references, strict=True)
+
+
+def texts_of(pairs: Iterable[tuple[str, str]], recipe: Recipe | None) -> tuple[list[str], list[str]]:
+    """Sources and references as a reader sees them: pieces that the data came cut into are joined."""
+    pairs = list(pairs)
+    sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
+    if recipe is not None and recipe.tokenizer.kind == "words":
+        references = [(line + " ").replace(recipe.tokenizer.join, "").removesuffix(" ") for line in references]
+    return sources, references
+
+
+def unspaced(texts: list[str]) -> bool:
+    letters = "".join("".join(texts).split())
+    return 2 * len(UNSPACED.findall(letters)) > len(letters)
+
+
+def record_scores(folder: Path, found: Evaluation, report: Report, **details: Any) -> None:
+    """Add a measurement to the bundle's scores.json, with what made it; into no other folder is written."""
+    if not is_bundle(folder):
+        return
+    details |= {
+        "precision": found.precision,
+        "beam": found.settings.beam,
+        "length_penalty": found.settings.length_penalty,
+        "versions": {"glassformer": __version__, "torch": torch.__version__},
+    }
+    try:
+        known = read_scores(folder) | {found.name: found.scores.to_dict() | details}
+        write_text(folder / "scores.json", json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+    except WeightsError as error:  # the scores are still worth printing
+        report.say(f"{error}; these scores are not recorded")
+    except OSError as error:
+        report.say(f"{folder / 'scores.json'} cannot be written: {why(error)}; these scores are not recorded")
+
+
+def validation_bleu(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
+    """BLEU of greedy translations of the validation pairs, for training to stop by."""
+    if find_spec("sacrebleu") is not None:  # without it one can still train
+        bleu_by(recipe.score.tokenize)
+    texts = cache(lambda: texts_of(chain.from_iterable(map(read_pairs, recipe.data.valid)), recipe))
+
+    def bleu(model: EncoderDecoder) -> float:
+        sources, references = texts()
+        translator = Translator(model, tokenizer, next(model.parameters()).device)
+        outputs = [best[0].text for best in translator.translate(sources)]
+        return score(outputs, references, recipe.score.tokenize, recipe.score.lowercase, interval=False).bleu
+
+    return bleu
+
+
+def seen_in_training(corpora: tuple[Corpus, ...], recipe: Recipe, report: Report) -> int | None:
+    """How many pairs of `corpora` are among the training pairs too; None where those cannot be read once more."""
+
+    def pairs(corpora: tuple[Corpus, ...]) -> Iterator[tuple[str, str]]:
+        for source, target in chain.from_iterable(map(read_pairs, corpora)):
+            yield source.strip(), target.strip()
+
+    if any(corpus.hub for corpus in recipe.data.train):  # it would be fetched a second time
+        return None
+    wanted, seen = Counter(pairs(corpora)), set()
+    try:
+        for number, pair in enumerate(pairs(recipe.data.train)):
+            if pair in wanted:
+                seen.add(pair)
+            if number % 10_000 == 0:
+                report.show(f"looking for them among the training pairs: {number:,}")
+    except DataError:
+        return None
+    report.clear()
+    return sum(wanted[pair] for pair in seen)
