@@ -34,7 +34,7 @@ def page_of(example, lang, width=100, terminal=False):
 def printed_sums(page):
     """Every `cell = expression = result`; a line indented by six goes on with the one before."""
     whole = re.sub(r"\n {6}(?=\S)", " ", page)
-    return re.findall(r"^  ([a-z._]+\[[^\]]*\]|μ|σ²|loss) = (.+) = (\S+)$", whole, flags=re.MULTILINE)
+    return re.findall(r"^  ([a-z._]+\[[^\]]*\]|mean|variance|loss) = (.+) = (\S+)$", whole, flags=re.MULTILINE)
 
 
 def evaluate(expression):
@@ -75,7 +75,7 @@ def test_every_cell_of_every_value_is_what_its_sum_says(example, monkeypatch):
                 cell = sums.Cell(trace, value, head, row, column)
                 assert evaluate(sums.RULES[kind](cell)) == pytest.approx(cell.result, abs=2e-5), str(cell)
                 if kind == "layer_norm":
-                    for moment in sums.moment_sums(cell):
+                    for moment in sums.moments(cell)[0]:
                         _, expression, result = moment.split(" = ")
                         assert evaluate(expression) == pytest.approx(float(result), abs=2e-5)
     assert kinds == set(sums.RULES)
@@ -99,7 +99,7 @@ def test_every_kind_of_step_is_written_out(example):
     cells = {cell.split("[")[0] for cell, _, _ in printed_sums(page_of(example, "en"))}
     assert cells == {
         "scaled", "positions", "embedding", "q", "k", "v", "products", "scores", "masked", "pattern", "context",
-        "output", "sum", "norm", "μ", "σ²", "up", "hidden", "down", "logits", "probabilities", "loss",
+        "output", "sum", "norm", "mean", "variance", "up", "hidden", "down", "logits", "probabilities", "loss",
     }  # fmt: skip
 
 
@@ -107,7 +107,7 @@ def test_results_stand_in_the_matrices(example):
     """The sums use the digits the matrices show."""
     page = page_of(example, "en")
     for cell, _, result in printed_sums(page):
-        if cell not in ("μ", "σ²", "loss"):
+        if cell not in ("mean", "variance", "loss"):
             assert re.search(rf"^  \S+ .*(?<!\S){re.escape(result)}(?!\S)", page, flags=re.MULTILINE), (
                 f"{cell} = {result}"
             )

@@ -7,10 +7,12 @@ and weights, in the very digits that the matrices show. Terms whose weight is ze
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from glassformer.explain.operations import Op, Value
+from glassformer.explain.parts import Expression, printed
 from glassformer.explain.show import labels
 from glassformer.explain.traced import Trace
 
@@ -124,30 +126,45 @@ def context(cell: Cell) -> str:
 
 
 def activation(cell: Cell) -> str:
-    assert cell.op["name"] == "relu"
-    return f"max(0, {number(cell.row_of(cell.op['input'])[cell.column])})"
-
-
-def moments(cell: Cell) -> tuple[list[float], float, float, str]:
-    """What a norm is given, its mean and variance, and the mean taken away as an expression has it."""
-    row = cell.row_of(cell.op["input"])
-    mean = sum(row) / len(row)
-    minus = f"+ {number(-mean)}" if number(mean).startswith("-") else f"- {number(mean)}"
-    return row, mean, sum((value - mean) ** 2 for value in row) / len(row), minus
+    return printed(filled(cell.op["expression"], {"u": cell.given(cell.op["input"])}))
 
 
 def layer_norm(cell: Cell) -> str:
-    """Scale 1 and shift 0 are left out."""
-    row, _, variance, minus = moments(cell)
-    return f"({number(row[cell.column])} {minus}) / √({number(variance)} + {cell.op['eps']:.5f})"
+    g, b = (cell.trace.weights.tensors[cell.op[name]].tolist()[cell.column] for name in ("weight", "bias"))
+    known = shown({"x": cell.row_of(cell.op["input"])[cell.column]} | moments(cell)[1])
+    known |= {"g": exact(g), "b": exact(b), "ε": f"{cell.op['eps']:.5f}"}
+    return printed(filled(cell.op["expression"], known))
 
 
-def moment_sums(cell: Cell) -> list[str]:
-    """Mean and variance of the row, which a norm takes first."""
-    row, mean, variance, minus = moments(cell)
-    parts = " + ".join(signed(number(value)) for value in row)
-    squares = " + ".join(f"({number(value)} {minus})²" for value in row)
-    return [f"μ = ({parts}) / {len(row)} = {number(mean)}", f"σ² = ({squares}) / {len(row)} = {number(variance)}"]
+def moments(cell: Cell) -> tuple[list[str], dict[str, float]]:
+    """The numbers that a norm takes of the whole row first: each written out, and by its name."""
+    sums, known, row = [], dict[str, float](), cell.row_of(cell.op["input"])
+    for name, (fold, expression) in cell.op["row"].items():
+        assert fold == "mean"
+        each = [known | {"x": x} for x in row]
+        terms = " + ".join(printed(filled(expression, shown(values))) for values in each)
+        known[name] = sum(worth(expression, values) for values in each) / len(row)
+        sums.append(f"{name} = ({terms}) / {len(row)} = {number(known[name])}")
+    return sums, known
+
+
+def shown(known: Mapping[str, float]) -> dict[str, str]:
+    return {name: signed(number(value)) for name, value in known.items()}
+
+
+def filled(expression: Expression, known: Mapping[str, str]) -> Expression:
+    """With numbers in place of symbols."""
+    if isinstance(expression, tuple):
+        return tuple(filled(part, known) for part in expression)
+    return known.get(expression, expression) if isinstance(expression, str) else expression
+
+
+def worth(expression: Expression, known: Mapping[str, float]) -> float:
+    """What a moment's expression comes to."""
+    if isinstance(expression, tuple):
+        name, left, right = expression
+        return float({"-": operator.sub, "^": operator.pow}[str(name)](worth(left, known), worth(right, known)))
+    return known[expression] if isinstance(expression, str) else expression
 
 
 RULES: dict[str, Callable[[Cell], str]] = {
@@ -173,12 +190,12 @@ def write_out(trace: Trace, value: Value, row: int, head: int = 0) -> list[str]:
         return []
     cells = [Cell(trace, value, head, row, column) for column in range(value.value.shape[-1])]
 
-    def worth(cell: Cell) -> tuple[bool, bool, int, float]:
+    def telling(cell: Cell) -> tuple[bool, bool, int, float]:
         told = rule(cell)
         return cell.result == -math.inf, "0.000" not in told, told.count(" "), cell.result
 
-    cell = max(cells, key=worth)
-    before = moment_sums(cell) if rule is layer_norm else []
+    cell = max(cells, key=telling)
+    before = moments(cell)[0] if rule is layer_norm else []
     return [*before, f"{cell} = {rule(cell)} = {number(cell.result)}"]
 
 
