@@ -6,6 +6,7 @@ import { DIGITS, fixed, read, show } from "./number.js";
 /**
  * @typedef {{kind: string, value?: number, note?: string, exact?: boolean, parts?: Term[], name?: string}} Term
  * @typedef {{text: string, kind: "number"|"sign", note?: string}} Printed
+ * @typedef {number | string | any[]} Expression   a number, a symbol, or an operation and what it acts on
  */
 
 /** A number of the model. `note` says what it is. @returns {Term} */
@@ -25,13 +26,37 @@ export const quotient = (a, b) => ({ kind: "quotient", parts: [a, b] });
 export const power = (a, b) => ({ kind: "power", parts: [a, b] });
 export const call = (name, ...parts) => ({ kind: "call", name, parts });
 
+const BUILDERS = { "+": sum, "*": product, "/": quotient, "^": power };
+
+/**
+ * An expression that the trace tells, as a term.
+ * @param {Expression} expression
+ * @param {Record<string, Term>} symbols   what they stand for
+ * @returns {Term}
+ */
+export function build(expression, symbols) {
+  if (typeof expression === "number") return exact(expression);
+  if (typeof expression === "string") return symbols[expression];
+  const [name, ...rest] = expression;
+  const parts = rest.map((part) => build(part, symbols));
+  if (name === "-") return parts.length > 1 ? difference(parts[0], parts[1]) : negative(parts[0]);
+  return BUILDERS[name]?.(...parts) ?? call(name, ...parts);
+}
+
+function negative(term) {
+  return term.kind === "number" ? { ...term, value: -term.value } : product(exact(-1), term);
+}
+
 const FUNCTIONS = {
+  abs: Math.abs,
   exp: Math.exp,
+  log: Math.log,
   "\u221a": Math.sqrt,
   sin: Math.sin,
   cos: Math.cos,
   tanh: Math.tanh,
   max: Math.max,
+  min: Math.min,
   erf,
 };
 
@@ -57,9 +82,9 @@ function text(term, digits) {
   return term.exact ? String(term.value).replaceAll("-", "\u2212") : show(term.value, digits);
 }
 
-/** What the printed numbers give. */
+/** What the numbers give as printed with so many digits; or as they are, with null. */
 export function evaluate(term, digits) {
-  if (term.kind === "number") return read(text(term, digits));
+  if (term.kind === "number") return digits === null ? term.value : read(text(term, digits));
   const values = term.parts.map((part) => evaluate(part, digits));
   switch (term.kind) {
     case "sum":

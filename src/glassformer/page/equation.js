@@ -1,8 +1,9 @@
 // How one cell was made: its equation with the model's own numbers, and the cells they come from.
 
-import { call, difference, exact, number, power, product, quotient, settle, sum } from "./algebra.js";
-import { t } from "./language.js";
+import { build, call, difference, evaluate, exact, number, power, product, quotient, settle, sum } from "./algebra.js";
+import { t, told } from "./language.js";
 import { flat, maskOf, valueAt } from "./tensors.js";
+import { TEXTS } from "./texts.js";
 
 const SHOWN = 4; // terms of a long sum; the others become one number
 
@@ -14,7 +15,7 @@ const SHOWN = 4; // terms of a long sum; the others become one number
  * @property {number[]} index
  * @property {number} value
  * @property {string} kind              of the operation
- * @property {string} says              the operation in words, by the name of their text
+ * @property {string} says              the operation in words
  * @property {boolean} masked
  * @property {import("./algebra.js").Printed[]} pieces
  * @property {string} result            the value as printed
@@ -35,8 +36,10 @@ export async function explain(run, name, index) {
   const value = valueAt(run, name, index);
   const hidden = mask !== null && valueAt(run, mask, index.slice(-2)) === 0;
   const found = { lit: [], weights: [], links: [], change: "" };
-  const term = await (MAKERS[op.kind] ?? MAKERS.same)({ run, op, name, index, value, hidden, found });
-  const says = op.kind + (op.bias && (op.kind === "linear" || op.kind === "mask") ? ".bias" : op.gated ? ".gated" : "");
+  const make = MAKERS[op.kind] ?? (op.row ? norm : MAKERS.same); // of norms there are several kinds
+  const term = await make({ run, op, name, index, value, hidden, found });
+  const kind = op.kind + (op.bias && (op.kind === "linear" || op.kind === "mask") ? ".bias" : op.gated ? ".gated" : "");
+  const says = op.why ? told(op.why) : t(`op.${kind}`);
   return { name, index, value, kind: op.kind, says, masked: hidden, ...settle(term, value), ...found };
 }
 
@@ -88,7 +91,7 @@ async function linear(cell) {
   const more = [];
   if (op.bias) {
     const [bias] = await run.weight(op.bias, row, row + 1);
-    more.push(number(bias, t("equation.bias")));
+    more.push(number(bias, t("symbol.b")));
   }
   return sumOfProducts(
     Array.from(x, (value, j) => [value, weights[j]]),
@@ -165,31 +168,29 @@ function masking(cell) {
   return parts.length > 1 ? sum(...parts) : parts[0];
 }
 
+const REDUCTIONS = {
+  sum: (values) => values.reduce((a, b) => a + b, 0),
+  mean: (values) => values.reduce((a, b) => a + b, 0) / values.length,
+  max: (values) => values.reduce((a, b) => Math.max(a, b), -Infinity),
+};
+
+/** By the expression that the trace tells, once what all values of the row share has been computed. */
 async function norm(cell) {
   const { run, op, index, found } = cell;
   const [i, j] = index;
-  const row = Array.from(rowOf(run, op.input, [i]));
-  const centred = op.kind === "layer_norm";
+  const row = Array.from(rowOf(run, op.input, [i]), (x) => number(x));
   found.lit.push({ name: op.input, head: null, row: i, col: null });
   found.links.push({ name: op.input, index });
-  const mean = row.reduce((a, b) => a + b, 0) / row.length;
-  const spread = row.reduce((a, b) => a + (centred ? (b - mean) ** 2 : b * b), 0) / row.length;
-  const x = number(row[j]);
-  const above = centred ? difference(x, number(mean, t("equation.mean"))) : x;
-  const below = call(
-    "\u221a",
-    sum(number(spread, t(centred ? "equation.variance" : "equation.square")), exact(op.eps)),
-  );
-  let term = quotient(above, below);
-  if (op.weight) {
-    const [gain] = await run.weight(op.weight, j, j + 1);
-    term = product(term, number(gain, t("equation.gain")));
+  const symbols = { "\u03b5": exact(op.eps) };
+  const named = (symbol, value) => {
+    symbols[symbol] = number(value, TEXTS[`symbol.${symbol}`] ? t(`symbol.${symbol}`) : symbol);
+  };
+  if (op.weight) named("g", (await run.weight(op.weight, j, j + 1))[0]);
+  if (op.bias) named("b", (await run.weight(op.bias, j, j + 1))[0]);
+  for (const [symbol, [reduction, of]] of Object.entries(op.row)) {
+    named(symbol, REDUCTIONS[reduction](row.map((x) => evaluate(build(of, { ...symbols, x }), null))));
   }
-  if (op.bias) {
-    const [bias] = await run.weight(op.bias, j, j + 1);
-    term = sum(term, number(bias, t("equation.bias")));
-  }
-  return term;
+  return build(op.expression, { ...symbols, x: row[j] });
 }
 
 function rotation(cell) {
@@ -203,22 +204,10 @@ function rotation(cell) {
   return d % 2 ? sum(product(a, sin), product(b, cos)) : difference(product(a, cos), product(b, sin));
 }
 
-const ACTIVATIONS = {
-  relu: (u) => call("max", exact(0), u),
-  silu: (u) => quotient(u, sum(exact(1), call("exp", number(-u.value)))),
-  gelu: (u) => product(exact(0.5), u, sum(exact(1), call("erf", quotient(u, call("\u221a", exact(2)))))),
-  gelu_tanh: (u) => {
-    const inner = product(
-      number(Math.sqrt(2 / Math.PI), "\u221a(2/\u03c0)"),
-      sum(u, product(exact(0.044715), power(u, exact(3)))),
-    );
-    return product(exact(0.5), u, sum(exact(1), call("tanh", inner)));
-  },
-};
-
 function activation(cell) {
   const { run, op, index } = cell;
-  const acted = ACTIVATIONS[op.name](take(cell, op.input, index));
+  const pi = number(Math.PI, "\u03c0");
+  const acted = build(op.expression, { u: take(cell, op.input, index), "\u03c0": pi });
   if (!op.gated) return acted;
   const width = run.entry(cell.name).shape.at(-1);
   return product(acted, take(cell, op.input, [...index.slice(0, -1), index.at(-1) + width]));
@@ -267,8 +256,6 @@ const MAKERS = {
     const [i, j] = cell.index;
     return take(cell, cell.op.input, [Math.floor(j / width), i, j % width]);
   },
-  layer_norm: norm,
-  rms_norm: norm,
   activation,
   relative,
   alibi: ({ op, index: [head, i, j] }) =>

@@ -134,7 +134,7 @@ function printPiece(piece) {
   if (piece.kind === "sign") return raw(piece.text, { class: "sign" });
   const digits = raw(piece.text, { class: "figure" });
   if (!piece.note) return digits;
-  const spoken = /^[#\u221a]|^cos|^sin/.test(piece.note) ? "no" : null;
+  const spoken = /^[#\u03c0]|^cos|^sin/.test(piece.note) ? "no" : null;
   return h("span.noted", digits, h("span.note", { translate: spoken }, piece.note));
 }
 
@@ -142,7 +142,7 @@ function printPiece(piece) {
 export function equation(found) {
   const pieces = groups(found.pieces).flatMap((group) => [h("span.together", group.map(printPiece)), h("wbr")]);
   return [
-    h("p.op", t(`op.${found.says}`)),
+    h("p.op", found.says),
     h(
       "div.equation",
       { data: { testid: "equation", tensor: found.name, index: found.index.join("."), kind: found.kind } },

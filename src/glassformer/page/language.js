@@ -16,6 +16,11 @@ export function t(name, values = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
 }
 
+/** What the trace tells in both languages. @param {{en: string, zh: string}} text */
+export function told(text) {
+  return text[language];
+}
+
 /** A formula, typeset: `_` lowers what follows and `^` raises it. */
 function typeset(text) {
   return text.split(/(_[A-Za-z0-9]+|\^\([^)]*\)|\^[A-Za-z0-9]+)/).map((piece) => {
