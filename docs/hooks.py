@@ -1,4 +1,4 @@
-"""What the handbook adds to MkDocs: source by name, equations as MathML, figures, the way to the other language."""
+"""What the handbook adds to MkDocs: source by name, choices, equations as MathML, figures, the other language."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import choices
 import fences
 import jieba
 import named_source
@@ -30,12 +31,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
     def rewrite(fence: fences.Fence) -> str | None:
         if fence.kind == "source":
             return shown(fence.body.strip(), f"{page.file.src_uri}, line {fence.line}")
         if fence.kind == "api":
             return described(fence, page)
+        if fence.kind == "choices":
+            return choices.table(fence.body.strip(), language(config))
         if fence.kind == "output":
             return f"```{{ .text .output }}\n{fence.body}```"
         return f"```{fence.kind}\n{fence.body}```" if fence.words else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import choices
 import fences
 import named_source
 import pytest
@@ -21,7 +22,7 @@ HEADINGS = {
     "Try it": "动手",
     "Exercises": "练习",
 }
-SAME = ("python", "console", "output", "source", "api")
+SAME = ("python", "console", "output", "source", "choices", "api")
 KINDS = {*SAME, "text"}
 HEADING = re.compile(r"^(#+) +(.+?) *$", re.M)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
@@ -84,6 +85,8 @@ def test_links_figures_and_sources_lead_somewhere(file: str) -> None:
     for block in fences.read(page):
         if block.kind == "source":
             named_source.find(block.body.strip())
+        if block.kind == "choices":
+            assert choices.table(block.body.strip(), language)
 
 
 def test_every_figure_that_has_a_script_is_shown() -> None:
@@ -99,4 +102,4 @@ def test_a_wrong_name_of_a_source_is_noticed() -> None:
         named_source.find("glassfarmer.model")
     found = named_source.find("glassformer.model.attention.Attention.forward")
     assert found.path == "src/glassformer/model/attention.py"
-    assert found.text.startswith("def forward(self")
+    assert found.text.startswith("def forward(")
