@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from jupyter_client import KernelManager
 from nbclient import NotebookClient
 from nbformat import read, validate
-from traitlets.config import Config
+from nbformat.v4 import new_code_cell
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 LANGUAGES = ("en", "zh")
@@ -43,18 +45,27 @@ def test_a_notebook_is_stored_without_its_outputs(path: Path) -> None:
             assert (cell["outputs"], cell["execution_count"], cell["metadata"]) == ([], None, {})
 
 
+@pytest.fixture(scope="module")
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
+    """A real kernel, started once: most of what a short notebook takes is loading PyTorch."""
+    folder = tmp_path_factory.mktemp("kernel")
+    with TemporaryDirectory() as sockets:  # a socket's address may not be long, so not in the tests' own folder
+        manager = KernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/kernel")
+        manager.start_kernel(env=os.environ | {"IPYTHONDIR": str(folder), "TMPDIR": str(folder)}, cwd=str(folder))
+        yield manager
+        manager.shutdown_kernel(now=True)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_notebook_runs(name: str, tmp_path: Path) -> None:
+def test_a_notebook_runs(name: str, kernel: KernelManager, tmp_path: Path) -> None:
     notebook = read(NOTEBOOKS / "en" / f"{name}.ipynb", as_version=4)
-    with TemporaryDirectory() as sockets:  # a socket's address may not be long, so not in this test's own folder
-        client = NotebookClient(
-            notebook,
-            timeout=SECONDS,
-            kernel_name="python3",
-            config=Config(KernelManager={"transport": "ipc", "ip": f"{sockets}/kernel"}),
-            resources={"metadata": {"path": str(tmp_path)}},
-        )
-        client.execute(env=os.environ | {"IPYTHONDIR": str(tmp_path / "ipython"), "TMPDIR": str(tmp_path)})
+    # As if it had just been started, in an empty folder.
+    notebook.cells.insert(0, new_code_cell(f"%reset -f\nimport os\nos.chdir({str(tmp_path)!r})\ndel os"))
+    client = NotebookClient(notebook, km=kernel, timeout=SECONDS)
+    try:
+        client.execute()
+    finally:
+        client.kc.stop_channels()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert not [output["text"] for output in outputs if output.get("name") == "stderr"], "a warning"
     assert [output for output in outputs if "image/png" in output.get("data", {})], "a notebook shows something"
