@@ -15,7 +15,7 @@ HOUSE = ROOT / "src" / "glassformer"
 # A room may import from the rooms of earlier lines, and from itself; rooms of one line never meet.
 STOREYS = [
     ["errors", "page"],
-    ["cache", "files", "report"],
+    ["cache", "device", "files", "report"],
     ["model", "text"],
     ["bundle", "pretrained"],
     ["decode", "train"],

@@ -16,6 +16,7 @@ from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood
 from glassformer.decode.hypothesis import Rule
 from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions, check_stream, search_of
+from glassformer.device import pick_device
 from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
 from glassformer.text import About, PairTokenizer, Tokenizer
@@ -270,15 +271,3 @@ class Translator:
 def check_batch_tokens(batch_tokens: int) -> None:
     if batch_tokens < 1:
         raise ConfigError(f"batch_tokens={batch_tokens} must be at least 1")
-
-
-def pick_device(device: str | torch.device) -> torch.device:
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        picked = torch.device(device)
-        torch.empty(0, device=picked)
-    except (RuntimeError, AssertionError) as error:
-        reason = str(error).splitlines()[0]
-        raise ConfigError(f"device {str(device)!r} cannot be used ({reason}); try cpu, or auto") from None
-    return picked

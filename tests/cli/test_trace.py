@@ -153,7 +153,7 @@ def test_a_page_that_opens_from_disk(here, folder):
 
 
 def test_a_model_without_text_reads_ids(here, tmp_path):
-    from glassformer.pretrained.parity import cases, random_model, saved
+    from glassformer.bench.parity import cases, random_model, saved
 
     case = next(case for case in cases() if case.family == "bert")
     with saved(random_model(case), case) as place:

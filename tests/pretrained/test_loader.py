@@ -8,8 +8,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import glassformer as gf
+from glassformer.bench.parity import BAR, cases, our_logits, peer_logits, random_batch, random_model
 from glassformer.errors import InputError, WeightsError
-from glassformer.pretrained.parity import BAR, cases, our_logits, peer_logits, random_batch, random_model
 
 FAMILIES = ["marian", "bart", "t5", "bert", "gpt2"]
 

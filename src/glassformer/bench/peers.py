@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from glassformer.bench.parity import hugging_face
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.pretrained.parity import hugging_face
 
 
 class TorchTransformer(nn.Module):

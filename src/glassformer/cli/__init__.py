@@ -79,11 +79,12 @@ COMMANDS: list[Callable[..., None]] = [
     doctor.doctor,
 ]  # fmt: skip
 for function in COMMANDS:
-    app.command(cls=Command)(function)
+    app.command()(function)
 app.add_typer(bench.bench, name="bench", short_help=bench.bench.info.help)
 for group in (app, bench.bench):
-    for command in group.registered_commands:  # in the list of commands, too, a sentence is told to its end
-        # Each has a docstring, which a test of the help reads.
+    for command in group.registered_commands:
+        command.cls = Command
+        # In the list, too, a sentence is told to its end; each has a docstring, which a test of the help reads.
         command.short_help = inspect.getdoc(command.callback).partition("\n\n")[0]  # type: ignore[union-attr]
 
 

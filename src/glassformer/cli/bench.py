@@ -75,7 +75,7 @@ def decode(
     import torch
 
     from glassformer.bench.decode import BASE, OUTPUT, SOURCE, decoding, growth
-    from glassformer.translator import pick_device
+    from glassformer.device import pick_device
 
     if pick_device(device).type not in OUTPUT:
         raise ConfigError(f"device {device!r} is not one of cpu, cuda")

@@ -21,7 +21,7 @@ def doctor(
 ) -> None:
     """Look over this machine, and a recipe before it runs; with --parity, prove the model against transformers."""
     if parity:
-        from glassformer.pretrained.parity import main
+        from glassformer.bench.parity import main
 
         sys.exit(main())
     show_machine()

@@ -109,8 +109,9 @@ def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int
 def load(folder: Path, device: str) -> Translator | Model:
     """A translator where the folder holds one; of other published families the model alone."""
     from glassformer.bundle import is_bundle
+    from glassformer.device import pick_device
     from glassformer.pretrained.loader import load_model, read_config
-    from glassformer.translator import Translator, pick_device
+    from glassformer.translator import Translator
 
     if not is_bundle(folder) and os.path.isfile(folder / "config.json"):
         kind = read_config(folder).values.get("model_type")

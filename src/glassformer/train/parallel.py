@@ -15,7 +15,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from glassformer.errors import RunError
+from glassformer.device import pick_device
 from glassformer.model import EncoderDecoder
 
 
@@ -65,17 +65,9 @@ def enter(device: str = "auto") -> World:
     size, rank, local = (
         int(os.environ.get(name, d)) for name, d in (("WORLD_SIZE", 1), ("RANK", 0), ("LOCAL_RANK", 0))
     )
-    if device == "auto":
-        device = "cuda" if torch.cuda.is_available() else "cpu"
-    if device.startswith("cuda") and not torch.cuda.is_available():
-        raise RunError(f"--device {device}: this torch ({torch.__version__}) sees no CUDA device; use --device cpu")
-    try:
-        place = torch.device(f"cuda:{local}" if device == "cuda" else device)
-        torch.empty(1, device=place)
-    except RuntimeError as error:
-        reason = str(error).split("\n")[0]
-        raise RunError(f"--device {device} cannot be used: {reason}; try auto, cpu, cuda or cuda:0") from None
+    place = pick_device(device)
     if place.type == "cuda":
+        place = place if place.index is not None else torch.device("cuda", local)
         torch.cuda.set_device(place)
     if size > 1 and not dist.is_initialized():
         if place.type == "cuda":

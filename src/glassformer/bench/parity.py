@@ -1,6 +1,6 @@
 """The parity table: our parts against Hugging Face transformers, tensor for tensor.
 
-`python -m glassformer.pretrained.parity` makes small random models of every family, saves them, loads them with
+`python -m glassformer.bench.parity` makes small random models of every family, saves them, loads them with
 `load_model` and prints the largest difference between any two logits. Each family also has controls: one part of it
 is broken on purpose, and the difference must then exceed the bar, which shows that the bar can tell.
 """

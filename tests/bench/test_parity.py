@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from glassformer.pretrained import load_model
-from glassformer.pretrained.parity import (
+from glassformer.bench.parity import (
     BAR,
     CONTROLS,
     cases,
@@ -16,6 +15,7 @@ from glassformer.pretrained.parity import (
     random_model,
     saved,
 )
+from glassformer.pretrained import load_model
 
 CASES = {f"{case.family}: {case.name}": case for case in cases()}
 
