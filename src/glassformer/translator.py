@@ -113,7 +113,7 @@ class Translator:
         texts = strings(texts, "texts")
         check_batch_tokens(batch_tokens)
         split = self.split(texts, self.max_source_length(max_length))
-        prefixes = self.prefix_ids(split, prefix, search)
+        prefixes = self._prefix_ids(split, prefix, search)
         jobs = [(i, k) for i, parts in enumerate(split) for k in range(len(parts))]
         sources = [split[i][k].ids for i, k in jobs]
         begun = [prefixes[i] if k == 0 else [] for i, k in jobs]
@@ -149,20 +149,20 @@ class Translator:
         """
         search = check_stream(search_of(search, **options))
         (parts,) = split = self.split([one_string(text)], self.max_source_length(max_length))
-        (begun,) = self.prefix_ids(split, one_string(prefix), search)
-        return self._stream_parts(parts, begun, search)
+        (begun,) = self._prefix_ids(split, one_string(prefix), search)
+        return self.__stream_parts(parts, begun, search)
 
-    def _stream_parts(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
+    def __stream_parts(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
         whole = ""
         for before, part in zip([None, *parts], parts, strict=False):
             start = len(whole)
-            for more in self.spell(self.engine.stream(part.ids, begun if before is None else [], search)):
+            for more in self._spell(self.engine.stream(part.ids, begun if before is None else [], search)):
                 if before is not None and len(whole) == start:
                     more = seam(before, part, whole, more) + more
                 whole += more
                 yield more
 
-    def spell(self, tokens: Iterable[int]) -> Iterator[str]:
+    def _spell(self, tokens: Iterable[int]) -> Iterator[str]:
         """The text of a growing target, each letter as soon as no later token can change it."""
         ids: list[int] = []
         text = shown = ""
@@ -183,7 +183,7 @@ class Translator:
         if len(parts) != 1:
             what = "is empty" if not parts else f"is longer than the {longest:,} tokens read at once"
             raise InputError(f"the text {what}; alternatives() looks at one text that is translated as a whole")
-        (begun,) = self.prefix_ids(split, one_string(prefix))
+        (begun,) = self._prefix_ids(split, one_string(prefix))
         if len(begun) == self.max_target_length(len(parts[0].ids)):
             raise InputError(f"the prefix {prefix!r:.60} leaves no room for another token; shorten it")
         return [
@@ -251,7 +251,7 @@ class Translator:
 
         return [parts(text, ids) for text, ids in zip(texts, encode(texts), strict=True)]
 
-    def prefix_ids(
+    def _prefix_ids(
         self, split: list[list[Part]], prefix: str | Iterable[str] | None, search: Search | None = None
     ) -> list[list[int]]:
         """The ids that each text's translation must begin with; a space at their end is the next word's own."""

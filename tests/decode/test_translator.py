@@ -182,9 +182,9 @@ def test_a_letter_is_streamed_when_all_its_bytes_are_there(translator: Translato
             return [bytes(ids).decode("utf-8", "replace") for ids in batch]
 
     spelt = Translator(translator.model, Bytes())  # type: ignore[arg-type]
-    assert list(spelt.spell("aé中👧".encode())) == ["a", "é", "中", "👧"]
-    assert list(spelt.spell(b"a\xe4\xb8")) == ["a", "\ufffd"]
-    assert list(spelt.spell(b"\xe4a")) == ["\ufffda"]
+    assert list(spelt._spell("aé中👧".encode())) == ["a", "é", "中", "👧"]
+    assert list(spelt._spell(b"a\xe4\xb8")) == ["a", "\ufffd"]
+    assert list(spelt._spell(b"\xe4a")) == ["\ufffda"]
 
 
 def test_same_seed_same_sample_whatever_else_is_drawn(translator: Translator) -> None:

@@ -62,16 +62,16 @@ class Case:
 
 
 class TraceOptions(TypedDict, total=False):
-    """What may be said by name of a trace, and of both of a what-if."""
+    """What `trace` and `what_if` take by name."""
 
-    beam: int  # these three as in `Search`
+    beam: int
     length_penalty: float
     max_new_tokens: int | None
-    prefix: Sequence[int | str] | None  # ids or pieces that the output begins with
-    padding: int  # tokens put beside the sentence, so that their mask can be seen
-    temperature: float  # divides the logits
-    name: str  # the model's, for who reads the trace
-    between_steps: Callable[[], None] | None  # called before every layer of every pass; what it raises ends the trace
+    prefix: Sequence[int | str] | None
+    padding: int
+    temperature: float
+    name: str
+    between_steps: Callable[[], None] | None
 
 
 def begin(
@@ -131,11 +131,15 @@ def trace(
 ) -> Trace:
     """Follow a sentence through a model: `trace(t, "twenty-one")["decoder.blocks.0.cross_attention.pattern"]`.
 
-    A translator takes text, a model alone takes ids. Without a `target` the model writes one, greedily or with a
-    `beam`, beginning with `prefix` (ids or pieces) if there is one. `padding` tokens are put beside the sentence so
-    that their mask can be seen. `temperature` divides the logits; `changes` are those of `what_if`. Several threads
-    may trace one model while others use it. `between_steps` is called before every layer of every pass; what it raises
-    ends the trace.
+    A translator takes text, a model alone takes ids. Without a `target` the model writes one. Several threads may trace
+    one model while others use it. `changes` are those of `what_if`; by name there may also be said:
+
+    beam, length_penalty, max_new_tokens   how a target is looked for, as in `Search`
+    prefix                                 ids or pieces that it begins with
+    padding                                tokens put beside the sentence, so that their mask can be seen
+    temperature                            divides the logits
+    name                                   of the model, as the trace tells it
+    between_steps                          called before every layer of every pass; what it raises ends the trace
     """
     check_names(options, TraceOptions.__annotations__)
     return follow(begin(Subject(subject), sentence, target, changes, **options))
