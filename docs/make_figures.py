@@ -76,7 +76,8 @@ def main() -> int:
     asked = options.parse_args()
     if unknown := sorted(set(asked.names) - set(names())):
         options.error(f"no such figure: {', '.join(unknown)}; there are {', '.join(names())}")
-    translator()  # trained, if need be, with all threads
+    if not asked.names or any(not name.startswith("lab-") for name in asked.names):
+        translator()  # trained, if need be, with all threads
     torch.set_num_threads(1)
     changed = []
     for name in asked.names or names():

@@ -65,7 +65,7 @@ class Cache:
 
     `capacity` counts tokens of a row. With several `beams`, the first call reads one prompt per sentence; from the
     second on there are K rows per sentence, one token at a time. A stack has its tokens `check`ed and admitted, each of
-    its layers `put`s their keys and values among the `room` entries reserved.
+    its layers has their keys and values `store`d among the `max_entries` reserved.
     """
 
     def __init__(self, layers: int, capacity: int, beams: int = 1) -> None:

@@ -182,6 +182,7 @@ def test_cut_off_from_the_world_it_is_complete_and_its_export_opens_from_disk(vi
     assert page.outside == []
     assert page.errors == []
     run = gf.trace(translator, SENTENCE).run
+    page.go(text=SENTENCE, view="trace")
     with page.page.expect_download() as download:
         page.page.locator("[data-key=html]").click()
     file = tmp_path / "export.html"
