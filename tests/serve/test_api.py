@@ -258,18 +258,18 @@ def test_too_many_waiting_are_asked_to_come_again(translator):
 
 
 def test_old_runs_leave_the_store(translator):
-    from glassformer.serve.store import Store
+    from glassformer.serve.recent import RecentRuns
 
-    store = Store(most_runs=2)
+    store = RecentRuns(most_runs=2)
     traces = [gf.trace(translator, text) for text in ("one", "two", "three")]
     for trace in traces[:2]:
-        store.put(trace)
+        store.add(trace)
     store.get(traces[0].run)
-    store.put(traces[2])
+    store.add(traces[2])
     assert store.get(traces[1].run) is None
     assert store.get(traces[0].run) is not None
-    small = Store(most_bytes=1)
+    small = RecentRuns(most_bytes=1)
     for trace in traces:
-        small.put(trace)
+        small.add(trace)
     assert len(small) == 1
     assert small.get(traces[2].run) is not None

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 
-from glassformer.explain.changes import FIELDS
+from glassformer.explain.changes import KINDS
 from glassformer.serve.asked import TYPES
 
 FUZZ = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
@@ -90,8 +90,8 @@ LIKELY = {
 @st.composite
 def near_changes(draw):
     """A change with the right fields, most of them with likely values."""
-    kind = draw(st.sampled_from(sorted(FIELDS)))
-    fields = {name: draw(LIKELY.get(name, st.integers(-1, 4)) | ANYTHING) for name in FIELDS[kind]}
+    kind = draw(st.sampled_from(sorted(KINDS)))
+    fields = {name: draw(LIKELY.get(name, st.integers(-1, 4)) | ANYTHING) for name in KINDS[kind].fields}
     kept = draw(st.sets(st.sampled_from(sorted(fields)), min_size=max(0, len(fields) - 2))) if fields else ()
     return {"kind": kind} | {name: fields[name] for name in kept}
 
@@ -110,13 +110,13 @@ def test_no_json_in_changes_makes_the_server_fail(client, address):
 
 def test_the_interface_describes_every_kind_of_change(client):
     described = client.get("/openapi.json").json()["components"]["schemas"]
-    for kind, fields in FIELDS.items():
+    for kind, (fields, *_) in KINDS.items():
         assert set(described[kind]["properties"]) == {"kind", *fields}
         assert set(described[kind]["required"]) == {
             "kind",
             *(name for name, optional in fields.items() if not optional),
         }
-    assert set(TYPES) == {name for fields in FIELDS.values() for name in fields}
+    assert set(TYPES) == {name for kind in KINDS.values() for name in kind.fields}
 
 
 OPERATIONS = (

@@ -15,7 +15,7 @@ import torch
 from conftest import EXAMPLES, agrees, printed, unit
 
 import glassformer as gf
-from glassformer.explain.changes import FIELDS, carry_out, checked
+from glassformer.explain.changes import KINDS, carry_out, checked
 from glassformer.explain.subject import Subject
 from glassformer.model import Cache
 from glassformer.model.probe import twin
@@ -69,7 +69,7 @@ READ = """() => {
 
 
 def test_every_kind_of_change_is_tried():
-    assert {change["kind"] for changes in CHANGES.values() for change in changes} == set(FIELDS)
+    assert {change["kind"] for changes in CHANGES.values() for change in changes} == set(KINDS)
 
 
 class Judge:

@@ -1,13 +1,14 @@
 """What a what-if may change, checked, and carried out on a private copy of a model.
 
-A change is a plain dictionary with a `kind`, so that Python, JSON and the page say the same. Those of `INPUT` act on
-what the model is given, the others on the model itself: a hook sets a value, or a number of a module is replaced.
+A change is a plain dictionary with a `kind`, so that Python, JSON and the page say the same. `KINDS` tells of each
+kind which fields it has, what they must be, and what it does to the model, where a hook sets a value or a number of a
+module is replaced; the others act on what the model is given.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -22,34 +23,21 @@ from glassformer.model.transformer import Stack
 
 Change = dict[str, Any]
 
-# The fields of every kind, and whether they may be left out.
-FIELDS: dict[str, dict[str, bool]] = {
-    "remove_head": {"stack": False, "layer": False, "attention": True, "head": False},
-    "remove_layer": {"stack": False, "layer": False},
-    "remove_mask": {"mask": False},
-    "remove_cross": {"layer": True},
-    "remove_positions": {"stack": True},
-    "remove_scale": {},
-    "swap_token": {"position": False, "piece": True, "id": True},
-    "prefix": {"pieces": True, "ids": True},
-    "temperature": {"value": False},
-}
-
 
 def checked(changes: Iterable[Mapping[str, Any]], subject: Subject) -> list[Change]:
     """The changes, complete and within the model's ranges."""
     if isinstance(changes, Mapping | str):
         raise InputError("changes is one change; give a list of them: changes=[{...}]")
-    found = []
+    complete = []
     for change in changes:
         if not isinstance(change, Mapping) or "kind" not in change:
-            raise InputError(f"the change {change!r} names no `kind`; it is one of {one_of(FIELDS)}")
+            raise InputError(f"the change {change!r} names no `kind`; it is one of {one_of(KINDS)}")
         kind = change["kind"]
-        if not isinstance(kind, str) or kind not in FIELDS:
+        if not isinstance(kind, str) or kind not in KINDS:
             raise InputError(
-                f"no change is of kind {kind!r}; it is one of {one_of(FIELDS)}{did_you_mean(str(kind), FIELDS)}"
+                f"no change is of kind {kind!r}; it is one of {one_of(KINDS)}{did_you_mean(str(kind), KINDS)}"
             )
-        fields = FIELDS[kind]
+        fields = KINDS[kind].fields
         for name in change:
             if name not in ("kind", *fields):
                 raise InputError(
@@ -59,10 +47,9 @@ def checked(changes: Iterable[Mapping[str, Any]], subject: Subject) -> list[Chan
             if not optional and change.get(name) is None:
                 raise InputError(f"{kind} needs `{name}`")
         whole = {"kind": kind} | {name: change.get(name) for name in fields if name in change or fields[name]}
-        if kind in CHECKS:
-            CHECKS[kind](whole, subject)
-        found.append(whole)
-    return found
+        KINDS[kind].check(whole, subject)
+        complete.append(whole)
+    return complete
 
 
 def stack_of(model: Model, change: Change) -> Stack:
@@ -151,19 +138,6 @@ def check_prefix(change: Change, subject: Subject) -> None:
     subject.prefix_ids(given)
 
 
-CHECKS: dict[str, Callable[[Change, Subject], None]] = {
-    "remove_head": check_head,
-    "remove_layer": check_layer,
-    "remove_mask": check_mask,
-    "remove_cross": check_cross,
-    "remove_positions": check_positions,
-    "remove_scale": check_scale,
-    "swap_token": check_swap,
-    "prefix": check_prefix,
-    "temperature": lambda change, _: check_temperature(change["value"]),
-}
-
-
 def swapped(ids: list[int], changes: list[Change], subject: Subject) -> list[int]:
     """The source after its swaps."""
     ids = list(ids)
@@ -180,7 +154,7 @@ def carry_out(model: Model, changes: list[Change]) -> dict[str, Change]:
     """Change a private copy; the values that are set, not computed, `by` which change, and which `heads` of them."""
     replaced: dict[str, Change] = {}
     for change in changes:
-        act = ACTS.get(change["kind"])
+        act = KINDS[change["kind"]].act
         for name in [] if act is None else act(model, change):
             heads = replaced.get(name, {}).get("heads", [])
             replaced[name] = {"by": change} | ({"heads": [*heads, change["head"]]} if "head" in change else {})
@@ -258,11 +232,22 @@ def remove_scale(model: Model, change: Change) -> list[str]:
     return []
 
 
-ACTS: dict[str, Callable[[Model, Change], list[str]]] = {
-    "remove_head": remove_head,
-    "remove_layer": remove_layer,
-    "remove_mask": remove_mask,
-    "remove_cross": remove_cross,
-    "remove_positions": remove_positions,
-    "remove_scale": remove_scale,
+class Kind(NamedTuple):
+    """What there is to say of a kind of change."""
+
+    fields: dict[str, bool]  # and whether they may be left out
+    check: Callable[[Change, Subject], None]
+    act: Callable[[Model, Change], list[str]] | None = None  # on the model; without one, on what it is given
+
+
+KINDS = {
+    "remove_head": Kind({"stack": False, "layer": False, "attention": True, "head": False}, check_head, remove_head),
+    "remove_layer": Kind({"stack": False, "layer": False}, check_layer, remove_layer),
+    "remove_mask": Kind({"mask": False}, check_mask, remove_mask),
+    "remove_cross": Kind({"layer": True}, check_cross, remove_cross),
+    "remove_positions": Kind({"stack": True}, check_positions, remove_positions),
+    "remove_scale": Kind({}, check_scale, remove_scale),
+    "swap_token": Kind({"position": False, "piece": True, "id": True}, check_swap),
+    "prefix": Kind({"pieces": True, "ids": True}, check_prefix),
+    "temperature": Kind({"value": False}, lambda change, _: check_temperature(change["value"])),
 }

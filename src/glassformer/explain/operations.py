@@ -67,7 +67,7 @@ class Account:
         self.config, self.seen, self.weights, self.replaced, self.shift = config, seen, weights, replaced, shift
         self.values: dict[str, Value] = {}
 
-    def put(self, name: str, axes: tuple[str, ...], op: Op, formula: str, value: Tensor | None = None) -> str:
+    def record(self, name: str, axes: tuple[str, ...], op: Op, formula: str, value: Tensor | None = None) -> str:
         if name in self.replaced:
             cause: Op = {"kind": "replaced"} | self.replaced[name]
             told = f"set by {cause['by']['kind']}"
@@ -84,7 +84,7 @@ class Account:
         return name
 
     def same(self, name: str, of: str, formula: str) -> str:
-        return self.put(name, self.values[of].axes, {"kind": "same", "input": of}, formula)
+        return self.record(name, self.values[of].axes, {"kind": "same", "input": of}, formula)
 
     def linear(
         self,
@@ -101,14 +101,14 @@ class Account:
         span = [0, len(module.weight)] if rows is None else list(rows)
         weight, bias = self.weights.name(module.weight), self.weights.name(module.bias)
         op = {"kind": "linear", "input": given, "weight": weight, "bias": bias, "rows": span, "heads": heads}
-        return self.put(name, axes, op, with_bias(formula, bias), value)
+        return self.record(name, axes, op, with_bias(formula, bias), value)
 
     def norm(self, name: str, axes: tuple[str, ...], module: Norm, given: str) -> str:
         kind, (weight, bias) = self.config.norm_type, map(self.weights.name, (module.weight, module.bias))
         part = NORMS[kind]
         op = {"kind": f"{kind}_norm", "input": given, "weight": weight, "bias": bias, "eps": module.eps}
         told = {"expression": part.expression, "row": part.row, "why": asdict(part.why)}
-        return self.put(name, axes, op | told, part.formula)
+        return self.record(name, axes, op | told, part.formula)
 
     def activation(self, given: str, gated: bool) -> Op:
         kind = self.config.activation
@@ -116,30 +116,30 @@ class Account:
         return op | {"expression": ACTIVATIONS[kind].expression}
 
     def added(self, name: str, axes: tuple[str, ...], parts: list[str], formula: str, value: Tensor | None) -> str:
-        return self.put(name, axes, {"kind": "add", "inputs": parts}, formula, value)
+        return self.record(name, axes, {"kind": "add", "inputs": parts}, formula, value)
 
     def embedding(self, at: str, module: Embedding, side: Side) -> str:
         axes, values = side.stream, self.seen.values
         lookup = {"kind": "lookup", "weight": self.weights.name(module.tokens.weight), "ids": side.ids}
-        tokens = self.put(f"{at}.tokens", axes, lookup, "E[token]")
+        tokens = self.record(f"{at}.tokens", axes, lookup, "E[token]")
         told = "E[token]" if module.scale == 1.0 else "√d_model · E[token]"
         if module.scale == 1.0:
             scaled = self.same(f"{at}.scaled", tokens, told)
         else:
             scale = {"kind": "scale", "input": tokens, "by": module.scale}
-            scaled = self.put(f"{at}.scaled", axes, scale, told, values[tokens][0] * module.scale)
+            scaled = self.record(f"{at}.scaled", axes, scale, told, values[tokens][0] * module.scale)
         parts, terms = [scaled], [told]
         if module.segments is not None:
             ids = [0] * values[tokens].shape[1]
             rows = {"kind": "lookup", "weight": self.weights.name(module.segments.weight), "ids": ids}
-            parts.append(self.put(f"{at}.segments", axes, rows, "G[segment]"))
+            parts.append(self.record(f"{at}.segments", axes, rows, "G[segment]"))
             terms.append("G[segment]")
         if module.positions is not None:
             paper = id(module.positions.table) not in self.weights.names
             weight = None if paper else self.weights.name(module.positions.table)
             op: Op = {"kind": "positions", "scheme": self.config.positions, "weight": weight, "shift": self.shift}
             formula = "sin, cos(t / 10000^(2i / d_model))" if paper else "P[t]"
-            parts.append(self.put(f"{at}.positions", axes, op, formula))
+            parts.append(self.record(f"{at}.positions", axes, op, formula))
             terms.append("P[t]")
         total = " + ".join(terms)
         if isinstance(module.norm, Norm):
@@ -155,7 +155,7 @@ class Account:
             visible = torch.ones(shape).tril(0 if seen.causal else shape[1]).bool()
         rules = ["key ≤ query"] * op["causal"] + ["the key is a real token"] * (op["padding"] is not None)
         formula = f"1 where {' and '.join(rules)}" if rules else "1 everywhere"
-        return self.put(name, axes, {"kind": "visible"} | op, formula, visible)
+        return self.record(name, axes, {"kind": "visible"} | op, formula, visible)
 
     def attention(
         self, at: str, module: Attention, sides: tuple[Side, Side], reads: tuple[str, str], mask: str,
@@ -177,7 +177,7 @@ class Account:
                 value = turned.unflatten(-1, (heads, d)).transpose(0, 1)  # (H, T, d)
                 self.linear(plain, axes, projection, given, formula, rows=rows, heads=heads, value=value)
                 op = {"kind": "rotate", "input": plain, "cos": f"{rotation}.cos", "sin": f"{rotation}.sin"}
-                self.put(f"{at}.{part}", axes, op, f"{part}_plain turned by its position")
+                self.record(f"{at}.{part}", axes, op, f"{part}_plain turned by its position")
             else:
                 self.linear(f"{at}.{part}", axes, projection, given, formula, rows=rows, heads=heads)
             start += size
@@ -189,13 +189,13 @@ class Account:
         scale = {"kind": "scale", "input": products, "by": module.scale}
         hide = {"kind": "mask", "input": scores, "mask": mask, "bias": distance}
         further = " + distance" if distance else ""
-        self.put(products, cells, {"kind": "products", "q": q, "k": k}, "Q Kᵀ")
-        self.put(scores, cells, scale, "Q Kᵀ / √d_head" if root else f"Q Kᵀ · {module.scale:g}")
-        self.put(masked, cells, hide, f"scores{further} where visible, else -∞")
-        self.put(pattern, cells, {"kind": "softmax", "input": masked, "temperature": 1.0}, "softmax(masked)")
-        self.put(context, query, {"kind": "context", "pattern": pattern, "v": v}, "pattern V")
+        self.record(products, cells, {"kind": "products", "q": q, "k": k}, "Q Kᵀ")
+        self.record(scores, cells, scale, "Q Kᵀ / √d_head" if root else f"Q Kᵀ · {module.scale:g}")
+        self.record(masked, cells, hide, f"scores{further} where visible, else -∞")
+        self.record(pattern, cells, {"kind": "softmax", "input": masked, "temperature": 1.0}, "softmax(masked)")
+        self.record(context, query, {"kind": "context", "pattern": pattern, "v": v}, "pattern V")
         row = sides[0].stream
-        self.put(merged, row, {"kind": "merge", "input": context}, "heads side by side", self.seen.inputs[output][0])
+        self.record(merged, row, {"kind": "merge", "input": context}, "heads side by side", self.seen.inputs[output][0])
         return self.linear(output, row, module.output, merged, "merged W_O")
 
     def residual(self, at: str, module: Residual, side: Side, stream: str, added: str) -> str:
@@ -214,7 +214,7 @@ class Account:
     def feed_forward(self, at: str, module: FeedForward, side: Side, given: str) -> str:
         up = self.linear(f"{at}.up", side.hidden, module.up, given, "x W_up")
         formula = self.config.activation + ("(gate) · value, the halves of up" if module.gated else "(up)")
-        hidden = self.put(f"{at}.hidden", side.hidden, self.activation(up, module.gated), formula)
+        hidden = self.record(f"{at}.hidden", side.hidden, self.activation(up, module.gated), formula)
         return self.linear(f"{at}.down", side.stream, module.down, hidden, "hidden W_down")
 
     def block(
@@ -253,13 +253,13 @@ class Account:
                 buckets = relative_bucket(torch.arange(1 - length, length), len(table), *rule).tolist()
                 op = {"kind": "relative", "weight": self.weights.name(table), "furthest": rule[0], "both_ways": rule[1]}
                 op, formula = op | {"buckets": buckets}, "table[bucket(key - query), head]"  # lowest offset first
-            distance = self.put(f"{at}.distance", ("head", side.query, side.key), op, formula)
+            distance = self.record(f"{at}.distance", ("head", side.query, side.key), op, formula)
         if stack.rotary is not None:
             rotation = f"{at}.rotation"
             axes, d = (f"position:{side.short}", "dim"), stack.rotary.width
             for part, value in zip(("cos", "sin"), self.seen.values[f"{at}.rotary"], strict=True):
                 op = {"kind": "rotation", "part": part, "base": stack.rotary.base, "d_head": d}
-                self.put(f"{rotation}.{part}", axes, op, f"{part}(t · {stack.rotary.base:g}^(-2i / d_head))", value)
+                self.record(f"{rotation}.{part}", axes, op, f"{part}(t · {stack.rotary.base:g}^(-2i / d_head))", value)
         return mask, distance, rotation
 
     def stack(self, at: str, stack: Stack, visible: Op, memory: str | None = None, cross: Op | None = None) -> str:
@@ -283,15 +283,15 @@ class Account:
             at, last = "head.transform", head.transform
             dense = self.linear(f"{at}.dense", side.stream, last.dense, stream, "x W")
             act, value = self.activation(dense, gated=False), self.seen.inputs[f"{at}.norm"][0]
-            formed = self.put(f"{at}.activated", side.stream, act, f"{self.config.activation}(dense)", value)
+            formed = self.record(f"{at}.activated", side.stream, act, f"{self.config.activation}(dense)", value)
             stream = self.same(at, self.norm(f"{at}.norm", side.stream, last.norm, formed), "norm(activated)")
         axes, weight, bias = (f"position:{side.short}", "vocab"), *map(self.weights.name, (head.weight, head.bias))
         op = {"kind": "linear", "input": stream, "weight": weight, "bias": bias, "rows": [0, len(head.weight)]}
         formula = with_bias("x Eᵀ" if self.config.tied else "x W_vocab", bias)
-        logits = self.put("logits", axes, op | {"heads": None}, formula, self.seen.values["head"][0])
+        logits = self.record("logits", axes, op | {"heads": None}, formula, self.seen.values["head"][0])
         formula = "softmax(logits)" if temperature == 1 else f"softmax(logits / {temperature:g})"
         shares: Op = {"kind": "softmax", "input": logits, "temperature": temperature}
-        self.put("probabilities", axes, shares, formula, (self.values[logits].value / temperature).softmax(-1))
+        self.record("probabilities", axes, shares, formula, (self.values[logits].value / temperature).softmax(-1))
 
 
 def with_bias(formula: str, bias: str | None) -> str:

@@ -153,7 +153,7 @@ def follow(case: Case) -> Trace:
     else:
         written = write(case.model, case.src, case.mask, options)
     weights = Weights.of(case.model)
-    values, memory = run(case, written, weights)
+    values, memory = traced_pass(case, written, weights)
     logits = values["logits"].value[max(0, len(written.prompt) - 1) :]  # (steps, V)
     if not one_pass(case.model):
         logits = step_logits(case.model, case.src, case.mask, written)
@@ -181,7 +181,7 @@ def follow(case: Case) -> Trace:
 
 
 @torch.no_grad()
-def run(case: Case, written: Written, weights: Weights) -> tuple[dict[str, Value], Tensor | None]:
+def traced_pass(case: Case, written: Written, weights: Weights) -> tuple[dict[str, Value], Tensor | None]:
     """The traced pass: every value by name, and the memory."""
     model, src, mask, seen = case.model, case.src, case.mask, Seen()
     open_mask = any(change["kind"] == "remove_mask" and change["mask"] == "padding" for change in case.changes)

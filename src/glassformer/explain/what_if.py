@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from glassformer.errors import InputError, check_names, one_of
-from glassformer.explain.changes import FIELDS
+from glassformer.explain.changes import KINDS
 from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.trace import TraceOptions, begin, follow
 from glassformer.explain.traced import Trace, finite
@@ -88,7 +88,7 @@ def what_if(
     changes = changes if isinstance(changes, Mapping | str) else list(changes)
     if not changes:
         raise InputError(
-            f"what_if needs a change, such as changes=[{{'kind': 'remove_scale'}}]; kinds: {one_of(FIELDS)}"
+            f"what_if needs a change, such as changes=[{{'kind': 'remove_scale'}}]; kinds: {one_of(KINDS)}"
         )
     who = Subject(subject)
     plain, changed = (begin(who, sentence, target, made, **options) for made in ((), changes))

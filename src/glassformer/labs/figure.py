@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
 from glassformer.text.strings import Text as Text
@@ -43,37 +43,19 @@ class Figure:
 
     def as_dict(self, language: str = "en") -> dict[str, Any]:
         """For JSON: texts in one language, numbers JSON cannot hold as null."""
-        return {
-            "caption": self.caption.say(language),
-            "panels": [
-                {
-                    "title": panel.title.say(language),
-                    "x": panel.x.say(language),
-                    "y": panel.y.say(language),
-                    "log_x": panel.log_x,
-                    "log_y": panel.log_y,
-                    "ticks": said(panel.ticks, language),
-                    "rows": said(panel.rows, language),
-                    "heat": [numbers(row) for row in panel.heat],
-                    "series": [
-                        {
-                            "name": series.name.say(language),
-                            "x": numbers(series.x),
-                            "y": numbers(series.y),
-                            "kind": series.kind,
-                            "dashed": series.dashed,
-                        }
-                        for series in panel.series
-                    ],
-                }
-                for panel in self.panels
-            ],
-        }
+        told: dict[str, Any] = plain(self, language)
+        return told
+
+
+def plain(part: Any, language: str) -> Any:
+    if isinstance(part, Text):
+        return part.say(language)
+    if is_dataclass(part):
+        return {each.name: plain(getattr(part, each.name), language) for each in fields(part)}
+    if isinstance(part, Sequence) and not isinstance(part, str):
+        return [plain(one, language) for one in part]
+    return None if isinstance(part, float) and not math.isfinite(part) else part
 
 
 def said(names: Iterable[str | Text], language: str) -> list[str]:
     return [name.say(language) if isinstance(name, Text) else name for name in names]
-
-
-def numbers(values: Sequence[float]) -> list[float | None]:
-    return [float(value) if math.isfinite(value) else None for value in values]

@@ -32,7 +32,7 @@ from glassformer.serve.asked import Asked, Changed, LabAsked, TraceAsked, WhatIf
 from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
 from glassformer.serve.labs import Labs
-from glassformer.serve.store import Run, Store
+from glassformer.serve.recent import RecentRuns, Run
 from glassformer.serve.turns import Turns, Wanted, while_wanted
 from glassformer.text.strings import Language
 from glassformer.translator import Translator
@@ -55,7 +55,7 @@ class Desk:
 
     def __init__(self, translator: Translator, name: str, limits: Limits) -> None:
         self.translator, self.name, self.limits = translator, name, limits
-        self.store = Store()
+        self.recent = RecentRuns()
         self.weights = Weights.of(translator.model)
         self._weights_blob: bytes | None = None
         self._lock = threading.Lock()
@@ -107,14 +107,14 @@ class Desk:
             raise Refused(422, "refused", f"the target has more than {most} tokens", "shorten it", limit=most)
         options |= {"prefix": asked.prefix, "temperature": asked.temperature}
         found = trace(self.translator, asked.text, asked.target, changes=asked.plain_changes(), **options)
-        self.store.put(found)
+        self.recent.add(found)
         return found.manifest() | self.told(found, capped, options["max_new_tokens"])
 
     def what_if(self, asked: WhatIfAsked, wanted: Wanted) -> dict[str, Any]:
         options, capped = self.options(asked, wanted)
         found = what_if(self.translator, asked.text, asked.plain_changes(), **options)
         for one in (found.before, found.after):
-            self.store.put(one)
+            self.recent.add(one)
         return found.as_dict() | self.told(found.after, capped, options["max_new_tokens"])
 
     def translate(self, asked: Asked, wanted: Wanted) -> dict[str, Any]:
@@ -135,7 +135,7 @@ class Desk:
             return self._weights_blob
 
     def run(self, run: str) -> Run:
-        found = self.store.get(run)
+        found = self.recent.get(run)
         if found is None:
             hint = "POST the same request to /api/trace again"
             raise Refused(404, "forgotten", f"the run {run} is not, or no longer, in this server's memory", hint)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from glassformer.decode import Search
-from glassformer.explain.changes import FIELDS
+from glassformer.explain.changes import KINDS
 from glassformer.explain.writing import COLDEST, HOTTEST
 from glassformer.labs.running import LARGEST_SEED
 from glassformer.text.strings import Language
@@ -16,7 +16,7 @@ STRICT = ConfigDict(strict=True, extra="forbid")
 Place = Annotated[int, Field(ge=0, lt=2**31)]  # of a layer, a head, a token: the model's own sizes are checked later
 Temperature = Annotated[float, Field(ge=COLDEST, le=HOTTEST, allow_inf_nan=False)]
 
-# A change's fields by name; which kind has which, and which may be left out, is told by `FIELDS`.
+# A change's fields by name; which kind has which, and which may be left out, is told by `KINDS`.
 TYPES: dict[str, Any] = {
     "stack": Literal["encoder", "decoder"],
     "layer": Place,
@@ -34,13 +34,13 @@ TYPES: dict[str, Any] = {
 
 def change_model(kind: str) -> type[BaseModel]:
     fields: dict[str, Any] = {"kind": (Literal[kind], ...)}
-    for name, optional in FIELDS[kind].items():
+    for name, optional in KINDS[kind].fields.items():
         fields[name] = (TYPES[name] | None, None) if optional else (TYPES[name], ...)
     return create_model(kind, __config__=STRICT, **fields)
 
 
 # Made of a table, so no type checker can read it.
-AnyChange: TypeAlias = Annotated[Union[tuple(map(change_model, FIELDS))], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
+AnyChange: TypeAlias = Annotated[Union[tuple(map(change_model, KINDS))], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
 
 
 class Asked(BaseModel):

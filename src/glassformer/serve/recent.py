@@ -22,7 +22,7 @@ class Run:
         return 2 * len(self.blob)  # the trace holds the same numbers as tensors
 
 
-class Store:
+class RecentRuns:
     """Least recently used runs leave first; the newest always stays."""
 
     def __init__(self, most_runs: int = MOST_RUNS, most_bytes: int = MOST_BYTES) -> None:
@@ -31,7 +31,7 @@ class Store:
         self._size = 0
         self._lock = threading.Lock()
 
-    def put(self, trace: Trace) -> None:
+    def add(self, trace: Trace) -> None:
         run = Run(trace, trace.blob())
         with self._lock:
             old = self._runs.pop(trace.run, None)
