@@ -16,6 +16,7 @@ import torch
 
 from glassformer import __version__
 from glassformer.bundle import is_bundle, read_scores
+from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, DataError, GlassformerError, WeightsError, why
 from glassformer.files import write_text
@@ -91,6 +92,7 @@ def evaluate(
     asked = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
     given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
     settings = replace(recipe.score if recipe else Score(), **given)
+    search = Search(beam=settings.beam, length_penalty=settings.length_penalty)
     bleu_by(settings.tokenize)  # a wrong name is told before any work
     sources, references = texts_of(pairs, recipe)
     if settings.tokenize == "13a" and unspaced(references):
@@ -100,8 +102,7 @@ def evaluate(
         )
     translations = Translator.load(folder, device, precision).translate(
         sources,
-        beam=settings.beam,
-        length_penalty=settings.length_penalty,
+        search=search,
         progress=lambda done: report.show(f"translating {name}: {done:,} of {len(sources):,}"),
     )
     hypotheses = [best[0].text for best in translations]

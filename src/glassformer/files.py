@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import re
 import secrets
@@ -79,6 +80,15 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
 
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     write_bytes(path, save(plain, metadata))
+
+
+def finite(told: Any) -> Any:
+    """Numbers that JSON lacks, which a broken model can yield, are left open."""
+    if isinstance(told, dict):
+        return {key: finite(value) for key, value in told.items()}
+    if isinstance(told, list):
+        return [finite(value) for value in told]
+    return None if isinstance(told, float) and not math.isfinite(told) else told
 
 
 def read_json(path: Path, mend: str = "copy it again") -> dict[str, Any] | None:

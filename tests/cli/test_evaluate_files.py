@@ -27,6 +27,8 @@ def test_files_need_no_recipe(cli: Cli, files: list[str]) -> None:
     assert "|case:lc|" in printed
     recorded = json.loads((folder / "scores.json").read_text())["a.en a.de"]
     assert (recorded["beam"], recorded["length_penalty"]) == (2, 1.0)
+    for wrong in ("0", "-1"):
+        assert f"--beam {wrong} must be at least 1" in cli.fails("evaluate", folder, *files, "--beam", wrong)
     (folder / "recipe.toml").write_text("damaged [")
     code, printed, told = cli("evaluate", folder, *files)
     assert code == 0

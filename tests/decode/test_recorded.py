@@ -97,6 +97,6 @@ def test_padding_to_a_shape_stays_within_the_position_table():
 
 
 def test_shapes_are_few_and_roomy_enough():
-    sizes = [recorded.roomy(n) for n in range(1, 1025)]
+    sizes = [recorded.bucket(n) for n in range(1, 1025)]
     assert all(n <= size <= 1.5 * n for n, size in enumerate(sizes, 1))
     assert len(set(sizes)) < 25

@@ -16,7 +16,7 @@ def evaluate(
     split: Annotated[
         str | None, typer.Option(help="Instead of files: test, valid or train of the model's recipe.")
     ] = None,
-    beam: Annotated[int | None, typer.Option(min=1, help="Beam width; the recipe's if not given.")] = None,
+    beam: Annotated[int | None, typer.Option(help="Beam width; the recipe's if not given.")] = None,
     length_penalty: Annotated[float | None, typer.Option(help="Score divided by length to this power.")] = None,
     tokenize: Annotated[
         str | None, typer.Option(help="BLEU's words by 13a, zh, ja-mecab, char or another of sacrebleu's.")

@@ -12,6 +12,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from glassformer.errors import InputError
+from glassformer.files import finite
 
 CHUNK = 512  # lines scored together
 
@@ -61,7 +62,7 @@ def score(
         report.clear()
         for one in found:
             values = {"log_probability": one.log_probability, "tokens": one.tokens, "score": one.score(rule)}
-            print(as_line(values) if as_json else f"{values['score']:.6f}")
+            print(json.dumps(finite(values)) if as_json else f"{values['score']:.6f}")
             total, tokens = total + one.log_probability, tokens + one.tokens
         sys.stdout.flush()
         done += len(chunk)
@@ -70,11 +71,6 @@ def score(
     perplexity = math.exp(-total / tokens) if tokens and math.isfinite(total) else math.inf
     if as_json:
         summary = {"lines": done, "tokens": tokens, "log_probability": total, "perplexity": perplexity}
-        print(as_line(summary), flush=True)
+        print(json.dumps(finite(summary)), flush=True)
     else:
         report.say(f"perplexity {perplexity:.4f} ({tokens:,} tokens in {done:,} lines)")
-
-
-def as_line(values: dict[str, float]) -> str:
-    """One line of JSON, which knows no infinity."""
-    return json.dumps({name: value if math.isfinite(value) else None for name, value in values.items()})

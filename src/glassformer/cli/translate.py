@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -16,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, cast
 import typer
 
 from glassformer.errors import ConfigError, DataError, why
-from glassformer.files import replacing
+from glassformer.files import finite, replacing
 
 if TYPE_CHECKING:
     from glassformer.report import Report
@@ -150,7 +149,8 @@ def translate(
 def row(number: int, source: str, best: list[Translation], ranked: bool, scores: bool, as_json: bool) -> str:
     """What a source line's translations are printed as, line ends included."""
     if as_json:
-        return json.dumps({"source": source, "translations": [shown(one) for one in best]}, ensure_ascii=False) + "\n"
+        told = finite({"source": source, "translations": [shown(one) for one in best]})
+        return json.dumps(told, ensure_ascii=False) + "\n"
     rows = []
     for rank, one in enumerate(best, 1):
         fields = [str(number), str(rank)] if ranked else []
@@ -163,9 +163,8 @@ def row(number: int, source: str, best: list[Translation], ranked: bool, scores:
 
 
 def shown(one: Translation) -> dict[str, Any]:
-    """A translation as JSON, which knows no infinity."""
-    score = one.score if math.isfinite(one.score) else None
-    fields: dict[str, Any] = {"text": one.text, "score": score, "finished": one.finished}
+    """A translation as JSON."""
+    fields: dict[str, Any] = {"text": one.text, "score": one.score, "finished": one.finished}
     if one.alignment is not None:
         fields |= {"tokens": one.tokens, "source_tokens": one.source_tokens, "alignment": one.alignment}
     return fields

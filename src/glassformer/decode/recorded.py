@@ -33,7 +33,7 @@ LOOK = 8  # steps between two looks at whether all sentences are done: each look
 NEAREST = 64  # entries that the first steps look back on
 
 
-def roomy(number: int) -> int:
+def bucket(number: int) -> int:
     """The next of 1, 2, 3, 4, 6, 8, 12, 16, ...: at most a third of it is empty."""
     power = 1 << max(0, number - 1).bit_length()
     return power * 3 // 4 if power >= 4 and number <= power * 3 // 4 else power
@@ -128,7 +128,7 @@ class Recording:
     def step(self, number: int) -> None:
         """The step that writes token `number`, the prompt's own having been 0."""
         needed = self.cache.prompt + number * self.cache.beams
-        extent = min(self.cache.max_entries, max(NEAREST, roomy(needed)))
+        extent = min(self.cache.max_entries, max(NEAREST, bucket(needed)))
         self.cache.extent = extent
         if extent not in self.graphs or not self.selector.tokens.is_cuda:
             self.graphs[extent] = None  # the first time as it comes, so that every kernel has been loaded
@@ -203,7 +203,7 @@ def fit(src: Tensor, mask: Tensor | None, pad: int, most: float = math.inf) -> t
     """The sources padded to a shape that others will have too, of at most `most` tokens; rows that were added are all
     padding."""
     rows, length = src.shape
-    more_rows, more = roomy(rows) - rows, int(min((-length) % 16, most - length)) if length > 4 else 0
+    more_rows, more = bucket(rows) - rows, int(min((-length) % 16, most - length)) if length > 4 else 0
     if more_rows == more == 0:
         return src, mask
     mask = torch.ones_like(src, dtype=torch.bool) if mask is None else mask

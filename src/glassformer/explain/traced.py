@@ -23,7 +23,7 @@ from glassformer.explain.values import Values
 from glassformer.explain.weights import Weights, facts, raw
 from glassformer.explain.words import formula
 from glassformer.explain.writing import Options, Written
-from glassformer.files import read_json, write_bytes, write_text
+from glassformer.files import finite, read_json, write_bytes, write_text
 from glassformer.text.strings import Language
 
 if TYPE_CHECKING:
@@ -239,18 +239,9 @@ def span(value: Tensor) -> tuple[float, float]:
         return 0.0, 0.0
     low, high = (float(end) for end in value.aminmax())
     if not (math.isfinite(low) and math.isfinite(high)):
-        finite = value[torch.isfinite(value)]
-        low, high = (float(end) for end in finite.aminmax()) if finite.numel() else (0.0, 0.0)
+        real = value[torch.isfinite(value)]
+        low, high = (float(end) for end in real.aminmax()) if real.numel() else (0.0, 0.0)
     return low, high
-
-
-def finite(told: Any) -> Any:
-    """Numbers that JSON lacks, which a broken model can yield, are left open."""
-    if isinstance(told, dict):
-        return {key: finite(value) for key, value in told.items()}
-    if isinstance(told, list):
-        return [finite(value) for value in told]
-    return None if isinstance(told, float) and not math.isfinite(told) else told
 
 
 def plain(values: Any) -> Any:

@@ -10,8 +10,9 @@ from glassformer.errors import InputError, check_names, one_of
 from glassformer.explain.changes import KINDS
 from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.trace import TraceOptions, begin, follow
-from glassformer.explain.traced import Trace, finite
+from glassformer.explain.traced import Trace
 from glassformer.explain.writing import chosen_log_probabilities, log_probabilities, step_logits
+from glassformer.files import finite
 from glassformer.model import Model
 from glassformer.translator import Translator
 
