@@ -50,6 +50,7 @@ class Engine:
     def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
         self.precision = pick(precision, model.config.d_model, device)
         self.config, self.device = model.config, device
+        self.pad = Marks.of(model.encoder.embedding.config).pad
         self.again: Callable[[], EncoderDecoder] | None = None
         self._plain: EncoderDecoder | None = model.to(device).eval()
         self._ready: EncoderDecoder | None = None
@@ -86,8 +87,8 @@ class Engine:
 
     def tensors(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         """Sources as one table of ids (B, S), and which of them are real."""
-        width, pad = max(map(len, sources)), Marks.of(self.config.encoder).pad
-        src = torch.tensor([[*ids, *[pad] * (width - len(ids))] for ids in sources])
+        width = max(map(len, sources))
+        src = torch.tensor([[*ids, *[self.pad] * (width - len(ids))] for ids in sources])
         mask = torch.arange(width) < torch.tensor([[len(ids)] for ids in sources])
         return src.to(self.device), mask.to(self.device)
 

@@ -81,11 +81,9 @@ def by_recording(
     model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, search: Search, limit: int
 ) -> list[list[Hypothesis]]:
     """The same by steps that a GPU has recorded."""
-    if isinstance(model, EncoderDecoder):
-        pad, longest = Marks.of(model.config.encoder).pad, positions(model.encoder)
-    else:
-        pad, longest = Marks.of(model.config).pad, positions(model.decoder) - limit + 1
-    fitted, mask = fit(src, src_mask, pad, longest)
+    reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder
+    longest = positions(reader) - (0 if isinstance(model, EncoderDecoder) else limit - 1)
+    fitted, mask = fit(src, src_mask, Marks.of(reader.embedding.config).pad, longest)
     key = (fitted.shape, mask is None, replace(search, nbest=1, max_new_tokens=limit))
     recordings = recorder(model)
     with recordings.lock:
