@@ -30,18 +30,19 @@ notebooks: .venv/ready
 browser: .venv/ready-dev
 	@$(BIN)/python tests/serve/browser.py
 
-check: .venv/ready-dev check-page
+check: .venv/ready-dev
 	$(BIN)/ruff check src tests docs
 	$(BIN)/ruff format --check src tests docs
 	$(BIN)/mypy --strict src/glassformer
 	$(BIN)/python -m pytest tests/test_house.py
+	@$(MAKE) --no-print-directory check-page
 
 # The page's scripts and styles: formatted, linted, typed. Node is needed for this alone; where it is missing, or its
 # packages cannot be fetched, that is said, and the rest is checked. In CI packages that are missing are a failure.
 PAGE_TOOLS := page-check/node_modules/.package-lock.json
 check-page:
 	@command -v npm > /dev/null || { echo "The page's code was not checked: there is no npm here."; exit; }; \
-	$(MAKE) --no-print-directory $(PAGE_TOOLS) || { echo "The page's code was not checked: npm could not fetch what checks it."; exit $${CI:+1}; }; \
+	$(MAKE) -s $(PAGE_TOOLS) || { echo "The page's code was not checked: npm could not fetch what checks it."; exit $${CI:+1}; }; \
 	npm --prefix page-check run --silent check
 
 format-page: $(PAGE_TOOLS)

@@ -1,9 +1,9 @@
-// Formats the page's style sheets, a rule on one line where it fits; with --check, fails if one is not formatted.
+// Formats the style sheets of the page and the handbook, a rule on one line where it fits; with --check, only looks.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createFromBuffer } from "@dprint/formatter";
 
-const PAGE = new URL("../src/glassformer/page/", import.meta.url);
+const FOLDERS = ["../src/glassformer/page/", "../docs/theme/assets/"].map((path) => new URL(path, import.meta.url));
 const PLUGIN = new URL("node_modules/dprint-plugin-malva/plugin.wasm", import.meta.url);
 
 const styles = createFromBuffer(readFileSync(PLUGIN));
@@ -11,15 +11,15 @@ styles.setConfig(
   { lineWidth: 120, indentWidth: 2 },
   { blockSelectorLinebreak: "wrap", preferSingleLine: true, singleLineBlockThreshold: 30 },
 );
-for (const filePath of readdirSync(PAGE).filter((name) => name.endsWith(".css"))) {
-  const file = new URL(filePath, PAGE);
-  const fileText = readFileSync(file, "utf8");
-  const formatted = styles.formatText({ filePath, fileText });
+const sheets = FOLDERS.flatMap((folder) => readdirSync(folder).map((name) => new URL(name, folder)));
+for (const sheet of sheets.filter(({ pathname }) => pathname.endsWith(".css"))) {
+  const fileText = readFileSync(sheet, "utf8");
+  const formatted = styles.formatText({ filePath: "sheet.css", fileText });
   if (formatted === fileText) continue;
   if (process.argv.includes("--check")) {
-    console.error(`${filePath} is not formatted; run: make format-page`);
+    console.error(`${sheet.pathname} is not formatted; run: make format-page`);
     process.exitCode = 1;
   } else {
-    writeFileSync(file, formatted);
+    writeFileSync(sheet, formatted);
   }
 }

@@ -54,7 +54,9 @@ def test_every_module_is_inside_and_finds_the_others(tr):
     assert 'import "glassformer/main.js"' in text
     outside = re.sub(r"<script.*?</script>", "", text, flags=re.DOTALL)
     assert not re.search(r"""(?:src|href)=["'](?!data:|#)""", outside)
-    assert page_files()["style.css"] in text
+    sheets = [sheet for name, sheet in page_files().items() if name.endswith(".css")]
+    assert sheets
+    assert all(sheet in text for sheet in sheets)
 
 
 def test_modules_of_folders_find_each_other():

@@ -116,7 +116,7 @@ def test_the_beam_tree_is_as_wide_as_the_output_until_more_is_asked_for(visit, t
 
 
 def test_each_colour_means_one_thing():
-    style = page_files()["style.css"]
+    style = page_files()["base.css"]
     themes = re.findall(r":root[^{]*\{([^}]*--paper[^}]*)\}", style)
     assert len(themes) == 2
     for theme in themes:

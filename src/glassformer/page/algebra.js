@@ -3,29 +3,28 @@
 
 import { DIGITS, fixed, read, show } from "./number.js";
 
-/**
- * @typedef {{kind: string, value?: number, note?: string, exact?: boolean, parts?: Term[], name?: string}} Term
- * @typedef {{text: string, kind: "number"|"sign", note?: string}} Printed
- * @typedef {number | string | any[]} Expression   a number, a symbol, or an operation and what it acts on
- */
-
-/** A number of the model. `note` says what it is. @returns {Term} */
+/** A number of the model. `note` says what it is. @param {number} value @returns {Term & {kind: "number"}} */
 export function number(value, note = "") {
   return { kind: "number", value, note };
 }
 
-/** A number that is printed as it stands: a count, a position. @returns {Term} */
+/** A number that is printed as it stands: a count, a position. @param {number} value @returns {Term} */
 export function exact(value, note = "") {
   return { kind: "number", value, note, exact: true };
 }
 
-export const sum = (...parts) => ({ kind: "sum", parts });
-export const product = (...parts) => ({ kind: "product", parts });
-export const difference = (a, b) => ({ kind: "difference", parts: [a, b] });
-export const quotient = (a, b) => ({ kind: "quotient", parts: [a, b] });
-export const power = (a, b) => ({ kind: "power", parts: [a, b] });
+/** @type {Record<Operation, (...parts: Term[]) => Term>} */
+export const { sum, product, difference, quotient, power } = {
+  sum: (...parts) => ({ kind: "sum", parts }),
+  product: (...parts) => ({ kind: "product", parts }),
+  difference: (...parts) => ({ kind: "difference", parts }),
+  quotient: (...parts) => ({ kind: "quotient", parts }),
+  power: (...parts) => ({ kind: "power", parts }),
+};
+/** @param {string} name @param {Term[]} parts @returns {Term} */
 export const call = (name, ...parts) => ({ kind: "call", name, parts });
 
+/** @type {Record<string, (...parts: Term[]) => Term>} */
 const BUILDERS = { "+": sum, "*": product, "/": quotient, "^": power };
 
 /**
@@ -39,14 +38,16 @@ export function build(expression, symbols) {
   if (typeof expression === "string") return symbols[expression];
   const [name, ...rest] = expression;
   const parts = rest.map((part) => build(part, symbols));
-  if (name === "-") return parts.length > 1 ? difference(parts[0], parts[1]) : negative(parts[0]);
+  if (name === "-") return parts.length > 1 ? difference(...parts) : negative(parts[0]);
   return BUILDERS[name]?.(...parts) ?? call(name, ...parts);
 }
 
+/** @param {Term} term */
 function negative(term) {
   return term.kind === "number" ? { ...term, value: -term.value } : product(exact(-1), term);
 }
 
+/** @type {Record<string, (...values: number[]) => number>} */
 const FUNCTIONS = {
   abs: Math.abs,
   exp: Math.exp,
@@ -60,13 +61,12 @@ const FUNCTIONS = {
   erf,
 };
 
-/** The error function to about 1e-13: a series near zero, a continued fraction beyond. */
-export function erf(x) {
+/** The error function to about 1e-13: a series near zero, a continued fraction beyond. @param {number} x */
+function erf(x) {
   const size = Math.abs(x);
   if (size > 6) return Math.sign(x);
   if (size < 2.5) {
-    let term = size,
-      total = size;
+    let [term, total] = [size, size];
     for (let n = 1; Math.abs(term) > 1e-17 * total && n < 100; n++) {
       term *= -(size * size) / n;
       total += term / (2 * n + 1);
@@ -78,11 +78,17 @@ export function erf(x) {
   return Math.sign(x) * (1 - Math.exp(-size * size) / Math.sqrt(Math.PI) / (size + fraction));
 }
 
+/** @param {Term & {kind: "number"}} term @param {number} digits */
 function text(term, digits) {
   return term.exact ? String(term.value).replaceAll("-", "\u2212") : show(term.value, digits);
 }
 
-/** What the numbers give as printed with so many digits; or as they are, with null. */
+/**
+ * What the numbers give as printed with so many digits; or as they are, with null.
+ * @param {Term} term
+ * @param {number | null} digits
+ * @returns {number}
+ */
 export function evaluate(term, digits) {
   if (term.kind === "number") return digits === null ? term.value : read(text(term, digits));
   const values = term.parts.map((part) => evaluate(part, digits));
@@ -129,6 +135,7 @@ export function print(term, digits) {
   });
 }
 
+/** @param {string} mark @returns {Printed} */
 function sign(mark) {
   return { text: mark, kind: "sign" };
 }
@@ -137,12 +144,14 @@ function sign(mark) {
  * The equation `term = value` with as few digits as make it true in print.
  * @param {Term} term
  * @param {number} value
- * @returns {{pieces: Printed[], result: string, holds: boolean}}   holds: what is printed gives what is printed
+ * @returns {Equation}
  */
 export function settle(term, value) {
   if (!Number.isFinite(value)) return { pieces: print(term, DIGITS), result: show(value), holds: true };
-  const forms = [DIGITS, 3, 2].map((count) => (x) => show(x, count));
-  for (const decimals of [6, 5, 4, 3, 2]) forms.push((x) => fixed(x, decimals));
+  const forms = [
+    ...[DIGITS, 3, 2].map((count) => (/** @type {number} */ x) => show(x, count)),
+    ...[6, 5, 4, 3, 2].map((decimals) => (/** @type {number} */ x) => fixed(x, decimals)),
+  ];
   for (const form of forms) {
     const result = form(value);
     // One digit more than the result has, then two, and so on: single precision holds eight.

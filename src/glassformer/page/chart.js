@@ -1,111 +1,79 @@
 // Small charts in SVG: lines over a whole-numbered axis with a marker, bars.
 
-import { h, raw, svg, zoom } from "./dom.js";
+import { fill, h, raw, svg, zoom } from "./dom.js";
 import { fixed, show } from "./number.js";
+import { line, move, label as text } from "./shapes.js";
+
+const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [240, 52, 12, 14, 26]; // with the space around the lines
 
 /**
  * Lines over offsets, with a slider that reads them.
- * @param {{name: string, colour: string, points: {x: number, y: number}[]}[]} series
+ * @param {Curve[]} curves
  * @param {{label: string, say: (x: number) => string, key: string}} options
  */
-export function lines(series, { label, say, key }) {
-  const all = series.flatMap((one) => one.points);
-  const xs = all.map((point) => point.x);
-  const ys = all.map((point) => point.y);
+export function lines(curves, { label, say, key }) {
+  const points = curves.flatMap((one) => one.points);
+  const xs = points.map((point) => point.x);
+  const ys = points.map((point) => point.y);
   const [left, right] = [Math.min(...xs), Math.max(...xs)];
   const [low, high] = [Math.min(0, ...ys), Math.max(0, ...ys)];
-  const [width, height, inset] = [
-    Math.max(300, Math.min(640, window.innerWidth / zoom() - 70)),
-    240,
-    { left: 52, right: 12, top: 14, bottom: 26 },
-  ];
-  const x = (value) => inset.left + ((value - left) / (right - left || 1)) * (width - inset.left - inset.right);
-  const y = (value) =>
-    height - inset.bottom - ((value - low) / (high - low || 1)) * (height - inset.top - inset.bottom);
-  const ticks = [left, Math.round(left / 2), 0, Math.round(right / 2), right].filter(
-    (tick, i, list) => list.indexOf(tick) === i && tick >= left && tick <= right,
-  );
-  const marker = svg("line", { y1: inset.top, y2: height - inset.bottom, class: "marker" });
-  const dots = series.map((one) => svg("circle", { r: 4, class: "marker-dot", fill: `var(--${one.colour})` }));
+  const width = Math.max(300, Math.min(640, window.innerWidth / zoom() - 70));
+  /** @param {number} value */
+  const x = (value) => LEFT + ((value - left) / (right - left || 1)) * (width - LEFT - RIGHT);
+  /** @param {number} value */
+  const y = (value) => HEIGHT - BOTTOM - ((value - low) / (high - low || 1)) * (HEIGHT - TOP - BOTTOM);
+  const ticks = [left, Math.round(left / 2), 0, Math.round(right / 2), right].filter((n) => n >= left && n <= right);
+  const marker = svg("line.marker", { y1: TOP, y2: HEIGHT - BOTTOM });
+  const dots = curves.map((one) => svg("circle.marker-dot", { r: 4, fill: `var(--${one.colour})` }));
+  const rules = [...new Set([low, 0, high])].map((value) => [
+    line([LEFT, y(value)], [width - RIGHT, y(value)], { class: value === 0 ? "axis" : "rule" }),
+    text([LEFT - 8, y(value) + 4], show(value, 3), { class: "tick end" }),
+  ]);
+  const drawn = curves.map((one) => {
+    const path = one.points.map((point) => `${x(point.x).toFixed(1)},${y(point.y).toFixed(1)}`).join(" ");
+    return svg("polyline.curve", { points: path, stroke: `var(--${one.colour})` });
+  });
   const chart = svg(
-    "svg",
-    { viewBox: `0 0 ${width} ${height}`, class: "chart", role: "img", "aria-label": label },
-    [low, 0, high]
-      .filter((value, i, list) => list.indexOf(value) === i)
-      .map((value) => [
-        svg("line", {
-          x1: inset.left,
-          x2: width - inset.right,
-          y1: y(value),
-          y2: y(value),
-          class: value === 0 ? "axis" : "rule",
-        }),
-        svg("text", { x: inset.left - 8, y: y(value) + 4, class: "tick end", translate: "no" }, show(value, 3)),
-      ]),
-    ticks.map((tick) => svg("text", { x: x(tick), y: height - 6, class: "tick", translate: "no" }, fixed(tick, 0))),
-    series.map((one) =>
-      svg("polyline", {
-        points: one.points.map((point) => `${x(point.x).toFixed(1)},${y(point.y).toFixed(1)}`).join(" "),
-        class: "curve",
-        stroke: `var(--${one.colour})`,
-      }),
-    ),
+    "svg.chart",
+    { viewBox: `0 0 ${width} ${HEIGHT}`, role: "img", "aria-label": label },
+    rules,
+    [...new Set(ticks)].map((tick) => text([x(tick), HEIGHT - 6], fixed(tick, 0), { class: "tick" })),
+    drawn,
     marker,
     dots,
   );
-  const read = h("output.reading", { translate: "no" });
-  const slide = h("input", {
-    type: "range",
-    min: left,
-    max: right,
-    step: 1,
-    value: Math.max(left, Math.min(right, 1)),
-    "aria-label": label,
-    data: { key },
-  });
-  const move = () => {
+  const reading = h("output.reading", { translate: "no" });
+  const value = Math.max(left, Math.min(right, 1));
+  const range = { type: "range", min: left, max: right, step: 1, value };
+  const slide = h("input", { ...range, "aria-label": label, data: { key } });
+  const read = () => {
     const at = Number(slide.value);
-    marker.setAttribute("x1", x(at));
-    marker.setAttribute("x2", x(at));
-    series.forEach((one, i) => {
-      const point = one.points.find((each) => each.x === at);
-      dots[i].setAttribute("visibility", point ? "visible" : "hidden");
-      if (point) {
-        dots[i].setAttribute("cx", x(at));
-        dots[i].setAttribute("cy", y(point.y));
-      }
+    move(marker, { x1: x(at), x2: x(at) });
+    const values = curves.map(({ name, colour, points }, i) => {
+      const point = points.find((each) => each.x === at);
+      move(dots[i], point ? { visibility: "visible", cx: x(at), cy: y(point.y) } : { visibility: "hidden" });
+      const dot = h("i.dot", { style: { background: `var(--${colour})` } });
+      return point && h("span.value", curves.length > 1 && [dot, `${name} `], show(point.y));
     });
-    const values = series
-      .map((one) => ({ one, point: one.points.find((each) => each.x === at) }))
-      .filter(({ point }) => point);
-    read.replaceChildren(
-      say(at),
-      " ",
-      ...values.map(({ one, point }) =>
-        h(
-          "span.value",
-          series.length > 1 && h("i.dot", { style: { background: `var(--${one.colour})` } }),
-          series.length > 1 ? `${one.name} ` : "",
-          show(point.y),
-        ),
-      ),
-    );
-    slide.setAttribute("aria-valuetext", read.textContent);
+    fill(reading, say(at), " ", values);
+    slide.setAttribute("aria-valuetext", reading.textContent);
   };
-  slide.addEventListener("input", move);
-  move();
-  return h("div.chart-box", chart, slide, read);
+  slide.addEventListener("input", read);
+  read();
+  return h("div.chart-box", chart, slide, reading);
 }
 
-/** One bar of a list: a label, a length, a number. */
-export function bar({ label, share, figure, more, chosen, mark }) {
+/**
+ * One bar of a list: a label, a length from 0 to 1, numbers.
+ * @param {{label: string, length: number, figure: string, more: string, chosen: boolean}} bar
+ */
+export function bar({ label, length, figure, more, chosen }) {
   return h(
     "li",
     { class: `bar-row${chosen ? " chosen" : ""}` },
     raw(label, { class: "bar-label" }),
-    h("span.bar-track", h("span.bar-fill", { style: { width: `${(100 * share).toFixed(2)}%` } })),
+    h("span.bar-track", h("span.bar-fill", { style: { width: `${(100 * length).toFixed(2)}%` } })),
     raw(figure, { class: "bar-figure" }),
-    more && raw(more, { class: "bar-more" }),
-    mark ?? null,
+    raw(more, { class: "bar-more" }),
   );
 }

@@ -1,17 +1,20 @@
 // Numbers as colours, read from the style sheet so that light and dark have their own.
 
 const STEPS = 256;
+/** @type {Map<string, Uint8ClampedArray>} */
 const tables = new Map();
 
-function channels(text) {
-  const found = /^#?([0-9a-f]{2})([0-9a-f]{2})([0-9a-f]{2})$/i.exec(text.trim());
-  return found ? found.slice(1).map((one) => parseInt(one, 16)) : [128, 128, 128];
-}
-
+/** A colour of the style sheet. @param {string} name */
 export function paint(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
+/** The same as [red, green, blue]. @param {string} name */
+export function channels(name) {
+  return (paint(name).match(/[0-9a-f]{2}/gi) ?? ["80", "80", "80"]).map((one) => parseInt(one, 16));
+}
+
+/** @param {number[][]} stops */
 function ramp(stops) {
   const table = new Uint8ClampedArray(STEPS * 3);
   for (let n = 0; n < STEPS; n++) {
@@ -27,35 +30,27 @@ export function repaint() {
   tables.clear();
 }
 
-/** @param {"signed"|"encoder"|"decoder"|"q"|"k"|"v"} kind */
-function table(kind) {
-  if (!tables.has(kind)) {
-    const names =
-      kind === "signed"
-        ? ["minus-2", "minus-1", "zero", "plus-1", "plus-2"]
-        : [
-            "zero",
-            `${kind === "encoder" ? "encoder" : "decoder"}-1`,
-            `${kind === "encoder" ? "encoder" : "decoder"}-2`,
-          ];
-    tables.set(kind, ramp(names.map((name) => channels(paint(`map-${name}`)))));
-  }
-  return tables.get(kind);
+/** @param {"diverging" | Stack} kind */
+function tableOf(kind) {
+  const names =
+    kind === "diverging" ? ["minus-2", "minus-1", "zero", "plus-1", "plus-2"] : ["zero", `${kind}-1`, `${kind}-2`];
+  const table = tables.get(kind) ?? ramp(names.map((name) => channels(`map-${name}`)));
+  tables.set(kind, table);
+  return table;
 }
 
 /**
  * The colour of a value as [red, green, blue].
  * @param {number} value
  * @param {number} high   the value with the strongest colour
- * @param {boolean} share from nothing to full instead of minus to plus
- * @param {string} hue
+ * @param {boolean} sequential   from nothing to full instead of minus to plus
+ * @param {Hue} hue
  */
-export function colourOf(value, high, share, hue) {
-  const colours = table(share ? hue : "signed");
+export function colourOf(value, high, sequential, hue) {
+  const table = tableOf(!sequential ? "diverging" : hue === "encoder" ? hue : "decoder");
   // A root spreads the small values, of which there are most, over more of the range.
-  const at = share
-    ? Math.max(0, Math.min(1, value / high)) ** 0.7
-    : 0.5 + 0.5 * Math.sign(value) * Math.min(1, Math.abs(value) / high) ** 0.7;
+  const size = Math.min(1, Math.abs(value) / high) ** 0.7;
+  const at = sequential ? Math.max(0, Math.sign(value)) * size : 0.5 + 0.5 * Math.sign(value) * size;
   const n = 3 * Math.round(at * (STEPS - 1));
-  return [colours[n], colours[n + 1], colours[n + 2]];
+  return [table[n], table[n + 1], table[n + 2]];
 }

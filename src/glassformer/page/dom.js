@@ -5,94 +5,191 @@ const SVG = "http://www.w3.org/2000/svg";
 /**
  * An HTML element: its tag with the classes it always has, `p.lede`, then attributes if it has any, then what is in it.
  * Among the attributes, `on` holds listeners, `style` and `data` objects; null, undefined or false leaves one out.
- * @param {string} tag
- * @param {...any} content
- * @returns {any}
+ * @template {string} T
+ * @param {T} tag
+ * @param {...(Attributes | Child)} content
+ * @returns {HtmlOf<T>}
  */
 export function h(tag, ...content) {
   const [name, ...classes] = tag.split(".");
-  return dress(document.createElement(name), classes, content);
+  return /** @type {HtmlOf<T>} */ (dress(document.createElement(name), classes, content));
 }
 
 /**
  * An SVG element, told as an HTML element is.
- * @param {string} tag
- * @param {...any} content
- * @returns {any}
+ * @template {string} T
+ * @param {T} tag
+ * @param {...(Attributes | Child)} content
+ * @returns {SvgOf<T>}
  */
 export function svg(tag, ...content) {
   const [name, ...classes] = tag.split(".");
-  return dress(document.createElementNS(SVG, name), classes, content);
+  return /** @type {SvgOf<T>} */ (dress(document.createElementNS(SVG, name), classes, content));
 }
 
+/** @param {unknown} given @returns {given is Attributes} */
+const isAttributes = (given) => given instanceof Object && given.constructor === Object;
+
+/** @param {Element} element @param {string[]} classes @param {(Attributes | Child)[]} content */
 function dress(element, classes, content) {
   if (classes.length) element.setAttribute("class", classes.join(" "));
-  const [attributes, children] = content[0]?.constructor === Object ? [content[0], content.slice(1)] : [{}, content];
-  for (const [name, value] of Object.entries(attributes)) {
-    if (value === null || value === undefined || value === false) continue;
-    if (name === "on") for (const [type, listener] of Object.entries(value)) element.addEventListener(type, listener);
-    else if (name === "style") for (const [key, one] of Object.entries(value)) element.style.setProperty(key, one);
-    else if (name === "data") for (const [key, one] of Object.entries(value)) element.dataset[key] = one;
-    else if (name === "value") element.value = value;
-    else element.setAttribute(name, value === true ? "" : String(value));
+  for (const one of content) {
+    if (isAttributes(one)) setAttributes(/** @type {HTMLElement | SVGElement} */ (element), one);
+    else add(element, one);
   }
-  add(element, children);
   return element;
 }
 
-function add(element, children) {
-  for (const child of children) {
-    if (Array.isArray(child)) add(element, child);
-    else if (child !== null && child !== undefined && child !== false) element.append(child);
+/** @param {HTMLElement | SVGElement} element @param {Attributes} attributes */
+function setAttributes(element, { on = {}, style = {}, data = {}, ...plain }) {
+  for (const [type, listener] of Object.entries(on)) {
+    element.addEventListener(type, /** @type {EventListener} */ (listener));
+  }
+  for (const [name, value] of Object.entries(style)) element.style.setProperty(name, value);
+  for (const [name, value] of Object.entries(data)) element.dataset[name] = String(value);
+  for (const [name, value] of Object.entries(plain)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name === "value" && "value" in element) element.value = value;
+    else element.setAttribute(name, value === true ? "" : String(value));
   }
 }
 
-/** Text that belongs to the model or to the person typing: never translated, by us or by a browser. */
+/** @param {Element} element @param {Child} child */
+function add(element, child) {
+  if (Array.isArray(child)) for (const one of child) add(element, one);
+  else if (child !== null && child !== undefined && child !== false) element.append(child);
+}
+
+/** Put this into an element, in the place of what it held. @param {Element} element @param {Child[]} children */
+export function fill(element, ...children) {
+  element.replaceChildren();
+  add(element, children);
+}
+
+/**
+ * Text that belongs to the model or to the person typing: never translated, by us or by a browser.
+ * @param {string} text
+ * @param {Attributes} [attributes]
+ */
 export function raw(text, attributes = {}) {
   return h("span", { translate: "no", ...attributes }, text);
 }
 
-/** A short name of a value or a file, in the face of code. */
+/** A short name of a value or a file, in the face of code. @param {string} text @param {Attributes} [attributes] */
 export function code(text, attributes = {}) {
   return h("code", { translate: "no", ...attributes }, text);
 }
 
-/** A button with a label; `attributes` as for `h`. */
+/**
+ * A button with a label; `attributes` as for `h`.
+ * @param {Child} label
+ * @param {() => unknown} click
+ * @param {Attributes} [attributes]
+ */
 export function button(label, click, attributes = {}) {
-  return h("button", { type: "button", ...attributes, on: { click, ...(attributes.on ?? {}) } }, label);
+  return h("button", { type: "button", ...attributes, on: { click } }, label);
 }
 
-/** A listener that acts on these keys. */
+/**
+ * A table of numbers; where there is no room for it, it scrolls.
+ * @param {Attributes} attributes
+ * @param {{head?: Child[], rows: Child[], foot?: Child[], short?: boolean}} parts
+ */
+export function table(attributes, { head, rows, foot, short = false }) {
+  const parts = [head && h("thead", h("tr", head)), h("tbody", rows), foot && h("tfoot", h("tr", foot))];
+  return h(short ? "div.scroll.short" : "div.scroll", h("table", { class: "numbers", ...attributes }, parts));
+}
+
+/** The head of a column. @param {string} text @param {Attributes} [attributes] */
+export const columnHead = (text, attributes = {}) => h("th", { scope: "col", ...attributes }, text);
+
+/** A cell with a number. @param {string} text @param {Attributes} [attributes] */
+export const numberCell = (text, attributes = {}) => h("td.num", attributes, raw(text));
+
+/** An element that the page always has. @param {string} selector */
+export function find(selector) {
+  const element = document.querySelector(selector);
+  if (!(element instanceof HTMLElement)) throw new Error(`the page has no ${selector}`);
+  return element;
+}
+
+/** @param {string} selector */
+export function findAll(selector) {
+  return /** @type {NodeListOf<HTMLElement | SVGElement>} */ (document.querySelectorAll(selector));
+}
+
+/** A listener that acts on these keys. @param {string[]} keys @param {() => unknown} act */
 export function onKeys(keys, act) {
-  return (event) => {
+  return (/** @type {KeyboardEvent} */ event) => {
     if (!keys.includes(event.key)) return;
     event.preventDefault();
     act();
   };
 }
 
-/** Give one of `items` the tab stop and the focus. */
+/**
+ * Give one of `items` the tab stop and the focus.
+ * @template {HTMLElement | SVGElement} T
+ * @param {T[]} items
+ * @param {T} chosen
+ */
 export function focusOnly(items, chosen) {
   for (const item of items) item.setAttribute("tabindex", item === chosen ? "0" : "-1");
   chosen.focus();
 }
 
-/** Move a single tab stop among `items` with the arrow keys, Home and End. */
-export function rove(container, selector, moved = null) {
+/** @type {Record<string, number>} */
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+
+/**
+ * Move a single tab stop among the buttons of a container with the arrow keys, Home and End.
+ * @param {HTMLElement} container
+ * @param {(button: HTMLButtonElement) => void} [moved]
+ */
+export function rove(container, moved) {
   container.addEventListener("keydown", (event) => {
-    const items = [...container.querySelectorAll(selector)];
-    const at = items.indexOf(document.activeElement);
+    const items = [...container.querySelectorAll("button")];
+    const at = items.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
     if (at < 0) return;
-    const steps = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
     let next = at;
-    if (event.key in steps) next = (at + steps[event.key] + items.length) % items.length;
+    if (event.key in STEPS) next = (at + STEPS[event.key] + items.length) % items.length;
     else if (event.key === "Home") next = 0;
     else if (event.key === "End") next = items.length - 1;
     else return;
     event.preventDefault();
     focusOnly(items, items[next]);
-    if (moved) moved(items[next]);
+    moved?.(items[next]);
   });
+}
+
+/**
+ * The cell that a key leads to from another, if it is one that leads anywhere.
+ * @param {string} key
+ * @param {[number, number]} at
+ * @param {number} rows
+ * @param {number} cols
+ * @returns {[number, number] | null}
+ */
+export function stepInGrid(key, [i, j], rows, cols) {
+  /** @type {Record<string, [number, number]>} */
+  const cells = {
+    ArrowUp: [i - 1, j],
+    ArrowDown: [i + 1, j],
+    ArrowLeft: [i, j - 1],
+    ArrowRight: [i, j + 1],
+    Home: [i, 0],
+    End: [i, cols - 1],
+    PageUp: [i, j - 16],
+    PageDown: [i, j + 16],
+  };
+  if (!(key in cells)) return null;
+  const [row, col] = cells[key];
+  return [Math.max(0, Math.min(rows - 1, row)), Math.max(0, Math.min(cols - 1, col))];
+}
+
+/** The key of what has the focus; it finds its like when the view is drawn anew. */
+export function focusedKey() {
+  return document.activeElement?.getAttribute("data-key") ?? null;
 }
 
 /** How much larger than usual everything is shown: sizes in pictures are given for letters of 16 pixels. */

@@ -1,272 +1,226 @@
 // How one cell was made: its equation with the model's own numbers, and the cells they come from.
 
 import { build, call, difference, evaluate, exact, number, power, product, quotient, settle, sum } from "./algebra.js";
-import { t, told } from "./language.js";
-import { flat, maskOf, valueAt } from "./tensors.js";
-import { TEXTS } from "./texts.js";
+import { hasText, t, told } from "./language.js";
+import { flat, maskOf, rowAndColumn, valueAt } from "./tensors.js";
 
 const SHOWN = 4; // terms of a long sum; the others become one number
 
-/**
- * @typedef {{name: string, head: number|null, row: number|null, col: number|null}} Lit   null: all of that axis
- * @typedef {{name: string, index: number[]}} Cell
- * @typedef {Object} Explanation
- * @property {string} name
- * @property {number[]} index
- * @property {number} value
- * @property {string} kind              of the operation
- * @property {string} says              the operation in words
- * @property {boolean} masked
- * @property {import("./algebra.js").Printed[]} pieces
- * @property {string} result            the value as printed
- * @property {Lit[]} lit                inputs
- * @property {{name: string, row: number|null, values: Float32Array}[]} weights
- * @property {Cell[]} links             inputs that are single cells
- * @property {string} change            where a what-if has set the value
- */
-
-/** @returns {Promise<Explanation>} */
+/** @param {Run} run @param {string} name @param {number[]} index @returns {Promise<Explanation>} */
 export async function explain(run, name, index) {
-  const made = run.entry(name).op;
+  const { op: made, inputs } = run.entry(name);
   // A what-if may have set some heads only.
-  const op = made.heads && made.otherwise && !made.heads.includes(index[0]) ? made.otherwise : made;
+  const others = made.kind === "replaced" && !made.heads?.includes(index[0]) ? made.otherwise : undefined;
+  const op = others ?? made;
   const mask = maskOf(run, name);
-  const inputs = [op.input, ...(op.inputs ?? []), op.q, op.k, op.v, op.pattern, op.cos, op.sin, op.bias, mask];
-  await run.need([name, ...inputs.filter((one) => one && run.has(one))]);
+  await run.need([name, ...inputs.filter((one) => run.has(one)), ...(mask ? [mask] : [])]);
   const value = valueAt(run, name, index);
   const hidden = mask !== null && valueAt(run, mask, index.slice(-2)) === 0;
-  const found = { lit: [], weights: [], links: [], change: "" };
-  const make = MAKERS[op.kind] ?? (op.row ? norm : MAKERS.same); // of norms there are several kinds
-  const term = await make({ run, op, name, index, value, hidden, found });
-  const kind = op.kind + (op.bias && (op.kind === "linear" || op.kind === "mask") ? ".bias" : op.gated ? ".gated" : "");
-  const says = op.why ? told(op.why) : t(`op.${kind}`);
-  return { name, index, value, kind: op.kind, says, masked: hidden, ...settle(term, value), ...found };
+  /** @type {Ingredients} */
+  const from = { lit: [], weights: [], change: "" };
+  const maker = "row" in op ? norm : (MAKERS[op.kind] ?? MAKERS.same); // of norms there are several kinds
+  const make = /** @type {(cell: Making) => Term | Promise<Term>} */ (maker);
+  const term = await make({ run, op, name, index, value, hidden, from });
+  return { name, index, value, kind: op.kind, says: saysOf(op), masked: hidden, ...settle(term, value), ...from };
 }
 
-/** One cell of an input, lit and linked. */
-function take({ run, found }, name, index) {
-  found.lit.push(area(name, index));
-  found.links.push({ name, index });
+/** An operation in words. @param {Op} op */
+function saysOf(op) {
+  if ("why" in op) return told(op.why);
+  if ((op.kind === "linear" || op.kind === "mask") && op.bias) return t(`op.${op.kind}.bias`);
+  return t(op.kind === "activation" && op.gated ? "op.activation.gated" : `op.${op.kind}`);
+}
+
+/** One cell of an input, lit. @param {Making} cell @param {string} name @param {number[]} index */
+function inputAt({ run, from }, name, index) {
+  from.lit.push(area(name, index));
   return number(valueAt(run, name, index));
 }
 
+/** @param {string} name @param {number[]} index @returns {Area} */
 function area(name, index) {
   return { name, head: index.length === 3 ? index[0] : null, row: index.at(-2) ?? null, col: index.at(-1) ?? null };
 }
 
-/** A sum of products: the largest few are printed, the others become one number. */
-function sumOfProducts(pairs, more = []) {
-  const sized = pairs.map(([a, b], j) => ({ a, b, j, size: Math.abs(a * b) }));
-  const few =
-    sized.length <= SHOWN + 2
-      ? sized
-      : [...sized]
-          .sort((x, y) => y.size - x.size)
-          .slice(0, SHOWN)
-          .sort((x, y) => x.j - y.j);
-  const kept = new Set(few.map((one) => one.j));
-  const rest = sized.filter((one) => !kept.has(one.j)).reduce((total, one) => total + one.a * one.b, 0);
-  const parts = few.map(({ a, b, j }) => product(number(a, `#${j}`), number(b)));
-  if (few.length < sized.length) parts.push(number(rest, t("equation.others", { n: sized.length - few.length })));
-  return sum(...parts, ...more);
+/** A row of a weight, as an ingredient. @param {Making} cell @param {string} name @param {number} row */
+async function weightRow({ run, from }, name, row) {
+  const values = await run.weight(name, row, row + 1);
+  from.weights.push({ name, row, values });
+  return values;
 }
 
-function rowOf(run, name, lead) {
-  const { shape } = run.entry(name);
-  const width = shape.at(-1);
-  const start = flat(shape, [...lead, 0]);
-  return run.values(name).subarray(start, start + width);
-}
-
-async function linear(cell) {
-  const { run, op, index, found } = cell;
-  const [at, out] = op.heads
-    ? [index[1], index[0] * run.entry(cell.name).shape[2] + index[2]]
-    : [index.at(-2), index.at(-1)];
-  const row = (op.rows?.[0] ?? 0) + out;
-  const weights = await run.weight(op.weight, row, row + 1);
-  const x = rowOf(run, op.input, [at]);
-  found.lit.push({ name: op.input, head: null, row: at, col: null });
-  found.weights.push({ name: op.weight, row, values: weights });
-  const more = [];
-  if (op.bias) {
-    const [bias] = await run.weight(op.bias, row, row + 1);
-    more.push(number(bias, t("symbol.b")));
+/**
+ * A sum: of many terms the largest few are printed, the others become one number.
+ * @param {{value: number, print: () => Term}[]} terms
+ * @param {Term[]} more   what is added and always printed
+ */
+function longSum(terms, ...more) {
+  const bySize = [...terms].sort((a, b) => Math.abs(b.value) - Math.abs(a.value));
+  const large = new Set(terms.length <= SHOWN + 2 ? terms : bySize.slice(0, SHOWN));
+  const parts = terms.filter((one) => large.has(one)).map((one) => one.print());
+  const rest = terms.filter((one) => !large.has(one));
+  if (rest.length) {
+    const total = rest.reduce((sum, one) => sum + one.value, 0);
+    parts.push(number(total, t("equation.others", { n: rest.length })));
   }
-  return sumOfProducts(
-    Array.from(x, (value, j) => [value, weights[j]]),
-    more,
-  );
+  const all = [...parts, ...more];
+  return all.length > 1 ? sum(...all) : all[0];
 }
 
-function products({ run, op, index, found }) {
-  const [head, i, j] = index;
-  const group = grouped(run, op.q, op.k, head);
-  const q = rowOf(run, op.q, [head, i]);
-  const k = rowOf(run, op.k, [group, j]);
-  found.lit.push({ name: op.q, head, row: i, col: null }, { name: op.k, head: group, row: j, col: null });
-  return sumOfProducts(Array.from(q, (value, d) => [value, k[d]]));
+/** A sum of products. @param {ArrayLike<number>} a @param {(j: number) => number} b @param {Term[]} more */
+function sumOfProducts(a, b, ...more) {
+  const terms = Array.from(a, (x, j) => ({ value: x * b(j), print: () => product(number(x, `#${j}`), number(b(j))) }));
+  return longSum(terms, ...more);
 }
 
-function grouped(run, many, few, head) {
-  return Math.floor((head * run.entry(few).shape[0]) / run.entry(many).shape[0]);
+/** The last axis of a value at what leads to it. @param {Run} run @param {string} name @param {number[]} lead */
+function rowOf(run, name, ...lead) {
+  const { shape } = run.entry(name);
+  const start = flat(shape, [...lead, 0]);
+  return run.values(name).subarray(start, start + shape[shape.length - 1]);
 }
 
-function context({ run, op, index, found }) {
-  const [head, i, d] = index;
-  const group = grouped(run, op.pattern, op.v, head);
-  const shares = rowOf(run, op.pattern, [head, i]);
-  const { shape } = run.entry(op.v);
-  const v = run.values(op.v);
-  found.lit.push({ name: op.pattern, head, row: i, col: null }, { name: op.v, head: group, row: null, col: d });
-  return sumOfProducts(Array.from(shares, (share, j) => [share, v[flat(shape, [group, j, d])]]));
-}
+/** The head of keys or values that serves a query's. @param {Run} run @param {string} many @param {string} few */
+const headShared = (run, many, few, head = 0) =>
+  Math.floor((head * run.entry(few).shape[0]) / run.entry(many).shape[0]);
 
-function softmax({ run, op, index, value, hidden, found }) {
-  const row = rowOf(run, op.input, index.slice(0, -1));
-  const own = index.at(-1);
-  const heat = op.temperature ?? 1;
-  found.lit.push({ ...area(op.input, index), col: null });
-  found.links.push({ name: op.input, index });
-  const highest = row.reduce((a, b) => Math.max(a, b), -Infinity);
-  if (highest === -Infinity) return number(value, t("equation.blind"));
-  const raised = (x) => {
-    if (x === -Infinity) return call("exp", number(x));
-    const gap = difference(number(x), number(highest));
-    return call("exp", heat === 1 ? gap : quotient(gap, exact(heat)));
-  };
-  const open = Array.from(row, (x, j) => ({ x, j, size: Math.exp((x - highest) / heat) })).filter(
-    (one) => one.x > -Infinity,
-  );
-  const few =
-    open.length <= SHOWN + 2
-      ? open
-      : [...open]
-          .sort((a, b) => b.size - a.size)
-          .slice(0, SHOWN)
-          .sort((a, b) => a.j - b.j);
-  const kept = new Set(few.map((one) => one.j));
-  const rest = open.filter((one) => !kept.has(one.j)).reduce((total, one) => total + one.size, 0);
-  const parts = few.map((one) => raised(one.x));
-  if (few.length < open.length) parts.push(number(rest, t("equation.others", { n: open.length - few.length })));
-  return quotient(
-    hidden ? call("exp", number(-Infinity)) : raised(row[own]),
-    parts.length > 1 ? sum(...parts) : parts[0],
-  );
-}
-
-function masking(cell) {
-  const { op, index, hidden, found } = cell;
-  const parts = [take(cell, op.input, index)];
-  if (op.bias && !hidden)
-    parts.push({
-      ...take(cell, op.bias, cell.run.entry(op.bias).shape.length === 3 ? index : index.slice(1)),
-      note: t("equation.distance"),
-    });
-  found.lit.push({ name: op.mask, head: null, row: index.at(-2), col: index.at(-1) });
-  if (hidden) parts.push(number(-Infinity, t("equation.masked")));
-  return parts.length > 1 ? sum(...parts) : parts[0];
-}
-
+/** @type {Record<string, (values: number[]) => number>} */
 const REDUCTIONS = {
   sum: (values) => values.reduce((a, b) => a + b, 0),
   mean: (values) => values.reduce((a, b) => a + b, 0) / values.length,
   max: (values) => values.reduce((a, b) => Math.max(a, b), -Infinity),
 };
 
-/** By the expression that the trace tells, once what all values of the row share has been computed. */
-async function norm(cell) {
-  const { run, op, index, found } = cell;
-  const [i, j] = index;
-  const row = Array.from(rowOf(run, op.input, [i]), (x) => number(x));
-  found.lit.push({ name: op.input, head: null, row: i, col: null });
-  found.links.push({ name: op.input, index });
+/**
+ * By the expression that the trace tells, once what all values of the row share has been computed.
+ * @param {Making<Norm>} cell
+ */
+async function norm({ run, op, index: [i, j], from }) {
+  const row = Array.from(rowOf(run, op.input, i), (x) => number(x));
+  from.lit.push({ name: op.input, head: null, row: i, col: null });
+  /** @type {Record<string, Term>} */
   const symbols = { "\u03b5": exact(op.eps) };
-  const named = (symbol, value) => {
-    symbols[symbol] = number(value, TEXTS[`symbol.${symbol}`] ? t(`symbol.${symbol}`) : symbol);
+  /** @param {string} symbol @param {number} value */
+  const name = (symbol, value) => {
+    symbols[symbol] = number(value, hasText(`symbol.${symbol}`) ? t(`symbol.${symbol}`) : symbol);
   };
-  if (op.weight) named("g", (await run.weight(op.weight, j, j + 1))[0]);
-  if (op.bias) named("b", (await run.weight(op.bias, j, j + 1))[0]);
+  if (op.weight) name("g", (await run.weight(op.weight, j, j + 1))[0]);
+  if (op.bias) name("b", (await run.weight(op.bias, j, j + 1))[0]);
   for (const [symbol, [reduction, of]] of Object.entries(op.row)) {
-    named(symbol, REDUCTIONS[reduction](row.map((x) => evaluate(build(of, { ...symbols, x }), null))));
+    name(symbol, REDUCTIONS[reduction](row.map((x) => evaluate(build(of, { ...symbols, x }), null))));
   }
   return build(op.expression, { ...symbols, x: row[j] });
 }
 
-function rotation(cell) {
-  const { op, index } = cell;
-  const [head, i, d] = index;
-  const even = d - (d % 2);
-  const a = take(cell, op.input, [head, i, even]);
-  const b = take(cell, op.input, [head, i, even + 1]);
-  const cos = { ...take(cell, op.cos, [i, even / 2]), note: "cos" };
-  const sin = { ...take(cell, op.sin, [i, even / 2]), note: "sin" };
-  return d % 2 ? sum(product(a, sin), product(b, cos)) : difference(product(a, cos), product(b, sin));
-}
-
-function activation(cell) {
-  const { run, op, index } = cell;
-  const pi = number(Math.PI, "\u03c0");
-  const acted = build(op.expression, { u: take(cell, op.input, index), "\u03c0": pi });
-  if (!op.gated) return acted;
-  const width = run.entry(cell.name).shape.at(-1);
-  return product(acted, take(cell, op.input, [...index.slice(0, -1), index.at(-1) + width]));
-}
-
-async function positions({ run, op, index, found }) {
-  const at = Math.max(0, index[0] - (op.shift ?? 0)); // padding before a text does not count
-  const j = index[1];
-  if (op.weight) {
-    const row = await run.weight(op.weight, at, at + 1);
-    found.weights.push({ name: op.weight, row: at, values: row });
-    return number(row[j]);
-  }
-  const width = run.manifest.model.d_model;
-  const angle = quotient(exact(at), power(exact(10000), quotient(exact(j - (j % 2)), exact(width))));
-  return call(j % 2 ? "cos" : "sin", angle);
-}
-
-/** The bucket of a distance is a row of the table, with a number for each head. */
-async function relative({ run, op, index: [head, i, j], found }) {
-  const bucket = op.buckets[j - i + (op.buckets.length - 1) / 2];
-  const row = await run.weight(op.weight, bucket, bucket + 1);
-  found.weights.push({ name: op.weight, row: bucket, values: row });
-  return number(row[head], t("equation.bucket", { n: bucket }));
-}
-
+/** The term of a cell, by how its value was made. @type {{[K in Exclude<Op, Norm>["kind"]]: Maker<K>}} */
 const MAKERS = {
-  lookup: async ({ run, op, index, found }) => {
-    const [at, j] = index;
-    const id = Array.isArray(op.ids) ? op.ids[at] : run.manifest[op.ids].ids[at];
-    const row = await run.weight(op.weight, id, id + 1);
-    found.weights.push({ name: op.weight, row: id, values: row });
-    return number(row[j]);
+  async lookup(cell) {
+    const { run, op } = cell;
+    const [at, j] = cell.index;
+    const ids = Array.isArray(op.ids) ? op.ids : run.manifest[op.ids].ids;
+    return number((await weightRow(cell, op.weight, ids[at]))[j]);
   },
-  scale: (cell) => product(take(cell, cell.op.input, cell.index), number(cell.op.by, t("equation.scale"))),
-  positions,
-  add: (cell) => sum(...cell.op.inputs.map((name) => take(cell, name, cell.index))),
-  linear,
-  rotate: rotation,
-  products,
-  mask: masking,
-  softmax,
-  context,
-  merge: (cell) => {
-    const width = cell.run.entry(cell.op.input).shape.at(-1);
+  scale: (cell) => product(inputAt(cell, cell.op.input, cell.index), number(cell.op.by, t("equation.scale"))),
+  async positions(cell) {
+    const { run, op } = cell;
+    const [place, j] = cell.index;
+    const at = Math.max(0, place - (op.shift ?? 0)); // padding before a text does not count
+    if (op.weight) return number((await weightRow(cell, op.weight, at))[j]);
+    const width = run.manifest.model.d_model;
+    const angle = quotient(exact(at), power(exact(10000), quotient(exact(j - (j % 2)), exact(width))));
+    return call(j % 2 ? "cos" : "sin", angle);
+  },
+  add: (cell) => sum(...cell.op.inputs.map((name) => inputAt(cell, name, cell.index))),
+  async linear(cell) {
+    const { run, op, index, from } = cell;
+    const [row, column] = rowAndColumn(index);
+    const out = op.heads ? index[0] * run.entry(cell.name).shape[2] + column : column;
+    const at = (op.rows?.[0] ?? 0) + out;
+    const weights = await weightRow(cell, op.weight, at);
+    from.lit.push({ name: op.input, head: null, row, col: null });
+    const bias = op.bias ? [number((await run.weight(op.bias, at, at + 1))[0], t("symbol.b"))] : [];
+    return sumOfProducts(rowOf(run, op.input, row), (j) => weights[j], ...bias);
+  },
+  rotate(cell) {
+    const { op } = cell;
+    const [head, i, d] = cell.index;
+    const even = d - (d % 2);
+    const a = inputAt(cell, op.input, [head, i, even]);
+    const b = inputAt(cell, op.input, [head, i, even + 1]);
+    const cos = { ...inputAt(cell, op.cos, [i, even / 2]), note: "cos" };
+    const sin = { ...inputAt(cell, op.sin, [i, even / 2]), note: "sin" };
+    return d % 2 ? sum(product(a, sin), product(b, cos)) : difference(product(a, cos), product(b, sin));
+  },
+  products({ run, op, index: [head, i, j], from }) {
+    const shared = headShared(run, op.q, op.k, head);
+    const k = rowOf(run, op.k, shared, j);
+    from.lit.push({ name: op.q, head, row: i, col: null }, { name: op.k, head: shared, row: j, col: null });
+    return sumOfProducts(rowOf(run, op.q, head, i), (d) => k[d]);
+  },
+  mask(cell) {
+    const { run, op, index, hidden, from } = cell;
+    const parts = [inputAt(cell, op.input, index)];
+    if (op.bias && !hidden) {
+      const place = run.entry(op.bias).shape.length === 3 ? index : index.slice(1);
+      parts.push({ ...inputAt(cell, op.bias, place), note: t("equation.distance") });
+    }
+    from.lit.push(area(op.mask, index.slice(-2)));
+    if (hidden) parts.push(number(-Infinity, t("equation.masked")));
+    return parts.length > 1 ? sum(...parts) : parts[0];
+  },
+  softmax({ run, op, index, value, hidden, from }) {
+    const row = rowOf(run, op.input, ...index.slice(0, -1));
+    from.lit.push({ ...area(op.input, index), col: null });
+    const highest = row.reduce((a, b) => Math.max(a, b), -Infinity);
+    if (highest === -Infinity) return number(value, t("equation.blind"));
+    /** @param {number} x */
+    const raised = (x) => {
+      if (x === -Infinity) return call("exp", number(x));
+      const gap = difference(number(x), number(highest));
+      return call("exp", op.temperature === 1 ? gap : quotient(gap, exact(op.temperature)));
+    };
+    const terms = Array.from(
+      row.filter((x) => x > -Infinity),
+      (x) => ({
+        value: Math.exp((x - highest) / op.temperature),
+        print: () => raised(x),
+      }),
+    );
+    return quotient(raised(hidden ? -Infinity : row[index[index.length - 1]]), longSum(terms));
+  },
+  context({ run, op, index: [head, i, d], from }) {
+    const shared = headShared(run, op.pattern, op.v, head);
+    from.lit.push({ name: op.pattern, head, row: i, col: null }, { name: op.v, head: shared, row: null, col: d });
+    return sumOfProducts(rowOf(run, op.pattern, head, i), (j) => valueAt(run, op.v, [shared, j, d]));
+  },
+  merge(cell) {
     const [i, j] = cell.index;
-    return take(cell, cell.op.input, [Math.floor(j / width), i, j % width]);
+    const width = cell.run.entry(cell.op.input).shape[2];
+    return inputAt(cell, cell.op.input, [Math.floor(j / width), i, j % width]);
   },
-  activation,
-  relative,
+  activation(cell) {
+    const { run, op, index } = cell;
+    const symbols = { u: inputAt(cell, op.input, index), "\u03c0": number(Math.PI, "\u03c0") };
+    const acted = build(op.expression, symbols);
+    if (!op.gated) return acted;
+    const [i, j] = index;
+    return product(acted, inputAt(cell, op.input, [i, j + run.entry(cell.name).shape[1]]));
+  },
+  /** The bucket of a distance is a row of the table, with a number for each head. */
+  async relative(cell) {
+    const { op } = cell;
+    const [head, i, j] = cell.index;
+    const bucket = op.buckets[j - i + (op.buckets.length - 1) / 2];
+    return number((await weightRow(cell, op.weight, bucket))[head], t("equation.bucket", { n: bucket }));
+  },
   alibi: ({ op, index: [head, i, j] }) =>
     product(number(-op.slopes[head], t("equation.slope")), exact(Math.abs(j - i), t("equation.apart"))),
   rotation: ({ op, index: [at, i] }) =>
     call(op.part, product(exact(at), power(exact(op.base), quotient(exact(-2 * i), exact(op.d_head))))),
   visible: (cell) => exact(cell.value),
-  same: (cell) =>
-    cell.op.input && cell.run.has(cell.op.input) ? take(cell, cell.op.input, cell.index) : number(cell.value),
-  replaced: (cell) => {
-    cell.found.change = JSON.stringify(cell.op.heads ? { ...cell.op.by, head: cell.index[0] } : cell.op.by);
-    return number(cell.value);
+  same: (cell) => (cell.run.has(cell.op.input) ? inputAt(cell, cell.op.input, cell.index) : number(cell.value)),
+  replaced({ op, index, value, from }) {
+    from.change = JSON.stringify(op.heads ? { ...op.by, head: index[0] } : op.by);
+    return number(value);
   },
 };

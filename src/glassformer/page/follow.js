@@ -2,59 +2,68 @@
 
 import { focusOnly } from "./dom.js";
 
-/** A token under the pointer keeps its own threads and ribbons, the others step back; a click holds it so. */
+/** The key of the token under the pointer, or of that which a ribbon leads to. @param {MouseEvent} event */
+function pointedAt(event) {
+  const target = /** @type {Element} */ (event.target);
+  const token = /** @type {SVGElement | null} */ (target.closest(".piece, .piece-place"));
+  const ribbon = /** @type {SVGElement | null} */ (target.closest(".ribbon"));
+  return token ? keyOf(token) : (ribbon?.dataset.to ?? null);
+}
+
+/** @param {SVGElement} token */
+const keyOf = (token) => `${token.dataset.side}:${token.dataset.index}`;
+
+/**
+ * A token under the pointer keeps its own threads and ribbons, the others step back; a click holds it so.
+ * @param {App} app
+ * @param {SVGElement[]} pictures
+ */
 export function follow(app, pictures) {
-  const all = (selector) => pictures.flatMap((picture) => [...picture.querySelectorAll(selector)]);
+  /** @param {string} selector */
+  const all = (selector) =>
+    pictures.flatMap((one) => /** @type {SVGElement[]} */ ([...one.querySelectorAll(selector)]));
   const [lines, tokens] = [all("[data-to]"), all(".piece")];
-  const keyOf = (token) => `${token.dataset.side}:${token.dataset.index}`;
-  const tokenAt = (event) => event.target.closest(".piece, .piece-place");
   const held = () => app.state.token || null;
+  /** @param {string | null} wanted */
   const show = (wanted) => {
     const key = wanted ?? held();
-    const partners = [];
+    const lit = key === null ? [] : [key];
     for (const picture of pictures) picture.classList.toggle("asking", key !== null);
     for (const line of lines) {
-      const on = key !== null && (line.dataset.from === key || line.dataset.to === key);
+      const { from = "", to = "" } = line.dataset;
+      const on = key === from || key === to;
       line.classList.toggle("on", on);
-      if (on && line.classList.contains("ribbon")) partners.push(line.dataset.from, line.dataset.to);
+      if (on && line.classList.contains("ribbon")) lit.push(from, to);
     }
-    const lit = [...new Set(key === null ? [] : [key, ...partners])].map((one) => one.split(":"));
-    app.light(lit.map(([side, index]) => ({ side, index: Number(index) })));
+    app.light(lit);
   };
   const mark = () => {
     for (const token of tokens) token.toggleAttribute("data-locked", keyOf(token) === held());
     show(null);
   };
+  /** @param {string | null} key */
   const hold = (key) => {
+    if (key === null) return;
     app.hold(key);
     mark();
   };
   for (const picture of pictures) {
-    picture.addEventListener("pointerover", (event) => {
-      const token = tokenAt(event);
-      show(token ? keyOf(token) : (event.target.closest(".ribbon")?.dataset.to ?? null));
-    });
+    picture.addEventListener("pointerover", (event) => show(pointedAt(event)));
     picture.addEventListener("pointerleave", () => show(null));
-    picture.addEventListener("click", (event) => {
-      const token = tokenAt(event);
-      const ribbon = event.target.closest(".ribbon");
-      if (token || ribbon) hold(token ? keyOf(token) : ribbon.dataset.to);
-    });
+    picture.addEventListener("click", (event) => hold(pointedAt(event)));
   }
-  const sides = [...new Set(tokens.map((token) => token.dataset.side))];
-  for (const side of sides) {
+  for (const side of ["src", "tgt"]) {
     const own = tokens.filter((token) => token.dataset.side === side);
     own.forEach((token, i) => {
       token.setAttribute("tabindex", i ? "-1" : "0");
       token.addEventListener("focus", () => show(keyOf(token)));
       token.addEventListener("blur", () => show(null));
       token.addEventListener("keydown", (event) => {
+        if (event.key === "Escape") return hold(held());
         if (event.key === "Enter" || event.key === " ") hold(keyOf(token));
-        else if (event.key === "Escape" && held()) hold(held());
-        const next = own[i + ({ ArrowDown: 1, ArrowUp: -1 }[event.key] ?? 0)];
-        if (next && next !== token) {
-          focusOnly(own, next);
-        } else if (!["Enter", " ", "ArrowDown", "ArrowUp"].includes(event.key)) return;
+        else if (event.key === "ArrowDown" || event.key === "ArrowUp") {
+          focusOnly(own, own[i + (event.key === "ArrowDown" ? 1 : -1)] ?? token);
+        } else return;
         event.preventDefault();
       });
     });

@@ -1,22 +1,27 @@
 // The panel that says how a cell was made. Pointing previews, a click locks; the cells it was made of light up wherever
 // they are drawn.
 
-import { button, code, h, raw } from "./dom.js";
+import { button, code, fill, h, raw } from "./dom.js";
 import { explain } from "./equation.js";
 import { t } from "./language.js";
-import { placeName } from "./matrix.js";
+import { Matrix } from "./matrix.js";
 import { show } from "./number.js";
+import { placeName } from "./places.js";
 import { axisLabels } from "./tensors.js";
 
 export class Inspector {
-  /** @param {{go: Function, light: Function}} app */
+  /** @param {Frame} app */
   constructor(app) {
     this.app = app;
+    /** @type {Matrix[]} */
     this.matrices = [];
+    /** @type {Pointed | null} */
     this.locked = null;
-    this.shown = null;
+    /** @type {((shown: Explanation) => void) | null} */
+    this.onShow = null;
     this.asked = 0;
     this.panel = h("div.inspector-body");
+    /** @type {Hooks} */
     this.hooks = {
       preview: (cell) => this.preview(cell),
       lock: (cell) => this.lock(cell),
@@ -24,22 +29,34 @@ export class Inspector {
     };
   }
 
+  /** The panel beside a view. */
+  aside() {
+    return h("aside.inspector", { "aria-live": "polite" }, this.panel);
+  }
+
   /** A new view has been drawn: forget the matrices of the old one. */
   begin() {
     for (const matrix of this.matrices) matrix.observer.disconnect();
     this.matrices = [];
     this.locked = null;
-    this.shown = null;
     this.onShow = null;
     this.asked += 1;
     this.#empty();
   }
 
-  watch(matrix) {
+  /**
+   * A matrix whose cells this panel tells of.
+   * @param {Sheet} sheet
+   * @param {MatrixOptions} [options]
+   * @param {Hooks} [hooks]
+   */
+  matrix(sheet, options = {}, hooks = this.hooks) {
+    const matrix = new Matrix(sheet, hooks, options);
     this.matrices.push(matrix);
     return matrix;
   }
 
+  /** @param {Pointed | null} cell */
   preview(cell) {
     const wanted = cell ?? this.locked;
     for (const matrix of this.matrices) {
@@ -49,17 +66,24 @@ export class Inspector {
     if (!wanted) {
       this.asked += 1;
       for (const matrix of this.matrices) matrix.light([]);
-      this.shown = null;
       return this.#empty();
     }
     return this.#explain(wanted);
   }
 
+  /** @param {Pointed} cell */
   lock(cell) {
     const again = this.locked && this.locked.name === cell.name && String(this.locked.index) === String(cell.index);
     this.locked = again ? null : cell;
     this.app.go(again ? { cell: [] } : { tensor: cell.name, cell: cell.index }, { replace: true, quiet: true });
     this.preview(cell);
+  }
+
+  /** Put the lock on a cell that the address names. @param {Matrix} matrix @param {number} i @param {number} j */
+  relock(matrix, i, j) {
+    matrix.place(i, j);
+    this.locked = matrix.cellHere();
+    this.preview(this.locked);
   }
 
   release() {
@@ -68,68 +92,75 @@ export class Inspector {
     this.preview(null);
   }
 
+  /** @param {Pointed} cell */
   async #explain(cell) {
     const turn = ++this.asked;
-    let found;
+    const { run } = /** @type {App} */ (this.app);
+    let explanation;
     try {
-      found = await explain(this.app.run, cell.name, cell.index);
+      explanation = await explain(run, cell.name, cell.index);
     } catch (error) {
       if (turn === this.asked) this.app.fail(error);
       return;
     }
     if (turn !== this.asked) return;
-    for (const matrix of this.matrices) matrix.light(found.lit);
-    if (this.locked) this.locked.matrix?.place?.(...this.locked.matrix.cursor);
-    this.shown = found;
-    this.panel.replaceChildren(...this.#tell(found));
+    for (const matrix of this.matrices) matrix.light(explanation.lit);
+    this.locked?.matrix.place(...this.locked.matrix.cursor);
+    fill(this.panel, this.#tell(run, explanation));
     this.panel.parentElement?.classList.add("open");
-    this.onShow?.(found);
+    this.onShow?.(explanation);
   }
 
   #empty() {
-    this.panel.replaceChildren(h("p.hint", t("cell.hint")));
+    fill(this.panel, h("p.hint", t("cell.hint")));
     this.panel.parentElement?.classList.remove("open");
   }
 
-  #tell(found) {
-    const { run } = this.app;
-    const locked = this.locked !== null;
+  /** @param {Run} run @param {Explanation} explanation @returns {Child[]} */
+  #tell(run, explanation) {
     return [
       h(
         "div.inspector-head",
-        code(found.name, { class: "tensor-name" }),
-        locked
+        code(explanation.name, { class: "tensor-name" }),
+        this.locked
           ? button(t("cell.release"), () => this.release(), { class: "quiet small", data: { key: "release" } })
           : h("span.faint", t("cell.preview")),
       ),
-      h("p.place", place(run, found)),
-      ...equation(found),
-      this.app.state.view === "cell"
-        ? null
-        : button(t("cell.open"), () => this.app.go({ view: "cell", tensor: found.name, cell: found.index }), {
-            class: "quiet",
-            data: { key: "open-cell" },
-          }),
-    ].filter(Boolean);
+      h("p.place", place(run, explanation)),
+      equation(explanation),
+      this.app.state.view !== "cell" &&
+        button(t("cell.open"), () => this.app.go({ view: "cell", tensor: explanation.name, cell: explanation.index }), {
+          class: "quiet",
+          data: { key: "open-cell" },
+        }),
+    ];
   }
 }
 
-/** Where a cell stands, in words. */
-export function place(run, { name, index }) {
+/** Where a cell stands, in words. @param {Run} run @param {Explanation} explanation */
+function place(run, { name, index }) {
   const { axes } = run.entry(name);
   return index.flatMap((i, at) => [at ? " \u00b7 " : "", raw(placeName(axes[at], i, axisLabels(run, axes[at])))]);
 }
 
-/** The pieces of an equation in groups that stay on one line: what a plus or a fraction stroke separates. */
-function groups(pieces) {
-  const found = [[]];
+/**
+ * The pieces of an equation in groups that stay on one line: what a plus or a fraction stroke separates.
+ * @param {Printed[]} pieces
+ */
+function grouped(pieces) {
+  /** @type {Printed[]} */
+  let group = [];
+  const groups = [group];
   for (const piece of pieces) {
-    found.at(-1).push(piece);
-    if (piece.text === " + " || piece.text === " / ") found.push([]);
+    group.push(piece);
+    if (piece.text !== " + " && piece.text !== " / ") continue;
+    group = [];
+    groups.push(group);
   }
-  return found;
+  return groups;
 }
 
+/** @param {Printed} piece */
 function printPiece(piece) {
   if (piece.kind === "sign") return raw(piece.text, { class: "sign" });
   const digits = raw(piece.text, { class: "figure" });
@@ -138,20 +169,28 @@ function printPiece(piece) {
   return h("span.noted", digits, h("span.note", { translate: spoken }, piece.note));
 }
 
-/** The printed equation of an explanation. */
-export function equation(found) {
-  const pieces = groups(found.pieces).flatMap((group) => [h("span.together", group.map(printPiece)), h("wbr")]);
+/** The printed equation of an explanation. @param {Explanation} explanation */
+function equation(explanation) {
+  const pieces = grouped(explanation.pieces).flatMap((group) => [h("span.together", group.map(printPiece)), h("wbr")]);
   return [
-    h("p.op", found.says),
+    h("p.op", explanation.says),
     h(
       "div.equation",
-      { data: { testid: "equation", tensor: found.name, index: found.index.join("."), kind: found.kind } },
+      {
+        data: {
+          testid: "equation",
+          tensor: explanation.name,
+          index: explanation.index.join("."),
+          kind: explanation.kind,
+        },
+      },
       h("span.terms", pieces),
-      raw(found.holds ? " = " : " \u2248 ", { class: "sign equals" }),
-      raw(found.result, { class: "figure result", data: { testid: "cell-value" } }),
+      raw(explanation.holds ? " = " : " \u2248 ", { class: "sign equals" }),
+      raw(explanation.result, { class: "figure result", data: { testid: "cell-value" } }),
     ),
-    found.masked && h("p.mark", { data: { testid: "mask-mark" } }, h("span.hatch"), t("matrix.masked")),
-    found.change && h("p.mark", t("cell.changed"), " ", code(found.change)),
-    found.result === show(found.value) ? null : h("p.faint", t("cell.stored"), " ", raw(show(found.value, 8))),
-  ].filter(Boolean);
+    explanation.masked && h("p.mark", { data: { testid: "mask-mark" } }, h("span.hatch"), t("matrix.masked")),
+    explanation.change && h("p.mark", t("cell.changed"), " ", code(explanation.change)),
+    explanation.result !== show(explanation.value) &&
+      h("p.faint", t("cell.stored"), " ", raw(show(explanation.value, 8))),
+  ];
 }

@@ -4,13 +4,18 @@ import { h } from "./dom.js";
 import { TEXTS } from "./texts.js";
 
 const COLUMN = { en: 0, zh: 1 };
+/** @type {Language} */
 let language = "en";
 
+/** @param {Language} name */
 export function setLanguage(name) {
-  language = name in COLUMN ? name : "en";
+  language = name;
 }
 
-/** The text of that name in the page's language. */
+/** @param {string} name */
+export const hasText = (name) => name in TEXTS;
+
+/** The text of that name in the page's language. @param {string} name @param {Record<string, unknown>} [values] */
 export function t(name, values = {}) {
   const text = TEXTS[name]?.[COLUMN[language]] ?? name;
   return text.replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
@@ -21,7 +26,7 @@ export function told(text) {
   return text[language];
 }
 
-/** A formula, typeset: `_` lowers what follows and `^` raises it. */
+/** A formula, typeset: `_` lowers what follows and `^` raises it. @param {string} text @returns {Child[]} */
 function typeset(text) {
   return text.split(/(_[A-Za-z0-9]+|\^\([^)]*\)|\^[A-Za-z0-9]+)/).map((piece) => {
     if (piece.startsWith("_")) return h("sub", piece.slice(1));
@@ -30,8 +35,9 @@ function typeset(text) {
   });
 }
 
-/** How a value is made, as the trace tells it. @param {import("./source.js").Entry} entry */
+/** How a value is made, as the trace tells it. @param {Entry} entry */
 export function formulaOf(entry) {
-  const told = language === "zh" ? entry.formula_zh : entry.formula;
-  return h("span.formula", { translate: "no" }, entry.op.kind === "replaced" ? told : typeset(told)); // with a name
+  const formula = language === "zh" ? entry.formula_zh : entry.formula;
+  const named = entry.op.kind === "replaced"; // by a change, whose name is no formula
+  return h("span.formula", { translate: "no" }, named ? formula : typeset(formula));
 }

@@ -2,40 +2,37 @@
 // are real text; one live cell tells a screen reader where the cursor stands.
 
 import { colourOf, paint } from "./colour.js";
-import { button, h, zoom } from "./dom.js";
-import { hatch, picture, strange } from "./ink.js";
+import { fill, focusedKey, h, stepInGrid, zoom } from "./dom.js";
 import { t } from "./language.js";
-import { fixed, show, whole } from "./number.js";
+import { fixed, show } from "./number.js";
+import { pager, placeName } from "./places.js";
+import { hatch, markOdd, penOf, picture } from "./raster.js";
 import { sideOf } from "./tensors.js";
-
-/** @typedef {import("./tensors.js").Sheet} Sheet */
 
 const NAMED = { least: 14, most: 38 }; // pixels of a cell whose row and column are tokens, by letters of 16
 const PLAIN = { least: 2, most: 16 };
 let made = 0;
 
-/** A name for a row or column, for a reader who cannot see the label. */
-export function placeName(axis, i, labels) {
-  const word = t(`axis.${axis.split(":")[0]}`);
-  return labels ? `${word} ${i} \u201c${labels[i]}\u201d` : `${word} ${i}`;
-}
-
 export class Matrix {
   /**
    * @param {Sheet} sheet
-   * @param {{preview: (cell: any) => void, lock: (cell: any) => void, release: () => void}} hooks
-   * @param {{sums?: boolean, title?: string, most?: number}} [options]
+   * @param {Hooks} hooks
+   * @param {MatrixOptions} [options]
    */
   constructor(sheet, hooks, options = {}) {
     this.sheet = sheet;
     this.hooks = hooks;
     this.options = options;
+    /** @type {[number, number]} */
     this.cursor = [0, 0];
+    /** @type {Area[]} */
     this.lit = [];
     this.first = 0; // column at the left edge
+    this.shown = this.page = 0; // columns that are drawn, and that have room
+    this.wide = this.tall = 0; // of a cell, in pixels; none before the first layout
     this.active = false;
     this.id = `cell-${++made}`;
-    this.ink = h("canvas.ink", { "aria-hidden": "true" });
+    this.cells = h("canvas.ink", { "aria-hidden": "true" });
     this.over = h("canvas.over", { "aria-hidden": "true" });
     this.live = h("div", { role: "gridcell", id: this.id, class: "unseen", translate: "no" });
     this.field = h(
@@ -57,7 +54,7 @@ export class Matrix {
           blur: () => this.#leave(),
         },
       },
-      this.ink,
+      this.cells,
       this.over,
       h("div", { role: "row" }, this.live),
     );
@@ -106,6 +103,7 @@ export class Matrix {
 
   #names() {
     const { sheet } = this;
+    /** @param {string} label @param {string} axis @param {number} i */
     const name = (label, axis, i) => h("span", { data: { side: sideOf(axis) ?? "", index: i } }, label);
     this.rowNames.replaceChildren(...(sheet.rowLabels ?? []).map((label, i) => name(label, sheet.rowAxis, i)));
     this.rowNames.style.width = `${this.#namesWidth()}px`;
@@ -116,6 +114,7 @@ export class Matrix {
     this.colNames.classList.toggle("none", labels.length === 0);
     if (this.options.sums) {
       this.sums.style.setProperty("--tall", `${this.tall}px`);
+      /** @param {number} i */
       const total = (i) => Array.from({ length: sheet.cols }, (_, j) => sheet.at(i, j)).reduce((a, b) => a + b, 0);
       this.sums.replaceChildren(...Array.from({ length: sheet.rows }, (_, i) => h("span", fixed(total(i), 4))));
     }
@@ -124,32 +123,20 @@ export class Matrix {
 
   #pages() {
     const { sheet, first, page } = this;
-    this.pager.replaceChildren();
-    if (page >= sheet.cols) return;
-    const turn = (to, mark, label, key) =>
-      button(mark, () => this.turn(to), {
-        "aria-label": label,
-        disabled: to < 0 || to >= sheet.cols,
-        data: { key: `${key}:${sheet.name}` },
-      });
-    this.pager.append(
-      turn(first > 0 ? Math.max(0, first - page) : -1, "\u2039", t("matrix.before"), "before"),
-      h("span", t("matrix.columns", { from: whole(first), to: whole(first + this.shown - 1), all: whole(sheet.cols) })),
-      turn(
-        first + page < sheet.cols ? Math.min(first + page, sheet.cols - page) : -1,
-        "\u203a",
-        t("matrix.after"),
-        "after",
-      ),
-    );
+    const before = first > 0 ? Math.max(0, first - page) : -1;
+    const after = first + page < sheet.cols ? Math.min(first + page, sheet.cols - page) : -1;
+    const turn = (/** @type {number} */ to) => this.turn(to);
+    const pages = () => pager(sheet.cols, first, first + this.shown - 1, [before, after], turn, sheet.name);
+    fill(this.pager, page < sheet.cols && pages());
   }
 
+  /** @param {number} first */
   turn(first) {
-    const key = document.activeElement?.dataset?.key;
+    const key = focusedKey();
     this.first = first;
     this.cursor[1] = Math.max(first, Math.min(first + this.page - 1, this.cursor[1]));
     this.layout();
-    if (key && !document.activeElement?.dataset?.key) this.pager.querySelector("button:not([disabled])")?.focus();
+    if (key && !focusedKey()) /** @type {HTMLElement | null} */ (this.pager.querySelector("button:enabled"))?.focus();
   }
 
   draw() {
@@ -157,43 +144,44 @@ export class Matrix {
     if (!wide) return;
     const ratio = window.devicePixelRatio || 1;
     const [width, height] = [shown * wide, sheet.rows * tall];
-    for (const canvas of [this.ink, this.over]) {
+    for (const canvas of [this.cells, this.over]) {
       canvas.width = Math.max(1, Math.round(width * ratio));
       canvas.height = Math.max(1, Math.round(height * ratio));
       canvas.style.width = `${width}px`;
       canvas.style.height = `${height}px`;
     }
-    const pen = this.ink.getContext("2d");
+    const pen = penOf(this.cells);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     const gap = wide >= 7 && tall >= 7 ? 1 : 0;
     if (gap) {
       for (let i = 0; i < sheet.rows; i++) {
-        for (let j = 0; j < shown; j++) this.#cell(pen, i, first + j, j * wide, i * tall, wide - gap, tall - gap);
+        for (let j = 0; j < shown; j++) this.#cell(pen, i, first + j, [j * wide, i * tall, wide - gap, tall - gap]);
       }
     } else {
-      const small = picture(sheet, first, shown);
       pen.imageSmoothingEnabled = false;
-      pen.drawImage(small, 0, 0, width, height);
+      pen.drawImage(picture(sheet, first, shown), 0, 0, width, height);
     }
     this.#overlay();
   }
 
-  #cell(pen, i, j, x, y, width, height) {
+  /** @param {CanvasRenderingContext2D} pen @param {number} i @param {number} j @param {Box} box */
+  #cell(pen, i, j, box) {
     const { sheet } = this;
     const value = sheet.at(i, j);
-    if (sheet.masked(i, j)) return hatch(pen, x, y, width, height);
-    if (!Number.isFinite(value)) return strange(pen, value, x, y, width, height);
-    pen.fillStyle = `rgb(${colourOf(value, sheet.high, sheet.share, sheet.hue).join(" ")})`;
-    pen.fillRect(x, y, width, height);
+    if (sheet.masked(i, j)) return hatch(pen, box);
+    if (!Number.isFinite(value)) return markOdd(pen, box, value);
+    pen.fillStyle = `rgb(${colourOf(value, sheet.high, sheet.sequential, sheet.hue).join(" ")})`;
+    pen.fillRect(...box);
   }
 
   #overlay() {
     const ratio = window.devicePixelRatio || 1;
-    const pen = this.over.getContext("2d");
+    const pen = penOf(this.over);
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.clearRect(0, 0, this.over.width, this.over.height);
     pen.strokeStyle = paint("accent");
     pen.lineJoin = "round";
+    /** @param {number | null} row @param {number | null} col @param {number} weight */
     const outline = (row, col, weight) => {
       const { wide, tall, first, shown, sheet } = this;
       const left = col === null ? 0 : (col - first) * wide;
@@ -211,18 +199,15 @@ export class Matrix {
   }
 
   #lightNames() {
-    const rows = new Set(this.lit.map((one) => one.row));
-    const cols = new Set(this.lit.map((one) => one.col));
-    if (this.active) {
-      rows.add(this.cursor[0]);
-      cols.add(this.cursor[1]);
-    }
-    for (const [i, name] of [...this.rowNames.children].entries()) name.classList.toggle("lit", rows.has(i));
-    for (const [j, name] of [...this.colNames.children].entries())
-      name.classList.toggle("lit", cols.has(this.first + j));
+    const lit = this.active ? [...this.lit, { row: this.cursor[0], col: this.cursor[1] }] : this.lit;
+    const rows = new Set(lit.map((one) => one.row));
+    const cols = new Set(lit.map((one) => one.col));
+    const [rowNames, colNames] = [[...this.rowNames.children], [...this.colNames.children]];
+    for (const [i, name] of rowNames.entries()) name.classList.toggle("lit", rows.has(i));
+    for (const [j, name] of colNames.entries()) name.classList.toggle("lit", cols.has(this.first + j));
   }
 
-  /** Outline the cells that another cell was made of. */
+  /** Outline the cells that another cell was made of. @param {Area[]} areas */
   light(areas) {
     this.lit = areas.filter(
       (one) => one.name === this.sheet.name && (one.head === null || one.head === this.sheet.head),
@@ -230,7 +215,7 @@ export class Matrix {
     if (this.wide) this.#overlay();
   }
 
-  /** Put the cursor on a cell, as a lock does. */
+  /** Put the cursor on a cell, as a lock does. @param {number} i @param {number} j */
   place(i, j) {
     this.cursor = [i, j];
     this.active = true;
@@ -252,71 +237,57 @@ export class Matrix {
       this.#overlay();
     }
     const { sheet } = this;
-    this.live.setAttribute("aria-rowindex", i + 1);
-    this.live.setAttribute("aria-colindex", j + 1);
+    this.live.setAttribute("aria-rowindex", String(i + 1));
+    this.live.setAttribute("aria-colindex", String(j + 1));
     const places = [placeName(sheet.rowAxis, i, sheet.rowLabels), placeName(sheet.colAxis, j, sheet.colLabels)];
     const masked = sheet.masked(i, j) ? ` (${t("matrix.masked")})` : "";
     this.live.textContent = `${places.join(", ")}: ${show(sheet.at(i, j))}${masked}`;
   }
 
-  /** The tokens that a cell's row and column stand for. */
-  tokensAt(i, j) {
-    return [
-      [this.sheet.rowAxis, i],
-      [this.sheet.colAxis, j],
-    ]
-      .filter(([axis]) => sideOf(axis))
-      .map(([axis, index]) => ({ side: sideOf(axis), index }));
+  /** The tokens that a cell's row and column stand for. @param {number} i @param {number} j */
+  #tokensAt(i, j) {
+    const sides = [sideOf(this.sheet.rowAxis), sideOf(this.sheet.colAxis)];
+    return sides.flatMap((side, n) => (side ? [`${side}:${[i, j][n]}`] : []));
   }
 
-  #cellHere() {
+  cellHere() {
     const [i, j] = this.cursor;
-    return { name: this.sheet.name, index: this.sheet.index(i, j), tokens: this.tokensAt(i, j), matrix: this };
+    return { name: this.sheet.name, index: this.sheet.index(i, j), tokens: this.#tokensAt(i, j), matrix: this };
   }
 
   #show() {
     this.active = true;
     this.#reveal();
-    this.hooks.preview(this.#cellHere());
+    this.hooks.preview(this.cellHere());
   }
 
   #leave() {
     if (document.activeElement === this.field) return;
-    this.active = false;
-    if (this.wide) this.#overlay();
+    this.clear();
     this.hooks.preview(null);
   }
 
+  /** @param {MouseEvent} event @param {boolean} click */
   #point(event, click) {
-    const box = this.ink.getBoundingClientRect();
+    const box = this.cells.getBoundingClientRect();
     const i = Math.floor((event.clientY - box.top) / this.tall);
     const j = this.first + Math.floor((event.clientX - box.left) / this.wide);
     if (i < 0 || j < this.first || i >= this.sheet.rows || j >= this.first + this.shown) return;
     const moved = !this.active || i !== this.cursor[0] || j !== this.cursor[1];
     this.cursor = [i, j];
     if (moved) this.#show();
-    if (click) this.hooks.lock(this.#cellHere());
+    if (click) this.hooks.lock(this.cellHere());
   }
 
+  /** @param {KeyboardEvent} event */
   #key(event) {
-    const { rows, cols } = this.sheet;
-    let [i, j] = this.cursor;
-    if (event.key === "ArrowUp") i -= 1;
-    else if (event.key === "ArrowDown") i += 1;
-    else if (event.key === "ArrowLeft") j -= 1;
-    else if (event.key === "ArrowRight") j += 1;
-    else if (event.key === "Home") j = 0;
-    else if (event.key === "End") j = cols - 1;
-    else if (event.key === "PageUp") j -= 16;
-    else if (event.key === "PageDown") j += 16;
-    else if (event.key === "Enter" || event.key === " ") {
-      event.preventDefault();
-      return this.hooks.lock(this.#cellHere());
-    } else if (event.key === "Escape") {
-      return this.hooks.release();
-    } else return;
+    if (event.key === "Escape") return this.hooks.release();
+    const next = stepInGrid(event.key, this.cursor, this.sheet.rows, this.sheet.cols);
+    const lock = event.key === "Enter" || event.key === " ";
+    if (!next && !lock) return;
     event.preventDefault();
-    this.cursor = [Math.max(0, Math.min(rows - 1, i)), Math.max(0, Math.min(cols - 1, j))];
+    if (lock) return this.hooks.lock(this.cellHere());
+    this.cursor = next ?? this.cursor;
     this.#show();
   }
 }

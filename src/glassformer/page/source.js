@@ -1,64 +1,75 @@
 // Where the numbers come from: the server, a range of bytes at a time, or the file that this page was exported to.
 
-/**
- * @typedef {{name: string, shape: number[], axes: string[], op: Object<string, any>, formula: string,
- *            inputs: string[], offset: number, bytes: number, low: number|null, high: number|null}} Entry
- */
-
 const GAP = 16384; // bytes that are cheaper to read along than to ask for again
 
 /** What the server says when it refuses, or what kept it from answering. */
 export class Refusal extends Error {
-  constructor(status, code, message, hint, values = {}) {
+  /**
+   * @param {number} status
+   * @param {string} code
+   * @param {string} message
+   * @param {string} [hint]
+   * @param {Record<string, Value>} [values]
+   */
+  constructor(status, code, message, hint = "", values = {}) {
     super(message);
-    Object.assign(this, { status, code, hint, values });
+    this.status = status;
+    this.code = code;
+    this.hint = hint;
+    this.values = values;
   }
 }
 
-async function ask(address, options = {}) {
+/** @param {string} address @param {RequestInit} [options] */
+async function request(address, options = {}) {
   let answer;
   try {
     answer = await fetch(address, options);
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Refusal(0, "offline", "The server does not answer.", "");
+    if (error instanceof DOMException && error.name === "AbortError") throw error;
+    throw new Refusal(0, "offline", "The server does not answer.");
   }
   if (answer.ok) return answer;
-  let said = {};
+  let said = { code: "", message: `HTTP ${answer.status}`, hint: "", values: {} };
   try {
-    said = (await answer.json()).error ?? {};
+    said = { ...said, ...(await answer.json()).error };
   } catch {
     // Not ours: a proxy's page, say. The status has to do.
   }
-  throw new Refusal(
-    answer.status,
-    said.code ?? "",
-    said.message ?? `HTTP ${answer.status}`,
-    said.hint ?? "",
-    said.values,
+  throw new Refusal(answer.status, said.code, said.message, said.hint, said.values);
+}
+
+/** @param {string} address @param {object} body @param {AbortSignal} [signal] */
+function post(address, body, signal) {
+  const headers = { "Content-Type": "application/json" };
+  return request(address, { method: "POST", headers, body: JSON.stringify(body), signal }).then((answer) =>
+    answer.json(),
   );
 }
 
-function post(address, body, signal) {
-  const headers = { "Content-Type": "application/json" };
-  return ask(address, { method: "POST", headers, body: JSON.stringify(body), signal }).then((answer) => answer.json());
-}
-
+/** @param {string} address @param {number} from @param {number} to */
 async function bytes(address, from, to) {
-  const answer = await ask(address, { headers: { Range: `bytes=${from}-${to - 1}` } });
+  const answer = await request(address, { headers: { Range: `bytes=${from}-${to - 1}` } });
   const buffer = await answer.arrayBuffer();
   return answer.status === 206 ? buffer : buffer.slice(from, to);
 }
 
 /** The server that this page came from. */
 export class Server {
+  /** @type {true} */
   live = true;
 
+  /** @returns {Promise<ServerFacts>} */
   model() {
-    return ask("api/model").then((answer) => answer.json());
+    return request("api/model").then((answer) => answer.json());
   }
 
-  /** One run, or with changes the run before them too. */
+  /**
+   * One run, or with changes the run before them too.
+   * @param {State} state
+   * @param {AbortSignal} signal
+   * @returns {Promise<Answer>}
+   */
   async run(state, signal) {
     const asked = { text: state.text, beam: state.beam, padding: state.padding };
     if (state.changes.length === 0) {
@@ -66,114 +77,129 @@ export class Server {
       return { run: new Run(manifest, this), before: null, difference: null };
     }
     const changes = state.prefix.length ? [...state.changes, { kind: "prefix", ids: state.prefix }] : state.changes;
-    const found = await post("api/whatif", { ...asked, changes }, signal);
-    const notes = { notes: found.notes, capped: found.capped };
-    return {
-      run: new Run({ ...found.after, ...notes }, this),
-      before: new Run(found.before, this),
-      difference: found.difference,
-    };
+    const { before, after, difference, capped } = await post("api/whatif", { ...asked, changes }, signal);
+    return { run: new Run({ ...after, capped }, this), before: new Run(before, this), difference };
   }
 
+  /** @param {string} run @param {number} from @param {number} to */
   async values(run, from, to) {
     try {
       return await bytes(`api/runs/${run}/blob`, from, to);
-    } catch (refusal) {
-      if (refusal.status === 404) throw new Refusal(404, "forgotten", refusal.message, refusal.hint);
-      throw refusal;
+    } catch (error) {
+      if (error instanceof Refusal && error.status === 404) error.code = "forgotten";
+      throw error;
     }
   }
 
+  /** @param {number} from @param {number} to */
   weights(from, to) {
     return bytes("api/weights", from, to);
   }
 
+  /** @param {Language} lang @returns {Promise<{labs: Lab[], kept: LabReport[], running: LabRun | null}>} */
   labs(lang) {
-    return ask(`api/labs?lang=${lang}`).then((answer) => answer.json());
+    return request(`api/labs?lang=${lang}`).then((answer) => answer.json());
   }
 
-  /** What a lab found; the server runs it if it has not yet. */
+  /**
+   * What a lab found; the server runs it if it has not yet.
+   * @param {string} name
+   * @param {number} seed
+   * @param {Language} lang
+   * @returns {Promise<LabReport>}
+   */
   async lab(name, seed, lang) {
     const { running } = await this.labs(lang);
     // Asked for all the same it would refuse, and a refusal is an error in the browser's console.
-    if (running && (running.name !== name || running.seed !== seed))
-      throw new Refusal(409, "lab_busy", "", "", running);
+    if (running && (running.name !== name || running.seed !== seed)) {
+      throw new Refusal(409, "lab_busy", "", "", { ...running });
+    }
     return post(`api/labs/${name}`, { seed, lang });
   }
 
+  /** The address of a run to keep. @param {string} run @param {"json" | "export"} kind */
   exported(run, kind) {
     return `api/runs/${run}/${kind}`;
   }
 }
 
+/** @param {string} base64 */
 function decode(base64) {
-  const text = atob(base64);
-  const found = new Uint8Array(text.length);
-  for (let i = 0; i < text.length; i++) found[i] = text.charCodeAt(i);
-  return found.buffer;
+  return Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0)).buffer;
 }
 
 /** One run inside the page's own file. */
 export class Embedded {
+  /** @type {false} */
   live = false;
 
+  /** @param {NonNullable<typeof window.GLASSFORMER_EMBEDDED>} held */
   constructor({ manifest, blob, weights }) {
-    this.manifest = typeof manifest === "string" ? JSON.parse(manifest) : manifest;
+    this.manifest = manifest;
     this.blob = decode(blob);
     this.stored = weights ? decode(weights) : null;
   }
 
+  /** @returns {Promise<ServerFacts>} */
   async model() {
-    const { model, weights, about } = this.manifest;
-    return { model, weights, about, limits: null, examples: [], version: "" };
+    const { model, about } = this.manifest;
+    return { model, about, limits: null, examples: [] };
   }
 
+  /** @returns {Promise<Answer>} */
   async run() {
     return { run: new Run(this.manifest, this), before: null, difference: null };
   }
 
+  /** @param {string} _run @param {number} from @param {number} to */
   async values(_run, from, to) {
     return this.blob.slice(from, to);
   }
 
+  /** @param {number} from @param {number} to */
   async weights(from, to) {
-    if (!this.stored) throw new Refusal(0, "no_weights", "This file holds no weights.", "");
+    if (!this.stored) throw new Refusal(0, "no_weights", "This file holds no weights.");
     return this.stored.slice(from, to);
   }
 }
 
+/** The place of an entry's values; an alias has that of the value it stands for. @param {Entry} entry */
+const placeOf = ({ offset, bytes }) => `${offset}:${bytes}`;
+
 /** A manifest, and those of its values that have been asked for. */
 export class Run {
-  #loaded = new Map(); // by offset: an alias shares the values it stands for
+  /** @type {Map<string, Float32Array>} */
+  #loaded = new Map(); // by place
+  /** @type {Map<string, Promise<Float32Array>>} */
   #rows = new Map();
 
+  /** @param {Manifest} manifest @param {Source} source */
   constructor(manifest, source) {
     this.manifest = manifest;
     this.source = source;
     this.id = manifest.run;
-    /** @type {Map<string, Entry>} */
     this.entries = new Map(manifest.tensors.map((entry) => [entry.name, entry]));
-    this.weightEntries = new Map((manifest.weights ?? []).map((entry) => [entry.name, entry]));
+    this.weightEntries = new Map(manifest.weights.map((entry) => [entry.name, entry]));
   }
 
+  /** @param {string} name */
   has(name) {
     return this.entries.has(name);
   }
 
+  /** @param {string} name */
   entry(name) {
     const entry = this.entries.get(name);
     if (!entry) throw new Error(`no value is called ${name}`);
     return entry;
   }
 
-  /** Load the values so named, neighbours in one request. */
+  /** Load the values so named, neighbours in one request. @param {string[]} names */
   async need(names) {
-    const missing = [...new Set(names)]
-      .map((name) => this.entry(name))
-      .filter((entry) => !this.#loaded.has(`${entry.offset}:${entry.bytes}`))
-      .sort((a, b) => a.offset - b.offset);
+    const missing = [...new Set(names)].filter((name) => !this.isLoaded(name)).map((name) => this.entry(name));
+    /** @type {{from: number, to: number, entries: Entry[]}[]} */
     const spans = [];
-    for (const entry of missing) {
+    for (const entry of missing.sort((a, b) => a.offset - b.offset)) {
       const last = spans.at(-1);
       if (last && entry.offset <= last.to + GAP) {
         last.to = Math.max(last.to, entry.offset + entry.bytes);
@@ -182,54 +208,53 @@ export class Run {
         spans.push({ from: entry.offset, to: entry.offset + entry.bytes, entries: [entry] });
       }
     }
-    await Promise.all(
-      spans.map(async ({ from, to, entries }) => {
-        const buffer = to > from ? await this.source.values(this.id, from, to) : new ArrayBuffer(0);
-        for (const entry of entries) {
-          const start = entry.offset - from;
-          this.#loaded.set(
-            `${entry.offset}:${entry.bytes}`,
-            new Float32Array(buffer.slice(start, start + entry.bytes)),
-          );
-        }
-      }),
-    );
+    const load = async (/** @type {typeof spans[0]} */ { from, to, entries }) => {
+      const buffer = to > from ? await this.source.values(this.id, from, to) : new ArrayBuffer(0);
+      for (const entry of entries) {
+        const start = entry.offset - from;
+        this.#loaded.set(placeOf(entry), new Float32Array(buffer.slice(start, start + entry.bytes)));
+      }
+    };
+    await Promise.all(spans.map(load));
   }
 
-  /** The values of a tensor that has been loaded. @returns {Float32Array} */
+  /** The values of a tensor that has been loaded. @param {string} name */
   values(name) {
-    const entry = this.entry(name);
-    const found = this.#loaded.get(`${entry.offset}:${entry.bytes}`);
-    if (!found) throw new Error(`${name} has not been loaded`);
-    return found;
+    const values = this.#loaded.get(placeOf(this.entry(name)));
+    if (!values) throw new Error(`${name} has not been loaded`);
+    return values;
   }
 
+  /** @param {string} name */
   isLoaded(name) {
-    const entry = this.entry(name);
-    return this.#loaded.has(`${entry.offset}:${entry.bytes}`);
+    return this.#loaded.has(placeOf(this.entry(name)));
   }
 
-  /** Rows `from` to `to` of a weight; of a vector, its numbers. */
-  async weight(name, from = 0, to = null) {
+  /**
+   * Rows `from` to `to` of a weight; of a vector, its numbers.
+   * @param {string} name
+   * @param {number} [from]
+   * @param {number} [to]
+   */
+  async weight(name, from = 0, to) {
     const entry = this.weightEntries.get(name);
     if (!entry) throw new Error(`no weight is called ${name}`);
-    const width = entry.shape.slice(1).reduce((a, b) => a * b, 1);
+    const width = 4 * entry.shape.slice(1).reduce((a, b) => a * b, 1);
     const last = to ?? entry.shape[0];
     const key = `${name}:${from}:${last}`;
-    if (!this.#rows.has(key)) {
+    let rows = this.#rows.get(key);
+    if (!rows) {
       if (this.#rows.size > 2000) this.#rows.clear();
-      const start = entry.offset + 4 * width * from;
-      const found = this.source
-        .weights(start, entry.offset + 4 * width * last)
-        .then((buffer) => new Float32Array(buffer));
-      found.catch(() => this.#rows.delete(key));
-      this.#rows.set(key, found);
+      const buffer = this.source.weights(entry.offset + width * from, entry.offset + width * last);
+      rows = buffer.then((held) => new Float32Array(held));
+      rows.catch(() => this.#rows.delete(key));
+      this.#rows.set(key, rows);
     }
-    return this.#rows.get(key);
+    return rows;
   }
 }
 
-/** The numbers' home: inside this file, if it is an exported one, else the server. */
+/** The numbers' home: inside this file, if it is an exported one, else the server. @returns {Source} */
 export function findSource() {
   return window.GLASSFORMER_EMBEDDED ? new Embedded(window.GLASSFORMER_EMBEDDED) : new Server();
 }

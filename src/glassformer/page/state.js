@@ -1,60 +1,26 @@
 // The whole state of the page, in the part of the address after #: a link shows what its sender saw.
 
-/**
- * @typedef {Object} State
- * @property {string} text      the sentence
- * @property {number} beam
- * @property {number} padding   padding tokens after the sentence
- * @property {number[]} prefix  ids that the output must begin with
- * @property {string} view
- * @property {string} layer     "encoder.0", "decoder.1"
- * @property {number} head
- * @property {string} tensor    the name of a value
- * @property {number[]} cell    an index into it; empty where none is locked
- * @property {number} step      of the decoding
- * @property {string} lang      "en" or "zh"
- * @property {string} theme     "", "light" or "dark"
- * @property {string} token     "src:2", "tgt:0": the token that is followed; "" where none is
- * @property {string} fold      "1" where the head of the page is folded up
- * @property {Object[]} changes what-if changes in force
- * @property {string} lab       the lab that is open
- * @property {number} seed      of the lab
- */
-
+/** @type {View[]} */
 export const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "whatif", "trace", "labs"];
 
-/** What runs the model, and so is not in a saved page. */
+/** What runs the model, and so is not in a saved page. @type {View[]} */
 export const NEED_SERVER = ["whatif", "labs"];
 
-const DEFAULTS = {
-  text: "",
-  beam: 1,
-  padding: 0,
-  prefix: [],
-  view: "flow",
-  layer: "",
-  head: 0,
-  tensor: "",
-  cell: [],
-  step: 0,
-  lang: "",
-  theme: "",
-  token: "",
-  fold: "",
-  changes: [],
-  lab: "",
-  seed: 0,
-};
-
+/** @param {string} text */
 const count = (text) => (/^\d{1,6}$/.test(text) ? Number(text) : 0);
+/** @param {string} text */
 const counts = (text) => (/^\d{1,6}(\.\d{1,6})*$/.test(text) ? text.split(".").map(Number) : []);
 
+/**
+ * Each part of the state from its text in the address; no text gives what it is to begin with.
+ * @type {{[K in keyof State]: (text: string) => State[K]}}
+ */
 const READ = {
   text: (text) => text,
   beam: (text) => Math.max(1, count(text)),
   padding: count,
   prefix: counts,
-  view: (text) => (VIEWS.includes(text) ? text : "flow"),
+  view: (text) => VIEWS.find((view) => view === text) ?? "flow",
   layer: (text) => (/^(encoder|decoder)\.\d{1,3}$/.test(text) ? text : ""),
   head: count,
   tensor: (text) => text,
@@ -69,6 +35,7 @@ const READ = {
   seed: (text) => (/^\d{1,9}$/.test(text) ? Number(text) : 0),
 };
 
+/** @param {string} text @returns {Change[]} */
 function readChanges(text) {
   try {
     const changes = JSON.parse(text);
@@ -78,30 +45,36 @@ function readChanges(text) {
   }
 }
 
-/** @returns {State} */
+/** @param {string} hash */
 export function readAddress(hash) {
-  const state = { ...DEFAULTS };
-  for (const [name, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
-    if (name in READ) state[name] = READ[name](text);
-  }
-  return state;
+  const given = new URLSearchParams(hash.replace(/^#/, ""));
+  const parts = Object.entries(READ).map(([name, read]) => [name, read(given.get(name) ?? "")]);
+  return /** @type {State} */ (Object.fromEntries(parts));
 }
 
 /** @param {State} state */
 export function writeAddress(state) {
-  const pairs = [];
-  for (const [name, usual] of Object.entries(DEFAULTS)) {
-    const value = state[name];
-    if (JSON.stringify(value) === JSON.stringify(usual)) continue;
-    const text = name === "changes" ? JSON.stringify(value) : Array.isArray(value) ? value.join(".") : String(value);
-    pairs.push(`${name}=${encodeURIComponent(text)}`);
-  }
-  return pairs.length ? `#${pairs.join("&")}` : "#";
+  const usual = readAddress("");
+  const keys = /** @type {(keyof State)[]} */ (Object.keys(READ));
+  const pairs = keys
+    .filter((key) => !same(state[key], usual[key]))
+    .map((key) => {
+      const value = state[key];
+      const text = key === "changes" ? JSON.stringify(value) : Array.isArray(value) ? value.join(".") : String(value);
+      return `${key}=${encodeURIComponent(text)}`;
+    });
+  return `#${pairs.join("&")}`;
 }
 
-/** What asks the model for another run; all other parts of the state only look at one. */
+/** @param {unknown} a @param {unknown} b */
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+
+/**
+ * What asks the model for another run; all other parts of the state only look at one.
+ * @param {State} a
+ * @param {State} b
+ */
 export function sameRun(a, b) {
-  return ["text", "beam", "padding", "prefix", "changes"].every(
-    (key) => JSON.stringify(a[key]) === JSON.stringify(b[key]),
-  );
+  const keys = /** @type {const} */ (["text", "beam", "padding", "prefix", "changes"]);
+  return keys.every((key) => same(a[key], b[key]));
 }

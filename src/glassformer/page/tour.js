@@ -1,9 +1,10 @@
 // A short guided tour: seven stops, each with the part of the page it speaks of.
 
-import { cardOf } from "./ask.js";
 import { button, h, still } from "./dom.js";
 import { t } from "./language.js";
+import { aboutOf } from "./top.js";
 
+/** @type {{view: View, at: string}[]} */
 const STOPS = [
   { view: "flow", at: "#sentence" },
   { view: "flow", at: ".flow" },
@@ -15,10 +16,13 @@ const STOPS = [
 ];
 
 export class Tour {
+  /** @param {Frame} app */
   constructor(app) {
     this.app = app;
     this.at = -1;
-    this.back = null;
+    /** @type {HTMLElement | null} */
+    this.back = null; // what had the focus
+    /** @type {HTMLElement | null} */
     this.box = null;
   }
 
@@ -28,7 +32,7 @@ export class Tour {
 
   start() {
     if (this.open) return this.close();
-    this.back = document.activeElement;
+    this.back = /** @type {HTMLElement | null} */ (document.activeElement);
     this.at = 0;
     return this.#go();
   }
@@ -38,7 +42,7 @@ export class Tour {
     this.box?.remove();
     this.box = null;
     this.#mark(null);
-    this.back?.focus?.();
+    this.back?.focus();
   }
 
   async #go() {
@@ -51,11 +55,13 @@ export class Tour {
     place?.scrollIntoView({ block: "center", behavior: still() ? "auto" : "smooth" });
   }
 
+  /** @param {Element | null} place */
   #mark(place) {
     for (const one of document.querySelectorAll(".toured")) one.classList.remove("toured");
     place?.classList.add("toured");
   }
 
+  /** @param {number} by */
   #step(by) {
     const next = this.at + by;
     if (next >= STOPS.length) return this.close();
@@ -68,7 +74,6 @@ export class Tour {
     if (!this.open) return;
     this.box?.remove();
     const last = this.at === STOPS.length - 1;
-    const card = cardOf(this.app);
     const next = button(t(last ? "tour.done" : "tour.next"), () => this.#step(1), {
       class: "solid",
       data: { key: "tour-next" },
@@ -91,13 +96,7 @@ export class Tour {
         { "aria-hidden": "true" },
         STOPS.map((_, i) => h("i", { class: i === this.at ? "on" : null })),
       ),
-      h(
-        "p",
-        t(`tour.${this.at}`),
-        this.at === 0 && card.purpose
-          ? ` ${t(card.source && card.target ? "about.languages" : "about.purpose", card)}`
-          : "",
-      ),
+      h("p", t(`tour.${this.at}`), this.at === 0 && ` ${aboutOf(this.app)}`),
       h(
         "div.tour-buttons",
         button(t("tour.close"), () => this.close(), { class: "quiet" }),

@@ -3,139 +3,111 @@
 import { h, raw, svg } from "./dom.js";
 import { t } from "./language.js";
 import { show, whole } from "./number.js";
+import { label, rect } from "./shapes.js";
 import { slider } from "./view_decode.js";
 
+/** @type {Painter} */
 export const cache = {
   names: () => [],
 
   draw(app) {
     const { run, state } = app;
     const { cache: kept, source, target } = run.manifest;
-    if (!kept?.steps?.length) return h("section.view", app.heading("cache", null, t("cache.none")));
-    const at = Math.min(state.step, kept.steps.length - 1);
-    const step = kept.steps[at];
-    const total = (key) => kept.steps.slice(0, at + 1).reduce((sum, one) => sum + one[key], 0);
+    if (!kept?.steps.length) return h("section.view", app.heading("cache", null, t("cache.none")));
+    const { steps } = kept;
+    const at = Math.min(state.step, steps.length - 1);
+    const step = steps[at];
+    /** @param {"with" | "without"} key */
+    const total = (key) => steps.slice(0, at + 1).reduce((sum, one) => sum + one[key], 0);
     const [spent, without] = [total("with"), total("without")];
+    const difference = { data: { testid: "max-difference" } };
+    const most = steps[steps.length - 1].self;
     return h(
       "section.view",
       app.heading("cache", null, t(kept.used ? "says.cache" : "cache.unused")),
-      slider(app, kept.steps, at),
+      slider(app, steps.length, at),
       h(
         "div.figures",
-        figure(t("cache.with"), whole(spent), t("cache.ops")),
-        figure(t("cache.without"), whole(without), t("cache.ops")),
-        figure(t("cache.saved"), `${(without / spent).toFixed(2)}\u00d7`, t("cache.less")),
+        figure("cache.with", whole(spent), "cache.ops"),
+        figure("cache.without", whole(without), "cache.ops"),
+        figure("cache.saved", `${(without / spent).toFixed(2)}\u00d7`, "cache.less"),
         figure(
-          t(kept.equal ? "cache.equal" : "cache.unequal"),
+          kept.equal ? "cache.equal" : "cache.unequal",
           show(kept.max_difference, 2),
-          t("cache.difference"),
-          "max-difference",
+          "cache.difference",
+          difference,
         ),
       ),
       h(
         "div.two",
-        h(
-          "div.plate",
-          h("h3", t("cache.self")),
-          h("p.lede", t("cache.selfSays")),
-          bands(step.self, kept.steps.at(-1).self, target.pieces, "tgt", at),
-        ),
+        plate("cache.self", "cache.selfSays", bands(step.self, most, target.pieces, "tgt")),
         step.cross.some(Boolean) &&
-          h(
-            "div.plate",
-            h("h3", t("cache.cross")),
-            h("p.lede", t("cache.crossSays")),
-            bands(step.cross, step.cross, source.pieces, "src"),
-          ),
+          plate("cache.cross", "cache.crossSays", bands(step.cross, step.cross, source.pieces, "src")),
       ),
-      h("div.plate", h("h3", t("cache.work")), h("p.lede", t("cache.workSays")), work(kept.steps, at)),
+      plate("cache.work", "cache.workSays", work(steps, at)),
     );
   },
 };
 
-function figure(label, number, unit, testid) {
-  return h(
-    "div.figure-box",
-    h("span.label", label),
-    raw(number, { class: "big", data: { testid: testid ?? "" } }),
-    h("span.faint", unit),
-  );
+/** @param {string} title @param {string} says @param {Child} content */
+function plate(title, says, content) {
+  return h("div.plate", h("h3", t(title)), h("p.lede", t(says)), content);
 }
 
-/** A band a layer: a pair of key and value for every token that is kept, outlines for those still to come. */
+/** @param {string} title @param {string} number @param {string} unit @param {Attributes} [attributes] */
+function figure(title, number, unit, attributes = {}) {
+  const big = raw(number, { class: "big", ...attributes });
+  return h("div.figure-box", h("span.label", t(title)), big, h("span.faint", t(unit)));
+}
+
+/**
+ * A band a layer: a pair of key and value for every token that is kept, outlines for those still to come.
+ * @param {number[]} lengths
+ * @param {number[]} most
+ * @param {string[]} pieces
+ * @param {Side} side
+ */
 function bands(lengths, most, pieces, side) {
-  return h(
-    "div.bands",
-    { data: { testid: `cache-${side}` } },
-    lengths.map((length, layer) =>
-      h(
-        "div.band",
-        { data: { layer, length } },
-        h("span.band-name", t("cache.layer", { n: layer })),
-        h(
-          "div.band-cells",
-          Array.from({ length: most[layer] }, (_, i) => {
-            const state = i >= length ? "coming" : i === length - 1 && side === "tgt" ? "fresh" : "held";
-            return h(
-              "span",
-              { class: `kv ${state}`, title: `${i}: ${pieces[i] ?? ""}`, translate: "no" },
-              h("i.k"),
-              h("i.v"),
-              raw(pieces[i] ?? ""),
-            );
-          }),
-        ),
-        h("span.band-count", t("cache.held", { n: length })),
-      ),
-    ),
-  );
+  const rows = lengths.map((length, layer) => {
+    const cells = Array.from({ length: most[layer] }, (_, i) => {
+      const piece = pieces[i] ?? "";
+      const state = i >= length ? "coming" : i === length - 1 && side === "tgt" ? "fresh" : "held";
+      const attributes = { class: `kv ${state}`, title: `${i}: ${piece}`, translate: "no" };
+      return h("span", attributes, h("i.k"), h("i.v"), raw(piece));
+    });
+    const name = h("span.band-name", t("cache.layer", { n: layer }));
+    const count = h("span.band-count", t("cache.held", { n: length }));
+    return h("div.band", { data: { layer, length } }, name, h("div.band-cells", cells), count);
+  });
+  return h("div.bands", { data: { testid: `cache-${side}` } }, rows);
 }
 
-/** Bars of each step's work: the whole pass behind, the cached step before it. */
+/**
+ * Bars of each step's work: the whole pass behind, the cached step before it.
+ * @param {CacheStep[]} steps
+ * @param {number} at
+ */
 function work(steps, at) {
   const [width, height, foot] = [Math.max(300, Math.min(720, window.innerWidth - 70)), 190, 22];
   const most = Math.max(...steps.map((step) => step.without));
   const each = (width - 4) / steps.length;
-  const tall = (value) => (value / most) * (height - foot - 8);
-  const picture = svg("svg", {
-    viewBox: `0 0 ${width} ${height}`,
-    class: "chart",
-    role: "img",
-    "aria-label": t("cache.work"),
-  });
-  steps.forEach((step, i) => {
+  const wide = Math.min(40, each * 0.7);
+  const bars = steps.map((step, i) => {
     const x = 2 + i * each;
-    const wide = Math.min(40, each * 0.7);
-    const left = x + (each - wide) / 2;
-    picture.append(
-      svg(
-        "g",
-        { class: i === at ? "now" : i > at ? "later" : null },
-        svg("title", { translate: "no" }, `${i + 1}: ${whole(step.with)} / ${whole(step.without)}`),
-        svg("rect", {
-          x: left,
-          y: height - foot - tall(step.without),
-          width: wide,
-          height: tall(step.without),
-          rx: 3,
-          class: "work-without",
-        }),
-        svg("rect", {
-          x: left,
-          y: height - foot - tall(step.with),
-          width: wide,
-          height: tall(step.with),
-          rx: 3,
-          class: "work-with",
-        }),
-        i % Math.ceil(steps.length / 24) === 0 &&
-          svg("text", { x: x + each / 2, y: height - 6, class: "tick", translate: "no" }, String(i + 1)),
-      ),
+    const bar = (/** @type {"with" | "without"} */ kind) => {
+      const tall = (step[kind] / most) * (height - foot - 8);
+      return rect([x + (each - wide) / 2, height - foot - tall, wide, tall], { rx: 3, class: `work-${kind}` });
+    };
+    return svg(
+      "g",
+      { class: i === at ? "now" : i > at ? "later" : null },
+      svg("title", { translate: "no" }, `${i + 1}: ${whole(step.with)} / ${whole(step.without)}`),
+      bar("without"),
+      bar("with"),
+      i % Math.ceil(steps.length / 24) === 0 && label([x + each / 2, height - 6], String(i + 1), { class: "tick" }),
     );
   });
-  return h(
-    "div",
-    picture,
-    h("p.key", h("span", h("i.swatch.with"), t("cache.with")), h("span", h("i.swatch.without"), t("cache.without"))),
-  );
+  const attributes = { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": t("cache.work") };
+  const key = ["with", "without"].map((kind) => h("span", h("i", { class: `swatch ${kind}` }), t(`cache.${kind}`)));
+  return h("div", svg("svg.chart", attributes, bars), h("p.key", key));
 }

@@ -2,34 +2,37 @@
 
 import { exact, number, power, quotient, settle } from "./algebra.js";
 import { bar } from "./chart.js";
-import { button, h, raw } from "./dom.js";
+import { button, columnHead, fill, h, numberCell, raw, table } from "./dom.js";
 import { t } from "./language.js";
 import { percent, show } from "./number.js";
 import { beamTree, pathTo } from "./tree.js";
 
+/** @type {Painter} */
 export const decode = {
   names: () => [],
 
   draw(app) {
-    const { run, state, source } = app;
+    const { run, state } = app;
     const { steps, beam, target, options } = run.manifest;
-    if (!steps?.length) return h("section.view", app.heading("decode", null, t("decode.none")));
+    if (!steps.length) return h("section.view", app.heading("decode", null, t("decode.none")));
     const at = Math.min(state.step, steps.length - 1);
     const step = steps[at];
-    const told = h("div.node-told", { "aria-live": "polite" });
-    const continued = (node) => {
-      if (node.state !== "pruned") return app.go({ step: Math.max(0, node.step) });
-      if (!source.live) return app.say(t("embedded.server"));
-      return app.go({ prefix: pathTo(beam.nodes, node), step: node.step, cell: [] });
-    };
-    const preview = (node) => told.replaceChildren(...tellNode(node, beam));
-    if (beam) preview(beam.nodes.find((node) => node.winner && node.step === at) ?? beam.nodes[0]);
     const start = target.pieces.length - steps.length;
+    const read = target.pieces.slice(0, start + at + 1);
+    const top = candidates(step).map((one) =>
+      bar({
+        label: one.piece,
+        length: one.probability,
+        figure: percent(one.probability),
+        more: show(one.log_probability),
+        chosen: one.id === step.chosen,
+      }),
+    );
     return h(
       "section.view",
       app.heading("decode"),
-      options.prefix?.length ? prefixNote(app) : null,
-      slider(app, steps, at),
+      options.prefix.length > 0 && prefixNote(app),
+      slider(app, steps.length, at),
       h(
         "div.two",
         h(
@@ -37,98 +40,95 @@ export const decode = {
           h("h3", t("decode.reads")),
           h(
             "p.reading-so-far",
-            target.pieces
-              .slice(0, start + at + 1)
-              .map((piece, i) => raw(piece, { class: "token tgt", data: { index: i } })),
+            read.map((piece, i) => raw(piece, { class: "token tgt", data: { index: i } })),
           ),
           h("h3", t("decode.next")),
-          h(
-            "ol.bars",
-            { data: { testid: "top" } },
-            candidates(step).map((one) =>
-              bar({
-                label: one.piece,
-                share: one.probability,
-                figure: percent(one.probability),
-                more: show(one.log_probability),
-                chosen: one.id === step.chosen,
-              }),
-            ),
-          ),
+          h("ol.bars", { data: { testid: "top" } }, top),
           h("p.caption", t("decode.columns")),
         ),
         h("div.plate", h("h3", t("decode.sum")), sumSoFar(steps, at, options.length_penalty)),
       ),
-      beam &&
-        h(
-          "div.plate.tree-plate",
-          h("div.plate-head", h("h3", t("decode.tree")), key()),
-          h("p.lede", t(beam.size > 1 ? "decode.treeSays" : "decode.greedySays", { n: beam.size })),
-          beamTree(beam.nodes, { step: at, chosen: continued, preview }),
-          told,
-        ),
+      beam && treePlate(app, beam, at),
     );
   },
 };
 
-/** The step that is looked at, and how to go to another. */
-export function slider(app, steps, at) {
-  const move = (to) => app.go({ step: Math.max(0, Math.min(steps.length - 1, to)) }, { replace: true });
+/** @param {App} app @param {NonNullable<Manifest["beam"]>} beam @param {number} step */
+function treePlate(app, beam, step) {
+  const { nodes, size } = beam;
+  const told = h("div.node-told", { "aria-live": "polite" });
+  /** @param {BeamNode} node */
+  const chosen = (node) => {
+    if (node.state !== "pruned") return app.go({ step: Math.max(0, node.step) });
+    if (!app.source.live) return app.say(t("embedded.server"));
+    return app.go({ prefix: pathTo(nodes, node).map((one) => one.token), step: node.step, cell: [] });
+  };
+  /** @param {BeamNode} node */
+  const preview = (node) => fill(told, tellNode(node, beam));
+  preview(nodes.find((node) => node.winner && node.step === step) ?? nodes[0]);
   return h(
-    "div.stepper",
-    button("\u2039", () => move(at - 1), {
-      "aria-label": t("decode.back"),
-      disabled: at === 0,
-      data: { key: "step-back" },
-    }),
-    h("input", {
-      type: "range",
-      min: 0,
-      max: steps.length - 1,
-      value: at,
-      "aria-label": t("decode.step"),
-      "aria-valuetext": t("decode.at", { n: at + 1, all: steps.length }),
-      data: { key: "step", testid: "step" },
-      on: { input: (event) => move(Number(event.target.value)) },
-    }),
-    button("\u203a", () => move(at + 1), {
-      "aria-label": t("decode.forward"),
-      disabled: at === steps.length - 1,
-      data: { key: "step-on" },
-    }),
-    h("span.label", { data: { testid: "step-of" } }, t("decode.at", { n: at + 1, all: steps.length })),
+    "div.plate.tree-plate",
+    h(
+      "div.plate-head",
+      h("h3", t("decode.tree")),
+      h("div.key", ["winner", "kept", "finished", "pruned"].map(stateName)),
+    ),
+    h("p.lede", t(size > 1 ? "decode.treeSays" : "decode.greedySays", { n: size })),
+    beamTree(nodes, { step, chosen, preview }),
+    told,
   );
 }
 
+/** @param {string} state */
+const stateName = (state) => h("span", { class: `state ${state}` }, t(`state.${state}`));
+
+/** The step that is looked at, and how to go to another. @param {App} app @param {number} count @param {number} at */
+export function slider(app, count, at) {
+  /** @param {number} to */
+  const move = (to) => app.go({ step: Math.max(0, Math.min(count - 1, to)) }, { replace: true });
+  const says = t("decode.at", { n: at + 1, all: count });
+  const range = { type: "range", min: 0, max: count - 1, value: at };
+  const words = { "aria-label": t("decode.step"), "aria-valuetext": says };
+  const input = h("input", { ...range, ...words, data: { key: "step", testid: "step" } });
+  input.addEventListener("input", () => move(Number(input.value)));
+  const back = { "aria-label": t("decode.back"), disabled: at === 0, data: { key: "step-back" } };
+  const on = { "aria-label": t("decode.forward"), disabled: at === count - 1, data: { key: "step-on" } };
+  return h(
+    "div.stepper",
+    button("\u2039", () => move(at - 1), back),
+    input,
+    button("\u203a", () => move(at + 1), on),
+    h("span.label", { data: { testid: "step-of" } }, says),
+  );
+}
+
+/** @param {App} app */
 function prefixNote(app) {
   const { options, output } = app.run.manifest;
   const pieces = (output?.pieces ?? []).slice(0, options.prefix.length);
+  const words = pieces.map((piece) => raw(piece, { class: "token tgt" }));
+  const free = () => app.go({ prefix: [], step: 0, changes: app.state.changes.filter((one) => one.kind !== "prefix") });
   return h(
     "div.notice",
     { role: "status", data: { testid: "prefix" } },
-    h(
-      "span",
-      t("decode.prefix"),
-      " ",
-      pieces.map((piece) => raw(piece, { class: "token tgt" })),
-    ),
-    app.source.live &&
-      button(
-        t("decode.free"),
-        () => app.go({ prefix: [], step: 0, changes: app.state.changes.filter((one) => one.kind !== "prefix") }),
-        { class: "quiet", data: { key: "free" } },
-      ),
+    h("span", t("decode.prefix"), " ", words),
+    app.source.live && button(t("decode.free"), free, { class: "quiet", data: { key: "free" } }),
   );
 }
 
-/** The likeliest tokens of a step, and the one chosen where it is not among them. */
+/** The likeliest tokens of a step, and the one chosen where it is not among them. @param {Step} step */
 export function candidates(step) {
   if (step.top.some((one) => one.id === step.chosen) || step.forced) return step.top;
   const own = step.chosen_log_probability;
   return [...step.top, { id: step.chosen, piece: step.piece, probability: Math.exp(own), log_probability: own }];
 }
 
-/** The score as the rule says it: the sum of log-probabilities over a power of the length. */
+/**
+ * The score as the rule says it: the sum of log-probabilities over a power of the length.
+ * @param {Step[]} steps
+ * @param {number} at
+ * @param {number} penalty
+ */
 function sumSoFar(steps, at, penalty) {
   const rows = steps.map((step, i) =>
     h(
@@ -136,75 +136,42 @@ function sumSoFar(steps, at, penalty) {
       { class: i === at ? "now" : i > at ? "later" : null },
       h("td", raw(String(i + 1))),
       h("td", raw(step.piece)),
-      h("td.num", raw(show(step.chosen_log_probability))),
-      h("td.num", raw(show(step.total))),
+      numberCell(show(step.chosen_log_probability)),
+      numberCell(show(step.total)),
     ),
   );
+  const words = ["decode.step", "decode.piece"].map((name) => columnHead(t(name)));
+  const numbers = ["decode.log", "decode.total"].map((name) => columnHead(t(name), { class: "num" }));
   const { total, forced } = steps[at];
   return h(
     "div",
-    h(
-      "div.scroll.short",
-      h(
-        "table.numbers",
-        h(
-          "thead",
-          h(
-            "tr",
-            ["decode.step", "decode.piece", "decode.log", "decode.total"].map((name, i) =>
-              h("th", { scope: "col", class: i > 1 ? "num" : null }, t(name)),
-            ),
-          ),
-        ),
-        h("tbody", rows),
-      ),
-    ),
+    table({}, { head: [words, numbers], rows, short: true }),
     forced && h("p.caption", t("decode.forced")),
     rule(total, at + 1, penalty, total / (at + 1) ** penalty),
   );
 }
 
+/** @param {number} total @param {number} length @param {number} penalty @param {number} score */
 function rule(total, length, penalty, score) {
   const { pieces, result, holds } = settle(quotient(number(total), power(exact(length), exact(penalty))), score);
+  const terms = pieces.map((piece) => raw(piece.text, { class: piece.kind === "sign" ? "sign" : "figure" }));
+  const equals = raw(holds ? " = " : " \u2248 ", { class: "sign equals" });
   return h(
     "div.rule",
     { data: { testid: "score-rule" } },
     h("p.op", t("decode.rule")),
-    h(
-      "div.equation",
-      pieces.map((piece) => raw(piece.text, { class: piece.kind === "sign" ? "sign" : "figure" })),
-      raw(holds ? " = " : " \u2248 ", { class: "sign equals" }),
-      raw(result, { class: "figure result" }),
-    ),
+    h("div.equation", terms, equals, raw(result, { class: "figure result" })),
   );
 }
 
+/** @param {BeamNode} node @param {NonNullable<Manifest["beam"]>} beam @returns {Child} */
 function tellNode(node, beam) {
-  if (node.step < 0) return [h("p.faint", t("decode.root"))];
+  if (node.step < 0) return h("p.faint", t("decode.root"));
+  const pieces = pathTo(beam.nodes, node).map((one) => raw(one.piece, { class: "token tgt" }));
+  const winner = node.winner && stateName("winner");
+  const click = node.state === "pruned" && h("span.faint", ` ${t("decode.click")}`);
   return [
-    h(
-      "p",
-      pathPieces(beam.nodes, node).map((piece) => raw(piece, { class: "token tgt" })),
-      " ",
-      h("span", { class: `state ${node.state}` }, t(`state.${node.state}`)),
-      node.winner && h("span.state.winner", t("state.winner")),
-      node.state === "pruned" && h("span.faint", ` ${t("decode.click")}`),
-    ),
+    h("p", pieces, " ", stateName(node.state), winner, click),
     rule(node.total, node.step + 1, beam.length_penalty, node.score),
   ];
-}
-
-function pathPieces(nodes, node) {
-  const pieces = [];
-  for (let at = node; at.parent !== null; at = nodes[at.parent]) pieces.unshift(at.piece);
-  return pieces;
-}
-
-function key() {
-  return h(
-    "div.key",
-    ["winner", "kept", "finished", "pruned"].map((state) =>
-      h("span", { class: `state ${state}` }, t(`state.${state}`)),
-    ),
-  );
 }

@@ -1,28 +1,44 @@
 // Labs: what is said of Transformers, each claim run on the server as an experiment with a verdict.
 
-import { button, code, h, raw } from "./dom.js";
+import { button, code, columnHead, h, numberCell, raw, table } from "./dom.js";
 import { t } from "./language.js";
 import { brief, fixed, show } from "./number.js";
 import { figure } from "./plot.js";
+import { Refusal } from "./source.js";
 
+/** @type {Record<Verdict, string>} */
 const KINDS = { holds: "holds", "holds with limits": "limited", "does not hold": "fails" };
+/** @param {string} name @param {number} seed @param {Language} lang */
 const keyOf = (name, seed, lang) => `${name} ${seed} ${lang}`;
 
 /** What this page knows of the labs: the list, what was found, what is running. */
-class Shelf {
-  lists = new Map(); // by language
-  found = new Map(); // by lab, seed and language
+export class Shelf {
+  /** @type {Map<Language, Lab[]>} */
+  lists = new Map();
+  /** @type {Map<string, LabReport>} */
+  reports = new Map(); // by lab, seed and language
+  /** @type {Map<string, Verdict>} */
   verdicts = new Map(); // by lab and seed
-  running = null; // {name, seed, since}
-  refused = null; // {name, error}
+  /** @type {LabRun | null} */
+  running = null;
+  /** @type {{name: string, error: unknown} | null} */
+  refused = null;
   timer = 0;
   scrolled = 0; // of the list, which every drawing makes anew
   opened = ""; // the lab whose beginning has been brought into sight
   announced = h("p.unseen", { role: "status" });
 }
 
+/** @param {App} app */
 const shelfOf = (app) => (app.labs ??= new Shelf());
 
+/** @param {App} app */
+const listOf = (app) => shelfOf(app).lists.get(app.lang) ?? [];
+
+/** This view needs one. @param {App} app */
+const serverOf = (app) => /** @type {import("./source.js").Server} */ (app.source);
+
+/** @type {Painter} */
 export const labs = {
   names: () => [],
 
@@ -31,52 +47,36 @@ export const labs = {
     const { lang, state } = app;
     const shelf = shelfOf(app);
     if (!shelf.lists.has(lang)) {
-      const { labs: list, kept, running } = await app.source.labs(lang);
+      const { labs: list, kept, running } = await serverOf(app).labs(lang);
       shelf.lists.set(lang, list);
       for (const { name, seed, verdict } of kept) shelf.verdicts.set(`${name} ${seed}`, verdict);
       // A lab that this page has set going before it was loaded again: wait for it.
       if (running && !shelf.running && running.name === state.lab && running.seed === state.seed)
         start(app, running.name, running.seed);
     }
-    if (!shelf.lists.get(lang).some(({ name }) => name === state.lab)) state.lab = "";
+    if (!listOf(app).some(({ name }) => name === state.lab)) state.lab = "";
     const known = shelf.verdicts.has(`${state.lab} ${state.seed}`);
-    if (known && !shelf.found.has(keyOf(state.lab, state.seed, lang))) await fetchOne(app, state.lab, state.seed);
+    if (known && !shelf.reports.has(keyOf(state.lab, state.seed, lang))) await fetchOne(app, state.lab, state.seed);
   },
 
   draw(app) {
-    const { lang, state } = app;
     const shelf = shelfOf(app);
-    const list = shelf.lists.get(lang);
-    const open = list.find(({ name }) => name === state.lab);
-    return h(
-      "section.view",
-      app.heading("labs"),
-      shelf.announced,
-      h(
-        "div",
-        { class: `labs${open ? " open" : ""}` },
-        h(
-          "ol.lab-list",
-          {
-            "aria-label": t("labs.list"),
-            on: {
-              scroll: (event) => {
-                shelf.scrolled = event.target.scrollTop;
-              },
-            },
-          },
-          list.map((one) => item(app, one, one === open)),
-        ),
-        open
-          ? detail(app, open)
-          : h("div.empty.lab-empty", h("p.big-hint", t("labs.choose")), h("p.faint", t("labs.chooseSays"))),
-      ),
-    );
+    const list = listOf(app);
+    const open = list.find(({ name }) => name === app.state.lab);
+    const items = list.map((one) => item(app, one, one === open));
+    const names = h("ol.lab-list", { "aria-label": t("labs.list") }, items);
+    names.addEventListener("scroll", () => {
+      shelf.scrolled = names.scrollTop;
+    });
+    const empty = h("div.empty.lab-empty", h("p.big-hint", t("labs.choose")), h("p.faint", t("labs.chooseSays")));
+    const content = h("div", { class: `labs${open ? " open" : ""}` }, names, open ? detail(app, open) : empty);
+    return h("section.view", app.heading("labs"), shelf.announced, content);
   },
 
   shown(app) {
     const shelf = shelfOf(app);
-    document.querySelector(".lab-list").scrollTop = shelf.scrolled;
+    const list = document.querySelector(".lab-list");
+    if (list) list.scrollTop = shelf.scrolled;
     const moved = shelf.opened !== app.state.lab;
     shelf.opened = app.state.lab;
     const beginning = document.querySelector(".lab");
@@ -84,6 +84,7 @@ export const labs = {
   },
 };
 
+/** @param {App} app @param {Lab} lab @param {boolean} open */
 function item(app, lab, open) {
   const shelf = shelfOf(app);
   const verdict = shelf.verdicts.get(`${lab.name} ${app.state.seed}`);
@@ -97,19 +98,21 @@ function item(app, lab, open) {
         h("span.lab-claim", lab.claim),
       ],
       () => app.go({ lab: lab.name }),
-      { class: "lab-item", "aria-pressed": open ? "true" : "false", data: { key: `lab:${lab.name}`, lab: lab.name } },
+      { class: "lab-item", "aria-pressed": String(open), data: { key: `lab:${lab.name}`, lab: lab.name } },
     ),
   );
 }
 
+/** @param {Verdict} verdict @param {Attributes} [attributes] */
 function badge(verdict, attributes = {}) {
   return h("span", { class: `badge ${KINDS[verdict]}`, ...attributes }, t(`verdict.${KINDS[verdict]}`));
 }
 
+/** @param {App} app @param {Lab} lab */
 function detail(app, lab) {
   const { state, lang } = app;
   const shelf = shelfOf(app);
-  const found = shelf.found.get(keyOf(lab.name, state.seed, lang));
+  const report = shelf.reports.get(keyOf(lab.name, state.seed, lang));
   const refused = shelf.refused?.name === lab.name ? shelf.refused.error : null;
   return h(
     "article.lab",
@@ -121,29 +124,31 @@ function detail(app, lab) {
     h(
       "h3.lab-head",
       lab.title,
-      found && badge(found.verdict, { data: { testid: "lab-verdict", verdict: found.verdict } }),
+      report && badge(report.verdict, { data: { testid: "lab-verdict", verdict: report.verdict } }),
     ),
     h("p.lab-says", lab.claim),
-    h("div.two", part("labs.prediction", lab.prediction), found && part("labs.measured", found.summary)),
-    controls(app, lab, found),
-    refused && h("p.notice.error", { role: "alert", data: { testid: "lab-error" } }, refusal(refused)),
-    found && [figure(app, found.figure), checks(found), numbers(found)],
+    h("div.two", part("labs.prediction", lab.prediction), report && part("labs.measured", report.summary)),
+    controls(app, lab, report),
+    refused !== null && h("p.notice.error", { role: "alert", data: { testid: "lab-error" } }, refusal(refused)),
+    report && [figure(app, report.figure), checks(report), numbers(report)],
     part("labs.change", lab.change),
-    found &&
+    report &&
       h(
         "p.caption",
-        code(`glassformer lab ${found.name} --seed ${found.seed}`),
+        code(`glassformer lab ${report.name} --seed ${report.seed}`),
         " \u00b7 ",
-        t("labs.took", { n: fixed(found.seconds, 1) }),
+        t("labs.took", { n: fixed(report.seconds, 1) }),
       ),
   );
 }
 
+/** @param {string} title @param {string} text */
 function part(title, text) {
   return h("div.lab-part", h("h4", t(title)), h("p.lede", text));
 }
 
-function controls(app, lab, found) {
+/** @param {App} app @param {Lab} lab @param {LabReport} [report] */
+function controls(app, lab, report) {
   const { state } = app;
   const { running } = shelfOf(app);
   const own = running?.name === lab.name && running.seed === state.seed;
@@ -169,7 +174,7 @@ function controls(app, lab, found) {
   return h(
     "div.lab-controls",
     // Not `disabled`, which would take the focus away from whoever pressed it.
-    button(t(own ? "labs.running" : found ? "labs.again" : "labs.run"), go, {
+    button(t(own ? "labs.running" : report ? "labs.again" : "labs.run"), go, {
       class: "solid",
       "aria-disabled": running ? "true" : null,
       data: { key: "lab-run", testid: "lab-run" },
@@ -187,34 +192,39 @@ function controls(app, lab, found) {
   );
 }
 
+/** @param {App} app @param {string} name */
 function titleOf(app, name) {
-  return (
-    shelfOf(app)
-      .lists.get(app.lang)
-      .find((one) => one.name === name)?.title ?? name
-  );
+  return listOf(app).find((one) => one.name === name)?.title ?? name;
 }
 
+/** @param {unknown} error @returns {Child} */
 function refusal(error) {
+  if (!(error instanceof Refusal)) return [t("error.page"), " ", raw(String(error))];
   if (error.code === "lab_busy") return t("error.lab_busy", error.values);
   if (error.code === "offline") return t("error.offline");
   return [t("labs.failed"), " ", raw(error.message)];
 }
 
+/** @param {App} app @param {string} name @param {number} seed */
 async function fetchOne(app, name, seed) {
   const { lang } = app;
   const shelf = shelfOf(app);
-  const found = await app.source.lab(name, seed, lang);
-  shelf.found.set(keyOf(name, seed, lang), found);
-  shelf.verdicts.set(`${name} ${seed}`, found.verdict);
-  return found;
+  const report = await serverOf(app).lab(name, seed, lang);
+  shelf.reports.set(keyOf(name, seed, lang), report);
+  shelf.verdicts.set(`${name} ${seed}`, report.verdict);
+  return report;
 }
 
-/** Run a lab on the server; the page stays as usable as before. */
+/**
+ * Run a lab on the server; the page stays as usable as before.
+ * @param {App} app
+ * @param {string} name
+ * @param {number} seed
+ */
 async function start(app, name, seed) {
   const shelf = shelfOf(app);
   const since = performance.now();
-  shelf.running = { name, seed, since };
+  shelf.running = { name, seed };
   shelf.refused = null;
   shelf.announced.textContent = "";
   const tick = () => {
@@ -225,8 +235,8 @@ async function start(app, name, seed) {
   refresh(app);
   let told = "";
   try {
-    const found = await fetchOne(app, name, seed);
-    told = `${found.title}: ${t(`verdict.${KINDS[found.verdict]}`)}`;
+    const report = await fetchOne(app, name, seed);
+    told = `${report.title}: ${t(`verdict.${KINDS[report.verdict]}`)}`;
   } catch (error) {
     shelf.refused = { name, error };
   } finally {
@@ -237,84 +247,54 @@ async function start(app, name, seed) {
   shelf.announced.textContent = told;
 }
 
-/** Draw again, if the labs are what is looked at. */
+/** Draw again, if the labs are what is looked at. @param {App} app */
 function refresh(app) {
   return app.state.view === "labs" ? app.redraw() : Promise.resolve();
 }
 
-function checks(found) {
+/** @param {LabReport} report */
+function checks(report) {
+  /** @param {Check} check */
   const limit = ({ low, high }) => {
     const [least, most] = [number(low), number(high)];
     if (least === most) return `= ${brief(least)}`;
-    if (Number.isFinite(least) && Number.isFinite(most))
-      return t("labs.between", { low: brief(least), high: brief(most) });
-    return Number.isFinite(least) ? `\u2265 ${brief(least)}` : `\u2264 ${brief(most)}`;
+    if (!Number.isFinite(least)) return `\u2264 ${brief(most)}`;
+    if (!Number.isFinite(most)) return `\u2265 ${brief(least)}`;
+    return t("labs.between", { low: brief(least), high: brief(most) });
   };
+  const rows = report.checks.map((check) => {
+    const words = t(check.passed ? "labs.passed" : "labs.notPassed");
+    const mark = { class: `check-mark ${check.passed ? "holds" : "fails"}`, "aria-label": words };
+    return h(
+      "tr",
+      { data: { passed: check.passed } },
+      h("td", mark, check.passed ? "\u2713" : "\u2717"),
+      h("td.words", check.text, check.extent && h("span.faint", " \u00b7 ", t("labs.extent"))),
+      numberCell(show(number(check.value))),
+      numberCell(limit(check)),
+    );
+  });
+  const num = { class: "num" };
+  const head = [h("th"), h("th"), columnHead(t("labs.value"), num), columnHead(t("labs.bounds"), num)];
+  const attributes = { class: "numbers lab-checks", data: { testid: "lab-checks" } };
   return h(
     "div.plate",
     h("h4", t("labs.checks")),
     h("p.caption", t("labs.checksSay")),
-    h(
-      "div.scroll",
-      h(
-        "table.numbers.lab-checks",
-        { data: { testid: "lab-checks" } },
-        h(
-          "thead",
-          h(
-            "tr",
-            h("th"),
-            h("th"),
-            h("th", { scope: "col", class: "num" }, t("labs.value")),
-            h("th", { scope: "col", class: "num" }, t("labs.bounds")),
-          ),
-        ),
-        h(
-          "tbody",
-          found.checks.map((check) =>
-            h(
-              "tr",
-              { data: { passed: check.passed } },
-              h(
-                "td",
-                {
-                  class: `check-mark ${check.passed ? "holds" : "fails"}`,
-                  "aria-label": t(check.passed ? "labs.passed" : "labs.notPassed"),
-                },
-                check.passed ? "\u2713" : "\u2717",
-              ),
-              h("td.words", check.text, check.extent && h("span.faint", " \u00b7 ", t("labs.extent"))),
-              h("td.num", raw(show(number(check.value)))),
-              h("td.num", raw(limit(check))),
-            ),
-          ),
-        ),
-      ),
-    ),
+    table(attributes, { head, rows }),
   );
 }
 
-function numbers(found) {
-  return h(
-    "div.plate",
-    h("h4", t("labs.numbers")),
-    h(
-      "div.scroll",
-      h(
-        "table.numbers",
-        { data: { testid: "lab-numbers" } },
-        h(
-          "tbody",
-          Object.entries(found.numbers).map(([name, value]) =>
-            h("tr", h("td.words", name), h("td.num", raw(show(number(value))))),
-          ),
-        ),
-      ),
-    ),
+/** @param {LabReport} report */
+function numbers(report) {
+  const rows = Object.entries(report.numbers).map(([name, value]) =>
+    h("tr", h("td.words", name), numberCell(show(number(value)))),
   );
+  return h("div.plate", h("h4", t("labs.numbers")), table({ data: { testid: "lab-numbers" } }, { rows }));
 }
 
-/** JSON has no infinity; the server sends its name. */
+/** JSON has no infinity; the server sends its name. @param {number | string} value */
 function number(value) {
-  return typeof value === "number" ? value : ({ inf: Infinity, "-inf": -Infinity }[value] ?? NaN);
+  if (typeof value === "number") return value;
+  return value === "inf" ? Infinity : value === "-inf" ? -Infinity : NaN;
 }

@@ -1,24 +1,25 @@
 // Positions: how this model knows where a token stands, and what two places say to each other.
 
+import { stageTitle, valueCard } from "./card.js";
 import { lines } from "./chart.js";
-import { button, code, h } from "./dom.js";
-import { legend, stamp } from "./ink.js";
-import { formulaOf, t } from "./language.js";
-import { Matrix } from "./matrix.js";
-import { sheetOf } from "./tensors.js";
-import { shapeOf, stageKey } from "./view_block.js";
+import { button, h } from "./dom.js";
+import { t } from "./language.js";
+import { thumbnail } from "./raster.js";
+import { plainSheet, STACKS, sheetOf } from "./tensors.js";
 
 const REACH = 64; // positions of a table that are drawn
 const LINES = ["q", "k", "v", "encoder", "decoder", "accent"];
 
-/** The stack whose positions are shown: the one the page looks at, if it has some. */
+/** @param {App} app */
+const stacksOf = (app) => STACKS.filter((stack) => app.run.has(`${stack}.embedding`));
+
+/** The stack whose positions are shown: the one the page looks at, if it has some. @param {App} app */
 function stackOf(app) {
-  const { run, state } = app;
-  const own = state.layer.split(".")[0];
-  const has = (stack) => run.has(`${stack}.embedding`);
-  return has(own) ? own : has("encoder") ? "encoder" : "decoder";
+  const stacks = stacksOf(app);
+  return stacks.find((stack) => app.state.layer.startsWith(stack)) ?? stacks[0];
 }
 
+/** @param {App} app */
 function ownNames(app) {
   const stack = stackOf(app);
   return [`${stack}.embedding.positions`, `${stack}.rotation.cos`, `${stack}.rotation.sin`, `${stack}.distance`].filter(
@@ -26,16 +27,13 @@ function ownNames(app) {
   );
 }
 
+/** @type {Painter} */
 export const positions = {
   names: ownNames,
 
   async prepare(app) {
-    const stack = stackOf(app);
-    const name = `${stack}.embedding.positions`;
-    app.table = null;
-    if (!app.run.has(name)) return;
-    const { op } = app.run.entry(name);
-    if (op.kind === "positions") app.table = await tableOf(app.run, op);
+    const op = app.run.entries.get(`${stackOf(app)}.embedding.positions`)?.op;
+    app.table = op?.kind === "positions" ? await tableOf(app.run, op.weight) : null;
   },
 
   draw(app) {
@@ -44,6 +42,10 @@ export const positions = {
     const stack = stackOf(app);
     const names = ownNames(app);
     const removed = names.some((name) => run.entry(name).op.kind === "replaced");
+    const cards = names.map((name) => {
+      const sheet = sheetOf(run, name, app.state.head);
+      return valueCard(app, app.inspector.matrix(sheet, { title: stageTitle(name) }), { class: "card wide" });
+    });
     return h(
       "section.view",
       app.heading("positions", stackPicker(app, stack)),
@@ -52,35 +54,27 @@ export const positions = {
         h("h3", t(`scheme.${scheme}`)),
         h("p.lede", t(removed ? "positions.removed" : `scheme.${scheme}.says`)),
       ),
-      scheme === "none" || removed
-        ? null
-        : h(
-            "div.two",
-            h("div.plate", h("h4", t(`offset.${scheme}`)), chart(app, stack, scheme)),
-            app.table &&
-              h(
-                "div.plate",
-                h("h4", t("positions.table", { n: app.table.rows })),
-                stamp(app.table, { class: "stamp tall" }),
-                h("p.caption", t("positions.tableSays")),
-              ),
-          ),
-      names.length > 0 &&
+      scheme !== "none" &&
+        !removed &&
         h(
-          "div.with-inspector",
-          h(
-            "div.cards",
-            names.map((name) => card(app, name)),
-          ),
-          app.inspectorAside(),
+          "div.two",
+          h("div.plate", h("h4", t(`offset.${scheme}`)), chart(app, stack, scheme)),
+          app.table &&
+            h(
+              "div.plate",
+              h("h4", t("positions.table", { n: app.table.rows })),
+              thumbnail(app.table, "stamp tall"),
+              h("p.caption", t("positions.tableSays")),
+            ),
         ),
+      names.length > 0 && h("div.with-inspector", h("div.cards", cards), app.inspector.aside()),
     );
   },
 };
 
+/** @param {App} app @param {Stack} stack */
 function stackPicker(app, stack) {
-  const { run } = app;
-  const stacks = ["encoder", "decoder"].filter((one) => run.has(`${one}.embedding`));
+  const stacks = stacksOf(app);
   if (stacks.length < 2) return null;
   return h(
     "div.bar",
@@ -89,7 +83,7 @@ function stackPicker(app, stack) {
       { role: "group", "aria-label": t("positions.stack") },
       stacks.map((one) =>
         button([h("i", { class: `dot ${one}` }), t(`stack.${one}`)], () => app.go({ layer: `${one}.0`, cell: [] }), {
-          "aria-pressed": one === stack ? "true" : "false",
+          "aria-pressed": String(one === stack),
           data: { key: `positions:${one}` },
         }),
       ),
@@ -97,82 +91,61 @@ function stackPicker(app, stack) {
   );
 }
 
-function card(app, name) {
-  const { run, state } = app;
-  const sheet = sheetOf(run, name, state.head);
-  const matrix = app.inspector.watch(new Matrix(sheet, app.inspector.hooks, { title: t(`stage.${stageKey(name)}`) }));
-  return h(
-    "article.card.wide",
-    { data: { tensor: name } },
-    h("header", h("h4", t(`stage.${stageKey(name)}`)), formulaOf(run.entry(name))),
-    h("p.shape", shapeOf(run.entry(name))),
-    matrix.element,
-    h("footer", legend(sheet), code(name, { class: "tensor-name" })),
-  );
-}
-
-/** The first rows of the table: learned ones from the weights, the paper's computed as the model computes them. */
-async function tableOf(run, op) {
-  const width = run.manifest.model.d_model;
-  let values;
-  let rows = Math.min(REACH, run.manifest.model.max_length ?? REACH);
-  if (op.weight) {
-    rows = Math.min(rows, run.weightEntries.get(op.weight).shape[0]);
-    values = await run.weight(op.weight, 0, rows);
-  } else {
-    values = new Float32Array(rows * width);
-    for (let at = 0; at < rows; at++) {
-      for (let j = 0; j < width; j++) {
-        const angle = at / 10000 ** ((j - (j % 2)) / width);
-        values[at * width + j] = j % 2 ? Math.cos(angle) : Math.sin(angle);
-      }
+/**
+ * The first rows of the table: learned ones from the weights, the paper's computed as the model computes them.
+ * @param {Run} run
+ * @param {string | null} weight
+ */
+async function tableOf(run, weight) {
+  const { d_model: width, max_length: most } = run.manifest.model;
+  const learned = weight ? run.weightEntries.get(weight)?.shape[0] : undefined;
+  const rows = Math.min(REACH, most ?? REACH, learned ?? REACH);
+  if (weight) return plainSheet(weight, rows, await run.weight(weight, 0, rows), { hue: "encoder" });
+  const values = new Float32Array(rows * width);
+  for (let at = 0; at < rows; at++) {
+    for (let j = 0; j < width; j++) {
+      const angle = at / 10000 ** ((j - (j % 2)) / width);
+      values[at * width + j] = j % 2 ? Math.cos(angle) : Math.sin(angle);
     }
   }
-  const high = values.reduce((a, b) => Math.max(a, Math.abs(b)), 0) || 1;
-  return {
-    rows,
-    cols: width,
-    values,
-    at: (i, j) => values[i * width + j],
-    masked: () => false,
-    share: false,
-    high,
-    hue: "encoder",
-  };
+  return plainSheet("", rows, values, { hue: "encoder" });
 }
 
+/** @param {App} app @param {Stack} stack @param {string} scheme */
 function chart(app, stack, scheme) {
   const { run } = app;
+  const turned = run.entries.get(`${stack}.rotation.cos`);
+  /** @type {Curve[]} */
   let series = [];
   if (app.table) series = [tableSeries(app.table, stack)];
-  else if (scheme === "rotary" && run.has(`${stack}.rotation.cos`)) series = [rotarySeries(run, stack)];
+  else if (turned?.op.kind === "rotation") series = [rotarySeries(stack, turned.op, turned.shape[1])];
   else if (run.has(`${stack}.distance`)) series = distanceSeries(run, `${stack}.distance`);
   if (!series.length || series[0].points.length < 2) return h("p.hint", t("positions.nothing"));
   return lines(series, { label: t(`offset.${scheme}`), key: "offset", say: (x) => t("positions.offset", { x }) });
 }
 
-/** The mean dot product of rows that stand `offset` apart. */
-function tableSeries({ rows, cols, values }, stack) {
+/** The mean product of rows that stand `offset` apart. @param {Sheet} table @param {Stack} stack @returns {Curve} */
+function tableSeries({ rows, cols, at }, stack) {
   const reach = Math.min(32, rows - 1);
   const points = [];
   for (let offset = -reach; offset <= reach; offset++) {
-    let total = 0,
-      count = 0;
-    for (let i = 0; i < rows; i++) {
-      const other = i + offset;
-      if (other < 0 || other >= rows) continue;
-      for (let j = 0; j < cols; j++) total += values[i * cols + j] * values[other * cols + j];
-      count += 1;
+    let total = 0;
+    for (let i = Math.max(0, -offset); i < rows && i + offset < rows; i++) {
+      for (let j = 0; j < cols; j++) total += at(i, j) * at(i + offset, j);
     }
-    points.push({ x: offset, y: total / count });
+    points.push({ x: offset, y: total / (rows - Math.abs(offset)) });
   }
   return { name: "", colour: stack, points };
 }
 
-/** What turning leaves of a vector's product with itself: the mean cosine of all pairs' angles. */
-function rotarySeries(run, stack) {
-  const { op, shape } = run.entry(`${stack}.rotation.cos`);
-  const pairs = shape.at(-1);
+/**
+ * What turning leaves of a vector's product with itself: the mean cosine of all pairs' angles.
+ * @param {Stack} stack
+ * @param {Extract<Op, {kind: "rotation"}>} op
+ * @param {number} pairs
+ * @returns {Curve}
+ */
+function rotarySeries(stack, op, pairs) {
   const points = [];
   for (let offset = -32; offset <= 32; offset++) {
     let total = 0;
@@ -182,7 +155,7 @@ function rotarySeries(run, stack) {
   return { name: "", colour: stack, points };
 }
 
-/** The term of each head by distance, as this run added it. */
+/** The term of each head by distance, as this run added it. @param {Run} run @param {string} name */
 function distanceSeries(run, name) {
   const [heads, rows, cols] = run.entry(name).shape;
   const values = run.values(name);

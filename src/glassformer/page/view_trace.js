@@ -1,14 +1,16 @@
 // Trace: every value by its name, as in Python and on the command line, as numbers to read and to take home.
 
-import { button, code, h, raw } from "./dom.js";
+import { headPicker, nameLink, shapeOf } from "./card.js";
+import { button, code, columnHead, h, raw, table } from "./dom.js";
 import { formulaOf, t } from "./language.js";
-import { show, whole } from "./number.js";
-import { hasHeads, headOf, sheetOf, withMasks } from "./tensors.js";
-import { shapeOf } from "./view_block.js";
+import { show } from "./number.js";
+import { pager } from "./places.js";
+import { headOf, sheetOf, withMasks } from "./tensors.js";
 import { chosenTensor } from "./view_cell.js";
 
 const PAGE = 12;
 
+/** @type {Painter} */
 export const trace = {
   names(app) {
     return withMasks(app.run, [chosenTensor(app)]);
@@ -21,14 +23,14 @@ export const trace = {
     const count = h("span.faint", { role: "status" });
     const fill = () => {
       const words = app.search.toLowerCase().split(/\s+/).filter(Boolean);
-      const found = [...run.entries.values()].filter((entry) =>
+      const matching = [...run.entries.values()].filter((entry) =>
         words.every(
           (word) => entry.name.toLowerCase().includes(word) || (entry.formula ?? "").toLowerCase().includes(word),
         ),
       );
-      count.textContent = t("trace.count", { n: found.length, all: run.entries.size });
+      count.textContent = t("trace.count", { n: matching.length, all: run.entries.size });
       list.replaceChildren(
-        ...found.map((entry) =>
+        ...matching.map((entry) =>
           h(
             "li",
             button(
@@ -36,7 +38,7 @@ export const trace = {
               () => app.go({ tensor: entry.name, cell: [] }),
               {
                 class: "name",
-                "aria-pressed": entry.name === name ? "true" : "false",
+                "aria-pressed": String(entry.name === name),
                 data: { key: `name:${entry.name}` },
               },
             ),
@@ -60,6 +62,7 @@ export const trace = {
     });
     fill();
     requestAnimationFrame(() => {
+      /** @type {HTMLElement | null} */
       const chosen = list.querySelector("[aria-pressed=true]");
       if (chosen) list.scrollTop = chosen.offsetTop - list.offsetTop - 60;
     });
@@ -71,35 +74,31 @@ export const trace = {
   },
 };
 
+/** @param {App} app */
 function downloads(app) {
   const { run, source } = app;
   if (source.live) {
-    return [
-      h(
-        "a.button",
-        { href: source.exported(run.id, "json"), download: `${run.id}.json`, data: { key: "json" } },
-        t("trace.json"),
-      ),
-      h(
-        "a.button",
-        { href: source.exported(run.id, "export"), download: `${run.id}.html`, data: { key: "html" } },
-        t("trace.html"),
-      ),
-    ];
+    /** @param {"json" | "export"} kind @param {"json" | "html"} key */
+    const link = (kind, key) => {
+      const attributes = { href: source.exported(run.id, kind), download: `${run.id}.${key}`, data: { key } };
+      return h("a.button", attributes, t(`trace.${key}`));
+    };
+    return [link("json", "json"), link("export", "html")];
   }
   return [button(t("trace.json"), () => save(run), { data: { key: "json" } }), h("span.faint", t("embedded.file"))];
 }
 
-/** The manifest with all values in it, made here because there is no server to ask. */
+/** The manifest with all values in it, made here because there is no server to ask. @param {Run} run */
 async function save(run) {
   await run.need([...run.entries.keys()]);
+  /** @param {number} value */
   const number = (value) => (Number.isFinite(value) ? value : String(value).replace("Infinity", "inf").toLowerCase());
-  const nest = (values, shape) =>
-    shape.length === 1
-      ? Array.from(values, number)
-      : Array.from({ length: shape[0] }, (_, i) =>
-          nest(values.subarray((i * values.length) / shape[0], ((i + 1) * values.length) / shape[0]), shape.slice(1)),
-        );
+  /** @param {Float32Array} values @param {number[]} shape @returns {unknown[]} */
+  const nest = (values, [length, ...inner]) => {
+    const size = values.length / length;
+    if (!inner.length) return Array.from(values, number);
+    return Array.from({ length }, (_, i) => nest(values.subarray(i * size, (i + 1) * size), inner));
+  };
   const tensors = run.manifest.tensors.map((entry) => ({
     ...entry,
     values: nest(run.values(entry.name), entry.shape),
@@ -112,6 +111,7 @@ async function save(run) {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
+/** @param {App} app @param {string} name */
 function values(app, name) {
   const { run, state } = app;
   const entry = run.entry(name);
@@ -119,15 +119,27 @@ function values(app, name) {
   const first = Math.min(app.column, Math.max(0, sheet.cols - 1));
   const from = first - (first % PAGE);
   const columns = Array.from({ length: Math.min(PAGE, sheet.cols - from) }, (_, j) => from + j);
-  const turn = (to, mark, label) =>
-    button(
-      mark,
-      () => {
-        app.column = to;
-        app.redraw();
-      },
-      { "aria-label": label, disabled: to < 0 || to >= sheet.cols, data: { key: label } },
-    );
+  const last = columns[columns.length - 1];
+  const turn = (/** @type {number} */ to) => {
+    app.column = to;
+    app.redraw();
+  };
+  const inputs = entry.inputs.map((one) => (run.has(one) ? nameLink(app, one, `input:${one}`) : code(one)));
+  /** @param {string[] | null} labels @param {number} i */
+  const nameOf = (labels, i) => labels?.[i] ?? String(i);
+  const head = [h("td"), columns.map((j) => columnHead(nameOf(sheet.colLabels, j), { translate: "no" }))];
+  const rows = Array.from({ length: sheet.rows }, (_, i) => {
+    const cells = columns.map((j) => {
+      const masked = sheet.masked(i, j);
+      const attributes = { class: masked ? "num masked" : "num", title: masked && t("matrix.masked") };
+      return h("td", attributes, raw(show(sheet.at(i, j))));
+    });
+    return h("tr", h("th", { scope: "row", translate: "no" }, nameOf(sheet.rowLabels, i)), cells);
+  });
+  const attributes = {
+    class: "numbers values-table",
+    data: { testid: "values", tensor: name, head: sheet.head ?? "", from },
+  };
   return [
     h("h3", code(name)),
     h("p.shape", shapeOf(entry)),
@@ -138,82 +150,14 @@ function values(app, name) {
       h("dd", raw(show(entry.low))),
       h("dt", t("trace.high")),
       h("dd", raw(show(entry.high))),
-      entry.inputs?.length
-        ? [
-            h("dt", t("trace.inputs")),
-            h(
-              "dd",
-              entry.inputs.map((one) =>
-                run.has(one)
-                  ? button(code(one), () => app.go({ tensor: one, cell: [] }), {
-                      class: "link",
-                      data: { key: `input:${one}` },
-                    })
-                  : code(one),
-              ),
-            ),
-          ]
-        : null,
+      inputs.length > 0 && [h("dt", t("trace.inputs")), h("dd", inputs)],
     ),
     h(
       "div.bar",
       button(t("trace.cell"), () => app.go({ view: "cell", tensor: name, cell: [] }), { data: { key: "to-cell" } }),
-      hasHeads(entry) &&
-        h(
-          "div.choice",
-          { role: "group", "aria-label": t("flow.heads") },
-          h("span.label", t("axis.head")),
-          Array.from({ length: entry.shape[0] }, (_, head) =>
-            button(String(head), () => app.go({ head: headOf(run, entry, head) }), {
-              "aria-pressed": head === sheet.head ? "true" : "false",
-              "aria-label": t("flow.head", { n: head }),
-              data: { key: `head:${head}` },
-            }),
-          ),
-        ),
-      sheet.cols > PAGE &&
-        h(
-          "div.pager",
-          turn(from - PAGE, "\u2039", t("matrix.before")),
-          h("span", t("matrix.columns", { from: whole(from), to: whole(columns.at(-1)), all: whole(sheet.cols) })),
-          turn(from + PAGE, "\u203a", t("matrix.after")),
-        ),
+      headPicker(entry, sheet.head, (head) => app.go({ head: headOf(run, entry, head) })),
+      sheet.cols > PAGE && h("div.pager", pager(sheet.cols, from, last, [from - PAGE, from + PAGE], turn, "page")),
     ),
-    h(
-      "div.scroll",
-      h(
-        "table.numbers.values-table",
-        { data: { testid: "values", tensor: name, head: sheet.head ?? "", from } },
-        h(
-          "thead",
-          h(
-            "tr",
-            h("td"),
-            columns.map((j) =>
-              h("th", { scope: "col", translate: "no" }, sheet.colLabels ? sheet.colLabels[j] : String(j)),
-            ),
-          ),
-        ),
-        h(
-          "tbody",
-          Array.from({ length: sheet.rows }, (_, i) =>
-            h(
-              "tr",
-              h("th", { scope: "row", translate: "no" }, sheet.rowLabels ? sheet.rowLabels[i] : String(i)),
-              columns.map((j) =>
-                h(
-                  "td",
-                  {
-                    class: sheet.masked(i, j) ? "num masked" : "num",
-                    title: sheet.masked(i, j) ? t("matrix.masked") : null,
-                  },
-                  raw(show(sheet.at(i, j))),
-                ),
-              ),
-            ),
-          ),
-        ),
-      ),
-    ),
+    table(attributes, { head, rows }),
   ];
 }

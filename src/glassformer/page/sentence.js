@@ -1,10 +1,11 @@
-// The top of the page: the sentence, what becomes of it, and its tokens on both sides.
+// The sentence, what becomes of it, its tokens on both sides, and what there is to say about it.
 
-import { button, h, onKeys, raw, rove } from "./dom.js";
+import { nameChange } from "./changes.js";
+import { button, fill, h, onKeys, raw, rove } from "./dom.js";
 import { t } from "./language.js";
-import { show, whole } from "./number.js";
-import { NEED_SERVER, VIEWS } from "./state.js";
-import { nameChange } from "./view_whatif.js";
+import { show } from "./number.js";
+import { Refusal } from "./source.js";
+import { cardOf } from "./top.js";
 
 // Milliseconds of rest in typing before the model is asked: longer than between a quick typist's letters,
 // and longer yet where answers take their time.
@@ -12,105 +13,12 @@ const PAUSE = { least: 140, most: 400 };
 
 const NAMED = 8; // words that a warning names
 
-/** What the model is for, in the page's language: the names of its languages, what its sentences are about. */
-export function cardOf(app) {
-  const about = app.model?.about ?? {};
-  const name = (code) =>
-    code ? new Intl.DisplayNames([app.lang], { type: "language", fallback: "code" }).of(code) : "";
-  return {
-    source: name(about.source),
-    target: name(about.target),
-    purpose: (app.lang === "zh" && about.purpose_zh) || about.purpose || "",
-  };
-}
-
-/** A sentence on one line. */
+/** A sentence on one line. @param {string} text */
 export const plain = (text) => text.replace(/\s+/g, " ").trim();
 
-export function drawTop(app, place) {
-  const { model } = app;
-  const card = cardOf(app);
-  const dark = document.documentElement.dataset.theme === "dark";
-  const languages = h(
-    "div.choice.small",
-    { role: "group", "aria-label": t("language") },
-    [
-      ["en", "EN"],
-      ["zh", "中文"],
-    ].map(([lang, label]) =>
-      button(raw(label, { lang: lang === "zh" ? "zh-Hans" : "en" }), () => app.go({ lang }), {
-        "aria-pressed": app.lang === lang ? "true" : "false",
-        data: { key: `lang:${lang}`, lang },
-      }),
-    ),
-  );
-  place.replaceChildren(
-    h("div.brand", raw("glassformer", { class: "wordmark" }), h("span.tagline", t("tagline"))),
-    h("span.spring"),
-    model &&
-      h(
-        "span.model-name",
-        raw(model.model.name),
-        card.source && card.target && ` \u00b7 ${card.source} \u2192 ${card.target}`,
-        h("span.faint", " \u00b7 ", t("parameters", { n: whole(model.model.parameters) })),
-      ),
-    button(t("tour"), () => app.tour.start(), { class: "quiet", data: { key: "tour" } }),
-    languages,
-    button(
-      h("span", { class: `theme-mark ${dark ? "sun" : "moon"}`, "aria-hidden": "true" }),
-      () => app.go({ theme: dark ? "light" : "dark" }, { replace: true }),
-      {
-        class: "icon",
-        "aria-label": `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`,
-        data: { key: "theme" },
-      },
-    ),
-  );
-}
-
-/** The views of this page. */
-function viewsOf(app) {
-  return app.source.live ? VIEWS : VIEWS.filter((view) => !NEED_SERVER.includes(view));
-}
-
-export function drawTabs(app, place) {
-  place.setAttribute("aria-label", t("views"));
-  const folded = app.state.fold === "1";
-  const fold = button(
-    h("span", { class: `fold-mark${folded ? " folded" : ""}`, "aria-hidden": "true" }),
-    () => app.go({ fold: folded ? "" : "1" }, { replace: true }),
-    {
-      class: "icon fold",
-      "aria-expanded": String(!folded),
-      "aria-controls": "ask",
-      "aria-label": t(folded ? "fold.open" : "fold.close"),
-      title: t(folded ? "fold.open" : "fold.close"),
-      data: { key: "fold" },
-    },
-  );
-  const list = h(
-    "div.tabs",
-    { role: "tablist" },
-    viewsOf(app).map((view) =>
-      button(t(`view.${view}`), () => app.go({ view }), {
-        role: "tab",
-        id: `tab-${view}`,
-        "aria-selected": view === app.state.view ? "true" : "false",
-        "aria-controls": "view",
-        tabindex: view === app.state.view ? "0" : "-1",
-        data: { key: `tab:${view}`, view },
-      }),
-    ),
-  );
-  rove(list, "button", (tab) => app.go({ view: tab.dataset.view }));
-  place.replaceChildren(h("div.tabs-row", list, fold));
-  const chosen = list.querySelector("[aria-selected=true]");
-  if (chosen && list.scrollWidth > list.clientWidth)
-    list.scrollLeft = chosen.offsetLeft - list.clientWidth / 2 + chosen.offsetWidth / 2;
-}
-
 /** The field that is typed into stays one and the same element, or typing would lose its place. */
-export class Ask {
+export class Sentence {
+  /** @param {Frame} app @param {HTMLElement} place */
   constructor(app, place) {
     this.app = app;
     this.timer = 0;
@@ -180,6 +88,7 @@ export class Ask {
     this.app.go({ text, changes, prefix: [], cell: [], step: 0, token: "" }, { replace });
   }
 
+  /** @param {boolean} on */
   busy(on) {
     const now = performance.now();
     if (on) this.since = now;
@@ -208,26 +117,14 @@ export class Ask {
       return;
     }
     const { manifest } = run;
-    const writes = manifest.output !== null && manifest.output !== undefined;
-    this.outputLabel.textContent = writes
-      ? t(
-          manifest.model.kind === "decoder-only" ? "ask.continuation" : card.target ? "ask.outputIn" : "ask.output",
-          card,
-        )
-      : "";
-    this.output.textContent = writes ? manifest.output.text : "";
-    this.facts.replaceChildren(
-      ...(writes
-        ? [
-            h(
-              "span.faint",
-              t("decode.score"),
-              " ",
-              raw(manifest.output.score === null ? "\u2014" : show(manifest.output.score)),
-            ),
-            manifest.output.finished ? "" : h("span.faint", ` \u00b7 ${t("ask.unfinished")}`),
-          ]
-        : []),
+    const { output, model } = manifest;
+    const said = model.kind === "decoder-only" ? "ask.continuation" : card.target ? "ask.outputIn" : "ask.output";
+    this.outputLabel.textContent = output ? t(said, card) : "";
+    this.output.textContent = output?.text ?? "";
+    fill(
+      this.facts,
+      output && h("span.faint", t("decode.score"), " ", raw(show(output.score))),
+      output && !output.finished && h("span.faint", ` \u00b7 ${t("ask.unfinished")}`),
     );
     this.#tokenRows(manifest);
   }
@@ -235,26 +132,26 @@ export class Ask {
   #settings() {
     const { app } = this;
     const { state, source, model } = app;
-    if (!source.live) return this.settings.replaceChildren(h("span.faint", t("ask.embedded")));
+    if (!source.live) return fill(this.settings, h("span.faint", t("ask.embedded")));
     const limits = model?.limits ?? { beam: 8, padding: 8 };
+    /** @param {"beam" | "padding"} name @param {number} least @param {number} most */
     const counter = (name, least, most) => {
-      const set = (value) => app.go({ [name]: value, step: 0, cell: [] });
       const what = t(`ask.${name}`);
+      const now = state[name];
+      /** @param {string} mark @param {number} value @param {"less" | "more"} way */
+      const change = (mark, value, way) =>
+        button(mark, () => app.go({ [name]: value, step: 0, cell: [] }), {
+          "aria-label": t(`ask.${way}`, { what }),
+          disabled: way === "less" ? value < least : value > most,
+          data: { key: `${name}-${way}` },
+        });
       return h(
         "span.counter",
         { role: "group", "aria-label": what },
         h("span.label", what),
-        button("\u2212", () => set(Math.max(least, state[name] - 1)), {
-          "aria-label": t("ask.less", { what }),
-          disabled: state[name] <= least,
-          data: { key: `${name}-less` },
-        }),
-        h("output", { translate: "no", data: { testid: name } }, String(state[name])),
-        button("+", () => set(Math.min(most, state[name] + 1)), {
-          "aria-label": t("ask.more", { what }),
-          disabled: state[name] >= most,
-          data: { key: `${name}-more` },
-        }),
+        change("\u2212", now - 1, "less"),
+        h("output", { translate: "no", data: { testid: name } }, String(now)),
+        change("+", now + 1, "more"),
       );
     };
     const examples = (model?.examples ?? []).map((text) =>
@@ -267,16 +164,19 @@ export class Ask {
         { class: "example", data: { key: `example:${text}` } },
       ),
     );
-    return this.settings.replaceChildren(
-      examples.length ? h("div.examples", h("span.label", t("ask.examples")), examples) : "",
+    fill(
+      this.settings,
+      examples.length > 0 && h("div.examples", h("span.label", t("ask.examples")), examples),
       h("span.spring"),
       counter("beam", 1, limits.beam),
       counter("padding", 0, limits.padding),
     );
   }
 
+  /** @param {Manifest} manifest */
   #tokenRows(manifest) {
     const { app } = this;
+    /** @param {Side} side @param {string} piece @param {number} i @param {boolean} padding */
     const token = (side, piece, i, padding) =>
       button(
         piece,
@@ -293,33 +193,37 @@ export class Ask {
           data: { side, index: i, key: `token:${side}:${i}` },
         },
       );
+    /** @param {Side} side @param {string} label @param {string[]} pieces @param {boolean[]} [real] */
     const row = (side, label, pieces, real) => {
       const tokens = h(
         "span.tokens",
         { role: "group", "aria-label": label },
-        pieces.map((piece, i) => token(side, piece, i, real && !real[i])),
+        pieces.map((piece, i) => token(side, piece, i, real?.[i] === false)),
       );
-      rove(tokens, "button");
+      rove(tokens);
       return h("div.token-row", { data: { testid: `tokens-${side}` } }, h("span.label", label), tokens);
     };
     const rows = [];
     if (manifest.model.encoder_layers)
       rows.push(row("src", t("ask.source"), manifest.source.pieces, manifest.source.real));
-    if (manifest.model.decoder_layers) rows.push(row("tgt", t("ask.target"), manifest.target.pieces, null));
+    if (manifest.model.decoder_layers) rows.push(row("tgt", t("ask.target"), manifest.target.pieces));
     this.tokens.replaceChildren(...rows);
   }
 
-  /** What the server had to say besides: limits that were met, changes in force, what went wrong. */
+  /**
+   * What the server had to say besides: limits that were met, changes in force, what went wrong.
+   * @param {unknown} error
+   */
   notice(error) {
     const { app } = this;
     const { run, state } = app;
-    const found = [];
-    if (error) found.push(h("div.notice.error", { role: "alert", data: { testid: "error" } }, tellError(error)));
+    const notices = [];
+    if (error) notices.push(h("div.notice.error", { role: "alert", data: { testid: "error" } }, tellError(error)));
     const unfamiliar = run?.manifest.unfamiliar ?? [];
     if (unfamiliar.length) {
       const card = cardOf(app);
       const words = unfamiliar.slice(0, NAMED).join(", ") + (unfamiliar.length > NAMED ? ", \u2026" : "");
-      found.push(
+      notices.push(
         h(
           "div.notice",
           { data: { testid: "unfamiliar" } },
@@ -327,12 +231,12 @@ export class Ask {
         ),
       );
     }
-    if (app.said) found.push(h("div.notice", app.said));
+    if (app.said) notices.push(h("div.notice", app.said));
     for (const [name, { asked, used }] of Object.entries(run?.manifest.capped ?? {}))
-      found.push(h("div.notice", { data: { testid: "capped" } }, t(`capped.${name}`, { asked, used })));
+      notices.push(h("div.notice", { data: { testid: "capped" } }, t(`capped.${name}`, { asked, used })));
     const changes = app.source.live ? state.changes : (run?.manifest.changes ?? []);
     if (changes.length && run && state.view !== "whatif") {
-      found.push(
+      notices.push(
         h(
           "div.notice.changed",
           { data: { testid: "in-force" } },
@@ -345,15 +249,17 @@ export class Ask {
       );
     }
     if (run?.manifest.one_pass === false && !["decode", "cache", "labs"].includes(state.view))
-      found.push(h("div.notice", { data: { testid: "last-step" } }, t("pass.last")));
-    this.notices.replaceChildren(...found);
+      notices.push(h("div.notice", { data: { testid: "last-step" } }, t("pass.last")));
+    this.notices.replaceChildren(...notices);
   }
 }
 
 const KNOWN_ERRORS = new Set(["empty", "long", "long_text", "offline", "busy", "no_weights"]);
 
+/** @param {unknown} error @returns {Child} */
 function tellError(error) {
-  if (KNOWN_ERRORS.has(error.code)) return t(`error.${error.code}`, error.values ?? {});
-  const page = error.status === undefined;
-  return [t(page ? "error.page" : "error.refused"), " ", raw([error.message, error.hint].filter(Boolean).join(" "))];
+  if (!(error instanceof Refusal))
+    return [t("error.page"), " ", raw(error instanceof Error ? error.message : String(error))];
+  if (KNOWN_ERRORS.has(error.code)) return t(`error.${error.code}`, error.values);
+  return [t("error.refused"), " ", raw([error.message, error.hint].filter(Boolean).join(" "))];
 }

@@ -1,0 +1,109 @@
+// The top of the page: its name, its language and theme, the tabs of its views; what the model says of itself.
+
+import { button, fill, h, raw, rove } from "./dom.js";
+import { t } from "./language.js";
+import { whole } from "./number.js";
+import { NEED_SERVER, VIEWS } from "./state.js";
+
+/**
+ * What the model is for, in the page's language: the names of its languages, what its sentences are about.
+ * @param {Frame} app
+ */
+export function cardOf(app) {
+  /** @type {Partial<About>} */
+  const about = app.model?.about ?? {};
+  /** @param {string} [code] */
+  const name = (code) =>
+    code ? new Intl.DisplayNames([app.lang], { type: "language", fallback: "code" }).of(code) : "";
+  return {
+    source: name(about.source),
+    target: name(about.target),
+    purpose: (app.lang === "zh" && about.purpose_zh) || about.purpose || "",
+  };
+}
+
+/** What the model has learnt, as a sentence; nothing where it does not say. @param {Frame} app */
+export function aboutOf(app) {
+  const card = cardOf(app);
+  return card.purpose ? t(card.source && card.target ? "about.languages" : "about.purpose", card) : "";
+}
+
+/** @param {Frame} app @param {HTMLElement} place */
+export function drawTop(app, place) {
+  const { model } = app;
+  const card = cardOf(app);
+  const dark = document.documentElement.dataset.theme === "dark";
+  /** @param {Language} lang @param {string} label */
+  const language = (lang, label) =>
+    button(raw(label, { lang: lang === "zh" ? "zh-Hans" : "en" }), () => app.go({ lang }), {
+      "aria-pressed": String(app.lang === lang),
+      data: { key: `lang:${lang}`, lang },
+    });
+  fill(
+    place,
+    h("div.brand", raw("glassformer", { class: "wordmark" }), h("span.tagline", t("tagline"))),
+    h("span.spring"),
+    model &&
+      h(
+        "span.model-name",
+        raw(model.model.name),
+        card.source && card.target && ` \u00b7 ${card.source} \u2192 ${card.target}`,
+        h("span.faint", " \u00b7 ", t("parameters", { n: whole(model.model.parameters) })),
+      ),
+    button(t("tour"), () => app.tour.start(), { class: "quiet", data: { key: "tour" } }),
+    h("div.choice.small", { role: "group", "aria-label": t("language") }, language("en", "EN"), language("zh", "中文")),
+    button(
+      h("span", { class: `theme-mark ${dark ? "sun" : "moon"}`, "aria-hidden": "true" }),
+      () => app.go({ theme: dark ? "light" : "dark" }, { replace: true }),
+      {
+        class: "icon",
+        "aria-label": `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`,
+        data: { key: "theme" },
+      },
+    ),
+  );
+}
+
+/** The views of this page. @param {Frame} app */
+function viewsOf(app) {
+  return app.source.live ? VIEWS : VIEWS.filter((view) => !NEED_SERVER.includes(view));
+}
+
+/** @param {Frame} app @param {HTMLElement} place */
+export function drawTabs(app, place) {
+  place.setAttribute("aria-label", t("views"));
+  const folded = app.state.fold === "1";
+  const fold = button(
+    h("span", { class: `fold-mark${folded ? " folded" : ""}`, "aria-hidden": "true" }),
+    () => app.go({ fold: folded ? "" : "1" }, { replace: true }),
+    {
+      class: "icon fold",
+      "aria-expanded": String(!folded),
+      "aria-controls": "ask",
+      "aria-label": t(folded ? "fold.open" : "fold.close"),
+      title: t(folded ? "fold.open" : "fold.close"),
+      data: { key: "fold" },
+    },
+  );
+  const list = h(
+    "div.tabs",
+    { role: "tablist" },
+    viewsOf(app).map((view) =>
+      button(t(`view.${view}`), () => app.go({ view }), {
+        role: "tab",
+        id: `tab-${view}`,
+        "aria-selected": String(view === app.state.view),
+        "aria-controls": "view",
+        tabindex: view === app.state.view ? "0" : "-1",
+        data: { key: `tab:${view}`, view },
+      }),
+    ),
+  );
+  rove(list, (tab) => app.go({ view: /** @type {View} */ (tab.dataset.view) }));
+  place.replaceChildren(h("div.tabs-row", list, fold));
+  /** @type {HTMLElement | null} */
+  const chosen = list.querySelector("[aria-selected=true]");
+  if (chosen && list.scrollWidth > list.clientWidth) {
+    list.scrollLeft = chosen.offsetLeft - list.clientWidth / 2 + chosen.offsetWidth / 2;
+  }
+}

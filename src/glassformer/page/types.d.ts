@@ -1,0 +1,465 @@
+// What the page's code speaks of: the data that the trace sends, what the page makes of it, its own parts.
+// Names are known in every file without an import.
+
+/* The trace: glassformer.explain.traced.Trace.manifest() */
+
+interface Manifest {
+  run: string;
+  model: Model;
+  options: { beam: number; length_penalty: number; padding: number; prefix: number[] };
+  changes: Change[];
+  text: string;
+  about: About;
+  unfamiliar: string[];
+  source: { ids: number[]; pieces: string[]; real: boolean[] };
+  target: { ids: number[]; pieces: string[] };
+  output: { pieces: string[]; text: string; score: number | null; finished: boolean } | null;
+  tensors: Entry[];
+  weights: WeightEntry[];
+  steps: Step[];
+  one_pass: boolean;
+  beam: { size: number; length_penalty: number; nodes: BeamNode[] } | null;
+  cache: { steps: CacheStep[]; max_difference: number | null; equal: boolean; used: boolean } | null;
+  capped?: Record<string, { asked: number; used: number }>;
+}
+
+interface Model {
+  kind: "encoder-decoder" | "encoder-only" | "decoder-only";
+  name: string;
+  parameters: number;
+  encoder_layers: number;
+  decoder_layers: number;
+  heads: number;
+  decoder_heads?: number;
+  d_model: number;
+  max_length?: number;
+  positions: "sinusoidal" | "learned" | "rotary" | "alibi" | "relative" | "none";
+  score_scale: number;
+}
+
+interface About {
+  source: string;
+  target: string;
+  purpose: string;
+  purpose_zh: string;
+}
+
+interface WeightEntry {
+  name: string;
+  shape: number[];
+  offset: number;
+  bytes: number;
+}
+
+interface Entry extends WeightEntry {
+  axes: string[];
+  op: Op;
+  formula: string;
+  formula_zh: string;
+  inputs: string[];
+  low: number | null;
+  high: number | null;
+}
+
+/** How a value was made; a name within is that of a value or of a weight. */
+type Op =
+  | { kind: "lookup"; weight: string; ids: "source" | "target" | number[] }
+  | { kind: "scale"; input: string; by: number }
+  | { kind: "positions"; weight: string | null; shift?: number }
+  | { kind: "add"; inputs: string[] }
+  | { kind: "linear"; input: string; weight: string; bias: string | null; rows?: number[]; heads?: number | null }
+  | { kind: "rotate"; input: string; cos: string; sin: string }
+  | { kind: "products"; q: string; k: string }
+  | { kind: "mask"; input: string; mask: string; bias: string | null }
+  | { kind: "softmax"; input: string; temperature: number }
+  | { kind: "context"; pattern: string; v: string }
+  | { kind: "merge"; input: string }
+  | Norm
+  | { kind: "activation"; input: string; gated: boolean; expression: Expression }
+  | { kind: "relative"; weight: string; buckets: number[] }
+  | { kind: "alibi"; slopes: number[] }
+  | { kind: "rotation"; part: "cos" | "sin"; base: number; d_head: number }
+  | { kind: "visible" }
+  | { kind: "same"; input: string }
+  | { kind: "replaced"; by: Change; heads?: number[]; otherwise?: Op };
+interface Norm {
+  kind: `${string}_norm`;
+  input: string;
+  weight: string | null;
+  bias: string | null;
+  eps: number;
+  expression: Expression;
+  /** what all values of a row share: the mean, sum or max of an expression */
+  row: Record<string, [string, Expression]>;
+  why: { en: string; zh: string };
+}
+
+/** A number, a symbol, or an operation and what it acts on: glassformer.explain.parts. */
+type Expression = number | string | [string, ...Expression[]];
+
+interface Candidate {
+  id: number;
+  piece: string;
+  probability: number;
+  log_probability: number;
+}
+
+interface Step {
+  top: Candidate[];
+  chosen: number;
+  piece: string;
+  chosen_log_probability: number;
+  total: number;
+  forced: boolean;
+}
+
+interface BeamNode {
+  id: number;
+  parent: number | null;
+  step: number;
+  token: number;
+  piece: string;
+  total: number;
+  score: number;
+  state: "kept" | "finished" | "pruned";
+  winner: boolean;
+}
+
+interface CacheStep {
+  self: number[];
+  cross: number[];
+  with: number;
+  without: number;
+}
+
+/** A what-if: glassformer.explain.changes. */
+type Change =
+  | { kind: "remove_head"; stack: Stack; layer: number; attention?: string; head: number }
+  | { kind: "remove_layer"; stack: Stack; layer: number }
+  | { kind: "remove_mask"; mask: "causal" | "padding" }
+  | { kind: "remove_cross"; layer: number | null }
+  | { kind: "remove_positions"; stack: Stack | null }
+  | { kind: "remove_scale" }
+  | { kind: "swap_token"; position: number; piece?: string; id?: number }
+  | { kind: "prefix"; pieces?: string[]; ids?: number[] }
+  | { kind: "temperature"; value: number };
+
+interface Difference {
+  output_before: string | null;
+  output_after: string | null;
+  same_output: boolean;
+  forced: { piece: string; before: number | null; after: number | null; difference: number | null }[];
+  total_before: number | null;
+  total_after: number | null;
+}
+
+/* The server */
+
+interface ServerFacts {
+  model: Model;
+  about: About;
+  limits: { beam: number; padding: number } | null;
+  examples: string[];
+}
+
+interface Lab {
+  name: string;
+  title: string;
+  claim: string;
+  prediction: string;
+  change: string;
+}
+
+interface LabReport extends Lab {
+  seed: number;
+  seconds: number;
+  summary: string;
+  verdict: Verdict;
+  figure: Figure;
+  checks: Check[];
+  numbers: Record<string, number | string>;
+}
+
+/** A number that JSON cannot hold comes as its name: "inf". */
+interface Check {
+  text: string;
+  value: number | string;
+  low: number | string;
+  high: number | string;
+  extent: boolean;
+  passed: boolean;
+}
+
+interface LabRun {
+  name: string;
+  seed: number;
+}
+
+type Verdict = "holds" | "holds with limits" | "does not hold";
+
+interface Figure {
+  caption: string;
+  panels: Panel[];
+}
+
+interface Panel {
+  title: string;
+  x: string;
+  y: string;
+  series: Series[];
+  log_x: boolean;
+  log_y: boolean;
+  ticks: string[];
+  rows: string[];
+  heat: (number | null)[][];
+}
+
+interface Series {
+  name: string;
+  x: (number | null)[];
+  y: (number | null)[];
+  kind: "line" | "points" | "bars";
+  dashed: boolean;
+}
+
+/* The page */
+
+/** The page, whether or not there is a run; a view is only drawn of one. */
+type Frame = import("./main.js").Frame;
+type App = Frame & { run: Run };
+type Run = import("./source.js").Run;
+type Source = import("./source.js").Server | import("./source.js").Embedded;
+type Refusal = import("./source.js").Refusal;
+type Matrix = import("./matrix.js").Matrix;
+
+type Stack = "encoder" | "decoder";
+/** A sublayer of a block. */
+type Part = "self" | "cross" | "feed";
+type Side = "src" | "tgt";
+type Language = "en" | "zh";
+type View = "flow" | "block" | "cell" | "positions" | "decode" | "cache" | "whatif" | "trace" | "labs";
+
+/** A view: the values it needs, what else it waits for, its picture, what follows when that stands. */
+interface Painter {
+  names(app: App): string[];
+  prepare?(app: App): Promise<void>;
+  draw(app: App): HTMLElement;
+  shown?(app: App): void;
+}
+
+/** The whole state of the page, which its address holds. */
+interface State {
+  /** the sentence */
+  text: string;
+  beam: number;
+  /** padding tokens after the sentence */
+  padding: number;
+  /** ids that the output must begin with */
+  prefix: number[];
+  view: View;
+  /** "encoder.0", "decoder.1" */
+  layer: string;
+  head: number;
+  /** the name of a value */
+  tensor: string;
+  /** an index into it; empty where none is locked */
+  cell: number[];
+  /** of the decoding */
+  step: number;
+  lang: Language | "";
+  theme: "" | "light" | "dark";
+  /** "src:2", "tgt:0": the token that is followed; "" where none is */
+  token: string;
+  /** "1" where the head of the page is folded up */
+  fold: string;
+  changes: Change[];
+  /** the lab that is open, and its seed */
+  lab: string;
+  seed: number;
+}
+
+/** What the source answers; with changes, the run before them and what they made of it. */
+interface Answer {
+  run: Run;
+  before: Run | null;
+  difference: Difference | null;
+}
+
+/** One matrix of a tensor: all of it, or one head. */
+interface Sheet {
+  name: string;
+  head: number | null;
+  rows: number;
+  cols: number;
+  at: (i: number, j: number) => number;
+  masked: (i: number, j: number) => boolean;
+  /** of a cell in the whole tensor */
+  index: (i: number, j: number) => number[];
+  rowAxis: string;
+  colAxis: string;
+  rowLabels: string[] | null;
+  colLabels: string[] | null;
+  /** parts of one: drawn from nothing to full, not from minus to plus */
+  sequential: boolean;
+  /** the value that gets the strongest colour */
+  high: number;
+  hue: Hue;
+}
+
+type Hue = "q" | "k" | "v" | Stack;
+
+/** A cell under the pointer, with the tokens that its row and column stand for. */
+interface Pointed {
+  name: string;
+  index: number[];
+  /** their keys, "src:2" */
+  tokens: string[];
+  matrix: Matrix;
+}
+
+/** What a matrix tells of its cells. */
+interface Hooks {
+  preview: (cell: Pointed | null) => void;
+  lock: (cell: Pointed) => void;
+  release: () => void;
+}
+
+interface MatrixOptions {
+  /** whether each row's sum stands beside it */
+  sums?: boolean;
+  title?: string;
+  /** the width of a cell, at most */
+  most?: number;
+}
+
+/** Cells of a value; null: all of that axis. */
+interface Area {
+  name: string;
+  head: number | null;
+  row: number | null;
+  col: number | null;
+}
+
+interface WeightRow {
+  name: string;
+  row: number;
+  values: Float32Array;
+}
+
+/** What a cell was made of: cells, rows of weights, or a what-if. */
+interface Ingredients {
+  lit: Area[];
+  weights: WeightRow[];
+  change: string;
+}
+
+interface TreeHooks {
+  /** the one that is looked at */
+  step: number;
+  chosen: (node: BeamNode) => unknown;
+  preview: (node: BeamNode) => unknown;
+}
+
+/** A panel as it is drawn, with a cursor that reads it. */
+interface Plot<At> {
+  picture: SVGSVGElement;
+  tall: number;
+  first: At;
+  near: (x: number, y: number) => At;
+  step: (at: At, key: string) => At | null;
+  mark: (at: At | null) => void;
+  say: (at: At) => Child;
+}
+
+/** Where a part of the flow is drawn; alone: in a picture of its own. */
+interface FlowPlace {
+  x: number;
+  width: number;
+  height: number;
+  row: number;
+  alone: boolean;
+}
+
+/** One attention of the model. */
+interface AttentionPlace {
+  /** of its pattern */
+  name: string;
+  stack: Stack;
+  i: number;
+  attention: string;
+  layer: string;
+  heads: number;
+}
+
+/** A line over whole numbers. */
+interface Curve {
+  name: string;
+  colour: string;
+  points: { x: number; y: number }[];
+}
+
+/** What makes the term of a cell is given this. */
+interface Making<Made = Op> {
+  run: Run;
+  op: Made;
+  name: string;
+  index: number[];
+  value: number;
+  hidden: boolean;
+  from: Ingredients;
+}
+type Maker<Kind extends Op["kind"]> = (cell: Making<Extract<Op, { kind: Kind }>>) => Term | Promise<Term>;
+
+interface Explanation extends Ingredients, Equation {
+  name: string;
+  index: number[];
+  value: number;
+  kind: Op["kind"];
+  /** the operation in words */
+  says: string;
+  masked: boolean;
+}
+
+type Operation = "sum" | "difference" | "product" | "quotient" | "power";
+type Term =
+  | { kind: "number"; value: number; note: string; exact?: boolean }
+  | { kind: "call"; name: string; parts: Term[] }
+  | { kind: Operation; parts: Term[] };
+
+interface Printed {
+  text: string;
+  kind: "number" | "sign";
+  note?: string;
+}
+
+interface Equation {
+  pieces: Printed[];
+  result: string;
+  /** what is printed gives what is printed */
+  holds: boolean;
+}
+
+/* Elements */
+
+type Spot = [x: number, y: number];
+type Box = [x: number, y: number, width: number, height: number];
+
+type Child = Node | string | false | null | undefined | Child[];
+type Value = string | number | boolean | null | undefined;
+type Listeners = { [K in keyof HTMLElementEventMap]?: (event: HTMLElementEventMap[K]) => unknown };
+
+interface Attributes {
+  on?: Listeners;
+  style?: Record<string, string>;
+  data?: Record<string, Value>;
+  [name: string]: Value | Listeners | Record<string, Value>;
+}
+
+/** The tag of "p.lede" is p. */
+type TagOf<T extends string> = T extends `${infer Tag}.${string}` ? Tag : T;
+type HtmlOf<T extends string> = TagOf<T> extends keyof HTMLElementTagNameMap ? HTMLElementTagNameMap[TagOf<T>] : never;
+type SvgOf<T extends string> = TagOf<T> extends keyof SVGElementTagNameMap ? SVGElementTagNameMap[TagOf<T>] : never;
+
+interface Window {
+  GLASSFORMER_EMBEDDED?: { manifest: Manifest; blob: string; weights: string | null };
+}

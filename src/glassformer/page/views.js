@@ -1,0 +1,36 @@
+// The views by their names, and what stands in their place where there is nothing to show.
+
+import { h } from "./dom.js";
+import { t } from "./language.js";
+import { aboutOf } from "./top.js";
+import { block } from "./view_block.js";
+import { cache } from "./view_cache.js";
+import { cell } from "./view_cell.js";
+import { decode } from "./view_decode.js";
+import { flow } from "./view_flow.js";
+import { labs } from "./view_labs.js";
+import { positions } from "./view_positions.js";
+import { trace } from "./view_trace.js";
+import { whatif } from "./view_whatif.js";
+
+/** @type {Record<View, Painter>} */
+export const PAINTERS = { flow, block, cell, positions, decode, cache, whatif, trace, labs };
+
+/**
+ * In place of a view where there is no run to look at; what is amiss stands under the sentence.
+ * @type {Painter}
+ */
+export const nothing = {
+  names: () => [],
+  draw: (app) =>
+    h(
+      "section.view",
+      h(
+        "div.empty",
+        { data: { testid: app.error ? "refused" : "empty" } },
+        app.error
+          ? h("p.big-hint", t("none.refused"))
+          : [h("p.big-hint", t("none.empty")), h("p.faint", aboutOf(app), " ", t("none.emptySays"))],
+      ),
+    ),
+};
