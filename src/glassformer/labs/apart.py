@@ -39,6 +39,8 @@ class Apart:
                 said = process.stdout.readline()
             except (OSError, ValueError):  # it has ended, or has been closed meanwhile
                 said = ""
+            if not said:  # its end may be seen before it is over; the next lab must not meet it dying
+                self.close()
         reports: Reports = json.loads(said or "{}")
         if not reports:
             raise RunError(f"the lab {name} (seed {seed}) broke off; the terminal that serves it may say why")
