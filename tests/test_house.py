@@ -22,7 +22,7 @@ STOREYS = [
     ["translation"],
     ["translator", "scores"],
     ["evaluation"],
-    ["evaluate", "explain", "labs", "export"],
+    ["evaluate", "explain", "labs"],
     ["serve"],
     ["bench"],
     ["cli"],

@@ -13,7 +13,7 @@ from glassformer.text.numerals import generate
 from glassformer.train import read_recipe
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Train
-from glassformer.train.schedule import share
+from glassformer.train.schedule import lr_factor
 from glassformer.train.step import Inputs, Stepper
 from glassformer.translator import Translator
 
@@ -29,7 +29,7 @@ def draw(t: Translator) -> Figure:
         Series(
             Text("cosine (the demo's)" if name == "cosine" else name, words),
             list(steps),
-            [share(replace(demo, schedule=name), step) for step in steps],
+            [lr_factor(replace(demo, schedule=name), step) for step in steps],
             dashed=name != "cosine",
         )
         for name, words in SCHEDULES.items()
@@ -75,7 +75,7 @@ def losses(rate: float, batch: Inputs) -> list[float]:
     """Constant rates, no warm-up: nothing but the rate differs."""
     train = Train(steps=STEPS, lr=rate, schedule="constant", warmup_steps=0, label_smoothing=0.0, precision="fp32")
     model = EncoderDecoder(ModelConfig(vocab_size=480, d_model=64, heads=4, d_ff=128, layers=1, dropout=0.0))
-    stepper, found = Stepper(model, train, World(0, 1, torch.device("cpu")), PAD), []
+    stepper, found = Stepper(model, train, World(0, 1, torch.device("cpu"))), []
     for step in range(STEPS):
         stepper(batch, rate, seed=step)
         found.append(float(stepper.loss_total))

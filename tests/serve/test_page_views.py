@@ -383,7 +383,7 @@ def test_first_paint_is_light(visit):
 def test_a_forgotten_run_is_asked_for_again(visit, live, monkeypatch):
     page = visit()
     page.go(text="six two one", view="decode")
-    monkeypatch.setattr(live.app.state.desk.store, "most_runs", 1)
+    monkeypatch.setattr(live.app.state.desk.recent, "most_runs", 1)
     httpx.post(f"{live.address}/api/trace", json={"text": "one"})
     page.page.locator("[data-key='tab:block']").click()
     page.page.wait_for_selector("main[data-view=block]")

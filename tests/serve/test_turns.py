@@ -91,7 +91,7 @@ def test_sixty_abandoned_traces_keep_nobody_waiting(translator):
         for one in [post(live, "/api/trace", text=text, beam=8) for text in texts[:60]]:
             one.close()
         answer = httpx.post(f"{live.address}/api/trace", json={"text": texts[60], "beam": 8}, timeout=PATIENCE)
-        computed = len(app.state.desk.store) - 1
+        computed = len(app.state.desk.recent) - 1
     assert answer.status_code == 200
     assert computed < 30, computed
 

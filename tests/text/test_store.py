@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from glassformer.errors import ConfigError, DataError
-from glassformer.text import Corpus, FilterOptions, Store, Tokenizer, TokenizerOptions, prepare
+from glassformer.text import PAD, Corpus, FilterOptions, Store, Tokenizer, TokenizerOptions, prepare
 
 PAIRS = [(f"the number {n} is {n * n} .", f"die Zahl {n} ist {n * n} .") for n in range(200)]
 TOKENIZER = Tokenizer.train(PAIRS, TokenizerOptions("bpe", 310))
@@ -44,11 +44,11 @@ def test_what_goes_in_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_gather_is_padding_row_by_row(tmp_path: Path) -> None:
     store = prepare([corpus(tmp_path / "a")], TOKENIZER, tmp_path / "store")
     rows = [5, -1, 199, 5, 0]
-    ids, lengths = store.gather_tgt(np.array(rows), 30, 0)
+    ids, lengths = store.gather_tgt(np.array(rows), 30)
     expected = [store.pair(row)[1] if row >= 0 else [] for row in rows]
     assert lengths.tolist() == list(map(len, expected))
-    assert ids.tolist() == [row + [0] * (30 - len(row)) for row in expected]
-    assert store.gather_src([-1, -1], 3, 7)[0].tolist() == [[7] * 3] * 2
+    assert ids.tolist() == [row + [PAD] * (30 - len(row)) for row in expected]
+    assert store.gather_src([-1, -1], 3)[0].tolist() == [[PAD] * 3] * 2
 
 
 def test_filters_count_what_they_drop(tmp_path: Path) -> None:

@@ -25,7 +25,6 @@ from glassformer.bench.peers import contestants
 from glassformer.bench.train import stepper
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import (
-    PAD,
     Batch,
     Batches,
     BatchOptions,
@@ -37,7 +36,7 @@ from glassformer.text import (
     prepare,
     read_pairs,
 )
-from glassformer.train.feed import share
+from glassformer.train.feed import local_rows
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Train
 from glassformer.train.step import Inputs, Stepper
@@ -134,7 +133,7 @@ def peer(name: str, rows: int, length: int) -> Measure:
 
 def our_stepper() -> Stepper:
     world = World(0, 1, torch.device("cuda"))
-    return Stepper(EncoderDecoder(BASE).cuda(), Train(compile=True, precision="bf16"), world, PAD)
+    return Stepper(EncoderDecoder(BASE).cuda(), Train(compile=True, precision="bf16"), world)
 
 
 def ours(rows: int, length: int) -> Measure:
@@ -148,7 +147,7 @@ def real_shape(store: Path, number: int) -> Measure:
     """The seconds of an epoch's batches of one shape, handed over from the CPU's memory as in training."""
     trainer = our_stepper()
     part = list(by_shape(Batches(Store(store), REAL)).values())[number]
-    steps = [partial(trainer, share(batch, trainer.world), 1e-4, 0) for batch in part]
+    steps = [partial(trainer, local_rows(batch, trainer.world), 1e-4, 0) for batch in part]
     compiled(steps[0])
 
     def measure() -> float:

@@ -19,7 +19,7 @@ from glassformer.bench.peers import HuggingFaceMarian, contestants
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import PAD, Batches, BatchOptions, Tokenizer, prepare, read_pairs
 from glassformer.train import read_recipe
-from glassformer.train.feed import share
+from glassformer.train.feed import local_rows
 from glassformer.train.parallel import World
 from glassformer.train.step import Stepper
 
@@ -84,12 +84,12 @@ def recipe_steps(name: str = "numerals", count: int = 12, rounds: int = 3) -> li
         assert isinstance(recipe.train.batch_tokens, int)
         plan = Batches(store, BatchOptions(tokens=recipe.train.batch_tokens)).epoch(0)
         batches = [plan[i] for i in range(count)]
-        inputs = [share(batch, world) for batch in batches]
+        inputs = [local_rows(batch, world) for batch in batches]
     tokens = sum(batch.tokens for batch in batches)
     for precision in ("float32", "bf16"):
         config = recipe.model_config(tokenizer)
         train = replace(recipe.train, precision="bf16" if precision == "bf16" else "fp32")
-        ours = Stepper(EncoderDecoder(config).train(), train, world, PAD)
+        ours = Stepper(EncoderDecoder(config).train(), train, world)
         peer = HuggingFaceMarian(config)
         optimizer = adam(peer)
         loops = [stepper(peer, x.src, x.tgt_in, x.labels, precision == "bf16", x.src_mask, optimizer) for x in inputs]

@@ -93,8 +93,8 @@ class EpochPlan:
         pairs, shape = self.pairs(index), self.shape(index)
         rows = np.full(shape.rows, -1, dtype=np.int64)
         rows[: len(pairs)] = pairs
-        src, src_lengths = self._store.gather_src(rows, shape.src, PAD)  # (B, S)
-        labels, lengths = self._store.gather_tgt(rows, shape.tgt, PAD)  # (B, T)
+        src, src_lengths = self._store.gather_src(rows, shape.src)  # (B, S)
+        labels, lengths = self._store.gather_tgt(rows, shape.tgt)  # (B, T)
         tgt_in = np.full_like(labels, PAD)
         tgt_in[:, 1:] = labels[:, :-1]
         tgt_in[: len(pairs), 0] = START

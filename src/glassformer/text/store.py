@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import DataError
+from glassformer.text.vocabulary import PAD
 
 VERSION = 1
 META = "meta.json"
@@ -76,15 +77,15 @@ class Store:
         )
         return src, tgt
 
-    def gather_src(self, indices: Index, width: int, pad: int) -> tuple[Ids, Ids]:
+    def gather_src(self, indices: Index, width: int) -> tuple[Ids, Ids]:
         """The sources of `indices`, padded: ids (B, width) and lengths (B). A negative index is an empty row."""
-        return self._gather("src", indices, width, pad)
+        return self._gather("src", indices, width)
 
-    def gather_tgt(self, indices: Index, width: int, pad: int) -> tuple[Ids, Ids]:
+    def gather_tgt(self, indices: Index, width: int) -> tuple[Ids, Ids]:
         """The targets of `indices`, padded: ids (B, width) and lengths (B). A negative index is an empty row."""
-        return self._gather("tgt", indices, width, pad)
+        return self._gather("tgt", indices, width)
 
-    def _gather(self, side: str, indices: Index, width: int, pad: int) -> tuple[Ids, Ids]:
+    def _gather(self, side: str, indices: Index, width: int) -> tuple[Ids, Ids]:
         rows = np.asarray(indices, dtype=np.int64)
         real = rows >= 0
         rows = np.where(real, rows, 0)
@@ -93,7 +94,7 @@ class Store:
         lengths = np.where(real, offsets[rows + 1] - starts, 0)  # (B)
         assert lengths.max(initial=0) <= width
         cells = np.arange(width) < lengths[:, None]  # (B, width)
-        out = np.full(cells.shape, pad, dtype=np.int64)
+        out = np.full(cells.shape, PAD, dtype=np.int64)
         # Row after row, the n-th true cell takes the n-th id; each id lies its column behind its row's start.
         ends = np.cumsum(lengths)
         columns = np.arange(lengths.sum()) - np.repeat(ends - lengths, lengths)

@@ -11,7 +11,7 @@ import torch
 from glassformer.errors import ConfigError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import END, PAD, Batch, Store
-from glassformer.train.feed import share
+from glassformer.train.feed import local_rows
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, Train
 from glassformer.train.step import Stepper
@@ -70,8 +70,8 @@ def find_budget(recipe: Recipe, stores: list[Store], model: EncoderDecoder, worl
         batch = Batch(ids, ids > PAD, ids, ids, rows * width, rows)
         torch.cuda.reset_peak_memory_stats(world.device)
         trial = EncoderDecoder(model.config).to(world.device)
-        stepper = Stepper(trial, replace(recipe.train, cuda_graphs=False, compile=False), world, PAD)
-        stepper(share(batch, world, recipe.train.accumulate), 0.0, 0)
+        stepper = Stepper(trial, replace(recipe.train, cuda_graphs=False, compile=False), world)
+        stepper(local_rows(batch, world, recipe.train.accumulate), 0.0, 0)
         peaks.append((rows * width, torch.cuda.max_memory_allocated(world.device)))
         del trial, stepper
         torch.cuda.empty_cache()
@@ -80,6 +80,6 @@ def find_budget(recipe: Recipe, stores: list[Store], model: EncoderDecoder, worl
     free = torch.cuda.mem_get_info(world.device)[0] * USE
     if recipe.train.cuda_graphs:
         free /= 2  # recorded steps keep their memory to themselves while another shape's first step needs its own
-    fits = -int(world.largest(-((free - low) / slope + small)))  # the same budget on every device
+    fits = -int(world.max(-((free - low) / slope + small)))  # the same budget on every device
     budget = min(fits, LARGEST, max(MODEST, tokens // STEPS_PER_EPOCH))
     return max(width, budget // 1024 * 1024)

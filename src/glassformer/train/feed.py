@@ -20,7 +20,7 @@ AHEAD = 4
 Position = tuple[int, int]  # epoch and index of the batch that follows
 
 
-def share(batch: Batch, world: World, portions: int = 1) -> Inputs:
+def local_rows(batch: Batch, world: World, portions: int = 1) -> Inputs:
     """This process's rows of a batch, as tensors in memory a GPU can read while it computes.
 
     Empty rows make them divide evenly, so that the batches themselves are the same whatever the number of processes
@@ -62,7 +62,7 @@ class Feed:
     def fill(self, batches: Batches, epoch: int, index: int, world: World, portions: int) -> None:
         try:
             for batch, position in follow(batches, epoch, index):
-                if not self.offer((share(batch, world, portions), batch, position)):
+                if not self.offer((local_rows(batch, world, portions), batch, position)):
                     return
         except BaseException as error:  # whatever it is, the training loop must hear of it
             self.offer(error)

@@ -86,9 +86,9 @@ def opened(recipe: Recipe, folder: Path, resume: bool, world: World) -> Iterator
                 stack.enter_context(claimed(folder))
                 recipe = open_folder(recipe, folder, resume)
         except GlassformerError:
-            world.agree(0)
+            world.broadcast(0)
             raise
-        if not world.agree(1):
+        if not world.broadcast(1):
             raise SystemExit(2)
         yield recipe if world.first else continued(recipe, saved_recipe(folder))
 
@@ -100,7 +100,7 @@ def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
         raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
     if path.exists():
         recipe = continued(recipe, saved_recipe(folder))
-        keep_finished(folder)
+        check_not_finished(folder)
     try:
         write_text(path, to_toml(recipe.to_dict()))
     except OSError as error:
@@ -108,7 +108,7 @@ def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
     return recipe
 
 
-def keep_finished(folder: Path) -> None:
+def check_not_finished(folder: Path) -> None:
     """A finished model is replaced by its own continuation only, never by a run that would begin anew."""
     model = folder / "model.safetensors"
     files = checkpoint.listing(folder / "checkpoints")

@@ -13,9 +13,8 @@ import numpy as np
 import torch
 
 from glassformer.report import Report
-from glassformer.text import PAD
 from glassformer.train import parallel
-from glassformer.train.feed import share
+from glassformer.train.feed import local_rows
 from glassformer.train.metrics import Metrics
 from glassformer.train.recipe import Recipe
 from glassformer.train.run import ready
@@ -48,16 +47,16 @@ def forecast(recipe: Recipe, device: str, report: Report | None = None) -> Forec
         report.show("training a few steps", every=0)
         plan = next(plan for plan in map(made.batches.epoch, itertools.count()) if len(plan))
         model = made.model.to(world.device).train()
-        stepper = Stepper(model, replace(recipe.train, cuda_graphs=False, compile=False), world, PAD)
+        stepper = Stepper(model, replace(recipe.train, cuda_graphs=False, compile=False), world)
         widest = max(range(len(plan)), key=lambda i: plan.shape(i).cells)
         # The first steps of a shape also set up its kernels; they show the memory, the later ones the time.
         for i in [widest, *range(min(WARM_UP, len(plan)))]:
-            stepper(share(plan[i], world, recipe.train.accumulate), 0.0, i)
+            stepper(local_rows(plan[i], world, recipe.train.accumulate), 0.0, i)
         float(stepper.loss_total)  # waits for the device
         begin, count, step = time.perf_counter(), 0, 0
         while step < WARM_UP and (step < 1 or time.perf_counter() - begin < ENOUGH):
             batch = plan[step % len(plan)]
-            stepper(share(batch, world, recipe.train.accumulate), 0.0, step)
+            stepper(local_rows(batch, world, recipe.train.accumulate), 0.0, step)
             count, step = count + batch.tokens, step + 1
         float(stepper.loss_total)
         speed = count / (time.perf_counter() - begin)

@@ -21,11 +21,11 @@ from glassformer.text import Batches
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
 from glassformer.train.cores import Cores, advice, threads_by_default
-from glassformer.train.feed import Feed, share
+from glassformer.train.feed import Feed, local_rows
 from glassformer.train.metrics import Metrics
-from glassformer.train.parallel import World, bare, put, spread, whole
+from glassformer.train.parallel import World, copy_into, distribute, full_tensor, unwrapped
 from glassformer.train.recipe import Recipe
-from glassformer.train.schedule import share as lr_share
+from glassformer.train.schedule import lr_factor
 from glassformer.train.signals import Interrupted, between_steps
 from glassformer.train.step import Stepper
 
@@ -51,7 +51,7 @@ class Trainer:
     def __post_init__(self) -> None:
         self.model.to(self.world.device).train()
         self.stepper = Stepper(
-            spread(self.model, self.world, self.recipe.train.parallel), self.recipe.train, self.world, 0
+            distribute(self.model, self.world, self.recipe.train.parallel), self.recipe.train, self.world
         )
         self.metrics: Metrics | None = None
         self.labels_seen = 0
@@ -76,7 +76,7 @@ class Trainer:
                     inputs, batch, position = feed.next()
                     self.stepper(
                         inputs,
-                        train.lr * lr_share(train, progress.step),
+                        train.lr * lr_factor(train, progress.step),
                         step_seed(train.seed, progress.step, self.world.rank),
                     )
                     self.labels_seen += batch.tokens
@@ -110,7 +110,7 @@ class Trainer:
         """The signal that any process has heard: all of them must stop after the same step."""
         if self.world.size == 1:
             return heard
-        return int(self.world.largest(heard)) if self.progress.step % ASK == 0 else 0
+        return int(self.world.max(heard)) if self.progress.step % ASK == 0 else 0
 
     def ended(self) -> bool:
         return self.progress.step >= self.recipe.train.steps or self.tired()
@@ -119,7 +119,7 @@ class Trainer:
         return bool(self.recipe.train.patience) and self.progress.stale >= self.recipe.train.patience
 
     def log(self) -> None:
-        loss = self.world.total(self.stepper.loss_total.clone()).item() / max(1, self.progress.steps_logged)
+        loss = self.world.sum(self.stepper.loss_total.clone()).item() / max(1, self.progress.steps_logged)
         if not math.isfinite(loss):
             raise RunError(
                 f"the loss is {loss} at step {self.progress.step}: training has diverged; "
@@ -127,7 +127,7 @@ class Trainer:
             )
         speed = self.labels_seen / (time.perf_counter() - self.since)
         train = self.recipe.train
-        lr = train.lr * lr_share(train, self.progress.step - 1)
+        lr = train.lr * lr_factor(train, self.progress.step - 1)
         self.record(loss=loss, lr=lr, tokens_per_second=speed, epoch=self.progress.epoch)
         self.latest = f"loss {loss:.3f}  lr {lr:.1e}  {speed:,.0f} tokens/s"
         if self.report.live:
@@ -165,20 +165,20 @@ class Trainer:
         plan, total, count = self.valid_batches.epoch(0), torch.zeros((), device=self.world.device), 0
         with self.stepper.averaged():
             for batch in plan:
-                total += self.stepper.evaluate(share(batch, self.world).to(self.world.device))
+                total += self.stepper.evaluate(local_rows(batch, self.world).to(self.world.device))
                 count += batch.tokens
-            loss = self.world.total(total).item() / count
+            loss = self.world.sum(total).item() / count
             values = {"valid_loss": loss}
             score = -loss
             if train.metric == "bleu" and self.judge is not None:
-                bare_model = bare(self.stepper.model).eval()
-                values["valid_bleu"] = score = self.world.agree(self.judge(bare_model) if self.world.first else 0.0)
-                bare_model.train()
+                model = unwrapped(self.stepper.model).eval()
+                values["valid_bleu"] = score = self.world.broadcast(self.judge(model) if self.world.first else 0.0)
+                model.train()
             better = progress.best is None or score > self.signed(progress.best)
             if better:
                 progress.best, progress.best_step, progress.stale = abs(score), progress.step, 0
                 if train.ship == "best":
-                    self.keep_best()
+                    self.save_best()
             else:
                 progress.stale += 1
         self.since += time.perf_counter() - begin  # the speed of training is not the speed of validation
@@ -199,19 +199,19 @@ class Trainer:
             if self.stepper.ema:
                 found["ema"] = next(averages)
             for part, value in found.items():
-                state[f"{part}/{name}"] = whole(value).cpu().clone()
+                state[f"{part}/{name}"] = full_tensor(value).cpu().clone()
         return state
 
     def save(self) -> None:
         if self.stepper.scaler.is_enabled():
             self.progress.scale = self.stepper.scaler.get_scale()
             self.progress.scale_age = self.stepper.scaler._get_growth_tracker()
-        self.progress.loss_total = self.world.total(self.stepper.loss_total.clone()).item()
+        self.progress.loss_total = self.world.sum(self.stepper.loss_total.clone()).item()
         tensors = self.tensors()
         if self.world.first:
             kept = Checkpoint(self.progress, tensors, self.recipe.to_dict())
             checkpoint.write(self.checkpoints, kept, self.recipe.train.keep_last, self.recipe.train.save_every)
-        self.world.wait()
+        self.world.barrier()
 
     def restore(self, saved: Checkpoint) -> None:
         """Be exactly where the checkpoint was written."""
@@ -220,7 +220,7 @@ class Trainer:
             self.best()
         averages = iter(self.stepper.ema)
         for name, p in self.stepper.named():
-            put(p, saved.tensors[f"model/{name}"])
+            copy_into(p, saved.tensors[f"model/{name}"])
             state: dict[str, Any] = {}
             # In fp16, every step so far may have been left out while the scale was found: then there are no moments.
             for part in ("step", "exp_avg", "exp_avg_sq") if f"step/{name}" in saved.tensors else ():
@@ -230,11 +230,11 @@ class Trainer:
                     state[part] = value.to(self.world.device) if on_device else value
                 else:
                     state[part] = torch.zeros_like(p)
-                    put(state[part], value)
+                    copy_into(state[part], value)
             if state:
                 self.stepper.optimizer.state[p] = state
             if self.stepper.ema:
-                put(next(averages), saved.tensors[f"ema/{name}"])
+                copy_into(next(averages), saved.tensors[f"ema/{name}"])
         if self.world.first:
             self.stepper.loss_total.fill_(saved.progress.loss_total)
         if self.stepper.scaler.is_enabled():
@@ -242,9 +242,9 @@ class Trainer:
             fresh |= {"scale": saved.progress.scale, "_growth_tracker": saved.progress.scale_age}
             self.stepper.scaler.load_state_dict(fresh)
 
-    def keep_best(self) -> None:
+    def save_best(self) -> None:
         """Set the weights of the best validation aside; called while the average is in place."""
-        tensors = {name: whole(p.detach()).cpu().clone() for name, p in self.stepper.named()}
+        tensors = {name: full_tensor(p.detach()).cpu().clone() for name, p in self.stepper.named()}
         if self.world.first:
             self.checkpoints.mkdir(parents=True, exist_ok=True)
             write_tensors(self.checkpoints / "best.safetensors", tensors)

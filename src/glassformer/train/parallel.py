@@ -29,17 +29,17 @@ class World:
     def first(self) -> bool:
         return self.rank == 0
 
-    def wait(self) -> None:
+    def barrier(self) -> None:
         if self.size > 1:
             dist.barrier()
 
-    def total(self, value: Tensor) -> Tensor:
+    def sum(self, value: Tensor) -> Tensor:
         """The sum over all processes."""
         if self.size > 1:
             dist.all_reduce(value)
         return value
 
-    def largest(self, value: float) -> float:
+    def max(self, value: float) -> float:
         """The largest value of any process."""
         if self.size == 1:
             return value
@@ -47,7 +47,7 @@ class World:
         dist.all_reduce(shared, dist.ReduceOp.MAX)
         return float(shared)
 
-    def agree(self, value: float) -> float:
+    def broadcast(self, value: float) -> float:
         """The first process's value, everywhere."""
         if self.size == 1:
             return value
@@ -77,7 +77,7 @@ def enter(device: str = "auto") -> World:
     return World(rank, size, place)
 
 
-def spread(model: EncoderDecoder, world: World, kind: Literal["ddp", "fsdp"]) -> nn.Module:
+def distribute(model: EncoderDecoder, world: World, kind: Literal["ddp", "fsdp"]) -> nn.Module:
     """The model as this process trains it."""
     if world.size == 1:
         return model
@@ -95,7 +95,7 @@ def spread(model: EncoderDecoder, world: World, kind: Literal["ddp", "fsdp"]) ->
     return model
 
 
-def whole(tensor: Tensor) -> Tensor:
+def full_tensor(tensor: Tensor) -> Tensor:
     """A sharded tensor put together again; every process must ask."""
     from torch.distributed.tensor import DTensor
 
@@ -103,7 +103,7 @@ def whole(tensor: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def put(target: Tensor, value: Tensor) -> None:
+def copy_into(target: Tensor, value: Tensor) -> None:
     """Copy a whole tensor into a parameter, or this process's shard of it."""
     from torch.distributed.tensor import DTensor, distribute_tensor
 
@@ -113,6 +113,6 @@ def put(target: Tensor, value: Tensor) -> None:
     target.copy_(value)
 
 
-def bare(model: nn.Module) -> Any:
+def unwrapped(model: nn.Module) -> Any:
     """The model inside DDP's wrapper."""
     return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model

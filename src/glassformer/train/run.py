@@ -89,7 +89,7 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
     config = recipe.model_config(tokenizer)
     check_memory(config, recipe.train, world)
     model = EncoderDecoder(config)
-    fit(model, [store, valid] if valid else [store], recipe)
+    check_lengths(model, [store, valid] if valid else [store], recipe)
     if recipe.train.batch_tokens == "auto":
         found = find_budget(recipe, [store, valid] if valid else [store], model, world)
         report.say(f"batch_tokens = {found}, found automatically")
@@ -111,7 +111,7 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
     trainer = Trainer(recipe, model, batches, made.valid, folder, world, report, judge)
     report.say(describe(model, batches, trainer, recipe))
     saved = checkpoint.newest(folder / "checkpoints", report.say) if world.first else None
-    world.wait()
+    world.barrier()
     if not world.first:
         saved = checkpoint.newest(folder / "checkpoints", report.say)
     if saved is not None:
@@ -127,7 +127,7 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
         curve = draw_curve(folder)
         if curve is not None:
             report.say(f"the learning curve is in {curve}")
-    world.wait()
+    world.barrier()
     return folder
 
 
@@ -142,7 +142,7 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
         made = Tokenizer.train(pairs, recipe.tokenizer, report.counting("learning the vocabulary, pairs read"))
         bundle.save_tokenizer(folder, made)  # the marker's name sorts last, so it is written last
         report.say(f"vocabulary: {made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})"))
-    world.wait()
+    world.barrier()
     return Tokenizer.load(folder)
 
 
@@ -168,11 +168,11 @@ def corpus(
             f"{folder.name}: {counts['kept']:,} pairs, {counts['src_tokens']:,} source and {counts['tgt_tokens']:,} "
             f"target tokens" + (f"; left out: {', '.join(left_out)}" if left_out else "")
         )
-    world.wait()
+    world.barrier()
     return prepare(sources, tokenizer, folder, recipe.data.filter)
 
 
-def fit(model: EncoderDecoder, stores: list[Store], recipe: Recipe) -> None:
+def check_lengths(model: EncoderDecoder, stores: list[Store], recipe: Recipe) -> None:
     """The longest sentence must fit the position table and a batch; say so before training starts."""
     longest = max(max(int(src.max()), int(tgt.max()) + 1) for src, tgt in (store.lengths() for store in stores))
     tokens = recipe.train.batch_tokens

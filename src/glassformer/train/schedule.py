@@ -1,4 +1,4 @@
-"""The learning rate at each step, as a share of `train.lr`."""
+"""The learning rate at each step, as a factor of `train.lr`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from glassformer.train.recipe import Train
 
 
-def share(train: Train, step: int) -> float:
+def lr_factor(train: Train, step: int) -> float:
     """Step 0 is the first. A straight warm-up to 1, then the schedule's fall.
 
     `inverse_sqrt` is the paper's: with lr = d_model^-0.5 * warmup_steps^-0.5 it is its formula to the letter.

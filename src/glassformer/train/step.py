@@ -16,23 +16,24 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
+from glassformer.text import PAD
 from glassformer.train.loss import smoothed_cross_entropy, two_way_divergence
-from glassformer.train.parallel import World, bare
+from glassformer.train.parallel import World, unwrapped
 from glassformer.train.recipe import Train
 
 
 @dataclass
 class Inputs:
-    """One process's share of a batch, on its device. `share` is 1 / all labels of the global batch."""
+    """One process's share of a batch, on its device. `loss_weight` is 1 / all labels of the global batch."""
 
     src: Tensor
     src_mask: Tensor
     tgt_in: Tensor
     labels: Tensor
-    share: Tensor
+    loss_weight: Tensor
 
     def tensors(self) -> list[Tensor]:
-        return [self.src, self.src_mask, self.tgt_in, self.labels, self.share]
+        return [self.src, self.src_mask, self.tgt_in, self.labels, self.loss_weight]
 
     def to(self, device: torch.device) -> Inputs:
         return Inputs(*(tensor.to(device, non_blocking=True) for tensor in self.tensors()))
@@ -72,8 +73,8 @@ def compile_options() -> dict[str, str | int | bool | Callable[..., Any]]:
 class Stepper:
     """The model, its optimizer and its moving average, and the one thing they do together."""
 
-    def __init__(self, model: nn.Module, train: Train, world: World, pad: int) -> None:
-        self.model, self.train, self.world, self.pad = model, train, world, pad
+    def __init__(self, model: nn.Module, train: Train, world: World) -> None:
+        self.model, self.train, self.world = model, train, world
         self.precision = precision(train, world.device)
         self.parameters = list(model.parameters())
         cuda = world.device.type == "cuda"
@@ -117,10 +118,10 @@ class Stepper:
                 logits = self.model(src, tgt_in, src_mask)
             else:
                 logits, second = self.model(*(torch.cat((x, x)) for x in (src, tgt_in, src_mask))).chunk(2)
-        loss = smoothed_cross_entropy(logits, labels, smoothing, self.pad)
+        loss = smoothed_cross_entropy(logits, labels, smoothing, PAD)
         if r_drop:
-            loss = (loss + smoothed_cross_entropy(second, labels, smoothing, self.pad)) / 2
-            loss = loss + r_drop * two_way_divergence(logits, second, labels, self.pad)
+            loss = (loss + smoothed_cross_entropy(second, labels, smoothing, PAD)) / 2
+            loss = loss + r_drop * two_way_divergence(logits, second, labels, PAD)
         return loss
 
     def parts(self, inputs: Inputs) -> Iterator[tuple[Inputs, bool]]:
@@ -128,7 +129,7 @@ class Stepper:
         count = self.train.accumulate
         columns = [x.chunk(count) for x in inputs.tensors()[:4]]
         for i, (src, mask, tgt_in, labels) in enumerate(zip(*columns, strict=True)):
-            yield Inputs(src, mask, tgt_in, labels, inputs.share), i == count - 1
+            yield Inputs(src, mask, tgt_in, labels, inputs.loss_weight), i == count - 1
 
     def work(self, inputs: Inputs) -> None:
         """All of a step but its learning rate and its seed; nothing here reads a value back from the device."""
@@ -136,7 +137,7 @@ class Stepper:
         for part, last in self.parts(inputs):
             quiet = isinstance(self.model, nn.parallel.DistributedDataParallel) and not last
             with self.unsynchronised() if quiet else contextlib.nullcontext():
-                loss = self.rows_loss(part.src, part.src_mask, part.tgt_in, part.labels) * part.share
+                loss = self.rows_loss(part.src, part.src_mask, part.tgt_in, part.labels) * part.loss_weight
                 # Gradients are averaged over the processes; the loss is shared out over the global batch already.
                 self.scaler.scale(loss * self.world.size).backward()
                 self.loss_total += loss.detach()
@@ -217,10 +218,10 @@ class Stepper:
         with self.autocast():
             logits = self.model(inputs.src, inputs.tgt_in, inputs.src_mask)
         self.model.train()
-        return smoothed_cross_entropy(logits, inputs.labels, 0.0, self.pad)
+        return smoothed_cross_entropy(logits, inputs.labels, 0.0, PAD)
 
     def named(self) -> list[tuple[str, nn.Parameter]]:
-        return list(bare(self.model).named_parameters())
+        return list(unwrapped(self.model).named_parameters())
 
 
 @contextlib.contextmanager
