@@ -1,6 +1,7 @@
 """The house: imports go one way, files stay small enough to read, help is instant, the README is true."""
 
 import ast
+import re
 import resource
 import subprocess
 import sys
@@ -14,7 +15,7 @@ HOUSE = ROOT / "src" / "glassformer"
 
 # A room may import from the rooms of earlier lines, and from itself; rooms of one line never meet.
 STOREYS = [
-    ["errors", "page"],
+    ["errors", "page", "recipes"],
     ["cache", "device", "files", "report"],
     ["model", "text"],
     ["bundle", "pretrained"],
@@ -60,6 +61,19 @@ def test_imports_go_one_way(file):
     room = room_of(file)
     for other in rooms_imported(file):
         assert other == room or LEVEL[other] < LEVEL[room], f"{room} must not import {other}"
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HOUSE)))
+def test_no_string_leads_where_no_import_may(file):
+    """A room's files are asked of the room; a module that a string names is of this room or of one below."""
+    room, tree = room_of(file), ast.parse(file.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("files", "resources.files"):
+            assert [ast.unparse(argument) for argument in node.args] == ["__name__"], f"{room} reads another's files"
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
+            for other in re.findall(r"\bglassformer[./](\w+)", node.value):
+                lower = other in LEVEL and LEVEL[other] < LEVEL[room]
+                assert other == room or lower or other not in LEVEL, f"{room} names {other} in a string"
 
 
 def test_the_heart_stays_small():

@@ -16,12 +16,12 @@ import dataclasses
 import json
 import tomllib
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any, Literal
 
 from glassformer.errors import ConfigError, DataError, did_you_mean, one_of, why
 from glassformer.model import ModelConfig
+from glassformer.recipes import built_in
 from glassformer.text import END, PAD, START, About, Corpus, FilterOptions, Tokenizer, TokenizerOptions
 from glassformer.text.lines import missing
 from glassformer.train.limits import OF_THE_VOCABULARY, check, read
@@ -137,12 +137,6 @@ class Recipe:
             return str(value) if isinstance(value, Path) else value
 
         return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
-
-
-def built_in() -> dict[str, Path]:
-    """The recipes that come with the package, by name."""
-    folder = Path(str(resources.files("glassformer") / "recipes"))
-    return {path.stem: path for path in sorted(folder.glob("*.toml"))}
 
 
 def read_recipe(name: str, changes: tuple[str, ...] = ()) -> Recipe:
