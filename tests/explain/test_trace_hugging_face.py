@@ -4,14 +4,11 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.bench.parity import cases, hugging_face, random_batch, random_model, saved, wrong_norm_order
+from glassformer.bench.parity import CONTROLS, cases, hugging_face, random_batch, random_model, saved, wrong_norm_order
 
 BAR = 1e-5
 CASES = {f"{case.family} {i}": case for i, case in enumerate(cases()) if case.family != "marian" or i < 3}
-FIRST = {
-    family: next(case for case in cases() if case.family == family)
-    for family in ("marian", "bart", "t5", "bert", "gpt2")
-}
+FIRST = {family: next(case for case in cases() if case.family == family) for family in CONTROLS}
 SOURCE, TARGET = [7, 30, 11, 52, 9, 44], [8, 33, 21, 5]
 
 
@@ -20,11 +17,11 @@ def peers_view(peer, found, family):
     m = found.manifest()
     peer.set_attn_implementation("eager")
     arguments = {"output_attentions": True, "output_hidden_states": True}
-    if family == "gpt2":
+    if isinstance(found.subject.model, gf.DecoderOnly):
         out = peer(torch.tensor([m["target"]["ids"]]), **arguments)
         return named("decoder", out.hidden_states, {"self": out.attentions}, final=True)
     ids, mask = torch.tensor([m["source"]["ids"]]), torch.tensor([m["source"]["real"]]).long()
-    if family == "bert":
+    if isinstance(found.subject.model, gf.EncoderOnly):
         out = peer(ids, attention_mask=mask, **arguments)
         return named("encoder", out.hidden_states, {"self": out.attentions}, final=False)
     out = peer(ids, attention_mask=mask, decoder_input_ids=torch.tensor([m["target"]["ids"]]), **arguments)
@@ -49,10 +46,10 @@ def named(stack, hidden, attentions, final):
     return {name: value[0] for name, value in found.items()}
 
 
-def followed(model, family):
-    if family == "bert":
+def followed(model):
+    if isinstance(model, gf.EncoderOnly):
         return gf.trace(model, SOURCE, padding=2)
-    if family == "gpt2":
+    if isinstance(model, gf.DecoderOnly):
         return gf.trace(model, SOURCE + TARGET, target=[])
     return gf.trace(model, SOURCE, target=TARGET, padding=2)
 
@@ -73,7 +70,7 @@ def test_every_pattern_and_hidden_state(name):
     peer = random_model(case)
     with saved(peer, case) as folder:
         model = gf.load_model(folder)
-    found = followed(model, case.family)
+    found = followed(model)
     expected = peers_view(peer, found, case.family)
     layers = found.manifest()["model"]["encoder_layers"], found.manifest()["model"]["decoder_layers"]
     both = all(layers)
@@ -89,5 +86,5 @@ def test_a_model_broken_on_purpose_is_noticed(family):
     with saved(peer, case) as folder:
         model = gf.load_model(folder)
     wrong_norm_order(model, random_batch(model.config.vocab_size, 1))
-    found = followed(model, family)
+    found = followed(model)
     assert largest(found, peers_view(peer, found, family)) > 100 * BAR

@@ -109,7 +109,7 @@ def cases() -> list[Case]:
             "scale_attn_by_inverse_layer_idx": i == 1,
         }
         table.append(Case("gpt2", f"d{gpt2['n_embd']} layers {gpt2['n_layer']}", gpt2, 40 + i))
-    return sorted(table, key=lambda case: ("marian", "bart", "t5", "bert", "gpt2").index(case.family))
+    return sorted(table, key=lambda case: list(CONTROLS).index(case.family))
 
 
 def hugging_face() -> Any:
