@@ -11,6 +11,8 @@ import glassformer as gf
 from glassformer.decode.kernels import Kernels
 from glassformer.decode.precision import ready
 from glassformer.decode.step import AttentionStep, StepBlock
+from glassformer.model.activation import ACTIVATIONS
+from glassformer.model.norm import NORMS
 
 SIZES = {"vocab_size": 60, "d_model": 32, "heads": 4, "d_ff": 48, "layers": 2, "max_length": 32}
 KINDS = {
@@ -18,6 +20,8 @@ KINDS = {
     "gated": {"gated": True, "activation": "silu", "norm_type": "rms", "bias": False},
     "post": {"activation": "gelu", "norm": "post"},
     "alibi": {"positions": "alibi"},
+    **{name: {"activation": name} for name in ACTIVATIONS},
+    **{f"{name} norm": {"norm_type": name, "norm": "post"} for name in NORMS},
     "unlike": {"heads": 8, "decoder_heads": 4, "kv_heads": 4, "decoder_d_ff": 24, "head_width": 6},
 }
 LONG = {"rotary": {"positions": "rotary"}, "grouped": {"decoder_heads": 8, "kv_heads": 4}}

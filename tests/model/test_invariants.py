@@ -3,6 +3,7 @@
 import copy
 import gc
 import weakref
+from typing import get_args
 
 import pytest
 import torch
@@ -10,15 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import glassformer as gf
+from glassformer.model.activation import Activation
+from glassformer.model.config import Placement, Positions
+from glassformer.model.norm import NormType
 from glassformer.model.probe import Probe
 from glassformer.train.step import crashes_in_bf16
 
 grid = st.fixed_dictionaries(
     {
-        "norm": st.sampled_from(["pre", "post"]),
-        "norm_type": st.sampled_from(["layer", "rms"]),
-        "positions": st.sampled_from(["sinusoidal", "learned", "rotary", "alibi", "relative", "none"]),
-        "activation": st.sampled_from(["relu", "gelu", "gelu_tanh", "silu"]),
+        "norm": st.sampled_from(get_args(Placement)),
+        "norm_type": st.sampled_from(get_args(NormType)),
+        "positions": st.sampled_from(get_args(Positions)),
+        "activation": st.sampled_from(get_args(Activation)),
         "gated": st.booleans(),
         "tied": st.booleans(),
         "kv_heads": st.sampled_from([None, 1, 2, 4]),

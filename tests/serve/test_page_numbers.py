@@ -14,6 +14,8 @@ from conftest import SENTENCE, agrees, printed, unit
 
 import glassformer as gf
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
+from glassformer.model.activation import ACTIVATIONS
+from glassformer.model.norm import NORMS
 
 PICKS = 30
 
@@ -152,6 +154,13 @@ MODELS = {
                                    "output_bias": True, "positions": "learned"}),
     "decoder only": (DecoderOnly, {"positions": "learned", "activation": "gelu_tanh"}),
 }  # fmt: skip
+# Every other choice there is, should there be one.
+MODELS |= {
+    f"{setting} {name}": (EncoderDecoder, {setting: name})
+    for setting, choices in (("activation", ACTIVATIONS), ("norm_type", NORMS))
+    for name in choices
+    if name not in ("relu", "layer", *(options.get(setting) for _, options in MODELS.values()))
+}
 
 
 @pytest.mark.parametrize("kind", MODELS)
