@@ -19,6 +19,7 @@ from glassformer.decode.kernels import ours
 from glassformer.decode.linear import PackedLinear
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask
 from glassformer.model.layer import Block, FeedForward, Residual
+from glassformer.model.norm import LayerNorm, Norm, RMSNorm
 
 MAX_QUERIES = 8  # of a sentence: with more of them the fused kernel is faster
 MIN_HEADS = 4096  # of all sentences: with fewer of them a GPU's fused kernel is faster
@@ -84,10 +85,20 @@ class ResidualStep:
     """What a sublayer adds to the stream is added by its last product."""
 
     def __init__(self, residual: Residual) -> None:
-        self.norm, self.pre = residual.norm.fused, residual.pre
+        self.norm, self.pre = norm_step(residual.norm), residual.pre
 
     def __call__(self, stream: Tensor, sublayer: Sublayer) -> Tensor:
         return sublayer(self.norm(stream), stream) if self.pre else self.norm(sublayer(stream, stream))
+
+
+def norm_step(norm: Norm) -> Callable[[Tensor], Tensor]:
+    """The norm's kernel with all that it reads at hand; a norm that none is known for computes as it does elsewhere."""
+    shape, weight, bias, eps = norm.weight.shape, norm.weight, norm.bias, norm.eps
+    if isinstance(norm, LayerNorm):
+        return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
+    if isinstance(norm, RMSNorm):
+        return lambda x: torch.rms_norm(x, shape, weight, eps)
+    return norm.fused
 
 
 class AttentionStep:
