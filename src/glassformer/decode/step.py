@@ -35,7 +35,7 @@ def matmul_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale
     else:
         scores.view(*q.shape[:3], -1).add_(bias)
         pattern = torch.softmax(scores, -1).nan_to_num_(0.0)  # a row that sees nothing
-    return torch.bmm(pattern, v.flatten(0, 1)).view(q.shape)
+    return torch.bmm(pattern, v.flatten(0, 1)).view_as(q)
 
 
 def step_attention(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Tensor | None:
@@ -111,7 +111,7 @@ class AttentionStep:
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
         """What the heads gather, side by side: (R, H d), from q (R, H, 1, d) and k, v (B, H, E, d)."""
-        rows, beams = len(q), len(q) // len(k)
+        rows, beams = q.shape[0], q.shape[0] // k.shape[0]  # len() of a tensor takes longer
         if beams > 1:  # beams share their keys and attend to them side by side
             q = q.view(-1, beams, self.heads, self.d_head).transpose(1, 2)  # (B, H, K, d)
         context = matmul_attention(q, k, v, bias, self.scale)
@@ -124,7 +124,7 @@ class SelfStep(AttentionStep):
     """Appends its keys and values to the cache."""
 
     def __call__(self, x: Tensor, add: Tensor, bias: Tensor | None, cache: LayerCache) -> Tensor:
-        q, k, v = self.project(x).view(len(x), 3, self.heads, 1, self.d_head).unbind(1)  # (R, H, 1, d) each
+        q, k, v = self.project(x).view(x.shape[0], 3, self.heads, 1, self.d_head).unbind(1)  # (R, H, 1, d) each
         if self.kernels is None:
             return self.output(self.attend(q, *cache.append(k, v), bias), add)
         assert cache.k is not None
@@ -138,7 +138,7 @@ class CrossStep(AttentionStep):
 
     def __call__(self, x: Tensor, add: Tensor, bias: Tensor | None, cache: LayerCache) -> Tensor:
         assert cache.cross is not None
-        q, (k, v) = self.project(x).view(len(x), self.heads, 1, self.d_head), cache.cross
+        q, (k, v) = self.project(x).view(x.shape[0], self.heads, 1, self.d_head), cache.cross
         if self.kernels is None:
             return self.output(self.attend(q, k, v, bias), add)
         return self.output(self.kernels.attend(q, k, v, k.shape[2], bias, self.scale), add)
