@@ -315,7 +315,7 @@ def test_a_translation_stopped_by_the_length_limit_is_told(
         (["--nbest", "2", "text"], "--nbest 2 must lie between 1 and --beam 1; --beam 2 is wide enough"),
         (["--input", "here", "text"], "not both"),
         (["--input", "nowhere.txt"], "nowhere.txt does not exist"),
-        (["--device", "gpu", "text"], "'gpu' cannot be used"),
+        (["--device", "gpu", "text"], "--device gpu cannot be used"),
         (["--input", "same", "--output", "same"], "the input file itself"),
         (["text", "--output", "no/such/file"], "no/such/file cannot be written: there is no folder no/such"),
         (["text", "--output", "."], ". cannot be written: Is a directory"),
