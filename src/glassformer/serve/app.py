@@ -94,11 +94,9 @@ class Desk:
         }, capped
 
     def told(self, found: Trace, capped: dict[str, dict[str, int]], limit: int | None) -> dict[str, Any]:
-        """What was not done as asked, for people in `notes` and for the page in `capped`."""
         if limit is not None and not found.written.finished and len(found.written.chosen) >= limit:
             capped = capped | {"new_tokens": {"asked": limit, "used": limit}}
-        notes = [f"{name.replace('_', ' ')} capped at {one['used']}" for name, one in capped.items()]
-        return {"notes": notes, "capped": capped}
+        return noted(capped)
 
     def trace(self, asked: TraceAsked, wanted: Wanted) -> dict[str, Any]:
         options, capped = self.options(asked, wanted)
@@ -121,8 +119,7 @@ class Desk:
         self.check(asked.text)
         used, capped = self.capped(beam=asked.beam)
         best = self.translator.translate([asked.text], beam=used["beam"], between_steps=wanted)[0][0]
-        notes = [f"beam capped at {used['beam']}"] if capped else []
-        return {"text": best.text, "score": best.score, "tokens": best.tokens, "notes": notes, "capped": capped}
+        return {"text": best.text, "score": best.score, "tokens": best.tokens} | noted(capped)
 
     def about(self) -> dict[str, Any]:
         model = facts(self.translator.model, self.name)
@@ -140,6 +137,12 @@ class Desk:
             hint = "POST the same request to /api/trace again"
             raise Refused(404, "forgotten", f"the run {run} is not, or no longer, in this server's memory", hint)
         return found
+
+
+def noted(capped: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """What was not done as asked, for people in `notes` and for the page in `capped`."""
+    notes = [f"{name.replace('_', ' ')} capped at {one['used']}" for name, one in capped.items()]
+    return {"notes": notes, "capped": capped}
 
 
 LabName = Annotated[str, Path(pattern="^[a-z][a-z_-]{1,39}$", description="A lab's name, as GET /api/labs gives it.")]

@@ -20,6 +20,12 @@ class Refused(Exception):
         self.status, self.code, self.message, self.hint, self.values = status, code, message, hint, values
 
 
+def refusal(status: int, code: str, error: GlassformerError, **values: Any) -> Refused:
+    """A mistake as the user is told it: what is wrong before the first semicolon, what to do about it after."""
+    message, _, hint = printable(str(error)).partition("; ")
+    return Refused(status, code, message, hint, **values)
+
+
 class Left(Exception):
     """The client has gone: nobody waits for this answer."""
 
@@ -42,7 +48,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(GlassformerError)
     async def mistaken(request: Request, error: GlassformerError) -> JSONResponse:
-        return told("refused", error)
+        return await refused(request, refusal(422, "refused", error))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
@@ -53,7 +59,7 @@ def install(app: FastAPI) -> None:
             )
         mistake = first.get("ctx", {}).get("error")
         if isinstance(mistake, GlassformerError):
-            return told("invalid", mistake)
+            return await refused(request, refusal(422, "invalid", mistake))
         # The path and the reason; either may repeat what was sent, which may be of any size, or not even text.
         place = printable(".".join(str(part) for part in first["loc"] if part != "body"))
         reason = printable(first["msg"][:1].lower() + first["msg"][1:])
@@ -70,11 +76,6 @@ def install(app: FastAPI) -> None:
         }
         code, message, hint = said.get(error.status_code, ("refused", str(error.detail), ""))
         return JSONResponse(body(code, message, hint), error.status_code, error.headers)
-
-
-def told(code: str, error: GlassformerError) -> JSONResponse:
-    message, _, hint = printable(str(error)).partition("; ")
-    return JSONResponse(body(code, message, hint), 422)
 
 
 def printable(text: str) -> str:

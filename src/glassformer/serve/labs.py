@@ -12,7 +12,7 @@ import anyio
 from glassformer.errors import ConfigError, RunError
 from glassformer.labs import NAMES, Lab, find
 from glassformer.labs.apart import Apart, Reports
-from glassformer.serve.errors import Refused
+from glassformer.serve.errors import Refused, refusal
 from glassformer.text.strings import Language
 
 MOST_KEPT = 64
@@ -38,8 +38,7 @@ class Labs:
         try:
             lab = await anyio.to_thread.run_sync(self.find, name)
         except ConfigError as error:
-            message, _, hint = str(error).partition("; ")
-            raise Refused(404, "no_lab", message, hint, name=name) from None
+            raise refusal(404, "no_lab", error, name=name) from None
         if (lab.name, seed) in self._kept:
             self._kept.move_to_end((lab.name, seed))
             return self._kept[lab.name, seed]
@@ -57,8 +56,7 @@ class Labs:
         try:
             found = self._kept[name, seed] = await anyio.to_thread.run_sync(self.run, name, seed)
         except RunError as error:
-            message, _, hint = str(error).partition("; ")
-            raise Refused(500, "lab_broke", message, hint, name=name, seed=seed) from None
+            raise refusal(500, "lab_broke", error, name=name, seed=seed) from None
         finally:
             self._running = None
         if len(self._kept) > MOST_KEPT:
