@@ -181,6 +181,8 @@ def test_whatever_a_what_if_prints_is_what_ran(visit, translator, name):
             read = {}
             for view, step in looks:
                 page.go(view=view, step=step, **asked)
+                if view == "flow":  # its picture is drawn once its width is known
+                    page.page.wait_for_selector(".flow-picture")
                 seen = read[view] = page.page.evaluate(READ)
                 assert seen["output"] == after.output["text"]
                 assert near(seen["score"], sum(own) / len(own)), (seen["score"], own)
