@@ -15,7 +15,6 @@ import torch
 from glassformer.report import Report
 from glassformer.train import parallel
 from glassformer.train.feed import local_rows
-from glassformer.train.metrics import Metrics
 from glassformer.train.recipe import Recipe
 from glassformer.train.run import ready
 from glassformer.train.step import Stepper
@@ -43,7 +42,6 @@ def forecast(recipe: Recipe, device: str, report: Report | None = None) -> Forec
     world, report = parallel.enter(device), report or Report(quiet=True)
     with tempfile.TemporaryDirectory() as name:
         made = ready(recipe, Path(name), world, report)
-        Metrics(Path(name), 0, recipe.train.tensorboard).close()
         report.show("training a few steps", every=0)
         plan = next(plan for plan in map(made.batches.epoch, itertools.count()) if len(plan))
         model = made.model.to(world.device).train()

@@ -20,7 +20,6 @@ from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, pr
 from glassformer.train import checkpoint, parallel
 from glassformer.train.budget import check_memory, find_budget
 from glassformer.train.folder import opened, standing, withdraw
-from glassformer.train.folder import saved_recipe as saved_recipe
 from glassformer.train.loop import Judge, Trainer
 from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
