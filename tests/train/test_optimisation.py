@@ -12,6 +12,7 @@ from torch import Tensor
 
 from glassformer.errors import RunError
 from glassformer.train import checkpoint
+from glassformer.train.step import crashes_in_bf16
 from glassformer.translator import Translator
 
 PLAIN = ("model.dropout=0.0", "train.ema=0.0", "data.valid=[]", "train.steps=20", "train.keep_last=100")
@@ -116,6 +117,8 @@ def test_the_model_learns_the_task(recipe: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("precision", ["bf16", "fp16"])
 def test_half_precision_trains(recipe: Path, tmp_path: Path, precision: str) -> None:
+    if precision == "bf16" and crashes_in_bf16():
+        pytest.skip("PyTorch 2.8 on ARM crashes in it, so it is refused")
     changes = ("train.steps=30", f"train.precision={precision}", "data.valid=[]", "train.log_every=1")
     train_here(recipe, tmp_path / "run", *changes)
     losses = [row["loss"] for row in metrics(tmp_path / "run")]
