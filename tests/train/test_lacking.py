@@ -9,8 +9,10 @@ import pytest
 import torch
 from small_run import train_here
 
+import glassformer as gf
 from glassformer.errors import ConfigError, RunError
 from glassformer.train import run
+from glassformer.train.parallel import World, distribute
 from glassformer.train.recipe import Train
 from glassformer.train.step import precision
 
@@ -32,3 +34,11 @@ def test_bf16_where_pytorch_crashes_in_it(monkeypatch: pytest.MonkeyPatch) -> No
     assert precision(Train(precision="fp32"), CPU) == "fp32"
     monkeypatch.setattr(torch, "__version__", "2.13.0+cpu")
     assert precision(Train(precision="bf16"), CPU) == "bf16"
+
+
+def test_sharding_where_pytorch_does_not_average(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch, "__version__", "2.8.0+cpu")
+    model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=9, d_model=8, heads=2, d_ff=8, layers=1))
+    with pytest.raises(ConfigError, match=r"adds gradients up on CPUs where it should average them; use 'ddp', or"):
+        distribute(model, World(0, 2, CPU), "fsdp")
+    assert distribute(model, World(0, 1, CPU), "fsdp") is model

@@ -53,7 +53,7 @@ ACTIVATIONS: dict[Activation, Part] = {
     ),
     "silu": Part(
         ("/", "u", ("+", 1, ("exp", ("-", "u")))),
-        Text("also called swish; with a gate, SwiGLU: Marian's", "又名 swish；加上门就是 SwiGLU：Marian 所用"),
+        Text("also called swish: Marian's; with a gate, SwiGLU", "又名 swish：Marian 所用；加上门就是 SwiGLU"),
     ),
 }
 

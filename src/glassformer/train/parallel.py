@@ -16,6 +16,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from glassformer.device import pick_device
+from glassformer.errors import ConfigError
 from glassformer.model import EncoderDecoder
 
 
@@ -84,6 +85,11 @@ def distribute(model: EncoderDecoder, world: World, kind: Literal["ddp", "fsdp"]
     if kind == "ddp":
         return nn.parallel.DistributedDataParallel(
             model, device_ids=[world.device.index] if world.device.type == "cuda" else None
+        )
+    if world.device.type == "cpu" and torch.__version__.startswith("2.8."):
+        raise ConfigError(
+            "parallel = 'fsdp': PyTorch 2.8 adds gradients up on CPUs where it should average them; use 'ddp', or "
+            "PyTorch 2.9 or newer"
         )
     from torch.distributed.fsdp import fully_shard
 
