@@ -77,7 +77,7 @@ def evaluate(
     """
     folder, report = Path(folder), report or Report(quiet=True)
     if (src is None) != (ref is None):
-        raise ConfigError("--src and --ref go together: sources and their references, line by line")
+        raise ConfigError("src=... and ref=... go together: sources and their references, line by line")
     recipe: Recipe | None
     pairs: Iterable[tuple[str, str]]
     if src is None or ref is None:
@@ -85,7 +85,7 @@ def evaluate(
         recipe, corpora = split_of(folder, name)
         pairs = chain.from_iterable(map(read_pairs, corpora))
     elif split is not None:
-        raise ConfigError("give either --src and --ref, or --split, not both")
+        raise ConfigError("give either src=... and ref=..., or split=..., not both")
     else:
         recipe = readable_recipe(folder, report)
         name, pairs = pairs_of(src, ref)
@@ -117,14 +117,14 @@ def evaluate(
 def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
     """The recipe in a folder, and one of its splits."""
     if name not in SPLITS:
-        raise DataError(f"--split {name}: a recipe has train, valid and test")
+        raise DataError(f"split={name}: a recipe has train, valid and test")
     if not (folder / "recipe.toml").exists():
         Translator.load(folder)  # says what is wrong with it, if that is it
-        raise DataError(f"{folder} holds no recipe that would name `{name}` pairs; give --src and --ref instead")
+        raise DataError(f"{folder} holds no recipe that would name `{name}` pairs; give src=... and ref=... instead")
     recipe = saved_recipe(folder)
     corpora: tuple[Corpus, ...] = getattr(recipe.data, name)
     if not corpora:
-        raise DataError(f"the recipe in {folder} names no `{name}` pairs; give --src and --ref instead")
+        raise DataError(f"the recipe in {folder} names no `{name}` pairs; give src=... and ref=... instead")
     return recipe, corpora
 
 
