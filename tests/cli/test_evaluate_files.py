@@ -34,7 +34,8 @@ def test_files_need_no_recipe(cli: Cli, files: list[str]) -> None:
     assert code == 0
     assert told.endswith("; judged without it\n")
     (folder / "recipe.toml").unlink()
-    assert "holds no recipe that would name `test` pairs; give --src ... and --ref ... instead" in cli.fails("evaluate", folder)
+    told = cli.fails("evaluate", folder)
+    assert "holds no recipe that would name `test` pairs; give --src ... and --ref ... instead" in told
 
 
 def test_a_marian_folder_is_judged_and_nothing_is_written_into_it(cli: Cli, files: list[str]) -> None:
