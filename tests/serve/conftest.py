@@ -3,29 +3,19 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-import threading
-import time
 from pathlib import Path
-from urllib.parse import quote, urlsplit
 
 import pytest
-import uvicorn
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
 from browser import MISSING, find_browser  # noqa: E402
 from small_run import train_here, write_recipe  # noqa: E402
+from visitor import EXAMPLES, Live, Visit  # noqa: E402
 
 from glassformer.serve.app import create_app  # noqa: E402
-from glassformer.serve.connection import Connection  # noqa: E402
-from glassformer.serve.listen import listen  # noqa: E402
 from glassformer.translator import Translator  # noqa: E402
-
-SENTENCE = "one two three four"
-EXAMPLES = (SENTENCE, "six five")
-LOOPBACK = ("127.0.0.1", "localhost")
 
 
 @pytest.fixture(scope="session")
@@ -40,29 +30,6 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def translator(bundle: Path) -> Translator:
     return Translator.load(bundle)
-
-
-class Live:
-    """A server in a thread of this process."""
-
-    def __init__(self, app: object, **options: object) -> None:
-        self.app = app
-        self.socket = listen("127.0.0.1", 0)
-        self.address = f"http://127.0.0.1:{self.socket.getsockname()[1]}"
-        config = uvicorn.Config(app, log_level="error", access_log=False, ws="none", **{"http": Connection, **options})
-        self.server = uvicorn.Server(config)
-        self.thread = threading.Thread(target=self.server.run, kwargs={"sockets": [self.socket]}, daemon=True)
-
-    def __enter__(self) -> Live:
-        self.thread.start()
-        while not self.server.started:
-            time.sleep(0.01)
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.server.should_exit = True
-        self.thread.join(10)
-        self.socket.close()
 
 
 @pytest.fixture(scope="session")
@@ -85,67 +52,6 @@ def chromium():
         browser.close()
 
 
-class Visit:
-    """A page in the browser, with what a test asks of it."""
-
-    def __init__(self, chromium, address: str, **options: object) -> None:
-        self.address, self.outside, self.errors, self.received = address, [], [], 0
-        self.context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        self.context.route("**/*", self._guard)
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(15_000)
-        self.page.on("console", lambda said: said.type in ("error", "warning") and self.errors.append(said.text))
-        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
-
-    def _guard(self, route) -> None:
-        url = urlsplit(route.request.url)
-        if url.scheme in ("data", "file", "blob") or url.hostname in LOOPBACK:
-            route.continue_()
-        else:
-            self.outside.append(route.request.url)
-            route.abort()
-
-    def go(self, **state: object) -> None:
-        """Open the page at a state, or move there by its address; wait until it is drawn."""
-        view = state.get("view", "flow")
-        hash = "#" + "&".join(f"{name}={quote(str(value))}" for name, value in state.items())
-        if self.page.url.split("#")[0].rstrip("/") == self.address.rstrip("/"):
-            # A mark that the next drawing removes tells the new picture from the old.
-            self.page.evaluate(
-                """hash => {
-                    document.querySelector('#view > section')?.setAttribute('data-old', '');
-                    location.hash = hash;
-                }""",
-                hash,
-            )
-        else:
-            self.page.goto(self.address + hash)
-        self.page.wait_for_selector(f"main[data-view={view}] > section:not([data-old])")
-
-    def forgive(self, status: int) -> None:
-        """Chromium writes every refusal of the server to the console: one that the test has asked for is no error."""
-        told = [one for one in self.errors if f"status of {status}" in one]
-        assert told, f"no answer of {status}"
-        self.errors[:] = [one for one in self.errors if one not in told]
-
-    def text(self, selector: str) -> str:
-        return self.page.locator(selector).first.inner_text()
-
-    def pick(self, name: str, index: tuple[int, ...], **state: object) -> dict[str, str]:
-        """A cell in the Cell view: its printed terms and result."""
-        at = ".".join(map(str, index))
-        self.go(view="cell", tensor=name, cell=at, **state)
-        shown = self.page.locator(f"[data-testid=equation][data-tensor='{name}'][data-index='{at}']")
-        return shown.evaluate(
-            """found => ({
-                terms: [...found.querySelectorAll('.terms .figure, .terms .sign')]
-                    .map((one) => one.textContent).join(''),
-                result: found.querySelector('.result').textContent,
-                kind: found.dataset.kind,
-            })"""
-        )
-
-
 @pytest.fixture
 def visit(chromium, live):
     made = []
@@ -158,22 +64,3 @@ def visit(chromium, live):
     for one in made:
         one.context.close()
     assert [one.errors for one in made if one.errors] == [], "the page has written to the browser's console"
-
-
-def printed(text: str) -> float:
-    """The number that a printed one stands for."""
-    return float(text.replace("\u2212", "-").replace("\u221e", "inf").replace("\u202f", "").lstrip("+"))
-
-
-def unit(text: str) -> float:
-    """What one more in the last printed digit would be worth."""
-    mantissa, _, exponent = text.replace("\u2212", "-").partition("e")
-    decimals = len(mantissa.partition(".")[2])
-    return 10.0 ** (int(exponent or 0) - decimals)
-
-
-def agrees(text: str, value: float) -> bool:
-    """Whether `value`, rounded as it was for printing, is what is printed."""
-    if not re.search(r"\d", text):
-        return text == {float("inf"): "\u221e", float("-inf"): "\u2212\u221e"}.get(value, "NaN")
-    return abs(printed(text) - value) <= 0.5000001 * unit(text) + 1e-7 * abs(value)

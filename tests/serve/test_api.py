@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
-from conftest import EXAMPLES, SENTENCE, Live
+from visitor import EXAMPLES, SENTENCE, Live
 
 import glassformer as gf
 from glassformer.serve.app import Limits, create_app

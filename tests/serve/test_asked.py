@@ -7,11 +7,11 @@ import json
 import httpx
 import pytest
 import schemathesis
-from conftest import SENTENCE
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
+from visitor import SENTENCE
 
 from glassformer.explain.changes import KINDS
 from glassformer.serve.asked import TYPES

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 
 import httpx
 import pytest
-from conftest import Live
 from fastapi import FastAPI, Response
 from sockets import PATIENCE, until
+from visitor import Live
 
 from glassformer.serve.answers import sliced
 from glassformer.serve.connection import Connection

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 import torch
-from conftest import SENTENCE, Live, agrees
 from sockets import post, until
+from visitor import SENTENCE, Live, agrees
 
 from glassformer.labs import NAMES, find, sinusoids
 from glassformer.labs.figure import Figure, Panel, Series, Text

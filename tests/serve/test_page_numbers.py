@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import SENTENCE, agrees, printed, unit
+from visitor import SENTENCE, agrees, printed, unit
 
 import glassformer as gf
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig

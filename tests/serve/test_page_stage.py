@@ -7,14 +7,13 @@ import re
 from itertools import combinations
 
 import pytest
-from conftest import SENTENCE, Live
+from visitor import SENTENCE, VIEWS, Live
 
 import glassformer as gf
 from glassformer.page import page_files
 from glassformer.serve.app import create_app
 from glassformer.text import About
 
-VIEWS = ("flow", "block", "cell", "positions", "decode", "cache", "whatif", "trace", "labs")
 CROSS = "decoder.blocks.1.cross_attention.pattern"
 HALL, LAPTOP = {"width": 1920, "height": 1080}, {"width": 1280, "height": 720}
 SMALLEST_TYPE = """() => {

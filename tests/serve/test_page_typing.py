@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from conftest import EXAMPLES, SENTENCE
+from visitor import EXAMPLES, SENTENCE
 
 import glassformer as gf
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import httpx
 import pytest
-from conftest import SENTENCE, agrees, printed
+from visitor import SENTENCE, VIEWS, agrees, printed
 
 import glassformer as gf
 
-VIEWS = ("flow", "block", "cell", "positions", "decode", "cache", "whatif", "trace")
 CROSS = "decoder.blocks.1.cross_attention.pattern"
 
 
@@ -223,15 +222,10 @@ def test_positions_that_a_what_if_removed_are_not_described_as_if_they_were_ther
 
 def test_the_footer_promises_clicks_only_where_there_are_cells(visit, translator):
     page = visit()
-    for view in ("block", "cell", "positions"):
+    for view in VIEWS:
         page.go(text=SENTENCE, view=view)
-        assert page.page.locator("h1, [role=tab]", has_text=re.compile(f"^{view}$", re.IGNORECASE)).count() == 1
-        assert page.page.locator("main .field[data-tensor]").count() > 0
-        assert view.capitalize() in page.text("#foot p")
-    for view in ("decode", "cache"):
-        page.go(text=SENTENCE, view=view)
-        assert page.page.locator("main .field[data-tensor]").count() == 0
-        assert view.capitalize() not in page.text("#foot p")
+        promised = page.text(f"[data-key='tab:{view}']") in page.text("#foot p")
+        assert promised == (page.page.locator("main .field[data-tensor]").count() > 0), view
 
 
 def test_the_keyboard_alone_reaches_any_cell(visit, translator):
@@ -310,6 +304,8 @@ def test_chinese_leaves_no_text_untranslated(visit, translator):
     vocabulary = translator.tokenizer.target_pieces(range(translator.model.config.vocab_size))
     own = set(re.findall(r"[A-Za-z]{2,}", " ".join(vocabulary)))
     for view in VIEWS:
+        if view == "labs":  # its titles keep the field's own words; tests/serve/test_labs.py reads it
+            continue
         page.go(text=SENTENCE, view=view, lang="zh", beam=2, tensor=CROSS, cell="0.1.1")
         page.page.wait_for_timeout(100)
         texts = page.page.evaluate(SPOKEN)

@@ -12,7 +12,7 @@ import re
 
 import pytest
 import torch
-from conftest import EXAMPLES, agrees, printed, unit
+from visitor import EXAMPLES, agrees, printed, unit
 
 import glassformer as gf
 from glassformer.explain.changes import KINDS, carry_out, checked

@@ -6,9 +6,9 @@ import threading
 
 import httpx
 import pytest
-from conftest import SENTENCE, Live
 from fastapi import FastAPI, Request
 from sockets import PATIENCE, post, until
+from visitor import SENTENCE, Live
 
 import glassformer as gf
 from glassformer.serve.app import create_app
