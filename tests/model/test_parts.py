@@ -14,7 +14,7 @@ from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import Attention, AttentionMask, softmax
 from glassformer.model.layer import FeedForward
 from glassformer.model.mask import additive, causal_mask, padding_mask
-from glassformer.model.norm import LayerNorm, RMSNorm
+from glassformer.model.norm import NORMS, LayerNorm, RMSNorm
 from glassformer.model.position import Rotary, alibi_slopes, relative_bucket, rotate, sinusoid
 
 
@@ -58,10 +58,13 @@ def test_rms_norm_is_torchs():
 
 def test_norms_run_their_written_lines_when_watched():
     x = torch.randn(2, 6)
-    for norm in (LayerNorm(6, 1e-5), RMSNorm(6, 1e-5)):
-        seen = []
+    for name, kind in NORMS.items():
+        norm, seen = kind(6, 1e-5), []
         norm.normalised.register_forward_hook(lambda module, args, value, seen=seen: seen.append(value))
-        torch.testing.assert_close(norm(x), seen[0])  # weight one, bias zero: the output is the normalised value
+        expected = norm(x)
+        assert len(seen) == 1, f"{name}: `written_out` does not hand its value to `self.normalised`"
+        bias = 0 if norm.bias is None else norm.bias
+        torch.testing.assert_close(seen[0] * norm.weight + bias, expected)
 
 
 def test_softmax_is_torchs_and_zero_where_nothing_is_seen():
