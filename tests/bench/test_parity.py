@@ -1,5 +1,7 @@
 """Our parts against Hugging Face transformers, and controls that show the comparison can fail."""
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -77,3 +79,17 @@ def test_gradients_are_hugging_faces(name):
         assert (ours[name] - expected).abs().max().item() <= 1e-5 * max(1.0, scale), name
         compared += 1
     assert compared >= len(ours) - 3
+
+
+@pytest.mark.parametrize(
+    ("file", "count"),
+    [
+        ("README.md", "{models} random models of {families} families"),
+        ("README.zh-CN.md", "{families} 个家族、{models} 个随机模型"),
+        ("docs/en/17-families.md", "{models} random models"),
+        ("docs/zh/17-families.md", "{models} 个随机模型"),
+    ],
+)
+def test_what_is_read_counts_the_models(file, count):
+    text = (Path(__file__).parents[2] / file).read_text(encoding="utf-8")
+    assert count.format(models=len(CASES), families=len(FAMILIES)) in text

@@ -6,6 +6,8 @@ import gzip
 import re
 from pathlib import Path
 
+from visitor import VIEWS
+
 from glassformer import page
 from glassformer.page import page_files
 
@@ -21,6 +23,14 @@ def texts() -> dict[str, list[str]]:
     pairs = re.findall(rf"{STRING}: \[\s*{STRING},\s*{STRING},?\s*\],", joined)
     assert len(pairs) == len(re.findall(rf"{STRING}: \[", joined)) == len({key for key, *_ in pairs}) > 200
     return {key: [english, chinese] for key, english, chinese in pairs}
+
+
+def test_the_handbook_has_a_row_for_every_view():
+    chapters = Path(__file__).parents[2] / "docs"
+    said = texts()
+    for i, language in enumerate(("en", "zh")):
+        table = re.findall(r"^\| \*\*(.+?)\*\* \|", (chapters / language / "18-the-page.md").read_text("utf-8"), re.M)
+        assert table == [said[f"view.{view}"][i] for view in VIEWS]
 
 
 def test_no_number_is_made_up():
