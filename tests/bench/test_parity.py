@@ -1,5 +1,6 @@
 """Our parts against Hugging Face transformers, and controls that show the comparison can fail."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -81,15 +82,7 @@ def test_gradients_are_hugging_faces(name):
     assert compared >= len(ours) - 3
 
 
-@pytest.mark.parametrize(
-    ("file", "count"),
-    [
-        ("README.md", "{models} random models of {families} families"),
-        ("README.zh-CN.md", "{families} 个家族、{models} 个随机模型"),
-        ("docs/en/17-families.md", "{models} random models"),
-        ("docs/zh/17-families.md", "{models} 个随机模型"),
-    ],
-)
-def test_what_is_read_counts_the_models(file, count):
+@pytest.mark.parametrize("file", ["README.md", "README.zh-CN.md", "docs/en/17-families.md", "docs/zh/17-families.md"])
+def test_what_is_read_counts_the_random_models(file):
     text = (Path(__file__).parents[2] / file).read_text(encoding="utf-8")
-    assert count.format(models=len(CASES), families=len(FAMILIES)) in text
+    assert re.findall(r"(\d+) (?:random models|个随机模型)", text) == [str(len(CASES))]

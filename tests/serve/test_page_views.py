@@ -225,7 +225,8 @@ def test_the_footer_promises_clicks_only_where_there_are_cells(visit, translator
     for view in VIEWS:
         page.go(text=SENTENCE, view=view)
         promised = page.text(f"[data-key='tab:{view}']") in page.text("#foot p")
-        assert promised == (page.page.locator("main .field[data-tensor]").count() > 0), view
+        cells = page.page.locator("main .field[data-tensor]").count()
+        assert promised == (cells > 0), f"{view} has {cells} fields of cells; does `footer` in texts.js name it?"
 
 
 def test_the_keyboard_alone_reaches_any_cell(visit, translator):
