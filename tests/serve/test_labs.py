@@ -134,7 +134,8 @@ def test_a_lab_that_breaks_leaves_the_way_free():
         gate.fails = False
         return await labs.ask("sinusoids", 0)
 
-    assert asyncio.run(ask())["en"]["numbers"] == {"seed": 0}
+    with ThreadPoolExecutor(1) as apart:  # the browser of other tests keeps a loop running in this thread
+        assert apart.submit(asyncio.run, ask()).result()["en"]["numbers"] == {"seed": 0}
     assert gate.runs == 3
 
 
