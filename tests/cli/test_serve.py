@@ -31,7 +31,11 @@ HALF = b"POST /api/trace HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\
 @contextmanager
 def serving(folder, *words):
     process = subprocess.Popen(
-        command("serve", folder, "--port", "0", *words), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command("serve", folder, "--port", "0", *words),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever the tests were started with
     )
     with process:
         try:
