@@ -134,8 +134,8 @@ class Attention(nn.Module):
         if watched(self._probes):
             return self.written_out(q, k, v, mask)
         if torch.compiler.is_compiling() and q.is_cuda and k.shape[2] <= self.d_head:
-            # A compiler fuses the written lines too: better than the kernel is, while a query's scores are no more
-            # numbers than the query itself.
+            # A compiler fuses the written lines too: with heads 64 wide, which were measured, better than the kernel
+            # is while a query's scores are no more numbers than the query itself.
             return self.written_out(q, k, v, mask)
         attend = None if cache is None or mask.causal or self.training else cache.cache.attend
         context = None if attend is None else attend(q, k, v, mask.bias, self.scale)
