@@ -72,10 +72,10 @@ def check_finite(name: str, value: object) -> None:
 
 
 def check_whole(name: str, value: object, least: int, fix: str) -> None:
-    whole = isinstance(value, Integral) and not isinstance(value, bool)
-    if not whole or value < least:  # type: ignore[operator]
-        limit = f"at least {least}" if whole else "a whole number"
-        raise ConfigError(f"{name}={value!r:.40} must be {limit}; {fix}")
+    if not isinstance(value, Integral) or isinstance(value, bool):
+        raise ConfigError(f"{name}={value!r:.40} must be a whole number; {fix}")
+    if value < least:
+        raise ConfigError(f"{name}={value!r:.40} must be at least {least}; {fix}")
 
 
 def why(error: OSError) -> str:

@@ -10,4 +10,4 @@ from glassformer.evaluation import evaluate
 from glassformer.scores import RESAMPLES, Scores, bleu_by, plain, score
 
 vars(evaluate).update(RESAMPLES=RESAMPLES, Scores=Scores, bleu_by=bleu_by, plain=plain, score=score)
-sys.modules[__name__] = evaluate  # type: ignore[assignment]
+sys.modules[__name__] = evaluate  # type: ignore[assignment]  # a function, as said above

@@ -6,6 +6,7 @@ then the lines of `written_out`, which are the definition, run instead.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Literal
 
 import torch
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 NormType = Literal["layer", "rms"]
 
 
-class Norm(nn.Module):
+class Norm(nn.Module, ABC):
     """What norms have in common: a weight for each of the D values, perhaps a bias, and two equal ways to compute."""
 
     bias: nn.Parameter | None
@@ -32,8 +33,9 @@ class Norm(nn.Module):
         self.eps = eps
         self.normalised = Probe()
 
+    @abstractmethod
     def written_out(self, x: Tensor) -> Tensor:
-        raise NotImplementedError
+        """The definition."""
 
     def fused(self, x: Tensor) -> Tensor:
         return self.written_out(x)
