@@ -1,11 +1,13 @@
 """What a target must or must not say, as changes to the logits of its next token.
 
-Shapes: B sentences, K beams, R rows (B K), L the longest target, V vocabulary.
+Shapes: B sentences, K beams, R rows (B K), L the longest target, P placeholders, V vocabulary.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -41,13 +43,54 @@ def without_repeats(logits: Tensor, history: Tensor, length: Tensor, n: int, end
     return logits.masked_fill(banned & ~banned.all(1, keepdim=True), NEVER)
 
 
-class Constraints:
-    """All that holds for one search: a prefix for each sentence, no repetitions, an end that is forced."""
+@dataclass(frozen=True)
+class Placeholders:
+    """Tokens that stand for what is put in later: the i-th target writes each of `wanted[i]` exactly once, and no other
+    of `ids`, the placeholders of the vocabulary.
 
-    def __init__(self, search: Search, marks: Marks, prompt: Tensor, prefix: Tensor | None = None) -> None:
-        self.search, self.marks, self.prefix = search, marks, prefix
-        self.prompt = prompt  # (B, P): what stands before each target, and counts as said
-        self.free = prefix is None and search.allows_repetition and not marks.forced
+    No target ends before it has written its own; where the limit of length is near, they come first.
+    """
+
+    ids: tuple[int, ...]
+    wanted: tuple[tuple[int, ...], ...]
+
+    def of(self, rows: Sequence[int]) -> Placeholders:
+        """Those of some of the targets."""
+        return Placeholders(self.ids, tuple(self.wanted[i] for i in rows))
+
+
+class PlaceholderTable(NamedTuple):
+    ids: Tensor  # (P)
+    wanted: Tensor  # (B, P)
+
+    def hold(self, allowed: Tensor, logits: Tensor, history: Tensor, left: Tensor, end: int) -> Tensor:
+        """Of the logits (R, V), let what is wanted and missing keep its own, banned or not, and ban the other
+        placeholders and the end while any is missing; `left` (1) tokens may still be written."""
+        wanted = self.wanted.repeat_interleave(len(logits) // len(self.wanted), 0)
+        missing = wanted & ~(history.unsqueeze(2) == self.ids).any(1)  # (R, P)
+        waiting = missing.sum(1, keepdim=True)
+        own = torch.where(missing, logits.index_select(1, self.ids), NEVER)
+        ending = torch.arange(logits.shape[1], device=logits.device) == end
+        # With room for no more than these and the end, they must come now.
+        others = ending | (waiting >= left - 1)
+        return allowed.masked_fill(others & (waiting > 0), NEVER).index_copy(1, self.ids, own)
+
+
+class Constraints:
+    """All that holds for one search: a prefix and placeholders for each sentence, no repetitions, an end that is
+    forced."""
+
+    def __init__(
+        self,
+        search: Search,
+        marks: Marks,
+        prompt: Tensor,
+        prefix: Tensor | None = None,
+        placeholders: PlaceholderTable | None = None,
+    ) -> None:
+        self.search, self.marks, self.prefix, self.placeholders = search, marks, prefix, placeholders
+        self.prompt = prompt  # (B, ...): what stands before each target, and counts as said
+        self.free = prefix is None and placeholders is None and search.allows_repetition and not marks.forced
 
     def normaliser(self, logits: Tensor, history: Tensor, step: Tensor) -> tuple[Tensor, Tensor]:
         """The logits (R, V) as constrained, and the logarithm (R, 1) to subtract for log-probabilities.
@@ -62,6 +105,8 @@ class Constraints:
         total, ids = normaliser(logits), torch.arange(logits.shape[1], device=logits.device)
         length, n = step + self.prompt.shape[1], self.search.no_repeat_ngram
         allowed = without_repeats(logits, said, length, n, self.marks.end)
+        if self.placeholders is not None:
+            allowed = self.placeholders.hold(allowed, logits, history, history.shape[1] - step, self.marks.end)
         if self.prefix is not None:  # what the prefix asks for keeps its probability, banned or not; the rest has none
             wanted = self.prefix.index_select(1, step).repeat_interleave(beams, 0)  # (R, 1)
             allowed = torch.where(wanted == NO_TOKEN, allowed, logits.masked_fill(ids != wanted, NEVER))
@@ -74,6 +119,14 @@ class Constraints:
         self.prompt = self.prompt[sentences]
         if self.prefix is not None:
             self.prefix = self.prefix[sentences]
+        if self.placeholders is not None:
+            self.placeholders = PlaceholderTable(self.placeholders.ids, self.placeholders.wanted[sentences])
+
+    def take(self, other: Constraints) -> None:
+        """Hold for the sentences of `other`, a search of the same shape."""
+        if self.placeholders is not None and other.placeholders is not None and self is not other:
+            self.prompt.copy_(other.prompt)
+            self.placeholders.wanted.copy_(other.placeholders.wanted)
 
 
 def prefix_table(prefix: Sequence[Sequence[int]], src: Tensor, vocab_size: int, limit: int, marks: Marks) -> Tensor:
@@ -92,3 +145,31 @@ def prefix_table(prefix: Sequence[Sequence[int]], src: Tensor, vocab_size: int, 
             raise InputError(f"the prefix {list(ids)} goes on after the end token {marks.end}; leave that out")
     rows = [[*ids, *[NO_TOKEN] * (limit - len(ids))] for ids in prefix]
     return torch.tensor(rows, dtype=torch.long, device=src.device).view(len(rows), limit)
+
+
+def placeholder_table(
+    placeholders: Placeholders, src: Tensor, vocab_size: int, limit: int, prefix: Sequence[Sequence[int]] | None
+) -> PlaceholderTable:
+    """The placeholders as tensors; those for which there is no room are refused."""
+    ids, wanted = placeholders.ids, placeholders.wanted
+    if len(wanted) != src.shape[0]:
+        raise InputError(
+            f"placeholders for {len(wanted)} targets, but {src.shape[0]} sources; give some or () for each"
+        )
+    for id in ids:
+        if not 0 <= id < vocab_size:
+            raise InputError(f"the placeholder {id} is outside the vocabulary of {vocab_size}")
+    for i, own in enumerate(wanted):
+        if unknown := [id for id in own if id not in ids]:
+            raise InputError(
+                f"target {i} should hold {unknown}, not among the placeholders {list(ids)}; add them there"
+            )
+        begun = prefix[i] if prefix is not None else ()
+        needed = len(begun) + len(set(own) - set(begun))
+        if own and needed > limit:
+            raise InputError(
+                f"target {i} needs {needed} tokens for prefix and placeholders, but max_new_tokens={limit}; allow more"
+            )
+    rows = [[id in own for id in ids] for own in wanted]
+    table = torch.tensor(rows, dtype=torch.bool, device=src.device).view(len(wanted), len(ids))
+    return PlaceholderTable(torch.tensor(ids, dtype=torch.long, device=src.device), table)

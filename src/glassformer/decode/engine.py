@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.alignment import Alignment, align
+from glassformer.decode.constraints import Placeholders
 from glassformer.decode.generation import generate, stream
 from glassformer.decode.hypothesis import Hypothesis, LengthRule, Marks
 from glassformer.decode.precision import Precision, Stamp, pick, ready
@@ -98,6 +99,7 @@ class Engine:
         prefixes: Sequence[Ids],
         search: Search,
         *,
+        placeholders: Placeholders | None = None,
         batch_tokens: int = BATCH_TOKENS,
         between_steps: Callable[[], None] | None = None,
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
@@ -107,7 +109,13 @@ class Engine:
             limited = replace(search, max_new_tokens=self.max_target_length(src.shape[1], search))
             begun = [prefixes[i] for i in rows]
             prefix = begun if any(begun) else None
-            yield rows, generate(self.ready, src, mask, search=limited, prefix=prefix, between_steps=between_steps)
+            held = placeholders and placeholders.of(rows)
+            yield (
+                rows,
+                generate(
+                    self.ready, src, mask, search=limited, prefix=prefix, placeholders=held, between_steps=between_steps
+                ),
+            )
 
     def stream(self, source: Ids, prefix: Ids, search: Search) -> Generator[int, None, Hypothesis]:
         """The tokens of one target, as they are chosen; in the end it returns the whole."""

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from glassformer.decode.beam import Beam, Selection
-from glassformer.decode.constraints import Constraints, prefix_table
+from glassformer.decode.constraints import Constraints, Placeholders, placeholder_table, prefix_table
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.hypothesis import Hypothesis, Marks
 from glassformer.decode.recorded import Selector, fit, recorder
@@ -42,6 +43,7 @@ def generate(
     *,
     search: Search | None = None,
     prefix: Sequence[Sequence[int]] | None = None,
+    placeholders: Placeholders | None = None,
     watch: Callable[[Selection], None] | None = None,
     between_steps: Callable[[], None] | None = None,
     **options: Unpack[MoreOptions],
@@ -53,17 +55,17 @@ def generate(
     Only what has some probability counts, so there may be fewer than `nbest`: a beam of 8 finds 5 targets of one token
     in a vocabulary of 5. They have at most `max_new_tokens`, the end counted: 128, or what the model has positions for.
 
-    `prefix` gives ids that each target must begin with, even where `no_repeat_ngram` would forbid them. `watch` is told
-    the candidates of every step of a beam search. `between_steps` is called after each step that is not recorded; what
-    it raises ends the search.
+    `prefix` gives ids that each target must begin with, even where `no_repeat_ngram` would forbid them; `placeholders`
+    those that it must hold exactly once. `watch` is told the candidates of every step of a beam search. `between_steps`
+    is called after each step that is not recorded; what it raises ends the search.
     """
     search = search_of(
         search, beam=beam, length_penalty=length_penalty, nbest=nbest, max_new_tokens=max_new_tokens, **options
     )
     limit = token_limit(model, src, src_mask, search)
     if src.is_cuda and search.sampling is None and search.allows_repetition and prefix is None and watch is None:
-        return possible(by_recording(model, src, src_mask, search, limit), prefix)
-    writer, constraints, selector = begin(model, src, src_mask, search, limit, prefix, watch)
+        return possible(by_recording(model, src, src_mask, search, limit, placeholders), prefix)
+    writer, constraints, selector = begin(model, src, src_mask, search, limit, prefix, placeholders, watch)
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(src.shape[0])]
 
     def leave() -> None:
@@ -78,16 +80,30 @@ def generate(
 
 
 def by_recording(
-    model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, search: Search, limit: int
+    model: EncoderDecoder | DecoderOnly,
+    src: Tensor,
+    src_mask: Tensor | None,
+    search: Search,
+    limit: int,
+    placeholders: Placeholders | None = None,
 ) -> list[list[Hypothesis]]:
     """The same by steps that a GPU has recorded."""
     reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder
     longest = positions(reader) - (0 if isinstance(model, EncoderDecoder) else limit - 1)
     fitted, mask = fit(src, src_mask, Marks.of(reader.embedding.config).pad, longest)
-    key = (fitted.shape, mask is None, replace(search, nbest=1, max_new_tokens=limit))
+    key = (
+        fitted.shape,
+        mask is None,
+        replace(search, nbest=1, max_new_tokens=limit),
+        placeholders and placeholders.ids,
+    )
+    if placeholders is not None:
+        more = ((),) * (len(fitted) - len(src))
+        placeholders = replace(placeholders, wanted=placeholders.wanted + more)
     recordings = recorder(model)
+    start = partial(begin, model, fitted, mask, search, limit, placeholders=placeholders)
     with recordings.lock:
-        done = recordings.run(key, limit, lambda: begin(model, fitted, mask, search, limit), src.shape[0])
+        done = recordings.run(key, limit, start, src.shape[0])
         return done.hypotheses(search.nbest)[: src.shape[0]]
 
 
@@ -174,6 +190,7 @@ def begin(
     search: Search,
     limit: int,
     prefix: Sequence[Sequence[int]] | None = None,
+    placeholders: Placeholders | None = None,
     watch: Callable[[Selection], None] | None = None,
 ) -> tuple[Writer, Constraints, Selector]:
     """The parts that a search is made of."""
@@ -181,8 +198,11 @@ def begin(
         src, src_mask = push_right(src, src_mask)
     marks = Marks.of(model.config)
     table = None if prefix is None else prefix_table(prefix, src, model.config.vocab_size, limit, marks)
+    held = (
+        None if placeholders is None else placeholder_table(placeholders, src, model.config.vocab_size, limit, prefix)
+    )
     writer = Writer(model, src, src_mask, limit, search.beam)
-    constraints = Constraints(search, marks, writer.said, table)
+    constraints = Constraints(search, marks, writer.said, table, held)
     if search.beam > 1:
         return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch)
     streams = None if search.sampling is None else Streams(search.sampling, src, src_mask)

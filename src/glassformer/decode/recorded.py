@@ -111,9 +111,10 @@ class Recording:
         self.graphs: dict[int, torch.cuda.CUDAGraph | None] = {}
         self.pool: Any = None
 
-    def begin(self, writer: Writer, selector: Selector, cache: Cache) -> None:
+    def begin(self, writer: Writer, constraints: Constraints, selector: Selector, cache: Cache) -> None:
         """Take over from a search that has made its first step."""
         self.cache.take(cache)
+        self.constraints.take(constraints)
         for mine, other in zip(self.selector.state, selector.state, strict=True):
             if mine is not other:
                 mine.copy_(other)
@@ -174,7 +175,7 @@ class Recorder:
             if len(self.recordings) > KEPT:
                 self.recordings.popitem(last=False)
         self.recordings.move_to_end(key)
-        recording.begin(writer, selector, cache)
+        recording.begin(writer, constraints, selector, cache)
         for number in range(1, limit):
             if number % LOOK == 1 and not bool(recording.selector.going.any()):
                 break
