@@ -18,6 +18,7 @@ STOREYS = [
     ["errors", "page", "recipes"],
     ["cache", "device", "files", "report"],
     ["model", "text"],
+    ["stored"],
     ["bundle", "pretrained"],
     ["decode", "train"],
     ["translation"],

@@ -74,7 +74,7 @@ class Translator:
             made = cls(*load_marian(folder), device, precision)
             made.engine.again = bundle.unchanged(folder, lambda place: load_marian(place)[0])
             return made
-        loaded = bundle.load(folder)
+        loaded = bundle.load(folder, rounded=device.type == "cpu")
         made = cls(loaded.model, loaded.tokenizer, device, precision, About.of_recipe(loaded.recipe))
         made.engine.again = bundle.unchanged(folder, lambda place: bundle.load(place).model)
         return made

@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from glassformer import __version__
-from glassformer.cli import bench, demo, doctor, evaluate, lab, score, serve, trace, train, translate
+from glassformer.cli import bench, demo, doctor, evaluate, lab, pack, score, serve, trace, train, translate
 from glassformer.errors import GlassformerError, why
 
 SPEAKING = ("translate", "trace")  # commands whose arguments are text, which may begin as an option does
@@ -76,7 +76,7 @@ app = typer.Typer(
 )
 COMMANDS: list[Callable[..., None]] = [
     demo.demo, train.train, translate.translate, evaluate.evaluate, score.score, trace.trace, serve.serve, lab.lab,
-    doctor.doctor,
+    pack.pack, doctor.doctor,
 ]  # fmt: skip
 for function in COMMANDS:
     app.command()(function)

@@ -20,6 +20,7 @@ from glassformer.decode.precision import Precision, Stamp, pick, ready
 from glassformer.decode.scoring import alternatives, score
 from glassformer.decode.search import Search
 from glassformer.model import EncoderDecoder
+from glassformer.stored import is_rounded
 
 BATCH_TOKENS = 4096
 STRIDE = 16  # a source counts as so many tokens, or the next multiple: each row costs a vocabulary of scores
@@ -45,15 +46,17 @@ class Engine:
     by all threads.
 
     With a way to load the plain model `again`, it is let go once a copy with rounded weights has been made, unless
-    somebody has asked for it.
+    somebody has asked for it. A model whose weights are stored in int8 is no plain one: of it only the copy is made.
     """
 
     def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
-        self.precision = pick(precision, model.config.d_model, device)
+        stored = is_rounded(model)
+        self.precision = pick(precision, model.config.d_model, device, stored)
         self.config, self.device = model.config, device
         self.pad = Marks.of(model.encoder.embedding.config).pad
         self.again: Callable[[], EncoderDecoder] | None = None
-        self._plain: EncoderDecoder | None = model.to(device).eval()
+        self._plain: EncoderDecoder | None = None if stored else model.to(device).eval()
+        self._stored: EncoderDecoder | None = model.eval() if stored else None
         self._ready: EncoderDecoder | None = None
         self._stamp: Stamp | None = None  # of the plain model, as it was when the copy was made
         self._lock = threading.Lock()
@@ -73,6 +76,8 @@ class Engine:
     def ready(self) -> EncoderDecoder:
         with self._lock:
             plain = self._plain
+            if self._stored is not None and self._ready is None:
+                self._ready, self._stored = ready(self._stored, self.precision), None
             if plain is not None and (self._ready is None or self._stamp is None or not self._stamp.holds()):
                 self._ready, self._stamp = ready(plain, self.precision), Stamp(plain)
                 if self.again is not None and self.precision != "fp32":

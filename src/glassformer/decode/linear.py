@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from glassformer.decode.kernels import Kernels, Packed, ours
 from glassformer.decode.kernels.build import has
+from glassformer.stored import Matrix, Rounded, by_highest, plain
 
 Kind = Literal["fp32", "bf16", "int8"]
 
@@ -21,19 +22,22 @@ KERNEL_MAX_ROWS = 160  # with more of them it is faster than our kernel
 HINT = 32  # rows that oneDNN lays weights out for; other numbers work as well
 
 
-def packed_linear(weight: Tensor, bias: Tensor | None, kind: Kind, relu: bool = False) -> PackedLinear:
+def packed_linear(weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> PackedLinear:
     """x W^T + b, and its relu where that is asked for, by our own kernel, or by oneDNN's where there is none."""
-    weight, bias = weight.detach(), None if bias is None else bias.detach()
-    own = ours(weight)
+    bias = None if bias is None else bias.detach()
+    stored = isinstance(weight, Rounded)
+    own = ours(weight.scales if isinstance(weight, Rounded) else weight)
+    if kind != "int8":
+        weight = plain(weight)
     if own is None or kind not in own.kinds:
-        return OneDnn(weight, bias, kind, relu)
+        return Plain(weight, bias, kind, relu) if stored and kind == "fp32" else OneDnn(weight, bias, kind, relu)
     return Own(weight, bias, kind, relu, own)
 
 
 class PackedLinear(nn.Module, ABC):
-    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
+    def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
         super().__init__()
-        self.weight = weight if kind == "fp32" else weight.new_empty(0)  # what was rounded is not read again
+        self.weight = plain(weight) if kind == "fp32" else torch.empty(0)  # what was rounded is not read again
         self.bias, self.relu = bias, relu
 
     @abstractmethod
@@ -48,10 +52,18 @@ class PackedLinear(nn.Module, ABC):
         return y.relu_() if self.relu else y
 
 
+class Plain(PackedLinear):
+    """By PyTorch, laid out for none: who stores a model small wants no second copy of it in float32."""
+
+    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        y = self.plain(x)
+        return y if add is None else y.add_(add)
+
+
 class Own(PackedLinear):
     """By our own kernels, which are made for the few rows of a decoding step."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind, relu: bool, kernels: Kernels) -> None:
+    def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool, kernels: Kernels) -> None:
         super().__init__(weight, bias, kind, relu)
         self.kernels, self.packed = kernels, Packed(weight, kind)
         self.max_rows = KERNEL_MAX_ROWS if kind == "fp32" else math.inf
@@ -66,19 +78,18 @@ class Own(PackedLinear):
 class OneDnn(PackedLinear):
     """By oneDNN, which PyTorch brings with it."""
 
-    def __init__(self, weight: Tensor, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
+    def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
         super().__init__(weight, bias, kind, relu)
         if kind == "int8":
-            self.scale = weight.abs().amax(1).clamp_min(1e-12) / 127
-            rounded = (weight / self.scale.unsqueeze(1)).round().to(torch.int8)
+            rounded, self.scale = by_highest(weight)
             self.packed = torch.ops.onednn.qlinear_prepack(rounded, None)
-            self.zeros = torch.zeros(len(weight), dtype=torch.int64)
+            self.zeros = torch.zeros(len(rounded), dtype=torch.int64)
             # Without VNNI two products are added up in 16 bits, which 8 bits of x would overflow; 7 do not.
             self.zero = 128 if has("vnni") else 64
             self.full = torch.tensor(self.zero - 1.0)  # a tensor divides in one operation, a number in two
         else:
             dtype = torch.bfloat16 if kind == "bf16" else torch.float32
-            self.packed = torch.ops.mkldnn._reorder_linear_weight(weight.to(dtype), HINT)
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(plain(weight).to(dtype), HINT)
             self.half_bias = None if bias is None else bias.to(dtype)
         self.product: Callable[[Tensor], Tensor] = getattr(self, kind)
 

@@ -4,7 +4,8 @@ fp32   float32; on a CPU each matrix is stored in the order in which its kernel 
 bf16   matrices and what they multiply rounded to bfloat16; on a CPU the sums between them stay float32
 int8   CPU: matrices rounded to 8 bits row by row, and what they multiply as well, each token by its own scale, so
        that no sentence's result depends on the sentences beside it
-auto   bf16 where the processor has units for it and the model is large enough to gain, else fp32
+auto   int8 where the weights are stored so and our kernels know it; else bf16 where the processor has units for it and
+       the model is large enough to gain; else fp32
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from glassformer.decode.kernels import kernels
 from glassformer.decode.kernels.build import has
 from glassformer.decode.linear import Kind, PackedLinear, packed_linear
 from glassformer.decode.step import CrossStep, FeedForwardStep, SelfStep, StepBlock
@@ -25,6 +27,7 @@ from glassformer.model.attention import Projection
 from glassformer.model.layer import Block
 from glassformer.model.probe import twin
 from glassformer.model.transformer import Head, Stack, Transform
+from glassformer.stored import Rounded, is_rounded, matrix, restore, rows
 
 Precision = Literal["auto", "fp32", "bf16", "int8"]
 Model = TypeVar("Model", EncoderDecoder, DecoderOnly)
@@ -36,15 +39,18 @@ def ready(model: Model, precision: Precision = "auto") -> Model:
     """A copy of `model` for inference, on its device; the original stays as it is. The two share what is not a matrix:
     once that is changed, make another."""
     device = next(model.parameters()).device
-    chosen = pick(precision, model.config.d_model, device)
+    chosen = pick(precision, model.config.d_model, device, is_rounded(model))
     if device.type != "cpu":
         return model if chosen == "fp32" else copy.deepcopy(model).to(torch.bfloat16)
-    if not torch.backends.mkldnn.is_available():
-        return model
-    return packed(twin(model), chosen)
+    copied = twin(model)
+    if torch.backends.mkldnn.is_available():
+        return packed(copied, chosen)
+    restore(copied)
+    return copied if is_rounded(model) else model
 
 
-def pick(precision: Precision, width: int, device: torch.device) -> Kind:
+def pick(precision: Precision, width: int, device: torch.device, rounded: bool = False) -> Kind:
+    """What is run for the precision asked for; `rounded`: the weights are stored in int8."""
     if precision not in get_args(Precision):
         raise ConfigError(f"precision={precision!r} is not one of {one_of(get_args(Precision))}")
     if device.type == "cpu":
@@ -53,6 +59,9 @@ def pick(precision: Precision, width: int, device: torch.device) -> Kind:
     else:
         able = fast = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "auto":
+        own = kernels() if rounded and device.type == "cpu" else None
+        if own is not None and "int8" in own.kinds:
+            return "int8"
         return "bf16" if fast and width >= WIDE else "fp32"
     if precision == "bf16" and not able:
         raise ConfigError(f"this {device.type} has no bfloat16 arithmetic; use fp32, or int8 on a CPU")
@@ -84,12 +93,23 @@ def state(tensor: Tensor) -> tuple[int, int]:
     return 0 if tensor.is_inference() else tensor._version, tensor.data_ptr()
 
 
+class Lookup(nn.Module):
+    """Rows of an embedding that is stored in int8, in float32."""
+
+    def __init__(self, whole: Rounded) -> None:
+        super().__init__()
+        self.values, self.scales = whole.values, whole.scales.unsqueeze(1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        return F.embedding(ids, self.values) * F.embedding(ids, self.scales)
+
+
 class PackedSelf(nn.Module):
     """The projection of self-attention, which is one product."""
 
     def __init__(self, projection: Projection, kind: Kind) -> None:
         super().__init__()
-        self.rows, self.whole = projection.rows, packed_linear(projection.weight, projection.bias, kind)
+        self.rows, self.whole = projection.rows, packed_linear(matrix(projection), projection.bias, kind)
 
     def all(self, x: Tensor) -> tuple[Tensor, ...]:
         return torch.split(self.whole(x), self.rows, dim=-1)
@@ -100,10 +120,10 @@ class PackedCross(nn.Module):
 
     def __init__(self, projection: Projection, kind: Kind) -> None:
         super().__init__()
-        self.rows, weight, bias = projection.rows, projection.weight, projection.bias
+        self.rows, weight, bias = projection.rows, matrix(projection), projection.bias
         self.query, self.rest = (
-            packed_linear(weight[rows], None if bias is None else bias[rows], kind)
-            for rows in (slice(self.rows[0]), slice(self.rows[0], None))
+            packed_linear(rows(weight, some), None if bias is None else bias[some], kind)
+            for some in (slice(self.rows[0]), slice(self.rows[0], None))
         )
 
     def keys_values(self, memory: Tensor) -> tuple[Tensor, ...]:
@@ -113,7 +133,7 @@ class PackedCross(nn.Module):
 class PackedHead(nn.Module):
     def __init__(self, head: Head, kind: Kind) -> None:
         super().__init__()
-        self.transform, self.linear = head.transform, packed_linear(head.weight, head.bias, kind)
+        self.transform, self.linear = head.transform, packed_linear(matrix(head), head.bias, kind)
         if isinstance(self.transform, Transform):
             pack(self.transform, "dense", self.transform.dense, kind)
 
@@ -126,6 +146,8 @@ def packed(model: Model, kind: Kind) -> Model:
     """Replace every matrix product of `model` by a packed one."""
     for stack in model.children():
         if isinstance(stack, Stack):
+            if isinstance(table := matrix(stack.embedding.tokens), Rounded):
+                stack.embedding.add_module("tokens", Lookup(table))
             blocks = [block for block in stack.blocks if isinstance(block, Block)]
             stack.blocks = nn.ModuleList(packed_block(block, kind, stack.causal) for block in blocks)
     model.add_module("head", PackedHead(model.head, kind))
@@ -153,7 +175,7 @@ def packed_block(block: Block, kind: Kind, causal: bool) -> nn.Module:
 
 def pack(parent: nn.Module, name: str, linear: nn.Linear, kind: Kind, relu: bool = False) -> PackedLinear:
     """Put a packed product in the place of a module's `linear`."""
-    product = packed_linear(linear.weight, linear.bias, kind, relu)
+    product = packed_linear(matrix(linear), linear.bias, kind, relu)
     parent.add_module(name, product)
     return product
 

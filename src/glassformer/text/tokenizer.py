@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import lzma
 import re
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from glassformer.text.vocabulary import BYTES, END, PAD, SAMPLE_PAIRS, SPECIALS,
 CACHED_WORDS = 1 << 18
 CACHED_LENGTH = 24
 WORDS = "source_words.txt"
+SMALL = ".xz"  # after the name of a file that is compressed
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _VISIBLE = str.maketrans({" ": "▁", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
@@ -162,20 +164,25 @@ class Tokenizer:
         join = self._source.join
         return unmet(self.words, [text.replace(join, "") for text in texts] if join else texts)
 
-    def save(self, folder: str | Path) -> None:
-        """Write `tokenizer.json`, or `tokenizer.src.json` and `tokenizer.tgt.json`, and the words met in training."""
-        for name, side in self._files():
-            (Path(folder) / name).write_text(side.rust.to_str(pretty=True) + "\n", encoding="utf-8")
+    def save(self, folder: str | Path, small: bool = False) -> None:
+        """Write `tokenizer.json`, or `tokenizer.src.json` and `tokenizer.tgt.json`, and the words met in training.
+
+        `small`: without a line break and compressed, to files whose names end in `.xz` as well.
+        """
+        texts = {name: side.rust.to_str(pretty=not small) for name, side in self._files()}
         if self.words:
-            (Path(folder) / WORDS).write_text("\n".join(sorted(self.words)) + "\n", encoding="utf-8")
+            texts[WORDS] = "\n".join(sorted(self.words))
+        for name, text in texts.items():
+            data = f"{text}\n".encode()
+            (Path(folder) / f"{name}{SMALL if small else ''}").write_bytes(lzma.compress(data) if small else data)
 
     @classmethod
     def load(cls, folder: str | Path) -> Tokenizer:
         folder = Path(folder)
         words = _load_words(folder / WORDS)
-        if (folder / "tokenizer.json").exists():
+        if _there(folder / "tokenizer.json"):
             return cls(_load(folder / "tokenizer.json"), None, words)
-        if (folder / "tokenizer.src.json").exists():
+        if _there(folder / "tokenizer.src.json"):
             return cls(_load(folder / "tokenizer.src.json"), _load(folder / "tokenizer.tgt.json"), words)
         raise DataError(f"{folder} holds no tokenizer.json (or tokenizer.src.json); is it a model folder?")
 
@@ -192,9 +199,20 @@ class Tokenizer:
         return [("tokenizer.src.json", self._source), ("tokenizer.tgt.json", self._target)]
 
 
+def _there(path: Path) -> bool:
+    return path.exists() or path.with_name(path.name + SMALL).exists()
+
+
+def _read(path: Path) -> str:
+    """The text of a file, or of its compressed form where it has no other."""
+    small = path.with_name(path.name + SMALL)
+    data = lzma.decompress(small.read_bytes()) if small.exists() and not path.exists() else path.read_bytes()
+    return data.decode("utf-8")
+
+
 def _load(path: Path) -> tokenizers.Tokenizer:
     try:
-        return tokenizers.Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        return tokenizers.Tokenizer.from_str(_read(path))
     except FileNotFoundError:
         raise DataError(f"{path} does not exist; the folder's other half of the vocabulary is there") from None
     except OSError as error:
@@ -206,8 +224,8 @@ def _load(path: Path) -> tokenizers.Tokenizer:
 def _load_words(path: Path) -> frozenset[str]:
     """The words met in training; a folder without them, or with a file that is no text, translates all the same."""
     try:
-        return frozenset(path.read_text(encoding="utf-8").split())
-    except (OSError, UnicodeDecodeError):
+        return frozenset(_read(path).split())
+    except (OSError, UnicodeDecodeError, lzma.LZMAError):
         return frozenset()
 
 

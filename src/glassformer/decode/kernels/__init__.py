@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.decode.kernels.build import NoKernels, instructions, load
+from glassformer.stored import Matrix, by_highest, plain
 
 KINDS = {"bf16": 1, "int8": 2}
 TOGETHER = {"bf16": 2, "int8": 4}  # inputs that are multiplied at once
@@ -42,16 +43,20 @@ class Attention(ctypes.Structure):
 class Packed:
     """A matrix (O, I) in the order in which its kernel reads it: see common.h."""
 
-    def __init__(self, weight: Tensor, kind: str) -> None:
-        self.kind, (self.outputs, self.inputs) = kind, weight.shape
+    def __init__(self, whole: Matrix, kind: str) -> None:
+        self.kind = kind
         self.scales: Tensor | None = None
-        weight = F.pad(weight.detach(), (0, 0, 0, -self.outputs % PANEL))
+        if kind == "int8":
+            weight, self.scales = by_highest(whole)
+        else:
+            weight = plain(whole).detach()
+        self.outputs, self.inputs = weight.shape
+        weight = F.pad(weight, (0, 0, 0, -self.outputs % PANEL))
         if kind == "fp32":
             self.table = weight.view(-1, PANEL, self.inputs).transpose(1, 2).contiguous()
             return
-        if kind == "int8":
-            self.scales = weight.abs().amax(1).clamp_min(1e-12) / 127
-            weight = (weight / self.scales.unsqueeze(1)).round().to(torch.int8)
+        if self.scales is not None:
+            self.scales = F.pad(self.scales, (0, len(weight) - self.outputs))
         else:
             weight = weight.bfloat16()
         some = TOGETHER[kind]

@@ -1,0 +1,163 @@
+"""A model around weights as a file holds them: in float32, or as int8 with a scale for each row.
+
+Shapes: O rows (outputs, or pieces of a vocabulary), I numbers in each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.model.transformer import Head
+
+SCALES = "scales"  # the buffer beside a `weight` of int8
+FULL = 127  # the largest whole number used; -128 is not, so that the range is the same on both sides
+CLIPS = 30  # limits tried for a row, from its largest number down to
+LEAST = 0.7  # this part of it
+LOW_BITS = 0xFF  # of a scale, which are zero: its products with whole numbers of 8 bits are exact in float32
+
+
+class Rounded(NamedTuple):
+    """A matrix (O, I) of which row i is `values[i] * scales[i]`."""
+
+    values: Tensor  # (O, I) int8
+    scales: Tensor  # (O) float32
+
+    def plain(self) -> Tensor:
+        return self.values * self.scales.unsqueeze(1)
+
+
+Matrix = Tensor | Rounded
+
+
+def matrix(module: nn.Module) -> Matrix:
+    """The weight of a module, as it is stored."""
+    weight, scales = module.weight, getattr(module, SCALES, None)
+    assert isinstance(weight, Tensor)
+    return weight.detach() if scales is None else Rounded(weight.detach(), scales)
+
+
+def rows(whole: Matrix, some: slice) -> Matrix:
+    return Rounded(whole.values[some], whole.scales[some]) if isinstance(whole, Rounded) else whole[some]
+
+
+def plain(whole: Matrix) -> Tensor:
+    return whole.plain() if isinstance(whole, Rounded) else whole
+
+
+def by_highest(whole: Matrix) -> Rounded:
+    """A matrix in int8, each row's largest number at the end of the range; one that is in int8 already, as it is."""
+    if isinstance(whole, Rounded):
+        return whole
+    scales = whole.detach().abs().amax(1).clamp_min(1e-12) / FULL
+    return Rounded((whole.detach() / scales.unsqueeze(1)).round().to(torch.int8), scales)
+
+
+def by_error(weight: Tensor) -> Rounded:
+    """A matrix in int8, each row's scale the one that loses least: its largest numbers may be cut to the range.
+
+    Some number of each row is at the end of the range, and every product of a scale is exact. So what is rounded a
+    second time, by either way, is the same again.
+    """
+    weight = weight.detach().float()
+    highest = weight.abs().amax(1).clamp_min(1e-30)
+    best = Rounded(torch.zeros_like(weight, dtype=torch.int8), torch.ones_like(highest))
+    least = torch.full_like(highest, torch.inf)
+    for clip in torch.linspace(1, LEAST, CLIPS):
+        scales = (highest * clip / FULL).view(torch.int32).bitwise_and_(~LOW_BITS).view(torch.float32)
+        values = (weight / scales.unsqueeze(1)).round_().clamp_(-FULL, FULL)
+        error = (values * scales.unsqueeze(1)).sub_(weight).square_().sum(1)
+        better = error < least
+        least = torch.where(better, error, least)
+        best.values[better] = values[better].to(torch.int8)
+        best.scales[better] = scales[better]
+    return best
+
+
+class Hollow(TorchFunctionMode):
+    """A model made under it has weights of a shape alone: they take no memory, and are given no numbers."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.empty:
+            return func(*args, **kwargs | {"device": "meta"})
+        first = args[0] if args else kwargs.get("tensor")
+        in_place = func.__name__.endswith("_") and not func.__name__.endswith("__")
+        return first if in_place and isinstance(first, Tensor) and first.is_meta else func(*args, **kwargs)
+
+
+def packed(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights of a model as int8 with their scales; what its configuration says already is left out."""
+    computed = dict(hollow(model.config).named_buffers()) if isinstance(model, EncoderDecoder) else {}
+    some = set(matrices(model))
+    found: dict[str, Tensor] = {}
+    for name, tensor in tensors.items():
+        if name in some:
+            found[name], found[beside(name)] = by_error(tensor)
+        elif name not in computed or not torch.equal(computed[name], tensor.cpu()):
+            found[name] = tensor
+    return found
+
+
+def hollow(config: ModelConfig) -> EncoderDecoder:
+    """A model without weights, to be filled; what is computed of its configuration is there."""
+    with Hollow():
+        return EncoderDecoder(config)
+
+
+def weights(model: nn.Module) -> dict[str, Tensor]:
+    """Every tensor that a model consists of, tied ones once."""
+    return dict(model.named_parameters()) | dict(model.named_buffers())
+
+
+def matrices(model: nn.Module) -> list[str]:
+    """The names of the weights that may be int8: those of products and of the pieces' embeddings."""
+    names = {id(weight): name for name, weight in model.named_parameters()}
+    owners = [m for m in model.modules() if isinstance(m, nn.Linear | nn.Embedding | Head)]
+    return list(dict.fromkeys(names[id(module.weight)] for module in owners))
+
+
+def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+    """Put `tensors` in the places of a model's own, by their names; with scales, in int8."""
+    names = {id(tensor): name for name, tensor in weights(model).items()}
+    made: dict[str, nn.Parameter] = {}
+    for module in model.modules():
+        for own, old in [*module._parameters.items()]:
+            name = "" if old is None else names.get(id(old), "")
+            if name not in tensors:
+                continue
+            if name not in made:
+                made[name] = nn.Parameter(tensors[name], requires_grad=tensors[name].is_floating_point())
+            module._parameters[own] = made[name]
+            if (scales := tensors.get(beside(name))) is not None:
+                module.register_buffer(SCALES, scales)
+        for own, buffer in [*module._buffers.items()]:
+            name = "" if buffer is None else names.get(id(buffer), "")
+            if name in tensors:
+                module._buffers[own] = tensors[name]
+
+
+def restore(model: nn.Module) -> None:
+    """Make what is in int8 float32 again, matrix by matrix."""
+    made: dict[int, nn.Parameter] = {}
+    for module in model.modules():
+        if isinstance(whole := matrix(module) if hasattr(module, SCALES) else None, Rounded):
+            old = id(module._parameters["weight"])
+            if old not in made:
+                made[old] = nn.Parameter(whole.plain())
+            module._parameters["weight"] = made[old]
+            del module._buffers[SCALES]
+
+
+def beside(name: str) -> str:
+    """The name of the scales of a weight."""
+    return f"{name.removesuffix('weight')}{SCALES}"
+
+
+def is_rounded(model: nn.Module) -> bool:
+    return any(hasattr(module, SCALES) for module in model.modules())
