@@ -24,7 +24,7 @@ STOREYS = [
     ["translation"],
     ["translator", "scores"],
     ["evaluation"],
-    ["evaluate", "explain", "labs"],
+    ["evaluate", "explain", "labs", "documents"],
     ["serve"],
     ["bench"],
     ["cli"],

@@ -1,0 +1,92 @@
+"""Plain text: paragraphs are translated; their order, blank lines, indents and list signs stay."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import partial
+
+from glassformer.documents.passage import Asking, Passage, Tally, put_in, together
+from glassformer.documents.passage import translating as passage_translating
+from glassformer.documents.units import Parse, Unit, one_line
+
+LINE = re.compile(r"\r\n|\r|\n")
+BEFORE = re.compile(r"\s*(?:[-*•·>#=~_|+]+\s+|\d{1,3}[.)]\s+)*")  # what stands before the words of a line
+NARROW = 30  # letters; text is not broken at fewer
+
+
+def words(text: str) -> list[Unit]:
+    return [Unit(text)] if text else []
+
+
+def passages(text: str, parse: Parse = words) -> list[Passage]:
+    """Lines; those that were broken where the next word had no room are one."""
+    lines = [*spans(text)]
+    width = max((stop - start for start, stop in lines), default=0)
+    found: list[list[tuple[int, int]]] = []
+    for start, stop in lines:
+        line = text[start:stop]
+        begin = start + (BEFORE.match(line) or re.match("", line)).end()  # type: ignore[union-attr]
+        goes_on = (
+            found
+            and begin < stop
+            and begin - start == len(line) - len(line.lstrip())  # no sign of a list before it
+            and broken(text, found[-1][-1], start, begin, stop, width)
+        )
+        if goes_on:
+            found[-1].append((begin, start + len(line.rstrip())))
+        else:
+            found.append([(begin, start + len(line.rstrip()))])
+    return [one for run in found for one in passage(text, run, width, parse)]
+
+
+def spans(text: str) -> Iterator[tuple[int, int]]:
+    at = 0
+    for end in LINE.finditer(text):
+        yield at, end.start()
+        at = end.end()
+    yield at, len(text)
+
+
+def broken(text: str, before: tuple[int, int], start: int, begin: int, stop: int, width: int) -> bool:
+    """Whether the line that ends before `start` would have been too long with the next one's first word."""
+    last = max(text.rfind("\n", 0, before[0]), text.rfind("\r", 0, before[0])) + 1
+    between = text[before[1] : start].strip(" \t")
+    word = text[begin:stop].split(maxsplit=1)
+    return bool(
+        before[0] < before[1]
+        and between in ("\n", "\r", "\r\n")
+        and width >= NARROW
+        and word
+        and before[1] - last + 1 + len(word[0]) > width
+    )
+
+
+def passage(text: str, run: list[tuple[int, int]], width: int, parse: Parse) -> Iterator[Passage]:
+    start, end = run[0][0], run[-1][1]
+    source = text[start:end]
+    units = [unit if unit.mark else Unit(unit.source, "", one_line(unit.source)) for unit in parse(source)]
+    write = partial(str)
+    if len(run) > 1:
+        first, second = run[0][0], run[1][0]
+        indent = text[max(text.rfind("\n", 0, second), text.rfind("\r", 0, second)) + 1 : second]
+        begun = first - (max(text.rfind("\n", 0, first), text.rfind("\r", 0, first)) + 1)
+        end_of_line = LINE.search(source)
+        assert end_of_line is not None
+        write = partial(wrapped, width=width, begun=begun, indent=indent, newline=end_of_line[0])
+    one = Passage(start, end, units, parse, write=write)
+    if one.read:
+        yield one
+
+
+def wrapped(text: str, width: int, begun: int, indent: str, newline: str) -> str:
+    """Broken at spaces, as its source was; the first line begins after `begun` letters."""
+    options = {"break_long_words": False, "break_on_hyphens": False}
+    lines = textwrap.wrap(text, width, initial_indent=" " * begun, subsequent_indent=indent, **options)  # type: ignore[arg-type]
+    return newline.join(lines)[begun:]
+
+
+def translating(text: str, tally: Tally, parse: Parse = words) -> Asking[str]:
+    found = passages(text, parse)
+    return put_in(text, found, (yield from together([passage_translating(one, tally) for one in found])))
