@@ -18,7 +18,7 @@ from glassformer import __version__
 from glassformer.bundle import is_bundle, read_scores
 from glassformer.decode import Search
 from glassformer.decode.precision import Precision
-from glassformer.errors import ConfigError, DataError, GlassformerError, WeightsError, why
+from glassformer.errors import ConfigError, DataError, GlassformerError, WeightsError, one_of, why
 from glassformer.files import write_text
 from glassformer.model import EncoderDecoder
 from glassformer.report import Report
@@ -57,6 +57,7 @@ def evaluate(
     ref: str | Path | Iterable[str] | None = None,
     *,
     split: str | None = None,
+    to: str | None = None,
     beam: int | None = None,
     length_penalty: float | None = None,
     tokenize: str | None = None,
@@ -69,7 +70,8 @@ def evaluate(
     """Translate and compare, as `glassformer evaluate` does: BLEU, chrF and exact match, with signatures and intervals.
 
     The pairs are those of `src` and `ref`, two files or two lists of sentences, else of a `split` of the recipe in the
-    folder: test, if none is named, valid or train. What is not given is as the recipe has it under [score]. With
+    folder: test, if none is named, valid or train. Of a model that translates into several languages, one is judged at
+    a time: `to`. What is not given is as the recipe has it under [score]. With
     `record`, the scores are added to scores.json in the folder. A `report` is told how far it is.
 
         found = gf.evaluate("runs/demo", ["twenty-one"], ["einundzwanzig"], beam=4)
@@ -83,6 +85,9 @@ def evaluate(
     if src is None or ref is None:
         name = split or "test"
         recipe, corpora = split_of(folder, name)
+        corpora = into(to, corpora)
+        if (to := corpora[0].to) is not None:
+            name = f"{name} {corpora[0].from_ or ''}-{to}"
         pairs = chain.from_iterable(map(read_pairs, corpora))
     elif split is not None:
         raise ConfigError("give either src=... and ref=..., or split=..., not both")
@@ -92,6 +97,8 @@ def evaluate(
     asked = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
     given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
     settings = replace(recipe.score if recipe else Score(), **given)
+    if tokenize is None and (to or "").split("-")[0] == "zh" and settings.tokenize == "13a":
+        settings = replace(settings, tokenize="zh")  # one recipe may have targets with spaces and without
     search = Search(beam=settings.beam, length_penalty=settings.length_penalty)
     bleu_by(settings.tokenize)  # a wrong name is told before any work
     sources, references = texts_of(pairs, recipe)
@@ -100,7 +107,7 @@ def evaluate(
             "the references are written without spaces, and BLEU by 13a takes each line for a word; for Chinese give "
             '--tokenize zh, or write tokenize = "zh" under [score] in the recipe (ja-mecab for Japanese)'
         )
-    translations = Translator.load(folder, device, precision).translate(
+    translations = Translator.load(folder, device, precision, to=to).translate(
         sources,
         search=search,
         progress=lambda done: report.show(f"translating {name}: {done:,} of {len(sources):,}"),
@@ -126,6 +133,18 @@ def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
     if not corpora:
         raise DataError(f"the recipe in {folder} names no `{name}` pairs; give src=... and ref=... instead")
     return recipe, corpora
+
+
+def into(to: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
+    """Those whose targets are in the language `to`; all, where there is one language only."""
+    languages = sorted({corpus.to for corpus in corpora if corpus.to is not None})
+    if to is None and len(languages) > 1:
+        raise ConfigError(f"these pairs are into {' and '.join(languages)}; say which are judged: to={languages[0]!r}")
+    chosen = tuple(corpus for corpus in corpora if to is None or corpus.to == to)
+    if not chosen:
+        there = f"they are into {one_of(languages)}" if languages else "the recipe names no language of theirs"
+        raise ConfigError(f"no pairs into `{to}`: {there}")
+    return chosen
 
 
 def readable_recipe(folder: Path, report: Report) -> Recipe | None:
@@ -186,13 +205,23 @@ def validation_bleu(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
     """BLEU of greedy translations of the validation pairs, for training to stop by."""
     if find_spec("sacrebleu") is not None:  # without it one can still train
         bleu_by(recipe.score.tokenize)
-    texts = cache(lambda: texts_of(chain.from_iterable(map(read_pairs, recipe.data.valid)), recipe))
+    languages = sorted({corpus.to for corpus in recipe.data.valid}, key=str)
+
+    @cache
+    def texts(to: str | None) -> tuple[list[str], list[str]]:
+        corpora = [corpus for corpus in recipe.data.valid if corpus.to == to]
+        return texts_of(chain.from_iterable(map(read_pairs, corpora)), recipe)
 
     def bleu(model: EncoderDecoder) -> float:
-        sources, references = texts()
-        translator = Translator(model, tokenizer, next(model.parameters()).device)
-        outputs = [best[0].text for best in translator.translate(sources)]
-        return score(outputs, references, recipe.score.tokenize, recipe.score.lowercase, interval=False).bleu
+        found = []
+        for to in languages:
+            sources, references = texts(to)
+            directed = tokenizer if to is None else tokenizer.toward(to)
+            translator = Translator(model, directed, next(model.parameters()).device)
+            outputs = [best[0].text for best in translator.translate(sources)]
+            tokenize = "zh" if to == "zh" else recipe.score.tokenize
+            found.append(score(outputs, references, tokenize, recipe.score.lowercase, interval=False).bleu)
+        return sum(found) / len(found)
 
     return bleu
 

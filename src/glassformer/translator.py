@@ -64,18 +64,44 @@ class Translator:
     def model(self) -> EncoderDecoder:
         return self.engine.model
 
+    @property
+    def to(self) -> str | None:
+        """The language translated into, of a model that knows several."""
+        return self.tokenizer.to if isinstance(self.tokenizer, Tokenizer) else None
+
+    def toward(self, language: str) -> Translator:
+        """The same model, translating into another of the languages that it knows."""
+        if not isinstance(self.tokenizer, Tokenizer):
+            raise InputError(f"this model translates into one language only; to={language!r} cannot be chosen")
+        other = object.__new__(type(self))
+        vars(other).update(vars(self), tokenizer=self.tokenizer.toward(language))
+        return other
+
     @classmethod
-    def load(cls, folder: str | Path, device: str | torch.device = "cpu", precision: Precision = "fp32") -> Translator:
-        """A folder that `glassformer train` has made, or a local Hugging Face folder of a Marian model."""
+    def load(
+        cls,
+        folder: str | Path,
+        device: str | torch.device = "cpu",
+        precision: Precision = "fp32",
+        *,
+        to: str | None = None,
+    ) -> Translator:
+        """A folder that `glassformer train` has made, or a local Hugging Face folder of a Marian model.
+
+        A model that translates into several languages has to be told which: `to="de"`.
+        """
         device, folder = pick_device(device), Path(folder)
         if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
             from glassformer.pretrained.marian_text import load_marian
 
             made = cls(*load_marian(folder), device, precision)
             made.engine.again = bundle.unchanged(folder, lambda place: load_marian(place)[0])
-            return made
+            return made if to is None else made.toward(to)
         loaded = bundle.load(folder, rounded=device.type == "cpu")
-        made = cls(loaded.model, loaded.tokenizer, device, precision, About.of_recipe(loaded.recipe))
+        if to is None and (tags := loaded.tokenizer.tags):
+            raise InputError(f"{folder} translates into {' and '.join(tags)}; say into which: to={tags[0]!r}")
+        tokenizer = loaded.tokenizer if to is None else loaded.tokenizer.toward(to)
+        made = cls(loaded.model, tokenizer, device, precision, About.of_recipe(loaded.recipe))
         made.engine.again = bundle.unchanged(folder, lambda place: bundle.load(place).model)
         return made
 

@@ -16,6 +16,7 @@ def evaluate(
     split: Annotated[
         str | None, typer.Option(help="Instead of files: test, valid or train of the model's recipe.")
     ] = None,
+    to: Annotated[str | None, typer.Option(help="Of a model that knows several languages: into which.")] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; the recipe's if not given.")] = None,
     length_penalty: Annotated[float | None, typer.Option(help="Score divided by length to this power.")] = None,
     tokenize: Annotated[
@@ -39,6 +40,7 @@ def evaluate(
         src,
         ref,
         split=split,
+        to=to,
         beam=beam,
         length_penalty=length_penalty,
         tokenize=tokenize,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def show_results(folder: Path, device: str, report: Report) -> None:
     """A run's score on unseen pairs, recorded with them, and a few translations, right ones and wrong ones."""
-    from glassformer.evaluation import evaluate, record_scores, seen_in_training
+    from glassformer.evaluation import evaluate, into, record_scores, seen_in_training
     from glassformer.train.folder import saved_recipe
 
     if int(os.environ.get("RANK", "0")):
@@ -23,15 +23,17 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     corpora = recipe.data.test or recipe.data.valid
     if not corpora:
         return
-    found = evaluate(folder, split=split, device=device, report=report)
-    seen = seen_in_training(corpora, recipe, report)
-    details: dict[str, Any] = {"command": f"glassformer evaluate {folder} --split {split}"}
-    record_scores(folder, found, report, **details | ({} if seen is None else {"met_in_training": seen}))
-    told = ", never trained on" if seen == 0 else ""
-    if seen:
-        told = f" ({seen:,} of {found.scores.sentences:,} are also training pairs)"
-    print(f"\n{split} pairs{told}:  {found.scores}")
-    show_samples(found, recipe.score.samples)
+    for to in sorted({corpus.to for corpus in corpora}, key=str):
+        found = evaluate(folder, split=split, to=to, device=device, report=report)
+        seen = seen_in_training(into(to, corpora), recipe, report)
+        command = f"glassformer evaluate {folder} --split {split}" + (f" --to {to}" if to else "")
+        details: dict[str, Any] = {"command": command}
+        record_scores(folder, found, report, **details | ({} if seen is None else {"met_in_training": seen}))
+        told = ", never trained on" if seen == 0 else ""
+        if seen:
+            told = f" ({seen:,} of {found.scores.sentences:,} are also training pairs)"
+        print(f"\n{found.name} pairs{told}:  {found.scores}")
+        show_samples(found, recipe.score.samples)
 
 
 def show_samples(found: Evaluation, count: int) -> None:

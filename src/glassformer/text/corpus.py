@@ -28,6 +28,9 @@ class Corpus:
     hub: str | None = None  # a dataset's name on the Hugging Face hub
     builtin: Literal["numerals"] | None = None
     weight: float = 1.0  # how often each pair is seen per epoch, on average
+    from_: str | None = None  # the language of the sources, in recipes `from`
+    to: str | None = None  # that of the targets: with it, one model translates into several
+    protect: float = 0.0  # the share of pairs in which placeholders stand for code, addresses, numbers and names
     split: str = "train"  # of `hub` and `builtin`
     config: str | None = None  # of `hub`: the dataset's configuration, such as "de-en"
     src_key: str = "src"  # of `jsonl` and `hub`: the column of the source sentence
@@ -57,6 +60,8 @@ class Corpus:
                 f"corpus weight {self.weight!r:.40} must be a number above 0 and at most {MOST_WEIGHT:,}; "
                 f"leave out a corpus not wanted"
             )
+        if type(self.protect) not in (int, float) or not 0 <= self.protect <= 1:
+            raise ConfigError(f"corpus protect {self.protect!r:.40} must be a share between 0 and 1")
         if self.size is not None and not (type(self.size) is int and 1 <= self.size <= MOST_PAIRS):
             raise ConfigError(
                 f"corpus size {self.size!r:.40} must be a whole number between 1 and {MOST_PAIRS:,} pairs"

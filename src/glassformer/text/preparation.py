@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError, DataError, why
 from glassformer.text.corpus import Corpus, Pair, read_pairs
+from glassformer.text.protect import hide
 from glassformer.text.store import META, NUMBER, OFFSET, SIDES, VERSION, Store, read_meta
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import UNK
@@ -112,9 +113,12 @@ def _write(
             files[f"{side}.offsets.bin"].write(np.zeros(1, OFFSET).tobytes())
         for number, corpus in enumerate(corpora):
             pairs = read_pairs(corpus)
+            if corpus.protect:
+                pairs = hide(pairs, corpus.protect, len(tokenizer.placeholders))
+            tagged = tokenizer if corpus.to is None else tokenizer.toward(corpus.to)
             while chunk := list(islice(pairs, CHUNK)):
                 kept = 0
-                for side, (ids, lengths) in zip(SIDES, _encode(chunk, tokenizer, options, dtype, report), strict=True):
+                for side, (ids, lengths) in zip(SIDES, _encode(chunk, tagged, options, dtype, report), strict=True):
                     files[f"{side}.bin"].write(ids.tobytes())
                     offsets = ends[side] + np.cumsum(lengths, dtype=OFFSET)
                     files[f"{side}.offsets.bin"].write(offsets.tobytes())

@@ -7,15 +7,29 @@ import json
 import lzma
 import re
 from collections.abc import Callable, Iterable, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Protocol
 
 import tokenizers
 
-from glassformer.errors import DataError, InputError, why
+from glassformer.errors import DataError, InputError, did_you_mean, one_of, why
 from glassformer.text.about import frequent_words, unmet
 from glassformer.text.corpus import Pair
-from glassformer.text.vocabulary import BYTES, END, PAD, SAMPLE_PAIRS, SPECIALS, START, TokenizerOptions, learn, sample
+from glassformer.text.protect import PLACEHOLDERS
+from glassformer.text.vocabulary import (
+    BYTES,
+    END,
+    PAD,
+    SAMPLE_PAIRS,
+    SPECIALS,
+    START,
+    TAG,
+    TokenizerOptions,
+    learn,
+    sample,
+    tag,
+)
 
 CACHED_WORDS = 1 << 18
 CACHED_LENGTH = 24
@@ -35,11 +49,16 @@ class _Side:
         self.join = _join_marker(form) if self.words else ""
         vocabulary: dict[str, int] = rust.get_vocab()
         self.size = max(vocabulary.values()) + 1
+        self.alphabet = {piece for piece in vocabulary if len(piece) == 1}
         self.pieces = [*SPECIALS, *[""] * (self.size - len(SPECIALS))]
         for piece, id in vocabulary.items():
             self.pieces[id] = piece
         spelt = {piece: bytes([byte]) for byte, piece in enumerate(BYTES)}
-        self.bytes = [b"" if id in (PAD, START, END) else spelt.get(p, p.encode()) for id, p in enumerate(self.pieces)]
+        found = {match[1]: id for id, piece in enumerate(self.pieces) if (match := TAG.fullmatch(piece))}
+        self.tags = dict(sorted(found.items()))
+        silent = {PAD, START, END, *self.tags.values()}
+        self.bytes = [b"" if id in silent else spelt.get(p, p.encode()) for id, p in enumerate(self.pieces)]
+        self.silent = silent
         # No piece crosses from a character to a following space, so a text is the chain of its space-separated words,
         # and remembering the frequent ones spares most of the work. An empty word is a lone space.
         space = [] if self.words else self._encode_words([" "])[0][:1]
@@ -67,7 +86,7 @@ class _Side:
     def decode(self, ids: Sequence[int]) -> str:
         self._check(ids)
         if self.words:
-            text = " ".join(self.pieces[id] for id in ids if id not in (PAD, START, END))
+            text = " ".join(self.pieces[id] for id in ids if id not in self.silent)
             return (text + " ").replace(self.join, "").removesuffix(" ") if self.join else text
         return b"".join(self.bytes[id] for id in ids).decode("utf-8", "replace").removeprefix(" ")
 
@@ -111,20 +130,29 @@ class Tokenizer:
     ) -> None:
         self.joint = target is None
         self.words = words  # of the source, met in training; none where they are not known
+        self.to: str | None = None  # the language that sources are tagged with
         self._source = _Side(source)
         self._target = self._source if target is None else _Side(target)
 
     @classmethod
     def train(
-        cls, pairs: Iterable[Pair], options: TokenizerOptions, progress: Callable[[int], None] | None = None
+        cls,
+        pairs: Iterable[Pair],
+        options: TokenizerOptions,
+        progress: Callable[[int], None] | None = None,
+        languages: Iterable[str] = (),
     ) -> Tokenizer:
-        """Learn the vocabulary from (a sample of) `pairs`; `progress` is told how many pairs have been read."""
+        """Learn the vocabulary from (a sample of) `pairs`; `progress` is told how many pairs have been read.
+
+        `languages` are those that one model is to translate into, each by a tag of its own.
+        """
+        tags = [tag(language) for language in sorted(set(languages))]
         kept = sample(pairs, SAMPLE_PAIRS, progress)
         join = options.join if options.kind == "words" else ""
         words = frequent_words(text.replace(join, "") if join else text for text, _ in kept)
         if options.joint:
-            return cls(learn([text for pair in kept for text in pair], options), None, words)
-        source, target = (learn([pair[side] for pair in kept], options) for side in (0, 1))
+            return cls(learn([text for pair in kept for text in pair], options, tags), None, words)
+        source, target = (learn([pair[side] for pair in kept], options, tags) for side in (0, 1))
         return cls(source, target, words)
 
     @property
@@ -135,8 +163,32 @@ class Tokenizer:
     def tgt_size(self) -> int:
         return self._target.size
 
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The languages that a source may be tagged with; none where a model knows one direction only."""
+        return tuple(self._source.tags)
+
+    @property
+    def placeholders(self) -> str:
+        """The characters that stand for what must not change; none where training never met them."""
+        known = [mark for mark in PLACEHOLDERS if mark in self._target.alphabet and mark in self._source.alphabet]
+        return "".join(known)
+
+    def toward(self, language: str) -> Tokenizer:
+        """The same, with the tag of `language` put before every source."""
+        if language not in self._source.tags:
+            known = f"its tags are {one_of(self.tags)}" if self.tags else "it knows one direction only"
+            raise InputError(f"this model has no tag for `{language}`: {known}{did_you_mean(language, self.tags)}")
+        other = copy(self)
+        other.to = language
+        return other
+
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        return self._source.encode(texts)
+        encoded = self._source.encode(texts)
+        if self.to is None:
+            return encoded
+        first = self._source.tags[self.to]
+        return [[first, *ids] if ids else ids for ids in encoded]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         return self._target.encode(texts)
@@ -149,7 +201,7 @@ class Tokenizer:
 
     def source_tokens(self, text: str) -> list[str]:
         """The pieces of `text` to look at, spaces drawn as `▁`."""
-        return self._source.readable(self._source.encode([text])[0])
+        return self._source.readable(self.encode_source([text])[0])
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         return self._source.readable(ids)

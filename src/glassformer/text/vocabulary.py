@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,26 +19,35 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, tra
 
 from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
 from glassformer.text.corpus import Pair
+from glassformer.text.protect import MOST, PLACEHOLDERS
 
 PAD, START, END, UNK = range(4)
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 RESERVED = SPECIALS + BYTES
+TAG = re.compile(r"<2([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)>")  # of a language to translate into, as in <2de>
 
 # A piece never crosses the borders of this pattern: a word with the space before it, a digit, or a run of one sign.
 # Signs stand alone, so no text can spell a reserved piece such as "<0x41>" or "<pad>". Scripts written without spaces
-# are cut into short runs: a whole sentence as one word would make learning slow and its words all different.
+# are cut into short runs: a whole sentence as one word would make learning slow and its words all different. A
+# placeholder is a piece of its own, and never one with the space before it.
 _UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-_PATTERN = "|".join(
-    (
-        rf" ?[\p{{L}}\p{{M}}&&[^{_UNSPACED}]]{{1,64}}",
-        rf" ?[{_UNSPACED}]{{1,16}}",
-        r"(?<=\p{L})['’]\p{L}{1,2}(?!\p{L})",  # don't, it's, we'll
-        r" ?\p{N}",
-        r" ?([^\s\p{L}\p{M}\p{N}])\1{0,15}",
-        r"\s",
+
+
+def _pattern(placeholders: int) -> str:
+    marks = PLACEHOLDERS[:placeholders]
+    return "|".join(
+        (
+            *([f"[{marks}]"] if marks else []),
+            rf" ?[\p{{L}}\p{{M}}&&[^{_UNSPACED}]]{{1,64}}",
+            rf" ?[{_UNSPACED}]{{1,16}}",
+            r"(?<=\p{L})['’]\p{L}{1,2}(?!\p{L})",  # don't, it's, we'll
+            r" ?\p{N}",
+            rf" ?([^\s\p{{L}}\p{{M}}\p{{N}}{marks}])\1{{0,15}}",
+            r"\s",
+        )
     )
-)
+
 
 LARGEST = 2**24  # pieces; the library makes room for all that are asked for, and fails for many more
 SAMPLE_PAIRS = 1_000_000
@@ -54,6 +63,7 @@ class TokenizerOptions:
     vocab_size: int = 8000  # all ids, special ones and bytes included; for `words` an upper limit
     joint: bool = True  # one vocabulary for both languages
     join: str = "@@ "  # of `words`: deleting it joins the pieces of text that was cut before
+    placeholders: int = 0  # pieces that stand for what a translation must not change
 
     def __post_init__(self) -> None:
         kinds = ("bpe", "unigram", "words")
@@ -66,6 +76,12 @@ class TokenizerOptions:
                 f"tokenizer.vocab_size {self.vocab_size!r:.40} must be a whole number above {len(SPECIALS)} "
                 f"and at most {LARGEST:,}; 8000 is usual"
             )
+        if type(self.placeholders) is not int or not 0 <= self.placeholders <= MOST:
+            raise ConfigError(
+                f"tokenizer.placeholders {self.placeholders!r:.40} must be a whole number between 0 and {MOST}"
+            )
+        if self.placeholders and self.kind == "words":
+            raise ConfigError("tokenizer.placeholders are for kind = 'bpe' or 'unigram': a word is a piece of its own")
 
 
 def sample(pairs: Iterable[Pair], limit: int, progress: Callable[[int], None] | None = None) -> list[Pair]:
@@ -87,19 +103,29 @@ def sample(pairs: Iterable[Pair], limit: int, progress: Callable[[int], None] | 
     return kept
 
 
-def learn(texts: list[str], options: TokenizerOptions) -> tokenizers.Tokenizer:
-    """A tokenizer of the Rust library, its vocabulary learnt from `texts`."""
+def tag(language: str) -> str:
+    """The piece that asks for a translation into `language`."""
+    piece = f"<2{language}>"
+    if not TAG.fullmatch(piece):
+        raise ConfigError(f"`{language}` is not a language's code such as de, zh or pt-BR")
+    return piece
+
+
+def learn(texts: list[str], options: TokenizerOptions, tags: Sequence[str] = ()) -> tokenizers.Tokenizer:
+    """A tokenizer of the Rust library, its vocabulary learnt from `texts`; no text yields one of the pieces `tags`."""
     if options.kind == "words":
-        return _learn_words(texts, options)
-    alphabet = _alphabet(texts)
-    least = len(RESERVED) + len(alphabet)
+        return _learn_words(texts, options, tags)
+    reserved = [*RESERVED, *tags]
+    marks = PLACEHOLDERS[: options.placeholders]
+    alphabet = [*marks, *(character for character in _alphabet(texts) if character not in marks)]
+    least = len(reserved) + len(alphabet)
     if options.vocab_size < least:
         raise ConfigError(
             f"tokenizer.vocab_size {options.vocab_size} is too small: special ids, bytes and the {len(alphabet)} "
             f"characters of the data need {least}; set tokenizer.vocab_size above that"
         )
     learn_pieces = _learn_bpe if options.kind == "bpe" else _learn_unigram
-    rust = learn_pieces(_spelt(texts, alphabet), alphabet, options.vocab_size)
+    rust = learn_pieces(_spelt(texts, alphabet), alphabet, reserved, options)
     size: int = rust.get_vocab_size()
     if size < options.vocab_size:
         raise ConfigError(
@@ -129,12 +155,14 @@ def _spelt(texts: list[str], alphabet: list[str]) -> Iterator[str]:
     return (outside.sub(" ", text) for text in texts)
 
 
-def _learn_bpe(texts: Iterator[str], alphabet: list[str], size: int) -> tokenizers.Tokenizer:
-    rust = _pieces(models.BPE(byte_fallback=True))
+def _learn_bpe(
+    texts: Iterator[str], alphabet: list[str], reserved: list[str], options: TokenizerOptions
+) -> tokenizers.Tokenizer:
+    rust = _pieces(models.BPE(byte_fallback=True), options)
     trainer = trainers.BpeTrainer(
-        vocab_size=size,
+        vocab_size=options.vocab_size,
         min_frequency=2,
-        special_tokens=list(RESERVED),
+        special_tokens=reserved,
         initial_alphabet=alphabet,
         limit_alphabet=len(alphabet),
         show_progress=False,
@@ -146,26 +174,27 @@ def _learn_bpe(texts: Iterator[str], alphabet: list[str], size: int) -> tokenize
     return tokenizers.Tokenizer.from_str(json.dumps(form))
 
 
-def _learn_unigram(texts: Iterator[str], alphabet: list[str], size: int) -> tokenizers.Tokenizer:
-    rust = _pieces(models.Unigram())
+def _learn_unigram(
+    texts: Iterator[str], alphabet: list[str], reserved: list[str], options: TokenizerOptions
+) -> tokenizers.Tokenizer:
+    rust = _pieces(models.Unigram(), options)
     trainer = trainers.UnigramTrainer(
-        vocab_size=size - len(RESERVED), initial_alphabet=alphabet, show_progress=False, special_tokens=[]
+        vocab_size=options.vocab_size - len(reserved), initial_alphabet=alphabet, show_progress=False, special_tokens=[]
     )
     rust.train_from_iterator(texts, trainer)
     # Rounded so that a saved score is read back as the same number.
     learnt = [(piece, round(score, 6)) for piece, score in json.loads(rust.to_str())["model"]["vocab"]]
-    reserved = [(piece, 0.0) for piece in RESERVED]
-    return _pieces(models.Unigram(reserved + learnt, UNK, byte_fallback=True))
+    return _pieces(models.Unigram([(piece, 0.0) for piece in reserved] + learnt, UNK, byte_fallback=True), options)
 
 
-def _learn_words(texts: list[str], options: TokenizerOptions) -> tokenizers.Tokenizer:
+def _learn_words(texts: list[str], options: TokenizerOptions, tags: Sequence[str]) -> tokenizers.Tokenizer:
     counts: Counter[str] = Counter()
     for text in texts:
         counts.update(text.split())
-    for special in SPECIALS:
+    for special in (*SPECIALS, *tags):
         del counts[special]  # a word of the text that looks like a special piece is an unknown word
-    ranked = sorted(counts, key=lambda word: (-counts[word], word))[: options.vocab_size - len(SPECIALS)]
-    vocabulary = {SPECIALS[UNK]: UNK} | {word: id for id, word in enumerate(ranked, len(SPECIALS))}
+    ranked = sorted(counts, key=lambda word: (-counts[word], word))[: options.vocab_size - len(SPECIALS) - len(tags)]
+    vocabulary = {SPECIALS[UNK]: UNK} | {word: id for id, word in enumerate([*tags, *ranked], len(SPECIALS))}
     rust = tokenizers.Tokenizer(models.WordLevel(vocabulary, unk_token=SPECIALS[UNK]))
     rust.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     join = [decoders.Replace(options.join, "")] if options.join else []
@@ -175,9 +204,9 @@ def _learn_words(texts: list[str], options: TokenizerOptions) -> tokenizers.Toke
     return rust
 
 
-def _pieces(model: models.Model) -> tokenizers.Tokenizer:
+def _pieces(model: models.Model, options: TokenizerOptions) -> tokenizers.Tokenizer:
     rust = tokenizers.Tokenizer(model)
     rust.normalizer = normalizers.Prepend(" ")
-    rust.pre_tokenizer = pre_tokenizers.Split(Regex(_PATTERN), "isolated")
+    rust.pre_tokenizer = pre_tokenizers.Split(Regex(_pattern(options.placeholders)), "isolated")
     rust.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     return rust

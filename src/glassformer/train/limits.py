@@ -50,6 +50,7 @@ def check(recipe: Recipe) -> None:
         )
     if not recipe.data.valid and (train.patience or train.ship == "best"):
         raise ConfigError("train.patience and train.ship = 'best' need [[data.valid]] to judge by")
+    check_languages(recipe)
     for name in recipe.model:
         own = [f.name for f in dataclasses.fields(ModelConfig)]
         if name in OF_THE_VOCABULARY:
@@ -57,6 +58,21 @@ def check(recipe: Recipe) -> None:
         if name not in own:
             raise ConfigError(f"unknown key `model.{name}` in the recipe{did_you_mean(name, own)}")
     recipe.least_config()
+
+
+def check_languages(recipe: Recipe) -> None:
+    """Where one corpus names its language, all do; and what is judged is among what is learnt."""
+    languages = {corpus.to for corpus in recipe.data.train}
+    named = sorted(language for language in languages if language is not None)
+    if named and None in languages:
+        raise ConfigError("some corpora of data.train have `to`, others have not; give each the language of its target")
+    for split in ("valid", "test"):
+        for corpus in getattr(recipe.data, split):
+            if corpus.to not in languages:
+                known = f"learns {one_of(named)}" if named else "names no language"
+                raise ConfigError(f"data.{split}: a corpus has to = {corpus.to!r}, but data.train {known}")
+    if any(corpus.protect for corpus in recipe.data.train) and not recipe.tokenizer.placeholders:
+        raise ConfigError("`protect` on a corpus needs pieces for what is hidden: set tokenizer.placeholders = 10")
 
 
 def check_number(key: str, value: float, least: int | None, most: int) -> None:

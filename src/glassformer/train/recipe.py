@@ -68,7 +68,7 @@ class Train:
     r_drop: float = 0.0
 
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    compile: bool = False
+    compile: bool | Literal["auto", "blocks"] = False
     cuda_graphs: bool = True
     parallel: Literal["ddp", "fsdp"] = "ddp"
 
@@ -129,7 +129,7 @@ class Recipe:
 
         def plain(value: Any) -> Any:
             if dataclasses.is_dataclass(value) and not isinstance(value, type):
-                return plain({f.name: getattr(value, f.name) for f in dataclasses.fields(value)})
+                return plain({f.name.rstrip("_"): getattr(value, f.name) for f in dataclasses.fields(value)})
             if isinstance(value, dict):
                 return {name: plain(item) for name, item in value.items() if item is not None}
             if isinstance(value, tuple):
@@ -227,6 +227,7 @@ def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
         raise ConfigError(f"{where} must be a table such as {{ src = 'train.en', tgt = 'train.de' }}, not {table!r}")
     if target is not None and "builtin" in table:
         table = {"target": target, **table}
+    table = {"from_" if key == "from" else key: value for key, value in table.items()}  # a word Python keeps for itself
     paths = {
         key: str((root / str(value)).absolute())
         for key, value in table.items()

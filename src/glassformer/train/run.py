@@ -138,7 +138,9 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
             raise RunError(f"{marker} is missing, and the checkpoints know no other vocabulary; copy it back")
         report.show("learning the vocabulary", every=0)
         pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
-        made = Tokenizer.train(pairs, recipe.tokenizer, report.counting("learning the vocabulary, pairs read"))
+        languages = [source.to for source in recipe.data.train if source.to is not None]
+        counting = report.counting("learning the vocabulary, pairs read")
+        made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages)
         bundle.save_tokenizer(folder, made)  # the marker's name sorts last, so it is written last
         report.say(f"vocabulary: {made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})"))
     world.barrier()

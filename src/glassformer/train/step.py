@@ -10,16 +10,19 @@ import contextlib
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
+from glassformer.model.attention import Attention
 from glassformer.text import PAD
 from glassformer.train.loss import smoothed_cross_entropy, two_way_divergence
 from glassformer.train.parallel import World, unwrapped
 from glassformer.train.recipe import Train
+
+WORTH_COMPILING = 2_000  # steps
 
 
 @dataclass
@@ -70,6 +73,25 @@ def compile_options() -> dict[str, str | int | bool | Callable[..., Any]]:
     return {name: value for name, value in wanted.items() if name in _inductor.list_options()}
 
 
+def compiling(train: Train, device: torch.device) -> Literal["", "whole", "blocks"]:
+    """How a run is compiled: not at all, as a whole for each shape of batch, or block by block for all shapes at once.
+
+    As a whole it runs fastest in the end, after half a minute for every shape; the blocks take as long for all shapes
+    together. "auto" is "blocks" where the steps ahead are worth that: on a GPU, in long runs.
+    """
+    if train.compile == "auto":
+        return "blocks" if device.type == "cuda" and train.steps >= WORTH_COMPILING else ""
+    return "whole" if train.compile is True else train.compile or ""
+
+
+def leave_attention(model: nn.Module) -> None:
+    """Let the compiler leave attention's own kernel alone, which is good at any shape. The lines between see a batch as
+    one long list of tokens, and are compiled once for a list of any length."""
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.attend = torch.compiler.disable(module.attend)  # type: ignore[method-assign]
+
+
 class Stepper:
     """The model, its optimizer and its moving average, and the one thing they do together."""
 
@@ -92,9 +114,12 @@ class Stepper:
         self.scaler = torch.amp.GradScaler(world.device.type, enabled=self.precision == "fp16")
         self.ema = [p.detach().clone() for p in self.parameters] if train.ema else []
         self.rows_loss: Callable[..., Tensor] = self.loss
-        if train.compile:  # the loss along with the model, so that logits in float32 are never written out
+        self.compiled = compiling(train, world.device)
+        if self.compiled:  # the loss along with the model, so that logits in float32 are never written out
             torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
-            self.rows_loss = torch.compile(self.loss, dynamic=False, options=compile_options())
+            if self.compiled == "blocks":
+                leave_attention(unwrapped(model))
+            self.rows_loss = torch.compile(self.loss, dynamic=self.compiled == "blocks", options=compile_options())
         self.loss_total = torch.zeros((), device=world.device)
         self.graphs: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, Inputs] | None] = {}
         self.pool: Any = None

@@ -1,0 +1,90 @@
+"""What a translation must not change: code, addresses, placeholders, tags; and pairs of training with these hidden.
+
+A hidden stretch is one character of Unicode's private-use area, which `tokenizer.placeholders` gives a piece of its
+own. A model that has met such pairs copies them, and what they stand for is put back afterwards.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+
+Span = tuple[int, int]
+
+MOST = 32  # placeholders that a vocabulary may have
+PLACEHOLDERS = "".join(chr(0xE000 + number) for number in range(MOST))
+HIDDEN = 0.6  # the chance of each stretch that could be hidden, in a pair that is chosen
+
+_KEPT = re.compile(
+    "|".join(
+        (
+            r"(`+)(?!`).+?(?<!`)\1(?!`)",  # code
+            r"(?<=\]\()[^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?(?=\))",  # the target of a link or an image
+            r"\[![A-Za-z-]+[^\[\]]*\]",  # [!NOTE]
+            r"<!--.*?-->",
+            r"<(?:[A-Za-z][\w.+-]*:[^<>\s]*|[^<>\s@]+@[^<>\s@]+)>",  # <https://...>, <xref:...>, <somebody@example.org>
+            r"</?[A-Za-z][^<>]*>",  # a tag
+            r"\b[a-z][a-z0-9+.-]*://[^\s<>()\[\]{}\"'`，。；：、！？（）《》“”„]*[\w/#&=%~+-]",
+            r"(?<![\w.@-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
+            r"\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}",  # {{x}}, ${VAR}, {name}
+            r"%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:l{0,2}[diuxXofeEgGcsr@])(?![A-Za-z])",  # %s, %(name)d, %1$s
+            r"\$[A-Za-z_]\w*|%[A-Z_]{2,}%",  # $VAR, %PATH%
+            r"(?<![\w-])--[A-Za-z][\w-]*",  # --option
+            r"[\ue000-\uf8ff]",
+        )
+    )
+)
+_NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:/-]\d+)*(?![\w])")
+_INSIDE = re.compile(r"[0-9A-Za-z\u00c0-\u024f]{2}")
+_NAME = re.compile(r"(?<![\w`*/.-])[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)*(?![\w`])")
+
+
+def spans(text: str) -> list[Span]:
+    """The stretches of `text` to be kept as they are, in order; none overlaps another, and none is empty."""
+    return [match.span() for match in _KEPT.finditer(text) if match[0]]
+
+
+def hide(pairs: Iterable[tuple[str, str]], share: float, count: int) -> Iterator[tuple[str, str]]:
+    """`pairs`, in a `share` of which placeholders, `count` at most, stand for stretches that both sides have.
+
+    What is chosen follows from the pair alone. Numbers and names are hidden as well, so that a placeholder is met
+    wherever a word could stand.
+    """
+    for source, target in pairs:
+        seed = hashlib.blake2b(f"{source}\0{target}".encode("utf-8", "replace"), digest_size=8).digest()
+        draw = random.Random(seed)
+        yield hidden(source, target, count, draw) if draw.random() < share else (source, target)
+
+
+def hidden(source: str, target: str, count: int, draw: random.Random) -> tuple[str, str]:
+    """The pair with some of the stretches that occur once on either side replaced, numbered as the source has them."""
+    found: list[tuple[Span, int]] = []  # a stretch of the source, and where the target has it
+    reach = 0
+    for start, end in sorted({*spans(source), *(m.span() for p in (_NUMBER, _NAME) for m in p.finditer(source))}):
+        text = source[start:end]
+        place = target.find(text)
+        once = place >= 0 and source.count(text) == 1 == target.count(text)
+        if start >= reach and once and apart(target, place, place + len(text)) and draw.random() < HIDDEN:
+            found.append(((start, end), place))
+            reach = end
+    found = found[:count]
+    moved = [(place, place + end - start) for (start, end), place in found]
+    if any(end > later for (_, end), (later, _) in pairwise(sorted(moved))):
+        return source, target  # one lies within another on the other side
+    return marked(source, [span for span, _ in found]), marked(target, moved)
+
+
+def marked(text: str, stretches: list[Span]) -> str:
+    """`text` with the first of these stretches as the first placeholder, and so on."""
+    for (start, end), mark in sorted(zip(stretches, PLACEHOLDERS, strict=False), reverse=True):
+        text = text[:start] + mark + text[end:]
+    return text
+
+
+def apart(text: str, start: int, end: int) -> bool:
+    """Whether a stretch is not a part of a longer word or number."""
+    borders = (text[max(0, start - 1) : start + 1], text[end - 1 : end + 1])
+    return not any(_INSIDE.fullmatch(border) for border in borders)
