@@ -2,6 +2,7 @@
 
     padding   (B, 1, 1, S)   keys that are real tokens
     causal    (1, 1, T, S)   keys that are not in a query's future
+    own       (B, 1, T, S)   keys of the query's own text, where a row holds several
 
 A decoder needs both at once; cross-attention needs the source's padding only.
 
@@ -23,6 +24,13 @@ def padding_mask(mask: Tensor) -> Tensor:
 def causal_mask(queries: Tensor, keys: Tensor) -> Tensor:
     """Query at position t sees keys at positions up to and including t."""
     return (keys.unsqueeze(0) <= queries.unsqueeze(1))[None, None]  # (1, 1, T, S)
+
+
+def own_mask(queries: Tensor, keys: Tensor) -> Tensor:
+    """Of rows that hold several texts: each sees itself, or its partner on the other side. Both come as the tokens'
+    places in their texts, (B, T) and (B, S): with every 0 another text begins."""
+    asking, asked = ((places == 0).cumsum(1) for places in (queries, keys))
+    return (asking.unsqueeze(2) == asked.unsqueeze(1)).unsqueeze(1)  # (B, 1, T, S)
 
 
 def additive(visible: Tensor | None, bias: Tensor | None) -> Tensor | None:

@@ -21,7 +21,7 @@ from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import AttentionMask, Projection
 from glassformer.model.config import ModelConfig
 from glassformer.model.layer import Block
-from glassformer.model.mask import additive, causal_mask, check_mask, padding_mask
+from glassformer.model.mask import additive, causal_mask, check_mask, own_mask, padding_mask
 from glassformer.model.norm import make_norm
 from glassformer.model.position import Alibi, PositionTable, RelativeBias, Rotary
 
@@ -109,7 +109,11 @@ class Stack(nn.Module):
         memory_mask: Tensor | None = None,
         cache: Cache | None = None,
         segments: Tensor | None = None,
+        places: Tensor | None = None,
+        memory_places: Tensor | None = None,
     ) -> Tensor:
+        """`places` (B, T) put several texts into one row: each counts from 0 and sees only itself, and of the memory,
+        by its own places, only its partner."""
         start = 0 if cache is None else cache.length
         self.embedding.check(ids, start, segments)
         if mask is not None:
@@ -123,8 +127,13 @@ class Stack(nn.Module):
             if mask is not None:  # a text starts at its first real token, wherever padding has pushed it
                 positions = (queries - mask.int().argmax(1, keepdim=True)).clamp_min(0)  # (B, T)
                 visible = padding_mask(mask)
+            if places is not None:
+                positions, visible = places, own_mask(places, places)
         own = self.attention_mask(queries, keys, visible)
-        other = AttentionMask(None if memory_mask is None else additive(padding_mask(memory_mask), None))
+        seen = None if memory_mask is None else padding_mask(memory_mask)
+        if places is not None and memory_places is not None:
+            seen = own_mask(places, memory_places)
+        other = AttentionMask(None if seen is None else additive(seen, None))
         x = self.embedding(ids, positions, segments)
         for i, block in enumerate(self.blocks):
             x = block(x, own, memory, other, None if cache is None else cache.layers[i])
@@ -214,8 +223,22 @@ class EncoderDecoder(nn.Module):
         logits: Tensor = self.head(self.decoder(tgt, None, memory, src_mask, cache))
         return logits  # (B, T, V)
 
-    def forward(self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None) -> Tensor:
-        return self.decode(tgt, self.encode(src, src_mask), src_mask)
+    def forward(
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        src_places: Tensor | None = None,
+        tgt_places: Tensor | None = None,
+    ) -> Tensor:
+        """All logits. `src_places` and `tgt_places`, (B, S) and (B, T), are each token's place in its text, where rows
+        hold several pairs side by side: each counts from 0, and sees only itself and its partner."""
+        if src_places is None or tgt_places is None:
+            return self.decode(tgt, self.encode(src, src_mask), src_mask)
+        memory = self.encoder(src, places=src_places)
+        hidden = self.decoder(tgt, memory=memory, places=tgt_places, memory_places=src_places)
+        logits: Tensor = self.head(hidden)
+        return logits  # (B, T, V)
 
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:
         return Cache(len(self.decoder.blocks), capacity, beams)

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError
+from glassformer.text.packing import PackedPlan, packed_shape
+from glassformer.text.shapes import Batch as Batch
 from glassformer.text.shapes import Shape, assign, moves, plan_shapes
 from glassformer.text.store import Store
 from glassformer.text.vocabulary import END, PAD, START
@@ -29,6 +31,7 @@ class BatchOptions:
     shapes: int = 10  # at most this many different (B, S, T)
     multiple: int = 8  # widths above four times this are a multiple of it
     divisor: int = 1  # rows divide by it: processes times accumulation steps
+    pack: bool = False  # several pairs in a row, each seeing only itself: one shape, little padding
 
     def __post_init__(self) -> None:
         for name in ("tokens", "shapes", "multiple", "divisor"):
@@ -38,18 +41,6 @@ class BatchOptions:
             raise ConfigError(f"batch.shapes {self.shapes} must be at most 255; 10 are usually enough")
         if self.seed < 0:
             raise ConfigError(f"batch.seed {self.seed} must not be negative")
-
-
-@dataclass(frozen=True)
-class Batch:
-    """One step's data. Rows beyond `pairs` are empty: padding only, and no labels."""
-
-    src: NDArray[np.int64]  # (B, S)
-    src_mask: NDArray[np.bool_]  # (B, S), True = real token
-    tgt_in: NDArray[np.int64]  # (B, T), the start id and then the target
-    labels: NDArray[np.int64]  # (B, T), the target and then the end id
-    tokens: int  # labels that are not padding
-    pairs: int  # rows that are not empty
 
 
 class EpochPlan:
@@ -130,6 +121,10 @@ class Batches:
                 f"batch.tokens {options.tokens} is smaller than the longest sentence, {longest} tokens; "
                 f"raise batch.tokens to at least {longest}, or lower filter.max_tokens"
             )
+        self._plan: tuple[int, EpochPlan | PackedPlan] | None = None
+        if options.pack:
+            self.shapes: tuple[Shape, ...] = (packed_shape(longest, options.tokens, options.divisor),)
+            return
         self.shapes = plan_shapes(
             src,
             tgt,
@@ -141,20 +136,22 @@ class Batches:
         )
         self._bucket = assign(self.shapes, src, tgt)  # (pairs)
         self._real = src + tgt  # (pairs), positions that are not padding
-        self._plan: tuple[int, EpochPlan] | None = None
 
     def steps_per_epoch(self, epoch: int) -> int:
         return len(self.epoch(epoch))
 
-    def epoch(self, epoch: int) -> EpochPlan:
+    def epoch(self, epoch: int) -> EpochPlan | PackedPlan:
         if self._plan is None or self._plan[0] != epoch:
             self._plan = None  # let the old one go before the new one is made
             self._plan = (epoch, self._make(epoch))
         return self._plan[1]
 
-    def _make(self, epoch: int) -> EpochPlan:
+    def _make(self, epoch: int) -> EpochPlan | PackedPlan:
         seed = self.options.seed
         chosen = self._chosen(epoch)  # (n), pair numbers, repeated or left out by weight
+        if self.options.pack:
+            order = chosen[np.argsort(_random(seed, epoch, 1, len(chosen)), kind="stable")]
+            return PackedPlan(self.store, self.shapes[0], order)
         buckets = self._bucket[chosen]
         # Sorting by a random key within the bucket shuffles and groups in one go.
         key = _random(seed, epoch, 1, len(chosen)) >> np.uint64(8)

@@ -55,8 +55,8 @@ def hide(pairs: Iterable[tuple[str, str]], share: float, count: int) -> Iterator
     """
     for source, target in pairs:
         seed = hashlib.blake2b(f"{source}\0{target}".encode("utf-8", "replace"), digest_size=8).digest()
-        draw = random.Random(seed)
-        yield hidden(source, target, count, draw) if draw.random() < share else (source, target)
+        chosen = int.from_bytes(seed[:4]) < share * 2**32
+        yield hidden(source, target, count, random.Random(seed)) if chosen else (source, target)
 
 
 def hidden(source: str, target: str, count: int, draw: random.Random) -> tuple[str, str]:

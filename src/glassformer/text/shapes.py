@@ -45,6 +45,20 @@ class Shape:
         return self.src >= other.src and self.tgt >= other.tgt
 
 
+@dataclass(frozen=True)
+class Batch:
+    """One step's data. Unless rows hold several pairs, those beyond `pairs` are empty: padding only, and no labels."""
+
+    src: NDArray[np.int64]  # (B, S)
+    src_mask: NDArray[np.bool_]  # (B, S), True = real token
+    tgt_in: NDArray[np.int64]  # (B, T), the start id and then the target
+    labels: NDArray[np.int64]  # (B, T), the target and then the end id
+    tokens: int  # labels that are not padding
+    pairs: int  # how many sentence pairs
+    src_places: NDArray[np.int64] | None = None  # (B, S), each token's place in its text, where rows hold several
+    tgt_places: NDArray[np.int64] | None = None  # (B, T)
+
+
 def plan_shapes(
     src: Lengths,
     tgt: Lengths,

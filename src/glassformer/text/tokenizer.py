@@ -8,6 +8,7 @@ import lzma
 import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
@@ -67,9 +68,11 @@ class _Side:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         split = [text.split(" ") if text else [] for text in texts]
         known = self.known
-        unseen = list({word for words in split for word in words if word not in known})
+        met = set().union(*split)
+        unseen = [word for word in met if word not in known]
         fresh = dict(zip(unseen, self._encode_words(unseen), strict=True))
-        ids = [[id for word in words for id in known.get(word) or fresh.get(word, [])] for words in split]
+        table = fresh | {word: known[word] for word in met if word not in fresh}
+        ids = [list(chain.from_iterable(map(table.__getitem__, words))) for words in split]
         if len(known) < CACHED_WORDS:
             known.update((word, ids) for word, ids in fresh.items() if len(word) <= CACHED_LENGTH)
         return ids

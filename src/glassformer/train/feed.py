@@ -36,6 +36,8 @@ def local_rows(batch: Batch, world: World, portions: int = 1) -> Inputs:
 
     tensors = [rows(array) for array in (batch.src, batch.src_mask, batch.tgt_in, batch.labels)]
     tensors.append(torch.tensor(1.0 / max(1, batch.tokens)))
+    if batch.src_places is not None and batch.tgt_places is not None:
+        tensors += [rows(batch.src_places), rows(batch.tgt_places)]
     return Inputs(*(tensor.pin_memory() if world.device.type == "cuda" else tensor for tensor in tensors))
 
 

@@ -56,6 +56,7 @@ class Train:
     steps: int = 10_000
     batch_tokens: int | Literal["auto"] = 4096
     shapes: int = 10
+    pack: bool = False
     accumulate: int = 1
     seed: int = 0
 
@@ -68,7 +69,7 @@ class Train:
     r_drop: float = 0.0
 
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    compile: bool | Literal["auto", "blocks"] = False
+    compile: bool | Literal["auto"] = False
     cuda_graphs: bool = True
     parallel: Literal["ddp", "fsdp"] = "ddp"
 

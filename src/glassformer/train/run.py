@@ -96,7 +96,8 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
     assert isinstance(recipe.train.batch_tokens, int)
     options = BatchOptions(tokens=recipe.train.batch_tokens, seed=recipe.train.seed, shapes=recipe.train.shapes)
     valid_batches = Batches(valid, replace(options, shapes=4)) if valid else None
-    return Ready(recipe, tokenizer, model, Batches(store, options), valid_batches)
+    batches = Batches(store, replace(options, pack=recipe.train.pack))
+    return Ready(recipe, tokenizer, model, batches, valid_batches)
 
 
 def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:

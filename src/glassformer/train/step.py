@@ -10,19 +10,18 @@ import contextlib
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
-from glassformer.model.attention import Attention
 from glassformer.text import PAD
 from glassformer.train.loss import smoothed_cross_entropy, two_way_divergence
 from glassformer.train.parallel import World, unwrapped
 from glassformer.train.recipe import Train
 
-WORTH_COMPILING = 2_000  # steps
+WORTH_COMPILING = 3_000  # steps for each shape of batch
 
 
 @dataclass
@@ -34,9 +33,15 @@ class Inputs:
     tgt_in: Tensor
     labels: Tensor
     loss_weight: Tensor
+    src_places: Tensor | None = None  # of rows that hold several pairs
+    tgt_places: Tensor | None = None
 
     def tensors(self) -> list[Tensor]:
-        return [self.src, self.src_mask, self.tgt_in, self.labels, self.loss_weight]
+        return [tensor for tensor in vars(self).values() if tensor is not None]
+
+    def rows(self) -> list[Tensor]:
+        """What has a row for each of the batch's, in the order that the loss takes it."""
+        return [tensor for tensor in self.tensors() if tensor is not self.loss_weight]
 
     def to(self, device: torch.device) -> Inputs:
         return Inputs(*(tensor.to(device, non_blocking=True) for tensor in self.tensors()))
@@ -73,23 +78,12 @@ def compile_options() -> dict[str, str | int | bool | Callable[..., Any]]:
     return {name: value for name, value in wanted.items() if name in _inductor.list_options()}
 
 
-def compiling(train: Train, device: torch.device) -> Literal["", "whole", "blocks"]:
-    """How a run is compiled: not at all, as a whole for each shape of batch, or block by block for all shapes at once.
-
-    As a whole it runs fastest in the end, after half a minute for every shape; the blocks take as long for all shapes
-    together. "auto" is "blocks" where the steps ahead are worth that: on a GPU, in long runs.
-    """
+def compiled(train: Train, device: torch.device) -> bool:
+    """Whether a run is compiled. "auto": where the steps ahead are worth half a minute for each shape of batch, which
+    they are on a GPU, in long runs."""
     if train.compile == "auto":
-        return "blocks" if device.type == "cuda" and train.steps >= WORTH_COMPILING else ""
-    return "whole" if train.compile is True else train.compile or ""
-
-
-def leave_attention(model: nn.Module) -> None:
-    """Let the compiler leave attention's own kernel alone, which is good at any shape. The lines between see a batch as
-    one long list of tokens, and are compiled once for a list of any length."""
-    for module in model.modules():
-        if isinstance(module, Attention):
-            module.attend = torch.compiler.disable(module.attend)  # type: ignore[method-assign]
+        return device.type == "cuda" and train.steps >= WORTH_COMPILING * (1 if train.pack else train.shapes)
+    return train.compile
 
 
 class Stepper:
@@ -114,12 +108,9 @@ class Stepper:
         self.scaler = torch.amp.GradScaler(world.device.type, enabled=self.precision == "fp16")
         self.ema = [p.detach().clone() for p in self.parameters] if train.ema else []
         self.rows_loss: Callable[..., Tensor] = self.loss
-        self.compiled = compiling(train, world.device)
-        if self.compiled:  # the loss along with the model, so that logits in float32 are never written out
+        if compiled(train, world.device):  # the loss along with the model: logits in float32 are never written out
             torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
-            if self.compiled == "blocks":
-                leave_attention(unwrapped(model))
-            self.rows_loss = torch.compile(self.loss, dynamic=self.compiled == "blocks", options=compile_options())
+            self.rows_loss = torch.compile(self.loss, dynamic=False, options=compile_options())
         self.loss_total = torch.zeros((), device=world.device)
         self.graphs: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, Inputs] | None] = {}
         self.pool: Any = None
@@ -135,26 +126,25 @@ class Stepper:
         dtype = torch.float16 if self.precision == "fp16" else torch.bfloat16
         return torch.autocast(self.world.device.type, dtype=dtype, enabled=self.precision != "fp32")
 
-    def loss(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor, labels: Tensor) -> Tensor:
+    def loss(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor, labels: Tensor, *places: Tensor) -> Tensor:
         """The summed loss of some rows."""
         smoothing, r_drop = self.train.label_smoothing, self.train.r_drop
         with self.autocast():
             if not r_drop:
-                logits = self.model(src, tgt_in, src_mask)
+                logits = self.model(src, tgt_in, src_mask, *places)
             else:
-                logits, second = self.model(*(torch.cat((x, x)) for x in (src, tgt_in, src_mask))).chunk(2)
+                logits, second = self.model(*(torch.cat((x, x)) for x in (src, tgt_in, src_mask, *places))).chunk(2)
         loss = smoothed_cross_entropy(logits, labels, smoothing, PAD)
         if r_drop:
             loss = (loss + smoothed_cross_entropy(second, labels, smoothing, PAD)) / 2
             loss = loss + r_drop * two_way_divergence(logits, second, labels, PAD)
         return loss
 
-    def parts(self, inputs: Inputs) -> Iterator[tuple[Inputs, bool]]:
+    def parts(self, inputs: Inputs) -> Iterator[tuple[tuple[Tensor, ...], bool]]:
         """The rows in `accumulate` portions, and whether each is the last."""
         count = self.train.accumulate
-        columns = [x.chunk(count) for x in inputs.tensors()[:4]]
-        for i, (src, mask, tgt_in, labels) in enumerate(zip(*columns, strict=True)):
-            yield Inputs(src, mask, tgt_in, labels, inputs.loss_weight), i == count - 1
+        for i, portion in enumerate(zip(*(x.chunk(count) for x in inputs.rows()), strict=True)):
+            yield portion, i == count - 1
 
     def work(self, inputs: Inputs) -> None:
         """All of a step but its learning rate and its seed; nothing here reads a value back from the device."""
@@ -162,7 +152,7 @@ class Stepper:
         for part, last in self.parts(inputs):
             quiet = isinstance(self.model, nn.parallel.DistributedDataParallel) and not last
             with self.unsynchronised() if quiet else contextlib.nullcontext():
-                loss = self.rows_loss(part.src, part.src_mask, part.tgt_in, part.labels) * part.loss_weight
+                loss = self.rows_loss(*part) * inputs.loss_weight
                 # Gradients are averaged over the processes; the loss is shared out over the global batch already.
                 self.scaler.scale(loss * self.world.size).backward()
                 self.loss_total += loss.detach()

@@ -1,0 +1,107 @@
+"""Batches of one shape without padding to speak of: pairs side by side in rows, each seeing only itself.
+
+Which pair a position belongs to is told by where it stands in its text: with every 0 another begins. The first text of
+a source row is translated by the first of the target row, and so on.
+
+Shapes: B rows, W positions of a row, on either side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.text.shapes import Batch, Shape
+from glassformer.text.store import Store
+from glassformer.text.vocabulary import END, PAD, START
+
+WIDTH = 256  # of a row; a corpus with longer texts has wider ones
+
+Lengths = NDArray[np.int64]
+
+
+def packed_shape(longest: int, tokens: int, divisor: int) -> Shape:
+    """The one shape of all batches."""
+    width = max(min(WIDTH, tokens), -(-longest // 8) * 8)
+    rows = max(1, tokens // width // divisor) * divisor
+    return Shape(rows, width, width)
+
+
+def fill_rows(src: Lengths, tgt: Lengths, width: int) -> Lengths:
+    """Where each row begins, for pairs of these lengths in this order, and the end: a row takes what still fits."""
+    ends = [np.concatenate(([0], np.cumsum(side))) for side in (src, tgt)]
+    starts = [0]
+    while starts[-1] < len(src):
+        first = starts[-1]
+        fits = [int(np.searchsorted(side, side[first] + width, "right")) - 1 for side in ends]
+        starts.append(min(fits))
+    return np.array(starts, dtype=np.int64)
+
+
+class PackedPlan:
+    """The batches of one epoch; `plan[i]` makes any of them without those before it."""
+
+    def __init__(self, store: Store, shape: Shape, order: NDArray[np.int32]) -> None:
+        src, tgt = store.lengths()
+        self._store, self._shape, self._order = store, shape, order
+        self._lengths = {"src": src[order].astype(np.int64), "tgt": tgt[order].astype(np.int64) + 1}
+        self._rows = fill_rows(self._lengths["src"], self._lengths["tgt"], shape.src)
+
+    def __len__(self) -> int:
+        return -(-(len(self._rows) - 1) // self._shape.rows)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (self[index] for index in range(len(self)))
+
+    def shape(self, index: int) -> Shape:
+        return self._shape
+
+    def pairs(self, index: int) -> NDArray[np.int32]:
+        """The numbers of the pairs in batch `index`."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"batch {index} of an epoch of {len(self)}")
+        first, last = self._span(index)
+        return self._order[self._rows[first] : self._rows[last]]
+
+    def __getitem__(self, index: int) -> Batch:
+        pairs = self.pairs(index)
+        src, src_places, _ = self._laid_out("src", index)
+        labels, tgt_places, cells = self._laid_out("tgt", index)
+        tgt_in = np.full_like(labels, PAD)
+        tgt_in[:, 1:] = labels[:, :-1]
+        starts = np.flatnonzero(tgt_places.flat[cells] == 0)  # each target's first cell, counted along `cells`
+        tgt_in.flat[cells[starts]] = START
+        labels.flat[cells[np.append(starts[1:], len(cells)) - 1]] = END
+        return Batch(src, src != PAD, tgt_in, labels, len(cells), len(pairs), src_places, tgt_places)
+
+    def _span(self, index: int) -> tuple[int, int]:
+        first = index * self._shape.rows
+        return first, min(first + self._shape.rows, len(self._rows) - 1)
+
+    def _laid_out(self, side: str, index: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Ids (B, W), each one's place in its text (B, W), and the cells that are in use, in order."""
+        first, last = self._span(index)
+        begin, end = self._rows[first], self._rows[last]
+        lengths = self._lengths[side][begin:end]
+        ends = np.cumsum(lengths)
+        row = np.repeat(np.arange(last - first), np.diff(self._rows[first : last + 1]))  # of each pair
+        row_begins = np.concatenate(([0], ends))[self._rows[first:last] - begin]  # tokens before each row
+        column = ends - lengths - row_begins[row]  # where each pair starts in its row
+        place = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)  # of each token in its text
+        cells = np.repeat(row * self._shape.src + column, lengths) + place
+        ids = np.full((self._shape.rows, self._shape.src), PAD, dtype=np.int64)
+        positions = np.zeros_like(ids)
+        positions.flat[cells] = place
+        width = int(lengths.max())
+        gather = self._store.gather_src if side == "src" else self._store.gather_tgt
+        texts, _ = gather(self._order[begin:end], width)
+        ids.flat[cells] = texts[np.arange(width) < lengths[:, None]]
+        return ids, positions, cells
+
+    @property
+    def padding_share(self) -> float:
+        """The part of all positions, source and target, that is padding."""
+        cells = len(self) * self._shape.cells
+        return 1.0 - float(sum(side.sum() for side in self._lengths.values())) / cells if cells else 0.0
