@@ -162,13 +162,15 @@ def values_of(cls: type, **own: st.SearchStrategy[object]) -> st.SearchStrategy[
 batch_tokens = st.one_of(st.just("auto"), st.integers(255, 10**6))
 corpora = st.fixed_dictionaries(
     {"src": st.text(min_size=1), "tgt": st.text(min_size=1)},
-    optional={"weight": st.floats(0.1, 10), "split": st.text(), "size": st.integers(1, 99)},
+    optional={"weight": st.floats(0.1, 10), "from": st.text(), "split": st.text(), "size": st.integers(1, 99)},
 )
 
 
 @settings(max_examples=200, deadline=None)
 @given(
-    train=values_of(Train, batch_tokens=batch_tokens, average=st.just(1)),
+    train=values_of(
+        Train, batch_tokens=batch_tokens, average=st.just(1), compile=st.sampled_from([True, False, "auto"])
+    ),
     score=values_of(Score),
     data=st.lists(corpora, min_size=1, max_size=3),
     join=st.text(),

@@ -236,8 +236,7 @@ class EncoderDecoder(nn.Module):
         if src_places is None or tgt_places is None:
             return self.decode(tgt, self.encode(src, src_mask), src_mask)
         memory = self.encoder(src, places=src_places)
-        hidden = self.decoder(tgt, memory=memory, places=tgt_places, memory_places=src_places)
-        logits: Tensor = self.head(hidden)
+        logits: Tensor = self.head(self.decoder(tgt, memory=memory, places=tgt_places, memory_places=src_places))
         return logits  # (B, T, V)
 
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:

@@ -1,0 +1,108 @@
+"""What a translation must not change, and pairs in which placeholders stand for it."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.errors import ConfigError
+from glassformer.text import Corpus, Tokenizer, TokenizerOptions, prepare, read_pairs
+from glassformer.text.protect import PLACEHOLDERS, hidden, hide, marked, spans
+
+KEPT = [
+    ("Run `pip install x` now.", ["`pip install x`"]),
+    ('See [the page](../a/b_(c).md#top) and ![](a.png "A picture").', ["../a/b_(c).md#top", 'a.png "A picture"']),
+    (
+        "Go to https://example.org/a?b=c#d, then <https://example.org>.",
+        ["https://example.org/a?b=c#d", "<https://example.org>"],
+    ),
+    ("A <xref:System.Object> in <b>bold</b>, a < b and c > d.", ["<xref:System.Object>", "<b>", "</b>"]),
+    ("Dear {name}, {{ value }} of ${TOTAL} and $HOME", ["{name}", "{{ value }}", "${TOTAL}", "$HOME"]),
+    ("%s of %d files, %(name)s, %1$s, 100% sure, 5 % less", ["%s", "%d", "%(name)s", "%1$s"]),
+    ("Write to somebody@example.org or use --dry-run, well-known, a -- b", ["somebody@example.org", "--dry-run"]),
+    ("> [!NOTE] It costs $100.", ["[!NOTE]"]),
+    ("打开“https://example.org/a”，然后运行 `ls`。", ["https://example.org/a", "`ls`"]),
+]
+
+
+@pytest.mark.parametrize(("text", "kept"), KEPT)
+def test_what_is_kept(text: str, kept: list[str]) -> None:
+    assert [text[start:end] for start, end in spans(text)] == kept
+
+
+@given(st.text(alphabet="ab `<>{}()[]$%!.:/@-\ue000\n1", max_size=60))
+def test_stretches_come_in_order_and_none_is_empty(text: str) -> None:
+    reach = 0
+    for start, end in spans(text):
+        assert reach <= start < end <= len(text)
+        reach = end
+
+
+def filled(text: str, stretches: list[str]) -> str:
+    return "".join(stretches[PLACEHOLDERS.index(c)] if c in PLACEHOLDERS else c for c in text)
+
+
+@given(st.integers(0, 1000), st.integers(1, 10))
+def test_a_hidden_pair_has_the_same_placeholders_on_both_sides(seed: int, count: int) -> None:
+    source = "Open Visual Studio 2022 and run `dotnet new` with {name}, see [this](a.md)."
+    target = "Führen Sie `dotnet new` mit {name} in Visual Studio 2022 aus; siehe [dies](a.md)."
+    one, other = hidden(source, target, count, random.Random(seed))
+    marks = [c for c in one if c in PLACEHOLDERS]
+    assert marks == list(PLACEHOLDERS[: len(marks)])
+    assert len(marks) <= count
+    assert sorted(c for c in other if c in PLACEHOLDERS) == marks
+    places = [(source.find(piece), piece) for piece in ("Visual Studio", "2022", "`dotnet new`", "{name}", "a.md")]
+    known = [piece for _, piece in sorted(places) if piece not in one]  # what the placeholders stand for
+    assert filled(one, known) == source
+    assert filled(other, known) == target
+
+
+def test_a_word_inside_another_is_not_hidden() -> None:
+    for seed in range(50):
+        assert hidden("Client applications", "Clientanwendungen", 5, random.Random(seed))[1] == "Clientanwendungen"
+    assert marked("a b c", [(4, 5), (0, 1)]) == f"{PLACEHOLDERS[1]} b {PLACEHOLDERS[0]}"
+
+
+def test_the_share_of_pairs_is_kept_and_the_choice_does_not_change() -> None:
+    pairs = [(f"Take `a{i}` here", f"Nimm hier `a{i}`") for i in range(2000)]
+    once, again = list(hide(pairs, 0.5, 4)), list(hide(pairs, 0.5, 4))
+    assert once == again
+    changed = sum(one != two for one, two in zip(once, pairs, strict=True))
+    assert 0.5 * 0.6 * 0.85 < changed / len(pairs) < 0.5 * 0.6 * 1.15
+    assert list(hide(pairs, 0.0, 4)) == pairs
+
+
+def test_placeholders_and_tags_are_pieces_that_text_alone_cannot_spell(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("Take `this` <2de>\n" * 60 + "and that\n" * 40, encoding="utf-8")
+    (tmp_path / "b").write_text("Nimm `this` <2de>\n" * 60 + "und das\n" * 40, encoding="utf-8")
+    there = Corpus(src=tmp_path / "a", tgt=tmp_path / "b", from_="en", to="de", protect=1.0)
+    back = Corpus(src=tmp_path / "b", tgt=tmp_path / "a", from_="de", to="en")
+    for kind in ("bpe", "unigram"):
+        options = TokenizerOptions(kind=kind, vocab_size=283, placeholders=3)  # type: ignore[arg-type]
+        made = Tokenizer.train(read_pairs(there), options, languages=["de", "en"])
+        made.save(tmp_path)
+        tokenizer = Tokenizer.load(tmp_path)
+        assert tokenizer.tags == ("de", "en")
+        assert tokenizer.placeholders == PLACEHOLDERS[:3]
+        text = f"Take {PLACEHOLDERS[1]}, <2de> {PLACEHOLDERS[7]}"
+        (plain,), (tagged,) = tokenizer.encode_source([text]), tokenizer.toward("en").encode_source([text])
+        assert tagged[1:] == plain
+        assert tokenizer.source_pieces(tagged)[0] == "<2en>"
+        assert not {"<2de>", "<2en>"} & set(tokenizer.source_pieces(plain))
+        assert tokenizer.source_pieces(plain).count(PLACEHOLDERS[1]) == 1
+        assert tokenizer.decode_source([plain]) == tokenizer.decode_source([tagged]) == [text]
+        assert tokenizer.toward("de").encode_source(["", "a"])[0] == []
+        store = prepare([there, back], tokenizer, tmp_path / kind)
+        firsts = [tokenizer.source_pieces(store.pair(i)[0][:1])[0] for i in (0, len(store) - 1)]
+        assert firsts == ["<2de>", "<2en>"]
+        assert PLACEHOLDERS[0] in tokenizer.decode_source([store.pair(0)[0]])[0]
+        with pytest.raises(Exception, match="no tag for `fr`: its tags are `de`, `en`"):
+            tokenizer.toward("fr")
+    with pytest.raises(ConfigError, match="placeholders"):
+        TokenizerOptions(placeholders=99)
+    with pytest.raises(ConfigError, match="placeholders are for"):
+        TokenizerOptions(kind="words", placeholders=1)
