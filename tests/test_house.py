@@ -23,6 +23,7 @@ STOREYS = [
     ["decode", "train"],
     ["translation"],
     ["translator", "scores"],
+    ["texts"],
     ["evaluation"],
     ["evaluate", "explain", "labs", "documents"],
     ["serve"],

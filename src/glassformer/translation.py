@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from glassformer.decode import Hypothesis
 from glassformer.decode.alignment import Alignment
-from glassformer.text import PairTokenizer
+from glassformer.decode.constraints import Placeholders
+from glassformer.text import PairTokenizer, Tokenizer
 from glassformer.text.cutting import Part, joined
 
 
@@ -75,3 +77,26 @@ def assemble(
             )
         )
     return translations
+
+
+def placeholders_of(tokenizer: PairTokenizer, texts: Sequence[str]) -> Placeholders | None:
+    """Those that the target of each text must hold; None where the model has not learnt to copy any."""
+    marks = tokenizer.placeholders if isinstance(tokenizer, Tokenizer) else ""
+    known = [(mark, ids[-1]) for mark, ids in zip(marks, tokenizer.encode_target(list(marks)), strict=True)]
+    wanted = tuple(tuple(id for mark, id in known if mark in text) for text in texts)
+    return Placeholders(tuple(id for _, id in known), wanted) if known else None
+
+
+def spelt(tokenizer: PairTokenizer, tokens: Iterable[int]) -> Iterator[str]:
+    """The text of a growing target, each letter as soon as no later token can change it."""
+    ids: list[int] = []
+    text = shown = ""
+    for token in tokens:
+        ids.append(token)
+        (text,) = tokenizer.decode_target([ids])
+        # A letter whose bytes have not all come yet reads as the replacement character.
+        if len(text) > len(shown) and not text.endswith("\ufffd"):
+            yield text[len(shown) :]
+            shown = text
+    if len(text) > len(shown):
+        yield text[len(shown) :]

@@ -24,7 +24,7 @@ from glassformer.text.cutting import Part, cut, seam
 from glassformer.text.strings import one_string, strings
 from glassformer.translation import Alternative as Alternative
 from glassformer.translation import Translation as Translation
-from glassformer.translation import assemble
+from glassformer.translation import assemble, placeholders_of, spelt
 
 SHORTEST = 8  # tokens; in fewer, not every single character can be spelt
 
@@ -118,6 +118,7 @@ class Translator:
         *,
         search: Search | None = None,
         prefix: str | Iterable[str] | None = None,
+        placeholders: bool = False,
         max_length: int | None = None,
         batch_tokens: int = BATCH_TOKENS,
         alignments: bool = False,
@@ -132,8 +133,9 @@ class Translator:
         sentence ends, else at clauses, else at spaces, else anywhere; `progress` is told how many texts are done.
 
         Each begins with `prefix`, one for all or one for each text, even where it says a thing twice that
-        `no_repeat_ngram` forbids; of a text that is split, the first part does. What `between_steps` raises ends the
-        search.
+        `no_repeat_ngram` forbids; of a text that is split, the first part does. With `placeholders`, each that a text
+        holds, of those that the model has learnt to copy, comes exactly once in its translation, and no other. What
+        `between_steps` raises ends the search.
         """
         search = search_of(search, **options)
         texts = strings(texts, "texts")
@@ -143,11 +145,13 @@ class Translator:
         jobs = [(i, k) for i, parts in enumerate(split) for k in range(len(parts))]
         sources = [split[i][k].ids for i, k in jobs]
         begun = [prefixes[i] if k == 0 else [] for i, k in jobs]
+        held = placeholders_of(self.tokenizer, [split[i][k].text for i, k in jobs]) if placeholders else None
         written: list[list[list[Hypothesis]]] = [[[] for _ in parts] for parts in split]
         aligned: list[list[list[Alignment]]] = [[[] for _ in parts] for parts in split]
         left = [len(parts) for parts in split]
-        batches = self.engine.write(sources, begun, search, batch_tokens=batch_tokens, between_steps=between_steps)
-        for rows, best in batches:
+        for rows, best in self.engine.write(
+            sources, begun, search, placeholders=held, batch_tokens=batch_tokens, between_steps=between_steps
+        ):
             pairs = self.engine.align([sources[n] for n in rows], best) if alignments else [[]] * len(rows)
             for n, hypotheses, alignment in zip(rows, best, pairs, strict=True):
                 i, k = jobs[n]
@@ -182,25 +186,12 @@ class Translator:
         whole = ""
         for before, part in zip([None, *parts], parts, strict=False):
             start = len(whole)
-            for more in self._spell(self.engine.stream(part.ids, begun if before is None else [], search)):
+            tokens = self.engine.stream(part.ids, begun if before is None else [], search)
+            for more in spelt(self.tokenizer, tokens):
                 if before is not None and len(whole) == start:
                     more = seam(before, part, whole, more) + more
                 whole += more
                 yield more
-
-    def _spell(self, tokens: Iterable[int]) -> Iterator[str]:
-        """The text of a growing target, each letter as soon as no later token can change it."""
-        ids: list[int] = []
-        text = shown = ""
-        for token in tokens:
-            ids.append(token)
-            (text,) = self.tokenizer.decode_target([ids])
-            # A letter whose bytes have not all come yet reads as the replacement character.
-            if len(text) > len(shown) and not text.endswith("\ufffd"):
-                yield text[len(shown) :]
-                shown = text
-        if len(text) > len(shown):
-            yield text[len(shown) :]
 
     def alternatives(self, text: str, prefix: str = "", count: int = 5) -> list[Alternative]:
         """The `count` likeliest tokens after `prefix` in the translation of `text`, and where each would lead."""

@@ -19,6 +19,7 @@ from test_translator_text import write_marian
 
 from glassformer.decode import Sampling
 from glassformer.errors import ConfigError, InputError, WeightsError
+from glassformer.translation import spelt
 from glassformer.translator import Translator
 
 TEXTS = ["one two three", "", "six", "four four one six two five three", "two two", "   ", "five"]
@@ -176,15 +177,14 @@ def test_a_stream_joined_is_the_translation(translator: Translator, sampling: Sa
         translator.stream("one", no_repeat_ngram=-1)  # at once, not when the first piece is asked for
 
 
-def test_a_letter_is_streamed_when_all_its_bytes_are_there(translator: Translator) -> None:
+def test_a_letter_is_streamed_when_all_its_bytes_are_there() -> None:
     class Bytes:
         def decode_target(self, batch: Any) -> list[str]:
             return [bytes(ids).decode("utf-8", "replace") for ids in batch]
 
-    spelt = Translator(translator.model, Bytes())  # type: ignore[arg-type]
-    assert list(spelt._spell("aé中👧".encode())) == ["a", "é", "中", "👧"]
-    assert list(spelt._spell(b"a\xe4\xb8")) == ["a", "\ufffd"]
-    assert list(spelt._spell(b"\xe4a")) == ["\ufffda"]
+    assert list(spelt(Bytes(), "aé中👧".encode())) == ["a", "é", "中", "👧"]  # type: ignore[arg-type]
+    assert list(spelt(Bytes(), b"a\xe4\xb8")) == ["a", "\ufffd"]  # type: ignore[arg-type]
+    assert list(spelt(Bytes(), b"\xe4a")) == ["\ufffda"]  # type: ignore[arg-type]
 
 
 def test_same_seed_same_sample_whatever_else_is_drawn(translator: Translator) -> None:

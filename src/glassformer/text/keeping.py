@@ -1,0 +1,177 @@
+"""What the translation of a sentence must hold, whether it does, and the sentence with that hidden.
+
+Kept are the stretches of `protect.spans`, to the letter; numbers, as the language writes them; and a glossary's terms,
+as what they are to become.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from glassformer.text.glossary import Glossary, bordered
+from glassformer.text.numbers import compare, localised, numbers
+from glassformer.text.protect import PLACEHOLDERS, Span, spans
+
+_WIDE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
+_JOINTS = ("/", ":", "-", ".", "–")  # between the numbers of a date, a time or a range, which go together
+_SIGNS = "`<>{}"  # two of them make a stretch that was not there, maybe across sentences
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A stretch of a source, and what the translation holds in its place."""
+
+    start: int
+    end: int
+    fill: str
+    kind: Literal["span", "number", "term"]
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What a translation has lost, and whether it holds anything of the kind that its source has not."""
+
+    lost: tuple[Kept, ...] = ()
+    invented: bool = False
+
+    def __bool__(self) -> bool:
+        return self.invented or bool(self.lost)
+
+
+@dataclass(frozen=True)
+class Keeping:
+    """A sentence with what its translation must hold."""
+
+    source: str
+    languages: tuple[str, str]
+    glossary: Glossary | None = None
+
+    @cached_property
+    def items(self) -> tuple[Kept, ...]:
+        """All of it, in order; none overlaps another."""
+        found = [Kept(start, end, self.source[start:end], "span") for start, end in spans(self.source)]
+        taken = {place for one in found for place in range(one.start, one.end)}
+        for start, end, target in self.glossary.find(self.source) if self.glossary else ():
+            if taken.isdisjoint(range(start, end)):
+                found.append(Kept(start, end, target, "term"))
+                taken |= set(range(start, end))
+        apart = [(one.start, one.end) for one in found]
+        groups: list[Span] = []
+        for number in numbers(self.source, self.languages[0], apart):
+            if groups and self.source[groups[-1][1] : number.start] in _JOINTS:
+                groups[-1] = groups[-1][0], number.end
+            else:
+                groups.append((number.start, number.end))
+        found += [Kept(*group, localised(self.source[slice(*group)], *self.languages), "number") for group in groups]
+        return tuple(sorted(found, key=lambda one: one.start))
+
+    @property
+    def wordless(self) -> bool:
+        """Whether nothing is left to translate beside what is kept."""
+        return not any(letter.isalpha() for part in self.between() for letter in part)
+
+    def between(self) -> list[str]:
+        """The source before, between and behind what is kept: one more than there is of that."""
+        edges = [0, *(edge for one in self.items for edge in (one.start, one.end)), len(self.source)]
+        return [self.source[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
+
+    def as_it_is(self) -> str:
+        """The source with the glossary's terms alone translated."""
+        text = self.source
+        for one in reversed(self.items):
+            text = text[: one.start] + one.fill + text[one.end :] if one.kind == "term" else text
+        return text
+
+    def joined(self, parts: Sequence[str]) -> str:
+        """What stands between, translated, with what is kept."""
+        return "".join(part + one.fill for part, one in zip(parts, self.items, strict=False)) + parts[-1]
+
+    def hidden(self, which: Sequence[Kept], marks: str) -> str:
+        """The source with a placeholder for each of `which`, in order."""
+        text = self.source
+        for one, mark in sorted(zip(which, marks, strict=False), key=lambda pair: -pair[0].start):
+            text = text[: one.start] + mark + text[one.end :]
+        return text
+
+    def filled(self, translation: str, which: Sequence[Kept], marks: str) -> str | None:
+        """A translation with what its placeholders stand for; None where one is missing, or comes twice."""
+        fills = {mark: one.fill for one, mark in zip(which, marks, strict=False)}
+        written = Counter(_PRIVATE.findall(translation))
+        if any(written[mark] != 1 for mark in fills):
+            return None
+        return "".join(fills.get(letter, letter) for letter in translation)
+
+    @staticmethod
+    def marked(one: Kept) -> bool:
+        """Whether it could be taken for a placeholder, and so must be one where there are any."""
+        return any(letter in PLACEHOLDERS for letter in one.fill)
+
+    def faults(self, target: str) -> Faults:
+        lost: list[Kept] = []
+        apart = spans(target)
+        have = Counter(target[start:end] for start, end in apart)
+        inside = "\n".join(have.elements())
+        terms = Counter(one.fill for one in self.items if one.kind == "term")
+        wanted = Counter(one.fill for one in self.items if one.kind == "span")
+        for fill, count in terms.items():
+            pattern = re.compile(bordered(fill))
+            places = [match.span() for match in pattern.finditer(target)]
+            own = sum(len(pattern.findall(one)) * times for one, times in wanted.items())
+            if len(places) < count + own:
+                lost += [one for one in self.items if one.kind == "term" and one.fill == fill]
+            apart += places
+            wanted += Counter({fill[start:end]: count for start, end in spans(fill)})
+        have = _cut_at_words(have, wanted)
+        lost += [one for one in self.items if one.kind == "span" and have[one.fill] < wanted[one.fill]]
+        invented = any(have[one] > wanted[one] for one in have) or self._signs(target, inside)
+        others = [(one.start, one.end) for one in self.items if one.kind != "number"]
+        own_numbers = numbers(self.source, self.languages[0], others)
+        found = numbers(target, self.languages[1], apart)
+        told = compare(own_numbers, found, (_without(self.source, others), _without(target, apart)), self.languages)
+        missing = {number.start for number in told.lost}
+        lost += [
+            one for one in self.items if one.kind == "number" and not missing.isdisjoint(range(one.start, one.end))
+        ]
+        return Faults(tuple(lost), invented or bool(own_numbers and told.invented))
+
+    def _signs(self, target: str, inside: str) -> bool:
+        """Whether `target` has more of the signs that make up code and tags than the source, stretches aside."""
+        own = "\n".join(one.fill for one in self.items if one.kind == "span")
+        fills = "\n".join(one.fill for one in self.items if one.kind == "term")
+        return any(
+            target.count(sign) - inside.count(sign) > self.source.count(sign) - own.count(sign) + fills.count(sign)
+            for sign in _SIGNS
+        )
+
+    def plain(self, target: str) -> str:
+        """`target` without the signs that make code or tags of words which are none in the source."""
+        wanted = Counter(one.fill for one in self.items if one.kind == "span")
+        for start, end in reversed(spans(target)):
+            text = target[start:end]
+            if wanted[text]:
+                wanted[text] -= 1
+            else:
+                target = target[:start] + re.sub(f"[{_SIGNS}]", "", text) + target[end:]
+        return target
+
+
+def _without(text: str, stretches: Sequence[Span]) -> str:
+    for start, end in sorted(stretches, reverse=True):
+        text = text[:start] + " " * (end - start) + text[end:]
+    return text
+
+
+def _cut_at_words(have: Counter[str], wanted: Counter[str]) -> Counter[str]:
+    """Stretches of a target without the words that follow them where none is written with spaces, as in `$PATH变量`."""
+    cut: Counter[str] = Counter()
+    for text, count in have.items():
+        match = None if text in wanted else _WIDE.search(text)
+        bare = text[: match.start()] if match else text
+        cut[bare if bare in wanted else text] += count
+    return cut

@@ -1,0 +1,200 @@
+"""The numbers of a text, and whether a translation has kept them.
+
+A number is kept if it stands in the translation as it is, or as the language writes it: 1,234.5 as 1.234,5, 3 PM as 15,
+10,000 as 1万, 3/1/2026 as 01.03.2026, March as 3月. What is a number in the source stays digits. A number that the
+source has not is an invention, unless a word of the source says it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cache
+
+Span = tuple[int, int]
+
+_DIGITS = {ord("０") + n: str(n) for n in range(10)}  # full width
+_NUMBER = re.compile(r"[0-9]+(?:[.,\u00a0\u202f][0-9]+)*")
+_SPACED = re.compile(r"(?<![0-9.,])[0-9]{1,3}(?: [0-9]{3})+(?![0-9])")  # 10 000
+_COMMAS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+\.[0-9]+")  # 1,234.5
+_POINTS = re.compile(r"[0-9]{1,3}(?:[.\u00a0\u202f][0-9]{3})+(?:,[0-9]+)?|[0-9]+,[0-9]+")  # 1.234,5
+_CLOCK = re.compile(r"(?<![0-9.,])([0-9]{1,2})\.([0-5][0-9])(?= ?Uhr)")
+_DATE = re.compile(r"([0-9]{1,2})\.([0-9]{1,2})\.([0-9]{4}|[0-9]{2})")
+_DATED = re.compile(  # 12/31/2026, 2026-12-31
+    r"(?<![0-9/])([0-9]{1,2})([/-])([0-9]{1,2})\2([0-9]{4}|[0-9]{2})(?![0-9/])|"
+    r"(?<![0-9])([0-9]{4})-([0-9]{2})-([0-9]{2})(?![0-9])"
+)
+_SHARP = re.compile(r"(?<![0-9:])[0-9]{1,2}:(00)(?![0-9:])")  # 5:00, which is also 5 o'clock
+_AFTERNOON = re.compile(
+    r"([0-9]{1,2})(?:[:.][0-9][0-9])*\s*([AaPp])\.?\s?[Mm]\b|(下午|晚上|中午|上午|凌晨|早上)\s*([0-9]{1,2})"
+)
+_SCALES = {
+    "en": {"thousand": 3, "million": 6, "billion": 9, "trillion": 12},
+    "de": {"Tausend": 3, "Million": 6, "Mio": 6, "Milliarde": 9, "Mrd": 9, "Billion": 12},
+    "zh": {"千": 3, "万": 4, "亿": 8, "千万": 7, "百万": 6, "万亿": 12},
+}
+_WORDS = {
+    "en": "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|"
+    "seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|"
+    "billions?|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|once|twice|single|double|both|dozen|"
+    "half|either|neither|another|noon|midnight",
+    "de": "null|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\\w*zehn|\\w+zig|hundert|"
+    "\\w*tausend|Million(?:en)?|Milliarden?|erste[nmrs]?|zweite[nmrs]?|dritte[nmrs]?|vierte[nmrs]?|fünfte[nmrs]?|beide[nmrs]?|"
+    "einmal|zweimal|dreimal|doppelt\\w*|Dutzend|halbe?\\w*",
+}
+_MONTHS = {
+    "en": "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?|oct(?:ober)?|"
+    "nov(?:ember)?|dec(?:ember)?",
+    "de": "jan(?:uar)?|feb(?:ruar)?|märz|apr(?:il)?|mai|juni?|juli?|aug(?:ust)?|sep(?:tember)?|okt(?:ober)?|"
+    "nov(?:ember)?|dez(?:ember)?",
+}
+_MONTH_KEYS = {
+    "en": ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
+    "de": ("jan", "feb", "mär", "apr", "mai", "jun", "jul", "aug", "sep", "okt", "nov", "dez"),
+}
+_HAN = re.compile("[〇零一二两三四五六七八九十百千万亿半双首]")
+
+
+@dataclass(frozen=True)
+class Number:
+    """A stretch of digits, and what it may mean."""
+
+    start: int
+    end: int
+    text: str
+    values: frozenset[str]
+
+
+def numbers(text: str, language: str, apart: Sequence[Span] = ()) -> list[Number]:
+    """The numbers of `text` outside the stretches `apart`."""
+    text = text.translate(_DIGITS)
+    if language == "de":
+        text = _CLOCK.sub(r"\1:\2", _SPACED.sub(lambda match: match[0].replace(" ", "\u202f"), text))
+    inside = {place for start, end in apart for place in range(start, end)}
+    inside |= {match.start(1) for match in _SHARP.finditer(text)}
+    more: dict[int, set[str]] = {}
+    for match in _DATED.finditer(text):
+        for group in (1, 3, 4, 5, 6, 7):
+            if match[group]:
+                more.setdefault(match.start(group), set()).add(match[group].lstrip("0") or "0")
+    for match in _AFTERNOON.finditer(text):
+        hour, half = (match[1], match[2]) if match[1] else (match[4], match[3])
+        late = half in ("p", "P", "下午", "晚上", "中午")
+        value = int(hour) % 12 + 12 * late
+        more.setdefault(match.start(1) if match[1] else match.start(4), set()).update({str(value), f"{value:02}"})
+    found: list[Number] = []
+    for match in _NUMBER.finditer(text):
+        if match.start() in inside:
+            continue
+        date = _DATE.fullmatch(match[0])
+        if date and (int(date[1]) <= 31 and int(date[2]) <= 12):
+            for group in (1, 2, 3):
+                values = frozenset({date[group], date[group].lstrip("0") or "0"})
+                found.append(
+                    Number(date.start(group) + match.start(), date.end(group) + match.start(), date[group], values)
+                )
+            continue
+        meant = {match[0], *more.get(match.start(), ()), *values_of(match[0], language)}
+        if scale := _scale(text[match.end() : match.end() + 14], language):
+            meant |= {_plain(Decimal(value).scaleb(scale)) for value in values_of(match[0], language)}
+        found.append(Number(match.start(), match.end(), match[0], frozenset(meant)))
+    return found
+
+
+def values_of(token: str, language: str) -> set[str]:
+    """What a number means where it is written in `language`."""
+    german, other = language == "de", language not in ("de", "en", "zh")
+    values = set()
+    if token.isdigit():
+        values.add(token)
+    if (german or other) and _POINTS.fullmatch(token):
+        values.add(re.sub("[.\u00a0\u202f]", "", token).replace(",", "."))
+    if not german and _COMMAS.fullmatch(token):
+        values.add(token.replace(",", ""))
+    return values
+
+
+def _plain(value: Decimal) -> str:
+    return format(value.quantize(Decimal(1)) if value == value.to_integral() else value.normalize(), "f")
+
+
+def _scale(after: str, language: str) -> int:
+    """The power of ten that a word after a number stands for."""
+    scales = _SCALES.get(language, {})
+    bare = after.lstrip(" \u00a0\u202f-")
+    fitting = [word for word in scales if bare.lower().startswith(word.lower())]
+    return scales[max(fitting, key=len)] if fitting else 0
+
+
+def localised(token: str, source: str, target: str) -> str:
+    """A number of the source as the target's language writes it; one that may be a version stays as it is."""
+    token = token.translate(_DIGITS)
+    if "de" not in (source, target) or source == target:
+        return token
+    comma, point = (",", "\\.") if target == "de" else ("\\.", ",")
+    grouped = re.fullmatch(rf"[0-9]{{1,3}}(?:{comma}[0-9]{{3}})+(?:{point}[0-9]+)?", token)
+    return token.translate({ord(","): ".", ord("."): ","}) if grouped else token
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The numbers of a source that its translation has lost, and those that it has made up."""
+
+    lost: list[Number]
+    invented: list[Number]
+
+    def __bool__(self) -> bool:
+        return not self.lost and not self.invented
+
+
+def compare(
+    source: list[Number], target: list[Number], texts: tuple[str, str], languages: tuple[str, str]
+) -> Comparison:
+    """Whether the numbers of a source are those of its translation; `texts` are what words are looked for in."""
+    left = list(target)
+    lost: list[Number] = []
+    for same in (lambda a, b: a.text == b.text, lambda a, b: not a.values.isdisjoint(b.values)):
+        lost = []
+        for number in source:
+            match = next((one for one in left if same(number, one)), None)
+            if match is None:
+                lost.append(number)
+            else:
+                left.remove(match)
+        source = lost
+    if lost:
+        months = _months(texts[1], languages[1])
+        for number in list(lost):
+            if (value := number.text.lstrip("0")) in months:
+                months.remove(value)
+                lost.remove(number)
+    if left:
+        months = _months(texts[0], languages[0])
+        left = [number for number in left if number.text.lstrip("0") not in months]
+        left = left[_spelt(texts[0], languages[0]) :]
+    return Comparison(lost, left)
+
+
+def _months(text: str, language: str) -> list[str]:
+    """The numbers of the months that are named."""
+    pattern = _pattern("months", language)
+    if pattern is None:
+        return []
+    keys = _MONTH_KEYS[language]
+    return [str(keys.index(match[0].lower()[:3]) + 1) for match in pattern.finditer(text)]
+
+
+def _spelt(text: str, language: str) -> int:
+    """How many words of `text` are numbers."""
+    if language == "zh":
+        return len(_HAN.findall(text))
+    pattern = _pattern("words", language)
+    return 0 if pattern is None else sum(1 for _ in pattern.finditer(text))
+
+
+@cache
+def _pattern(kind: str, language: str) -> re.Pattern[str] | None:
+    table = _WORDS if kind == "words" else _MONTHS
+    return re.compile(rf"\b(?:{table[language]})\b", re.IGNORECASE) if language in table else None

@@ -1,0 +1,171 @@
+"""Sentences through one translator, with all that must not change.
+
+Each sentence climbs down a ladder until its translation has kept everything: as the model writes it; with placeholders
+for what it lost; with placeholders for all of it; piece by piece, between what is kept; and else it stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from glassformer.decode import Search
+from glassformer.text import Tokenizer
+from glassformer.text.glossary import Glossary
+from glassformer.text.keeping import Keeping, Kept
+from glassformer.texts.manners import loops, most_tokens
+from glassformer.texts.translated import TranslatedSentence, Way
+from glassformer.translation import Translation
+from glassformer.translator import Translator
+
+NGRAM = 3  # tokens in a row that come once only, where a translation went round in circles
+BREAK = re.compile(r"\s*[\n\r\u2028\u2029]\s*")
+ENDS = ".。"
+
+
+class Written(NamedTuple):
+    text: str
+    finished: bool
+
+
+@dataclass
+class Climb:
+    """A sentence on its way down."""
+
+    keeping: Keeping
+    lost: tuple[Kept, ...] = ()
+    hidden: tuple[Kept, ...] = ()
+    done: TranslatedSentence | None = None
+
+    def offer(self, written: Written, way: Way) -> None:
+        """Take a translation if it says anything, and nothing is wrong with it."""
+        text, faults = written.text, self.keeping.faults(written.text)
+        if faults and not faults.lost:
+            text = self.keeping.plain(text)
+            faults = self.keeping.faults(text)
+        if text and not faults:
+            self.done = TranslatedSentence(self.keeping.source, text, written.finished, way)
+        self.lost = tuple(one for one in self.keeping.items if one in faults.lost or one in self.lost)
+
+
+class Hop:
+    """A translator of one direction."""
+
+    def __init__(self, translator: Translator, source: str, target: str) -> None:
+        self.translator, self.source, self.target = translator, source, target
+        tokenizer = translator.tokenizer
+        self.marks = tokenizer.placeholders if isinstance(tokenizer, Tokenizer) else ""
+
+    def translate(
+        self,
+        sentences: Sequence[str],
+        search: Search,
+        glossary: Glossary | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[TranslatedSentence]:
+        """The translation of each sentence; `progress` is told how many have been written for the first time."""
+        climbs = [Climb(Keeping(sentence, (self.source, self.target), glossary)) for sentence in sentences]
+        for climb in climbs:
+            if climb.keeping.wordless:
+                climb.done = self._as_it_is(climb, "same")
+            elif self.marks:  # no model could copy a private-use character that it has never met
+                climb.lost = tuple(
+                    one for one in climb.keeping.items if is_private(one.fill) and one.fill not in self.marks
+                )
+        left = [climb for climb in climbs if climb.done is None and not climb.lost]
+        for climb, written in zip(
+            left, self.write([one.keeping.source for one in left], search, progress), strict=True
+        ):
+            climb.offer(written, "plain")
+        for everything in (False, True):
+            self._with_placeholders([climb for climb in climbs if climb.done is None], search, everything)
+        self._in_pieces([climb for climb in climbs if climb.done is None], search)
+        return [climb.done or self._as_it_is(climb, "source") for climb in climbs]
+
+    def _as_it_is(self, climb: Climb, way: Way) -> TranslatedSentence:
+        return TranslatedSentence(climb.keeping.source, climb.keeping.as_it_is(), True, way)
+
+    def _with_placeholders(self, climbs: list[Climb], search: Search, everything: bool) -> None:
+        """Placeholders for what was lost, or, with as many as there are, for everything."""
+        room, tried = len(self.marks), []
+        for climb in climbs:
+            items = climb.keeping.items
+            others = [one for one in items if one not in climb.lost] if everything else []
+            which = {*climb.lost, *others[: max(0, room - len(climb.lost))]}
+            hidden = tuple(one for one in items if one in which or climb.keeping.marked(one))
+            if hidden and len(hidden) <= room and hidden != climb.hidden:
+                climb.hidden = hidden
+                tried.append(climb)
+        texts = [climb.keeping.hidden(climb.hidden, self.marks) for climb in tried]
+        for climb, written in zip(tried, self.write(texts, search, placeholders=True), strict=True):
+            text = climb.keeping.filled(written.text, climb.hidden, self.marks)
+            if text is not None:
+                climb.offer(Written(text, written.finished), "placeholders")
+
+    def _in_pieces(self, climbs: list[Climb], search: Search) -> None:
+        wanted: dict[str, None] = {}
+        for climb in climbs:
+            if climb.keeping.items:
+                wanted |= dict.fromkeys(part.strip() for part in climb.keeping.between() if has_letters(part))
+        told = dict(zip(wanted, self.write(list(wanted), search), strict=True))
+        for part, written in told.items():
+            text = written.text.rstrip(ENDS) if part[-1] not in ENDS else written.text
+            clean = not Keeping(part, (self.source, self.target)).faults(text)
+            told[part] = Written(text, written.finished) if clean and text else Written(part, True)
+        for climb in climbs:
+            parts, finished = [], True
+            for part in climb.keeping.between():
+                bare = part.strip()
+                if bare in told:
+                    finished = finished and told[bare].finished
+                    part = part.replace(bare, told[bare].text)
+                parts.append(part)
+            climb.offer(Written(climb.keeping.joined(parts), finished), "pieces")
+
+    def write(
+        self,
+        texts: Sequence[str],
+        search: Search,
+        progress: Callable[[int], None] | None = None,
+        placeholders: bool = False,
+    ) -> list[Written]:
+        """What the model makes of `texts`; where it goes round in circles or too far, what it makes of a second try."""
+        if not texts:
+            return []
+        translator = self.translator
+        best = [
+            ranked[0]
+            for ranked in translator.translate(texts, search=search, placeholders=placeholders, progress=progress)
+        ]
+        sources = translator.tokenizer.encode_source(texts)
+        lengths = [len(ids) - (translator.to is not None) for ids in sources]
+        again: dict[int, list[int]] = {}  # by the length allowed
+        for i, (one, ids) in enumerate(zip(best, sources, strict=True)):
+            if self._runs_on(one, ids, lengths[i]):
+                again.setdefault(most_tokens(lengths[i]), []).append(i)
+        for limit, rows in again.items():
+            longest = translator.max_target_length(translator.max_source_length())
+            careful = replace(search, no_repeat_ngram=NGRAM, max_new_tokens=min(limit, longest))
+            second = translator.translate([texts[i] for i in rows], search=careful, placeholders=placeholders)
+            for i, ranked in zip(rows, second, strict=True):
+                best[i] = ranked[0]
+        return [Written(one_line(one.text), one.finished) for one in best]
+
+    def _runs_on(self, one: Translation, source: list[int], length: int) -> bool:
+        if not one.finished or len(one.tokens) > most_tokens(length):
+            return True
+        return loops(self.translator.tokenizer.source_pieces(source), one.tokens)
+
+
+def one_line(text: str) -> str:
+    return BREAK.sub(" ", text.strip())
+
+
+def is_private(text: str) -> bool:
+    return len(text) == 1 and "\ue000" <= text <= "\uf8ff"
+
+
+def has_letters(text: str) -> bool:
+    return any(map(str.isalpha, text))

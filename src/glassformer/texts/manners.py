@@ -1,0 +1,57 @@
+"""What to do with an input that a model was not made for: noise must not become more noise, and is told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+from glassformer.text.about import words_of
+from glassformer.texts.translated import Note
+from glassformer.translator import Translator
+
+GROWTH, SLACK = 3, 10  # a translation has at most so many times the tokens of its source, and so many more
+UNIT = 12  # tokens, the longest stretch whose repetition is looked for
+RUN = 8  # tokens of repetition that no source has to explain
+FEWEST = 3  # words that must be unknown before a text counts as foreign
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>|<unk>")
+
+Detect = Callable[[str], str | None]
+
+
+def most_tokens(length: int) -> int:
+    """The most tokens of the translation of `length` tokens."""
+    return GROWTH * length + SLACK
+
+
+def repetition(tokens: Sequence[str]) -> int:
+    """The tokens of the longest stretch that says one thing three times or more without a break."""
+    longest = 0
+    for unit in range(1, min(UNIT, len(tokens) // 3) + 1):
+        same = 0  # tokens in a row that equal the one a unit before
+        for i in range(unit, len(tokens)):
+            same = same + 1 if tokens[i] == tokens[i - unit] else 0
+            if same >= 2 * unit:
+                longest = max(longest, same + unit)
+    return longest
+
+
+def loops(source: Sequence[str], target: Sequence[str]) -> bool:
+    """Whether a translation repeats itself, and its source does not."""
+    return repetition(target) > 2 * repetition(source) + RUN
+
+
+def warnings(translator: Translator, text: str, source: str, detect: Detect | None) -> list[Note]:
+    """What to say of a text before it is translated."""
+    notes = []
+    found = detect(text) if detect is not None and source else None
+    if found is not None and found != source:
+        notes.append(Note("language", f"this looks like `{found}`, but is translated as if it were `{source}`"))
+    words = {word.casefold() for word in words_of(text)}
+    unmet = translator.unfamiliar([text])
+    if len(unmet) >= FEWEST and 2 * len(unmet) > len(words):
+        notes.append(Note("unfamiliar", translator.about.warning(unmet)))
+    pieces = translator.tokenizer.source_pieces(translator.tokenizer.encode_source([text])[0])
+    strange = sum(1 for piece in pieces if _BYTE.fullmatch(piece))
+    if strange >= FEWEST and 2 * strange > len(pieces):
+        notes.append(Note("characters", "most characters of this text are none that the model has learnt"))
+    return notes
