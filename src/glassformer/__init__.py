@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from glassformer.model import EncoderOnly as EncoderOnly
     from glassformer.model import ModelConfig as ModelConfig
     from glassformer.pretrained import load_model as load_model
+    from glassformer.text.glossary import Glossary as Glossary
+    from glassformer.texts import TextTranslator as TextTranslator
+    from glassformer.texts import TranslatedText as TranslatedText
     from glassformer.translation import Translation as Translation
     from glassformer.translator import Translator as Translator
 
@@ -34,11 +37,14 @@ _HOMES = {
     "EncoderDecoder": "glassformer.model",
     "EncoderOnly": "glassformer.model",
     "Evaluation": "glassformer.evaluation",
+    "Glossary": "glassformer.text.glossary",
     "Hypothesis": "glassformer.decode",
     "ModelConfig": "glassformer.model",
     "Sampling": "glassformer.decode",
     "Search": "glassformer.decode",
+    "TextTranslator": "glassformer.texts",
     "Trace": "glassformer.explain.traced",
+    "TranslatedText": "glassformer.texts",
     "Translation": "glassformer.translation",
     "Translator": "glassformer.translator",
     "WhatIf": "glassformer.explain.what_if",

@@ -45,7 +45,7 @@ def test_what_is_shown_is_what_stands_in_the_source() -> None:
     assert "    src_mask: Tensor | None = None,\n" in written
     assert "(): " not in written
     methods = {one.name: one for one in reference.entry("Translator").members}
-    assert methods["Translator.load"].signature.startswith("@classmethod\ndef load(cls, folder: str | Path")
+    assert methods["Translator.load"].signature.startswith("@classmethod\ndef load(\n    cls,\n    folder: str | Path")
     assert methods["Translator.__call__"].signature == "def __call__(self, text: str) -> str"
 
 
