@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from conftest import StandIn
 from make_bundle import WORDS
+from stand_in import StandIn
 
 from glassformer.texts import TextTranslator
 from glassformer.texts.manners import loops, most_tokens, repetition

@@ -7,10 +7,10 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from conftest import StandIn
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from make_bundle import WORDS
+from stand_in import StandIn
 
 from glassformer.decode import Sampling, Search
 from glassformer.errors import ConfigError, InputError
