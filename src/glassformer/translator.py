@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import torch
 
-from glassformer import bundle
+from glassformer import box, bundle
 from glassformer.decode import Hypothesis, LengthRule, Search
 from glassformer.decode.alignment import Alignment
 from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood
@@ -86,10 +86,13 @@ class Translator:
         *,
         to: str | None = None,
     ) -> Translator:
-        """A folder that `glassformer train` has made, or a local Hugging Face folder of a Marian model.
+        """A folder that `glassformer train` has made, or a local Hugging Face folder of a Marian model; where there is
+        no such folder, one of the translators that come with glassformer: "en-de", "de-en", "en-zh", "zh-en".
 
         A model that translates into several languages has to be told which: `to="de"`.
         """
+        if not os.path.lexists(folder) and (way := box.directions().get(str(folder))) is not None:
+            folder, to = box.folder(way.model), to or way.to
         device, folder = pick_device(device), Path(folder)
         if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
             from glassformer.pretrained.marian_text import load_marian

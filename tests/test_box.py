@@ -1,0 +1,60 @@
+"""The translators that come with glassformer, by their names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny_box import make_box
+
+import glassformer as gf
+from glassformer import box, bundle
+from glassformer.errors import WeightsError
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_box(tmp_path_factory.mktemp("box"))
+
+
+@pytest.fixture
+def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(box, "HERE", place)
+    return place
+
+
+@pytest.mark.parametrize(("name", "to"), [("en-de", "de"), ("de-en", "en"), ("en-zh", "zh"), ("zh-en", "en")])
+def test_each_direction_has_a_name(here: Path, name: str, to: str) -> None:
+    assert gf.Translator.load(name).to == to
+    assert gf.Translator.load(name, to="en").to == "en"
+
+
+def test_a_folder_of_that_name_wins(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "en-de").mkdir()
+    with pytest.raises(WeightsError, match="en-de is not a trained model"):
+        gf.Translator.load("en-de")
+
+
+def test_without_its_data_the_box_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box, "HERE", tmp_path)
+    with pytest.raises(WeightsError, match=r"comes without the translator `en-de` .* install a wheel"):
+        gf.Translator.load("de-en")
+
+
+def test_what_no_model_joins_goes_by_english() -> None:
+    assert box.route("en", "de") == [("en-de", "de")]
+    assert box.route("zh", "en") == [("en-zh", "en")]
+    assert box.route("de", "zh") == [("en-de", "en"), ("en-zh", "zh")]
+
+
+@pytest.mark.skipif(not all(map(box.is_there, box.MODELS)), reason="this copy has no models in its box")
+def test_what_ships_fits_and_translates() -> None:
+    size = sum(file.stat().st_size for file in box.HERE.rglob("*") if "__pycache__" not in file.parts)
+    assert size <= 28_000_000
+    for name in box.MODELS:
+        assert bundle.read_config(box.folder(name))[1] == "int8"
+        assert (box.folder(name) / "README.md").is_file()
+        assert (box.folder(name) / "README.zh-CN.md").is_file()
+        assert bundle.read_scores(box.folder(name))
+    assert "Bahnhof" in gf.Translator.load("en-de")("Where is the nearest station?")
