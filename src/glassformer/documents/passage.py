@@ -12,6 +12,7 @@ from glassformer.documents.units import (
     Unit,
     balanced,
     carried,
+    connected,
     marks,
     one_line,
     restored,
@@ -72,7 +73,7 @@ def translating(passage: Passage, tally: Tally) -> Asking[str | None]:
     """
     tally.passages += 1
     units = passage.units
-    several = sum(unit.read for unit in units) > 1
+    several = connected(units)
     if several and passage.whole and balanced(units):
         (answer,) = yield [carried(units).strip()]
         text = same_shape(passage, units, answer)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 SENTENCE_END = re.compile(r"[.!?]+[\"'”’)]*\s+(?=[^a-z\s])|[。！？]+[”’」）]*")
+LABELLED = ("link ", "image ", "<a ")  # marks of what has a label
 LINE_END = re.compile(r"[ \t]*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
 
 
@@ -97,6 +98,14 @@ def shape(units: list[Unit]) -> tuple[Counter[tuple[str, tuple[str, ...]]], set[
         Counter((unit.mark, around) for unit, around in placed if unit.mark),
         {around for unit, around in placed if unit.read},
     )
+
+
+def connected(units: list[Unit]) -> bool:
+    """Whether the words belong together around markup; else each stands for itself: the label of a link or an image,
+    or the only ones there are."""
+    read = [around for unit, around in inside(units) if unit.read]
+    labels = all(any(one.startswith(LABELLED) for one in around) for around in read)
+    return not labels and (len(read) > 1 or any(unit.mark.startswith("=") for unit in units))
 
 
 def restored(source: list[Unit], translation: list[Unit]) -> list[Unit]:
