@@ -198,3 +198,40 @@ def demo(
         )
         for source, output in one.wrong.items():
             print(f"  ✗ {source}  →  {output}\n      expected: {FIRST_TRIES[source]}")
+
+
+@bench.command("kept")
+def kept(
+    model: Annotated[str, typer.Argument(help="A model folder.")],
+    lines: Annotated[Path, typer.Argument(help="A file of source lines (gzip and xz too).")],
+    to: Annotated[
+        str | None, typer.Option(help="The language to translate into, of a model that knows several.")
+    ] = None,
+    count: Annotated[int, typer.Option(help="Single words, fragments and noise strings to try.", min=1)] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """What must not change: how many lines keep their numbers and code; and whether noise stays small."""
+    from glassformer.bench.kept import kept as measure
+    from glassformer.bench.kept import noise
+    from glassformer.text.lines import read_lines
+    from glassformer.texts import TextTranslator
+    from glassformer.translator import Translator
+
+    translator = TextTranslator(Translator.load(model, precision="auto", to=to))
+    texts = list(read_lines(lines))
+    found, odd = measure(translator, texts), noise(translator, texts, count)
+    if as_json:
+        print(json.dumps({"kept": asdict(found), "noise": asdict(odd)}, ensure_ascii=False))
+        return
+    print(f"{found.lines:,} lines of {lines}, `{translator.source}` to `{translator.target}`, sentences {found.ways}")
+    for what, whole, part in (
+        ("digits", found.numbers, found.numbers_kept),
+        ("code, addresses and the like", found.stretches, found.stretches_kept),
+    ):
+        print(f"  {whole:,} hold {what}; all kept in {part:,} ({part / max(1, whole):.2%})")
+    print(
+        f"{odd.strings:,} words, fragments and noise strings: {odd.returned:,} came back, {odd.too_long} too long, "
+        f"{odd.cut} cut by the limit"
+    )
+    for source, target in (*found.lost, *odd.worst):
+        print(f"  {source!r:.150}\n    {target!r:.150}")
