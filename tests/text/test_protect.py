@@ -106,3 +106,11 @@ def test_placeholders_and_tags_are_pieces_that_text_alone_cannot_spell(tmp_path:
         TokenizerOptions(placeholders=99)
     with pytest.raises(ConfigError, match="placeholders are for"):
         TokenizerOptions(kind="words", placeholders=1)
+
+
+def test_chinese_words_end_a_stretch_that_they_follow():
+    text = "请设置$PATH变量，用--all选项访问https://a.example/b？c或https://a.example/x的页面，联系me@a.example邮箱。"
+    found = [text[start:end] for start, end in spans(text)]
+    assert found == ["$PATH", "--all", "https://a.example/b", "https://a.example/x", "me@a.example"]
+    text = "Grüße an info@müller.example, https://de.example/wiki/Ärzte."
+    assert [text[start:end] for start, end in spans(text)] == ["info@müller.example", "https://de.example/wiki/Ärzte"]

@@ -228,7 +228,7 @@ def kept(
         ("digits", found.numbers, found.numbers_kept),
         ("code, addresses and the like", found.stretches, found.stretches_kept),
     ):
-        print(f"  {whole:,} hold {what}; all kept in {part:,} ({part / max(1, whole):.2%})")
+        print(f"  {whole:,} hold {what}" + (f"; all kept in {part:,} ({part / whole:.2%})" if whole else ""))
     print(
         f"{odd.strings:,} words, fragments and noise strings: {odd.returned:,} came back, {odd.too_long} too long, "
         f"{odd.cut} cut by the limit"

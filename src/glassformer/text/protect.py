@@ -18,6 +18,8 @@ MOST = 32  # placeholders that a vocabulary may have
 PLACEHOLDERS = "".join(chr(0xE000 + number) for number in range(MOST))
 HIDDEN = 0.6  # the chance of each stretch that could be hidden, in a pair that is chosen
 
+_HAN = r"\u3000-\u303f\u3400-\u9fff\uff00-\uffef"  # may follow a stretch at once, and is no part of it
+_W = rf"(?:(?![{_HAN}])\w)"
 _KEPT = re.compile(
     "|".join(
         (
@@ -27,12 +29,12 @@ _KEPT = re.compile(
             r"<!--.*?-->",
             r"<(?:[A-Za-z][\w.+-]*:[^<>\s]*|[^<>\s@]+@[^<>\s@]+)>",  # <https://...>, <xref:...>, <somebody@example.org>
             r"</?[A-Za-z][^<>]*>",  # a tag
-            r"\b[a-z][a-z0-9+.-]*://[^\s<>()\[\]{}\"'`，。；：、！？（）《》“”„]*[\w/#&=%~+-]",
-            r"(?<![\w.@-])[\w.+-]+@\w[\w-]*(?:\.\w[\w-]*)+",
+            rf"(?<![A-Za-z0-9_])[a-z][a-z0-9+.-]*://[^\s<>()\[\]{{}}\"'`“”„{_HAN}]*(?:{_W}|[/#&=%~+-])",
+            rf"(?<![.@-])(?<!{_W})(?:{_W}|[.+-])+@{_W}(?:{_W}|-)*(?:\.{_W}(?:{_W}|-)*)+",
             r"\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}",  # {{x}}, ${VAR}, {name}
             r"%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:l{0,2}[diuxXofeEgGcsr@])(?![A-Za-z])",  # %s, %(name)d, %1$s
-            r"\$[A-Za-z_]\w*|%[A-Z_]{2,}%",  # $VAR, %PATH%
-            r"(?<![\w-])--[A-Za-z][\w-]*",  # --option
+            rf"\$[A-Za-z_]{_W}*|%[A-Z_]{{2,}}%",  # $VAR, %PATH%
+            rf"(?<!-)(?<!{_W})--[A-Za-z](?:{_W}|-)*",  # --option
             r"[\ue000-\uf8ff]",
         )
     )
