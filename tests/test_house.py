@@ -25,6 +25,7 @@ STOREYS = [
     ["translation"],
     ["translator", "scores"],
     ["texts"],
+    ["polyglot"],
     ["evaluation"],
     ["evaluate", "explain", "labs", "documents"],
     ["serve"],

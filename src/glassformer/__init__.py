@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from glassformer.model import EncoderDecoder as EncoderDecoder
     from glassformer.model import EncoderOnly as EncoderOnly
     from glassformer.model import ModelConfig as ModelConfig
+    from glassformer.polyglot import translate as translate
     from glassformer.pretrained import load_model as load_model
     from glassformer.text.glossary import Glossary as Glossary
     from glassformer.texts import TextTranslator as TextTranslator
@@ -52,6 +53,7 @@ _HOMES = {
     "generate": "glassformer.decode",
     "load_model": "glassformer.pretrained",
     "trace": "glassformer.explain.trace",
+    "translate": "glassformer.polyglot",
     "what_if": "glassformer.explain.what_if",
 }
 

@@ -67,7 +67,8 @@ def test_what_is_no_command_or_no_option_is_a_usage_error(
 ) -> None:
     for words, said in (
         (["translat"], "translate"),
-        (["translate"], "Missing argument 'model'"),
+        (["score"], "Missing argument 'model'"),
+        (["translate"], "say what to translate"),
         (["score", "m", "--sorc", "a"], "--src"),
         (["translate", "m", "--beam", "many"], "--beam"),
     ):

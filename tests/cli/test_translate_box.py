@@ -1,0 +1,136 @@
+"""`glassformer translate` without a model: texts, lines and documents by the box."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from small_run import OLD, Cli
+from tiny_box import SENTENCES, make_box
+
+import glassformer as gf
+from glassformer import box
+from glassformer.errors import ConfigError
+from glassformer.polyglot import polyglot
+
+EN, DE, ZH = (SENTENCES[language][0] for language in ("en", "de", "zh"))
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_box(tmp_path_factory.mktemp("box"))
+
+
+@pytest.fixture(autouse=True)
+def here(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box, "HERE", place)
+    monkeypatch.chdir(tmp_path)
+    polyglot.cache_clear()
+
+
+def by(source: str, target: str, text: str) -> str:
+    return polyglot("cpu", "auto").translator(source, target).translate([text])[0]
+
+
+def test_a_text_is_translated_into_the_language_asked_for(cli: Cli) -> None:
+    for to, code in (("de", "de"), ("German", "de"), ("中文", "zh"), ("zh-CN", "zh")):
+        ended, out, err = cli("translate", EN, "--to", to, "--device", "cpu")
+        assert (ended, out) == (0, by("en", code, EN) + "\n"), err
+    ended, out, err = cli("translate", "--from", "en", "--to", "de", EN, "--beam", 1, "--device", "cpu")
+    assert ended == 0, err
+
+
+def test_without_a_target_it_is_english(cli: Cli) -> None:
+    ended, out, _ = cli("translate", DE, ZH, "--device", "cpu")
+    assert (ended, out) == (0, by("de", "en", DE) + "\n" + by("zh", "en", ZH) + "\n")
+
+
+def test_from_english_it_is_asked_into_which_language(cli: Cli) -> None:
+    told = cli.fails("translate", EN)
+    assert told == "from English into which language? Say --to 'de' (German) or --to 'zh' (Chinese)"
+
+
+def test_german_to_chinese_goes_by_english_and_says_so(cli: Cli) -> None:
+    ended, _, err = cli("translate", DE, "--to", "zh", "--device", "cpu")
+    assert ended == 0
+    assert "`de` to `zh` goes by `en`" in err
+
+
+def test_a_text_that_is_in_the_language_already_stays(cli: Cli) -> None:
+    ended, out, err = cli("translate", DE, "--to", "de", "--device", "cpu")
+    assert (ended, out) == (0, DE + "\n")
+    assert "it is German already" in err
+
+
+def test_a_language_that_is_not_here(cli: Cli) -> None:
+    assert "the language `fr` is not here; there are en (English), de" in cli.fails("translate", EN, "--to", "fr")
+    assert "English twice" in cli.fails("translate", EN, "--to", "en", "--from", "en")
+
+
+def test_lines_of_a_file_give_lines(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "in.txt").write_text(f"{EN}\n\n{SENTENCES['en'][1]}\n", encoding="utf-8")
+    ended, out, err = cli("translate", "--to", "de", "--input", "in.txt", "--output", "out.txt", "--device", "cpu")
+    assert (ended, out) == (0, ""), err
+    lines = (tmp_path / "out.txt").read_text(encoding="utf-8").split("\n")
+    assert len(lines) == 4
+    assert lines[1] == ""
+
+
+def test_json_tells_what_there_is_to_say(cli: Cli) -> None:
+    ended, out, _ = cli("translate", DE, "--to", "zh", "--json", "--device", "cpu")
+    told = json.loads(out)
+    assert ended == 0
+    assert told["source"] == DE
+    assert "goes by" in told["notes"][0]
+    assert set(told["translations"][0]) == {"text", "finished"}
+
+
+def test_a_document_is_translated(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a.md").write_text(f"# {EN}\n\n`code` stays.\n\n```\nas it is\n```\n", encoding="utf-8")
+    ended, _, err = cli("translate", "a.md", "--to", "zh", "--output", "a.zh.md", "--device", "cpu")
+    assert ended == 0, err
+    made = (tmp_path / "a.zh.md").read_text(encoding="utf-8")
+    assert made.startswith("# ")
+    assert "```\nas it is\n```" in made
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "b.txt").write_text(EN, encoding="utf-8")
+    ended, _, err = cli("translate", "docs", "--to", "de", "--out", "docs.de", "--device", "cpu")
+    assert ended == 0, err
+    assert (tmp_path / "docs.de" / "b.txt").is_file()
+    assert "give either texts or files" in cli.fails("translate", "a.md", EN, "--to", "de")
+
+
+def test_a_model_is_taken_as_ever(cli: Cli, tmp_path: Path) -> None:
+    ended, out, _ = cli("translate", OLD, "three two one two four")
+    assert (ended, out) == (0, "vier zwei eins zwei drei\n")
+    assert "runs/none is not a folder" in cli.fails("translate", "runs/none", "one")
+    ended, out, _ = cli("translate", "de-en", DE, "--nbest", 2, "--beam", 2, "--device", "cpu")
+    assert ended == 0
+    assert out.startswith("1\t1\t")
+    assert "--nbest goes with a model" in cli.fails("translate", EN, "--to", "de", "--nbest", 2, "--beam", 2)
+    assert "--glossary goes without a model" in cli.fails("translate", OLD, "one", "--glossary", "x.tsv")
+    assert "say what to translate" in cli.fails("translate")
+
+
+def test_a_glossary_comes_out_as_written(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "terms.tsv").write_text("station\tHaltepunkt\n", encoding="utf-8")
+    ended, out, err = cli("translate", EN, "--to", "de", "--glossary", "terms.tsv", "--device", "cpu")
+    assert ended == 0, err
+    assert "Haltepunkt" in out
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_in_python_a_text_gives_a_text_and_several_a_list() -> None:
+    assert gf.translate(EN, to="de") == by("en", "de", EN)
+    assert gf.translate((one for one in [EN, EN]), "zh") == [by("en", "zh", EN)] * 2
+    assert gf.translate([DE, ZH]) == [by("de", "en", DE), by("zh", "en", ZH)]
+    assert gf.translate([], to="de") == []
+    assert gf.translate("12345", to="de") == "12345"
+    with pytest.raises(ConfigError, match="into which language"):
+        gf.translate(EN)
+
+
+def test_in_python_too_it_is_said_that_it_goes_by_english() -> None:
+    with pytest.warns(UserWarning, match="`de` to `zh` goes by `en`"):
+        gf.translate(DE, to="zh")
