@@ -18,9 +18,16 @@ def test_repetition_is_measured() -> None:
     assert repetition(["x", "a", "a", "a", "y"]) == 3
     assert repetition(["x", "a", "b", "a", "b", "a", "b", "y"]) == 6
     assert repetition(["a", "b", "a", "b"]) == 0
-    assert loops(["no"], ["nein"] * 12)
-    assert not loops(["no"] * 12, ["nein"] * 12)
-    assert not loops(["a", "long", "sentence"], ["ja", "ja", "ja"])
+    assert repetition([*"xaaab" * 3]) == 15
+
+
+def test_a_source_may_repeat_itself(de: Translator) -> None:
+    def around(source: str, target: list[str]) -> bool:
+        return loops(de.tokenizer, de.tokenizer.encode_source([source])[0], target)
+
+    assert around("no", ["nein"] * 12)
+    assert not around("no " * 12, ["nein"] * 12)
+    assert not around("a long sentence", ["ja"] * 3)
 
 
 def test_a_loop_is_tried_again_without_repetition(de: Translator) -> None:

@@ -69,7 +69,9 @@ class Number:
 
 def numbers(text: str, language: str, apart: Sequence[Span] = ()) -> list[Number]:
     """The numbers of `text` outside the stretches `apart`."""
-    text = text.translate(_DIGITS)
+    text = text.translate(_DIGITS) if not text.isascii() else text
+    if _NUMBER.search(text) is None:
+        return []
     if language == "de":
         text = _CLOCK.sub(r"\1:\2", _SPACED.sub(lambda match: match[0].replace(" ", "\u202f"), text))
     inside = {place for start, end in apart for place in range(start, end)}

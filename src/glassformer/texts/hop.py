@@ -156,7 +156,7 @@ class Hop:
     def _runs_on(self, one: Translation, source: list[int], length: int) -> bool:
         if not one.finished or len(one.tokens) > most_tokens(length):
             return True
-        return loops(self.translator.tokenizer.source_pieces(source), one.tokens)
+        return loops(self.translator.tokenizer, source, one.tokens)
 
 
 def one_line(text: str) -> str:

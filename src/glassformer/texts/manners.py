@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 
+from glassformer.text import PairTokenizer
 from glassformer.text.about import words_of
 from glassformer.texts.translated import Note
 from glassformer.translator import Translator
@@ -13,6 +14,7 @@ GROWTH, SLACK = 3, 10  # a translation has at most so many times the tokens of i
 UNIT = 12  # tokens, the longest stretch whose repetition is looked for
 RUN = 8  # tokens of repetition that no source has to explain
 FEWEST = 3  # words that must be unknown before a text counts as foreign
+_RUN = re.compile(rf"(?=((.{{1,{UNIT}}})\2{{2,}}))", re.DOTALL)
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>|<unk>")
 
 Detect = Callable[[str], str | None]
@@ -24,20 +26,16 @@ def most_tokens(length: int) -> int:
 
 
 def repetition(tokens: Sequence[str]) -> int:
-    """The tokens of the longest stretch that says one thing three times or more without a break."""
-    longest = 0
-    for unit in range(1, min(UNIT, len(tokens) // 3) + 1):
-        same = 0  # tokens in a row that equal the one a unit before
-        for i in range(unit, len(tokens)):
-            same = same + 1 if tokens[i] == tokens[i - unit] else 0
-            if same >= 2 * unit:
-                longest = max(longest, same + unit)
-    return longest
+    """The tokens of the longest stretch that says one thing, of at most UNIT tokens, three times or more in a row."""
+    letters = {token: chr(number) for number, token in enumerate(dict.fromkeys(tokens), 0x10000)}
+    text = "".join(map(letters.__getitem__, tokens))
+    return max((len(match[1]) for match in _RUN.finditer(text)), default=0)
 
 
-def loops(source: Sequence[str], target: Sequence[str]) -> bool:
+def loops(tokenizer: PairTokenizer, source: Sequence[int], target: Sequence[str]) -> bool:
     """Whether a translation repeats itself, and its source does not."""
-    return repetition(target) > 2 * repetition(source) + RUN
+    run = repetition(target)
+    return run > RUN and run > 2 * repetition(tokenizer.source_pieces(source)) + RUN
 
 
 def warnings(translator: Translator, text: str, source: str, detect: Detect | None) -> list[Note]:
@@ -50,7 +48,8 @@ def warnings(translator: Translator, text: str, source: str, detect: Detect | No
     unmet = translator.unfamiliar([text])
     if len(unmet) >= FEWEST and 2 * len(unmet) > len(words):
         notes.append(Note("unfamiliar", translator.about.warning(unmet)))
-    pieces = translator.tokenizer.source_pieces(translator.tokenizer.encode_source([text])[0])
+    tokenizer = translator.tokenizer
+    pieces = [] if text.isascii() else tokenizer.source_pieces(tokenizer.encode_source([text])[0])
     strange = sum(1 for piece in pieces if _BYTE.fullmatch(piece))
     if strange >= FEWEST and 2 * strange > len(pieces):
         notes.append(Note("characters", "most characters of this text are none that the model has learnt"))
