@@ -42,6 +42,7 @@ def show_machine() -> None:
 
     import torch
 
+    from glassformer.box import MODELS, is_there
     from glassformer.decode.kernels import found
 
     line("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
@@ -57,6 +58,7 @@ def show_machine() -> None:
     own = found()
     said = f"none of our own: {own}" if isinstance(own, str) else f"our own for {', '.join(sorted(own.kinds))}"
     line("kernels", said)
+    line("box", ", ".join(f"{name} (both ways)" if is_there(name) else f"no {name}" for name in MODELS))
     line("disk", f"{shutil.disk_usage('.').free / 2**30:.0f} GiB free here")
     packages = []
     for package in ("num2words", "Babel", "matplotlib", "tensorboard", "datasets", "transformers", "ctranslate2"):

@@ -16,14 +16,19 @@ DEMO = Path("runs/demo")
 def serve(
     model: Annotated[
         Path | None,
-        typer.Argument(help="A folder that glassformer train has made, or a Marian folder; the demo's if none."),
+        typer.Argument(help="A folder that glassformer train has made, or a Marian folder; the box's if none."),
     ] = None,
+    to: Annotated[str | None, typer.Option(help="Of the box: language to translate into.")] = None,
+    source: Annotated[str | None, typer.Option("--from", help="Of the box: language of the sentences.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; a free one from 8017 on if none.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 lets all machines in.")] = "127.0.0.1",
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "cpu",
 ) -> None:
     """Show a model on a web page: every number of every layer, the search, the cache, and what-if."""
+    if model is not None and (to or source):
+        raise ConfigError("--to and --from choose a translator of the box; give them without a model")
+    model = of_the_box(to, source) if model is None else model
     if model is None:
         if not (DEMO / "model.safetensors").exists():
             raise ConfigError(
@@ -38,3 +43,21 @@ def serve(
             raise
         raise ConfigError(f"{error.name} is not installed; run: pip install 'glassformer[web]'") from None
     run(model, host, port, device, open_browser, partial(print, flush=True))
+
+
+def of_the_box(to: str | None, source: str | None) -> Path | None:
+    """The name of the translator in the box that goes from one language to the other; none where the box is empty."""
+    from glassformer import box
+    from glassformer.text.language import code_of
+
+    if not (to or source) and not any(map(box.is_there, box.MODELS)):
+        return None
+    start = None if source is None else code_of(source, box.LANGUAGES)
+    end = None if to is None else code_of(to, box.LANGUAGES)
+    start = start or (box.PIVOT if end != box.PIVOT else box.LANGUAGES[1])
+    end = end or (box.PIVOT if start != box.PIVOT else box.LANGUAGES[1])
+    if f"{start}-{end}" not in box.directions():
+        known = ", ".join(box.directions())
+        raise ConfigError(f"no one model goes from `{start}` to `{end}`; there are {known}")
+    box.folder(box.directions()[f"{start}-{end}"].model)  # told at once where it is missing
+    return Path(f"{start}-{end}")

@@ -32,6 +32,8 @@ def trace(
     sentence: Annotated[
         str | None, typer.Argument(help="The sentence; ids where the folder holds no text side.")
     ] = None,
+    to: Annotated[str | None, typer.Option(help="Of the box: language to translate into.")] = None,
+    source: Annotated[str | None, typer.Option("--from", help="Of the box: language of the sentence.")] = None,
     lang: Annotated[Language, typer.Option("--lang", help="Language of the explanations.")] = Language.en,
     name: Annotated[
         str | None, typer.Option("--name", metavar="PATTERN", help="Show only values so named, e.g. '*.pattern'.")
@@ -53,6 +55,12 @@ def trace(
 
     Without a model, follow one tiny batch through a Transformer by hand.
     """
+    if to or source:
+        if model is None or sentence is not None:
+            raise ConfigError("--to and --from choose a translator of the box: glassformer trace 'sentence' --to de")
+        from glassformer.cli.serve import of_the_box
+
+        sentence, model = str(model), of_the_box(to, source)
     if model is None:
         asked = {"--layer": layer, "--head": head, "--target": target, "--html": html_file}
         for option, value in [*asked.items(), ("--beam", beam - 1 or None), ("--padding", padding or None)]:
