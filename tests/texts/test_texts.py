@@ -70,7 +70,7 @@ def test_nothing_is_lost_whatever_the_model_does(de: Translator, text: str, odd:
 
 
 @given(st.lists(texts(), min_size=1, max_size=3))
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nothing_is_lost_by_a_real_model(de: Translator, given_texts: list[str]) -> None:
     for text, made in zip(given_texts, TextTranslator(de).translate(given_texts, beam=2), strict=True):
         (code, numbers), (wanted, digits) = held(made), held(text)
@@ -142,6 +142,8 @@ def test_two_translators_meet_in_a_language_between(de: Translator, en: Translat
     assert made.text == "red house `make -j` and small TREE.\nfile 1,234.5 runs."
     assert made.via == "rot haus `make -j` und klein TREE.\ndatei 1.234,5 läuft."
     assert [note.text for note in made.notes if note.kind == "pivot"] == ["`en` to `en` goes by `de`"]
+    many = "tree " * 7000
+    assert TextTranslator(StandIn(de, str), StandIn(en, str), glossary=Glossary({"tree": "T"}))(many).count("T") == 7000
     with pytest.raises(ConfigError, match="one translator writes `de` and the next reads `en`"):
         TextTranslator(de, de)
 

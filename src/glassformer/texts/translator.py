@@ -175,12 +175,13 @@ class Veil:
 
     def __init__(self, text: str, glossary: Glossary | None) -> None:
         free = (mark for mark in map(chr, range(0xF8FF, 0xE100, -1)) if mark not in text)
-        self.fills: dict[str, str] = {}
-        for one in reversed(Keeping(text, ("", ""), glossary).items):
+        marks: dict[str, str] = {}
+        for one in reversed(Keeping(text, ("", ""), glossary).items if glossary else ()):
             if one.kind == "term":
-                mark = next(free)
-                self.fills[mark] = one.fill
+                mark = marks.get(one.fill) or next(free, one.fill)
+                marks[one.fill] = mark
                 text = text[: one.start] + mark + text[one.end :]
+        self.fills = {mark: fill for fill, mark in marks.items()}
         self.text = text
 
     def lifted(self, text: str) -> str:
