@@ -20,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BUNDLE = ROOT / "tests" / "bundle-1"  # a trained model, a small one
 BUILD = "from setuptools import build_meta; print(build_meta.build_{kind}({out!r}))"
+LARGEST = 32_000_000  # bytes of the wheel, its translators included
 NOT_PACKED = (".ci/", ".gitignore")  # of a clone: for the place where it is developed
 TINY = "--set train.steps=3 --set train.warmup_steps=1 --set train.batch_tokens=256 --set model.d_model=32"
 
@@ -103,6 +104,8 @@ def check_builds(folder: Path) -> Path:
         )
     wheel = build("wheel", folder / "clone", folder / "wheel")
     (unpacked,) = (folder / "unpacked").iterdir()
+    if (size := wheel.stat().st_size) > LARGEST:
+        raise Fault(f"the wheel has {size:,} bytes, more than {LARGEST:,}; is the box stored in int8?")
     ours, theirs = content(wheel), content(build("wheel", unpacked, folder / "again"))
     if missing := {name for name in cloned if name.startswith("src/")} - {f"src/{name}" for name in ours}:
         raise Fault(f"the wheel lacks {sorted(missing)}; package-data in pyproject.toml says what goes in")

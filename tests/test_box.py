@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from tiny_box import make_box
 
 import glassformer as gf
 from glassformer import box, bundle
+from glassformer.box.card import card
 from glassformer.errors import WeightsError
 
 
@@ -46,6 +49,37 @@ def test_what_no_model_joins_goes_by_english() -> None:
     assert box.route("en", "de") == [("en-de", "de")]
     assert box.route("zh", "en") == [("en-zh", "en")]
     assert box.route("de", "zh") == [("en-de", "en"), ("en-zh", "zh")]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_card_says_data_scores_and_seed(place: Path, tmp_path: Path, language: str) -> None:
+    folder = tmp_path / "en-de"
+    shutil.copytree(place / "en-de", folder)
+    (folder / "recipe.toml").write_text('[[data.train]]\nsrc = "docs/a.en"\n[train]\nseed = 7\n', encoding="utf-8")
+    one = {
+        "bleu": 61.5,
+        "chrf": 80.0,
+        "sentences": 2000,
+        "bleu_signature": "tok:13a",
+        "command": "glassformer evaluate",
+    }
+    (folder / "scores.json").write_text(json.dumps({"docs en-de": one}), encoding="utf-8")
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "ATTRIBUTION.txt").write_text("written by many, CC BY 4.0", encoding="utf-8")
+    told = card(folder, tmp_path, language)
+    for needed in (
+        "en-de",
+        "61.50",
+        "tok:13a",
+        "glassformer evaluate",
+        "written by many, CC BY 4.0",
+        " 7",
+        "Apache-2.0",
+    ):
+        assert needed in told
+    (tmp_path / "docs" / "ATTRIBUTION.txt").unlink()
+    with pytest.raises(FileNotFoundError):
+        card(folder, tmp_path, language)
 
 
 @pytest.mark.skipif(not all(map(box.is_there, box.MODELS)), reason="this copy has no models in its box")
