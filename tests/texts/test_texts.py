@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from make_bundle import WORDS
 from stand_in import StandIn
@@ -22,7 +22,7 @@ from glassformer.translator import Translator
 
 CODE = ["`make`", "``a `b` c``", "{name}", "{{x}}", "%s", "%(n)d", "<xref:A.B%2A>", "$HOME", "https://a.example/b?c=1",
         "<b>", "</b>", "\ue000", "\uf000", "a@b.example", "--all", "`a. B`"]  # fmt: skip
-NUMBERS = ["7", "42", "1,234.5", "3.5", "2026", "10:30", "x86", "1st", "12/31/2026", "4.5.6.7", "007"]
+NUMBERS = ["7", "42", "1,234.5", "3.5", "2026", "10:30", "x86", "1st", "12/31/2026", "1.2.3", "4.5.6.7", "007"]
 GAPS = [" ", " ", " ", "  ", "\n", "\n\n", ", ", ". ", "! ", ".", "\t", "。"]
 
 
@@ -61,6 +61,7 @@ ODD: dict[str, Any] = {
 }
 
 
+@example("`make` `make` `make` `make` `make`. red red red\n", "backwards")
 @given(texts(), st.sampled_from(sorted(ODD)))
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nothing_is_lost_whatever_the_model_does(de: Translator, text: str, odd: str) -> None:

@@ -41,8 +41,9 @@ class Climb:
 
     def offer(self, written: Written, way: Way) -> None:
         """Take a translation if it says anything, and nothing is wrong with it."""
-        text, faults = written.text, self.keeping.faults(written.text)
-        if faults and not faults.lost:
+        text = written.text.strip()
+        faults = self.keeping.faults(text)
+        if faults and not self.keeping.items:  # nothing that a placeholder could stand for
             text = self.keeping.plain(text)
             faults = self.keeping.faults(text)
         if text and not faults:
@@ -111,7 +112,7 @@ class Hop:
                 wanted |= dict.fromkeys(part.strip() for part in climb.keeping.between() if has_letters(part))
         told = dict(zip(wanted, self.write(list(wanted), search), strict=True))
         for part, written in told.items():
-            text = written.text.rstrip(ENDS) if part[-1] not in ENDS else written.text
+            text = written.text.rstrip(ENDS).rstrip() if part[-1] not in ENDS else written.text
             clean = not Keeping(part, (self.source, self.target)).faults(text)
             told[part] = Written(text, written.finished) if clean and text else Written(part, True)
         for climb in climbs:
