@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.decode.kernels import KINDS, Kernels, Packed, done, found
-from glassformer.decode.kernels.build import AMX, NoKernels, instructions, load
+from glassformer.decode.kernels import Kernels, Linear, Packed, done, found
+from glassformer.decode.kernels.build import NoKernels, instructions, load
 from glassformer.decode.precision import ready
 
 try:
     # A processor can also do what lesser ones can, so the kernels written for those are tried too.
-    LEVELS = {("amx" if flags == AMX else "vnni"): flags for flags in instructions()}
-    BUILT = {name: Kernels(flags) for name, flags in LEVELS.items()}
+    LEVELS = {level.name: level for level in instructions()}
+    BUILT = {name: Kernels(level) for name, level in LEVELS.items()}
 except NoKernels as reason:
     pytest.skip(f"no kernels: {reason}", allow_module_level=True)
 WAYS = [(name, kind) for name, built in BUILT.items() for kind in sorted(built.kinds)]
@@ -54,26 +54,37 @@ def test_products_are_exact(level: str, kind: str, rows: int, inputs: int, outpu
     add = numbers(seed + 3, rows, outputs) if parts & 2 else None
     expected = exact(x, weight, kind) + (0 if bias is None else bias)
     expected = (expected.relu() if parts & 4 else expected) + (0 if add is None else add)
-    product = BUILT[level].product(x, Packed(weight, kind), bias, bool(parts & 4), add)
+    product = BUILT[level].product(x, Linear(Packed(weight, kind), bias, bool(parts & 4)), add)
     within = 1e-6 * (x.abs() @ weight.abs().T + 1)  # of what was added up
     assert ((product - expected).abs() <= within).all()
-    other = BUILT[level].product(x, Packed(torch.cat((weight[:-1], 2 * weight[-1:])), kind), bias, False)
+    other = BUILT[level].product(x, Linear(Packed(torch.cat((weight[:-1], 2 * weight[-1:])), kind), bias))
     assert not ((other - exact(x, weight, kind) - (0 if bias is None else bias)).abs() <= within).all()  # it would show
 
 
 @pytest.mark.parametrize(("level", "kind"), WAYS)
 def test_a_row_does_not_depend_on_the_rows_beside_it(level: str, kind: str) -> None:
-    x, packed = numbers(0, 77, 300), Packed(numbers(1, 50, 300), kind)
-    alone = torch.cat([BUILT[level].product(row, packed, None, False) for row in x.split(1)])
+    x, linear = numbers(0, 77, 300), Linear(Packed(numbers(1, 50, 300), kind))
+    alone = torch.cat([BUILT[level].product(row, linear) for row in x.split(1)])
     for rows in (1, 7, 8, 9, 16, 17, 32, 33, 77):
-        together = BUILT[level].product(x[:rows], packed, None, False)
+        together = BUILT[level].product(x[:rows], linear)
         assert torch.equal(together, alone[:rows])  # to the last bit
     several = torch.get_num_threads()
     try:
         torch.set_num_threads(3)
-        assert torch.equal(BUILT[level].product(x, packed, None, False), alone)
+        assert torch.equal(BUILT[level].product(x, linear), alone)
     finally:
         torch.set_num_threads(several)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 33])
+def test_whole_numbers_at_the_end_of_their_range_are_added_up_exactly(level: str, rows: int) -> None:
+    """Where two products of bytes are added up in 16 bits, these would not fit."""
+    signs = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]]).repeat(1, 350)  # (3, 700)
+    x, weight = signs.repeat(-(-rows // 3), 1)[:rows], torch.cat((signs, -signs)).repeat(7, 1)
+    found = BUILT[level].product(x, Linear(Packed(weight, "int8")))
+    assert torch.equal(found.round(), x @ weight.T)
+    torch.testing.assert_close(found, x @ weight.T, atol=1e-3, rtol=0)
 
 
 def written_out(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Tensor:
@@ -144,7 +155,7 @@ def test_what_is_not_a_number_stays_visible() -> None:
     weight, x = numbers(0, 40, 30), numbers(1, 3, 30)
     x[1, 7] = float("nan")
     for level, kind in WAYS:
-        y = BUILT[level].product(x, Packed(weight, kind), None, True)
+        y = BUILT[level].product(x, Linear(Packed(weight, kind), None, True))
         assert y[1].isnan().all()
         assert not y[[0, 2]].isnan().any()
     k = numbers(2, 1, 1, 5, 16)
@@ -153,14 +164,14 @@ def test_what_is_not_a_number_stays_visible() -> None:
 
 
 def test_threads_do_not_disturb_each_other() -> None:
-    weights = [Packed(numbers(i, 64 + i, 128 + i), "fp32") for i in range(6)]
+    weights = [Linear(Packed(numbers(i, 64 + i, 128 + i), "fp32")) for i in range(6)]
     inputs = [numbers(i + 9, 1 + 7 * i, 128 + i) for i in range(6)]
-    expected = [BEST.product(x, weight, None, False) for x, weight in zip(inputs, weights, strict=True)]
+    expected = [BEST.product(x, weight) for x, weight in zip(inputs, weights, strict=True)]
     wrong: list[int] = []
 
     def work(i: int) -> None:
         for _ in range(50):
-            if not torch.equal(BEST.product(inputs[i], weights[i], None, False), expected[i]):
+            if not torch.equal(BEST.product(inputs[i], weights[i]), expected[i]):
                 wrong.append(i)
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
@@ -174,21 +185,21 @@ def test_threads_do_not_disturb_each_other() -> None:
 def test_they_and_pytorch_do_not_disturb_each_other() -> None:
     """Both set up the same units of the processor, each in its own way."""
     x, weight = numbers(0, 40, 256), numbers(1, 96, 256)
-    packed = {kind: Packed(weight, kind) for kind in sorted(BEST.kinds)}
-    mine = {kind: BEST.product(x, packed[kind], None, False) for kind in packed}
+    packed = {kind: Linear(Packed(weight, kind)) for kind in sorted(BEST.kinds)}
+    mine = {kind: BEST.product(x, packed[kind]) for kind in packed}
     theirs = x.bfloat16() @ weight.bfloat16().T
     for _ in range(20):
         for kind in packed:
             assert torch.equal(x.bfloat16() @ weight.bfloat16().T, theirs)
-            assert torch.equal(BEST.product(x, packed[kind], None, False), mine[kind])
+            assert torch.equal(BEST.product(x, packed[kind]), mine[kind])
 
 
 def test_threads_that_end_leave_no_memory_behind() -> None:
-    x, packed = numbers(0, 128, 2048), Packed(numbers(1, 32, 2048), "fp32")  # 1 MB to lay out
+    x, linear = numbers(0, 128, 2048), Linear(Packed(numbers(1, 32, 2048), "fp32"))  # 1 MB to lay out
 
     def resident(threads: int) -> int:
         for _ in range(threads):
-            thread = threading.Thread(target=BEST.product, args=(x, packed, None, False))
+            thread = threading.Thread(target=BEST.product, args=(x, linear))
             thread.start()
             thread.join()
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -199,18 +210,18 @@ def test_threads_that_end_leave_no_memory_behind() -> None:
 
 def test_no_rows_are_no_work() -> None:
     for kind in sorted(BEST.kinds):
-        assert BEST.product(torch.empty(0, 40), Packed(numbers(0, 33, 40), kind), None, False).shape == (0, 33)
+        assert BEST.product(torch.empty(0, 40), Linear(Packed(numbers(0, 33, 40), kind))).shape == (0, 33)
     assert BEST.normalise(torch.empty(0, 9)).shape == (0, 1)
     assert BEST.highest(torch.empty(0, 9), 2)[1].shape == (0, 2)
 
 
 def test_memory_that_is_not_there_is_told() -> None:
     some = numbers(0, 64).data_ptr()
-    assert BEST._product(1, 2**44, 1, 1, some, some, None, None, 0, some) == 1  # rows that no memory could hold
-    assert BEST._rounded(KINDS["int8"], 1, 2**44, 64, 1, some, some, some, None, None, 0, some) == 1
+    for kind in ("fp32", "int8"):  # rows that no memory could hold
+        assert BEST._product(1, Linear(Packed(numbers(0, 1, 64), kind)).matrix, 2**42, some, None, some) == 1
     with pytest.raises(MemoryError, match="no memory is left for a decoding step"):
         done(1)
-    assert BEST.product(numbers(0, 3, 40), Packed(numbers(1, 33, 40), "fp32"), None, False).isfinite().all()
+    assert BEST.product(numbers(0, 3, 40), Linear(Packed(numbers(1, 33, 40), "fp32"))).isfinite().all()
 
 
 def test_a_model_that_uses_them_can_be_copied() -> None:
@@ -249,6 +260,7 @@ def test_a_compiler_that_knows_less_is_asked_for_less(tmp_path: Path, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("CC", str(old))
     own = found.__wrapped__()
+    assert own.level != "amx"
     assert own.kinds == {"fp32", "int8"}
     old.write_text("#!/bin/sh\necho 'x.c:1: error: nothing works' >&2; exit 1\n")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))

@@ -13,14 +13,15 @@ import torch
 from tiny_model import SRC, tiny
 
 import glassformer as gf
-from glassformer.decode.kernels import found
-from glassformer.decode.kernels.build import AMX, VNNI, NoKernels, has, instructions
+from glassformer.decode.kernels import build, found
+from glassformer.decode.kernels.build import NoKernels, has, instructions
 from glassformer.decode.linear import OneDnn
 from glassformer.decode.precision import pick, ready
 
 CPU = torch.device("cpu")
+FLAGS = {need for level in build.LEVELS for need in level.needs}
 FEATURES = ("avx512", "vnni", "avx512_bf16", "amx_tile")
-SETTINGS = ({"GLASSFORMER_KERNELS": "0"}, {"GLASSFORMER_KERNELS": "avx2"}, {"CC": "no-such-compiler"})
+SETTINGS = ({"GLASSFORMER_KERNELS": "0"}, {"CC": "no-such-compiler"})
 
 
 @pytest.fixture
@@ -39,16 +40,21 @@ def xeon(fresh: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A processor that has everything."""
     fresh.setattr(platform, "system", lambda: "Linux")
     fresh.setattr(platform, "machine", lambda: "x86_64")
+    fresh.setattr(build, "features", lambda: frozenset(FLAGS))
     for feature in FEATURES:
         fresh.setattr(torch.cpu, f"_is_{feature}_supported", lambda: True, raising=False)
     fresh.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True, raising=False)
     return fresh
 
 
+def names() -> list[str]:
+    return [level.name for level in instructions()]
+
+
 def test_without_a_switch_all_that_the_processor_can_do_is_used(xeon: pytest.MonkeyPatch) -> None:
-    assert instructions() == [AMX, VNNI]
+    assert names() == ["amx", "vnni", "avxvnni", "avx2"]
     xeon.setenv("GLASSFORMER_KERNELS", "1")
-    assert instructions() == [AMX, VNNI]
+    assert names() == ["amx", "vnni", "avxvnni", "avx2"]
     assert pick("auto", 512, CPU) == "bf16"
 
 
@@ -61,20 +67,34 @@ def test_kernels_switched_off(xeon: pytest.MonkeyPatch) -> None:
 def test_as_on_a_processor_with_avx2_only(xeon: pytest.MonkeyPatch) -> None:
     assert OneDnn(torch.ones(4, 4), None, "int8").zero == 128
     xeon.setenv("GLASSFORMER_KERNELS", "avx2")
-    assert found() == "the processor lacks AVX-512 with VNNI (so says GLASSFORMER_KERNELS=avx2)"
+    assert names() == ["avx2"]
     assert OneDnn(torch.ones(4, 4), None, "int8").zero == 64  # what 16 bits can add up
     assert pick("auto", 512, CPU) == "fp32"
 
 
 def test_as_on_a_processor_without_matrix_units(xeon: pytest.MonkeyPatch) -> None:
     xeon.setenv("GLASSFORMER_KERNELS", "vnni")
-    assert instructions() == [VNNI]
+    assert names() == ["vnni", "avxvnni", "avx2"]
     assert pick("auto", 512, CPU) == "fp32"
 
 
 def test_a_processor_that_is_a_lesser_one(xeon: pytest.MonkeyPatch) -> None:
-    xeon.setattr(torch.cpu, "_is_avx512_supported", lambda: False)
-    assert found() == "the processor lacks AVX-512 with VNNI"
+    xeon.setattr(build, "features", lambda: frozenset({"avx2"}))
+    assert found() == "the processor lacks fma"
+    found.cache_clear()
+    xeon.setattr(build, "features", lambda: frozenset({"avx2", "fma", "avx512_vnni"}))
+    assert names() == ["avx2"]
+
+
+def test_a_level_of_another_machine_is_told(xeon: pytest.MonkeyPatch) -> None:
+    xeon.setenv("GLASSFORMER_KERNELS", "neon")
+    said = "GLASSFORMER_KERNELS=neon is no level of x86_64; it has `amx`, `vnni`, `avxvnni`, `avx2`"
+    assert found() == said
+    xeon.setattr(platform, "machine", lambda: "aarch64")
+    assert names() == ["neon"]
+    xeon.setattr(platform, "machine", lambda: "riscv64")
+    found.cache_clear()
+    assert found() == "they are for Linux on x86_64 and aarch64, not Linux on riscv64"
 
 
 def test_without_a_compiler(xeon: pytest.MonkeyPatch) -> None:
@@ -84,7 +104,9 @@ def test_without_a_compiler(xeon: pytest.MonkeyPatch) -> None:
 
 def test_a_setting_that_does_not_exist_is_told(fresh: pytest.MonkeyPatch) -> None:
     fresh.setenv("GLASSFORMER_KERNELS", "sse")
-    with pytest.raises(NoKernels, match="GLASSFORMER_KERNELS=sse is not one of `0`, `avx2`, `vnni`, `1`"):
+    with pytest.raises(
+        NoKernels, match="GLASSFORMER_KERNELS=sse is not one of `0`, `1`, `amx`, `vnni`, `avxvnni`, `avx2`, `neon`"
+    ):
         instructions()
 
 

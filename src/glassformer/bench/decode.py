@@ -60,7 +60,10 @@ def ctranslate2_folder(model: EncoderDecoder, folder: Path) -> None:
     specs = ctranslate2.specs
     config = model.config
     spec: Any = specs.TransformerSpec.from_config(
-        (config.layers, config.layers), config.heads, pre_norm=True, activation=specs.common_spec.Activation.RELU
+        (config.encoder.layers, config.decoder.layers),
+        config.heads,
+        pre_norm=True,
+        activation=specs.common_spec.Activation.RELU,
     )
 
     def linear(target: Any, weight: Tensor, bias: Tensor) -> None:
@@ -75,7 +78,7 @@ def ctranslate2_folder(model: EncoderDecoder, folder: Path) -> None:
         places = side.embeddings if isinstance(side.embeddings, list) else [side.embeddings]
         places[0].weight = embedding
         side.scale_embeddings = True
-        side.position_encodings.encodings = stack.embedding.positions.table.numpy()
+        side.position_encodings.encodings = stack.embedding.positions.table.detach().numpy()
         norm(side.layer_norm, stack.norm)
         for layer, block in zip(side.layer, stack.blocks, strict=True):
             own = block.self_attention
@@ -92,6 +95,8 @@ def ctranslate2_folder(model: EncoderDecoder, folder: Path) -> None:
             linear(layer.ffn.linear_0, block.feed_forward.up.weight, block.feed_forward.up.bias)
             linear(layer.ffn.linear_1, block.feed_forward.down.weight, block.feed_forward.down.bias)
     spec.decoder.projection.weight = model.head.weight.detach().numpy()
+    if model.head.bias is not None:
+        spec.decoder.projection.bias = model.head.bias.detach().numpy()
     words = ["<pad>", "<s>", "</s>", "<unk>", *(f"t{i}" for i in range(4, config.vocab_size))]
     spec.register_source_vocabulary(words)
     spec.register_target_vocabulary(words)

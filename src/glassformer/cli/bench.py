@@ -97,6 +97,56 @@ def decode(
         print(f"{g.prefix:6}  {1000 * g.cached:6.1f}  {1000 * g.uncached:10.1f}")
 
 
+@bench.command("box")
+def box(
+    model: Annotated[str, typer.Argument(help="A translator: a folder, or a name of the box.")],
+    data: Annotated[
+        Path | None, typer.Option(help="A folder with a test set (test.en, .xz or .gz); without it a few sentences.")
+    ] = None,
+    source: Annotated[str, typer.Option("--from", help="The language to translate from: which side of --data.")] = "en",
+    to: Annotated[str | None, typer.Option(help="The language to translate to, of a model that knows several.")] = None,
+    beam: Annotated[int, typer.Option(help="Width of the search.", min=1)] = 4,
+    sentences: Annotated[int, typer.Option(help="Take only so many of the test set; 0: all.", min=0)] = 0,
+    level: Annotated[
+        list[str] | None,
+        typer.Option(help="Hold the machine to this level; may be given several times. Default: each."),
+    ] = None,
+    rounds: Annotated[int, typer.Option(help="Timed runs of each.", min=1)] = 3,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """A whole translator, text to text, beside CTranslate2 with the same weights, both in int8, at each level of
+    instructions."""
+    import torch
+
+    from glassformer.bench.box import compared, levels, short_enough, texts_of
+    from glassformer.errors import one_of
+
+    able = levels()
+    for name in level or ():
+        if name not in able:
+            raise ConfigError(f"level {name!r} is not one of {one_of(able)}, which this machine has")
+    texts = short_enough(model, to, texts_of(data, source))
+    if sentences:
+        texts = texts[:: max(1, len(texts) // sentences)][:sentences]
+    if not as_json:
+        print(
+            f"{len(texts)} sentences, beam {beam}, int8; torch {torch.__version__}, {torch.get_num_threads()} threads, "
+            f"{platform.machine()}\n\n{'level':8} {'':12} {'sentences/s':>11} {'ms alone':>9}   ratios; equal"
+        )
+    found = []
+    for name in level or able:
+        one = compared(model, texts, name, beam, rounds, to)
+        found.append(one)
+        if not as_json:
+            for row, said in (
+                (one.ours, f"{one.speed:.2f}x  {one.latency:.2f}x; {one.equal:.1%}"),
+                (one.theirs, ""),
+            ):
+                print(f"{name:8} {row.name:12} {row.sentences:11.1f} {1000 * row.latency:9.2f}   {said}", flush=True)
+    if as_json:
+        print(json.dumps([asdict(one) for one in found], indent=1))
+
+
 @bench.command("trace")
 def trace(as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False) -> None:
     """What it costs to look inside: the time of a large trace, and of decoding with and without having been traced."""

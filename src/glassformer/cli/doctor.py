@@ -56,7 +56,9 @@ def show_machine() -> None:
     capability = torch.backends.cpu.get_cpu_capability()
     line("cpu", f"{capability}; bf16 matrix units: {'yes, precision auto = bf16' if amx else 'no, auto = fp32'}")
     own = found()
-    said = f"none of our own: {own}" if isinstance(own, str) else f"our own for {', '.join(sorted(own.kinds))}"
+    said = (
+        f"none of our own: {own}" if isinstance(own, str) else f"our own, {own.level}: {', '.join(sorted(own.kinds))}"
+    )
     line("kernels", said)
     line("box", ", ".join(f"{name} (both ways)" if is_there(name) else f"no {name}" for name in MODELS))
     line("disk", f"{shutil.disk_usage('.').free / 2**30:.0f} GiB free here")

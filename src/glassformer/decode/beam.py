@@ -13,6 +13,8 @@ from torch import Tensor
 
 from glassformer.decode.constraints import NEVER, Constraints
 from glassformer.decode.hypothesis import NO_TOKEN, Hypothesis, Marks
+from glassformer.decode.kernels import ours
+from glassformer.decode.kernels import structures as kernels
 from glassformer.decode.ranking import likeliest
 from glassformer.decode.search import Search
 
@@ -57,6 +59,7 @@ class Beam:
         self.tokens = torch.zeros((B * K, 1), dtype=torch.long, device=device)  # to be read next
         self.origin = torch.zeros((B, K), dtype=torch.long, device=device)  # the beam that each continues
         self.rank = torch.arange(2 * K, device=device)
+        self.divisors: tuple[Tensor, Tensor] | None = None  # of all lengths
 
     @property
     def state(self) -> tuple[Tensor, ...]:
@@ -72,11 +75,36 @@ class Beam:
         logits, normaliser = constraints.normaliser(logits, history, self.step)
         # The best 2 K of all are among the best 2 K of each beam: no need to rank the whole vocabulary of all of them.
         likely, ids = likeliest(logits, min(2 * K, logits.shape[1]))
+        own = None if self.watch is not None else ours(logits)
+        if own is not None:
+            own.choose_beams(self.asked(likely, normaliser, ids))
+            return
         totals = self.running.unsqueeze(2) + (likely - normaliser).view(B, -1, likely.shape[1])  # (B, K, 2K)
         ids = ids.view(B, -1, ids.shape[1]).expand(totals.shape).flatten(1)
         total, flat = totals.flatten(1).topk(min(2 * K, totals[0].numel()))  # (B, C): enough even if K of them end here
         parent, token = flat // likely.shape[1], ids.gather(1, flat)
         self.choose(parent, token, total)
+
+    def asked(self, likely: Tensor, normaliser: Tensor, ids: Tensor) -> kernels.Beams:
+        """This step, for the kernels: what follows here is theirs too."""
+        if self.divisors is None:
+            lengths = torch.arange(self.limit + 1)
+            exact = self.stopping == "exact"
+            divisor = self.rule.divisor(lengths).float()
+            self.divisors = divisor, self.rule.reach(lengths, self.limit).float() if exact else divisor
+        state = (
+            self.step,
+            self.written,
+            self.done,
+            self.tokens,
+            self.origin,
+            self.running,
+            self.done_scores,
+            self.going,
+        )
+        B, K = self.running.shape
+        addresses = (part.data_ptr() for part in (likely, normaliser, ids, *self.divisors, *state))
+        return kernels.Beams(B, K, self.limit, likely.shape[0] // B, likely.shape[1], self.marks.end, *addresses)
 
     def choose(self, parent: Tensor, token: Tensor, total: Tensor) -> None:
         K, length = self.beams, self.step + 1

@@ -15,6 +15,7 @@ from glassformer.decode.beam import Beam, Selection
 from glassformer.decode.constraints import Constraints, Placeholders, placeholder_table, prefix_table
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.hypothesis import Hypothesis, Marks
+from glassformer.decode.program import writer_of
 from glassformer.decode.recorded import Selector, fit, recorder
 from glassformer.decode.sampling import Streams
 from glassformer.decode.search import MoreOptions, Search, SearchOptions, check_stream, search_of
@@ -201,7 +202,7 @@ def begin(
     held = (
         None if placeholders is None else placeholder_table(placeholders, src, model.config.vocab_size, limit, prefix)
     )
-    writer = Writer(model, src, src_mask, limit, search.beam)
+    writer = writer_of(model, src, src_mask, limit, search.beam)
     constraints = Constraints(search, marks, writer.said, table, held)
     if search.beam > 1:
         return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch)
@@ -221,7 +222,7 @@ def steps(
         if step == limit - 1 or (rows is not None and not len(rows)):
             return
         if selector.origin is not None:
-            writer.cache.follow(selector.origin)
+            writer.follow(selector.origin)
         if rows is not None:
             leave()
             for part in (writer, constraints, selector):

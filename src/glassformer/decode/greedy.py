@@ -10,6 +10,8 @@ from torch import Tensor
 
 from glassformer.decode.constraints import Constraints
 from glassformer.decode.hypothesis import NO_TOKEN, Hypothesis, Marks
+from glassformer.decode.kernels import ours
+from glassformer.decode.kernels import structures as kernels
 from glassformer.decode.ranking import likeliest
 from glassformer.decode.sampling import Streams
 from glassformer.decode.search import Search
@@ -47,6 +49,16 @@ class Greedy:
         logits, normaliser = constraints.normaliser(logits, self.written, self.step)
         if self.streams is None:
             best, ids = likeliest(logits, 1)
+            own = ours(logits)
+            if own is not None:
+                own.choose_greedy(
+                    kernels.Greedy(
+                        len(best), self.written.shape[1], self.marks.end, self.marks.pad, best.data_ptr(),
+                        normaliser.data_ptr(), ids.data_ptr(), self.step.data_ptr(), self.written.data_ptr(),
+                        self.tokens.data_ptr(), self.scores.data_ptr(), self.going.data_ptr(),
+                    )
+                )  # fmt: skip
+                return
             chosen, token = (best - normaliser).squeeze(1), ids.squeeze(1)
         else:
             chosen, token = self.streams.choose(logits - normaliser, self.sentence)

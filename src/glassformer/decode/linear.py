@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.decode.kernels import Kernels, Packed, ours
+from glassformer.decode.kernels import Kernels, Linear, Packed, ours
 from glassformer.decode.kernels.build import has
 from glassformer.stored import Matrix, Rounded, by_highest, plain
 
@@ -65,12 +65,12 @@ class Own(PackedLinear):
 
     def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool, kernels: Kernels) -> None:
         super().__init__(weight, bias, kind, relu)
-        self.kernels, self.packed = kernels, Packed(weight, kind)
+        self.kernels, self.linear = kernels, Linear(Packed(weight, kind), bias, relu)
         self.max_rows = KERNEL_MAX_ROWS if kind == "fp32" else math.inf
 
     def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         if x.numel() <= self.max_rows * x.shape[-1]:
-            return self.kernels.product(x.contiguous(), self.packed, self.bias, self.relu, add)
+            return self.kernels.product(x.contiguous(), self.linear, add)
         y = self.plain(x)
         return y if add is None else y.add_(add)
 

@@ -59,6 +59,10 @@ class Writer:
             logits = self.model.decode(tokens, self.memory, self.mask, self.cache)
         return logits[:, -1].float()
 
+    def follow(self, origin: Tensor) -> None:
+        """Let beam i of each sentence continue from what was beam `origin[:, i]`."""
+        self.cache.follow(origin)
+
     def keep(self, sentences: Tensor) -> None:
         """Go on with these sentences only."""
         self.cache.keep(sentences)

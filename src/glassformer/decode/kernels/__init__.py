@@ -1,7 +1,8 @@
-"""Kernels in C for what a decoding step on a CPU spends its time on.
+"""Kernels in C for what decoding on a CPU spends its time on.
 
 Where there is no compiler, or the processor lacks the instructions, there are none, and PyTorch's own do the work.
-GLASSFORMER_KERNELS=0 in the environment does without them; avx2 or vnni: as on a processor that can do no more.
+GLASSFORMER_KERNELS=0 in the environment does without them; the name of a level (amx, vnni, avxvnni, avx2, neon): as on
+a processor that can do no more. Whole numbers, and the order of all sums, are the same at each level.
 
 Shapes: R rows, I inputs, O outputs, B sentences, K beams (R = B K), H heads, E entries, d head width, V vocabulary.
 """
@@ -15,29 +16,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.decode.kernels.build import NoKernels, instructions, load
+from glassformer.decode.kernels.build import Level, NoKernels, instructions, load
+from glassformer.decode.kernels.structures import COUNT, POINTER, WHOLE, Attention, Beams, Greedy, Source, Stack, Step
+from glassformer.decode.kernels.structures import Matrix as CMatrix
 from glassformer.stored import Matrix, by_highest, plain
 
-KINDS = {"bf16": 1, "int8": 2}
+KINDS = {"fp32": 0, "bf16": 1, "int8": 2}
 TOGETHER = {"bf16": 2, "int8": 4}  # inputs that are multiplied at once
 PANEL, HALF = 32, 16
 ENTRIES = 256  # of a cache: worth a thread
-
-COUNT, WHOLE, NUMBER, POINTER = ctypes.c_int, ctypes.c_long, ctypes.c_float, ctypes.c_void_p
-
-
-class Attention(ctypes.Structure):
-    """See attend.c."""
-
-    _fields_ = (
-        *((name, WHOLE) for name in ("beams", "heads", "d", "entries", "room")),
-        *((name, POINTER) for name in ("q", "new_k", "new_v")),
-        ("stride", WHOLE),
-        *((name, POINTER) for name in ("k", "v", "bias")),
-        ("steps", WHOLE * 4),
-        ("scale", NUMBER),
-        ("y", POINTER),
-    )
+SENTENCES = 16  # of a beam search: worth a thread
 
 
 class Packed:
@@ -46,8 +34,12 @@ class Packed:
     def __init__(self, whole: Matrix, kind: str) -> None:
         self.kind = kind
         self.scales: Tensor | None = None
+        self.excess: Tensor | None = None  # 128 times each row's sum
         if kind == "int8":
-            weight, self.scales = by_highest(whole)
+            weight, scales = by_highest(whole)
+            missing = -len(weight) % PANEL
+            self.scales = F.pad(scales, (0, missing))
+            self.excess = F.pad(128 * weight.sum(1, dtype=torch.int32), (0, missing))
         else:
             weight = plain(whole).detach()
         self.outputs, self.inputs = weight.shape
@@ -55,9 +47,7 @@ class Packed:
         if kind == "fp32":
             self.table = weight.view(-1, PANEL, self.inputs).transpose(1, 2).contiguous()
             return
-        if self.scales is not None:
-            self.scales = F.pad(self.scales, (0, len(weight) - self.outputs))
-        else:
+        if kind == "bf16":
             weight = weight.bfloat16()
         some = TOGETHER[kind]
         weight = F.pad(weight, (0, -self.inputs % (HALF * some)))
@@ -65,34 +55,52 @@ class Packed:
         self.table = weight.permute(0, 2, 3, 1, 4).contiguous()
 
 
+class Linear:
+    """A packed matrix and what is done to its products: relu(x W^T + bias)."""
+
+    def __init__(self, packed: Packed, bias: Tensor | None = None, relu: bool = False) -> None:
+        self.packed, self.bias, self.relu = packed, bias, relu
+        self.matrix = CMatrix(
+            KINDS[packed.kind], relu, packed.inputs, packed.outputs, packed.table.data_ptr(), address(packed.scales),
+            address(packed.excess), address(bias),
+        )  # fmt: skip
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Linear, (self.packed, self.bias, self.relu)  # a copy has addresses of its own
+
+
 class Kernels:
     """The compiled functions, for float32 tensors of a CPU; contiguous ones unless said otherwise."""
 
-    def __init__(self, flags: tuple[str, ...]) -> None:
-        library = load(flags)
+    def __init__(self, level: Level) -> None:
+        library = load(level)
         if not library.permitted():
             raise NoKernels("the system does not lend the processor's tiles")
-        self.kinds = {"fp32", "bf16", "int8"} if "-mamx-bf16" in flags else {"fp32", "int8"}
-        self._product, self._rounded, self._attend = library.product, library.product_rounded, library.attend
+        self.level = level.name
+        self.kinds = {"fp32", "bf16", "int8"} if level.name == "amx" else {"fp32", "int8"}
+        self._product, self._attend, self._encode, self._step = (
+            library.product, library.attend, library.encode, library.step,
+        )  # fmt: skip
         self._normalise, self._highest = library.normalise, library.highest
-        sizes, end = (COUNT, WHOLE, WHOLE, WHOLE), (POINTER, POINTER, COUNT, POINTER)  # ... bias, add, relu, y
-        self._product.argtypes = (*sizes, POINTER, POINTER, *end)
-        self._rounded.argtypes = (COUNT, *sizes, POINTER, POINTER, POINTER, *end)
+        self._choose_greedy, self._choose_beams = library.choose_greedy, library.choose_beams
+        self._product.argtypes = [COUNT, ctypes.POINTER(CMatrix), WHOLE, POINTER, POINTER, POINTER]
         self._attend.argtypes = [COUNT, WHOLE, ctypes.POINTER(Attention)]
+        self._encode.argtypes = [
+            COUNT, ctypes.POINTER(Stack), WHOLE, WHOLE, POINTER, POINTER, POINTER, WHOLE, ctypes.POINTER(Source),
+        ]  # fmt: skip
+        self._step.argtypes = [COUNT, ctypes.POINTER(Stack), ctypes.POINTER(Step)]
         self._normalise.argtypes = [COUNT, WHOLE, WHOLE, POINTER, POINTER]
         self._highest.argtypes = [COUNT, WHOLE, WHOLE, WHOLE, POINTER, POINTER, POINTER]
+        self._choose_greedy.argtypes = [ctypes.POINTER(Greedy)]
+        self._choose_beams.argtypes = [COUNT, ctypes.POINTER(Beams)]
 
-    def product(self, x: Tensor, weight: Packed, bias: Tensor | None, relu: bool, add: Tensor | None = None) -> Tensor:
+    def product(self, x: Tensor, linear: Linear, add: Tensor | None = None) -> Tensor:
         """relu(x W^T + bias) + add: (..., O) from x (..., I)."""
         assert x.dtype == torch.float32
-        y = x.new_empty((*x.shape[:-1], weight.outputs))
-        sizes = torch.get_num_threads(), x.numel() // weight.inputs, weight.inputs, weight.outputs
-        end = address(bias), address(add), relu, y.data_ptr()
-        if weight.kind == "fp32":
-            done(self._product(*sizes, x.data_ptr(), weight.table.data_ptr(), *end))
-        else:
-            kind, scales = KINDS[weight.kind], address(weight.scales)
-            done(self._rounded(kind, *sizes, x.data_ptr(), weight.table.data_ptr(), scales, *end))
+        packed = linear.packed
+        y = x.new_empty((*x.shape[:-1], packed.outputs))
+        rows = x.numel() // packed.inputs
+        done(self._product(torch.get_num_threads(), linear.matrix, rows, x.data_ptr(), address(add), y.data_ptr()))
         return y
 
     def attend(
@@ -117,10 +125,25 @@ class Kernels:
         steps = [0] * 4 if bias is None else [s if n > 1 else 0 for n, s in zip(bias.shape, bias.stride(), strict=True)]
         asked = Attention(
             len(q) // sentences, heads, d, entries, room, q.data_ptr(), new_k, new_v, q.stride(0), k.data_ptr(),
-            v.data_ptr(), address(bias), tuple(steps), scale, y.data_ptr(),
+            v.data_ptr(), address(bias), tuple(steps), None, 0, 0, scale, y.data_ptr(),
         )  # fmt: skip
         done(self._attend(threads(sentences * heads * entries // ENTRIES), sentences, asked))
         return y
+
+    def encode(self, stack: Stack, ids: Tensor, bias: Tensor | None, sources: ctypes.Array[Source]) -> Tensor:
+        """What an encoder makes of ids (B, S); bias (B, S) is added to all scores of a key. See stack.c."""
+        memory = torch.empty((*ids.shape, stack.width))
+        done(
+            self._encode(
+                torch.get_num_threads(), stack, *ids.shape, ids.data_ptr(), address(bias), memory.data_ptr(),
+                len(sources), sources,
+            )
+        )  # fmt: skip
+        return memory
+
+    def step(self, stack: Stack, step: Step) -> None:
+        """One more token of each row. See stack.c."""
+        done(self._step(torch.get_num_threads(), stack, step))
 
     def normalise(self, logits: Tensor) -> Tensor:
         """The logarithm of the sum of exponentials: (R, 1) from (R, V)."""
@@ -135,6 +158,14 @@ class Kernels:
         best, places = logits.new_empty((rows, count)), logits.new_empty((rows, count), dtype=torch.long)
         self._highest(threads(rows), rows, size, count, logits.data_ptr(), best.data_ptr(), places.data_ptr())
         return best, places
+
+    def choose_greedy(self, greedy: Greedy) -> None:
+        """A step of greedy search. See choose.c."""
+        self._choose_greedy(greedy)
+
+    def choose_beams(self, beams: Beams) -> None:
+        """A step of beam search. See choose.c."""
+        done(self._choose_beams(threads(beams.sentences // SENTENCES), beams))
 
     def __reduce__(self) -> tuple[object, ...]:
         return kernels, ()  # a copy of a model uses the same ones
@@ -162,9 +193,9 @@ def found() -> Kernels | str:
     except NoKernels as reason:
         return str(reason)
     reasons = []
-    for flags in levels:
+    for level in levels:
         try:
-            return Kernels(flags)
+            return Kernels(level)
         except NoKernels as reason:
             reasons.append(str(reason))
     return reasons[0]

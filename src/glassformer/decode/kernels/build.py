@@ -7,11 +7,14 @@ import ctypes
 import hashlib
 import os
 import platform
+import re
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import torch
 
@@ -19,13 +22,38 @@ from glassformer.errors import one_of
 from glassformer.files import write_bytes
 
 HERE = Path(__file__).parent
-FLAGS = ("-O3", "-std=gnu11", "-mprefer-vector-width=512", "-fno-math-errno", "-fno-trapping-math", "-fPIC")
-# What a processor can do, in the words of compilers.
-VNNI = ("-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
-AMX = (*VNNI, "-mavx512bf16", "-mamx-tile", "-mamx-int8", "-mamx-bf16")
-# 0: no kernels; avx2, vnni: as on a processor that can do no more; 1, or nothing: all that this one can do.
+FLAGS = (
+    "-O3", "-std=gnu11", "-ffp-contract=off", "-fno-math-errno", "-fno-trapping-math", "-fPIC",
+)  # fmt: skip
+WIDE = ("-mprefer-vector-width=512", "-mfma", "-mavx512f", "-mavx512bw", "-mavx512dq", "-mavx512vl", "-mavx512vnni")
+
+
+class Level(NamedTuple):
+    """A set of instructions that kernels are written for."""
+
+    name: str
+    machine: str
+    needs: tuple[str, ...]  # in the words of /proc/cpuinfo
+    flags: tuple[str, ...]  # in the words of compilers
+    hides: tuple[str, ...]  # what a processor that can do no more lacks, in PyTorch's words
+
+
+LEVELS = (  # of each machine, the most first
+    Level(
+        "amx", "x86_64", ("avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16"),
+        (*WIDE, "-mavx512bf16", "-mamx-tile", "-mamx-int8", "-mamx-bf16"), (),
+    ),
+    Level("vnni", "x86_64", ("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni"), WIDE, ("amx_tile",)),
+    Level(
+        "avxvnni", "x86_64", ("avx2", "fma", "avx_vnni"), ("-mavx2", "-mfma", "-mavxvnni"),
+        ("avx512", "vnni", "amx_tile"),
+    ),
+    Level("avx2", "x86_64", ("avx2", "fma"), ("-mavx2", "-mfma"), ("avx512", "vnni", "amx_tile")),
+    Level("neon", "aarch64", ("asimd", "asimddp"), ("-march=armv8.2-a+dotprod",), ()),
+)  # fmt: skip
+# 0: no kernels; the name of a level: as on a processor that can do no more; 1, or nothing: all that this one can do.
 SWITCH = "GLASSFORMER_KERNELS"
-HIDDEN: dict[str, tuple[str, ...]] = {"0": (), "avx2": ("avx512", "vnni", "amx_tile"), "vnni": ("amx_tile",), "1": ()}
+CHOICES = ("0", "1", *(level.name for level in LEVELS))
 
 
 class NoKernels(Exception):
@@ -38,32 +66,63 @@ def asked() -> str:
 
 def has(feature: str) -> bool:
     """Whether the processor can do this, by PyTorch's name for it, and the switch does not hide it."""
+    hidden = next((level.hides for level in LEVELS if level.name == asked()), ())
     able = getattr(torch.cpu, f"_is_{feature}_supported", bool)
-    return feature not in HIDDEN.get(asked(), ()) and bool(able())
+    return feature not in hidden and bool(able())
 
 
-def instructions() -> list[tuple[str, ...]]:
+@cache
+def features() -> frozenset[str]:
+    """What the processor can do, in the words of /proc/cpuinfo."""
+    try:
+        told = Path("/proc/cpuinfo").read_text(errors="replace")
+    except OSError:
+        return frozenset()
+    found = re.search(r"^(?:flags|Features)\s*:(.*)$", told, re.MULTILINE)
+    return frozenset(found[1].split()) if found else frozenset()
+
+
+def instructions() -> list[Level]:
     """What this processor can do, as far as it matters here; the most first, for a compiler may know less."""
-    if asked() not in HIDDEN:
-        raise NoKernels(f"{SWITCH}={asked()} is not one of {one_of(HIDDEN)}")
+    if asked() not in CHOICES:
+        raise NoKernels(f"{SWITCH}={asked()} is not one of {one_of(CHOICES)}")
     if asked() == "0":
         raise NoKernels(f"{SWITCH}=0")
-    if platform.system() != "Linux" or platform.machine() != "x86_64":
-        raise NoKernels(f"they are for Linux on x86_64, not {platform.system()} on {platform.machine()}")
-    if not has("avx512") or not has("vnni"):
-        so_told = f" (so says {SWITCH}={asked()})" if HIDDEN[asked()] else ""
-        raise NoKernels(f"the processor lacks AVX-512 with VNNI{so_told}")
-    return [AMX, VNNI] if has("amx_tile") and has("avx512_bf16") else [VNNI]
+    system, machine = platform.system(), platform.machine()
+    levels = [level for level in LEVELS if level.machine == machine]
+    if system != "Linux" or not levels:
+        raise NoKernels(f"they are for Linux on x86_64 and aarch64, not {system} on {machine}")
+    names = [level.name for level in levels]
+    if asked() != "1" and asked() not in names:
+        raise NoKernels(f"{SWITCH}={asked()} is no level of {machine}; it has {one_of(names)}")
+    below = levels if asked() == "1" else levels[names.index(asked()) :]
+    able = [level for level in below if features().issuperset(level.needs)]
+    if not able:
+        missing = [need for need in below[-1].needs if need not in features()]
+        raise NoKernels(f"the processor lacks {' and '.join(missing)}")
+    return able
 
 
-def load(flags: tuple[str, ...]) -> ctypes.CDLL:
+def load(level: Level) -> ctypes.CDLL:
     """The library for such a processor; kept in the user's cache for the next time."""
+    flags = level.flags
     sources = sorted(HERE.glob("*.[ch]"))
     told = repr((flags, FLAGS)).encode() + b"".join(file.read_bytes() for file in sources)
     folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "glassformer"
     files = [file for file in sources if file.suffix == ".c"]
     # Without the compiler's own OpenMP library: its functions are found in PyTorch's, and with them its threads.
+    show_openmp()
     return library(folder / f"kernels-{hashlib.sha256(told).hexdigest()[:16]}.so", files, (*FLAGS, *flags, "-fopenmp"))
+
+
+def show_openmp() -> None:
+    """Have the OpenMP library that PyTorch has loaded seen by others, where PyTorch did not see to it."""
+    if hasattr(ctypes.CDLL(None), "omp_get_thread_num"):
+        return
+    with contextlib.suppress(OSError):
+        loaded = {line.split()[-1] for line in Path("/proc/self/maps").read_text().splitlines()}
+        for path in sorted(path for path in loaded if re.search(r"/lib[gi]?omp[^/]*\.so", path)):
+            ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
 
 
 def library(kept: Path, files: Sequence[Path], flags: Sequence[str]) -> ctypes.CDLL:

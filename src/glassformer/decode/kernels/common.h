@@ -7,19 +7,21 @@
  *     bfloat16    panel, half, group of 32 inputs, pair, output, 2     a group of a half is 1 kB: one tile of AMX
  *     int8        panel, half, group of 64 inputs, four, output, 4
  *
- * Each row's sums are formed in one fixed order, so that no result depends on the rows beside it.
+ * Each row's sums are formed in one fixed order, so that no result depends on the rows beside it; and in the same order
+ * at each level of instructions, so that none depends on the processor either.
  *
  * What needs memory of its own returns 0, or 1 if there was none; then its result is not there.
+ *
+ * A `team_` function is called by all threads of a parallel region. They share its work and meet before it returns.
  */
-#include <immintrin.h>
+#pragma once
+#include "lanes.h"
 #include <omp.h>
-#include <stdint.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 enum { PANEL = 32, HALF = 16 };
-
-typedef long whole;
-typedef float vector __attribute__((vector_size(64)));
+enum { FLOAT32 = 0, BFLOAT16 = 1, INT8 = 2 };
 
 static inline whole smaller(whole a, whole b) { return a < b ? a : b; }
 static inline whole groups(whole count, whole size) { return (count + size - 1) / size; }
@@ -34,23 +36,57 @@ static inline void share(whole count, whole *begin, whole *end) {
     *end = count * (thread + 1) / threads;
 }
 
-/* The first `count` of 16, all of them if there are more. */
-static inline __mmask16 first(whole count) { return count < 16 ? (1 << count) - 1 : 0xffff; }
-
-/* Where a product goes, and what is done to it on the way. */
+/* A piece of memory that is handed out part by part; from none it only counts. */
 typedef struct {
-    const float *bias; /* of each output, or none */
-    const float *add;  /* a table of the output's shape, or none */
-    int relu;
-    float *y;
-    whole out;
-} Output;
+    char *from;
+    size_t taken;
+} Arena;
 
-static inline void put(const Output *to, __m512 sums, whole row, whole column) {
-    __mmask16 within = first(to->out - column);
-    whole place = row * to->out + column;
-    if (to->bias) sums += _mm512_maskz_loadu_ps(within, to->bias + column);
-    if (to->relu) sums = _mm512_max_ps(_mm512_setzero_ps(), sums); /* in this order NaN stays NaN */
-    if (to->add) sums += _mm512_maskz_loadu_ps(within, to->add + place);
-    _mm512_mask_storeu_ps(to->y + place, within, sums);
+static inline void *take(Arena *arena, size_t bytes) {
+    void *place = arena->from ? arena->from + arena->taken : NULL;
+    arena->taken += (bytes + 63) / 64 * 64;
+    return place;
 }
+
+/* y = relu(x W^T + bias) + add. */
+typedef struct {
+    int kind, relu;
+    whole in, out;
+    const void *table;
+    const float *scales;   /* of each output, to the end of the last panel: int8 is a multiple of it */
+    const int32_t *excess; /* likewise: 128 times the sum of its int8 */
+    const float *bias;     /* of each output, or none */
+} Matrix;
+
+/* Memory that a product of so many rows needs. */
+size_t product_bytes(int threads, const Matrix *matrix, whole rows);
+void team_product(const Matrix *matrix, whole rows, const float *x, const float *add, float *y, void *room);
+void team_float32(const Matrix *matrix, whole rows, const float *x, const float *add, float *y, float *room);
+
+/* Sums on their way out: `x` are those of 16 outputs. */
+static inline void put(const Matrix *matrix, lanes x, whole row, whole column, const float *add, float *y) {
+    whole count = matrix->out - column, place = row * matrix->out + column;
+    if (matrix->bias) x = plus(x, load(matrix->bias + column, count));
+    if (matrix->relu) x = not_below_zero(x);
+    if (add) x = plus(x, load(add + place, count));
+    store(y + place, x, count);
+}
+
+/* See attend.c. Shapes: B sentences of K beams, H heads, E entries of a cache that has room for more, d head width. */
+typedef struct {
+    whole beams, heads, d, entries, room;
+    const float *q, *new_k, *new_v; /* (B K, H, d), one row `stride` after the other; new ones may be missing */
+    whole stride;
+    float *k, *v;      /* (B, H, room, d): beams share what their sentence keeps */
+    const float *bias; /* or none; found by its steps along B, H, K and E */
+    whole steps[4];
+    const int32_t *seen; /* (B, K, limit): which entries each beam sees, `count` of them; if none, all that have a bias */
+    whole limit, count;
+    float scale;
+    float *y; /* (B K, H, d) */
+} Attention;
+
+size_t attend_bytes(whole entries); /* for each thread */
+void team_attend(whole sentences, const Attention *a, char *room);
+size_t attend_all_bytes(whole length, whole d);
+void team_attend_all(whole sentences, const Attention *a, char *room);

@@ -1,6 +1,13 @@
 /* Over a vocabulary: the logarithm of the sum of all exponentials, and the highest. */
 #include "common.h"
-#include "power.h"
+
+/* Of the 16 from i on, minus infinity where there are no more. */
+static inline lanes some_of(const float *x, whole i, whole size) {
+    if (size - i >= 16) return load(x + i, 16);
+    float some[16];
+    for (whole n = 0; n < 16; n++) some[n] = n < size - i ? x[i + n] : -INFINITY;
+    return load(some, 16);
+}
 
 void normalise(int threads, whole rows, whole size, const float *logits, float *found) {
 #pragma omp parallel num_threads(threads)
@@ -9,14 +16,14 @@ void normalise(int threads, whole rows, whole size, const float *logits, float *
         share(rows, &begin, &end);
         for (whole row = begin; row < end; row++) {
             const float *x = logits + row * size;
-            __m512 high = _mm512_set1_ps(-INFINITY);
-            for (whole i = 0; i < size; i += 16)
-                high = _mm512_max_ps(_mm512_mask_loadu_ps(high, first(size - i), x + i), high);
-            float highest = _mm512_reduce_max_ps(high), total = 0;
+            lanes high = all(-INFINITY), total = all(0);
+            for (whole i = 0; i < size; i += 16) high = larger(high, some_of(x, i, size));
+            float highest = largest(high);
             if (highest == -INFINITY) highest = 0;
-#pragma omp simd reduction(+ : total)
-            for (whole i = 0; i < size; i++) total += power(x[i] - highest);
-            found[row] = highest + logf(total);
+            const lanes most = all(-highest);
+            for (whole i = 0; i < size; i += 16)
+                total = plus(total, power_lanes(plus(some_of(x, i, size), most)));
+            found[row] = highest + logf(sum(total));
         }
     }
 }
@@ -32,12 +39,10 @@ void highest(int threads, whole rows, whole size, whole count, const float *logi
             float *values = best + row * count;
             int64_t *ids = places + row * count;
             for (whole i = 0; i < size; i += 16) {
-                __m512 some = _mm512_maskz_loadu_ps(first(size - i), x + i);
-                __mmask16 better = first(size - i);
-                if (i >= count) better &= _mm512_cmp_ps_mask(some, _mm512_set1_ps(values[count - 1]), _CMP_GT_OQ);
-                for (; better; better &= better - 1) {
-                    whole id = i + __builtin_ctz(better), place = smaller(id, count - 1);
-                    if (id >= count && !(x[id] > values[place])) continue; /* not better than those just before it */
+                if (i >= count && !any_greater(some_of(x, i, size), alike(values[count - 1]))) continue;
+                for (whole id = i; id < smaller(i + 16, size); id++) {
+                    whole place = smaller(id, count - 1);
+                    if (id >= count && !(x[id] > values[place])) continue; /* not better than those before it */
                     for (; place > 0 && x[id] > values[place - 1]; place--) {
                         values[place] = values[place - 1];
                         ids[place] = ids[place - 1];

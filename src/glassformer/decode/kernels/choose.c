@@ -1,0 +1,118 @@
+/* What greedy.py and beam.py do with the likeliest tokens of a step, in one call.
+ *
+ * Shapes: B sentences, K beams, C candidates (at most 2 K), L the longest target, N likeliest tokens of each row.
+ */
+#include "common.h"
+
+enum { NO_TOKEN = -1 };
+
+typedef struct {
+    whole sentences, limit;
+    int64_t end, pad;
+    const float *best, *normaliser; /* (B) each */
+    const int64_t *ids;             /* (B) */
+    int64_t *step, *written, *tokens; /* (1), (B, L), (B) */
+    float *scores;                  /* (B) */
+    uint8_t *going;                 /* (B) */
+} Greedy;
+
+void choose_greedy(const Greedy *g) {
+    for (whole b = 0; b < g->sentences; b++) {
+        int64_t token = g->ids[b];
+        if (g->going[b]) {
+            g->scores[b] += g->best[b] - g->normaliser[b];
+            g->written[b * g->limit + *g->step] = token;
+            g->going[b] = token != g->end;
+        }
+        g->tokens[b] = g->going[b] ? token : g->pad;
+    }
+    ++*g->step;
+}
+
+typedef struct {
+    whole sentences, beams, limit, each, likely; /* each: rows of a sentence, 1 after the prompt; likely: N */
+    int64_t end;
+    const float *best, *normaliser; /* (B each, N), (B each) */
+    const int64_t *ids;             /* (B each, N) */
+    const float *divisor, *reach;   /* (L + 1): of the length rule; and what a hypothesis may at best be divided by */
+    int64_t *step, *written, *done, *tokens, *origin; /* (1), (B, K, L) twice, (B, K) twice */
+    float *running, *done_scores;   /* (B, K) */
+    uint8_t *going;                 /* (B) */
+} Beams;
+
+typedef struct {
+    float total;
+    int64_t token;
+    whole parent;
+    int ends;
+} Candidate;
+
+/* Put `value` with its `item` among the highest `size`, of which `count` are there; the earlier first among equals. */
+static whole insert(float *values, whole *items, whole count, whole size, float value, whole item) {
+    whole place = count;
+    if (count == size && !(value > values[size - 1])) return count;
+    if (count == size) place = size - 1;
+    for (; place > 0 && value > values[place - 1]; place--) values[place] = values[place - 1], items[place] = items[place - 1];
+    values[place] = value;
+    items[place] = item;
+    return count == size ? size : count + 1;
+}
+
+static void sentence_beams(const Beams *s, whole b, char *room) {
+    whole K = s->beams, N = s->likely, L = s->limit, step = *s->step, length = step + 1, C = 0, kept = 0, ended = 0;
+    int64_t *written = s->written + b * K * L, *done = s->done + b * K * L, *copies = (int64_t *)room;
+    Candidate *candidates = (Candidate *)(copies + 2 * K * L);
+    float *values = (float *)(candidates + 2 * K), *running = s->running + b * K, *scores = s->done_scores + b * K;
+    whole *items = (whole *)(values + 2 * K), *from = items + 2 * K;
+    for (whole beam = 0; beam < K; beam++) {
+        whole row = b * s->each + (s->each > 1 ? beam : 0);
+        for (whole n = 0; n < N; n++) {
+            float total = running[beam] + (s->best[row * N + n] - s->normaliser[row]);
+            C = insert(values, items, C, 2 * K, total, beam * N + n);
+        }
+    }
+    for (whole c = 0; c < C; c++) {
+        whole beam = items[c] / N, row = b * s->each + (s->each > 1 ? beam : 0);
+        int64_t token = s->ids[row * N + items[c] % N];
+        candidates[c] = (Candidate){values[c], token, beam, token == s->end || length == L};
+    }
+    memcpy(copies, written, K * L * sizeof(int64_t));
+    memcpy(copies + K * L, done, K * L * sizeof(int64_t));
+    /* Those that are done: the best of those that were, and of those that end here among the best K. */
+    for (whole k = 0; k < K; k++) ended = insert(values, from, ended, K, scores[k], k);
+    for (whole c = 0; c < smaller(C, K); c++)
+        if (candidates[c].ends && s->going[b])
+            ended = insert(values, from, ended, K, candidates[c].total / s->divisor[length], K + c);
+    for (whole k = 0; k < K; k++) {
+        int finishing = from[k] >= K;
+        whole source = finishing ? candidates[from[k] - K].parent : K + from[k];
+        scores[k] = values[k];
+        memcpy(done + k * L, copies + source * L, L * sizeof(int64_t));
+        if (finishing) done[k * L + step] = candidates[from[k] - K].token;
+    }
+    for (whole c = 0; c < C; c++) kept = insert(values, from, kept, K, candidates[c].ends ? -INFINITY : candidates[c].total, c);
+    for (whole k = 0; k < kept; k++) {
+        const Candidate *one = candidates + from[k];
+        running[k] = values[k];
+        memcpy(written + k * L, copies + one->parent * L, L * sizeof(int64_t));
+        written[k * L + step] = one->token;
+        s->origin[b * K + k] = one->parent;
+        s->tokens[b * K + k] = one->token;
+    }
+    s->going[b] &= running[0] / s->reach[length] > scores[K - 1] && length < L;
+}
+
+int choose_beams(int threads, const Beams *s) {
+    whole K = s->beams;
+    size_t bytes = groups(2 * K * s->limit * sizeof(int64_t) + 2 * K * (sizeof(Candidate) + 4 + 16) + 64, 64) * 64;
+    char *room = scratch(threads * bytes);
+    if (!room) return 1;
+#pragma omp parallel num_threads(threads)
+    {
+        whole begin, end;
+        share(s->sentences, &begin, &end);
+        for (whole b = begin; b < end; b++) sentence_beams(s, b, room + omp_get_thread_num() * bytes);
+    }
+    ++*s->step;
+    return 0;
+}

@@ -1,0 +1,218 @@
+"""A model as the kernels' own description of it: a whole stack in one call, where nothing but kernels is needed.
+
+A translation of one sentence is many small steps. Between their products, Python and PyTorch would take as long as the
+products themselves. What is computed is what the modules compute; models with parts that the kernels do not know go the
+long way, module by module.
+
+Shapes: B sentences, K beams, R rows (B K), S source, H heads, d head width, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import weakref
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.decode.kernels import Kernels, address
+from glassformer.decode.kernels.structures import Kept, Layer, Matrix, Norm, Source, Stack, Step
+from glassformer.decode.linear import Own
+from glassformer.decode.precision import Lookup, PackedCross, PackedHead, PackedSelf, identity
+from glassformer.decode.step import StepBlock
+from glassformer.decode.writer import Writer, start_of
+from glassformer.model import DecoderOnly, EncoderDecoder
+from glassformer.model import norm as norms
+from glassformer.model.layer import Block
+from glassformer.model.mask import additive
+from glassformer.model.probe import EVERYWHERE
+from glassformer.model.transformer import Stack as Modules
+
+NORM_KINDS: dict[type[nn.Module], int] = {nn.Identity: 0, norms.LayerNorm: 1, norms.RMSNorm: 2}
+
+PROGRAMS: weakref.WeakKeyDictionary[nn.Module, Program | None] = weakref.WeakKeyDictionary()
+
+
+class Unknown(Exception):
+    """A part that the kernels do not know."""
+
+
+def know(condition: bool) -> None:
+    if not condition:
+        raise Unknown
+
+
+def matrix(product: nn.Module) -> Matrix:
+    know(isinstance(product, Own))
+    assert isinstance(product, Own)
+    return product.linear.matrix
+
+
+def norm_of(module: nn.Module) -> Norm:
+    know(type(module) in NORM_KINDS)
+    if isinstance(module, nn.Identity):
+        return Norm()
+    assert isinstance(module, norms.Norm)
+    return Norm(NORM_KINDS[type(module)], module.eps, address(module.weight), address(module.bias))
+
+
+def layer_of(block: Block) -> Layer:
+    own, cross, feed = block.self_attention, block.cross_attention, block.feed_forward
+    know(own.groups == own.heads and not feed.gated and feed.activation is identity)  # relu is the product's part
+    assert isinstance(own.projection, PackedSelf)
+    layer = Layer(
+        self_norm=norm_of(block.self_attention_residual.norm), feed_norm=norm_of(block.feed_forward_residual.norm),
+        self_in=matrix(own.projection.whole), self_out=matrix(own.output), up=matrix(feed.up), down=matrix(feed.down),
+    )  # fmt: skip
+    if cross is not None:
+        know(
+            cross.groups == cross.heads
+            and (cross.heads, cross.d_head, cross.scale) == (own.heads, own.d_head, own.scale)
+        )
+        assert isinstance(cross.projection, PackedCross)
+        layer.cross_norm = norm_of(block.cross_attention_residual.norm)
+        layer.cross_in, layer.cross_out = matrix(cross.projection.query), matrix(cross.output)
+    return layer
+
+
+def table_of(tokens: nn.Module) -> tuple[int | None, int | None, int | None]:
+    """Where an embedding lies: in float32, or in int8 and its scales."""
+    if isinstance(tokens, Lookup):
+        know(tokens.values.is_contiguous() and tokens.scales.is_contiguous())
+        return None, address(tokens.values), address(tokens.scales)
+    know(type(tokens) is nn.Embedding)
+    weight = tokens.weight
+    assert isinstance(weight, Tensor)
+    know(weight.dtype == torch.float32 and weight.is_contiguous())
+    return address(weight), None, None
+
+
+def blocks_of(modules: Modules) -> list[Block]:
+    blocks = [block.block if isinstance(block, StepBlock) else block for block in modules.blocks]
+    return [block for block in blocks if isinstance(block, Block)]
+
+
+def stack_of(modules: Modules) -> Stack:
+    blocks = blocks_of(modules)
+    know(bool(blocks) and modules.rotary is None and modules.distance is None)
+    embedding, attention = modules.embedding, blocks[0].self_attention
+    know(embedding.positions is not None and embedding.segments is None and isinstance(embedding.norm, nn.Identity))
+    assert embedding.positions is not None
+    positions, tables = embedding.positions.table, table_of(embedding.tokens)
+    know(positions.dtype == torch.float32 and positions.is_contiguous())
+    return Stack(
+        len(blocks), positions.shape[1], attention.heads, attention.d_head, attention.scale,
+        blocks[0].self_attention_residual.pre, (Layer * len(blocks))(*map(layer_of, blocks)), norm_of(modules.norm),
+        *tables, embedding.scale, address(positions),
+    )  # fmt: skip
+
+
+class Program:
+    """The stacks and the head of a model that was made ready."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        head = model.head
+        know(isinstance(head, PackedHead) and isinstance(head.transform, nn.Identity))
+        assert isinstance(head, PackedHead)
+        self.encoder, self.decoder, self.head = stack_of(model.encoder), stack_of(model.decoder), matrix(head.linear)
+        assert isinstance(head.linear, Own)
+        self.kernels: Kernels = head.linear.kernels
+        self.max_rows = head.linear.max_rows
+        crosses = [block.cross_attention for block in blocks_of(model.decoder)]
+        projections = [cross.projection for cross in crosses if cross is not None]
+        self.projections = [matrix(one.rest) for one in projections if isinstance(one, PackedCross)]
+        self.vocab_size = self.head.outputs
+        self.hooks = [
+            table for part in model.modules() for table in (part._forward_hooks, part._forward_pre_hooks)
+        ]  # of which none may hold anything: what is watched goes the long way
+
+
+def program(model: EncoderDecoder | DecoderOnly, src: Tensor, mask: Tensor | None, beams: int) -> Program | None:
+    """The model's, if it can write from these sources (B, S)."""
+    if not isinstance(model, EncoderDecoder) or model.training or src.device.type != "cpu":
+        return None
+    if model not in PROGRAMS:
+        try:
+            PROGRAMS[model] = Program(model)
+        except Unknown:
+            PROGRAMS[model] = None
+    found = PROGRAMS[model]
+    if found is None or src.shape[0] * max(src.shape[1], beams) > found.max_rows:
+        return None
+    if any(EVERYWHERE) or any(found.hooks) or src.dtype != torch.int64:
+        return None
+    begins = mask is None or bool((mask[:, :-1] | ~mask[:, 1:]).all())  # padding is at the end only
+    return found if begins else None
+
+
+def writer_of(model: EncoderDecoder | DecoderOnly, src: Tensor, mask: Tensor | None, limit: int, beams: int) -> Writer:
+    """By a program where there is one."""
+    found = program(model, src, mask, beams)
+    if found is None:
+        return Writer(model, src, mask, limit, beams)
+    assert isinstance(model, EncoderDecoder)
+    return ProgramWriter(found, model, src, mask, limit, beams)
+
+
+class ProgramWriter(Writer):
+    """A writer whose every step is one call."""
+
+    def __init__(
+        self, program: Program, model: EncoderDecoder, src: Tensor, mask: Tensor | None, limit: int, beams: int
+    ) -> None:
+        self.model, self.mask, self.program, self.beams = model, mask, program, beams
+        self.prompt = src.new_full((src.shape[0], 1), start_of(model))
+        stack, (B, S) = program.decoder, src.shape
+        H, d, layers = stack.heads, stack.d, stack.layers
+        self.bias = None if mask is None or bool(mask.all()) else additive(mask, None)
+        self.source = [(torch.empty((B, H, S, d)), torch.empty((B, H, S, d))) for _ in range(layers)]
+        room = 1 + limit * beams
+        self.past = [(torch.empty((B, H, room, d)), torch.empty((B, H, room, d))) for _ in range(layers)]
+        sources = (Source * layers)(
+            *(
+                Source(project, H, d, k.data_ptr(), v.data_ptr())
+                for project, (k, v) in zip(program.projections, self.source, strict=True)
+            )
+        )
+        self.memory = program.kernels.encode(program.encoder, src.contiguous(), self.bias, sources)
+        self.seen, self.before = torch.zeros((2, B, beams, 1 + limit), dtype=torch.int32)
+        self.origin: Tensor | None = None
+        self.step = 0
+        self.place()
+
+    def place(self) -> None:
+        """Tell the kernels where things are."""
+        self.kept = (Kept * len(self.past))(
+            *(
+                Kept(*(part.data_ptr() for part in (*past, *source)))
+                for past, source in zip(self.past, self.source, strict=True)
+            )
+        )
+
+    def next(self, tokens: Tensor) -> Tensor:
+        rows, (sentences, _, room, _) = tokens.shape[0], self.past[0][0].shape
+        logits = torch.empty((rows, self.program.vocab_size))
+        beams = rows // sentences
+        seen, before = (self.seen.data_ptr(), self.before.data_ptr()) if beams > 1 else (None, None)
+        now = Step(
+            sentences, beams, self.step, room, self.source[0][0].shape[2], tokens.data_ptr(), self.kept, seen, before,
+            address(self.origin), self.seen.shape[2], address(self.bias), self.program.head, logits.data_ptr(),
+        )  # fmt: skip
+        self.program.kernels.step(self.program.decoder, now)
+        self.seen, self.before = self.before, self.seen
+        self.step += 1
+        return logits
+
+    def begin(self) -> Tensor:
+        return self.next(self.prompt)
+
+    def follow(self, origin: Tensor) -> None:
+        self.origin = origin
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences only."""
+        for kept in (self.past, self.source):
+            kept[:] = [(k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in kept]
+        self.seen, self.before = self.seen.index_select(0, sentences), self.before.index_select(0, sentences)
+        self.bias = None if self.bias is None else self.bias.index_select(0, sentences)
+        self.origin = None if self.origin is None else self.origin.index_select(0, sentences)
+        self.place()

@@ -1,0 +1,146 @@
+"""A whole stack in one call says what its modules say, and a step of search in C chooses what Python chooses."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+import glassformer as gf
+import glassformer.decode.generation as generation
+import glassformer.decode.kernels as module
+from glassformer.decode import beam, greedy
+from glassformer.decode.kernels import Kernels, Linear, Packed
+from glassformer.decode.kernels.build import NoKernels, instructions
+from glassformer.decode.precision import ready
+from glassformer.decode.program import ProgramWriter, program, writer_of
+from glassformer.decode.writer import Writer
+
+if isinstance(module.found(), str):
+    pytest.skip(f"no kernels: {module.found()}", allow_module_level=True)
+
+SIZES = {"vocab_size": 70, "d_model": 40, "heads": 4, "d_ff": 72, "layers": 3, "decoder_layers": 2, "max_length": 48}
+KNOWN = {
+    "plain": {},
+    "post": {"norm": "post", "output_bias": True, "tied": False},
+    "rms": {"norm_type": "rms", "bias": False, "positions": "learned"},
+    "wide heads": {"head_width": 24, "src_vocab_size": 80},
+}
+UNKNOWN = {
+    "gelu": {"activation": "gelu"},
+    "gated": {"gated": True},
+    "rotary": {"positions": "rotary"},
+    "alibi": {"positions": "alibi"},
+    "grouped": {"kv_heads": 2},
+}
+SRC = torch.randint(3, 70, (5, 9), generator=torch.Generator().manual_seed(0))
+MASK = torch.arange(9) < torch.tensor([[9], [3], [7], [1], [5]])
+
+
+def model_of(options: dict[str, object]) -> gf.EncoderDecoder:
+    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES | options)).eval()  # type: ignore[arg-type]
+    with torch.no_grad():
+        for weight in model.parameters():  # a bias of zero would hide one that is forgotten
+            weight += 0.1 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(weight.numel()))
+    return model
+
+
+@torch.inference_mode()
+def logits_of(writer: Writer, beams: int, steps: int = 6) -> list[Tensor]:
+    """What it says of tokens that beams trade, with two sentences leaving on the way."""
+    generator, found = torch.Generator().manual_seed(1), [writer.begin()]
+    sentences = 5
+    for step in range(steps):
+        if beams > 1:
+            writer.follow(torch.randint(0, beams if step else 1, (sentences, beams), generator=generator))
+        if step == 3:
+            writer.keep(torch.tensor([0, 2, 3]))
+            sentences = 3
+        found.append(writer.next(torch.randint(3, 70, (sentences * beams, 1), generator=generator)))
+    return found
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("kind", KNOWN)
+@torch.inference_mode()
+def test_a_program_says_what_the_modules_say(kind: str, beams: int) -> None:
+    model = model_of(KNOWN[kind])
+    fast = ready(model, "fp32")
+    own = writer_of(fast, SRC, MASK, 8, beams)
+    assert isinstance(own, ProgramWriter)
+    for ours, theirs in zip(logits_of(own, beams), logits_of(Writer(model, SRC, MASK, 8, beams), beams), strict=True):
+        torch.testing.assert_close(ours, theirs, atol=2e-4, rtol=1e-4)
+    torch.testing.assert_close(own.memory[0], model.encode(SRC, MASK)[0], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_a_program_in_int8_is_as_near_as_the_modules_are(beams: int) -> None:
+    model = model_of({})
+    fast = ready(model, "int8")
+    plain = logits_of(Writer(model, SRC, MASK, 8, beams), beams)
+    own = logits_of(writer_of(fast, SRC, MASK, 8, beams), beams)
+    long = logits_of(Writer(fast, SRC, MASK, 8, beams), beams)
+    widest = max(float(x.abs().max()) for x in plain)
+    errors = [max(float((a - b).abs().max()) for a, b in zip(some, plain, strict=True)) for some in (own, long)]
+    assert max(errors) < 0.1 * widest
+    assert min(errors) > 0  # it does round
+
+
+@pytest.mark.parametrize("kind", UNKNOWN)
+def test_what_the_kernels_do_not_know_goes_the_long_way(kind: str) -> None:
+    fast = ready(model_of(UNKNOWN[kind]), "fp32")
+    assert program(fast, SRC, MASK, 1) is None
+
+
+def test_who_watches_sees_the_modules_run() -> None:
+    fast = ready(model_of({}), "fp32")
+    assert program(fast, SRC, MASK, 1) is not None
+    with_holes = MASK.clone()
+    with_holes[0, 2] = False
+    assert program(fast, SRC, with_holes, 1) is None
+    assert program(fast, SRC.repeat(40, 1), None, 1) is None  # so many rows that PyTorch is faster in float32
+    hook = fast.encoder.blocks[0].register_forward_hook(lambda *_: None)
+    assert program(fast, SRC, MASK, 1) is None
+    hook.remove()
+    assert program(fast, SRC, MASK, 1) is not None
+
+
+@pytest.mark.parametrize("options", [{}, {"length_penalty": 0.0}, {"length_rule": "gnmt", "length_penalty": 0.6},
+                                     {"stopping": "huggingface"}, {"no_repeat_ngram": 2}])  # fmt: skip
+@pytest.mark.parametrize("beams", [1, 2, 4, 40])
+def test_a_step_of_search_in_c_chooses_what_python_chooses(
+    beams: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast = ready(model_of({}), "fp32")
+    search = {"beam": beams, "nbest": beams, "max_new_tokens": 12, **options}
+    ours = gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
+    for selector in (beam, greedy):
+        monkeypatch.setattr(selector, "ours", lambda logits: None)
+    assert ours == gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
+    assert generation.writer_of is writer_of
+
+
+@pytest.mark.parametrize("kind", ["fp32", "int8"])
+def test_all_levels_give_the_same_to_the_last_bit(kind: str) -> None:
+    levels = instructions()
+    if len(levels) < 2:
+        pytest.skip(f"this processor has one level only: {levels[0].name}")
+    numbers = torch.Generator().manual_seed(0)
+    x, weight = torch.randn(37, 200, generator=numbers), torch.randn(90, 200, generator=numbers)
+    x[0], weight[0] = 1.0, -1.0
+    linear, found = Linear(Packed(weight, kind), torch.randn(90, generator=numbers), True), []
+    for level in levels:
+        try:
+            built = Kernels(level)
+        except NoKernels as reason:
+            pytest.skip(str(reason))
+        keys, queries = (
+            torch.randn(2, 3, 4, 11, 32, generator=numbers.manual_seed(1)),
+            torch.randn(3, 4, 1, 32, generator=numbers),
+        )
+        found.append((
+            *(built.product(x[:rows], linear) for rows in (1, 3, 7, 37)), built.attend(queries, *keys, 11, None, 0.2),
+            built.normalise(x), *built.highest(x, 5),
+        ))  # fmt: skip
+    for other in found[1:]:
+        assert all(torch.equal(a, b) for a, b in zip(found[0], other, strict=True))
