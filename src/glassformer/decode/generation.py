@@ -149,7 +149,7 @@ def token_limit(model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tens
         raise InputError(f"{type(model).__name__} reads and cannot write; give an EncoderDecoder or a DecoderOnly")
     if isinstance(model, EncoderDecoder):
         start_of(model)
-    (model.encoder if isinstance(model, EncoderDecoder) else model.decoder).embedding.check(src, 0, None)
+    (model.encoder if isinstance(model, EncoderDecoder) else model.decoder).embedding.check(src, src.shape[1], None)
     if src_mask is not None:
         check_mask(src_mask, src, "src_mask")
     if not len(src):

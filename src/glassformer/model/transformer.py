@@ -48,13 +48,13 @@ class Embedding(nn.Module):
         embedded: Tensor = self.dropout(self.norm(x))
         return embedded
 
-    def check(self, ids: Tensor, start: int, segments: Tensor | None) -> None:
+    def check(self, ids: Tensor, length: int, segments: Tensor | None) -> None:
         if ids.dim() != 2 or ids.dtype not in (torch.int64, torch.int32):
             raise InputError(
                 f"ids have shape {tuple(ids.shape)} and dtype {ids.dtype}; they must be whole numbers (batch, length)"
             )
         if self.positions is not None:
-            self.positions.check(start + ids.shape[1])
+            self.positions.check(length)
         if segments is not None and self.segments is None:
             raise InputError("this model knows no segments; leave `segments` out")
         # Reading a value back from a GPU would stall it, so there the kernel's own assertion has to do.
@@ -115,7 +115,7 @@ class Stack(nn.Module):
         """`places` (B, T) put several texts into one row: each counts from 0 and sees only itself, and of the memory,
         by its own places, only its partner."""
         start = 0 if cache is None else cache.length
-        self.embedding.check(ids, start, segments)
+        self.embedding.check(ids, start + ids.shape[1] if places is None else 0, segments)
         if mask is not None:
             check_mask(mask, ids)
         if cache is not None:

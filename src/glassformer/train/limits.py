@@ -92,7 +92,9 @@ def read(cls: Any, table: Any, where: str) -> Any:
     hints = get_type_hints(cls)
     for key, value in table.items():
         if key not in hints:
-            raise ConfigError(f"unknown key `{where}.{key}` in the recipe{did_you_mean(key, hints)}")
+            raise ConfigError(
+                f"unknown key `{where}.{key}` in the recipe{did_you_mean(key, [name.rstrip('_') for name in hints])}"
+            )
         if not fits(value, hints[key]):
             near = did_you_mean(value, map(str, get_args(hints[key]))) if isinstance(value, str) else ""
             raise ConfigError(f"{where}.{key} = {short(value)} must be {spoken(hints[key])}{near}")

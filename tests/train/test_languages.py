@@ -1,0 +1,111 @@
+"""One model, both ways: tags from the recipe to the translator, judged one language at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import glassformer as gf
+from glassformer.errors import ConfigError, GlassformerError
+from glassformer.report import Report
+from glassformer.train import train
+from glassformer.train.recipe import parse, read_recipe
+from glassformer.train.step import compiled
+
+WORDS = {
+    "one": "eins",
+    "two": "zwei",
+    "three": "drei",
+    "four": "vier",
+    "five": "fünf",
+    "six": "sechs",
+    "seven": "sieben",
+}
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model of six words that learns each in either language, packed."""
+    folder = tmp_path_factory.mktemp("both")
+    lines = [(a, b) for a in WORDS.items() for b in WORDS.items()]
+    (folder / "a.en").write_text("".join(f"{a[0]} `x{i}` {b[0]}\n" for i, (a, b) in enumerate(lines)), encoding="utf-8")
+    (folder / "a.de").write_text("".join(f"{a[1]} `x{i}` {b[1]}\n" for i, (a, b) in enumerate(lines)), encoding="utf-8")
+    there = {"src": "a.en", "tgt": "a.de", "from": "en", "to": "de", "protect": 0.5}
+    back = {"src": "a.de", "tgt": "a.en", "from": "de", "to": "en", "protect": 0.5}
+    recipe = parse(
+        {
+            "data": {"train": [there, back], "test": [there, back], "max_tokens": 60},
+            "tokenizer": {"vocab_size": 320, "placeholders": 2},
+            "model": {"d_model": 64, "heads": 4, "d_ff": 128, "layers": 1, "max_length": 64, "dropout": 0.0},
+            "train": {"steps": 160, "batch_tokens": 512, "pack": True, "lr": 5e-3, "schedule": "cosine"}
+            | {"warmup_steps": 10, "label_smoothing": 0.0, "precision": "fp32"},
+        },
+        folder,
+    )
+    train(recipe, folder / "run", device="cpu", report=Report(quiet=True))
+    return folder / "run"
+
+
+def test_a_model_goes_both_ways(both: Path) -> None:
+    there = gf.Translator.load(both, to="de")
+    back = there.toward("en")
+    assert (there.to, back.to) == ("de", "en")
+    assert there.engine is back.engine
+    assert [there(word) for word in WORDS] != [back(word) for word in WORDS]
+    assert there("two `x9` three").split()[0] == "zwei"
+    assert back("zwei `x9` drei").split()[0] == "two"
+    assert there("") == ""
+    mark = there.tokenizer.placeholders[0]
+    assert mark in there(f"two {mark} three")
+
+
+def test_a_direction_must_be_chosen_among_those_that_are_there(both: Path) -> None:
+    with pytest.raises(GlassformerError, match="translates into de and en; say into which: to='de'"):
+        gf.Translator.load(both)
+    with pytest.raises(GlassformerError, match="no tag for `fr`"):
+        gf.Translator.load(both, to="fr")
+
+
+def test_each_language_is_judged_by_itself(both: Path) -> None:
+    found = gf.evaluate(both, split="test", to="de")
+    assert found.name == "test en-de"
+    assert all("`" in source for source in found.sources)
+    assert found.references[0].startswith("eins")
+    assert gf.evaluate(both, split="test", to="en").references[0].startswith("one")
+    with pytest.raises(ConfigError, match="into de and en; say which"):
+        gf.evaluate(both, split="test")
+    with pytest.raises(ConfigError, match="no pairs into `zh`"):
+        gf.evaluate(both, split="test", to="zh")
+
+
+PAIR = {"src": "a", "tgt": "b"}
+
+
+@pytest.mark.parametrize(
+    ("train_on", "test_on", "said"),
+    [
+        ([PAIR | {"to": "de"}, PAIR], [], "others have not"),
+        ([PAIR | {"to": "de"}], [PAIR | {"to": "zh"}], "data.test: a corpus has to = 'zh', but data.train learns `de`"),
+        ([PAIR], [PAIR | {"to": "zh"}], "names no language"),
+        ([PAIR | {"protect": 0.5}], [], "set tokenizer.placeholders"),
+        ([PAIR | {"protect": 1.5}], [], "share between 0 and 1"),
+        ([PAIR | {"to": "de", "form": "en"}], [], "did you mean `from`"),
+    ],
+)
+def test_a_recipe_that_cannot_be_is_told(train_on: list[object], test_on: list[object], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        parse({"data": {"train": train_on, "test": test_on}})
+
+
+def test_compiling_is_chosen_by_the_steps_ahead() -> None:
+    import torch
+
+    def chosen(device: str, *changes: str) -> bool:
+        return compiled(read_recipe("box-en-de", changes).train, torch.device(device))
+
+    assert chosen("cuda", "train.steps=34000")
+    assert not chosen("cpu", "train.steps=34000")
+    assert not chosen("cuda", "train.steps=500")
+    assert not chosen("cuda", "train.steps=20000", "train.pack=false")
+    assert chosen("cpu", "train.steps=1", "train.compile=true")
