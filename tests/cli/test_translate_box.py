@@ -51,6 +51,10 @@ def test_from_english_it_is_asked_into_which_language(cli: Cli) -> None:
     assert told == "from English into which language? Say --to 'de' (German) or --to 'zh' (Chinese)"
 
 
+def test_a_name_with_a_slip_in_it_is_no_text(cli: Cli) -> None:
+    assert cli.fails("translate", "REDME.md", "--to", "de").startswith("there is no file REDME.md")
+
+
 def test_german_to_chinese_goes_by_english_and_says_so(cli: Cli) -> None:
     ended, _, err = cli("translate", DE, "--to", "zh", "--device", "cpu")
     assert ended == 0

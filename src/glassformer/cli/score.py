@@ -21,6 +21,7 @@ def score(
     model: Annotated[Path, typer.Argument(help="A folder that glassformer train has made, or a Marian folder.")],
     src: Annotated[Path, typer.Option(help="A file of source sentences, one a line (gzip and xz too).")],
     tgt: Annotated[Path, typer.Option(help="Their translations, line by line.")],
+    to: Annotated[str | None, typer.Option(help="Of a model that knows several languages: into which.")] = None,
     length_penalty: Annotated[float, typer.Option(help="Score divided by length to this power.")] = 1.0,
     length_rule: Annotated[
         str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")
@@ -47,7 +48,7 @@ def score(
     rule = LengthRule(length_penalty, cast(Any, length_rule))
     corpus = Corpus(src=src, tgt=tgt)
     lines = sum(1 for _ in read_pairs(corpus))  # files that do not pair up are told before any work
-    translator = Translator.load(model, device, cast(Any, precision))
+    translator = Translator.load(model, device, cast(Any, precision), to=to)
     pairs = read_pairs(corpus)
     done = tokens = 0
     total = 0.0

@@ -18,7 +18,9 @@ def serve(
         Path | None,
         typer.Argument(help="A folder that glassformer train has made, or a Marian folder; the box's if none."),
     ] = None,
-    to: Annotated[str | None, typer.Option(help="Of the box: language to translate into.")] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")
+    ] = None,
     source: Annotated[str | None, typer.Option("--from", help="Of the box: language of the sentences.")] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; a free one from 8017 on if none.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 lets all machines in.")] = "127.0.0.1",
@@ -26,9 +28,10 @@ def serve(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "cpu",
 ) -> None:
     """Show a model on a web page: every number of every layer, the search, the cache, and what-if."""
-    if model is not None and (to or source):
-        raise ConfigError("--to and --from choose a translator of the box; give them without a model")
-    model = of_the_box(to, source) if model is None else model
+    if model is not None and source:
+        raise ConfigError("--from chooses a translator of the box; give it without a model")
+    if model is None:
+        model, to = of_the_box(to, source), None
     if model is None:
         if not (DEMO / "model.safetensors").exists():
             raise ConfigError(
@@ -42,7 +45,7 @@ def serve(
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
             raise
         raise ConfigError(f"{error.name} is not installed; run: pip install 'glassformer[web]'") from None
-    run(model, host, port, device, open_browser, partial(print, flush=True))
+    run(model, host, port, device, open_browser, partial(print, flush=True), to)
 
 
 def of_the_box(to: str | None, source: str | None) -> Path | None:

@@ -32,7 +32,9 @@ def trace(
     sentence: Annotated[
         str | None, typer.Argument(help="The sentence; ids where the folder holds no text side.")
     ] = None,
-    to: Annotated[str | None, typer.Option(help="Of the box: language to translate into.")] = None,
+    to: Annotated[
+        str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")
+    ] = None,
     source: Annotated[str | None, typer.Option("--from", help="Of the box: language of the sentence.")] = None,
     lang: Annotated[Language, typer.Option("--lang", help="Language of the explanations.")] = Language.en,
     name: Annotated[
@@ -55,12 +57,12 @@ def trace(
 
     Without a model, follow one tiny batch through a Transformer by hand.
     """
-    if to or source:
-        if model is None or sentence is not None:
-            raise ConfigError("--to and --from choose a translator of the box: glassformer trace 'sentence' --to de")
+    if (source and sentence is not None) or ((to or source) and model is None):
+        raise ConfigError("--to and --from choose a translator of the box: glassformer trace 'sentence' --to de")
+    if (to or source) and sentence is None:
         from glassformer.cli.serve import of_the_box
 
-        sentence, model = str(model), of_the_box(to, source)
+        sentence, model, to = str(model), of_the_box(to, source), None
     if model is None:
         asked = {"--layer": layer, "--head": head, "--target": target, "--html": html_file}
         for option, value in [*asked.items(), ("--beam", beam - 1 or None), ("--padding", padding or None)]:
@@ -72,7 +74,7 @@ def trace(
         raise ConfigError(f"give a sentence to follow through {model}: glassformer trace {model} 'twenty-one'")
     if json_file is not None and html_file is not None:
         raise ConfigError("give either --json or --html, not both")
-    found = run(model, sentence, target, beam, padding, device)
+    found = run(model, sentence, target, beam, padding, device, to)
     if json_file is not None:
         write(json_file, json.dumps(found.to_json(name or "*"), ensure_ascii=False, allow_nan=False) + "\n")
     elif html_file is not None:
@@ -100,11 +102,11 @@ def by_hand(lang: Language, name: str | None, json_file: str | None) -> None:
         tell(example, lang.value, console)
 
 
-def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int, device: str) -> Trace:
+def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int, device: str, to: str | None) -> Trace:
     from glassformer.explain.trace import trace as follow
     from glassformer.translator import Translator
 
-    subject = load(folder, device)
+    subject = load(folder, device, to)
     given = [
         None if text is None else text if isinstance(subject, Translator) else ids(text) for text in (sentence, target)
     ]
@@ -114,7 +116,7 @@ def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int
     return follow(subject, given[0], given[1], beam=beam, padding=padding, name=folder.resolve().name)
 
 
-def load(folder: Path, device: str) -> Translator | Model:
+def load(folder: Path, device: str, to: str | None) -> Translator | Model:
     """A translator where the folder holds one; of other published families the model alone."""
     from glassformer.bundle import is_bundle
     from glassformer.device import pick_device
@@ -123,9 +125,9 @@ def load(folder: Path, device: str) -> Translator | Model:
 
     if not is_bundle(folder) and os.path.isfile(folder / "config.json"):
         kind = read_config(folder).values.get("model_type")
-        if kind is not None and kind != "marian":
+        if kind is not None and kind != "marian" and to is None:
             return load_model(folder).to(pick_device(device))
-    return Translator.load(folder, device)
+    return Translator.load(folder, device, to=to)
 
 
 def ids(text: str) -> list[int]:

@@ -41,6 +41,7 @@ class BoxOptions:
 def translate_by_box(
     words: list[str], asked: BoxOptions, input: Path | None, output: Path | None, out: Path | None, report: Report
 ) -> None:
+    from glassformer.documents.formats import is_document
     from glassformer.polyglot import Polyglot
     from glassformer.text.glossary import Glossary
 
@@ -49,6 +50,9 @@ def translate_by_box(
     if documents and len(documents) < len(words):
         text = next(word for word in words if word not in documents)
         raise ConfigError(f"{documents[0]} is a file and {text!r:.60} is none; give either texts or files")
+    for word in [] if documents else words:
+        if len(word.split()) == 1 and is_document(Path(word)):  # else a name with a slip in it would be translated
+            raise ConfigError(f"there is no file {word}; to translate that as a text: echo {word} | glassformer ...")
     if out is not None and not documents:
         raise ConfigError(f"--out {out} is for documents, and none is given; write a text's translation with --output")
     polyglot = Polyglot(asked.device, cast(Any, asked.precision))

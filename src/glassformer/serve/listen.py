@@ -112,11 +112,17 @@ class Server(uvicorn.Server):
 
 
 def serve(
-    folder: Path, host: str, port: int | None, device: str, open_browser: bool, say: Callable[[str], None] = print
+    folder: Path,
+    host: str,
+    port: int | None,
+    device: str,
+    open_browser: bool,
+    say: Callable[[str], None] = print,
+    to: str | None = None,
 ) -> None:
     """Serve until interrupted."""
     with listen(host, port) as bound:
-        translator = Translator.load(folder, device)
+        translator = Translator.load(folder, device, to=to)
         here, told = announce(folder, host, bound)
         app = create_app(
             translator,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from small_run import Cli
 
 import glassformer as gf
 from glassformer.errors import ConfigError, GlassformerError
@@ -109,3 +110,14 @@ def test_compiling_is_chosen_by_the_steps_ahead() -> None:
     assert not chosen("cuda", "train.steps=500")
     assert not chosen("cuda", "train.steps=20000", "train.pack=false")
     assert chosen("cpu", "train.steps=1", "train.compile=true")
+
+
+def test_the_commands_take_a_direction(both: Path, cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("two\n", encoding="utf-8")
+    (tmp_path / "b").write_text("zwei\n", encoding="utf-8")
+    files = ("--src", tmp_path / "a", "--tgt", tmp_path / "b")
+    for command in (["translate", both, "two"], ["trace", both, "two"], ["score", both, *files]):
+        assert "say into which" in cli.fails(*command)
+        ended, _, err = cli(*command, "--to", "de")
+        assert ended == 0, err
+    assert "of the box" in cli.fails("trace", both, "two", "--from", "en")
