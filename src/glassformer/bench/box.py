@@ -2,7 +2,8 @@
 
 At each level of instructions that the machine can be held to, each contestant is a process of its own, held to that
 level by its environment, and sleeps while the other runs. Both translate all texts, in batches as large as each likes
-best, and then some of them one at a time.
+best, and then some of them one at a time. CTranslate2 ends a beam search once as many targets as beams are done; so we
+end ours by the rule of Hugging Face, which is like it, unless told otherwise.
 """
 
 from __future__ import annotations
@@ -18,12 +19,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
 from glassformer.bench.decode import ctranslate2_folder
 from glassformer.decode.kernels.build import SWITCH, NoKernels, instructions
+from glassformer.decode.search import Search, Stopping
 from glassformer.errors import DataError, GlassformerError
 from glassformer.text.lines import read_lines
 from glassformer.translator import Translator
@@ -109,9 +111,9 @@ def loaded(model: str, to: str | None) -> Translator:
     return Translator.load(model, precision="int8", to=to)
 
 
-def ours(model: str, to: str | None, beam: int) -> Callable[[Sequence[str]], list[str]]:
+def ours(model: str, to: str | None, search: Search) -> Callable[[Sequence[str]], list[str]]:
     translator = loaded(model, to)
-    return lambda texts: [best[0].text if best else "" for best in translator.translate(texts, beam=beam)]
+    return lambda texts: [best[0].text if best else "" for best in translator.translate(texts, search=search)]
 
 
 def theirs(model: str, to: str | None, beam: int, sample: Sequence[str]) -> Callable[[Sequence[str]], list[str]]:
@@ -148,12 +150,13 @@ def short_enough(model: str, to: str | None, texts: Sequence[str]) -> list[str]:
     return [text for text, parts in zip(texts, split, strict=True) if len(parts) == 1]
 
 
-def work(who: str, model: str, to: str, beam: str, file: str) -> None:
+def work(who: str, model: str, to: str, beam: str, stopping: str, file: str) -> None:
     """A worker: for each line `all` or `one`, translate and say how long it took, and what came out."""
     texts: list[str] = json.loads(Path(file).read_text(encoding="utf-8"))
     some = texts[:: max(1, len(texts) // ALONE)]
     target = to or None
-    run = ours(model, target, int(beam)) if who == US else theirs(model, target, int(beam), some[:TRIED])
+    search = Search(beam=int(beam), stopping=cast(Stopping, stopping))
+    run = ours(model, target, search) if who == US else theirs(model, target, search.beam, some[:TRIED])
     run(some[:8])
     print("ready", flush=True)
     for line in sys.stdin:
@@ -174,7 +177,15 @@ def asked(worker: subprocess.Popen[str], what: str) -> dict[str, Any]:
     return answer
 
 
-def compared(model: str, texts: Sequence[str], level: str, beam: int, rounds: int, to: str | None = None) -> Comparison:
+def compared(
+    model: str,
+    texts: Sequence[str],
+    level: str,
+    beam: int,
+    rounds: int,
+    to: str | None = None,
+    stopping: Stopping = "huggingface",
+) -> Comparison:
     """Both contestants held to one level, in turn."""
     if find_spec("ctranslate2") is None:
         raise GlassformerError("the benchmark runs CTranslate2 beside us: pip install ctranslate2")
@@ -189,8 +200,8 @@ def compared(model: str, texts: Sequence[str], level: str, beam: int, rounds: in
             for who, held in ((US, {SWITCH: level}), (THEM, HELD[level])):
                 command = [sys.executable, "-W", "ignore", "-m", "glassformer.bench.box", who, model, to or ""]
                 workers[who] = subprocess.Popen(
-                    [*command, str(beam), str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-                    env=os.environ | held,
+                    [*command, str(beam), stopping, str(file)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    text=True, env=os.environ | held,
                 )  # fmt: skip
                 stdout = workers[who].stdout
                 if stdout is None or stdout.readline().strip() != "ready":
@@ -215,4 +226,4 @@ def compared(model: str, texts: Sequence[str], level: str, beam: int, rounds: in
 
 
 if __name__ == "__main__":
-    work(*sys.argv[1:6])
+    work(*sys.argv[1:7])

@@ -7,7 +7,7 @@ import platform
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
@@ -15,6 +15,7 @@ from glassformer.errors import ConfigError
 
 if TYPE_CHECKING:
     from glassformer.bench.train import Row
+    from glassformer.decode.search import Stopping
 
 bench = typer.Typer(help="Measure speed beside the peers, in one run.", no_args_is_help=True, rich_markup_mode=None)
 
@@ -107,6 +108,7 @@ def box(
     to: Annotated[str | None, typer.Option(help="The language to translate to, of a model that knows several.")] = None,
     beam: Annotated[int, typer.Option(help="Width of the search.", min=1)] = 4,
     sentences: Annotated[int, typer.Option(help="Take only so many of the test set; 0: all.", min=0)] = 0,
+    stopping: Annotated[str, typer.Option(help="When our beam search ends: huggingface or exact.")] = "huggingface",
     level: Annotated[
         list[str] | None,
         typer.Option(help="Hold the machine to this level; may be given several times. Default: each."),
@@ -119,8 +121,10 @@ def box(
     import torch
 
     from glassformer.bench.box import compared, levels, short_enough, texts_of
+    from glassformer.decode.search import Search
     from glassformer.errors import one_of
 
+    rule = Search(beam=beam, stopping=cast("Stopping", stopping)).stopping  # checked
     able = levels()
     for name in level or ():
         if name not in able:
@@ -135,7 +139,7 @@ def box(
         )
     found = []
     for name in level or able:
-        one = compared(model, texts, name, beam, rounds, to)
+        one = compared(model, texts, name, beam, rounds, to, rule)
         found.append(one)
         if not as_json:
             for row, said in (

@@ -47,6 +47,8 @@ class Beam:
         B, K = sentences, search.beam
         self.rule, self.stopping, self.marks, self.watch = search.rule, search.stopping, marks, watch
         self.beams, self.limit = K, limit
+        # Those that are returned must be beaten to go on: nobody sees the others. Hugging Face's rule asks for all K.
+        self.worst = search.nbest - 1 if search.stopping == "exact" else K - 1
         self.sentence = torch.arange(B, device=device)
         self.rows = self.sentence.unsqueeze(1)
         self.step = torch.zeros(1, dtype=torch.long, device=device)
@@ -104,7 +106,9 @@ class Beam:
         )
         B, K = self.running.shape
         addresses = (part.data_ptr() for part in (likely, normaliser, ids, *self.divisors, *state))
-        return kernels.Beams(B, K, self.limit, likely.shape[0] // B, likely.shape[1], self.marks.end, *addresses)
+        return kernels.Beams(
+            B, K, self.limit, likely.shape[0] // B, likely.shape[1], self.worst, self.marks.end, *addresses
+        )
 
     def choose(self, parent: Tensor, token: Tensor, total: Tensor) -> None:
         K, length = self.beams, self.step + 1
@@ -128,7 +132,7 @@ class Beam:
         hope = running[:, 0] / (
             self.rule.reach(length, self.limit) if self.stopping == "exact" else self.rule.divisor(length)
         )
-        self.going &= (hope > done_scores[:, -1]) & (length < self.limit)
+        self.going &= (hope > done_scores[:, self.worst]) & (length < self.limit)
         self.step += 1
 
     def keep(self, stay: Tensor) -> None:

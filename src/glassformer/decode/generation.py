@@ -95,7 +95,7 @@ def by_recording(
     key = (
         fitted.shape,
         mask is None,
-        replace(search, nbest=1, max_new_tokens=limit),
+        replace(search, max_new_tokens=limit),
         placeholders and placeholders.ids,
     )
     if placeholders is not None:
@@ -149,7 +149,8 @@ def token_limit(model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tens
         raise InputError(f"{type(model).__name__} reads and cannot write; give an EncoderDecoder or a DecoderOnly")
     if isinstance(model, EncoderDecoder):
         start_of(model)
-    (model.encoder if isinstance(model, EncoderDecoder) else model.decoder).embedding.check(src, src.shape[1], None)
+    reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder
+    reader.embedding.check(src, src.shape[-1] if src.dim() else 0, None)
     if src_mask is not None:
         check_mask(src_mask, src, "src_mask")
     if not len(src):

@@ -31,6 +31,7 @@ void choose_greedy(const Greedy *g) {
 
 typedef struct {
     whole sentences, beams, limit, each, likely; /* each: rows of a sentence, 1 after the prompt; likely: N */
+    whole worst;                                 /* which of those that are done is to be beaten */
     int64_t end;
     const float *best, *normaliser; /* (B each, N), (B each) */
     const int64_t *ids;             /* (B each, N) */
@@ -99,7 +100,7 @@ static void sentence_beams(const Beams *s, whole b, char *room) {
         s->origin[b * K + k] = one->parent;
         s->tokens[b * K + k] = one->token;
     }
-    s->going[b] &= running[0] / s->reach[length] > scores[K - 1] && length < L;
+    s->going[b] &= running[0] / s->reach[length] > scores[s->worst] && length < L;
 }
 
 int choose_beams(int threads, const Beams *s) {

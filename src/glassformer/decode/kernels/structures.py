@@ -79,7 +79,7 @@ class Beams(ctypes.Structure):
     """See choose.c."""
 
     _fields_ = (
-        *((name, WHOLE) for name in ("sentences", "beams", "limit", "each", "likely")),
+        *((name, WHOLE) for name in ("sentences", "beams", "limit", "each", "likely", "worst")),
         ("end", LONG),
         *((name, POINTER) for name in ("best", "normaliser", "ids", "divisor", "reach")),
         *((name, POINTER) for name in ("step", "written", "done", "tokens", "origin")),
