@@ -75,6 +75,9 @@ def test_what_is_strange_is_noted(de: Translator) -> None:
     assert kinds("red house and tree") == []
     assert kinds("ceci est une petite maison") == ["unfamiliar"]
     assert kinds("маленький дом и дерево") == ["unfamiliar", "characters"]
+    (made,) = TextTranslator(de).details(["red house\nмаленький дом и дерево."])
+    assert [one.way for one in made.sentences] == ["plain", "unread"]
+    assert made.text.endswith("маленький дом и дерево.")
     assert kinds("red house", detect=lambda text: "fr") == ["language"]
     assert kinds("red house", detect=lambda text: "en") == kinds("red house", detect=lambda text: None) == []
     assert kinds("42", detect=lambda text: "fr") == []

@@ -15,7 +15,7 @@ from glassformer.decode import Search
 from glassformer.text import Tokenizer
 from glassformer.text.glossary import Glossary
 from glassformer.text.keeping import Keeping, Kept
-from glassformer.texts.manners import loops, most_tokens
+from glassformer.texts.manners import loops, most_tokens, unreadable
 from glassformer.texts.translated import TranslatedSentence, Way
 from glassformer.translation import Translation
 from glassformer.translator import Translator
@@ -71,6 +71,8 @@ class Hop:
         for climb in climbs:
             if climb.keeping.wordless:
                 climb.done = self._as_it_is(climb, "same")
+            elif unreadable(self.translator.tokenizer, climb.keeping.source):
+                climb.done = self._as_it_is(climb, "unread")
             elif self.marks:  # no model could copy a private-use character that it has never met
                 climb.lost = tuple(
                     one for one in climb.keeping.items if is_private(one.fill) and one.fill not in self.marks

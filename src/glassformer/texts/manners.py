@@ -48,9 +48,11 @@ def warnings(translator: Translator, text: str, source: str, detect: Detect | No
     unmet = translator.unfamiliar([text])
     if len(unmet) >= FEWEST and 2 * len(unmet) > len(words):
         notes.append(Note("unfamiliar", translator.about.warning(unmet)))
-    tokenizer = translator.tokenizer
+    return notes
+
+
+def unreadable(tokenizer: PairTokenizer, text: str) -> bool:
+    """Whether most characters of a text are none that the model has learnt: it would be made up from nothing."""
     pieces = [] if text.isascii() else tokenizer.source_pieces(tokenizer.encode_source([text])[0])
     strange = sum(1 for piece in pieces if _BYTE.fullmatch(piece))
-    if strange >= FEWEST and 2 * strange > len(pieces):
-        notes.append(Note("characters", "most characters of this text are none that the model has learnt"))
-    return notes
+    return strange >= FEWEST and 2 * strange > len(pieces)

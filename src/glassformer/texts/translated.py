@@ -11,7 +11,8 @@ from typing import Literal
 #   placeholders   with placeholders for what must not change, filled in afterwards
 #   pieces         what stands between that, piece by piece
 #   source         untranslated, for nothing else kept it
-Way = Literal["same", "plain", "placeholders", "pieces", "source"]
+#   unread         untranslated, for the model knows too few of its characters
+Way = Literal["same", "plain", "placeholders", "pieces", "source", "unread"]
 Kind = Literal["pivot", "splitter", "language", "unfamiliar", "characters", "cut", "kept"]
 
 

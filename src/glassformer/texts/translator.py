@@ -167,6 +167,9 @@ class TextTranslator:
             notes.append(
                 Note("kept", f"left as it is, since no translation kept what must not change: {left[0].source:.60}")
             )
+        if unread := [one for one in made.sentences if one.way == "unread"]:
+            told = "left as it is, since most of its characters are none that the model has learnt"
+            notes.append(Note("characters", f"{told}: {unread[0].source:.60}"))
         return TranslatedText(made.text, made.sentences, tuple(notes), made.via)
 
 
