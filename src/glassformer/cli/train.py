@@ -22,8 +22,9 @@ def train(
 ) -> None:
     """Train a translator from text.
 
-    Built-in recipes: numerals (needs no data), multi30k, multi30k-raw, tatoeba-en-de, tatoeba-en-zh. For your own
-    files, write a recipe like the README's. Several processes: torchrun --nproc-per-node 2 -m glassformer train ...
+    Built-in recipes: numerals (needs no data), multi30k, multi30k-raw, tatoeba-en-de, tatoeba-en-zh, box-en-de,
+    box-en-zh. For your own files, write a recipe like the README's. Several processes: torchrun --nproc-per-node 2 -m
+    glassformer train ...
     """
     from glassformer.cli.results import show_results
     from glassformer.evaluation import validation_bleu
