@@ -111,7 +111,8 @@ def test_what_has_no_letters_is_given_back(de: Translator) -> None:
     assert not silent.calls
 
 
-def test_spaces_are_those_of_the_language(de: Translator) -> None:
+def test_spaces_are_those_of_the_language(de: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("glassformer.texts.hop.unreadable", lambda tokenizer, text: False)  # this one knows no Chinese
     chinese = StandIn(de, lambda text: "好。")
     assert TextTranslator(chinese).translate(["One. Two.  Three.\n Four."]) == ["好。好。  好。\n 好。"]
     english = StandIn(de, lambda text: "Good.")

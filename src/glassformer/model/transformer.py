@@ -115,7 +115,7 @@ class Stack(nn.Module):
         """`places` (B, T) put several texts into one row: each counts from 0 and sees only itself, and of the memory,
         by its own places, only its partner."""
         start = 0 if cache is None else cache.length
-        self.embedding.check(ids, start + ids.shape[1] if places is None else 0, segments)
+        self.embedding.check(ids, start + ids.shape[-1] if places is None else 0, segments)
         if mask is not None:
             check_mask(mask, ids)
         if cache is not None:
