@@ -73,3 +73,15 @@ def test_a_language_that_is_not_here_is_told_with_those_that_are() -> None:
         code_of("Germn", AMONG)
     with pytest.raises(ConfigError, match="`zh-TW` is Chinese in traditional characters"):
         code_of("zh-TW", AMONG)
+
+
+def test_a_link_to_a_chinese_version_makes_no_page_chinese() -> None:
+    page = "# Contributing\n\n[简体中文](CONTRIBUTING.zh-CN.md)\n\nRun the tests before you send it.\n"
+    assert detect(page, ("en", "de", "zh")).code == "en"
+    assert detect(page, ("de", "zh", "en")).other is None
+    assert (
+        detect(
+            "# 参与开发\n\n[English](CONTRIBUTING.md)\n\n先在克隆里装好环境，再运行测试。\n", ("en", "de", "zh")
+        ).code
+        == "zh"
+    )

@@ -43,6 +43,7 @@ OTHERS = ("fr", "es", "it", "pt", "nl", "sv", "da", "no", "pl", "cs", "hu", "tr"
 FAR = 8.0  # by how much another language must be likelier, in the library's logarithms, to be named
 IN_DOUBT = 1.0  # by how much English may be less likely, for its words are everywhere
 _WORD = re.compile(r"[^\W\d_]+")
+CHINESE = 6  # letters that say as much as a character of Chinese, at most
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
 _KANA = re.compile("[\u3040-\u30ff\uac00-\ud7af]")  # with these, what looks Chinese is Japanese or Korean
 _CODE = re.compile(r"```.*?```|`[^`]*`|\w+://\S+|<[^>]*>|\{[^}]*\}", re.DOTALL)  # written alike in every language
@@ -76,7 +77,7 @@ def clearly(text: str, least: int = 2) -> str | None:
     text = _CODE.sub(" ", text[:LONGEST]).casefold()
     words = _WORD.findall(text)
     han, kana, letters = len(_HAN.findall(text)), len(_KANA.findall(text)), sum(map(len, words))
-    if han and not kana and 6 * han >= letters:  # a character of Chinese says as much as a few letters
+    if han and not kana and CHINESE * han >= letters:
         return "zh"
     if han or kana:
         return None
@@ -96,9 +97,13 @@ def detect(text: str, among: Sequence[str]) -> Guess:
     bare = bare if _WORD.search(bare) else text[:LONGEST]
     if not _WORD.search(bare):
         return Guess(None)
+    words = _WORD.findall(_HAN.sub(" ", bare))
+    chinese = bool(_HAN.search(bare) and not _KANA.search(bare))
+    if chinese and CHINESE * len(_HAN.findall(bare)) < sum(map(len, words)):  # a name in it, or a link
+        chinese, bare = False, _HAN.sub(" ", bare)
     scores: dict[str, float] = dict(identifier().rank(bare))
     scores["en"] += IN_DOUBT
-    if _HAN.search(bare) and not _KANA.search(bare):
+    if chinese:
         return Guess("zh" if "zh" in among else max(among, key=scores.__getitem__), None if "zh" in among else "zh")
     best, likeliest = max(among, key=scores.__getitem__), max(scores, key=scores.__getitem__)
     return Guess(best, likeliest if scores[likeliest] - scores[best] > FAR else None)
