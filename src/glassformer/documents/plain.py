@@ -27,7 +27,8 @@ def passages(text: str, parse: Parse = words) -> list[Passage]:
     found: list[list[tuple[int, int]]] = []
     for start, stop in lines:
         line = text[start:stop]
-        begin = start + (BEFORE.match(line) or re.match("", line)).end()  # type: ignore[union-attr]
+        before = BEFORE.match(line)
+        begin = start + (before.end() if before else 0)
         goes_on = (
             found
             and begin < stop
@@ -82,8 +83,8 @@ def passage(text: str, run: list[tuple[int, int]], width: int, parse: Parse) -> 
 
 def wrapped(text: str, width: int, begun: int, indent: str, newline: str) -> str:
     """Broken at spaces, as its source was; the first line begins after `begun` letters."""
-    options = {"break_long_words": False, "break_on_hyphens": False}
-    lines = textwrap.wrap(text, width, initial_indent=" " * begun, subsequent_indent=indent, **options)  # type: ignore[arg-type]
+    wrapper = textwrap.TextWrapper(width, " " * begun, indent, break_long_words=False, break_on_hyphens=False)
+    lines = wrapper.wrap(text)
     return newline.join(lines)[begun:]
 
 
