@@ -106,6 +106,16 @@ def test_a_document_is_translated(cli: Cli, tmp_path: Path) -> None:
     assert "give either texts or files" in cli.fails("translate", "a.md", EN, "--to", "de")
 
 
+def test_a_file_that_is_there_is_not_replaced_by_one_of_several(cli: Cli, tmp_path: Path) -> None:
+    for name in ("a.md", "b.md"):
+        (tmp_path / name).write_text(EN, encoding="utf-8")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "b.md").write_text("mine", encoding="utf-8")
+    assert "b.md is there already" in cli.fails("translate", "a.md", "b.md", "--to", "de", "--out", "out")
+    assert (tmp_path / "out" / "b.md").read_text(encoding="utf-8") == "mine"
+    assert not (tmp_path / "out" / "a.md").exists()
+
+
 def test_a_model_is_taken_as_ever(cli: Cli, tmp_path: Path) -> None:
     ended, out, _ = cli("translate", OLD, "three two one two four")
     assert (ended, out) == (0, "vier zwei eins zwei drei\n")

@@ -42,6 +42,8 @@ def check_files(paths: list[Path], output: Path | None, out: Path | None) -> Non
         target = output if out is None else out / path.name
         if target is not None and target.exists() and target.samefile(path):
             raise ConfigError(f"{target} is the document itself; name another place")
+        if out is not None and target is not None and target.exists():
+            raise ConfigError(f"{target} is there already; move it away, or name another folder with --out")
     names = [path.name for path in paths]
     for path in paths:
         if names.count(path.name) > 1:
