@@ -29,7 +29,7 @@ from glassformer.text.strings import strings
 from glassformer.train import Recipe
 from glassformer.train.folder import saved_recipe
 from glassformer.train.loop import Judge
-from glassformer.train.recipe import Score
+from glassformer.train.recipe import Score, Tokenize
 from glassformer.translator import Translator
 
 SPLITS = ("train", "valid", "test")
@@ -97,8 +97,8 @@ def evaluate(
     asked = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
     given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
     settings = replace(recipe.score if recipe else Score(), **given)
-    if tokenize is None and (to or "").split("-")[0] == "zh" and settings.tokenize == "13a":
-        settings = replace(settings, tokenize="zh")  # one recipe may have targets with spaces and without
+    if tokenize is None:
+        settings = replace(settings, tokenize=cut_by(settings, to))
     search = Search(beam=settings.beam, length_penalty=settings.length_penalty)
     bleu_by(settings.tokenize)  # a wrong name is told before any work
     sources, references = texts_of(pairs, recipe)
@@ -145,6 +145,12 @@ def into(to: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
         there = f"they are into {one_of(languages)}" if languages else "the recipe names no language of theirs"
         raise ConfigError(f"no pairs into `{to}`: {there}")
     return chosen
+
+
+def cut_by(settings: Score, to: str | None) -> Tokenize:
+    """How BLEU finds words of the language `to`: one recipe may have targets with spaces and without."""
+    chinese = to is not None and to.split("-")[0] == "zh"
+    return "zh" if chinese and settings.tokenize == "13a" else settings.tokenize
 
 
 def readable_recipe(folder: Path, report: Report) -> Recipe | None:
@@ -219,8 +225,8 @@ def validation_bleu(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
             directed = tokenizer if to is None else tokenizer.toward(to)
             translator = Translator(model, directed, next(model.parameters()).device)
             outputs = [best[0].text for best in translator.translate(sources)]
-            tokenize = "zh" if to == "zh" else recipe.score.tokenize
-            found.append(score(outputs, references, tokenize, recipe.score.lowercase, interval=False).bleu)
+            cut = cut_by(recipe.score, to)
+            found.append(score(outputs, references, cut, recipe.score.lowercase, interval=False).bleu)
         return sum(found) / len(found)
 
     return bleu
