@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import tempfile
-from itertools import pairwise
+from itertools import chain, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tokenizers
 from hypothesis import given, settings
@@ -137,6 +138,21 @@ def test_memory_does_not_change_ids() -> None:
     assert joint.encode_source(["zebra dog zebra"])[0] == first
     zebra, dog = joint.encode_source(["zebra", "dog"])
     assert first == zebra + dog + zebra
+
+
+@pytest.mark.parametrize("options", [TokenizerOptions("bpe", 270), TokenizerOptions("words", 100, joint=False)])
+def test_flat_ids_are_the_lists_end_to_end(options: TokenizerOptions) -> None:
+    pairs = [("a b a cab", "ab  ba\tc"), (" a", "b "), ("cab", "xy ä"), ("b a c", "a b cab")] * 30
+    made = Tokenizer.train(pairs, options, languages=["de"])
+    pairs.append(("x\ud800y", "half of a pair"))
+    for tokenizer in (made, made.toward("de")):
+        flat = tokenizer.encode_flat(pairs, np.dtype("<u2"))
+        lists = tokenizer.encode_source([s for s, _ in pairs]), tokenizer.encode_target([t for _, t in pairs])
+        for (ids, lengths), expected in zip(flat, lists, strict=True):
+            assert ids.dtype == "<u2"
+            assert ids.tolist() == list(chain.from_iterable(expected))
+            assert lengths.tolist() == list(map(len, expected))
+    assert [len(part) for side in made.encode_flat([], np.dtype("<u2")) for part in side] == [0, 0, 0, 0]
 
 
 def test_words() -> None:

@@ -12,16 +12,16 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import IO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError, DataError, why
 from glassformer.text.corpus import Corpus, Pair, read_pairs
 from glassformer.text.protect import hide
+from glassformer.text.side import Flat
 from glassformer.text.store import META, NUMBER, OFFSET, SIDES, VERSION, Store, read_meta
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import UNK
@@ -155,19 +155,19 @@ def _encode(
     options: FilterOptions,
     dtype: np.dtype[np.unsignedinteger],
     report: Counter[str],
-) -> Iterator[tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]]:
+) -> Iterator[Flat]:
     """Ids end to end and lengths of the pairs that pass, source then target; `report` counts the others."""
     limit = CHARACTERS_PER_TOKEN * options.max_tokens
-    sources, targets = [], []
-    for source, target in chunk:
+    pairs = []
+    for pair in chunk:
+        source, target = pair
         if not source or not target or source.isspace() or target.isspace():
             report["empty"] += 1
         elif len(source) > limit or len(target) > limit:
             report["too_long"] += 1
         else:
-            sources.append(source)
-            targets.append(target)
-    sides = [_flat(tokenizer.encode_source(sources), dtype), _flat(tokenizer.encode_target(targets), dtype)]
+            pairs.append(pair)
+    sides = tokenizer.encode_flat(pairs, dtype)
     shorter = np.minimum(sides[0][1], sides[1][1])
     longer = np.maximum(sides[0][1], sides[1][1])
     too_long = longer > options.max_tokens
@@ -182,13 +182,6 @@ def _encode(
         kept = ids[np.repeat(passed, lengths)]
         report["unknown"] += int((kept == UNK).sum())
         yield kept, lengths[passed]
-
-
-def _flat(
-    batch: list[list[int]], dtype: np.dtype[np.unsignedinteger]
-) -> tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]:
-    lengths = np.fromiter(map(len, batch), np.int64, len(batch))
-    return np.fromiter(chain.from_iterable(batch), dtype, int(lengths.sum())), lengths
 
 
 class _Files(dict[str, IO[bytes]]):

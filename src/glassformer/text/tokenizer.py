@@ -3,105 +3,24 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import lzma
-import re
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from itertools import chain
 from pathlib import Path
 from typing import Protocol
 
+import numpy as np
 import tokenizers
 
 from glassformer.errors import DataError, InputError, did_you_mean, one_of, why
 from glassformer.text.about import frequent_words, unmet
 from glassformer.text.corpus import Pair
 from glassformer.text.protect import PLACEHOLDERS
-from glassformer.text.vocabulary import (
-    BYTES,
-    END,
-    PAD,
-    SAMPLE_PAIRS,
-    SPECIALS,
-    START,
-    TAG,
-    TokenizerOptions,
-    learn,
-    sample,
-    tag,
-)
+from glassformer.text.side import Flat, Side
+from glassformer.text.vocabulary import SAMPLE_PAIRS, TokenizerOptions, learn, sample, tag
 
-CACHED_WORDS = 1 << 18
-CACHED_LENGTH = 24
 WORDS = "source_words.txt"
 SMALL = ".xz"  # after the name of a file that is compressed
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_VISIBLE = str.maketrans({" ": "▁", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
-
-
-class _Side:
-    """One vocabulary: the Rust tokenizer and what its pieces stand for."""
-
-    def __init__(self, rust: tokenizers.Tokenizer) -> None:
-        self.rust = rust
-        form = json.loads(rust.to_str())
-        self.words = form["model"]["type"] == "WordLevel"
-        self.join = _join_marker(form) if self.words else ""
-        vocabulary: dict[str, int] = rust.get_vocab()
-        self.size = max(vocabulary.values()) + 1
-        self.alphabet = {piece for piece in vocabulary if len(piece) == 1}
-        self.pieces = [*SPECIALS, *[""] * (self.size - len(SPECIALS))]
-        for piece, id in vocabulary.items():
-            self.pieces[id] = piece
-        spelt = {piece: bytes([byte]) for byte, piece in enumerate(BYTES)}
-        found = {match[1]: id for id, piece in enumerate(self.pieces) if (match := TAG.fullmatch(piece))}
-        self.tags = dict(sorted(found.items()))
-        silent = {PAD, START, END, *self.tags.values()}
-        self.bytes = [b"" if id in silent else spelt.get(p, p.encode()) for id, p in enumerate(self.pieces)]
-        self.silent = silent
-        # No piece crosses from a character to a following space, so a text is the chain of its space-separated words,
-        # and remembering the frequent ones spares most of the work. An empty word is a lone space.
-        space = [] if self.words else self._encode_words([" "])[0][:1]
-        self.known: dict[str, list[int]] = {"": space}
-
-    def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        split = [text.split(" ") if text else [] for text in texts]
-        known = self.known
-        met = set().union(*split)
-        unseen = [word for word in met if word not in known]
-        fresh = dict(zip(unseen, self._encode_words(unseen), strict=True))
-        table = fresh | {word: known[word] for word in met if word not in fresh}
-        ids = [list(chain.from_iterable(map(table.__getitem__, words))) for words in split]
-        if len(known) < CACHED_WORDS:
-            known.update((word, ids) for word, ids in fresh.items() if len(word) <= CACHED_LENGTH)
-        return ids
-
-    def _encode_words(self, words: list[str]) -> list[list[int]]:
-        try:
-            encodings = self.rust.encode_batch_fast(words, add_special_tokens=False)
-        except (TypeError, UnicodeEncodeError):  # half of a surrogate pair: no text, and unknown to Rust
-            encodings = self.rust.encode_batch_fast(
-                [_SURROGATE.sub("\ufffd", word) for word in words], add_special_tokens=False
-            )
-        return [encoding.ids for encoding in encodings]
-
-    def decode(self, ids: Sequence[int]) -> str:
-        self._check(ids)
-        if self.words:
-            text = " ".join(self.pieces[id] for id in ids if id not in self.silent)
-            return (text + " ").replace(self.join, "").removesuffix(" ") if self.join else text
-        return b"".join(self.bytes[id] for id in ids).decode("utf-8", "replace").removeprefix(" ")
-
-    def readable(self, ids: Sequence[int]) -> list[str]:
-        self._check(ids)
-        return [self.pieces[id].translate(_VISIBLE) for id in ids]
-
-    def _check(self, ids: Sequence[int]) -> None:
-        if len(ids) and not 0 <= min(ids) <= max(ids) < self.size:
-            raise InputError(
-                f"ids must lie in 0..{self.size - 1}, the size of this vocabulary; got {min(ids)}..{max(ids)}"
-            )
 
 
 class PairTokenizer(Protocol):
@@ -134,8 +53,8 @@ class Tokenizer:
         self.joint = target is None
         self.words = words  # of the source, met in training; none where they are not known
         self.to: str | None = None  # the language that sources are tagged with
-        self._source = _Side(source)
-        self._target = self._source if target is None else _Side(target)
+        self._source = Side(source)
+        self._target = self._source if target is None else Side(target)
 
     @classmethod
     def train(
@@ -196,6 +115,17 @@ class Tokenizer:
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         return self._target.encode(texts)
 
+    def encode_flat(self, pairs: Sequence[Pair], dtype: np.dtype[np.unsignedinteger]) -> tuple[Flat, Flat]:
+        """What `encode_source` and `encode_target` yield of many pairs without an empty side, end to end."""
+        (src, src_lengths), target = (
+            side.encode_flat([pair[place] for pair in pairs], dtype)
+            for place, side in enumerate((self._source, self._target))
+        )
+        if self.to is not None:
+            src = np.insert(src, np.cumsum(src_lengths) - src_lengths, self._source.tags[self.to])
+            src_lengths = src_lengths + 1
+        return (src, src_lengths), target
+
     def decode_source(self, batch: Iterable[Sequence[int]]) -> list[str]:
         return [self._source.decode(ids) for ids in batch]
 
@@ -248,7 +178,7 @@ class Tokenizer:
             digest.update(f"{name}\n{side.rust.to_str()}\n".encode())
         return digest.hexdigest()
 
-    def _files(self) -> list[tuple[str, _Side]]:
+    def _files(self) -> list[tuple[str, Side]]:
         if self.joint:
             return [("tokenizer.json", self._source)]
         return [("tokenizer.src.json", self._source), ("tokenizer.tgt.json", self._target)]
@@ -282,11 +212,3 @@ def _load_words(path: Path) -> frozenset[str]:
         return frozenset(_read(path).split())
     except (OSError, UnicodeDecodeError, lzma.LZMAError):
         return frozenset()
-
-
-def _join_marker(form: dict[str, object]) -> str:
-    decoder = form.get("decoder")
-    for step in decoder.get("decoders", []) if isinstance(decoder, dict) else []:
-        if step["type"] == "Replace" and "String" in step["pattern"]:
-            return str(step["pattern"]["String"])
-    return ""
