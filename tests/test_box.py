@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import glassformer as gf
 from glassformer import box, bundle
 from glassformer.box.card import card
 from glassformer.errors import WeightsError
+from glassformer.text.language import detect
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +94,17 @@ def test_what_ships_fits_and_translates() -> None:
         assert (box.folder(name) / "README.zh-CN.md").is_file()
         assert bundle.read_scores(box.folder(name))
     assert "Bahnhof" in gf.Translator.load("en-de")("Where is the nearest station?")
+
+
+@pytest.mark.parametrize("direction", box.directions())
+def test_there_is_something_to_try_in_each_direction(direction: str) -> None:
+    known = box.examples(direction)
+    assert len({one.text for one in known}) == len({one.label for one in known}) == len(known) >= 6
+    for one in known:
+        assert all(one), "a sentence, and what it shows in both languages"
+        assert detect(one.text, box.LANGUAGES)[0] == direction.split("-")[0]
+        assert detect(one.label, box.LANGUAGES)[0] == "en"
+        assert re.search(r"[\u4e00-\u9fff]", one.label_zh + one.look_zh)
+        assert one.look.endswith(("?", ".", ")")), "a question, or what to try"
+    assert any("`" in one.text and "**" in one.text for one in known), "a line of documentation with markup"
+    assert any(one.text.endswith(("?", "？")) for one in known), "a question"

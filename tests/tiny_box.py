@@ -25,6 +25,6 @@ def make_box(folder: Path) -> Path:
         config = ModelConfig(vocab_size=tokenizer.tgt_size, d_model=32, heads=2, d_ff=64, layers=1, max_length=128)
         model = EncoderDecoder(config)
         bundle.save(folder / name, model, bundle.weights(model), tokenizer, "int8")
-        about = f'[about]\nsource = "{a}"\ntarget = "{b}"\npurpose = "three sentences"\n'
+        about = f'[about]\nsource = "{a}"\ntarget = "{b}"\npurpose = "three sentences"\npurpose_zh = "三句话"\n'
         (folder / name / "recipe.toml").write_text(about, encoding="utf-8")
     return folder

@@ -74,7 +74,8 @@ class Translator:
         if not isinstance(self.tokenizer, Tokenizer):
             raise InputError(f"this model translates into one language only; to={language!r} cannot be chosen")
         other = object.__new__(type(self))
-        vars(other).update(vars(self), tokenizer=self.tokenizer.toward(language))
+        tokenizer = self.tokenizer.toward(language)
+        vars(other).update(vars(self), tokenizer=tokenizer, about=self.about.toward(language, tokenizer.tags))
         return other
 
     @classmethod
@@ -104,7 +105,9 @@ class Translator:
         if to is None and (tags := loaded.tokenizer.tags):
             raise InputError(f"{folder} translates into {' and '.join(tags)}; say into which: to={tags[0]!r}")
         tokenizer = loaded.tokenizer if to is None else loaded.tokenizer.toward(to)
-        made = cls(loaded.model, tokenizer, device, precision, About.of_recipe(loaded.recipe))
+        card = About.of_recipe(loaded.recipe)
+        about = card if to is None else card.toward(to, tokenizer.tags)
+        made = cls(loaded.model, tokenizer, device, precision, about)
         made.engine.again = bundle.unchanged(folder, lambda place: bundle.load(place).model)
         return made
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tiny_box import SENTENCES, make_box
 from glassformer import box
 from glassformer.cli.serve import of_the_box
 from glassformer.errors import ConfigError, WeightsError
+from glassformer.serve.directions import Directions, of_folder
 
 
 @pytest.fixture(scope="module")
@@ -28,6 +30,64 @@ def test_a_sentence_is_followed_through_the_box(cli: Cli) -> None:
     code, out, err = cli("trace", SENTENCES["de"][1], "--to", "en", "--name", "*.pattern", "--device", "cpu")
     assert code == 0, err
     assert "cross_attention.pattern" in out
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("language", "to", "first"), [("de", None, "<2en>"), ("zh", "en", "<2en>"), ("en", "zh", "<2zh>")]
+)
+def test_its_language_is_detected(cli: Cli, language: str, to: str | None, first: str) -> None:
+    asked = () if to is None else ("--to", to)
+    code, out, err = cli("trace", SENTENCES[language][0], *asked, "--json", "-", "--name", "logits", "--device", "cpu")
+    assert code == 0, err
+    manifest = json.loads(out)
+    assert manifest["source"]["pieces"][0] == first
+    assert manifest["about"]["source"] == language
+    assert manifest["source"]["tag"] == first[2:-1]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_trace_says_what_the_tag_is_for(cli: Cli) -> None:
+    asked = ("trace", SENTENCES["en"][0], "--to", "de", "--device", "cpu")
+    assert "<2de> tells the model to write de; the encoder reads: <2de> " in cli(*asked)[1]
+    assert "<2de> 告诉模型写出 de；编码器读入：<2de> " in cli(*asked, "--lang", "zh")[1]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_sentence_that_leaves_it_open_is_asked_about(cli: Cli) -> None:
+    english = SENTENCES["en"][0]
+    assert "into which language? Say --to 'de'" in cli.fails("trace", english)
+    assert "looks like English already; if it is not, say so with --from" in cli.fails("trace", english, "--to", "en")
+    assert "no one model goes from `zh` to `de`" in cli.fails("trace", SENTENCES["zh"][0], "--to", "de")
+    assert "give a sentence" in cli.fails("trace", "en-de")
+
+
+@pytest.mark.usefixtures("here")
+@pytest.mark.parametrize(
+    ("words", "first", "directions", "title"),
+    [
+        ([], "en-de", 4, "the translators in the box are shown"),
+        (["--to", "zh"], "en-zh", 4, "the translators in the box are shown"),
+        (["de-en"], "de-en", 2, "de-en is shown"),
+        (["en-zh", "--to", "en"], "zh-en", 2, "en-zh is shown"),
+    ],
+)
+def test_the_page_has_the_directions_of_what_it_serves(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str], first: str, directions: int, title: str
+) -> None:
+    served: list[tuple[str, Directions]] = []
+    monkeypatch.setattr("glassformer.serve.listen.serve", lambda title, load, *_: served.append((title, load())))
+    code, _, err = cli("serve", *words)
+    assert code == 0, err
+    ((told, found),) = served
+    assert (told, found.first, len(found.known)) == (title, first, directions)
+    assert found.shown().translator.about.source == first[:2]
+
+
+@pytest.mark.usefixtures("here")
+def test_a_language_that_the_model_named_does_not_write_is_told() -> None:
+    with pytest.raises(ConfigError, match=r"en-de translates into .*, not into `zh`"):
+        of_folder(Path("en-de"), "cpu", "zh")
 
 
 @pytest.mark.usefixtures("here")

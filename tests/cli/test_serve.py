@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer import bundle
+from glassformer import box, bundle
 from glassformer.errors import ConfigError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
@@ -63,11 +63,10 @@ def tiny(folder: Path) -> Path:
     return folder
 
 
-def test_without_a_model_it_says_how_to_get_one(tmp_path):
-    found = call(command("serve"), cwd=tmp_path)
-    assert found.returncode == 2
-    assert found.stderr.count("\n") == 1
-    assert "glassformer demo" in found.stderr
+def test_without_a_model_and_with_an_empty_box_it_says_how_to_get_one(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(box, "HERE", tmp_path)
+    assert "glassformer demo" in cli.fails("serve")
 
 
 def test_a_folder_that_is_no_model_and_a_host_that_is_none(tmp_path):

@@ -62,3 +62,13 @@ def test_the_card_of_a_recipe_is_read() -> None:
     text = '[about]\nsource = "en"\npurpose = "birds"\nexamples = ["a tit", 3]\nfuture = 1'
     assert About.of_recipe(text) == About(source="en", purpose="birds", examples=("a tit",))
     assert unmet(frozenset(), ["a tit"]) == ["a", "tit"]
+
+
+def test_the_card_of_another_direction_swaps_the_languages_and_leaves_the_examples_out() -> None:
+    card = About("en", "de", "a few sentences", "几句话", ("Hello",))
+    assert card.toward("de", ("de", "en")) == card
+    assert card.toward("en", ("de", "en")) == About("de", "en", "a few sentences", "几句话")
+    assert card.toward("en", ("de", "en")).toward("de", ("de", "en")).source == "en"
+    assert card.toward("zh", ("de", "zh")).source == "en"  # one language into several
+    assert card.toward("zh", ("de", "en", "zh")).source == ""  # any of the others
+    assert About().toward("de", ("de", "en")).source == "en"

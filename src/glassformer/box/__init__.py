@@ -1,16 +1,19 @@
 """The translators that come with glassformer: what they are called, and where they lie.
 
 Each is a bundle that goes both ways, in a folder of its name beside this file, with its card in README.md.
+`examples.toml` holds what the page offers to try.
 """
 
 from __future__ import annotations
 
+import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
 from glassformer.errors import WeightsError, one_of
 
 HERE = Path(__file__).parent
+EXAMPLES = HERE / "examples.toml"
 MODELS = {"en-de": ("en", "de"), "en-zh": ("en", "zh")}
 PIVOT = "en"  # between two languages that no model joins
 LANGUAGES = tuple(dict.fromkeys(language for pair in MODELS.values() for language in pair))
@@ -21,6 +24,16 @@ class Direction(NamedTuple):
 
     model: str
     to: str
+
+
+class Example(NamedTuple):
+    """A sentence to try; its kind, and what to look at in it, in English and in Chinese."""
+
+    text: str
+    label: str = ""
+    label_zh: str = ""
+    look: str = ""
+    look_zh: str = ""
 
 
 def directions() -> dict[str, Direction]:
@@ -50,3 +63,8 @@ def folder(model: str) -> Path:
             f"install a wheel, which has it, or name a model of your own: glassformer translate MODEL ..."
         )
     return HERE / model
+
+
+def examples(direction: str) -> list[Example]:
+    """What to try of a direction, such as `de-en`."""
+    return [Example(**one) for one in tomllib.loads(EXAMPLES.read_text(encoding="utf-8"))[direction]]

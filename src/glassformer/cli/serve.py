@@ -30,9 +30,8 @@ def serve(
     """Show a model on a web page: every number of every layer, the search, the cache, and what-if."""
     if model is not None and source:
         raise ConfigError("--from chooses a translator of the box; give it without a model")
-    if model is None:
-        model, to = of_the_box(to, source), None
-    if model is None:
+    first = None if model is not None else of_the_box(to, source)
+    if model is None and first is None:
         if not (DEMO / "model.safetensors").exists():
             raise ConfigError(
                 "no model is named and there is no demo yet; run `glassformer demo` first, then "
@@ -40,12 +39,17 @@ def serve(
             )
         model = DEMO
     try:
+        from glassformer.serve.directions import of_box, of_folder
         from glassformer.serve.listen import serve as run
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
             raise
         raise ConfigError(f"{error.name} is not installed; run: pip install 'glassformer[web]'") from None
-    run(model, host, port, device, open_browser, partial(print, flush=True), to)
+    if model is not None:
+        title, load = f"{model} is shown", partial(of_folder, model, device, to)
+    else:
+        title, load = "the translators in the box are shown", partial(of_box, device, str(first))
+    run(title, load, host, port, open_browser, partial(print, flush=True))
 
 
 def of_the_box(to: str | None, source: str | None) -> Path | None:
@@ -53,8 +57,8 @@ def of_the_box(to: str | None, source: str | None) -> Path | None:
     from glassformer import box
     from glassformer.text.language import code_of
 
-    if not (to or source) and not any(map(box.is_there, box.MODELS)):
-        return None
+    if not (to or source):
+        return next((Path(model) for model in box.MODELS if box.is_there(model)), None)
     start = None if source is None else code_of(source, box.LANGUAGES)
     end = None if to is None else code_of(to, box.LANGUAGES)
     start = start or (box.PIVOT if end != box.PIVOT else box.LANGUAGES[1])

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.translate import names_a_model
 from glassformer.errors import ConfigError, GlassformerError, InputError, why
 from glassformer.files import write_text
 
@@ -27,7 +28,8 @@ class Language(StrEnum):
 
 def trace(
     model: Annotated[
-        Path | None, typer.Argument(help="A folder that glassformer train has made, or a Hugging Face folder.")
+        Path | None,
+        typer.Argument(help="A folder that glassformer train has made, or a Hugging Face folder; else the box."),
     ] = None,
     sentence: Annotated[
         str | None, typer.Argument(help="The sentence; ids where the folder holds no text side.")
@@ -55,14 +57,13 @@ def trace(
 ) -> None:
     """Follow a sentence through a model: every name, shape, formula and value.
 
-    Without a model, follow one tiny batch through a Transformer by hand.
+    A sentence alone goes through a translator of the box. Without either, one tiny batch goes through a Transformer by
+    hand.
     """
     if (source and sentence is not None) or ((to or source) and model is None):
         raise ConfigError("--to and --from choose a translator of the box: glassformer trace 'sentence' --to de")
-    if (to or source) and sentence is None:
-        from glassformer.cli.serve import of_the_box
-
-        sentence, model, to = str(model), of_the_box(to, source), None
+    if model is not None and sentence is None and not names_a_model([str(model)], to or source):
+        sentence, model, to = str(model), of_the_box_for(str(model), to, source), None
     if model is None:
         asked = {"--layer": layer, "--head": head, "--target": target, "--html": html_file}
         for option, value in [*asked.items(), ("--beam", beam - 1 or None), ("--padding", padding or None)]:
@@ -81,6 +82,20 @@ def trace(
         found.to_html(html_file)
     else:
         found.show(name, layer, head, lang.value)
+
+
+def of_the_box_for(sentence: str, to: str | None, source: str | None) -> Path | None:
+    """The name of the translator in the box for a sentence, whose language is detected where it is not said."""
+    from glassformer.cli.serve import of_the_box
+    from glassformer.polyglot import directions, name_of
+
+    (way,) = directions([sentence], to, source)
+    start, end = way.pair
+    if start and start == end:
+        raise ConfigError(f"{sentence!r:.60} looks like {name_of(start)} already; if it is not, say so with --from")
+    for note in way.notes:
+        print(note.text, file=sys.stderr)
+    return of_the_box(end or to, start or source)
 
 
 def by_hand(lang: Language, name: str | None, json_file: str | None) -> None:

@@ -64,6 +64,9 @@ def heading(trace: Trace, lang: Language) -> list[Text]:
         lines = [line, Text(say("score", lang, score, trace.options.search.beam), style="dim")]
         if not output["finished"] and trace.steps:
             lines.append(Text(say("cut", lang), style="yellow"))
+    if trace.subject.tag is not None:
+        pieces = trace.subject.pieces(trace.source, source=True)
+        lines.append(Text(say("tag", lang, pieces[0], trace.subject.tag, " ".join(pieces)), style="dim"))
     if trace.cache is not None:
         spent = [f"{sum(step[kind] for step in trace.cache['steps']):,}" for kind in ("with", "without")]
         told = "cache" if trace.cache["used"] else "no cache"

@@ -96,6 +96,11 @@ class Subject:
         marks = {self.config.pad_id: "<pad>", self.config.end_id: "</s>", self.config.start_id: "<s>"}
         return [marks.get(id, str(id)) for id in ids]
 
+    @property
+    def tag(self) -> str | None:
+        """The language that the first piece of a source tells the model to write, of a model that knows several."""
+        return self.given.to if isinstance(self.given, Translator) else None
+
     def unfamiliar(self, sentence: str) -> list[str]:
         """The words of a sentence that the model's training never met."""
         return self.given.unfamiliar([sentence]) if isinstance(self.given, Translator) else []

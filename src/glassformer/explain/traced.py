@@ -119,6 +119,7 @@ class Trace:
                 "ids": self.source,
                 "pieces": self.subject.pieces(self.source, source=True),
                 "real": self.real,
+                "tag": self.subject.tag,
             },
             "target": {"ids": reads, "pieces": self.subject.pieces(reads, source=False)},
             "output": finite(self.output),

@@ -21,6 +21,7 @@ WORDS: dict[str, Text] = {
     "more": Text("{0} more columns", "还有 {0} 列"),
     "changed": Text("changed: {0}", "改动：{0}"),
     "score": Text("score {0}, beam {1}", "得分 {0}，束宽 {1}"),
+    "tag": Text("{0} tells the model to write {1}; the encoder reads: {2}", "{0} 告诉模型写出 {1}；编码器读入：{2}"),
     "cut": Text("stopped at the longest output allowed", "到达允许的最大长度而停止"),
     "cache": Text(
         "with the key/value cache: {0} multiply-adds instead of {1}; largest difference of a logit {2}",

@@ -93,14 +93,14 @@ export class Frame {
   async start() {
     this.frame();
     try {
-      this.model = await this.source.model();
+      this.model = await this.source.model(this.state.direction);
     } catch (error) {
       return this.fail(error);
     }
     if (!this.source.live) {
       const { text, options } = this.source.manifest;
       this.state = { ...this.state, text, beam: options.beam, padding: options.padding, prefix: [], changes: [] };
-    } else if (!this.state.text) this.state = { ...this.state, text: this.model.examples[0] ?? "" };
+    } else if (!this.state.text) this.state = { ...this.state, text: this.model.examples[0]?.text ?? "" };
     history.replaceState(null, "", writeAddress(this.state));
     this.sentence.input.value ||= this.state.text;
     return this.load();
@@ -150,19 +150,19 @@ export class Frame {
     /** @type {Partial<Answer>} */
     let answer = {};
     let failure = null;
-    if (state.text) {
-      this.sentence.busy(true);
-      this.fresh();
-      try {
-        answer = await this.source.run(state, abort.signal);
-      } catch (error) {
-        failure = error;
-      }
-      if (abort !== this.abort) return;
+    let { model } = this;
+    this.sentence.busy(true);
+    this.fresh();
+    try {
+      model = await this.source.model(state.direction);
+      if (state.text) answer = await this.source.run(state, abort.signal);
+    } catch (error) {
+      failure = error;
     }
+    if (abort !== this.abort) return;
     this.sentence.busy(false);
     const { run = null, before = null, difference = null } = answer;
-    Object.assign(this, { run, before, difference, error: failure, asked: state });
+    Object.assign(this, { model, run, before, difference, error: failure, asked: state });
     if (failure && !(failure instanceof Refusal)) console.error(failure);
     await this.redraw();
   }

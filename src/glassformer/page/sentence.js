@@ -1,6 +1,7 @@
 // The sentence, what becomes of it, its tokens on both sides, and what there is to say about it.
 
 import { nameChange } from "./changes.js";
+import { drawDirections, nameOf } from "./directions.js";
 import { button, fill, h, onKeys, raw, rove } from "./dom.js";
 import { t } from "./language.js";
 import { show } from "./number.js";
@@ -43,6 +44,7 @@ export class Sentence {
         },
       },
     });
+    this.way = h("div.way");
     this.label = h("label", { for: "sentence", class: "label" });
     this.output = h("div.said", { translate: "no", data: { testid: "output" } });
     this.outputLabel = h("span.label");
@@ -57,7 +59,7 @@ export class Sentence {
       h("div.arrow", { "aria-hidden": "true" }),
       h("div.target", h("div.target-head", this.outputLabel, this.facts), this.output),
     );
-    place.replaceChildren(this.pair, this.work, this.tokens, this.settings, this.notices);
+    place.replaceChildren(this.way, this.pair, this.work, this.tokens, this.settings, this.notices);
     window.addEventListener("resize", () => this.#grow());
   }
 
@@ -100,9 +102,10 @@ export class Sentence {
     const { app, input } = this;
     const { state, run, source } = app;
     const card = cardOf(app);
+    drawDirections(app, this.way);
     this.label.replaceChildren(
       t(card.source ? "ask.sentenceIn" : "ask.sentence", card),
-      card.purpose ? ` \u00b7 ${card.purpose}` : "",
+      card.purpose && this.way.hidden ? ` \u00b7 ${card.purpose}` : "",
     );
     input.placeholder = t(card.purpose ? "ask.placeholderOf" : "ask.placeholder", card);
     input.readOnly = !source.live;
@@ -154,28 +157,40 @@ export class Sentence {
         change("+", now + 1, "more"),
       );
     };
-    const examples = (model?.examples ?? []).map((text) =>
+    /** @param {Example} one @param {"label" | "look"} what */
+    const said = (one, what) => (app.lang === "zh" && one[`${what}_zh`]) || one[what];
+    const examples = (model?.examples ?? []).map((one) =>
       button(
-        raw(text),
+        said(one, "label") || raw(one.text),
         () => {
-          this.input.value = text;
-          app.go({ text, changes: [], prefix: [], cell: [], step: 0, token: "" });
+          this.input.value = one.text;
+          app.go({ text: one.text, changes: [], prefix: [], cell: [], step: 0, token: "" });
         },
-        { class: "example", data: { key: `example:${text}` } },
+        {
+          class: "example",
+          title: said(one, "label") && one.text,
+          "aria-pressed": String(one.text === state.text),
+          data: { key: `example:${one.text}` },
+        },
       ),
     );
+    const shown = model?.examples.find((one) => one.text === state.text);
     fill(
       this.settings,
       examples.length > 0 && h("div.examples", h("span.label", t("ask.examples")), examples),
       h("span.spring"),
       counter("beam", 1, limits.beam),
       counter("padding", 0, limits.padding),
+      shown?.look &&
+        h("p.look", { data: { testid: "look" } }, h("span.label", t("ask.look")), " ", said(shown, "look")),
     );
   }
 
   /** @param {Manifest} manifest */
   #tokenRows(manifest) {
     const { app } = this;
+    const { tag } = manifest.source;
+    const tells = tag ? t("ask.tag", { target: nameOf(app, tag) }) : "";
     /** @param {Side} side @param {string} piece @param {number} i @param {boolean} padding */
     const token = (side, piece, i, padding) =>
       button(
@@ -185,9 +200,9 @@ export class Sentence {
             ? app.go({ token: app.state.token === `${side}:${i}` ? "" : `${side}:${i}` }, { replace: true })
             : app.go({ view: "flow", token: `${side}:${i}` }),
         {
-          class: `token ${side}${padding ? " padding" : ""}`,
+          class: `token ${side}${padding ? " padding" : ""}${tells && side === "src" && !i ? " tag" : ""}`,
           translate: "no",
-          title: t("ask.follow"),
+          title: tells && side === "src" && !i ? tells : t("ask.follow"),
           tabindex: i ? "-1" : "0",
           "aria-pressed": String(app.state.token === `${side}:${i}`),
           data: { side, index: i, key: `token:${side}:${i}` },

@@ -28,8 +28,17 @@ export function move(shape, attributes) {
   for (const [name, value] of Object.entries(attributes)) shape.setAttribute(name, String(value));
 }
 
-/** A text in so many letters at most. @param {string} text @param {number} most */
+const WIDE = /[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff60]/;
+
+/** How much room a text takes, in letters; a character of Chinese takes that of almost two. @param {string} text */
+export function roomOf(text) {
+  return [...text].reduce((sum, letter) => sum + (WIDE.test(letter) ? 1.75 : 1), 0);
+}
+
+/** A text in the room of so many letters at most. @param {string} text @param {number} most */
 export function shorten(text, most) {
+  if (roomOf(text) <= most) return text;
   const letters = [...text];
-  return letters.length > most ? `${letters.slice(0, most - 1).join("")}\u2026` : text;
+  while (letters.length > 1 && roomOf(letters.join("")) > most - 1) letters.pop();
+  return `${letters.join("")}\u2026`;
 }

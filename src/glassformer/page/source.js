@@ -58,10 +58,25 @@ async function bytes(address, from, to) {
 export class Server {
   /** @type {true} */
   live = true;
+  /** @type {Map<string, Promise<ServerFacts>>} */
+  #facts = new Map();
 
-  /** @returns {Promise<ServerFacts>} */
-  model() {
-    return request("api/model").then((answer) => answer.json());
+  /** @param {string} address @returns {Promise<ServerFacts>} */
+  #ask(address) {
+    let facts = this.#facts.get(address);
+    if (!facts) {
+      facts = request(address).then((answer) => answer.json());
+      facts.catch(() => this.#facts.delete(address));
+      this.#facts.set(address, facts);
+    }
+    return facts;
+  }
+
+  /** What is shown of a direction; of the first where none has that name. @param {string} direction */
+  async model(direction) {
+    const first = await this.#ask("api/model");
+    const other = direction !== first.direction && first.directions.some((one) => one.name === direction);
+    return other ? this.#ask(`api/model?direction=${direction}`) : first;
   }
 
   /**
@@ -71,14 +86,19 @@ export class Server {
    * @returns {Promise<Answer>}
    */
   async run(state, signal) {
-    const asked = { text: state.text, beam: state.beam, padding: state.padding };
+    const { direction } = await this.model(state.direction);
+    const asked = { text: state.text, beam: state.beam, padding: state.padding, direction };
     if (state.changes.length === 0) {
       const manifest = await post("api/trace", { ...asked, prefix: state.prefix }, signal);
-      return { run: new Run(manifest, this), before: null, difference: null };
+      return { run: new Run(manifest, this, direction), before: null, difference: null };
     }
     const changes = state.prefix.length ? [...state.changes, { kind: "prefix", ids: state.prefix }] : state.changes;
     const { before, after, difference, capped } = await post("api/whatif", { ...asked, changes }, signal);
-    return { run: new Run({ ...after, capped }, this), before: new Run(before, this), difference };
+    return {
+      run: new Run({ ...after, capped }, this, direction),
+      before: new Run(before, this, direction),
+      difference,
+    };
   }
 
   /** @param {string} run @param {number} from @param {number} to */
@@ -91,9 +111,9 @@ export class Server {
     }
   }
 
-  /** @param {number} from @param {number} to */
-  weights(from, to) {
-    return bytes("api/weights", from, to);
+  /** @param {number} from @param {number} to @param {string} direction */
+  weights(from, to, direction) {
+    return bytes(`api/weights?direction=${direction}`, from, to);
   }
 
   /** @param {Language} lang @returns {Promise<{labs: Lab[], kept: LabReport[], running: LabRun | null}>} */
@@ -143,12 +163,12 @@ export class Embedded {
   /** @returns {Promise<ServerFacts>} */
   async model() {
     const { model, about } = this.manifest;
-    return { model, about, limits: null, examples: [] };
+    return { model, about, limits: null, examples: [], direction: "", directions: [] };
   }
 
   /** @returns {Promise<Answer>} */
   async run() {
-    return { run: new Run(this.manifest, this), before: null, difference: null };
+    return { run: new Run(this.manifest, this, ""), before: null, difference: null };
   }
 
   /** @param {string} _run @param {number} from @param {number} to */
@@ -173,10 +193,11 @@ export class Run {
   /** @type {Map<string, Promise<Float32Array>>} */
   #rows = new Map();
 
-  /** @param {Manifest} manifest @param {Source} source */
-  constructor(manifest, source) {
+  /** @param {Manifest} manifest @param {Source} source @param {string} direction  whose model made it */
+  constructor(manifest, source, direction) {
     this.manifest = manifest;
     this.source = source;
+    this.direction = direction;
     this.id = manifest.run;
     this.entries = new Map(manifest.tensors.map((entry) => [entry.name, entry]));
     this.weightEntries = new Map(manifest.weights.map((entry) => [entry.name, entry]));
@@ -245,7 +266,8 @@ export class Run {
     let rows = this.#rows.get(key);
     if (!rows) {
       if (this.#rows.size > 2000) this.#rows.clear();
-      const buffer = this.source.weights(entry.offset + width * from, entry.offset + width * last);
+      const { offset } = entry;
+      const buffer = this.source.weights(offset + width * from, offset + width * last, this.direction);
       rows = buffer.then((held) => new Float32Array(held));
       rows.catch(() => this.#rows.delete(key));
       this.#rows.set(key, rows);

@@ -17,6 +17,7 @@ const counts = (text) => (/^\d{1,6}(\.\d{1,6})*$/.test(text) ? text.split(".").m
  */
 const READ = {
   text: (text) => text,
+  direction: (text) => (/^[\w-]{1,40}$/.test(text) ? text : ""),
   beam: (text) => Math.max(1, count(text)),
   padding: count,
   prefix: counts,
@@ -75,6 +76,6 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
  * @param {State} b
  */
 export function sameRun(a, b) {
-  const keys = /** @type {const} */ (["text", "beam", "padding", "prefix", "changes"]);
+  const keys = /** @type {const} */ (["text", "direction", "beam", "padding", "prefix", "changes"]);
   return keys.every((key) => same(a[key], b[key]));
 }

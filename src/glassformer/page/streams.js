@@ -5,7 +5,7 @@ import { onKeys, svg } from "./dom.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
 import { pixels } from "./raster.js";
-import { curve, label, line, rect, shorten } from "./shapes.js";
+import { curve, label, line, rect, roomOf, shorten } from "./shapes.js";
 import { blockName, sheetOf } from "./tensors.js";
 import { candidates } from "./view_decode.js";
 
@@ -69,8 +69,10 @@ export function drawStack(app, { stack, names, pieces, real, side }, { x, width,
   const { run } = app;
   const y = lineAt(pieces.length, height, row);
   const group = svg("g", { class: `stack ${stack}` });
-  const named = Math.min(100, width * 0.24, 16 + 8 * Math.max(...pieces.map((one) => [...one].length)));
-  const writes = stack === "decoder" ? Math.min(168, Math.max(116, width * 0.24)) : 0;
+  const named = Math.min(100, width * 0.24, 16 + 8 * Math.max(...pieces.map(roomOf)));
+  const longest = Math.max(0, ...run.manifest.steps.map((step) => roomOf(step.piece)));
+  const wished = Math.max(width * 0.24, Math.min(width * 0.36, 68 + LETTER * longest));
+  const writes = stack === "decoder" ? Math.min(168, Math.max(116, wished)) : 0;
   const count = names.length - 1;
   const strip = Math.max(6, Math.min(34, (width - named - writes) * (count > 3 ? 0.03 : 0.06)));
   const wide = count ? (width - named - writes - (count + 1) * (strip + 12)) / count : 0;

@@ -1,5 +1,6 @@
 // The top of the page: its name, its language and theme, the tabs of its views; what the model says of itself.
 
+import { nameOf } from "./directions.js";
 import { button, fill, h, raw, rove } from "./dom.js";
 import { t } from "./language.js";
 import { whole } from "./number.js";
@@ -12,12 +13,9 @@ import { NEED_SERVER, VIEWS } from "./state.js";
 export function cardOf(app) {
   /** @type {Partial<About>} */
   const about = app.model?.about ?? {};
-  /** @param {string} [code] */
-  const name = (code) =>
-    code ? new Intl.DisplayNames([app.lang], { type: "language", fallback: "code" }).of(code) : "";
   return {
-    source: name(about.source),
-    target: name(about.target),
+    source: nameOf(app, about.source ?? ""),
+    target: nameOf(app, about.target ?? ""),
     purpose: (app.lang === "zh" && about.purpose_zh) || about.purpose || "",
   };
 }

@@ -11,7 +11,8 @@ interface Manifest {
   text: string;
   about: About;
   unfamiliar: string[];
-  source: { ids: number[]; pieces: string[]; real: boolean[] };
+  /** tag: the language that the first piece tells the model to write */
+  source: { ids: number[]; pieces: string[]; real: boolean[]; tag: string | null };
   target: { ids: number[]; pieces: string[] };
   output: { pieces: string[]; text: string; score: number | null; finished: boolean } | null;
   tensors: Entry[];
@@ -159,7 +160,27 @@ interface ServerFacts {
   model: Model;
   about: About;
   limits: { beam: number; padding: number } | null;
-  examples: string[];
+  examples: Example[];
+  /** the one that is shown, by its name; those that can be chosen */
+  direction: string;
+  directions: Direction[];
+}
+
+/** A language that is not known is empty. */
+interface Direction {
+  name: string;
+  model: string;
+  source: string;
+  target: string;
+}
+
+/** A sentence to try; its kind, and what to look at in it. */
+interface Example {
+  text: string;
+  label: string;
+  label_zh: string;
+  look: string;
+  look_zh: string;
 }
 
 interface Lab {
@@ -251,6 +272,8 @@ interface Painter {
 interface State {
   /** the sentence */
   text: string;
+  /** by its name; "" for the one that the page opens on */
+  direction: string;
   beam: number;
   /** padding tokens after the sentence */
   padding: number;

@@ -113,7 +113,8 @@ function compose(app, cross, width) {
   const row = rowHeight(most);
   const blocks = encoder.length + decoder.length;
   const between = cross ? Math.max(130, Math.min(260, width * 0.17)) : 0;
-  const share = (width - between) / (blocks + 2.4);
+  const words = blocks > 8 ? 2.8 : 1.8; // the share of what is written, which thin blocks would leave no room for
+  const share = (width - between) / (blocks + words + 0.6);
   const real = model.kind === "decoder-only" ? source.real : [];
   /** @type {{name: string, rows: number, width: number, draw: (place: FlowPlace) => SVGElement}[]} */
   const parts = [];
@@ -133,7 +134,7 @@ function compose(app, cross, width) {
     parts.push({
       name: "decoder",
       rows: target.pieces.length,
-      width: share * (decoder.length + 1.8),
+      width: share * (decoder.length + words),
       draw: (place) => drawStack(app, { stack: "decoder", side: "tgt", ...drawn }, place),
     });
   }

@@ -1,7 +1,7 @@
 """The server: a translator's traces over HTTP, and the page that shows them.
 
 GET  /                       the page; its files under /static
-GET  /api/model              what the model is, its weights by name, the limits of this server
+GET  /api/model              what the model is, its directions, its weights by name, the limits of this server
 GET  /api/weights            the weights' bytes (ranges)
 POST /api/trace              a sentence followed through the model: the manifest
 POST /api/whatif             the same sentence before and after some changes
@@ -9,11 +9,12 @@ POST /api/translate          the translation alone
 GET  /api/runs/{run}/blob    a run's values (ranges); /json the whole run; /export one HTML file
 GET  /api/labs               the labs: what each claims, what has been found already
 POST /api/labs/{name}        run one, or answer with what it found before
+
+Where there are several directions, `direction` names one of those that /api/model lists; without it, the first.
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
@@ -25,10 +26,11 @@ from fastapi import FastAPI, Path, Request, Response
 import glassformer
 from glassformer.explain.trace import TraceOptions, trace
 from glassformer.explain.traced import Trace
-from glassformer.explain.weights import Weights, facts
+from glassformer.explain.weights import facts
 from glassformer.explain.what_if import what_if
 from glassformer.serve.answers import as_json, packed, page_file, ranged
 from glassformer.serve.asked import Asked, Changed, LabAsked, TraceAsked, WhatIfAsked
+from glassformer.serve.directions import Directions, Shown, of_translator
 from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
 from glassformer.serve.labs import Labs
@@ -53,23 +55,20 @@ class Limits:
 class Desk:
     """Where requests are checked and answered by the model, for as long as someone waits for the answer."""
 
-    def __init__(self, translator: Translator, name: str, limits: Limits) -> None:
-        self.translator, self.name, self.limits = translator, name, limits
+    def __init__(self, directions: Directions, limits: Limits) -> None:
+        self.directions, self.limits = directions, limits
         self.recent = RecentRuns()
-        self.weights = Weights.of(translator.model)
-        self._weights_blob: bytes | None = None
-        self._lock = threading.Lock()
 
-    def check(self, text: str) -> int:
+    def check(self, text: str, by: Translator) -> int:
         """How many tokens a sentence has, if it can be read."""
         limits = self.limits
         if len(text) > limits.characters:
             message = f"the sentence has {len(text):,} characters, at most {limits.characters:,} are read"
             raise Refused(422, "long_text", message, "shorten it", limit=limits.characters)
-        tokens = len(self.translator.tokenizer.encode_source([text])[0]) if text.strip() else 0
+        tokens = len(by.tokenizer.encode_source([text])[0]) if text.strip() else 0
         if tokens == 0:
             raise Refused(422, "empty", "the sentence is empty", "send some words as `text`")
-        most = min(limits.source_tokens, self.translator.max_source_length())
+        most = min(limits.source_tokens, by.max_source_length())
         if tokens > most:
             message = f"the sentence has {tokens} tokens, at most {most} can be shown"
             raise Refused(422, "long", message, "shorten it", tokens=tokens, limit=most)
@@ -81,15 +80,15 @@ class Desk:
         changed = {name: {"asked": asked[name], "used": used[name]} for name in asked if used[name] != asked[name]}
         return used, changed
 
-    def options(self, asked: Changed, wanted: Wanted) -> tuple[TraceOptions, dict[str, dict[str, int]]]:
+    def options(self, asked: Changed, by: Shown, wanted: Wanted) -> tuple[TraceOptions, dict[str, dict[str, int]]]:
         """How a sentence is traced here, and what of that is not as asked for."""
-        tokens, most = self.check(asked.text), self.limits.new_tokens
+        tokens, most = self.check(asked.text, by.translator), self.limits.new_tokens
         used, capped = self.capped(beam=asked.beam, padding=asked.padding)
         return {
             "beam": used["beam"],
             "padding": used["padding"],
-            "max_new_tokens": most if self.translator.max_target_length(tokens) > most else None,
-            "name": self.name,
+            "max_new_tokens": most if by.translator.max_target_length(tokens) > most else None,
+            "name": by.model.name,
             "between_steps": wanted,
         }, capped
 
@@ -99,37 +98,46 @@ class Desk:
         return noted(capped)
 
     def trace(self, asked: TraceAsked, wanted: Wanted) -> dict[str, Any]:
-        options, capped = self.options(asked, wanted)
-        most, encode = self.limits.new_tokens, self.translator.tokenizer.encode_target
+        by = self.directions.shown(asked.direction)
+        options, capped = self.options(asked, by, wanted)
+        most, encode = self.limits.new_tokens, by.translator.tokenizer.encode_target
         if asked.target is not None and len(encode([asked.target])[0]) > most:
             raise Refused(422, "refused", f"the target has more than {most} tokens", "shorten it", limit=most)
         options |= {"prefix": asked.prefix, "temperature": asked.temperature}
-        found = trace(self.translator, asked.text, asked.target, changes=asked.plain_changes(), **options)
+        found = trace(by.translator, asked.text, asked.target, changes=asked.plain_changes(), **options)
         self.recent.add(found)
         return found.manifest() | self.told(found, capped, options["max_new_tokens"])
 
     def what_if(self, asked: WhatIfAsked, wanted: Wanted) -> dict[str, Any]:
-        options, capped = self.options(asked, wanted)
-        found = what_if(self.translator, asked.text, asked.plain_changes(), **options)
+        by = self.directions.shown(asked.direction)
+        options, capped = self.options(asked, by, wanted)
+        found = what_if(by.translator, asked.text, asked.plain_changes(), **options)
         for one in (found.before, found.after):
             self.recent.add(one)
         return found.as_dict() | self.told(found.after, capped, options["max_new_tokens"])
 
     def translate(self, asked: Asked, wanted: Wanted) -> dict[str, Any]:
-        self.check(asked.text)
+        by = self.directions.shown(asked.direction).translator
+        self.check(asked.text, by)
         used, capped = self.capped(beam=asked.beam)
-        best = self.translator.translate([asked.text], beam=used["beam"], between_steps=wanted)[0][0]
+        best = by.translate([asked.text], beam=used["beam"], between_steps=wanted)[0][0]
         return {"text": best.text, "score": best.score, "tokens": best.tokens} | noted(capped)
 
-    def about(self) -> dict[str, Any]:
-        model = facts(self.translator.model, self.name)
-        return {"model": model, "about": asdict(self.translator.about), "weights": self.weights.manifest()}
+    def about(self, direction: str | None) -> dict[str, Any]:
+        shown, known = self.directions.shown(direction), self.directions.known
+        return {
+            "model": facts(shown.translator.model, shown.model.name),
+            "about": asdict(shown.translator.about),
+            "direction": shown.direction.name,
+            "directions": [one._asdict() for one in known.values()],
+            "examples": [one._asdict() for one in shown.examples],
+            "limits": asdict(self.limits),
+            "version": glassformer.__version__,
+            "weights": shown.model.weights.manifest(),
+        }
 
-    def weights_blob(self) -> bytes:
-        with self._lock:
-            if self._weights_blob is None:
-                self._weights_blob = self.weights.blob()
-            return self._weights_blob
+    def weights_blob(self, direction: str | None) -> bytes:
+        return self.directions.shown(direction).model.blob
 
     def run(self, run: str) -> Run:
         found = self.recent.get(run)
@@ -167,16 +175,19 @@ BYTES: dict[int | str, dict[str, Any]] = {
 
 
 def create_app(
-    translator: Translator,
+    served: Translator | Directions,
     name: str = "model",
     examples: Sequence[str] = (),
     limits: Limits | None = None,
     hosts: frozenset[str] = LOCAL,
     by_address: bool = False,
 ) -> FastAPI:
-    """The server of one translator; `hosts` are the names it answers to, `by_address` lets any number pass for one."""
+    """The server of one translator, or of several directions, which say their `name` and `examples` themselves.
+
+    `hosts` are the names it answers to, `by_address` lets any number pass for one.
+    """
     limits = limits or Limits()
-    desk = Desk(translator, name, limits)
+    desk = Desk(served if isinstance(served, Directions) else of_translator(served, name, examples), limits)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -205,13 +216,12 @@ def create_app(
         return page_file(request, file)
 
     @app.get("/api/model")
-    async def model(request: Request) -> Response:
-        known = {"limits": asdict(limits), "examples": list(examples), "version": glassformer.__version__}
-        return as_json(request, desk.about() | known)
+    async def model(request: Request, direction: str | None = None) -> Response:
+        return as_json(request, await anyio.to_thread.run_sync(desk.about, direction))
 
     @app.get("/api/weights", responses=BYTES)
-    async def weights(request: Request) -> Response:
-        return ranged(request, await anyio.to_thread.run_sync(desk.weights_blob))
+    async def weights(request: Request, direction: str | None = None) -> Response:
+        return ranged(request, await anyio.to_thread.run_sync(desk.weights_blob, direction))
 
     @app.post("/api/trace")
     async def trace_sentence(request: Request, asked: TraceAsked) -> Response:

@@ -50,6 +50,7 @@ class Asked(BaseModel):
 
     text: str
     beam: int = 1
+    direction: str | None = None  # by its name; the first where none is given
 
     @field_validator("beam")
     @classmethod

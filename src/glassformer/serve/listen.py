@@ -12,7 +12,6 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable
-from pathlib import Path
 from types import FrameType
 
 import torch
@@ -21,12 +20,12 @@ import uvicorn
 from glassformer.errors import ConfigError, why
 from glassformer.serve.app import create_app
 from glassformer.serve.connection import Connection
+from glassformer.serve.directions import Directions
 from glassformer.serve.door import LOCAL
 from glassformer.translator import Translator
 
 FIRST_PORT, TRIED = 8017, 20
 SMALL = 20_000_000  # parameters
-ANYTHING = ("Hello, world!",)  # to try on a model that names no examples
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -80,17 +79,17 @@ def url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def announce(folder: Path, host: str, bound: socket.socket) -> tuple[str, list[str]]:
-    """Where the page is for this machine, and what a user is told."""
+def announce(title: str, host: str, bound: socket.socket) -> tuple[str, list[str]]:
+    """Where the page is for this machine, and what a user is told; `title` says what is shown there."""
     at, port = bound.getsockname()[:2]
     where = ipaddress.ip_address(at.partition("%")[0])
     here = url("127.0.0.1" if where.is_unspecified else host, port)
     if where.is_loopback:
-        return here, [f"{folder} is shown at {here} (Ctrl-C stops it)"]
+        return here, [f"{title} at {here} (Ctrl-C stops it)"]
     others = own_addresses(where.version == 6) if where.is_unspecified else [host]
     reached = ", ".join(url(one, port) for one in others) or "an address that this machine does not know"
     return here, [
-        f"{folder} is shown at {here}, to other machines at {reached} (Ctrl-C stops it)",
+        f"{title} at {here}, to other machines at {reached} (Ctrl-C stops it)",
         "open to the network: whoever reaches this port can use the model, read its weights and run labs, and nothing "
         "asks who they are; leave --host out to keep it to this machine",
     ]
@@ -112,25 +111,19 @@ class Server(uvicorn.Server):
 
 
 def serve(
-    folder: Path,
+    title: str,
+    load: Callable[[], Directions],
     host: str,
     port: int | None,
-    device: str,
     open_browser: bool,
     say: Callable[[str], None] = print,
-    to: str | None = None,
 ) -> None:
-    """Serve until interrupted."""
+    """Serve until interrupted; `title` is what the user is told of what `load` gives."""
     with listen(host, port) as bound:
-        translator = Translator.load(folder, device, to=to)
-        here, told = announce(folder, host, bound)
-        app = create_app(
-            translator,
-            folder.resolve().name,
-            translator.about.examples or ANYTHING,
-            hosts=own_names(host),
-            by_address=len(told) > 1,
-        )
+        directions = load()
+        translator = directions.shown().translator
+        here, told = announce(title, host, bound)
+        app = create_app(directions, hosts=own_names(host), by_address=len(told) > 1)
         torch.set_num_threads(cores_each(translator, app.state.turns.at_once))
         config = uvicorn.Config(app, http=Connection, ws="none", log_level="warning", access_log=False)
         server = Server(config)

@@ -6,7 +6,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 MOST_WORDS = 50_000  # kept of those met in training, the most frequent
@@ -39,6 +39,14 @@ class About:
         listed = found.get("examples")
         examples = tuple(one for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
         return cls(**texts | {"examples": examples})
+
+    def toward(self, target: str, tags: Sequence[str]) -> About:
+        """The card of the same model told to write `target`, one of its `tags`; its examples are for its own way."""
+        fixed = [self.source] if self.source and self.source not in tags else []
+        sources = fixed or [tag for tag in tags if tag != target]
+        source = sources[0] if len(sources) == 1 else ""
+        own = (source, target) == (self.source, self.target)
+        return self if own else replace(self, source=source, target=target, examples=())
 
     def warning(self, words: Sequence[str]) -> str:
         """What to say of words that training never met."""

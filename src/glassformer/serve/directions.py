@@ -1,0 +1,149 @@
+"""The directions behind one page: those of one model, or of every model in the box.
+
+A model is loaded when one of its directions is first asked for, and stays.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from glassformer import box
+from glassformer.box import Example
+from glassformer.bundle import is_bundle
+from glassformer.errors import ConfigError, one_of
+from glassformer.explain.weights import Weights
+from glassformer.serve.errors import Refused
+from glassformer.text import About, Tokenizer
+from glassformer.translator import Translator
+
+ANYTHING = ("Hello, world!",)  # to try on a model that names no examples
+
+
+class Direction(NamedTuple):
+    """What can be asked for by `name`, by the name of its model; a language that is not known is empty."""
+
+    name: str
+    model: str
+    source: str
+    target: str
+
+
+class ServedModel:
+    """A model by its name, loaded when it is first needed."""
+
+    def __init__(self, name: str, load: Callable[[], Translator]) -> None:
+        self.name, self._load = name, load
+        self._translator: Translator | None = None
+        self._weights: Weights | None = None
+        self._blob: bytes | None = None
+        self._lock = threading.RLock()
+
+    @property
+    def translator(self) -> Translator:
+        with self._lock:
+            self._translator = self._translator or self._load()
+            return self._translator
+
+    @property
+    def weights(self) -> Weights:
+        with self._lock:
+            self._weights = self._weights or Weights.of(self.translator.model)
+            return self._weights
+
+    @property
+    def blob(self) -> bytes:
+        """Of its weights."""
+        with self._lock:
+            self._blob = self._blob or self.weights.blob()
+            return self._blob
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A model in one direction: what a request is answered by."""
+
+    direction: Direction
+    model: ServedModel
+    translator: Translator
+    examples: Sequence[Example]
+
+
+class Directions:
+    """All that a page shows; `first` is what it opens on."""
+
+    def __init__(
+        self,
+        models: Sequence[ServedModel],
+        directions: Sequence[Direction],
+        examples: Mapping[str, Sequence[Example]],
+        first: str,
+    ) -> None:
+        self.models = {one.name: one for one in models}
+        self.known = {one.name: one for one in directions}
+        self.examples, self.first = examples, first
+
+    def shown(self, name: str | None = None) -> Shown:
+        """A direction by its name, the first where none is given; its model is loaded if it is not yet."""
+        found = self.known.get(self.first if name is None else name)
+        if found is None:
+            raise Refused(
+                422, "direction", f"no direction is called {name!r:.60}", f"there are {', '.join(self.known)}"
+            )
+        model = self.models[found.model]
+        way = model.translator if model.translator.to is None else model.translator.toward(found.target)
+        return Shown(found, model, way, self.examples.get(found.name, ()))
+
+
+def of_translator(
+    translator: Translator, name: str, examples: Sequence[str] = (), first: str | None = None
+) -> Directions:
+    """Those of a model that is loaded, which opens on that into `first`; `examples` are for the one it is loaded in."""
+    tokenizer, card = translator.tokenizer, translator.about
+    tags = tokenizer.tags if isinstance(tokenizer, Tokenizer) and translator.to else ()
+    cards = [card, *(card.toward(tag, tags) for tag in tags if tag != translator.to)]
+    known = [Direction("-".join(filter(None, (one.source, one.target))), name, one.source, one.target) for one in cards]
+    opened = next((one for one in known if one.target == first), known[0])
+    tried = {known[0].name: [Example(text) for text in examples]}
+    return Directions([ServedModel(name, lambda: translator)], known, tried, opened.name)
+
+
+def of_folder(folder: Path, device: str, to: str | None = None) -> Directions:
+    """Those of a model in a folder, or of the box where there is no such folder; opens on that into `to`."""
+    if not os.path.lexists(folder) and str(folder) in box.directions():
+        model = box.directions()[str(folder)].model
+        into = {way.to: name for name, way in box.directions().items() if way.model == model}
+        if to is not None and to not in into:
+            raise ConfigError(f"{model} translates into {one_of(list(into))}, not into `{to}`")
+        return of_box(device, str(folder) if to is None else into[to], [model])
+    translator = Translator.load(folder, device, to=usual(folder))
+    if to is not None:
+        translator.toward(to)  # refused where it is no choice
+    return of_translator(translator, folder.resolve().name, translator.about.examples or ANYTHING, to)
+
+
+def usual(folder: Path) -> str | None:
+    """The language that a model says it is for, of those that it can be told to write; none where it has no choice."""
+    if not is_bundle(folder):
+        return None
+    tags, recipe = Tokenizer.load(folder).tags, folder / "recipe.toml"
+    card = About.of_recipe(recipe.read_text(encoding="utf-8", errors="replace")) if recipe.is_file() else About()
+    return card.target if card.target in tags else next(iter(tags), None)
+
+
+def of_box(device: str, first: str, models: Sequence[str] = tuple(box.MODELS)) -> Directions:
+    """Those of the box's models that are there."""
+    there = [name for name in models if box.is_there(name)]
+    box.folder(box.directions()[first].model)  # told at once where it is missing
+    known = [
+        Direction(name, way.model, *name.split("-")) for name, way in box.directions().items() if way.model in there
+    ]
+    served = [
+        ServedModel(name, partial(Translator.load, box.folder(name), device, to=box.MODELS[name][1])) for name in there
+    ]
+    return Directions(served, known, {one.name: box.examples(one.name) for one in known}, first)
