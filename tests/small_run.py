@@ -123,7 +123,7 @@ def digest(out: Path) -> str:
 def metrics(out: Path) -> list[dict[str, float]]:
     """The rows of metrics.jsonl without the speed, the one value that a repetition may change."""
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [{key: value for key, value in row.items() if key != "tokens_per_second"} for row in rows]
+    return [{key: value for key, value in row.items() if key not in ("tokens_per_second", "seconds")} for row in rows]
 
 
 class Cli:

@@ -16,7 +16,7 @@ from glassformer.bundle import weights
 from glassformer.errors import RunError
 from glassformer.files import read_tensors, write_tensors
 from glassformer.model import EncoderDecoder
-from glassformer.report import Report
+from glassformer.report import Report, running_for
 from glassformer.text import Batches
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
@@ -27,7 +27,7 @@ from glassformer.train.parallel import World, copy_into, distribute, full_tensor
 from glassformer.train.recipe import Recipe
 from glassformer.train.schedule import lr_factor
 from glassformer.train.signals import Interrupted, between_steps
-from glassformer.train.step import Stepper
+from glassformer.train.step import Stepper, compiled
 
 ASK = 4  # steps between two questions of several processes whether one of them was told to stop
 
@@ -67,6 +67,7 @@ class Trainer:
     def run(self) -> None:
         """Train to the last step, or until patience ends."""
         train, progress = self.recipe.train, self.progress
+        compiling = compiled(train, self.world.device)  # in the first step
         feed = Feed(self.train_batches, progress.epoch, progress.index, self.world, train.accumulate)
         self.metrics = Metrics(self.folder, progress.step, train.tensorboard) if self.world.first else None
         self.since, self.cores = time.perf_counter(), Cores()
@@ -79,6 +80,9 @@ class Trainer:
                         train.lr * lr_factor(train, progress.step),
                         step_seed(train.seed, progress.step, self.world.rank),
                     )
+                    if compiling:
+                        compiling = False
+                        self.report.say(f"compiled, {running_for():.0f} s after the start")
                     self.labels_seen += batch.tokens
                     progress.steps_logged += 1
                     progress.step += 1
@@ -128,7 +132,7 @@ class Trainer:
         speed = self.labels_seen / (time.perf_counter() - self.since)
         train = self.recipe.train
         lr = train.lr * lr_factor(train, self.progress.step - 1)
-        self.record(loss=loss, lr=lr, tokens_per_second=speed, epoch=self.progress.epoch)
+        self.record(loss=loss, lr=lr, tokens_per_second=speed, epoch=self.progress.epoch, seconds=running_for())
         self.latest = f"loss {loss:.3f}  lr {lr:.1e}  {speed:,.0f} tokens/s"
         if self.report.live:
             self.report.show(self.line(), every=0)

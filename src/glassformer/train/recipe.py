@@ -106,9 +106,13 @@ class Recipe:
 
     def model_config(self, tokenizer: Tokenizer) -> ModelConfig:
         """The model's configuration, once the vocabulary is known."""
-        vocabulary: dict[str, Any] = {"vocab_size": tokenizer.tgt_size, "pad_id": PAD, "start_id": START, "end_id": END}
-        if not tokenizer.joint:
-            vocabulary["src_vocab_size"] = tokenizer.src_size
+        return self.sized_config(tokenizer.tgt_size, None if tokenizer.joint else tokenizer.src_size)
+
+    def sized_config(self, size: int, src_size: int | None) -> ModelConfig:
+        """The same for a vocabulary of `size`, and a source's own of `src_size`."""
+        vocabulary: dict[str, Any] = {"vocab_size": size, "pad_id": PAD, "start_id": START, "end_id": END}
+        if src_size is not None:
+            vocabulary["src_vocab_size"] = src_size
         seed = {"seed": self.train.seed}
         return ModelConfig.from_dict(seed | self.model | vocabulary)
 

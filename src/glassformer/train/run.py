@@ -15,9 +15,10 @@ from glassformer import bundle
 from glassformer.errors import ConfigError, DataError, RunError, why
 from glassformer.files import write_text
 from glassformer.model import EncoderDecoder
-from glassformer.report import Report
+from glassformer.report import Report, running_for
 from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
 from glassformer.train import checkpoint, parallel
+from glassformer.train.ahead import Ahead, compiling_ahead
 from glassformer.train.budget import check_memory, find_budget
 from glassformer.train.folder import opened, standing, withdraw
 from glassformer.train.loop import Judge, Trainer
@@ -101,6 +102,14 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
 
 
 def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:
+    fresh = not vocabulary_file(recipe, folder).exists()
+    with compiling_ahead(recipe, folder, world, fresh) as ahead:
+        return _train_beside(recipe, folder, world, report, make_judge, ahead)
+
+
+def _train_beside(
+    recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None, ahead: Ahead
+) -> Path:
     made = ready(recipe, folder, world, report)
     if world.first and made.recipe != recipe:
         write_text(folder / "recipe.toml", to_toml(made.recipe.to_dict()))
@@ -109,7 +118,7 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
     if recipe.train.metric == "bleu" and (judge is None or (recipe.train.parallel == "fsdp" and world.size > 1)):
         raise ConfigError("train.metric = 'bleu' needs a judge that translates, and whole models: parallel = 'ddp'")
     trainer = Trainer(recipe, model, batches, made.valid, folder, world, report, judge)
-    report.say(describe(model, batches, trainer, recipe))
+    report.say(f"{describe(model, batches, trainer, recipe)}; ready {running_for():.0f} s after the start")
     saved = checkpoint.newest(folder / "checkpoints", report.say) if world.first else None
     world.barrier()
     if not world.first:
@@ -119,6 +128,7 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
         report.say(f"resumed at step {saved.progress.step}")
         if trainer.ended():
             report.say("its training had ended; to train on, add: --set train.steps=MORE")
+    ahead.wait()
     trainer.run()
     tensors = trainer.shipped()
     if world.first:
@@ -131,9 +141,14 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
     return folder
 
 
+def vocabulary_file(recipe: Recipe, folder: Path) -> Path:
+    """The file that is there once the vocabulary is learnt."""
+    return folder / ("tokenizer.json" if recipe.tokenizer.joint else "tokenizer.tgt.json")
+
+
 def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> Tokenizer:
     """The run's tokenizer, learnt from its training pairs the first time."""
-    marker = folder / ("tokenizer.json" if recipe.tokenizer.joint else "tokenizer.tgt.json")
+    marker = vocabulary_file(recipe, folder)
     if world.first and not marker.exists():
         if checkpoint.listing(folder / "checkpoints"):
             raise RunError(f"{marker} is missing, and the checkpoints know no other vocabulary; copy it back")
@@ -143,7 +158,8 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
         counting = report.counting("learning the vocabulary, pairs read")
         made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages)
         bundle.save_tokenizer(folder, made)  # the marker's name sorts last, so it is written last
-        report.say(f"vocabulary: {made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})"))
+        size = f"{made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})")
+        report.say(f"vocabulary: {size}, learnt {running_for():.0f} s after the start")
     world.barrier()
     return Tokenizer.load(folder)
 
