@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from glassformer.errors import ConfigError, DataError
-from glassformer.text import PAD, Corpus, FilterOptions, Store, Tokenizer, TokenizerOptions, prepare
+from glassformer.text import PAD, Corpus, FilterOptions, Store, Tokenizer, TokenizerOptions, prepare, workers
+from glassformer.text.preparation import Encoder
 
+SERVE = workers.SERVE
 PAIRS = [(f"the number {n} is {n * n} .", f"die Zahl {n} ist {n * n} .") for n in range(200)]
 TOKENIZER = Tokenizer.train(PAIRS, TokenizerOptions("bpe", 310))
 
@@ -39,6 +42,28 @@ def test_what_goes_in_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     }
     with pytest.raises(IndexError):
         store.pair(200)
+
+
+@pytest.mark.parametrize("serve", [SERVE, "raise SystemExit"])
+def test_other_processes_make_the_same_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, serve: str) -> None:
+    monkeypatch.setattr("glassformer.text.preparation.CHUNK", 32)
+    tokenizer = Tokenizer.train(PAIRS, TokenizerOptions("bpe", 315, placeholders=4), languages=["de", "en"])
+    corpora = [
+        replace(corpus(tmp_path / "a", [*PAIRS, ("", "x"), ("a " * 999, "b")]), to="de", protect=0.5),
+        replace(corpus(tmp_path / "b", PAIRS[:50]), to="en"),
+    ]
+    monkeypatch.setattr(workers, "cores", lambda: 1)
+    here = prepare(corpora, tokenizer, tmp_path / "here")
+    done_here: list[int] = []
+    encode = Encoder.__call__
+    monkeypatch.setattr(Encoder, "__call__", lambda self, job: (done_here.append(job[0]), encode(self, job))[1])
+    monkeypatch.setattr(workers, "cores", lambda: 4)
+    monkeypatch.setattr(workers, "SERVE", serve)
+    there = prepare(corpora, tokenizer, tmp_path / "there")
+    assert bool(done_here) == (serve != SERVE)  # dead ones are stood in for
+    assert here.report == there.report
+    for file in (tmp_path / "here").iterdir():
+        assert file.read_bytes() == (tmp_path / "there" / file.name).read_bytes(), file.name
 
 
 def test_gather_is_padding_row_by_row(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ from glassformer.text.side import Flat
 from glassformer.text.store import META, NUMBER, OFFSET, SIDES, VERSION, Store, read_meta
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import UNK
+from glassformer.text.workers import in_order
+
+Chunk = tuple[int, list[Pair]]  # the number of a corpus, and some of its pairs
 
 FILES = (*(f"{side}{end}" for side in SIDES for end in (".bin", ".offsets.bin")), "corpus.bin")
 CHUNK = 20_000
@@ -111,24 +114,21 @@ def _write(
     with _Files(folder) as files:
         for side in SIDES:
             files[f"{side}.offsets.bin"].write(np.zeros(1, OFFSET).tobytes())
-        for number, corpus in enumerate(corpora):
-            pairs = read_pairs(corpus)
-            if corpus.protect:
-                pairs = hide(pairs, corpus.protect, len(tokenizer.placeholders))
-            tagged = tokenizer if corpus.to is None else tokenizer.toward(corpus.to)
-            while chunk := list(islice(pairs, CHUNK)):
-                kept = 0
-                for side, (ids, lengths) in zip(SIDES, _encode(chunk, tagged, options, dtype, report), strict=True):
-                    files[f"{side}.bin"].write(ids.tobytes())
-                    offsets = ends[side] + np.cumsum(lengths, dtype=OFFSET)
-                    files[f"{side}.offsets.bin"].write(offsets.tobytes())
-                    ends[side] += int(lengths.sum())
-                    kept = len(lengths)
-                files["corpus.bin"].write(np.full(kept, number, NUMBER).tobytes())
-                report["read"] += len(chunk)
-                report["kept"] += kept
-                if progress is not None:
-                    progress(report["read"])
+        encoder = Encoder(corpora, tokenizer, options, dtype)
+        for number, read, sides, left_out in in_order(encoder, _chunks(corpora)):
+            kept = 0
+            for side, (ids, lengths) in zip(SIDES, sides, strict=True):
+                files[f"{side}.bin"].write(ids.tobytes())
+                offsets = ends[side] + np.cumsum(lengths, dtype=OFFSET)
+                files[f"{side}.offsets.bin"].write(offsets.tobytes())
+                ends[side] += int(lengths.sum())
+                kept = len(lengths)
+            files["corpus.bin"].write(np.full(kept, number, NUMBER).tobytes())
+            report.update(left_out)
+            report["read"] += read
+            report["kept"] += kept
+            if progress is not None:
+                progress(report["read"])
     counts = {key: report[key] for key in ("read", "kept", "empty", "too_long", "too_short", "mismatched", "unknown")}
     counts |= {f"{side}_tokens": ends[side] for side in SIDES}
     if not counts["kept"]:
@@ -147,6 +147,33 @@ def _write(
         "report": counts,
     }
     (folder / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+
+
+def _chunks(corpora: Sequence[Corpus]) -> Iterator[Chunk]:
+    for number, corpus in enumerate(corpora):
+        pairs = read_pairs(corpus)
+        while chunk := list(islice(pairs, CHUNK)):
+            yield number, chunk
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What is done to a chunk, here or in another process."""
+
+    corpora: Sequence[Corpus]
+    tokenizer: Tokenizer
+    options: FilterOptions
+    dtype: np.dtype[np.unsignedinteger]
+
+    def __call__(self, job: Chunk) -> tuple[int, int, list[Flat], Counter[str]]:
+        """The corpus's number, the pairs read, either side of those that pass, and how many did not."""
+        number, chunk = job
+        corpus, tokenizer = self.corpora[number], self.tokenizer
+        pairs = list(hide(chunk, corpus.protect, len(tokenizer.placeholders))) if corpus.protect else chunk
+        tagged = tokenizer if corpus.to is None else tokenizer.toward(corpus.to)
+        report: Counter[str] = Counter()
+        sides = list(_encode(pairs, tagged, self.options, self.dtype, report))
+        return number, len(chunk), sides, report
 
 
 def _encode(
