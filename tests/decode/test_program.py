@@ -14,6 +14,7 @@ from glassformer.decode.kernels import Kernels, Linear, Packed
 from glassformer.decode.kernels.build import NoKernels, instructions
 from glassformer.decode.precision import ready
 from glassformer.decode.program import ProgramWriter, program, writer_of
+from glassformer.decode.ranking import Likeliest, likeliest, normaliser
 from glassformer.decode.writer import Writer
 
 if isinstance(module.found(), str):
@@ -84,6 +85,33 @@ def test_a_program_in_int8_is_as_near_as_the_modules_are(beams: int) -> None:
     errors = [max(float((a - b).abs().max()) for a, b in zip(some, plain, strict=True)) for some in (own, long)]
     assert max(errors) < 0.1 * widest
     assert min(errors) > 0  # it does round
+
+
+@pytest.mark.parametrize("wanted", [1, 8, 5000])
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@torch.inference_mode()
+def test_a_program_finds_the_likeliest_without_all_logits(threads: int, wanted: int) -> None:
+    """Bit for bit what is found among all of them, over several segments of a vocabulary and blocks of rows."""
+    model = model_of({"vocab_size": 1000})
+    with torch.no_grad():
+        model.head.weight[300:600] = model.head.weight[:300]  # equals, in different segments
+    fast, src = ready(model, "int8"), SRC.repeat(9, 1)
+    several = torch.get_num_threads()
+    try:
+        torch.set_num_threads(threads)
+        one, other = (writer_of(fast, src, None, 8, 3) for _ in range(2))
+        tokens: Tensor | None = None
+        for _ in range(3):
+            logits, found = (one.begin() if tokens is None else one.next(tokens)), other.say(tokens, wanted)
+            assert isinstance(found, Likeliest)
+            for theirs, expected in zip(found[:2], likeliest(logits, wanted), strict=True):
+                assert torch.equal(theirs, expected)
+            assert torch.equal(found.normaliser, normaliser(logits))
+            tokens = found.ids[:, :1].repeat_interleave(len(src) * 3 // len(logits), 0).contiguous()
+            for writer in (one, other):
+                writer.follow(torch.zeros((len(src), 3), dtype=torch.long))
+    finally:
+        torch.set_num_threads(several)
 
 
 @pytest.mark.parametrize("kind", UNKNOWN)

@@ -15,7 +15,7 @@ from glassformer.decode.constraints import NEVER, Constraints
 from glassformer.decode.hypothesis import NO_TOKEN, Hypothesis, Marks
 from glassformer.decode.kernels import ours
 from glassformer.decode.kernels import structures as kernels
-from glassformer.decode.ranking import likeliest
+from glassformer.decode.ranking import Likeliest
 from glassformer.decode.search import Search
 
 
@@ -70,14 +70,19 @@ class Beam:
             self.step, self.running, self.written, self.done, self.done_scores, self.going, self.tokens, self.origin
         )  # fmt: skip
 
-    def advance(self, logits: Tensor, constraints: Constraints) -> None:
-        """Choose the best continuations from the logits of what comes next: (B K, V), or (B, V) after the prompt."""
+    @property
+    def wanted(self) -> int:
+        """The best 2 K of all are among the best 2 K of each beam: no need to rank the whole vocabulary of all."""
+        return 2 * self.beams
+
+    def advance(self, said: Tensor | Likeliest, constraints: Constraints) -> None:
+        """Choose the best continuations from the logits of what comes next: (B K, V), or (B, V) after the prompt; or
+        from those that are `wanted`."""
         B, K = self.running.shape
-        history = self.written.flatten(0, 1) if logits.shape[0] == B * K else self.written[:, 0]
-        logits, normaliser = constraints.normaliser(logits, history, self.step)
-        # The best 2 K of all are among the best 2 K of each beam: no need to rank the whole vocabulary of all of them.
-        likely, ids = likeliest(logits, min(2 * K, logits.shape[1]))
-        own = None if self.watch is not None else ours(logits)
+        rows = len(said[0]) if isinstance(said, Likeliest) else len(said)
+        history = self.written.flatten(0, 1) if rows == B * K else self.written[:, 0]
+        likely, ids, normaliser = constraints.likeliest(said, history, self.step, self.wanted)
+        own = None if self.watch is not None else ours(likely)
         if own is not None:
             own.choose_beams(self.asked(likely, normaliser, ids))
             return

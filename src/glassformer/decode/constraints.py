@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.hypothesis import NO_TOKEN, Marks
-from glassformer.decode.ranking import normaliser
+from glassformer.decode.ranking import Likeliest, likeliest, normaliser
 from glassformer.decode.search import Search
 from glassformer.errors import InputError
 
@@ -114,6 +114,14 @@ class Constraints:
             last = step == history.shape[1] - 1
             allowed = torch.where(last, torch.where(ids == self.marks.end, total, NEVER), allowed)
         return allowed, total
+
+    def likeliest(self, said: Tensor | Likeliest, history: Tensor, step: Tensor, count: int) -> Likeliest:
+        """The `count` likeliest of each row, of logits (R, V); or what is known of them already."""
+        if isinstance(said, Likeliest):
+            assert self.free
+            return said
+        logits, total = self.normaliser(said, history, step)
+        return Likeliest(*likeliest(logits, count), total)
 
     def keep(self, sentences: Tensor) -> None:
         self.prompt = self.prompt[sentences]

@@ -215,9 +215,10 @@ def steps(
     writer: Writer, constraints: Constraints, selector: Selector, limit: int, leave: Callable[[], None]
 ) -> Iterator[None]:
     """Write until all sentences are done, a step at a time; `leave` is called before some of them leave the batch."""
-    logits = writer.begin()
+    wanted = selector.wanted if constraints.free else None
+    said = writer.say(None, wanted)
     for step in range(limit):
-        selector.advance(logits, constraints)
+        selector.advance(said, constraints)
         yield
         rows = remaining(selector.going)
         if step == limit - 1 or (rows is not None and not len(rows)):
@@ -228,4 +229,4 @@ def steps(
             leave()
             for part in (writer, constraints, selector):
                 part.keep(rows)
-        logits = writer.next(selector.tokens)
+        said = writer.say(selector.tokens, wanted)

@@ -12,7 +12,7 @@ from glassformer.decode.constraints import Constraints
 from glassformer.decode.hypothesis import NO_TOKEN, Hypothesis, Marks
 from glassformer.decode.kernels import ours
 from glassformer.decode.kernels import structures as kernels
-from glassformer.decode.ranking import likeliest
+from glassformer.decode.ranking import Likeliest
 from glassformer.decode.sampling import Streams
 from glassformer.decode.search import Search
 
@@ -44,12 +44,16 @@ class Greedy:
         """All that a step reads or writes."""
         return self.step, self.written, self.scores, self.going, self.tokens
 
-    def advance(self, logits: Tensor, constraints: Constraints) -> None:
-        """Choose a token for every sentence from the logits (B, V) of what comes next."""
-        logits, normaliser = constraints.normaliser(logits, self.written, self.step)
+    @property
+    def wanted(self) -> int | None:
+        """So many of the likeliest; to draw from, all."""
+        return 1 if self.streams is None else None
+
+    def advance(self, said: Tensor | Likeliest, constraints: Constraints) -> None:
+        """Choose a token for every sentence from the logits (B, V) of what comes next, or from those `wanted`."""
         if self.streams is None:
-            best, ids = likeliest(logits, 1)
-            own = ours(logits)
+            best, ids, normaliser = constraints.likeliest(said, self.written, self.step, 1)
+            own = ours(best)
             if own is not None:
                 own.choose_greedy(
                     kernels.Greedy(
@@ -61,6 +65,8 @@ class Greedy:
                 return
             chosen, token = (best - normaliser).squeeze(1), ids.squeeze(1)
         else:
+            assert isinstance(said, Tensor)
+            logits, normaliser = constraints.normaliser(said, self.written, self.step)
             chosen, token = self.streams.choose(logits - normaliser, self.sentence)
         self.scores += torch.where(self.going, chosen, 0.0)
         self.written.index_copy_(1, self.step, torch.where(self.going, token, NO_TOKEN).unsqueeze(1))

@@ -14,10 +14,11 @@ import weakref
 import torch
 from torch import Tensor, nn
 
-from glassformer.decode.kernels import Kernels, address
-from glassformer.decode.kernels.structures import Kept, Layer, Matrix, Norm, Source, Stack, Step
+from glassformer.decode.kernels import HALF, KINDS, Kernels, address
+from glassformer.decode.kernels.structures import Kept, Layer, Matrix, Norm, Ranking, Source, Stack, Step
 from glassformer.decode.linear import Own
 from glassformer.decode.precision import Lookup, PackedCross, PackedHead, PackedSelf, identity
+from glassformer.decode.ranking import Likeliest
 from glassformer.decode.step import StepBlock
 from glassformer.decode.writer import Writer, start_of
 from glassformer.model import DecoderOnly, EncoderDecoder
@@ -164,7 +165,8 @@ class ProgramWriter(Writer):
         stack, (B, S) = program.decoder, src.shape
         H, d, layers = stack.heads, stack.d, stack.layers
         self.bias = None if mask is None or bool(mask.all()) else additive(mask, None)
-        self.source = [(torch.empty((B, H, S, d)), torch.empty((B, H, S, d))) for _ in range(layers)]
+        wide = -(-S // HALF) * HALF  # keys lie turned
+        self.source = [(torch.zeros((B, H, d, wide)), torch.empty((B, H, S, d))) for _ in range(layers)]
         room = 1 + limit * beams
         self.past = [(torch.empty((B, H, room, d)), torch.empty((B, H, room, d))) for _ in range(layers)]
         sources = (Source * layers)(
@@ -189,18 +191,32 @@ class ProgramWriter(Writer):
         )
 
     def next(self, tokens: Tensor) -> Tensor:
+        logits = torch.empty((len(tokens), self.program.vocab_size))
+        self.read(tokens, logits.data_ptr(), Ranking())
+        return logits
+
+    def say(self, tokens: Tensor | None, wanted: int | None) -> Tensor | Likeliest:
+        tokens = self.prompt if tokens is None else tokens
+        if wanted is None or self.program.head.kind == KINDS["fp32"]:
+            return self.next(tokens)
+        rows, count = len(tokens), min(wanted, self.program.vocab_size)
+        best, ids = torch.empty((rows, count)), torch.empty((rows, count), dtype=torch.long)
+        found = Likeliest(best, ids, torch.empty((rows, 1)))
+        self.read(tokens, None, Ranking(count, *(part.data_ptr() for part in found)))
+        return found
+
+    def read(self, tokens: Tensor, logits: int | None, ranking: Ranking) -> None:
+        """One more token of every row (R, 1); what is said of the next is put where these point to."""
         rows, (sentences, _, room, _) = tokens.shape[0], self.past[0][0].shape
-        logits = torch.empty((rows, self.program.vocab_size))
         beams = rows // sentences
         seen, before = (self.seen.data_ptr(), self.before.data_ptr()) if beams > 1 else (None, None)
         now = Step(
-            sentences, beams, self.step, room, self.source[0][0].shape[2], tokens.data_ptr(), self.kept, seen, before,
-            address(self.origin), self.seen.shape[2], address(self.bias), self.program.head, logits.data_ptr(),
+            sentences, beams, self.step, room, self.source[0][1].shape[2], tokens.data_ptr(), self.kept, seen, before,
+            address(self.origin), self.seen.shape[2], address(self.bias), self.program.head, logits, ranking,
         )  # fmt: skip
         self.program.kernels.step(self.program.decoder, now)
         self.seen, self.before = self.before, self.seen
         self.step += 1
-        return logits
 
     def begin(self) -> Tensor:
         return self.next(self.prompt)

@@ -5,12 +5,22 @@ Shapes: R rows, V vocabulary, N blocks of W tokens.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
 from glassformer.decode.kernels import ours
 
 WIDTH = 128
+
+
+class Likeliest(NamedTuple):
+    """Of each row the highest logits, highest first, their ids, and what to subtract for log-probabilities."""
+
+    logits: Tensor  # (R, C)
+    ids: Tensor  # (R, C)
+    normaliser: Tensor  # (R, 1)
 
 
 def likeliest(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.hypothesis import NO_TOKEN
+from glassformer.decode.ranking import Likeliest
 from glassformer.decode.step import step_attention
 from glassformer.errors import ConfigError
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
@@ -58,6 +59,11 @@ class Writer:
             assert self.memory is not None
             logits = self.model.decode(tokens, self.memory, self.mask, self.cache)
         return logits[:, -1].float()
+
+    def say(self, tokens: Tensor | None, wanted: int | None) -> Tensor | Likeliest:
+        """The same, or what `begin` says if there are no tokens; where only some of the likeliest are `wanted`, maybe
+        only these."""
+        return self.begin() if tokens is None else self.next(tokens)
 
     def follow(self, origin: Tensor) -> None:
         """Let beam i of each sentence continue from what was beam `origin[:, i]`."""

@@ -149,7 +149,7 @@ class Kernels:
         """The logarithm of the sum of exponentials: (R, 1) from (R, V)."""
         rows, size = logits.shape
         found = logits.new_empty((rows, 1))
-        self._normalise(threads(rows), rows, size, logits.data_ptr(), found.data_ptr())
+        done(self._normalise(threads(rows), rows, size, logits.data_ptr(), found.data_ptr()))
         return found
 
     def highest(self, logits: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -24,12 +24,20 @@ static inline void softmax(float *scores, whole count) {
     for (whole n = 0; n < count; n += 16) store(scores + n, times(load(scores + n, 16), share), 16);
 }
 
-/* y = the sum of the rows of v that are seen, each times its weight; up to 32 columns of it in registers. */
-static inline void gather(const float *weights, const int32_t *seen, whole count, const float *v, whole d, float *y) {
+/* What is scattered comes late unless it is asked for early. */
+static inline void fetch(const float *row, whole d) {
+    for (whole i = 0; i < d; i += 16) __builtin_prefetch(row + i);
+}
+
+/* y = the sum of the rows of v that are seen, each times its weight; up to 32 columns of it in registers. What is seen
+ * of `next` is read after this. */
+static inline void gather(
+    const float *weights, const int32_t *seen, whole count, const float *v, const float *next, whole d, float *y) {
     for (whole left = 0; left < d; left += 32) {
         lanes one = all(0), other = all(0);
         for (whole n = 0; n < count; n++) {
             const float *row = v + seen[n] * d + left;
+            fetch(next + seen[n] * d + left, smaller(d - left, 32));
             lanes weight = all(weights[n]);
             one = fused_lanes(weight, load(row, d - left), one);
             if (d - left > 16) other = fused_lanes(weight, load(row + 16, d - left - 16), other);
@@ -45,7 +53,10 @@ static inline __attribute__((always_inline)) void ask(
     const int32_t *seen, float *scores, float *y) {
     whole count = seen ? a->count : 0;
     int32_t *found = (int32_t *)(scores + groups(a->entries, 16) * 16);
-    for (whole n = 0; n < count; n++) scores[n] = dot(q, k + seen[n] * d, d) * a->scale;
+    for (whole n = 0; n < count; n++) {
+        fetch(v + seen[n] * d, d);
+        scores[n] = dot(q, k + seen[n] * d, d) * a->scale;
+    }
     for (whole e = 0; !seen && e < a->entries; e++) {
         float more = bias ? bias[e * a->steps[3]] : 0;
         if (more == -INFINITY) continue;
@@ -53,7 +64,7 @@ static inline __attribute__((always_inline)) void ask(
         scores[count++] = dot(q, k + e * d, d) * a->scale + more;
     }
     softmax(scores, count);
-    gather(scores, seen ? seen : found, count, v, d, y);
+    gather(scores, seen ? seen : found, count, v, k + a->room * d, d, y); /* and the keys of the next head */
 }
 
 size_t attend_bytes(whole entries) { return groups(entries, 16) * 16 * 2 * sizeof(float); }
@@ -116,7 +127,8 @@ static inline __attribute__((always_inline)) void score_all(
 
 /* 16 columns of what they gather. */
 static inline __attribute__((always_inline)) void gather_all(
-    const whole count, const Attention *a, const float *scores, whole wide, const float *v, whole columns, float *y) {
+    const whole count, const Attention *a, const float *scores, whole wide, const float *v, whole stride, whole columns,
+    float *y) {
     lanes found[QUERIES];
 #pragma GCC unroll 4
     for (int n = 0; n < count; n++) found[n] = all(0);
@@ -124,7 +136,7 @@ static inline __attribute__((always_inline)) void gather_all(
         if (scores[e] == 0 && (count < 2 || scores[wide + e] == 0) && (count < 3 || scores[2 * wide + e] == 0) &&
             (count < 4 || scores[3 * wide + e] == 0))
             continue; /* what nobody sees has no influence, whatever it is */
-        lanes values = load(v + e * a->stride, columns);
+        lanes values = load(v + e * stride, columns);
 #pragma GCC unroll 4
         for (int n = 0; n < count; n++) found[n] = fused_lanes(all(scores[n * wide + e]), values, found[n]);
     }
@@ -133,13 +145,26 @@ static inline __attribute__((always_inline)) void gather_all(
 }
 
 static inline __attribute__((always_inline)) void ask_all(
-    const whole count, const Attention *a, const float *q, const float *turned, const float *v, const float *bias,
-    float *scores, float *y) {
+    const whole count, const Attention *a, const float *q, const float *turned, const float *v, whole stride,
+    const float *bias, float *scores, float *y) {
     whole wide = groups(a->entries, 16) * 16;
     score_all(count, a, q, turned, wide, bias, scores);
     for (whole n = 0; n < count; n++) softmax(scores + n * wide, a->entries);
     for (whole left = 0; left < a->d; left += 16)
-        gather_all(count, a, scores, wide, v + left, a->d - left, y + left);
+        gather_all(count, a, scores, wide, v + left, stride, a->d - left, y + left);
+}
+
+/* `queries` to the same keys and values, one `stride` after the other. */
+static void ask_together(
+    whole queries, const Attention *a, const float *q, const float *turned, const float *v, whole stride,
+    const float *bias, float *scores, float *y) {
+    for (; queries > 0; queries -= QUERIES, q += QUERIES * a->stride, y += QUERIES * a->heads * a->d)
+        switch (smaller(QUERIES, queries)) {
+        case 1: ask_all(1, a, q, turned, v, stride, bias, scores, y); break;
+        case 2: ask_all(2, a, q, turned, v, stride, bias, scores, y); break;
+        case 3: ask_all(3, a, q, turned, v, stride, bias, scores, y); break;
+        default: ask_all(4, a, q, turned, v, stride, bias, scores, y);
+        }
 }
 
 size_t attend_all_bytes(whole length, whole d) { return groups(length, 16) * 16 * (d + QUERIES) * sizeof(float); }
@@ -156,13 +181,23 @@ void team_attend_all(whole sentences, const Attention *a, char *room) {
         float *y = a->y + (first * a->heads + head) * d;
         for (whole i = 0; i < d; i++)
             for (whole e = 0; e < wide; e++) turned[i * wide + e] = e < E ? k[e * a->stride + i] : 0;
-        for (whole n = 0; n < E; n += QUERIES, q += QUERIES * a->stride, y += QUERIES * a->heads * d)
-            switch (smaller(QUERIES, E - n)) {
-            case 1: ask_all(1, a, q, turned, v, bias, scores, y); break;
-            case 2: ask_all(2, a, q, turned, v, bias, scores, y); break;
-            case 3: ask_all(3, a, q, turned, v, bias, scores, y); break;
-            default: ask_all(4, a, q, turned, v, bias, scores, y);
-            }
+        ask_together(E, a, q, turned, v, a->stride, bias, scores, y);
+    }
+#pragma omp barrier
+}
+
+size_t attend_source_bytes(whole length) { return groups(length, 16) * 16 * QUERIES * sizeof(float); }
+
+/* A sentence's beams ask all of its source: q in rows, k (B, H, d, wide) turned, v (B, H, E, d), bias (B, E) if any. */
+void team_attend_source(whole sentences, const Attention *a, char *room) {
+    whole begin, end, K = a->beams, E = a->entries, d = a->d, wide = groups(E, 16) * 16;
+    float *scores = (float *)(room + omp_get_thread_num() * attend_source_bytes(E));
+    share(sentences * a->heads, &begin, &end);
+    for (whole pair = begin; pair < end; pair++) {
+        whole sentence = pair / a->heads, head = pair % a->heads, row = sentence * K;
+        const float *bias = a->bias ? a->bias + sentence * E : NULL, *q = a->q + row * a->stride + head * d;
+        ask_together(K, a, q, a->k + pair * d * wide, a->v + pair * E * d, d, bias, scores,
+                     a->y + (row * a->heads + head) * d);
     }
 #pragma omp barrier
 }

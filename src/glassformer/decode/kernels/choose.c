@@ -48,23 +48,12 @@ typedef struct {
     int ends;
 } Candidate;
 
-/* Put `value` with its `item` among the highest `size`, of which `count` are there; the earlier first among equals. */
-static whole insert(float *values, whole *items, whole count, whole size, float value, whole item) {
-    whole place = count;
-    if (count == size && !(value > values[size - 1])) return count;
-    if (count == size) place = size - 1;
-    for (; place > 0 && value > values[place - 1]; place--) values[place] = values[place - 1], items[place] = items[place - 1];
-    values[place] = value;
-    items[place] = item;
-    return count == size ? size : count + 1;
-}
-
 static void sentence_beams(const Beams *s, whole b, char *room) {
     whole K = s->beams, N = s->likely, L = s->limit, step = *s->step, length = step + 1, C = 0, kept = 0, ended = 0;
     int64_t *written = s->written + b * K * L, *done = s->done + b * K * L, *copies = (int64_t *)room;
     Candidate *candidates = (Candidate *)(copies + 2 * K * L);
     float *values = (float *)(candidates + 2 * K), *running = s->running + b * K, *scores = s->done_scores + b * K;
-    whole *items = (whole *)(values + 2 * K), *from = items + 2 * K;
+    int64_t *items = (int64_t *)(values + 2 * K), *from = items + 2 * K;
     for (whole beam = 0; beam < K; beam++) {
         whole row = b * s->each + (s->each > 1 ? beam : 0);
         for (whole n = 0; n < N; n++) {

@@ -63,9 +63,41 @@ size_t product_bytes(int threads, const Matrix *matrix, whole rows);
 void team_product(const Matrix *matrix, whole rows, const float *x, const float *add, float *y, void *room);
 void team_float32(const Matrix *matrix, whole rows, const float *x, const float *add, float *y, float *room);
 
-/* Sums on their way out: `x` are those of 16 outputs. */
-static inline void put(const Matrix *matrix, lanes x, whole row, whole column, const float *add, float *y) {
-    whole count = matrix->out - column, place = row * matrix->out + column;
+/* The `count` highest outputs of each row, highest first, the earlier one first among equals; and the logarithm of the
+ * sum of all outputs' exponentials. */
+typedef struct {
+    whole count;
+    float *best;       /* (rows, count) */
+    int64_t *ids;      /* likewise */
+    float *normaliser; /* (rows) */
+} Ranking;
+
+size_t rank_bytes(int threads, const Matrix *matrix, whole rows, whole count);
+void team_rank(const Matrix *matrix, whole rows, const float *x, const Ranking *to, void *room);
+
+/* See rank.c. A row's outputs are looked at in segments: so that each is still at hand after its product. */
+enum { SEGMENT = 256 };
+void look_at(const float *x, whole size, float *highest, float *total);
+float normaliser_of(const float *highest, const float *total, whole segments);
+whole ranked(const float *x, whole size, whole first, float *best, int64_t *ids, whole found, whole count);
+
+/* Put `value` with its `item` among the highest `size`, of which `count` are there; the earlier first among equals. */
+static inline whole insert(float *values, int64_t *items, whole count, whole size, float value, int64_t item) {
+    whole place = count;
+    if (count == size && !(value > values[size - 1])) return count;
+    if (count == size) place = size - 1;
+    for (; place > 0 && value > values[place - 1]; place--) {
+        values[place] = values[place - 1];
+        items[place] = items[place - 1];
+    }
+    values[place] = value;
+    items[place] = item;
+    return count == size ? size : count + 1;
+}
+
+/* Sums on their way out: `x` are those of 16 outputs, from `column` on; `place` is theirs in y. */
+static inline void put(const Matrix *matrix, lanes x, whole column, whole place, const float *add, float *y) {
+    whole count = matrix->out - column;
     if (matrix->bias) x = plus(x, load(matrix->bias + column, count));
     if (matrix->relu) x = not_below_zero(x);
     if (add) x = plus(x, load(add + place, count));
@@ -90,3 +122,5 @@ size_t attend_bytes(whole entries); /* for each thread */
 void team_attend(whole sentences, const Attention *a, char *room);
 size_t attend_all_bytes(whole length, whole d);
 void team_attend_all(whole sentences, const Attention *a, char *room);
+size_t attend_source_bytes(whole length);
+void team_attend_source(whole sentences, const Attention *a, char *room);

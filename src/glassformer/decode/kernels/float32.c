@@ -90,7 +90,7 @@ void team_float32(const Matrix *matrix, whole rows, const float *x, const float 
         }
         for (whole row = 0; row < rows; row++)
             for (whole column = panel * PANEL; column < smaller(matrix->out, (panel + 1) * PANEL); column += HALF)
-                put(matrix, load(sums + row * PANEL + column % PANEL, 16), row, column, add, y);
+                put(matrix, load(sums + row * PANEL + column % PANEL, 16), column, row * matrix->out + column, add, y);
     }
 #pragma omp barrier
 }

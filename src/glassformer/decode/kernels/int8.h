@@ -35,33 +35,29 @@ static inline bits total(Sums sums) { return sums; }
 
 #elif defined(__AVX2__)
 
-/* The instruction for bytes adds two products up in 16 bits, which may be too few. So all are widened to 16 bits, whose
- * products are added up in 32; the inputs beforehand. An output's sum is in two halves until the end. */
+/* Two products at once, of bytes without and with a sign, are added up in 16 bits. So 128 is added to the weights, and
+ * what that is too much is taken away at the end; and neighbours among the inputs may be 128 together, no more: what is
+ * above is kept apart (see `tame`). */
+#define TAMED
 enum { OFFSET = 0 };
-typedef int16_t Number;
+typedef int8_t Number;
 typedef const Number *Inputs;
-typedef struct {
-    __m256i low, high; /* 4 outputs of 4 inputs each */
-} Weights, Sums;
+typedef __m256i Weights, Sums;
 
 static inline Inputs inputs(const Number *x) { return x; }
 static inline Weights weights(const char *w) {
-    return (Weights){_mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w)),
-                     _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)w + 1))};
+    return _mm256_xor_si256(_mm256_loadu_si256((const __m256i *)w), _mm256_set1_epi8(-128));
 }
 static inline Sums more(Sums sums, Weights w, Inputs x, const int four) {
-    __m256i same = _mm256_set1_epi64x(*(const int64_t *)(x + 4 * four));
-    sums.low = _mm256_add_epi32(sums.low, _mm256_madd_epi16(w.low, same));
-    sums.high = _mm256_add_epi32(sums.high, _mm256_madd_epi16(w.high, same));
-    __asm__("" : "+x"(sums.low), "+x"(sums.high)); /* added now: a compiler that waits runs out of registers */
+    int32_t same;
+    memcpy(&same, x + 4 * four, 4);
+    __m256i pairs = _mm256_maddubs_epi16(w, _mm256_set1_epi32(same));
+    sums = _mm256_add_epi32(sums, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    __asm__("" : "+x"(sums)); /* added now: a compiler that waits runs out of registers */
     return sums;
 }
-static inline Sums both(Sums a, Sums b) {
-    return (Sums){_mm256_add_epi32(a.low, b.low), _mm256_add_epi32(a.high, b.high)};
-}
-static inline bits total(Sums sums) { /* pairs within each 128 bits; then what lies crosswise is put right */
-    return (bits)_mm256_permute4x64_epi64(_mm256_hadd_epi32(sums.low, sums.high), 0xd8);
-}
+static inline Sums both(Sums a, Sums b) { return _mm256_add_epi32(a, b); }
+static inline bits total(Sums sums) { return (bits)sums; }
 
 #else
 
@@ -125,8 +121,10 @@ static inline __attribute__((always_inline)) void dots(
 /* At most AT_ONCE rows. */
 #if defined(__AVX512VNNI__) || defined(__ARM_FEATURE_DOTPROD)
 enum { AT_ONCE = LANES == 16 ? 8 : 4 };
-#else
+#elif defined(__AVXVNNI__)
 enum { AT_ONCE = 6 };
+#else
+enum { AT_ONCE = 4 };
 #endif
 
 static void any_dots(
@@ -150,12 +148,10 @@ static void any_dots(
         CASE(5, 2, 1);
         CASE(6, 2, 1);
 #elif defined(__AVX2__)
-        CASE(1, 2, 1);
-        CASE(2, 2, 1);
+        CASE(1, 4, 2);
+        CASE(2, 4, 1);
         CASE(3, 2, 1);
-        CASE(4, 1, 1);
-        CASE(5, 1, 1);
-        CASE(6, 1, 1);
+        CASE(4, 2, 1);
 #else
         CASE(1, 8, 1);
         CASE(2, 8, 1);
@@ -165,3 +161,49 @@ static void any_dots(
 #undef CASE
     }
 }
+
+#ifdef TAMED
+/* Of four inputs, what is above 128 together with a neighbour: so much of the one is multiplied apart. */
+typedef struct {
+    int32_t four; /* which */
+    int8_t numbers[4];
+} Rest;
+
+enum { RESTS = 4 }; /* a row has a multiple of so many, of zeros at the end: most rows the same number of them */
+
+/* 64 inputs, the first of which is the `four`th four of its row, made small enough; the number of the row's rests, of
+ * which there were `count`; and the inputs' sum. */
+static inline whole tame(Number *x, whole four, Rest *rests, whole count, int32_t *sum) {
+    for (int half = 0; half < 64; half += 32) {
+        __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), _mm256_loadu_si256((const __m256i *)(x + half)));
+        __m256i over = _mm256_cmpgt_epi16(_mm256_abs_epi16(pairs), _mm256_set1_epi16(128));
+        uint32_t mask = _mm256_movemask_epi8(over); /* two bits a pair */
+        bits part = (bits)_mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+        for (int i = 0; i < 8; i++) *sum += part[i];
+        for (int i = 0; mask; i++, mask >>= 4) {
+            if (!(mask & 15)) continue;
+            Number *own = x + half + 4 * i;
+            Rest *rest = rests + count++;
+            *rest = (Rest){four + half / 4 + i, {0}};
+            for (int n = 0; n < 4; n += 2) {
+                int both = own[n] + own[n + 1], much = both > 128 ? both - 128 : both < -128 ? both + 128 : 0;
+                own[n] -= much;
+                rest->numbers[n] = much;
+            }
+        }
+    }
+    return count;
+}
+
+/* One row's rests, to its sums by a panel. */
+static inline void add_rests(const Rest *rests, whole count, whole steps, const char *w, int32_t *sums) {
+    Sums found[UNITS];
+    for (int u = 0; u < UNITS; u++) found[u] = (Sums) * (const loose_bits *)(sums + u * LANES);
+    for (whole n = 0; n < count; n++)
+        for (int u = 0; u < UNITS; u++) {
+            const char *line = w + u * LANES / HALF * steps * TILE + u * LANES % HALF * 4 + rests[n].four * 64;
+            found[u] = more(found[u], weights(line), inputs((const Number *)rests[n].numbers), 0);
+        }
+    for (int u = 0; u < UNITS; u++) *(loose_bits *)(sums + u * LANES) = total(found[u]);
+}
+#endif

@@ -87,8 +87,18 @@ static inline lanes not_below_zero(lanes x) { /* NaN stays NaN */
     return x;
 }
 
-static inline lanes larger(lanes a, lanes b) { /* NaN in b has no say */
-    EACH_PART a.part[p] = chosen(b.part[p] > a.part[p], b.part[p], a.part[p]);
+static inline native larger_native(native a, native b) { /* NaN in b has no say */
+#if defined(__AVX512F__)
+    return (native)_mm512_max_ps((__m512)b, (__m512)a);
+#elif defined(__AVX2__)
+    return (native)_mm256_max_ps((__m256)b, (__m256)a);
+#else
+    return (native)vmaxnmq_f32((float32x4_t)a, (float32x4_t)b);
+#endif
+}
+
+static inline lanes larger(lanes a, lanes b) {
+    EACH_PART a.part[p] = larger_native(a.part[p], b.part[p]);
     return a;
 }
 
@@ -111,12 +121,19 @@ static inline float sum(lanes x) {
 #endif
 }
 
+/* The largest of all, of which none is NaN. */
 static inline float largest(lanes x) {
-    float some[16], y;
-    store(some, x, 16);
-    y = some[0];
-    for (int i = 1; i < 16; i++) y = some[i] > y ? some[i] : y;
-    return y;
+#if defined(__AVX512F__)
+    return _mm512_reduce_max_ps((__m512)x.part[0]);
+#elif defined(__AVX2__)
+    __m256 eight = (__m256)larger_native(x.part[0], x.part[1]);
+    __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return two[0] > two[1] ? two[0] : two[1];
+#else
+    native both = larger_native(larger_native(x.part[0], x.part[1]), larger_native(x.part[2], x.part[3]));
+    return vmaxvq_f32((float32x4_t)both);
+#endif
 }
 
 /* Whether any of a is greater than its counterpart of b. */
@@ -151,5 +168,32 @@ static inline native power(native x) {
 
 static inline lanes power_lanes(lanes x) {
     EACH_PART x.part[p] = power(x.part[p]);
+    return x;
+}
+
+/* e^x for x <= 0 where nothing depends on the smallest: e^-87 for all below. */
+static inline native some_power(native x) {
+    const native magic = alike(12582912.0f), lowest = alike(-87);
+#if defined(__AVX512F__)
+    x = (native)_mm512_max_ps((__m512)lowest, (__m512)x); /* NaN stays NaN */
+#elif defined(__AVX2__)
+    x = (native)_mm256_max_ps((__m256)lowest, (__m256)x);
+#else
+    x = (native)vmaxq_f32((float32x4_t)lowest, (float32x4_t)x);
+#endif
+    native moved = fused(x, alike(1.442695041f), magic), n = moved - magic;
+    native f = fused(x, alike(1.442695041f), -n); /* e^x = 2^n 2^f, |f| <= 0.5 */
+    native y = alike(1.535336188e-4f);
+    y = fused(f, y, alike(1.339887440e-3f));
+    y = fused(f, y, alike(9.618437358e-3f));
+    y = fused(f, y, alike(5.550332471e-2f));
+    y = fused(f, y, alike(2.402264791e-1f));
+    y = fused(f, y, alike(6.931472029e-1f));
+    y = fused(f, y, alike(1));
+    return (native)((bits)y + ((bits)moved << 23)); /* of `moved` that is n, in the place of an exponent */
+}
+
+static inline lanes some_power_lanes(lanes x) {
+    EACH_PART x.part[p] = some_power(x.part[p]);
     return x;
 }

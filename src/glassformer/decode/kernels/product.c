@@ -17,6 +17,10 @@ typedef struct {
     whole steps; /* groups of inputs */
     char *numbers;
     float *scale; /* of each row: int8 is a multiple of it */
+#ifdef TAMED
+    int32_t *excess, *tamed; /* of each row: 128 times the sum of its inputs; its rests */
+    Rest *rests;             /* of each row, with room for all */
+#endif
 } Rounded;
 
 static Rounded rounded(const Matrix *matrix, whole rows, char *room) {
@@ -24,6 +28,11 @@ static Rounded rounded(const Matrix *matrix, whole rows, char *room) {
     Rounded x = {matrix->kind == BFLOAT16 || (MANY && rows >= MANY), groups(matrix->in, 64), room, NULL};
     if (matrix->kind == BFLOAT16) x.steps = groups(matrix->in, 32);
     x.scale = (float *)(room + padded * x.steps * 64 * sizeof(Number));
+#ifdef TAMED
+    x.excess = (int32_t *)(x.scale + padded);
+    x.tamed = x.excess + padded;
+    x.rests = (Rest *)(x.tamed + padded);
+#endif
     return x;
 }
 
@@ -63,6 +72,11 @@ static void int8_row(const Rounded *to, whole row, const float *x, whole in) {
     some = highest;
     float factor = 127 / some.number;
     to->scale[row] = some.number / 127; /* so that NaN stays NaN */
+#ifdef TAMED
+    Rest *rests = to->rests + row * to->steps * 16;
+    whole tamed = 0;
+    int32_t sum = 0;
+#endif
     for (whole step = 0; step < to->steps; step++) {
         const float *from = x + step * 64;
 #ifdef __AMX_INT8__
@@ -72,8 +86,17 @@ static void int8_row(const Rounded *to, whole row, const float *x, whole in) {
             continue;
         }
 #endif
-        round_Number(from, in - step * 64, factor, (Number *)to->numbers + (row * to->steps + step) * 64);
+        Number *numbers = (Number *)to->numbers + (row * to->steps + step) * 64;
+        round_Number(from, in - step * 64, factor, numbers);
+#ifdef TAMED
+        tamed = tame(numbers, step * 16, rests, tamed, &sum);
     }
+    for (; tamed % RESTS; tamed++) rests[tamed] = (Rest){0};
+    to->excess[row] = 128 * sum;
+    to->tamed[row] = tamed;
+#else
+    }
+#endif
 }
 
 /* The sums of up to BLOCK rows from `top` on, by one panel. */
@@ -87,11 +110,16 @@ static void block_sums(int kind, const Rounded *x, whole top, whole rows, const 
         whole n = smaller(AT_ONCE, rows - row);
         any_dots(n, x->steps, given + row * x->steps * 64, x->steps * 64, 64, w, sums + row * PANEL);
     }
+#ifdef TAMED
+    for (whole row = 0; row < rows; row++)
+        add_rests(x->rests + (top + row) * x->steps * 16, x->tamed[top + row], x->steps, w, sums + row * PANEL);
+#endif
 }
 
+/* To y, one row `stride` after the other. */
 static void put_block(
     const Matrix *matrix, const Rounded *x, const int32_t *sums, whole top, whole rows, whole left, const float *add,
-    float *y) {
+    float *y, whole stride) {
     const int moved = OFFSET && !x->tiled;
     for (whole row = 0; row < rows; row++)
         for (whole column = left; column < smaller(matrix->out, left + PANEL); column += HALF) {
@@ -102,24 +130,28 @@ static void put_block(
                 EACH_PART {
                     bits exact = found[p];
                     if (moved) exact -= ((const loose_bits *)(matrix->excess + column))[p];
+#ifdef TAMED
+                    exact -= x->excess[top + row];
+#endif
                     native scale = x->scale[top + row] * ((const loose *)(matrix->scales + column))[p];
                     all.part[p] = __builtin_convertvector(exact, native) * scale;
                 }
-            put(matrix, all, top + row, column, add, y);
+            put(matrix, all, column, row * stride + column - left, add, y);
         }
 }
 
 size_t product_bytes(int threads, const Matrix *matrix, whole rows) {
     if (matrix->kind == FLOAT32) return (threads * PANEL + matrix->in) * rows * sizeof(float);
     whole width = groups(matrix->in, matrix->kind == INT8 ? 64 : 32) * 64 * sizeof(Number);
+#ifdef TAMED
+    width += width / 4 * sizeof(Rest) + 2 * sizeof(int32_t);
+#endif
     return groups(rows, 16) * 16 * (width + sizeof(float));
 }
 
-void team_product(const Matrix *matrix, whole rows, const float *x, const float *add, float *y, void *room) {
-    if (!rows) return;
-    if (matrix->kind == FLOAT32) return team_float32(matrix, rows, x, add, y, room);
-    whole begin, end, panels = groups(matrix->out, PANEL), blocks = groups(rows, BLOCK);
-    int32_t sums[BLOCK * PANEL] __attribute__((aligned(64)));
+/* This thread's rows rounded; all threads meet before others read them. */
+static Rounded team_rounded(const Matrix *matrix, whole rows, const float *x, void *room) {
+    whole begin, end;
     const Rounded to = rounded(matrix, rows, room);
     share(rows, &begin, &end);
     for (whole row = begin; row < end; row++) {
@@ -136,19 +168,33 @@ void team_product(const Matrix *matrix, whole rows, const float *x, const float 
     if (to.tiled) begin_tiles();
 #endif
 #pragma omp barrier
+    return to;
+}
+
+static void team_done(const Rounded *x) {
+#ifdef __AMX_INT8__
+    if (x->tiled) end_tiles();
+#endif
+    (void)x;
+#pragma omp barrier
+}
+
+void team_product(const Matrix *matrix, whole rows, const float *x, const float *add, float *y, void *room) {
+    if (!rows) return;
+    if (matrix->kind == FLOAT32) return team_float32(matrix, rows, x, add, y, room);
+    whole begin, end, out = matrix->out, panels = groups(out, PANEL), blocks = groups(rows, BLOCK);
+    int32_t sums[BLOCK * PANEL] __attribute__((aligned(64)));
+    const Rounded to = team_rounded(matrix, rows, x, room);
     share(panels * blocks, &begin, &end);
     for (whole item = begin; item < end; item++) {
         whole chunk = item / (panels * CHUNK), within = item % (panels * CHUNK);
-        whole wide = smaller(CHUNK, blocks - chunk * CHUNK), panel = within / wide;
-        whole top = (chunk * CHUNK + within % wide) * BLOCK, count = smaller(BLOCK, rows - top);
+        whole wide = smaller(CHUNK, blocks - chunk * CHUNK), panel = within / wide, left = panel * PANEL;
+        whole top = (chunk * CHUNK + within % wide) * BLOCK, count = smaller(BLOCK, rows - top), place = top * out + left;
         const char *w = (const char *)matrix->table + panel * to.steps * 2 * TILE;
         block_sums(matrix->kind, &to, top, count, w, sums);
-        put_block(matrix, &to, sums, top, count, panel * PANEL, add, y);
+        put_block(matrix, &to, sums, top, count, left, add ? add + place : NULL, y + place, out);
     }
-#ifdef __AMX_INT8__
-    if (to.tiled) end_tiles();
-#endif
-#pragma omp barrier
+    team_done(&to);
 }
 
 int product(int threads, const Matrix *matrix, whole rows, const float *x, const float *add, float *y) {
@@ -157,4 +203,72 @@ int product(int threads, const Matrix *matrix, whole rows, const float *x, const
 #pragma omp parallel num_threads(threads)
     team_product(matrix, rows, x, add, y, room);
     return 0;
+}
+
+/* What a thread has found of each row. */
+typedef struct {
+    float *best;
+    int64_t *ids, *found;
+} Found;
+
+static Found found_by(whole thread, whole rows, whole count, char *room) {
+    Found f;
+    whole bytes = rows * (count * 12 + 8);
+    f.ids = (int64_t *)(room + thread * groups(bytes, 64) * 64);
+    f.found = f.ids + rows * count;
+    f.best = (float *)(f.found + rows);
+    return f;
+}
+
+size_t rank_bytes(int threads, const Matrix *matrix, whole rows, whole count) {
+    whole segments = groups(matrix->out, SEGMENT);
+    return groups(product_bytes(threads, matrix, rows), 64) * 64 + groups(rows * segments * 8, 64) * 64 +
+           threads * (groups(rows * (count * 12 + 8), 64) * 64 + BLOCK * SEGMENT * sizeof(float));
+}
+
+void team_rank(const Matrix *matrix, whole rows, const float *x, const Ranking *to, void *room) {
+    whole begin, end, segments = groups(matrix->out, SEGMENT), blocks = groups(rows, BLOCK), N = to->count;
+    whole threads = omp_get_num_threads(), thread = omp_get_thread_num();
+    int32_t sums[BLOCK * PANEL] __attribute__((aligned(64)));
+    char *rest = (char *)room + groups(product_bytes(threads, matrix, rows), 64) * 64;
+    float *highest = (float *)rest, *total = highest + rows * segments;
+    rest += groups(rows * segments * 8, 64) * 64;
+    float *tile = (float *)rest + thread * BLOCK * SEGMENT; /* a block's outputs of a segment */
+    rest += threads * BLOCK * SEGMENT * sizeof(float);
+    const Found own = found_by(thread, rows, N, rest);
+    memset(own.found, 0, rows * sizeof(int64_t));
+    const Rounded given = team_rounded(matrix, rows, x, room);
+    share(segments * groups(blocks, CHUNK), &begin, &end);
+    for (whole item = begin; item < end; item++) {
+        whole chunk = item / segments, segment = item % segments, first = segment * SEGMENT;
+        whole wide = smaller(SEGMENT, matrix->out - first);
+        for (whole block = chunk * CHUNK; block < smaller(blocks, (chunk + 1) * CHUNK); block++) {
+            whole top = block * BLOCK, count = smaller(BLOCK, rows - top);
+            for (whole left = 0; left < wide; left += PANEL) {
+                const char *w = (const char *)matrix->table + (first + left) / PANEL * given.steps * 2 * TILE;
+                block_sums(matrix->kind, &given, top, count, w, sums);
+                put_block(matrix, &given, sums, top, count, first + left, NULL, tile + left, SEGMENT);
+            }
+            for (whole row = top; row < top + count; row++) {
+                const float *y = tile + (row - top) * SEGMENT;
+                float *best = own.best + row * N, *high = highest + row * segments + segment;
+                look_at(y, wide, high, total + row * segments + segment);
+                if (own.found[row] < N || *high > best[N - 1])
+                    own.found[row] = ranked(y, wide, first, best, own.ids + row * N, own.found[row], N);
+            }
+        }
+    }
+    team_done(&given);
+    share(rows, &begin, &end);
+    for (whole row = begin; row < end; row++) {
+        whole found = 0; /* threads have found the segments of a row one after the other */
+        for (whole n = 0; n < threads; n++) {
+            const Found theirs = found_by(n, rows, N, rest);
+            for (whole i = 0; i < theirs.found[row]; i++)
+                found = insert(to->best + row * N, to->ids + row * N, found, N, theirs.best[row * N + i],
+                               theirs.ids[row * N + i]);
+        }
+        to->normaliser[row] = normaliser_of(highest + row * segments, total + row * segments, segments);
+    }
+#pragma omp barrier
 }

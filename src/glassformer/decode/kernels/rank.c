@@ -9,23 +9,61 @@ static inline lanes some_of(const float *x, whole i, whole size) {
     return load(some, 16);
 }
 
-void normalise(int threads, whole rows, whole size, const float *logits, float *found) {
+static inline lanes less(lanes x, float much) {
+    EACH_PART x.part[p] -= much;
+    return x;
+}
+
+/* The highest of up to SEGMENT outputs, and the sum of their exponentials, as seen from there. */
+void look_at(const float *x, whole size, float *highest, float *total) {
+    lanes high = all(-INFINITY), found = all(0);
+    for (whole i = 0; i < size; i += 16) high = larger(high, some_of(x, i, size));
+    float most = *highest = largest(high);
+    if (most == -INFINITY) most = 0;
+    for (whole i = 0; i < size; i += 16) found = plus(found, some_power_lanes(less(some_of(x, i, size), most)));
+    *total = sum(found);
+}
+
+/* All segments of a row together. */
+float normaliser_of(const float *highest, const float *total, whole segments) {
+    lanes high = all(-INFINITY), found = all(0);
+    for (whole i = 0; i < segments; i += 16) high = larger(high, some_of(highest, i, segments));
+    float most = largest(high);
+    if (most == -INFINITY) most = 0;
+    for (whole i = 0; i < segments; i += 16) {
+        lanes power = power_lanes(less(some_of(highest, i, segments), most));
+        found = fused_lanes(power, load(total + i, segments - i), found);
+    }
+    return most + logf(sum(found));
+}
+
+/* The `found` highest so far, and those of x, whose first is the `first`: the new number of them, at most `count`. */
+whole ranked(const float *x, whole size, whole first, float *best, int64_t *ids, whole found, whole count) {
+    for (whole i = 0; i < size; i += 16) {
+        if (found == count && !any_greater(some_of(x, i, size), alike(best[count - 1]))) continue;
+        for (whole n = i; n < smaller(i + 16, size); n++) found = insert(best, ids, found, count, x[n], first + n);
+    }
+    return found;
+}
+
+int normalise(int threads, whole rows, whole size, const float *logits, float *found) {
+    whole segments = groups(size, SEGMENT);
+    float *room = scratch(threads * 2 * segments * sizeof(float));
+    if (!room) return 1;
 #pragma omp parallel num_threads(threads)
     {
         whole begin, end;
+        float *highest = room + omp_get_thread_num() * 2 * segments, *total = highest + segments;
         share(rows, &begin, &end);
         for (whole row = begin; row < end; row++) {
-            const float *x = logits + row * size;
-            lanes high = all(-INFINITY), total = all(0);
-            for (whole i = 0; i < size; i += 16) high = larger(high, some_of(x, i, size));
-            float highest = largest(high);
-            if (highest == -INFINITY) highest = 0;
-            const lanes most = all(-highest);
-            for (whole i = 0; i < size; i += 16)
-                total = plus(total, power_lanes(plus(some_of(x, i, size), most)));
-            found[row] = highest + logf(sum(total));
+            for (whole n = 0; n < segments; n++) {
+                whole left = n * SEGMENT;
+                look_at(logits + row * size + left, smaller(SEGMENT, size - left), highest + n, total + n);
+            }
+            found[row] = normaliser_of(highest, total, segments);
         }
     }
+    return 0;
 }
 
 /* The `count` highest of each row, highest first, the earlier one first among equals. */
@@ -34,23 +72,7 @@ void highest(int threads, whole rows, whole size, whole count, const float *logi
     {
         whole begin, end;
         share(rows, &begin, &end);
-        for (whole row = begin; row < end; row++) {
-            const float *x = logits + row * size;
-            float *values = best + row * count;
-            int64_t *ids = places + row * count;
-            for (whole i = 0; i < size; i += 16) {
-                if (i >= count && !any_greater(some_of(x, i, size), alike(values[count - 1]))) continue;
-                for (whole id = i; id < smaller(i + 16, size); id++) {
-                    whole place = smaller(id, count - 1);
-                    if (id >= count && !(x[id] > values[place])) continue; /* not better than those before it */
-                    for (; place > 0 && x[id] > values[place - 1]; place--) {
-                        values[place] = values[place - 1];
-                        ids[place] = ids[place - 1];
-                    }
-                    values[place] = x[id];
-                    ids[place] = id;
-                }
-            }
-        }
+        for (whole row = begin; row < end; row++)
+            ranked(logits + row * size, size, 0, best + row * count, places + row * count, 0, count);
     }
 }

@@ -37,12 +37,12 @@ typedef struct {
 typedef struct {
     Matrix project;
     whole heads, d;
-    float *k, *v; /* (B, H, S, d) */
+    float *k, *v; /* (B, H, d, S up to the next 16): turned; (B, H, S, d) */
 } Source;
 
 /* What it reads at a step. */
 typedef struct {
-    float *k, *v, *source_k, *source_v; /* (B, H, room, d) and (B, H, S, d) */
+    float *k, *v, *source_k, *source_v; /* (B, H, room, d) twice, and of the source what encode made */
 } Kept;
 
 typedef struct {
@@ -54,7 +54,8 @@ typedef struct {
     whole limit;
     const float *source_bias; /* (B, S), or none */
     Matrix head;
-    float *logits; /* (R, V) */
+    float *logits;   /* (R, V); or none, */
+    Ranking ranking; /* and only the highest of them */
 } Step;
 
 typedef struct {
@@ -62,8 +63,9 @@ typedef struct {
     char *products, *scores;
 } Buffers;
 
-static Buffers buffers(Arena *arena, int threads, const Stack *s, whole rows, size_t scores, const Matrix *last) {
-    size_t most = last ? product_bytes(threads, last, rows) : 0, bytes;
+/* `most` is what anything else needs for a product. */
+static Buffers buffers(Arena *arena, int threads, const Stack *s, whole rows, size_t scores, size_t most) {
+    size_t bytes;
     whole wide = 3 * s->heads * s->d;
     for (whole i = 0; i < s->layers; i++) {
         const Matrix *all[] = {&s->layer[i].self_in, &s->layer[i].self_out, &s->layer[i].up, &s->layer[i].down};
@@ -141,7 +143,7 @@ int encode(int threads, const Stack *s, whole sentences, whole length, const int
     whole rows = sentences * length, inner = s->heads * s->d;
     Arena arena = {NULL, 0};
     size_t scores = attend_all_bytes(length, s->d), more = 0, wide = 0;
-    buffers(&arena, threads, s, rows, scores, NULL);
+    buffers(&arena, threads, s, rows, scores, 0);
     for (whole i = 0; i < layers; i++) {
         size_t bytes = product_bytes(threads, &sources[i].project, rows);
         more = bytes > more ? bytes : more;
@@ -149,7 +151,7 @@ int encode(int threads, const Stack *s, whole sentences, whole length, const int
     }
     arena = (Arena){scratch(arena.taken + more + rows * wide * sizeof(float) + 128), 0};
     if (!arena.from) return 1;
-    Buffers b = buffers(&arena, threads, s, rows, scores, NULL);
+    Buffers b = buffers(&arena, threads, s, rows, scores, 0);
     char *room = take(&arena, more);
     float *projected = take(&arena, rows * wide * sizeof(float));
 #pragma omp parallel num_threads(threads)
@@ -178,10 +180,10 @@ int encode(int threads, const Stack *s, whole sentences, whole length, const int
             share(rows, &begin, &end);
             for (whole row = begin; row < end; row++)
                 for (whole head = 0; head < H; head++) {
-                    whole place = ((row / length * H + head) * length + row % length) * d;
+                    whole pair = row / length * H + head, n = row % length, wide = groups(length, 16) * 16;
                     const float *from = projected + row * 2 * H * d + head * d;
-                    memcpy(to->k + place, from, d * sizeof(float));
-                    memcpy(to->v + place, from + H * d, d * sizeof(float));
+                    for (whole i = 0; i < d; i++) to->k[(pair * d + i) * wide + n] = from[i];
+                    memcpy(to->v + (pair * length + n) * d, from + H * d, d * sizeof(float));
                 }
 #pragma omp barrier
         }
@@ -203,12 +205,15 @@ static void follow(const Step *p) {
 int step(int threads, const Stack *s, const Step *p) {
     whole rows = p->sentences * p->beams, inner = s->heads * s->d;
     whole entries = p->step ? 1 + p->step * p->beams : p->beams;
-    size_t scores = attend_bytes(entries > p->source ? entries : p->source);
+    size_t scores = attend_bytes(entries), others = attend_source_bytes(p->source);
+    scores = others > scores ? others : scores;
+    size_t head = p->logits ? product_bytes(threads, &p->head, rows)
+                            : rank_bytes(threads, &p->head, rows, p->ranking.count);
     Arena arena = {NULL, 0};
-    buffers(&arena, threads, s, rows, scores, &p->head);
+    buffers(&arena, threads, s, rows, scores, head);
     arena = (Arena){scratch(arena.taken), 0};
     if (!arena.from) return 1;
-    const Buffers b = buffers(&arena, threads, s, rows, scores, &p->head);
+    const Buffers b = buffers(&arena, threads, s, rows, scores, head);
 #pragma omp parallel num_threads(threads)
     {
         embed(s, rows, 1, p->ids, p->step, b.x);
@@ -226,16 +231,16 @@ int step(int threads, const Stack *s, const Step *p) {
             after(s, &layer->self_norm, rows, &b);
             team_product(&layer->cross_in, rows, before(s, &layer->cross_norm, rows, &b), NULL, b.wide, b.products);
             const Attention other = {.beams = p->beams, .heads = s->heads, .d = s->d, .entries = p->source,
-                                     .room = p->source, .q = b.wide, .stride = inner, .k = kept->source_k,
-                                     .v = kept->source_v, .bias = p->source_bias, .steps = {p->source, 0, 0, 1},
-                                     .scale = s->scale, .y = b.context};
-            team_attend(p->sentences, &other, b.scores);
+                                     .q = b.wide, .stride = inner, .k = kept->source_k, .v = kept->source_v,
+                                     .bias = p->source_bias, .scale = s->scale, .y = b.context};
+            team_attend_source(p->sentences, &other, b.scores);
             team_product(&layer->cross_out, rows, b.context, b.x, b.x, b.products);
             after(s, &layer->cross_norm, rows, &b);
             feed_forward(s, layer, rows, &b);
         }
         if (s->last.kind != NONE) norm_rows(&s->last, rows, s->width, b.x, b.x);
-        team_product(&p->head, rows, b.x, NULL, p->logits, b.products);
+        if (p->logits) team_product(&p->head, rows, b.x, NULL, p->logits, b.products);
+        else team_rank(&p->head, rows, b.x, &p->ranking, b.products);
     }
     return 0;
 }

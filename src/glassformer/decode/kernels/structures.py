@@ -17,6 +17,12 @@ class Matrix(ctypes.Structure):
     )  # fmt: skip
 
 
+class Ranking(ctypes.Structure):
+    """See common.h."""
+
+    _fields_ = (("count", WHOLE), *((name, POINTER) for name in ("best", "ids", "normaliser")))
+
+
 class Attention(ctypes.Structure):
     """See common.h."""
 
@@ -62,7 +68,7 @@ class Step(ctypes.Structure):
     _fields_ = (
         *((name, WHOLE) for name in ("sentences", "beams", "step", "room", "source")),
         ("ids", POINTER), ("kept", ctypes.POINTER(Kept)), ("seen", POINTER), ("before", POINTER), ("origin", POINTER),
-        ("limit", WHOLE), ("source_bias", POINTER), ("head", Matrix), ("logits", POINTER),
+        ("limit", WHOLE), ("source_bias", POINTER), ("head", Matrix), ("logits", POINTER), ("ranking", Ranking),
     )  # fmt: skip
 
 
