@@ -24,7 +24,6 @@ from glassformer.decode.writer import Writer, start_of
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model import norm as norms
 from glassformer.model.layer import Block
-from glassformer.model.mask import additive
 from glassformer.model.probe import EVERYWHERE
 from glassformer.model.transformer import Stack as Modules
 
@@ -164,7 +163,7 @@ class ProgramWriter(Writer):
         self.prompt = src.new_full((src.shape[0], 1), start_of(model))
         stack, (B, S) = program.decoder, src.shape
         H, d, layers = stack.heads, stack.d, stack.layers
-        self.bias = None if mask is None or bool(mask.all()) else additive(mask, None)
+        self.lengths = torch.full((B,), S) if mask is None else mask.sum(1)
         wide = -(-S // HALF) * HALF  # keys lie turned
         self.source = [(torch.zeros((B, H, d, wide)), torch.empty((B, H, S, d))) for _ in range(layers)]
         room = 1 + limit * beams
@@ -175,7 +174,7 @@ class ProgramWriter(Writer):
                 for project, (k, v) in zip(program.projections, self.source, strict=True)
             )
         )
-        self.memory = program.kernels.encode(program.encoder, src.contiguous(), self.bias, sources)
+        self.memory = program.kernels.encode(program.encoder, src.contiguous(), self.lengths, sources)
         self.seen, self.before = torch.zeros((2, B, beams, 1 + limit), dtype=torch.int32)
         self.origin: Tensor | None = None
         self.step = 0
@@ -212,7 +211,7 @@ class ProgramWriter(Writer):
         seen, before = (self.seen.data_ptr(), self.before.data_ptr()) if beams > 1 else (None, None)
         now = Step(
             sentences, beams, self.step, room, self.source[0][1].shape[2], tokens.data_ptr(), self.kept, seen, before,
-            address(self.origin), self.seen.shape[2], address(self.bias), self.program.head, logits, ranking,
+            address(self.origin), self.seen.shape[2], self.lengths.data_ptr(), self.program.head, logits, ranking,
         )  # fmt: skip
         self.program.kernels.step(self.program.decoder, now)
         self.seen, self.before = self.before, self.seen
@@ -229,6 +228,6 @@ class ProgramWriter(Writer):
         for kept in (self.past, self.source):
             kept[:] = [(k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in kept]
         self.seen, self.before = self.seen.index_select(0, sentences), self.before.index_select(0, sentences)
-        self.bias = None if self.bias is None else self.bias.index_select(0, sentences)
+        self.lengths = self.lengths.index_select(0, sentences)
         self.origin = None if self.origin is None else self.origin.index_select(0, sentences)
         self.place()

@@ -130,12 +130,12 @@ class Kernels:
         done(self._attend(threads(sentences * heads * entries // ENTRIES), sentences, asked))
         return y
 
-    def encode(self, stack: Stack, ids: Tensor, bias: Tensor | None, sources: ctypes.Array[Source]) -> Tensor:
-        """What an encoder makes of ids (B, S); bias (B, S) is added to all scores of a key. See stack.c."""
-        memory = torch.empty((*ids.shape, stack.width))
+    def encode(self, stack: Stack, ids: Tensor, lengths: Tensor, sources: ctypes.Array[Source]) -> Tensor:
+        """What an encoder makes of ids (B, S), of which `lengths` (B) count: their rows (R, D). See stack.c."""
+        memory = torch.empty((int(lengths.sum()), stack.width))
         done(
             self._encode(
-                torch.get_num_threads(), stack, *ids.shape, ids.data_ptr(), address(bias), memory.data_ptr(),
+                torch.get_num_threads(), stack, *ids.shape, ids.data_ptr(), lengths.data_ptr(), memory.data_ptr(),
                 len(sources), sources,
             )
         )  # fmt: skip

@@ -106,98 +106,99 @@ int attend(int threads, whole sentences, const Attention *a) {
 
 enum { QUERIES = 4 }; /* side by side: what they read is read once */
 
-/* Of `count` <= QUERIES queries to all keys, which lie turned: (d, entries), `wide` numbers a row. */
+/* Keys and values that several queries ask. Of `wide` entries, the next multiple of 16, scores are formed. */
+typedef struct {
+    whole entries, wide;
+    const float *keys; /* (d, entries): turned, a row `far` after the other */
+    whole far;
+    const float *values; /* (entries, d), a row `stride` after the other */
+    whole stride;
+} Asked;
+
+/* Of `count` <= QUERIES queries to all keys. */
 static inline __attribute__((always_inline)) void score_all(
-    const whole count, const Attention *a, const float *q, const float *turned, whole wide, const float *bias,
-    float *scores) {
-    for (whole e = 0; e < wide; e += 16) {
-        lanes found[QUERIES], more = all(0);
-        if (bias) more = load(bias + e, a->entries - e); /* what is behind the last entry is not looked at */
+    const whole count, const Attention *a, const Asked *of, const float *q, float *scores) {
+    for (whole e = 0; e < of->wide; e += 16) {
+        lanes found[QUERIES];
 #pragma GCC unroll 4
         for (int n = 0; n < count; n++) found[n] = all(0);
         for (whole i = 0; i < a->d; i++) {
-            lanes keys = load(turned + i * wide + e, 16);
+            lanes keys = load(of->keys + i * of->far + e, 16);
 #pragma GCC unroll 4
             for (int n = 0; n < count; n++) found[n] = fused_lanes(all(q[n * a->stride + i]), keys, found[n]);
         }
 #pragma GCC unroll 4
-        for (int n = 0; n < count; n++) store(scores + n * wide + e, plus(times(found[n], all(a->scale)), more), 16);
+        for (int n = 0; n < count; n++) store(scores + n * of->wide + e, times(found[n], all(a->scale)), 16);
     }
 }
 
 /* 16 columns of what they gather. */
 static inline __attribute__((always_inline)) void gather_all(
-    const whole count, const Attention *a, const float *scores, whole wide, const float *v, whole stride, whole columns,
-    float *y) {
+    const whole count, const Attention *a, const Asked *of, const float *scores, whole left, float *y) {
     lanes found[QUERIES];
 #pragma GCC unroll 4
     for (int n = 0; n < count; n++) found[n] = all(0);
-    for (whole e = 0; e < a->entries; e++) {
-        if (scores[e] == 0 && (count < 2 || scores[wide + e] == 0) && (count < 3 || scores[2 * wide + e] == 0) &&
-            (count < 4 || scores[3 * wide + e] == 0))
-            continue; /* what nobody sees has no influence, whatever it is */
-        lanes values = load(v + e * stride, columns);
+    for (whole e = 0; e < of->entries; e++) {
+        lanes values = load(of->values + e * of->stride + left, a->d - left);
 #pragma GCC unroll 4
-        for (int n = 0; n < count; n++) found[n] = fused_lanes(all(scores[n * wide + e]), values, found[n]);
+        for (int n = 0; n < count; n++) found[n] = fused_lanes(all(scores[n * of->wide + e]), values, found[n]);
     }
 #pragma GCC unroll 4
-    for (int n = 0; n < count; n++) store(y + n * a->heads * a->d, found[n], columns);
+    for (int n = 0; n < count; n++) store(y + n * a->heads * a->d + left, found[n], a->d - left);
 }
 
 static inline __attribute__((always_inline)) void ask_all(
-    const whole count, const Attention *a, const float *q, const float *turned, const float *v, whole stride,
-    const float *bias, float *scores, float *y) {
-    whole wide = groups(a->entries, 16) * 16;
-    score_all(count, a, q, turned, wide, bias, scores);
-    for (whole n = 0; n < count; n++) softmax(scores + n * wide, a->entries);
-    for (whole left = 0; left < a->d; left += 16)
-        gather_all(count, a, scores, wide, v + left, stride, a->d - left, y + left);
+    const whole count, const Attention *a, const Asked *of, const float *q, float *scores, float *y) {
+    score_all(count, a, of, q, scores);
+    for (whole n = 0; n < count; n++) softmax(scores + n * of->wide, of->entries);
+    for (whole left = 0; left < a->d; left += 16) gather_all(count, a, of, scores, left, y);
 }
 
-/* `queries` to the same keys and values, one `stride` after the other. */
+/* Queries one `stride` after the other. */
 static void ask_together(
-    whole queries, const Attention *a, const float *q, const float *turned, const float *v, whole stride,
-    const float *bias, float *scores, float *y) {
+    whole queries, const Attention *a, const Asked *of, const float *q, float *scores, float *y) {
     for (; queries > 0; queries -= QUERIES, q += QUERIES * a->stride, y += QUERIES * a->heads * a->d)
         switch (smaller(QUERIES, queries)) {
-        case 1: ask_all(1, a, q, turned, v, stride, bias, scores, y); break;
-        case 2: ask_all(2, a, q, turned, v, stride, bias, scores, y); break;
-        case 3: ask_all(3, a, q, turned, v, stride, bias, scores, y); break;
-        default: ask_all(4, a, q, turned, v, stride, bias, scores, y);
+        case 1: ask_all(1, a, of, q, scores, y); break;
+        case 2: ask_all(2, a, of, q, scores, y); break;
+        case 3: ask_all(3, a, of, q, scores, y); break;
+        default: ask_all(4, a, of, q, scores, y);
         }
 }
 
 size_t attend_all_bytes(whole length, whole d) { return groups(length, 16) * 16 * (d + QUERIES) * sizeof(float); }
 
-/* Every one of a sentence's `entries` asks all of them: q, new_k and new_v (B E, H, d) in rows, bias (B, E) if any. */
-void team_attend_all(whole sentences, const Attention *a, char *room) {
-    whole begin, end, E = a->entries, d = a->d, wide = groups(E, 16) * 16;
-    float *turned = (float *)(room + omp_get_thread_num() * attend_all_bytes(E, d)), *scores = turned + d * wide;
+/* Every row of a sentence asks all of them: q, new_k and new_v (R, H, d); `sentence` has its first at
+ * starts[sentence], and at most `entries`. */
+void team_attend_all(whole sentences, const whole *starts, const Attention *a, char *room) {
+    whole begin, end, d = a->d;
+    float *scores = (float *)(room + omp_get_thread_num() * attend_all_bytes(a->entries, d));
+    float *turned = scores + groups(a->entries, 16) * 16 * QUERIES;
     share(sentences * a->heads, &begin, &end);
     for (whole pair = begin; pair < end; pair++) {
-        whole sentence = pair / a->heads, head = pair % a->heads, first = sentence * E;
-        const float *bias = a->bias ? a->bias + first : NULL, *k = a->new_k + first * a->stride + head * d;
-        const float *v = a->new_v + first * a->stride + head * d, *q = a->q + first * a->stride + head * d;
-        float *y = a->y + (first * a->heads + head) * d;
+        whole sentence = pair / a->heads, head = pair % a->heads, first = starts[sentence];
+        whole E = starts[sentence + 1] - first, wide = groups(E, 16) * 16, place = first * a->stride + head * d;
+        const Asked of = {E, wide, turned, wide, a->new_v + place, a->stride};
+        const float *k = a->new_k + place;
         for (whole i = 0; i < d; i++)
             for (whole e = 0; e < wide; e++) turned[i * wide + e] = e < E ? k[e * a->stride + i] : 0;
-        ask_together(E, a, q, turned, v, a->stride, bias, scores, y);
+        ask_together(E, a, &of, a->q + place, scores, a->y + (first * a->heads + head) * d);
     }
 #pragma omp barrier
 }
 
 size_t attend_source_bytes(whole length) { return groups(length, 16) * 16 * QUERIES * sizeof(float); }
 
-/* A sentence's beams ask all of its source: q in rows, k (B, H, d, wide) turned, v (B, H, E, d), bias (B, E) if any. */
-void team_attend_source(whole sentences, const Attention *a, char *room) {
-    whole begin, end, K = a->beams, E = a->entries, d = a->d, wide = groups(E, 16) * 16;
-    float *scores = (float *)(room + omp_get_thread_num() * attend_source_bytes(E));
+/* A sentence's beams ask all of its source: q in rows, k (B, H, d, wide) turned, v (B, H, E, d), of which `lengths` (B)
+ * count. */
+void team_attend_source(whole sentences, const int64_t *lengths, const Attention *a, char *room) {
+    whole begin, end, K = a->beams, d = a->d, wide = groups(a->entries, 16) * 16;
+    float *scores = (float *)(room + omp_get_thread_num() * attend_source_bytes(a->entries));
     share(sentences * a->heads, &begin, &end);
     for (whole pair = begin; pair < end; pair++) {
-        whole sentence = pair / a->heads, head = pair % a->heads, row = sentence * K;
-        const float *bias = a->bias ? a->bias + sentence * E : NULL, *q = a->q + row * a->stride + head * d;
-        ask_together(K, a, q, a->k + pair * d * wide, a->v + pair * E * d, d, bias, scores,
-                     a->y + (row * a->heads + head) * d);
+        whole sentence = pair / a->heads, head = pair % a->heads, row = sentence * K, E = lengths[sentence];
+        const Asked of = {E, groups(E, 16) * 16, a->k + pair * d * wide, wide, a->v + pair * a->entries * d, d};
+        ask_together(K, a, &of, a->q + row * a->stride + head * d, scores, a->y + (row * a->heads + head) * d);
     }
 #pragma omp barrier
 }

@@ -121,6 +121,6 @@ typedef struct {
 size_t attend_bytes(whole entries); /* for each thread */
 void team_attend(whole sentences, const Attention *a, char *room);
 size_t attend_all_bytes(whole length, whole d);
-void team_attend_all(whole sentences, const Attention *a, char *room);
+void team_attend_all(whole sentences, const whole *starts, const Attention *a, char *room);
 size_t attend_source_bytes(whole length);
-void team_attend_source(whole sentences, const Attention *a, char *room);
+void team_attend_source(whole sentences, const int64_t *lengths, const Attention *a, char *room);

@@ -136,16 +136,17 @@ static inline float largest(lanes x) {
 #endif
 }
 
-/* Whether any of a is greater than its counterpart of b. */
-static inline int any_greater(lanes a, native b) {
-    bits found = a.part[0] > b;
-    for (int p = 1; p < PARTS; p++) found |= a.part[p] > b;
+/* Which of a are greater than their counterparts of b: a bit for each. */
+static inline uint32_t greater(lanes a, native b) {
 #if defined(__AVX512F__)
-    return _mm512_test_epi32_mask((__m512i)found, (__m512i)found) != 0;
+    return _mm512_cmp_ps_mask((__m512)a.part[0], (__m512)b, _CMP_GT_OQ);
 #elif defined(__AVX2__)
-    return !_mm256_testz_si256((__m256i)found, (__m256i)found);
+    return _mm256_movemask_ps((__m256)(a.part[0] > b)) | _mm256_movemask_ps((__m256)(a.part[1] > b)) << 8;
 #else
-    return vmaxvq_u32((uint32x4_t)found) != 0;
+    const uint16_t places[] = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768};
+    uint16x8_t low = vcombine_u16(vmovn_u32((uint32x4_t)(a.part[0] > b)), vmovn_u32((uint32x4_t)(a.part[1] > b)));
+    uint16x8_t high = vcombine_u16(vmovn_u32((uint32x4_t)(a.part[2] > b)), vmovn_u32((uint32x4_t)(a.part[3] > b)));
+    return vaddvq_u16(vorrq_u16(vandq_u16(low, vld1q_u16(places)), vandq_u16(high, vld1q_u16(places + 8))));
 #endif
 }
 

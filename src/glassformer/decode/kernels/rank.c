@@ -39,10 +39,13 @@ float normaliser_of(const float *highest, const float *total, whole segments) {
 
 /* The `found` highest so far, and those of x, whose first is the `first`: the new number of them, at most `count`. */
 whole ranked(const float *x, whole size, whole first, float *best, int64_t *ids, whole found, whole count) {
-    for (whole i = 0; i < size; i += 16) {
-        if (found == count && !any_greater(some_of(x, i, size), alike(best[count - 1]))) continue;
-        for (whole n = i; n < smaller(i + 16, size); n++) found = insert(best, ids, found, count, x[n], first + n);
-    }
+    whole i = 0;
+    for (; i < size && found < count; i++) found = insert(best, ids, found, count, x[i], first + i);
+    for (; i < size; i += 16)
+        for (uint32_t more = greater(some_of(x, i, size), alike(best[count - 1])); more; more &= more - 1) {
+            whole n = i + __builtin_ctz(more);
+            found = insert(best, ids, found, count, x[n], first + n);
+        }
     return found;
 }
 

@@ -52,7 +52,7 @@ typedef struct {
     int32_t *seen, *before;   /* (B, K, limit): the entries that are a beam's own past, and were; none: all entries */
     const int64_t *origin;    /* (B, K): the beam that each was at the last step */
     whole limit;
-    const float *source_bias; /* (B, S), or none */
+    const int64_t *lengths; /* (B): of S entries, so many are the source's */
     Matrix head;
     float *logits;   /* (R, V); or none, */
     Ranking ranking; /* and only the highest of them */
@@ -123,24 +123,35 @@ static void feed_forward(const Stack *s, const Layer *layer, whole rows, const B
     after(s, &layer->feed_norm, rows, b);
 }
 
-/* Every row that is this thread's: its token, and the position of the first of `each` rows and those after it. */
-static void embed(const Stack *s, whole rows, whole each, const int64_t *ids, whole position, float *x) {
-    whole begin, end, D = s->width;
-    share(rows, &begin, &end);
-    for (whole row = begin; row < end; row++) {
-        whole from = ids[row] * D;
-        const float *place = s->positions + (position + row % each) * D;
-        for (whole i = 0; s->tokens && i < D; i++) x[row * D + i] = s->tokens[from + i] * s->token_scale + place[i];
-        for (whole i = 0; !s->tokens && i < D; i++)
-            x[row * D + i] = s->rounded[from + i] * s->row_scales[ids[row]] * s->token_scale + place[i];
-    }
+/* A token at a position. */
+static void embed(const Stack *s, int64_t id, whole position, float *x) {
+    whole D = s->width, from = id * D;
+    const float *place = s->positions + position * D;
+    for (whole i = 0; s->tokens && i < D; i++) x[i] = s->tokens[from + i] * s->token_scale + place[i];
+    for (whole i = 0; !s->tokens && i < D; i++)
+        x[i] = s->rounded[from + i] * s->row_scales[id] * s->token_scale + place[i];
 }
 
-/* memory (B S, D) of ids (B, S); `bias` (B, S) is added to the scores of each key. And what the decoder's layers keep
- * of it. */
-int encode(int threads, const Stack *s, whole sentences, whole length, const int64_t *ids, const float *bias,
+/* A decoder's layer takes from memory's rows what it will ask; `sentence` has its first row at starts[sentence]. */
+static void keep_source(const Source *to, const float *projected, whole sentences, whole length, const whole *starts) {
+    whole begin, end, H = to->heads, d = to->d, wide = groups(length, 16) * 16;
+    share(sentences, &begin, &end);
+    for (whole sentence = begin; sentence < end; sentence++)
+        for (whole n = 0; n < starts[sentence + 1] - starts[sentence]; n++)
+            for (whole head = 0; head < H; head++) {
+                whole pair = sentence * H + head;
+                const float *from = projected + (starts[sentence] + n) * 2 * H * d + head * d;
+                for (whole i = 0; i < d; i++) to->k[(pair * d + i) * wide + n] = from[i];
+                memcpy(to->v + (pair * length + n) * d, from + H * d, d * sizeof(float));
+            }
+}
+
+/* memory of ids (B, S), of which `lengths` (B) count: their rows (R, D), one sentence after the other. And what the
+ * decoder's layers keep of it. */
+int encode(int threads, const Stack *s, whole sentences, whole length, const int64_t *ids, const int64_t *lengths,
            float *memory, whole layers, const Source *sources) {
-    whole rows = sentences * length, inner = s->heads * s->d;
+    whole rows = 0, inner = s->heads * s->d;
+    for (whole sentence = 0; sentence < sentences; sentence++) rows += lengths[sentence];
     Arena arena = {NULL, 0};
     size_t scores = attend_all_bytes(length, s->d), more = 0, wide = 0;
     buffers(&arena, threads, s, rows, scores, 0);
@@ -149,22 +160,29 @@ int encode(int threads, const Stack *s, whole sentences, whole length, const int
         more = bytes > more ? bytes : more;
         wide = sources[i].project.out > (whole)wide ? (size_t)sources[i].project.out : wide;
     }
-    arena = (Arena){scratch(arena.taken + more + rows * wide * sizeof(float) + 128), 0};
+    arena = (Arena){scratch(arena.taken + more + (rows * wide + 2 * sentences + 2) * sizeof(float) + 192), 0};
     if (!arena.from) return 1;
     Buffers b = buffers(&arena, threads, s, rows, scores, 0);
     char *room = take(&arena, more);
     float *projected = take(&arena, rows * wide * sizeof(float));
+    whole *starts = take(&arena, (sentences + 1) * sizeof(whole));
+    for (whole sentence = starts[0] = 0; sentence < sentences; sentence++)
+        starts[sentence + 1] = starts[sentence] + lengths[sentence];
 #pragma omp parallel num_threads(threads)
     {
         whole begin, end;
-        embed(s, rows, length, ids, 0, b.x);
+        share(sentences, &begin, &end);
+        for (whole sentence = begin; sentence < end; sentence++)
+            for (whole n = 0; n < lengths[sentence]; n++)
+                embed(s, ids[sentence * length + n], n, b.x + (starts[sentence] + n) * s->width);
+#pragma omp barrier
         for (whole i = 0; i < s->layers; i++) {
             const Layer *layer = s->layer + i;
             team_product(&layer->self_in, rows, before(s, &layer->self_norm, rows, &b), NULL, b.wide, b.products);
             const Attention attention = {.heads = s->heads, .d = s->d, .entries = length, .q = b.wide,
                                          .new_k = b.wide + inner, .new_v = b.wide + 2 * inner, .stride = 3 * inner,
-                                         .bias = bias, .scale = s->scale, .y = b.context};
-            team_attend_all(sentences, &attention, b.scores);
+                                         .scale = s->scale, .y = b.context};
+            team_attend_all(sentences, starts, &attention, b.scores);
             team_product(&layer->self_out, rows, b.context, b.x, b.x, b.products);
             after(s, &layer->self_norm, rows, &b);
             feed_forward(s, layer, rows, &b);
@@ -174,17 +192,8 @@ int encode(int threads, const Stack *s, whole sentences, whole length, const int
         else memcpy(memory + begin * s->width, b.x + begin * s->width, (end - begin) * s->width * sizeof(float));
 #pragma omp barrier
         for (whole i = 0; i < layers; i++) {
-            const Source *to = sources + i;
-            whole H = to->heads, d = to->d;
-            team_product(&to->project, rows, memory, NULL, projected, room);
-            share(rows, &begin, &end);
-            for (whole row = begin; row < end; row++)
-                for (whole head = 0; head < H; head++) {
-                    whole pair = row / length * H + head, n = row % length, wide = groups(length, 16) * 16;
-                    const float *from = projected + row * 2 * H * d + head * d;
-                    for (whole i = 0; i < d; i++) to->k[(pair * d + i) * wide + n] = from[i];
-                    memcpy(to->v + (pair * length + n) * d, from + H * d, d * sizeof(float));
-                }
+            team_product(&sources[i].project, rows, memory, NULL, projected, room);
+            keep_source(sources + i, projected, sentences, length, starts);
 #pragma omp barrier
         }
     }
@@ -216,7 +225,9 @@ int step(int threads, const Stack *s, const Step *p) {
     const Buffers b = buffers(&arena, threads, s, rows, scores, head);
 #pragma omp parallel num_threads(threads)
     {
-        embed(s, rows, 1, p->ids, p->step, b.x);
+        whole begin, end;
+        share(rows, &begin, &end);
+        for (whole row = begin; row < end; row++) embed(s, p->ids[row], p->step, b.x + row * s->width);
         follow(p);
         for (whole i = 0; i < s->layers; i++) {
             const Layer *layer = s->layer + i;
@@ -232,8 +243,8 @@ int step(int threads, const Stack *s, const Step *p) {
             team_product(&layer->cross_in, rows, before(s, &layer->cross_norm, rows, &b), NULL, b.wide, b.products);
             const Attention other = {.beams = p->beams, .heads = s->heads, .d = s->d, .entries = p->source,
                                      .q = b.wide, .stride = inner, .k = kept->source_k, .v = kept->source_v,
-                                     .bias = p->source_bias, .scale = s->scale, .y = b.context};
-            team_attend_source(p->sentences, &other, b.scores);
+                                     .scale = s->scale, .y = b.context};
+            team_attend_source(p->sentences, p->lengths, &other, b.scores);
             team_product(&layer->cross_out, rows, b.context, b.x, b.x, b.products);
             after(s, &layer->cross_norm, rows, &b);
             feed_forward(s, layer, rows, &b);

@@ -68,7 +68,7 @@ class Step(ctypes.Structure):
     _fields_ = (
         *((name, WHOLE) for name in ("sentences", "beams", "step", "room", "source")),
         ("ids", POINTER), ("kept", ctypes.POINTER(Kept)), ("seen", POINTER), ("before", POINTER), ("origin", POINTER),
-        ("limit", WHOLE), ("source_bias", POINTER), ("head", Matrix), ("logits", POINTER), ("ranking", Ranking),
+        ("limit", WHOLE), ("lengths", POINTER), ("head", Matrix), ("logits", POINTER), ("ranking", Ranking),
     )  # fmt: skip
 
 
