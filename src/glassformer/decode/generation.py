@@ -220,7 +220,7 @@ def steps(
     for step in range(limit):
         selector.advance(said, constraints)
         yield
-        rows = remaining(selector.going)
+        rows = remaining(selector.going, writer.thinning)
         if step == limit - 1 or (rows is not None and not len(rows)):
             return
         if selector.origin is not None:

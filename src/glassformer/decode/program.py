@@ -156,6 +156,8 @@ def writer_of(model: EncoderDecoder | DecoderOnly, src: Tensor, mask: Tensor | N
 class ProgramWriter(Writer):
     """A writer whose every step is one call."""
 
+    thinning = 0.75  # nothing large is copied
+
     def __init__(
         self, program: Program, model: EncoderDecoder, src: Tensor, mask: Tensor | None, limit: int, beams: int
     ) -> None:
@@ -164,6 +166,7 @@ class ProgramWriter(Writer):
         stack, (B, S) = program.decoder, src.shape
         H, d, layers = stack.heads, stack.d, stack.layers
         self.lengths = torch.full((B,), S) if mask is None else mask.sum(1)
+        self.places = torch.arange(B)  # of those that are still here, in what is kept of all
         wide = -(-S // HALF) * HALF  # keys lie turned
         self.source = [(torch.zeros((B, H, d, wide)), torch.empty((B, H, S, d))) for _ in range(layers)]
         room = 1 + limit * beams
@@ -178,11 +181,7 @@ class ProgramWriter(Writer):
         self.seen, self.before = torch.zeros((2, B, beams, 1 + limit), dtype=torch.int32)
         self.origin: Tensor | None = None
         self.step = 0
-        self.place()
-
-    def place(self) -> None:
-        """Tell the kernels where things are."""
-        self.kept = (Kept * len(self.past))(
+        self.kept = (Kept * layers)(
             *(
                 Kept(*(part.data_ptr() for part in (*past, *source)))
                 for past, source in zip(self.past, self.source, strict=True)
@@ -206,12 +205,13 @@ class ProgramWriter(Writer):
 
     def read(self, tokens: Tensor, logits: int | None, ranking: Ranking) -> None:
         """One more token of every row (R, 1); what is said of the next is put where these point to."""
-        rows, (sentences, _, room, _) = tokens.shape[0], self.past[0][0].shape
-        beams = rows // sentences
+        sentences, room = len(self.places), self.past[0][0].shape[2]
+        beams = len(tokens) // sentences
         seen, before = (self.seen.data_ptr(), self.before.data_ptr()) if beams > 1 else (None, None)
         now = Step(
             sentences, beams, self.step, room, self.source[0][1].shape[2], tokens.data_ptr(), self.kept, seen, before,
-            address(self.origin), self.seen.shape[2], self.lengths.data_ptr(), self.program.head, logits, ranking,
+            address(self.origin), self.seen.shape[2], self.lengths.data_ptr(), self.places.data_ptr(),
+            self.program.head, logits, ranking,
         )  # fmt: skip
         self.program.kernels.step(self.program.decoder, now)
         self.seen, self.before = self.before, self.seen
@@ -224,10 +224,8 @@ class ProgramWriter(Writer):
         self.origin = origin
 
     def keep(self, sentences: Tensor) -> None:
-        """Go on with these sentences only."""
-        for kept in (self.past, self.source):
-            kept[:] = [(k.index_select(0, sentences), v.index_select(0, sentences)) for k, v in kept]
+        """Go on with these sentences only. What is kept of the others is not read again, and nothing of it is moved."""
+        self.places = self.places.index_select(0, sentences)
         self.seen, self.before = self.seen.index_select(0, sentences), self.before.index_select(0, sentences)
         self.lengths = self.lengths.index_select(0, sentences)
         self.origin = None if self.origin is None else self.origin.index_select(0, sentences)
-        self.place()

@@ -25,6 +25,8 @@ def start_of(model: EncoderDecoder) -> int:
 class Writer:
     """A model, its sources and its cache; a decoder-only model's source is the prompt that it continues."""
 
+    thinning = 0.5  # to leave a batch costs a copy of all that stay: worth it once at most this share of them does
+
     def __init__(
         self, model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, limit: int, beams: int
     ) -> None:
@@ -83,7 +85,7 @@ def push_right(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     return ids.gather(1, order), mask.gather(1, order)
 
 
-def remaining(going: Tensor) -> Tensor | None:
-    """The rows that still go on, once they are at most half: then it pays to let the others leave the batch."""
+def remaining(going: Tensor, most: float) -> Tensor | None:
+    """The rows that still go on, once they are at most this share: then it pays to let the others leave the batch."""
     rows = torch.nonzero(going).flatten()
-    return rows if 2 * len(rows) <= len(going) else None
+    return rows if len(rows) <= most * len(going) else None

@@ -125,7 +125,7 @@ class Kernels:
         steps = [0] * 4 if bias is None else [s if n > 1 else 0 for n, s in zip(bias.shape, bias.stride(), strict=True)]
         asked = Attention(
             len(q) // sentences, heads, d, entries, room, q.data_ptr(), new_k, new_v, q.stride(0), k.data_ptr(),
-            v.data_ptr(), address(bias), tuple(steps), None, 0, 0, scale, y.data_ptr(),
+            v.data_ptr(), address(bias), tuple(steps), None, 0, 0, scale, y.data_ptr(), None,
         )  # fmt: skip
         done(self._attend(threads(sentences * heads * entries // ENTRIES), sentences, asked))
         return y

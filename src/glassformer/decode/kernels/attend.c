@@ -74,8 +74,8 @@ void team_attend(whole sentences, const Attention *a, char *room) {
     float *scores = (float *)(room + omp_get_thread_num() * attend_bytes(a->entries));
     share(sentences * a->heads, &begin, &end);
     for (whole pair = begin; pair < end; pair++) {
-        whole sentence = pair / a->heads, head = pair % a->heads;
-        float *k = a->k + pair * a->room * d, *v = a->v + pair * a->room * d;
+        whole sentence = pair / a->heads, head = pair % a->heads, at = kept_at(a, sentence, head) * a->room * d;
+        float *k = a->k + at, *v = a->v + at;
         for (whole beam = 0; a->new_k && beam < K; beam++) {
             whole from = (sentence * K + beam) * a->stride + head * d;
             memcpy(k + (place + beam) * d, a->new_k + from, d * sizeof(float));
@@ -197,7 +197,8 @@ void team_attend_source(whole sentences, const int64_t *lengths, const Attention
     share(sentences * a->heads, &begin, &end);
     for (whole pair = begin; pair < end; pair++) {
         whole sentence = pair / a->heads, head = pair % a->heads, row = sentence * K, E = lengths[sentence];
-        const Asked of = {E, groups(E, 16) * 16, a->k + pair * d * wide, wide, a->v + pair * a->entries * d, d};
+        whole at = kept_at(a, sentence, head);
+        const Asked of = {E, groups(E, 16) * 16, a->k + at * d * wide, wide, a->v + at * a->entries * d, d};
         ask_together(K, a, &of, a->q + row * a->stride + head * d, scores, a->y + (row * a->heads + head) * d);
     }
 #pragma omp barrier

@@ -116,7 +116,13 @@ typedef struct {
     whole limit, count;
     float scale;
     float *y; /* (B K, H, d) */
+    const int64_t *places; /* (B): k and v may be those of more sentences, and these are where; none: one by one */
 } Attention;
+
+/* Where in k and v, counted in heads. */
+static inline whole kept_at(const Attention *a, whole sentence, whole head) {
+    return (a->places ? a->places[sentence] : sentence) * a->heads + head;
+}
 
 size_t attend_bytes(whole entries); /* for each thread */
 void team_attend(whole sentences, const Attention *a, char *room);

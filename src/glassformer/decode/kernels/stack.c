@@ -53,6 +53,7 @@ typedef struct {
     const int64_t *origin;    /* (B, K): the beam that each was at the last step */
     whole limit;
     const int64_t *lengths; /* (B): of S entries, so many are the source's */
+    const int64_t *places;  /* (B): which of the sentences in Kept; those that have left are still there */
     Matrix head;
     float *logits;   /* (R, V); or none, */
     Ranking ranking; /* and only the highest of them */
@@ -236,14 +237,15 @@ int step(int threads, const Stack *s, const Step *p) {
             const Attention own = {.beams = p->beams, .heads = s->heads, .d = s->d, .entries = entries, .room = p->room,
                                    .q = b.wide, .new_k = b.wide + inner, .new_v = b.wide + 2 * inner,
                                    .stride = 3 * inner, .k = kept->k, .v = kept->v, .seen = p->seen,
-                                   .limit = p->limit, .count = p->step + 1, .scale = s->scale, .y = b.context};
+                                   .limit = p->limit, .count = p->step + 1, .scale = s->scale, .y = b.context,
+                                   .places = p->places};
             team_attend(p->sentences, &own, b.scores);
             team_product(&layer->self_out, rows, b.context, b.x, b.x, b.products);
             after(s, &layer->self_norm, rows, &b);
             team_product(&layer->cross_in, rows, before(s, &layer->cross_norm, rows, &b), NULL, b.wide, b.products);
             const Attention other = {.beams = p->beams, .heads = s->heads, .d = s->d, .entries = p->source,
                                      .q = b.wide, .stride = inner, .k = kept->source_k, .v = kept->source_v,
-                                     .scale = s->scale, .y = b.context};
+                                     .scale = s->scale, .y = b.context, .places = p->places};
             team_attend_source(p->sentences, p->lengths, &other, b.scores);
             team_product(&layer->cross_out, rows, b.context, b.x, b.x, b.products);
             after(s, &layer->cross_norm, rows, &b);

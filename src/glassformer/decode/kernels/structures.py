@@ -32,6 +32,7 @@ class Attention(ctypes.Structure):
         ("stride", WHOLE),
         *((name, POINTER) for name in ("k", "v", "bias")),
         ("steps", WHOLE * 4), ("seen", POINTER), ("limit", WHOLE), ("count", WHOLE), ("scale", NUMBER), ("y", POINTER),
+        ("places", POINTER),
     )  # fmt: skip
 
 
@@ -68,7 +69,8 @@ class Step(ctypes.Structure):
     _fields_ = (
         *((name, WHOLE) for name in ("sentences", "beams", "step", "room", "source")),
         ("ids", POINTER), ("kept", ctypes.POINTER(Kept)), ("seen", POINTER), ("before", POINTER), ("origin", POINTER),
-        ("limit", WHOLE), ("lengths", POINTER), ("head", Matrix), ("logits", POINTER), ("ranking", Ranking),
+        ("limit", WHOLE), ("lengths", POINTER), ("places", POINTER), ("head", Matrix), ("logits", POINTER),
+        ("ranking", Ranking),
     )  # fmt: skip
 
 
