@@ -18,6 +18,7 @@ from glassformer.text import About, Tokenizer, TokenizerOptions
 
 EN, DE, ZH = (SENTENCES[language][0] for language in ("en", "de", "zh"))
 MOST = 8  # tokens; models that have learnt nothing know no end
+SHIPPED = box.HERE
 EMPTY = [name for name in box.MODELS if not box.is_there(name)]
 
 
@@ -204,19 +205,22 @@ def test_a_model_of_three_languages_is_told_only_what_to_write(translator):
 
 
 @pytest.mark.skipif(bool(EMPTY), reason=f"this copy comes without the weights of {' and '.join(EMPTY)}")
-def test_the_real_page(visit):
+def test_the_real_page(visit, monkeypatch):
+    monkeypatch.setattr(box, "HERE", SHIPPED)
     with Live(create_app(of_box("cpu", "en-de"))) as server:
         page = visit(server.address)
         page.page.set_default_timeout(60_000)
         page.go(lang="en")
         assert "software documentation and everyday sentences" in page.text("[data-testid=about]")
-        for direction in ("de-en", "en-zh", "zh-en", "en-de"):
+        made = {name: gf.Translator.load(name) for name in box.MODELS}
+        for direction in ("de-en", "zh-en", "en-zh"):
             choose(page, direction)
             example = box.examples(direction)[-1].text
             page.go(lang="en", direction=direction, text=example)
             page.page.wait_for_function("text => document.querySelector('#sentence').value === text", arg=example)
-            wanted = gf.Translator.load(direction)(example)
+            model, to = box.directions()[direction]
+            wanted = made[model].toward(to)(example)
             assert page.text("[data-testid=output]") == wanted
             assert re.search(r"[?？]$", wanted), wanted
-        for view in ("block", "cell", "positions", "decode", "cache", "whatif", "trace"):
+        for view in ("block", "cell", "decode", "whatif"):
             page.go(lang="zh", direction="zh-en", text=box.examples("zh-en")[1].text, view=view)
