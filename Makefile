@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs docs-test notebooks browser check check-page format-page package oldest bench clean
+.PHONY: demo test docs docs-test notebooks browser check check-page format-page package oldest box bench clean
 
 demo: .venv/ready
 	$(BIN)/glassformer demo
@@ -59,6 +59,12 @@ package: .venv/ready-dev
 # The tests of the library with the oldest torch that pyproject.toml names, in an environment of its own.
 oldest: .venv/ready-oldest
 	.venv/oldest/bin/python -m pytest tests/model tests/text tests/pretrained tests/decode tests/train tests/explain tests/test_bundle.py
+
+# The translators that ship, from the folder with their corpora: make box DATA=FOLDER, or MODEL=en-de for one of them.
+# It trains them, which a GPU should do, packs and scores them, and writes their cards.
+box: .venv/ready-dev
+	@test -n "$(DATA)" || { echo "Say where the corpora are: make box DATA=FOLDER [MODEL=en-de]"; exit 2; }
+	$(BIN)/python -m glassformer.box.make "$(DATA)" $(MODEL)
 
 bench: .venv/ready-dev
 	$(BIN)/glassformer bench train

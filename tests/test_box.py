@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import lzma
 import re
 import shutil
 from pathlib import Path
 
 import pytest
-from tiny_box import make_box
+from tiny_box import SENTENCES, make_box
 
 import glassformer as gf
 from glassformer import box, bundle
+from glassformer.box import make
 from glassformer.box.card import card
 from glassformer.errors import WeightsError
 from glassformer.text.language import detect
@@ -57,7 +59,9 @@ def test_what_no_model_joins_goes_by_english() -> None:
 def test_a_card_says_data_scores_and_seed(place: Path, tmp_path: Path, language: str) -> None:
     folder = tmp_path / "en-de"
     shutil.copytree(place / "en-de", folder)
-    (folder / "recipe.toml").write_text('[[data.train]]\nsrc = "docs/a.en"\n[train]\nseed = 7\n', encoding="utf-8")
+    (folder / "recipe.toml").write_text(
+        '[[data.train]]\nsrc = "docs/a.en"\n[train]\nseed = 7\nsteps = 300\n', encoding="utf-8"
+    )
     one = {
         "bleu": 61.5,
         "chrf": 80.0,
@@ -68,7 +72,7 @@ def test_a_card_says_data_scores_and_seed(place: Path, tmp_path: Path, language:
     (folder / "scores.json").write_text(json.dumps({"docs en-de": one}), encoding="utf-8")
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "ATTRIBUTION.txt").write_text("written by many, CC BY 4.0", encoding="utf-8")
-    told = card(folder, tmp_path, language)
+    told = card(folder, tmp_path, "en-de", language)
     for needed in (
         "en-de",
         "61.50",
@@ -81,7 +85,32 @@ def test_a_card_says_data_scores_and_seed(place: Path, tmp_path: Path, language:
         assert needed in told
     (tmp_path / "docs" / "ATTRIBUTION.txt").unlink()
     with pytest.raises(FileNotFoundError):
-        card(folder, tmp_path, language)
+        card(folder, tmp_path, "en-de", language)
+
+
+def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, runs, out = tmp_path / "data", tmp_path / "runs", tmp_path / "out"
+    loaded = bundle.load(make_box(tmp_path / "box") / "en-de")
+    bundle.save(runs / "box-en-de", loaded.model, bundle.weights(loaded.model), loaded.tokenizer)
+    for corpus in ("docs-en-de", "tatoeba-en-de"):
+        (data / corpus).mkdir(parents=True)
+        (data / corpus / "ATTRIBUTION.txt").write_text(f"{corpus}: CC BY 4.0", encoding="utf-8")
+    for language in ("en", "de"):
+        with lzma.open(data / "docs-en-de" / f"test.{language}.xz", "wt", encoding="utf-8") as file:
+            file.write("\n".join(SENTENCES[language]) + "\n")
+    monkeypatch.setattr(make, "SETS", make.SETS[:1])
+    (out / "en-de").mkdir(parents=True)
+    (out / "en-de" / "old.txt").touch()
+    make.make("en-de", data, runs, out)
+    made = out / "en-de"
+    assert bundle.read_config(made)[1] == "int8"
+    assert list(scores := bundle.read_scores(made)) == ["docs en-de", "docs de-en"]
+    assert scores["docs de-en"]["sentences"] == 3
+    assert "--src docs-en-de/test.de.xz --ref docs-en-de/test.en.xz --to en" in scores["docs de-en"]["command"]
+    assert "tatoeba-en-de: CC BY 4.0" in (made / "README.zh-CN.md").read_text(encoding="utf-8")
+    for name in ("recipe.toml", "scores.json", "README.md"):
+        assert str(tmp_path) not in (made / name).read_text(encoding="utf-8")
+    assert not (made / "old.txt").exists()
 
 
 @pytest.mark.skipif(not all(map(box.is_there, box.MODELS)), reason="this copy has no models in its box")

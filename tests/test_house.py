@@ -16,8 +16,8 @@ HOUSE = ROOT / "src" / "glassformer"
 # A room may import from the rooms of earlier lines, and from itself; rooms of one line never meet.
 STOREYS = [
     ["errors", "page", "recipes"],
-    ["box"],
     ["cache", "device", "files", "report"],
+    ["box"],
     ["model", "text"],
     ["stored"],
     ["bundle", "pretrained"],

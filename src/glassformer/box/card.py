@@ -1,69 +1,69 @@
-"""The card of a translator, made of its recipe, its scores and the attribution of its data.
-
-    python -m glassformer.box.card FOLDER DATA
-
-FOLDER is the bundle; DATA holds the corpora that its recipe names, each with its ATTRIBUTION.txt.
-"""
+"""The card of a translator, made of its recipe, its scores and the attribution of its data."""
 
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
 
+from glassformer.files import write_text
+
 FILES = {"en": "README.md", "zh": "README.zh-CN.md"}
-TEXTS = {
+TEXTS: dict[str, dict[str, Any]] = {
     "en": {
         "title": "# The translator {name}",
         "what": "{a} to {b} and {b} to {a}, one model both ways; {parameters} million parameters, stored as int8 "
         "with a scale for each row. It learnt software documentation and everyday sentences.",
+        "languages": {"en": "English", "de": "German", "zh": "Chinese"},
         "good": "## Good and bad at\n\nGood at software documentation, whose markup, code and links it keeps, and at "
         "everyday sentences. Bad at news, literature, law and medicine, and at slang: it has never read any. It may be "
         "wrong anywhere; have a person read what matters.",
-        "scores": "## Scores\n\nWith these weights, by sacreBLEU.\n\n"
-        "| set | BLEU | chrF | sentences | signature | command |",
-        "recipe": "## Recipe\n\nSeed {seed}. `recipe.toml` beside this file says all of it.",
+        "scores": "## Scores\n\nWith these weights, by sacreBLEU.\n\n| set | BLEU | chrF | sentences |",
+        "commands": "The command of each, to be run in the folder that holds the corpora, and BLEU's signature:",
+        "recipe": "## Recipe\n\n{steps:,} steps, seed {seed}; `recipe.toml` beside this file says all of it.",
         "data": "## Data\n\nOnly what may be used so, by Creative Commons Attribution; thanks to those who wrote it.",
         "licence": "## Licence\n\nThe weights, like the code, are under Apache-2.0; the texts they learnt from under "
         "the terms above.",
     },
     "zh": {
         "title": "# 翻译模型 {name}",
-        "what": "{a} 与 {b} 互译，一个模型双向使用；{parameters} 百万参数，以 int8 存储，"
-        "每行一个缩放因子。训练数据是软件文档和日常用语。",
+        "what": "{a}与{b}互译，一个模型双向使用；{parameters}00 万参数，以 int8 存储，每行一个缩放因子。"
+        "训练数据是软件文档和日常用语。",
+        "languages": {"en": "英语", "de": "德语", "zh": "中文"},
         "good": "## 擅长与不擅长\n\n擅长软件文档（保留其中的标记、代码和链接）和日常用语。"
         "不擅长新闻、文学、法律、医学和俚语："
         "它从未读过这些。任何译文都可能有错，重要内容请由人审阅。",
-        "scores": "## 得分\n\n用这里的权重，由 sacreBLEU 计算。\n\n| 测试集 | BLEU | chrF | 句数 | 签名 | 命令 |",
-        "recipe": "## 训练配方\n\n随机种子 {seed}。完整内容见同目录的 `recipe.toml`。",
+        "scores": "## 得分\n\n用这里的权重，由 sacreBLEU 计算。\n\n| 测试集 | BLEU | chrF | 句数 |",
+        "commands": "各项的命令（在存放语料的文件夹里运行）和 BLEU 签名：",
+        "recipe": "## 训练配方\n\n训练 {steps:,} 步，随机种子 {seed}。完整内容见同目录的 `recipe.toml`。",
         "data": "## 数据\n\n只使用知识共享署名许可（CC BY）允许的数据；感谢它们的作者。",
         "licence": "## 许可\n\n权重与代码同为 Apache-2.0；训练文本遵循上述条款。",
     },
 }
 
 
-def card(folder: Path, data: Path, language: str) -> str:
+def card(folder: Path, data: Path, name: str, language: str) -> str:
     texts = TEXTS[language]
     recipe = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
     scores: dict[str, Any] = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
-    a, _, b = folder.resolve().name.partition("-")
+    a, b = (texts["languages"][code] for code in name.split("-"))
     size = (folder / "model.safetensors").stat().st_size / 1e6  # a byte for each parameter, and little else
-    seed = recipe.get("train", {}).get("seed", 0)
+    training = recipe.get("train", {})
     rows = [
-        f"| {name} | {one['bleu']:.2f} | {one['chrf']:.2f} | {one['sentences']:,} | `{one['bleu_signature']}` | "
-        f"`{one.get('command', '')}` |"
-        for name, one in scores.items()
+        f"| {judged} | {one['bleu']:.2f} | {one['chrf']:.2f} | {one['sentences']:,} |" for judged, one in scores.items()
     ]
+    commands = [f"{judged}\n  {one['command']}\n  {one['bleu_signature']}" for judged, one in scores.items()]
     parts = [
-        texts["title"].format(name=folder.resolve().name),
+        texts["title"].format(name=name),
         texts["what"].format(a=a, b=b, parameters=f"{size:.0f}"),
         texts["good"],
-        "\n".join([texts["scores"], "|---|---|---|---|---|---|", *rows]),
-        texts["recipe"].format(seed=seed),
+        "\n".join([texts["scores"], "|---|---|---|---|", *rows]),
+        texts["commands"],
+        "\n".join(["```text", *commands, "```"]),
+        texts["recipe"].format(seed=training.get("seed", 0), steps=training.get("steps", 0)),
         texts["data"],
-        *(f"### {name}\n\n```\n{text}\n```" for name, text in attributions(recipe, data).items()),
+        *(f"### {corpus}\n\n```text\n{text}\n```" for corpus, text in attributions(recipe, data).items()),
         texts["licence"],
     ]
     return "\n\n".join(parts) + "\n"
@@ -76,7 +76,7 @@ def attributions(recipe: dict[str, Any], data: Path) -> dict[str, str]:
     return {name: (data / name / "ATTRIBUTION.txt").read_text(encoding="utf-8").strip() for name in names}
 
 
-if __name__ == "__main__":
-    place, corpora = Path(sys.argv[1]), Path(sys.argv[2])
-    for code, name in FILES.items():
-        (place / name).write_text(card(place, corpora, code), encoding="utf-8")
+def write(folder: Path, data: Path, name: str) -> None:
+    """Both cards of a bundle; `data` holds the corpora that its recipe names, each with its ATTRIBUTION.txt."""
+    for language, file in FILES.items():
+        write_text(folder / file, card(folder, data, name, language))
