@@ -10,9 +10,10 @@ demo: .venv/ready
 test: .venv/ready-dev browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
-# The handbook, read at site/index.html; a broken link, a wrong name of a source or an unknown equation stops it.
+# The handbook, read at site/index.html, with its figures and what its pages include drawn and written anew; a broken link, a wrong name of a source or an unknown equation stops it.
 docs: .venv/ready-dev
 	$(BIN)/python docs/make_figures.py
+	$(BIN)/python docs/refresh.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/en.yml
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/zh.yml
 	cp docs/welcome.html site/index.html

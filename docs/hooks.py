@@ -1,17 +1,16 @@
-"""What the handbook adds to MkDocs: source by name, choices, equations as MathML, figures, the other language."""
+"""What the handbook adds to MkDocs: titles of sources, answers, equations as MathML, figures, the other language."""
 
 from __future__ import annotations
 
 import html
 import re
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
-import choices
 import fences
 import jieba
 import named_source
-import reference
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
@@ -22,6 +21,8 @@ FIGURES = Path(__file__).parent / "figures"
 LANGUAGES = {"en": "English", "zh": "中文"}
 jieba.setLogLevel("WARNING")  # the search plugin cuts Chinese with it, and it talks while it loads
 EQUATION = re.compile(r'<(span|div) class="arithmatex">(?:\\\(|\\\[)(.*?)(?:\\\)|\\\])</\1>', re.S)
+# A code host wants a space before an equation; behind a sign as wide as this one it is too much.
+FULL_WIDTH = re.compile(r"([，。：；、？！（“]) \$(?!\$)")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -31,19 +32,26 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+    """A page as a code host shows it, with what a site does better: titles, line numbers, coloured answers."""
+
     def rewrite(fence: fences.Fence) -> str | None:
-        if fence.kind == "source":
-            return shown(fence.body.strip(), f"{page.file.src_uri}, line {fence.line}")
-        if fence.kind == "api":
-            return described(fence, page)
-        if fence.kind == "choices":
-            return choices.table(fence.body.strip(), language(config))
         if fence.kind == "output":
             return f"```{{ .text .output }}\n{fence.body}```"
         return f"```{fence.kind}\n{fence.body}```" if fence.words else None
 
-    return fences.replace(markdown, rewrite).replace("](../figures/", "](figures/")
+    def titled(found: re.Match[str]) -> str:
+        if found["kind"] != "source":
+            return found[0]
+        return shown(found["name"], f"{page.file.src_uri}, line {markdown.count(chr(10), 0, found.start()) + 1}")
+
+    markdown = fences.replace(markdown, rewrite)
+    markdown = fences.MARKED.sub(titled, markdown)
+    markdown = fences.FOLDED.sub(
+        lambda found: f'??? success "{found["title"]}"\n{indent(found["body"], "    ")}', markdown
+    )
+    markdown = FULL_WIDTH.sub(r"\1$", markdown)
+    return re.sub(r"\]\((?:\.\./)+figures/", lambda found: found[0].replace("../", "", 1), markdown)
 
 
 def on_page_content(html_text: str, page: Page, **_: Any) -> str:
@@ -69,14 +77,6 @@ def shown(name: str, place: str) -> str:
     except LookupError as error:
         raise PluginError(f"{place}: {error}") from None
     return f'```python title="{source.path}" linenums="{source.line}"\n{source.text}\n```'
-
-
-def described(fence: fences.Fence, page: Page) -> str:
-    """The signature and the docstring of each name in the block."""
-    try:
-        return "\n".join(reference.markdown(reference.entry(name)) for name in fence.body.split())
-    except LookupError as error:
-        raise PluginError(f"{page.file.src_uri}, line {fence.line}: {error}") from None
 
 
 def mathml(latex: str, display: bool, page: Page) -> str:

@@ -40,7 +40,7 @@ def run_page(
     blocks = list(with_output(fences.read(page.read_text(encoding="utf-8"))))
     with chdir(folder), torch.random.fork_rng():
         torch.manual_seed(0)
-        for block, output in sorted(blocks, key=lambda pair: pair[0].indented):
+        for block, output in sorted(blocks, key=lambda pair: pair[0].folded):
             if block.slow and not slow:
                 continue
             if block.kind == "python":

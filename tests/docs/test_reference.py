@@ -11,13 +11,13 @@ import pytest
 import reference
 
 DOCS = Path(__file__).parents[2] / "docs"
-PAGE = fences.read((DOCS / "en" / "api.md").read_text(encoding="utf-8"))
+PAGE = (DOCS / "en" / "api.md").read_text(encoding="utf-8")
 NAMES = reference.public()
 
 
 def used() -> set[str]:
     """The attributes that the page's examples, which test_pages.py runs, take from the package."""
-    code = "\n".join(block.body for block in PAGE if block.kind == "python")
+    code = "\n".join(block.body for block in fences.read(PAGE) if block.kind == "python")
     return {
         ast.unparse(node).removeprefix("gf.")
         for node in ast.walk(ast.parse(code))
@@ -26,7 +26,7 @@ def used() -> set[str]:
 
 
 def test_every_public_name_is_listed_once() -> None:
-    listed = [name for block in PAGE if block.kind == "api" for name in block.body.split()]
+    listed = [name for what in fences.included(PAGE) if what.kind == "api" for name in what.name.split()]
     assert sorted(listed) == sorted(NAMES)
 
 
