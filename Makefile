@@ -2,10 +2,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test docs docs-test notebooks browser check check-page format-page package oldest box bench clean
+.PHONY: demo build-it test docs docs-test notebooks browser check check-page format-page package oldest box bench clean
 
 demo: .venv/ready
 	$(BIN)/glassformer demo
+
+# The Transformer of docs/en/build, grown part by part: each part is trained for some seconds, and a table grows with it.
+build-it: .venv/ready
+	$(BIN)/python docs/build/grow.py
 
 test: .venv/ready-dev browser
 	$(BIN)/python -m pytest -n 2 --dist worksteal
@@ -14,6 +18,7 @@ test: .venv/ready-dev browser
 docs: .venv/ready-dev
 	$(BIN)/python docs/make_figures.py
 	$(BIN)/python docs/refresh.py
+	$(BIN)/python docs/build/build_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/en.yml
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/zh.yml
 	cp docs/welcome.html site/index.html

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 FENCE = re.compile(r"^(?P<ticks>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=ticks) *$", re.M | re.S)
 MARKED = re.compile(
-    r"^<!-- (?P<kind>source|choices|api): (?P<name>[^\n]+?) -->\n(?P<body>.*?)^<!-- /(?P=kind) -->$", re.M | re.S
+    r"^<!-- (?P<kind>source|choices|api|step|rows): (?P<name>[^\n]+?) -->\n(?P<body>.*?)^<!-- /(?P=kind) -->$",
+    re.M | re.S,
 )
 FOLDED = re.compile(r"^<details>\n<summary>(?P<title>[^\n]+)</summary>\n\n(?P<body>.*?)\n\n</details>$", re.M | re.S)
 
@@ -35,14 +36,14 @@ class Fence:
 
 @dataclass(frozen=True)
 class Included:
-    kind: str  # source, choices or api
+    kind: str  # source, choices, api, step or rows
     name: str  # of what is included; several for api
     line: int  # of the first mark
 
 
 def read(page: str) -> list[Fence]:
-    """The blocks that the writer of the page wrote: those within marks are another's."""
-    blanked = MARKED.sub(blank, page)
+    """The blocks that the page's writer wrote: those within marks are another's, but for the steps of the build."""
+    blanked = MARKED.sub(lambda found: found[0] if found["kind"] == "step" else blank(found), page)
     answers = [found.span() for found in FOLDED.finditer(page)]
     return [_fence(found, page, answers) for found in FENCE.finditer(blanked)]
 

@@ -17,6 +17,10 @@ import reference
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
+sys.path.append(str(DOCS / "build"))
+
+import build_rows  # noqa: E402
+import growing  # noqa: E402
 
 
 def pages() -> list[Path]:
@@ -41,6 +45,11 @@ def written(what: fences.Included, page: Path, language: str) -> str:
         return "\n".join(reference.markdown(reference.entry(name)) for name in what.name.split())
     if what.kind == "choices":
         return choices.table(what.name, language) + "\n"
+    if what.kind == "rows":
+        first, last = map(int, what.name.split("-"))
+        return build_rows.markdown(build_rows.kept(), language, first, last)
+    if what.kind == "step":
+        return f"```python\n{growing.code(growing.step(what.name))}```"
     source = named_source.find(what.name)
     # Without its line: that moves with every change above it, and the page would not be fresh for no reason.
     place = f"{'../' * len(page.parent.relative_to(ROOT).parts)}{source.path}"

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import build_pages
+import growing
 import pytest
 from runner import run_page
 
@@ -12,6 +14,17 @@ DOCS = Path(__file__).parents[2] / "docs"
 SLOW = bool(os.environ.get("DOCS_SLOW"))
 # Both languages hold the same blocks, byte for byte (test_structure.py), so running those of one is enough.
 PAGES = sorted(page.stem for page in (DOCS / "en").glob("*.md"))
+
+
+BUILD = build_pages.ORDER
+
+
+@pytest.mark.parametrize("name", BUILD)
+def test_page_of_the_build(name: str, demo: Path, tmp_path: Path) -> None:
+    """A page's code goes on from the file as the pages before it have left it."""
+    page = DOCS / "en" / "build" / f"{name}.md"
+    before = build_pages.steps_before(page)
+    run_page(page, demo, tmp_path, SLOW, growing.names_after(before) if before else None)
 
 
 @pytest.mark.parametrize("name", PAGES)

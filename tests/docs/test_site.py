@@ -45,7 +45,7 @@ def page(site: Path) -> Iterator[object]:
 
 
 def test_no_page_asks_for_anything_from_elsewhere(site: Path) -> None:
-    pages = sorted(site.glob("*/*.html"))
+    pages = sorted(site.glob("*/**/*.html"))
     assert len(pages) >= 40
     for one in pages:
         text = one.read_text(encoding="utf-8")

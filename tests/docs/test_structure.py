@@ -11,7 +11,13 @@ import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
 LANGUAGES = ("en", "zh")
-PAGES = sorted({page.stem for language in LANGUAGES for page in (DOCS / language).glob("*.md")})
+PAGES = sorted(
+    {
+        page.relative_to(DOCS / language).with_suffix("").as_posix()
+        for language in LANGUAGES
+        for page in (DOCS / language).rglob("*.md")
+    }
+)
 FILES = [f"{language}/{name}" for language in LANGUAGES for name in PAGES]
 HEADINGS = {
     "Why": "为什么",
@@ -33,7 +39,7 @@ def text(file: str) -> str:
 
 
 def test_the_contents_list_every_page_in_the_same_order() -> None:
-    listed = [re.findall(r"([\w-]+)\.md", (DOCS / f"{language}.yml").read_text("utf-8")) for language in LANGUAGES]
+    listed = [re.findall(r"([\w/-]+)\.md", (DOCS / f"{language}.yml").read_text("utf-8")) for language in LANGUAGES]
     assert listed[0] == listed[1]
     assert sorted(listed[0]) == PAGES
 
@@ -78,7 +84,7 @@ def test_links_figures_and_sources_lead_somewhere(file: str) -> None:
         if target.startswith("http"):
             assert target.startswith("https://arxiv.org/"), f"{target}: only papers are linked outside"
             continue
-        place = (DOCS / language / target.split("#")[0]).resolve() if not target.startswith("#") else DOCS
+        place = ((DOCS / file).parent / target.split("#")[0]).resolve() if not target.startswith("#") else DOCS
         assert place.exists(), f"{target} is not there"
         if image:
             assert words, f"{target}: say what one sees"

@@ -1,0 +1,9 @@
+"""The curves of steps 10 to 11 of the build."""
+
+from build_curves import curves
+
+from glassformer.labs.figure import Figure
+
+
+def draw() -> Figure:
+    return curves(10, 11)

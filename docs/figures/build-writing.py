@@ -1,0 +1,9 @@
+"""Greedy search and beam search on the models of the last training step of the build."""
+
+from build_curves import right
+
+from glassformer.labs.figure import Figure
+
+
+def draw() -> Figure:
+    return right()
