@@ -33,7 +33,8 @@ sys.path.append(str(ROOT / "docs" / "build"))  # figures of the build are drawn 
 DEMO = ROOT / "runs" / "demo"
 LANGUAGES = ("en", "zh")
 NUMBER = re.compile(r"(?<![\w#])[-−]?\d+(?:\.\d+)?(?![\w#])")
-NEAR = 4.0  # pixels
+COLOUR = re.compile(r"#[0-9a-f]{6}\b")
+NEAR, ALIKE = 4.0, 12  # pixels; shades of red, green or blue, of 256
 CLOCKED = {"lab-layout"}  # seconds are never the same twice: drawn if missing, or asked for by name
 
 
@@ -63,8 +64,13 @@ def make(name: str) -> Figure:
 
 
 def near(one: str, other: str) -> bool:
-    """Whether two pictures say the same and no number of theirs is far from its counterpart."""
-    if NUMBER.sub("0", one) != NUMBER.sub("0", other):
+    """Whether two pictures say the same and no number or colour of theirs is far from its counterpart."""
+    if COLOUR.sub("#", NUMBER.sub("0", one)) != COLOUR.sub("#", NUMBER.sub("0", other)):
+        return False
+    colours = zip(COLOUR.findall(one), COLOUR.findall(other), strict=True)
+    if any(
+        abs(a - b) > ALIKE for pair in colours for a, b in zip(*map(bytes.fromhex, (c[1:] for c in pair)), strict=True)
+    ):
         return False
     pairs = zip(NUMBER.findall(one), NUMBER.findall(other), strict=True)
     return all(abs(float(a.replace("−", "-")) - float(b.replace("−", "-"))) <= NEAR for a, b in pairs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -139,3 +140,19 @@ def test_numbers_are_brief_and_right():
               -1e-5: "−10⁻⁵", 99999.6: "100,000", 0.99996: "1", INF: "∞", -INF: "−∞"}  # fmt: skip
     assert {value: brief(value) for value in values} == values
     assert brief(NAN) == "–"
+
+
+def test_heat_maps_are_cells_and_no_images() -> None:
+    values = [[0.0, 1.0, 2.0], [2.0, 1.0, math.nan]]
+    drawn = svg(Figure([Panel(Text("t", "t"), Text("x", "x"), Text("y", "y"), heat=values)]), "en")
+    assert "<image" not in drawn
+    cells = re.findall(r'<path d="M\S+ \S+H\S+V\S+H\S+z" fill="(#\w{6})"/>', drawn)
+    assert len(set(cells[:5])) == 3, "a colour for each of three values, none for what is no number"
+    ticks = re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
+    assert not [tick for tick in ticks if "." in tick], "rows, columns and whole values are counted"
+
+
+def test_no_figure_of_the_handbook_holds_an_image() -> None:
+    figures = sorted((Path(__file__).parents[2] / "docs" / "figures").glob("*.svg"))
+    assert figures
+    assert [one.name for one in figures if "<image" in one.read_text(encoding="utf-8")] == []

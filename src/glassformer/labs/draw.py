@@ -20,17 +20,12 @@ from rich.cells import cell_len
 
 from glassformer.errors import ConfigError
 from glassformer.labs.figure import Figure, Panel, Series, said
-from glassformer.labs.say import brief
+from glassformer.labs.heat import DRAWN_CELL, compact, paint_heat
+from glassformer.labs.palette import COLOURS, DARK, INK, PAPER, RULE, SOFT
+from glassformer.labs.ticks import named_ticks, scale, slants, whole
 from glassformer.text.strings import wrap
 
-MOST_NAMES = 12  # along an axis; of more, some are left out
 WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text
-PAPER, INK, SOFT, RULE = "#fffefc", "#1d1b18", "#6b655c", "#e4dfd5"
-COLOURS = ("#2862a8", "#c4412a", "#0b7f71", "#7547be", "#a86e00", "#ad3262")
-# What takes the place of each colour on a dark page.
-DARK = dict(zip((PAPER, INK, SOFT, RULE), ("#1b1a17", "#f0ece4", "#a89f92", "#33302a"), strict=True)) | dict(
-    zip(COLOURS, ("#79b0f2", "#ff7d5e", "#4bc7b0", "#b898f3", "#e2ae49", "#f085ad"), strict=True)
-)
 FONTS = (
     'system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", Arial, "PingFang SC", '
     '"Microsoft YaHei", "Noto Sans CJK SC", sans-serif'
@@ -107,17 +102,6 @@ def below(panel: Panel, language: str, letters: int) -> int:
     return 42 + slanted + LINE * wrap(panel.x.say(language), letters).count("\n")
 
 
-def slants(names: Sequence[str], letters: int) -> bool:
-    """Whether a few names would touch if they lay flat; of many, some are left out instead."""
-    return len(names) <= MOST_NAMES and sum(cell_len(name) + 2 for name in names) > letters
-
-
-def named_ticks(names: Sequence[str], most: int) -> list[int]:
-    """The ticks that are named: all of a few, or every second, third, ... of many."""
-    every = -(-len(names) // most) if len(names) > MOST_NAMES else 1
-    return list(range(0, len(names), every or 1))
-
-
 def paint(axes: Any, panel: Panel, language: str, letters: int) -> None:
     axes.set_title(wrap(panel.title.say(language), letters), loc="left", fontsize=13, fontweight="bold", pad=10)
     axes.set_xlabel(wrap(panel.x.say(language), letters))
@@ -166,7 +150,7 @@ def paint_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
     if bars and places:
         axes.set_xlim(places[0] - step / 2, places[-1] + step / 2)  # where there is no number, the place stays
     scale(axes, "x", panel.log_x, places)
-    scale(axes, "y", panel.log_y)
+    scale(axes, "y", panel.log_y, counted=whole(y for one in panel.series for y in one.y if math.isfinite(y)))
     axes.grid(axis="y")
     if len(panel.series) > 1:
         # Below the axes, a series a line: nothing lies over the data, and no width of text is guessed at.
@@ -200,61 +184,6 @@ def paired(series: Sequence[Series]) -> bool:
     return dashed > 1 and 2 * dashed == len(series)
 
 
-def scale(axes: Any, which: str, log: bool, met: Sequence[float] = ()) -> None:
-    """Ticks at round numbers, or on a logarithmic axis at those few that were `met`: 4, 8, 16, ...
-
-    There is no tick between whole numbers where only whole ones were met: no layer 1.5.
-    """
-    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, MaxNLocator, NullLocator
-
-    axis = getattr(axes, f"{which}axis")
-    if log:
-        getattr(axes, f"set_{which}scale")("log")
-        low, high = sorted(getattr(axes, f"get_{which}lim")())
-        few = high / max(low, 1e-300) < 100  # within two decades the powers of ten alone would be bare
-        axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=9))
-        if 2 <= len(met) <= 10 and all(b / a > 1.4 for a, b in pairwise(met)):
-            axis.set_major_locator(FixedLocator(met))
-        axis.set_minor_locator(NullLocator())
-    else:
-        axis.set_major_locator(
-            MaxNLocator(6, steps=[1, 2, 2.5, 5, 10], integer=bool(met) and all(x == round(x) for x in met))
-        )
-    axis.set_major_formatter(FuncFormatter(lambda value, _: brief(value, 6)))
-
-
-def paint_heat(axes: Any, panel: Panel, language: str) -> None:
-    import numpy as np
-    from matplotlib.colors import LinearSegmentedColormap
-    from matplotlib.ticker import FuncFormatter
-
-    values = np.array([[value if math.isfinite(value) else math.nan for value in row] for row in panel.heat], float)
-    finite = values[np.isfinite(values)]
-    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-    if low < 0 < high:
-        reach = max(-low, high)
-        low, high, stops = -reach, reach, ["#1d4c8a", "#8db3dd", "#f6f3ed", "#f1b28b", "#a43817"]
-    else:
-        stops = ["#f6f3ed", "#93bae4", "#154785"]
-    colours = LinearSegmentedColormap.from_list("glassformer", stops)
-    image = axes.imshow(values, cmap=colours, vmin=low, vmax=high, aspect="auto", interpolation="none")
-    if panel.rows:
-        rows = said(panel.rows, language)
-        named = named_ticks(rows, 32)
-        axes.set_yticks(named, [rows[i] for i in named])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-    bar = axes.figure.colorbar(image, ax=axes, fraction=0.05, pad=0.02)
-    bar.outline.set_visible(False)
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: brief(value, 6)))
-    if values.size <= 64:
-        for (i, j), value in np.ndenumerate(values):
-            red, green, blue, _ = colours(image.norm(value))
-            light = 0.3 * red + 0.59 * green + 0.11 * blue > 0.55
-            colour = SOFT if math.isnan(value) else "#000000" if light else "#ffffff"
-            axes.text(j, i, brief(value, 3), ha="center", va="center", color=colour)
-
-
 def drawable(value: float, log: bool) -> bool:
     return math.isfinite(value) and (value > 0 or not log)
 
@@ -263,6 +192,7 @@ def dressed(text: str, width: int, height: int, figure: Figure, language: str) -
     """matplotlib's file as one element: sized in pixels, with a title, the reader's fonts and a dark coat."""
     body = text[text.index(">", text.index("<svg")) + 1 :]
     body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = DRAWN_CELL.sub(compact, body)
     body = re.sub(
         r'<g id="[^"]*">', "<g>", body
     )  # two figures of one page must not share names, and nobody asks for it
@@ -280,6 +210,7 @@ def dressed(text: str, width: int, height: int, figure: Figure, language: str) -
         f'lang="{"zh-Hans" if language == "zh" else "en"}">'
         f"<title>{title}</title>"
         f"<style>.lab-figure{{max-width:100%;height:auto;font-family:{FONTS}}}.lab-figure *{{stroke-linejoin:round}}"
+        ".lab-figure path[fill]{shape-rendering:crispEdges}"
         f"@media (prefers-color-scheme:dark){{{coat}}}</style>"
         f"{body.strip()}\n"
     )
