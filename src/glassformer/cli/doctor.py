@@ -19,7 +19,7 @@ def doctor(
     parity: Annotated[bool, typer.Option("--parity", help="Compare every family with transformers.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
 ) -> None:
-    """Look over this machine, and a recipe before it runs; with --parity, prove the model against transformers."""
+    """Look over this machine, and a recipe before it runs; with --parity, compare the model with transformers."""
     if parity:
         from glassformer.bench.parity import main
 

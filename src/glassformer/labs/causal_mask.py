@@ -2,7 +2,7 @@
 
 The text to be learnt is a chain: with probability OBEYS the next symbol follows from the last by a fixed rule,
 otherwise it is drawn at random. Nobody can foresee the draw, so the chain's entropy is the lowest honest loss: a
-training loss below it proves that the model has looked ahead.
+training loss below it shows that the model has looked ahead.
 
 Shapes: B chains, T symbols.
 """
