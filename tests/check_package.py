@@ -29,6 +29,8 @@ WORKS = {
     "glassformer --help": "A Transformer you can see through, and ship.",
     "glassformer --version": "glassformer {version}",
     "python -m glassformer --version": "glassformer {version}",
+    "glassformer translate 'Where is the nearest station?' --to de": "Bahnhof",
+    "glassformer translate page.md --to zh --output page.zh.md && cat page.zh.md": "`pip install`",
     "glassformer trace": "softmax",
     "glassformer trace bundle twenty-one": "cross_attention",
     "glassformer trace bundle twenty-one --html one.html": "",
@@ -128,6 +130,7 @@ def check_commands(programs: Path, version: str, desk: Path) -> list[str]:
     """What is wrong with the commands, used at a `desk` that holds a model and two files."""
     shutil.copytree(BUNDLE, desk / "bundle")
     (desk / "a.en").write_text("twenty-one\n", encoding="utf-8")
+    (desk / "page.md").write_text("# Setup\n\nTo begin, run `pip install` in a terminal.\n", encoding="utf-8")
     (desk / "a.de").write_text("einundzwanzig\n", encoding="utf-8")
     (desk / "hub.toml").write_text('[[data.train]]\nhub = "someone/pairs"\n', encoding="utf-8")
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
