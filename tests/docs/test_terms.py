@@ -12,9 +12,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TERMS = tomllib.loads((ROOT / "docs" / "terms.toml").read_text(encoding="utf-8"))
 PLACES = (
-    "README.zh-CN.md", "CONTRIBUTING.zh-CN.md", "SECURITY.zh-CN.md", "docs/zh/*.md", "docs/zh.yml", "docs/figures/*.py",
-    "notebooks/zh/*.ipynb", "src/glassformer/labs/*.py", "src/glassformer/page/*.js", "src/glassformer/page/*.html",
-    "src/glassformer/explain/**/*.py", "src/glassformer/box/card.py", "src/glassformer/box/*/README.zh-CN.md",
+    "README.zh-CN.md", "CONTRIBUTING.zh-CN.md", "SECURITY.zh-CN.md", "docs/zh/**/*.md", "docs/zh.yml",
+    "docs/figures/*.py", "notebooks/zh/*.ipynb", "src/glassformer/labs/*.py", "src/glassformer/page/*.js",
+    "src/glassformer/page/*.html", "src/glassformer/explain/**/*.py", "src/glassformer/box/card.py",
+    "src/glassformer/box/*/README.zh-CN.md",
 )  # fmt: skip
 UNWANTED = {word: (concept, term["word"]) for concept, term in TERMS.items() for word in term["not"]}
 LEARNED = re.compile(r"""(?<!["'`])\blearned\b""")
@@ -49,7 +50,7 @@ def test_the_list_contradicts_neither_itself_nor_the_glossary() -> None:
         assert f"| {TERMS[concept]['word']}" in glossary
 
 
-@pytest.mark.parametrize("file", found("docs/en/*.md"), ids=lambda file: file.stem)
+@pytest.mark.parametrize("file", found("docs/en/**/*.md"), ids=lambda file: file.stem)
 def test_english_prose_says_learnt(file: Path) -> None:
     prose = fences.without(file.read_text(encoding="utf-8"))
     assert not [line for line in prose.splitlines() if LEARNED.search(line)]

@@ -222,7 +222,7 @@ export const TEXTS = {
   "op.replaced": ["set by a what-if", "由“假如”设定"],
   "op.visible": ["1 if the query may see the key, else 0", "查询看得见该键则为 1，否则为 0"],
   "op.alibi": ["minus slope times distance", "负斜率乘距离"],
-  "op.relative": ["learned for this distance and head", "为该距离和该头学到的值"],
+  "op.relative": ["learnt for this distance and head", "为该距离和该头学到的值"],
   "op.rotation": ["of the position's angle", "由位置的角度而来"],
 
   "equation.others": ["the other {n} terms", "其余 {n} 项"],
@@ -263,8 +263,8 @@ export const TEXTS = {
       "the better the nearer they stand.",
     "每一对通道像一根转速各异的指针。编码加到嵌入上；两个位置越近，编码越相似。",
   ],
-  "scheme.learned": ["A learned table", "学到的位置表"],
-  "scheme.learned.says": ["One vector per position, learned like any other weight and added to the embedding.",
+  "scheme.learned": ["A learnt table", "学到的位置表"],
+  "scheme.learned.says": ["One vector per position, learnt like any other weight and added to the embedding.",
     "每个位置一个向量，和其他权重一样学得，再加到嵌入上。"],
   "scheme.rotary": ["Rotation", "旋转"],
   "scheme.rotary.says": [
@@ -275,9 +275,9 @@ export const TEXTS = {
   "scheme.alibi": ["A penalty for distance", "距离惩罚"],
   "scheme.alibi.says": ["Every score loses slope times distance; each head has a slope, and so a horizon, of its own.",
     "每个得分减去斜率乘距离；各头斜率不同，视野也就不同。"],
-  "scheme.relative": ["A learned term for distance", "学到的距离项"],
+  "scheme.relative": ["A learnt term for distance", "学到的距离项"],
   "scheme.relative.says": [
-    "Each head has learned a number for every distance, far ones in groups, and adds it to the score.",
+    "Each head has learnt a number for every distance, far ones in groups, and adds it to the score.",
     "每个头为每种距离学到一个数（远处的合并成组），加到得分上。",
   ],
   "scheme.none": ["No positions", "没有位置信息"],
