@@ -34,6 +34,13 @@ def test_chinese_words_may_follow_at_once():
     assert lost("Set $PATH now.", "立即设置$PATHS变量。", languages=("en", "zh")) == (["$PATH"], True)
 
 
+def test_another_script_is_kept_in_a_text_that_is_not_written_in_it():
+    assert lost("Read it in 简体中文.", "Lesen Sie es auf 简体中文.") == ([], False)
+    assert lost("Read it in 简体中文.", "用 Sim body 阅读它。", languages=("en", "zh")) == (["简体中文"], False)
+    assert Keeping("[简体中文](README.zh-CN.md)", ("en", "zh")).wordless
+    assert lost("请阅读 README。", "Read the README.", languages=("zh", "en")) == ([], False)
+
+
 def test_terms_are_what_the_glossary_says():
     terms = Glossary({"kernel": "Kern", "Go": "Go", "x": "`y` 2"})
     assert lost("The kernel and `kernel`.", "Der Kern und `kernel`.", terms) == ([], False)

@@ -1,7 +1,7 @@
 """What the translation of a sentence must hold, whether it does, and the sentence with that hidden.
 
-Kept are the stretches of `protect.spans`, to the letter; numbers, as the language writes them; and a glossary's terms,
-as what they are to become.
+Kept are the stretches of `protect.spans`, to the letter; numbers, as the language writes them; a glossary's terms, as
+what they are to become; and what stands in Chinese, Japanese or Korean characters in a text of another language.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from glassformer.text.numbers import compare, localised, numbers
 from glassformer.text.protect import PLACEHOLDERS, Span, spans
 
 _WIDE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
+_EASTERN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_EASTERN_LANGUAGES = ("zh", "ja", "ko")
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _JOINTS = ("/", ":", "-", ".", "–")  # between the numbers of a date, a time or a range, which go together
 _SIGNS = "`<>{}"  # two of them make a stretch that was not there, maybe across sentences
@@ -61,6 +63,10 @@ class Keeping:
             if taken.isdisjoint(range(start, end)):
                 found.append(Kept(start, end, target, "term"))
                 taken |= set(range(start, end))
+        if self.languages[0] not in _EASTERN_LANGUAGES:
+            for match in _EASTERN.finditer(self.source):
+                if taken.isdisjoint(range(*match.span())):
+                    found.append(Kept(*match.span(), match[0], "term"))
         apart = [(one.start, one.end) for one in found]
         groups: list[Span] = []
         for number in numbers(self.source, self.languages[0], apart):
