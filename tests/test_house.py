@@ -80,6 +80,12 @@ def test_no_string_leads_where_no_import_may(file):
                 assert other == room or lower or other not in LEVEL, f"{room} names {other} in a string"
 
 
+def test_files_of_tests_have_names_of_their_own():
+    """Without packages, pytest collects only one of two files of one name."""
+    names = [file.name for file in (ROOT / "tests").rglob("test_*.py")]
+    assert not {name for name in names if names.count(name) > 1}
+
+
 def test_the_heart_stays_small():
     sizes = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in (HOUSE / "model").glob("*.py")}
     assert sum(sizes.values()) <= 1050
