@@ -99,10 +99,16 @@ def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monke
         with lzma.open(data / "docs-en-de" / f"test.{language}.xz", "wt", encoding="utf-8") as file:
             file.write("\n".join(SENTENCES[language]) + "\n")
     monkeypatch.setattr(make, "SETS", make.SETS[:1])
-    (out / "en-de").mkdir(parents=True)
-    (out / "en-de" / "old.txt").touch()
-    make.make("en-de", data, runs, out)
     made = out / "en-de"
+    made.mkdir(parents=True)
+    (made / "mine.txt").write_text("of the user", encoding="utf-8")
+    with pytest.raises(SystemExit, match="holds something else than a translator"):
+        make.make("en-de", data, runs, out)
+    assert [file.name for file in made.iterdir()] == ["mine.txt"]
+    (made / "README.md").write_text("# The translator en-de\n", encoding="utf-8")  # of an earlier one
+    make.make("en-de", data, runs, out)
+    assert [folder.name for folder in runs.iterdir()] == ["box-en-de"]
+    assert (made / "mine.txt").read_text(encoding="utf-8") == "of the user"
     assert bundle.read_config(made)[1] == "int8"
     assert list(scores := bundle.read_scores(made)) == ["docs en-de", "docs de-en"]
     assert scores["docs de-en"]["sentences"] == 3
@@ -110,7 +116,6 @@ def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monke
     assert "tatoeba-en-de: CC BY 4.0" in (made / "README.zh-CN.md").read_text(encoding="utf-8")
     for name in ("recipe.toml", "scores.json", "README.md"):
         assert str(tmp_path) not in (made / name).read_text(encoding="utf-8")
-    assert not (made / "old.txt").exists()
 
 
 @pytest.mark.skipif(not all(map(box.is_there, box.MODELS)), reason="this copy has no models in its box")

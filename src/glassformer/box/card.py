@@ -55,7 +55,7 @@ def card(folder: Path, data: Path, name: str, language: str) -> str:
     ]
     commands = [f"{judged}\n  {one['command']}\n  {one['bleu_signature']}" for judged, one in scores.items()]
     parts = [
-        texts["title"].format(name=name),
+        title(name, language),
         texts["what"].format(a=a, b=b, parameters=f"{size:.0f}"),
         texts["good"],
         "\n".join([texts["scores"], "|---|---|---|---|", *rows]),
@@ -67,6 +67,10 @@ def card(folder: Path, data: Path, name: str, language: str) -> str:
         texts["licence"],
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def title(name: str, language: str) -> str:
+    return str(TEXTS[language]["title"].format(name=name))
 
 
 def attributions(recipe: dict[str, Any], data: Path) -> dict[str, str]:

@@ -14,6 +14,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from glassformer import box, recipes
@@ -53,30 +54,42 @@ def glassformer(*words: str | Path, inside: Path | None = None, quiet: bool = Fa
 
 
 def make(model: str, data: Path, runs: Path, out: Path) -> None:
-    """One translator, from its texts to its card in `out`, whose folder of that name is replaced once all is done."""
-    run, new, place = runs / f"box-{model}", runs / f"packed-{model}", out / model
+    """One translator, from its texts to its card in `out`; one that lies there is replaced once all is done."""
+    run, place = runs / f"box-{model}", out / model
+    check_replaceable(place)
     if not (run / "model.safetensors").is_file():
         going_on = ["--resume"] if (run / "recipe.toml").is_file() else []
         glassformer("train", f"box-{model}", "--out", run, "--set", f"data.root={data}", *going_on)
-    if new.exists():
-        shutil.rmtree(new)
+    runs.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=f"packed-{model}-", dir=runs) as folder:
+        new = Path(folder)
+        finish(model, run, new, data)
+        place.mkdir(parents=True, exist_ok=True)
+        for file in new.iterdir():
+            shutil.copy(file, place)
+    print(f"{place}: {sum(file.stat().st_size for file in place.iterdir()) / 1e6:.1f} MB")
+
+
+def finish(model: str, run: Path, new: Path, data: Path) -> None:
+    """What ships of a run: its weights packed, the recipe, the scores and the card."""
     glassformer("pack", run, "--out", new)
     recipe = recipes.built_in()[f"box-{model}"]
     write_text(new / "recipe.toml", recipe.read_text(encoding="utf-8"))  # the run's own names folders of this machine
     scores = {}
     for name, command in judged_by(model).items():
         told = glassformer("evaluate", new, *command[2:], "--json", inside=data, quiet=True)
-        scores[name] = json.loads(told) | {
-            "precision": "int8",
-            "beam": 4,
-            "command": f"glassformer {' '.join(command)}",
-        }
+        asked = {"precision": "int8", "beam": 4, "command": shlex.join(["glassformer", *command])}
+        scores[name] = json.loads(told) | asked
     write_text(new / "scores.json", json.dumps(scores, indent=1) + "\n")
     card.write(new, data, model)
-    if place.exists():
-        shutil.rmtree(place)
-    shutil.copytree(new, place)
-    print(f"{place}: {sum(file.stat().st_size for file in place.iterdir()) / 1e6:.1f} MB")
+
+
+def check_replaceable(place: Path) -> None:
+    """Only a translator that has our card is replaced; whatever else lies there is the user's."""
+    told = place / card.FILES["en"]
+    ours = told.is_file() and told.read_text(encoding="utf-8").startswith(card.title(place.name, "en"))
+    if place.exists() and not ours and (not place.is_dir() or any(place.iterdir())):
+        raise SystemExit(f"{place} holds something else than a translator of the box; choose another --out")
 
 
 def main() -> None:
