@@ -14,7 +14,6 @@ import pytest
 import torch
 from runner import run_command, run_page
 
-from glassformer import box
 from glassformer.text.numerals import generate
 
 ROOT = Path(__file__).parents[2]
@@ -81,8 +80,6 @@ def test_a_command_runs(line: str, demo: Path, tmp_path: Path, monkeypatch: pyte
         pytest.skip("run with the recipe, by a test of its own")
     if name in LONG or (name not in QUICK and not SLOW):
         pytest.skip("takes minutes; make docs-test runs it" if name not in LONG else "takes hours, or a GPU")
-    if " --to " in line and not all(map(box.is_there, box.MODELS)):
-        pytest.skip("this copy has no models in its box")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "README.md").write_text("# Where is the nearest station?\n", encoding="utf-8")
     for folder in ("demo", "mine"):
