@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import multiprocessing
 import sys
 
 import pytest
@@ -12,7 +13,8 @@ import torch
 from glassformer.cli import main
 from glassformer.labs import NAMES, find, sinusoids
 from glassformer.labs.figure import Figure, Text
-from glassformer.labs.lab import Check, Finding
+from glassformer.labs.lab import VERDICTS, Check, Finding
+from glassformer.labs.many import run_labs
 from glassformer.labs.running import run
 
 
@@ -54,16 +56,18 @@ def test_without_names_it_lists_every_lab_in_a_line(here, language):
     assert listed == [find(name).as_dict(language) for name in NAMES]
 
 
-def test_a_lab_tells_its_claim_numbers_checks_and_verdict(here):
+def test_a_lab_tells_its_claim_numbers_checks_and_verdict(here, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
     code, out, error = here("sinusoids")
     assert (code, error) == (0, "")
     words = " ".join(out.split())
-    finding = sinusoids.run(0)
-    for text in (sinusoids.LAB.claim.en, sinusoids.LAB.prediction.en, finding.summary.en, "Verdict: holds seed 0"):
+    finding = run(sinusoids.LAB).found
+    verdict = f"Verdict: {finding.verdict} seeds 0 to 4"
+    for text in (sinusoids.LAB.claim.en, sinusoids.LAB.prediction.en, finding.summary.en, verdict):
         assert text in words
     for name in finding.numbers:
         assert name.en in words
-    assert out.count("✓") == len(finding.checks)
+    assert out.count("✓") == sum(check.outcome == "passed" for check in finding.checks)
     assert "--out" in out.splitlines()[-1]
 
 
@@ -75,24 +79,25 @@ def test_in_chinese(here, monkeypatch, columns):
     code, out, _ = here("sinusoids", "--lang", "zh")
     assert code == 0
     assert sinusoids.LAB.title.zh in out
-    assert "结论：成立" in out
-    finding = sinusoids.run(0)
+    assert f"结论：{VERDICTS[run(sinusoids.LAB).found.verdict].zh}" in out
+    finding = run(sinusoids.LAB).found
     for text in (*finding.numbers, sinusoids.LAB.claim, sinusoids.LAB.prediction, finding.summary):
         assert "".join(text.zh.split()) in "".join(out.split())  # nothing is cut off at the end of a line
     assert "--out" in out.splitlines()[-1]
 
 
 def test_json_is_what_the_lab_returned(here):
-    code, out, _ = here("sinusoids", "sinusoids", "--json", "--seed", "3", "--lang", "zh")
+    code, out, _ = here("sinusoids", "sinusoids", "--json", "--seed", "3", "--seeds", "2", "--lang", "zh")
     told = json.loads(out)
     (found,) = told["labs"]
-    expected = json.loads(json.dumps(run(sinusoids.LAB, 3).as_dict("zh")))
+    expected = json.loads(json.dumps(run(sinusoids.LAB, 3, 2).as_dict("zh")))
     assert code == 0
     assert found.pop("seconds") > 0
     del expected["seconds"]
     assert found == expected
     assert told["seed"] == 3
-    assert told["command"] == "glassformer lab sinusoids --seed 3 --lang zh"
+    assert told["seeds"] == found["seeds"] == [3, 4]
+    assert told["command"] == "glassformer lab sinusoids --seed 3 --seeds 2 --lang zh"
     assert set(told["versions"]) == {"glassformer", "torch", "python", "machine"}
 
 
@@ -101,7 +106,7 @@ def test_out_holds_a_report_a_figure_and_the_numbers(here, tmp_path):
     folder = tmp_path / "some" / "report"
     assert code == 0
     assert sorted(file.name for file in folder.iterdir()) == ["report.html", "report.json", "sinusoids.svg"]
-    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["labs"][0]["verdict"] == "holds"
+    assert json.loads((folder / "report.json").read_text(encoding="utf-8"))["labs"][0]["seeds"] == [0, 1, 2, 3, 4]
     figure = (folder / "sinusoids.svg").read_text(encoding="utf-8")
     assert figure in (folder / "report.html").read_text(encoding="utf-8")
     assert out.splitlines()[-1].endswith("report.html")
@@ -125,6 +130,7 @@ def test_out_replaces_a_labs_report_and_nothing_else(here, tmp_path, name):
         (["sinusoid"], "did you mean `sinusoids`?"),
         (["sinusoids", "nothing_like_it"], "there is no lab `nothing_like_it`"),
         (["sinusoids", "--seed", "-1"], "seed -1 is not between 0 and"),
+        (["sinusoids", "--seeds", "0"], "--seeds 0 is not between 1 and"),
         (["sinusoids", "--out", "file"], "--out file is a file"),
         (["sinusoids", "--out", "file/below"], "--out file/below cannot be made"),
         (["--out", "folder"], "--out needs labs"),
@@ -164,6 +170,30 @@ def test_a_claim_that_does_not_hold_is_a_result_not_an_error(here, instead):
     assert json.loads(here("sinusoids", "--json", "--lang", "zh")[1])["labs"][0]["numbers"] == {"大小": "inf"}
 
 
+def test_several_labs_share_two_processes_and_come_in_order(here):
+    code, out, error = here("teacher_forcing", "sinusoids", "--json", "--seeds", "2")
+    told = json.loads(out)["labs"]
+    assert (code, error) == (0, "")
+    assert [one["name"] for one in told] == ["teacher_forcing", "sinusoids"]
+    expected = json.loads(json.dumps(run(find("teacher_forcing"), 0, 2).as_dict("en")))
+    assert told[0]["numbers"] == expected["numbers"]
+
+
+def test_what_takes_times_runs_alone_and_last():
+    order = []
+
+    def lab(name, alone):
+        def experiment(seed):
+            order.append((name, seed, multiprocessing.active_children()))
+            return sinusoids.run(seed)
+
+        return dataclasses.replace(sinusoids.LAB, name=name, run=experiment, alone=alone)
+
+    done = list(run_labs([lab("clock", True), lab("plain", False)], range(2), lambda lab: None))
+    assert [one.lab.name for one in done] == ["plain", "clock"]
+    assert order == [("plain", 0, []), ("plain", 1, []), ("clock", 0, []), ("clock", 1, [])]
+
+
 def test_an_interrupt_is_quiet(here, instead):
     def interrupted(seed):
         raise KeyboardInterrupt
@@ -181,6 +211,6 @@ def test_a_lab_leaves_chance_and_threads_as_they_were():
 
     threads = torch.get_num_threads()
     before = torch.random.get_rng_state()
-    run(dataclasses.replace(sinusoids.LAB, run=untidy), 0)
+    run(dataclasses.replace(sinusoids.LAB, run=untidy), 0, 1)
     assert torch.equal(torch.random.get_rng_state(), before)
     assert torch.get_num_threads() == threads

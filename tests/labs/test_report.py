@@ -16,7 +16,9 @@ from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.labs.lab import Check, Finding, Lab
 from glassformer.labs.report import html
 from glassformer.labs.running import Ran, run
-from glassformer.labs.say import brief
+from glassformer.labs.say import brief, spread_out
+from glassformer.labs.seeds import merge
+from glassformer.labs.spread import Spread
 
 NAN, INF = math.nan, math.inf
 X = Text("width <d_k>, $5", "宽度 <d_k>，$5")
@@ -101,7 +103,7 @@ def made_up(name, passed):
     checks = [Check(Text(f"check {n}", f"检验 {n}"), float(ok), 1, 1, extent=n > 0) for n, ok in enumerate(passed)]
     text = Text(f"<b>{name}</b> & co", f"<b>{name}</b> 等")
     finding = Finding({Text("a < b", "甲 < 乙"): 1234.5, Text("nothing", "无"): NAN}, checks, FIGURES["nothing"], text)
-    return Ran(Lab(name, text, text, text, text, lambda seed: finding), finding, 7, 1.25)
+    return Ran(Lab(name, text, text, text, text, lambda seed: finding), merge([finding]), [7], 1.25)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -117,13 +119,13 @@ def test_the_report_is_one_file_that_says_everything(language):
     assert "@import" not in text
     words = "".join(read.words)
     first = ran[0]
-    for said in (first.lab.claim, first.lab.prediction, first.lab.change, first.finding.summary):
+    for said in (first.lab.claim, first.lab.prediction, first.lab.change, first.found.summary):
         assert said.say(language) in words
-    for check in first.finding.checks:
+    for check in first.found.checks:
         assert check.text.say(language) in words
-    for name, value in first.as_dict(language)["numbers"].items():
+    for name, spread in first.found.named(language).items():
         assert name in words
-        assert brief(value) in words
+        assert spread_out(spread) in words
     for verdict in (
         ("成立", "有条件成立", "不成立") if language == "zh" else ("holds", "holds with limits", "does not hold")
     ):
@@ -140,6 +142,12 @@ def test_numbers_are_brief_and_right():
               -1e-5: "−10⁻⁵", 99999.6: "100,000", 0.99996: "1", INF: "∞", -INF: "−∞"}  # fmt: skip
     assert {value: brief(value) for value in values} == values
     assert brief(NAN) == "–"
+
+
+def test_a_mean_and_its_interval_are_told_to_the_same_place():
+    told = {(1.0, 2.0, 3.0): "2.0 ± 2.5", (0.27, 0.271, 0.275): "0.2720 ± 0.0066", (5.0, 5.0): "5", (7.25,): "7.25",
+            (1200.0, 1300.0): "1,250 ± 635", (1e-7, 3e-7): "2·10⁻⁷ ± 1.3·10⁻⁶", (-1.0, -3.0): "−2 ± 13"}  # fmt: skip
+    assert {values: spread_out(Spread(values)) for values in told} == told
 
 
 def test_heat_maps_are_cells_and_no_images() -> None:

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 def lab(
     names: Annotated[list[str] | None, typer.Argument(help="Labs to run; none lists them all.")] = None,
     everything: Annotated[bool, typer.Option("--all", help="Run every lab.")] = False,
-    seed: Annotated[int, typer.Option(help="Another seed, another draw of weights and data.")] = 0,
+    seed: Annotated[int, typer.Option(help="The first seed; another one draws other weights and data.")] = 0,
+    seeds: Annotated[int, typer.Option(help="How many seeds; a verdict needs several.")] = 5,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write report.html, report.json and a figure per lab here.")
     ] = None,
@@ -33,11 +34,11 @@ def lab(
 ) -> None:
     """Put the claims that tutorials make to the test: each a small experiment with numbers and a verdict."""
     from glassformer.labs import NAMES, find
-    from glassformer.labs.running import check_seed
+    from glassformer.labs.running import check_seeds
 
     language = lang.value
     wanted = list({one.name: one for one in map(find, NAMES if everything else names or [])}.values())
-    check_seed(seed)
+    chosen = check_seeds(seed, seeds)
     if not wanted:
         if out is not None:
             raise ConfigError("--out needs labs to report on: name some, or give --all")
@@ -46,14 +47,14 @@ def lab(
     if out is not None:
         prepare(out, wanted)
     command = shlex.join(["glassformer", "lab", *(["--all"] if everything else [one.name for one in wanted])])
-    command += f" --seed {seed}" + (f" --lang {language}" if language != "en" else "")
+    command += f" --seed {seed} --seeds {seeds}" + (f" --lang {language}" if language != "en" else "")
     if out is not None:
         command += f" --out {shlex.quote(str(out))}"
     ran: list[Ran] = []
     try:
-        run_all(wanted, seed, language, as_json, ran)
+        run_all(wanted, chosen, language, as_json, ran)
     finally:  # after Ctrl-C too: what has been found is not lost
-        content = told(ran, seed, command, language)
+        content = told(ran, chosen, command, language)
         if out is not None and ran:
             write(out, ran, content, command, language)
     if as_json:
@@ -75,22 +76,26 @@ def listing(labs: list[Lab], language: str, as_json: bool) -> None:
     print("\n" + say("to run", language, labs[0].name))
 
 
-def run_all(labs: list[Lab], seed: int, language: str, quiet: bool, ran: list[Ran]) -> None:
-    """One after the other, each added to `ran` and told as soon as it is done."""
+def run_all(labs: list[Lab], seeds: range, language: str, quiet: bool, ran: list[Ran]) -> None:
+    """Each added to `ran` and told as soon as it and those before it are done."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from glassformer.labs.running import run
+    from glassformer.labs.many import run_labs
 
     console = Console(highlight=False, markup=False, emoji=False)
-    for done, one in enumerate(labs):
-        columns = (SpinnerColumn(), TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-            title = one.title.say(language)
-            bar.add_task(f"{done + 1}/{len(labs)} {title}", total=len(labs), completed=done)
-            ran.append(run(one, seed))
-        if not quiet:
-            show(ran[-1], language, console)
+    words = TextColumn("{task.description}", markup=False)
+    columns = (SpinnerColumn(), words, BarColumn(24), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
+        task = bar.add_task(labs[0].title.say(language), total=len(labs) * len(seeds))
+
+        def told(lab: Lab) -> None:
+            bar.update(task, advance=1, description=lab.title.say(language))
+
+        for one in run_labs(labs, seeds, told):
+            ran.append(one)
+            if not quiet:
+                show(one, language, console)
     if len(labs) > 1 and not quiet:
         tally(ran, language, console)
 
@@ -102,10 +107,10 @@ def show(ran: Ran, language: str, console: Console) -> None:
     from rich.text import Text
 
     from glassformer.labs.lab import VERDICTS
-    from glassformer.labs.say import bounds, brief, say
+    from glassformer.labs.say import MARKS, bounds, say, seeds_said, spread_out
     from glassformer.text.strings import wrap
 
-    one, finding = ran.lab, ran.finding
+    one, finding = ran.lab, ran.found
     console.print(Text(f"{one.title.say(language)}", "bold"), Text(f"({one.name})", "dim"))
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
@@ -119,19 +124,20 @@ def show(ran: Ran, language: str, console: Console) -> None:
     numbers.add_column(overflow="fold")
     numbers.add_column(justify="right", no_wrap=True)
     for name, value in finding.named(language).items():
-        numbers.add_row(name, brief(value))
+        numbers.add_row(name, spread_out(value))
     console.print(Padding(numbers, (1, 0, 1, 2), expand=False))
     checks = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "left"):
         checks.add_column(justify=justify, no_wrap=justify == "right", overflow="fold")
     for check in finding.checks:
-        mark = Text("✓", "green") if check.passed else Text("✗", "red")
+        mark = Text(MARKS[check.outcome], MARK_COLOURS[check.outcome])
         extent = f" ({say('extent', language)})" if check.extent else ""
-        checks.add_row(mark, check.text.say(language) + extent, brief(check.value), bounds(check, language))
+        limits = bounds(check.check, language)
+        checks.add_row(mark, check.text.say(language) + extent, spread_out(check.spread), limits)
     console.print(Padding(checks, (0, 0, 1, 2), expand=False))
     verdict = Text(VERDICTS[finding.verdict].say(language), f"bold {COLOURS[finding.verdict.name]}")
     colon, comma = ("：", "，") if language == "zh" else (": ", ", ")
-    made = comma.join((f"{say('seed', language)} {ran.seed}", say("seconds", language, f"{ran.seconds:.1f}")))
+    made = comma.join((seeds_said(ran.seeds, language), say("seconds", language, f"{ran.seconds:.1f}")))
     spent = Text(f"  {made}", "dim")
     console.print(
         Padding(
@@ -142,7 +148,8 @@ def show(ran: Ran, language: str, console: Console) -> None:
     )
 
 
-COLOURS = {"HOLDS": "green", "LIMITED": "yellow", "FAILS": "red"}
+COLOURS = {"HOLDS": "green", "LIMITED": "yellow", "FAILS": "red", "OPEN": "magenta"}
+MARK_COLOURS = {"passed": "green", "failed": "red", "open": "magenta"}
 
 
 def tally(ran: list[Ran], language: str, console: Console) -> None:
@@ -153,17 +160,17 @@ def tally(ran: list[Ran], language: str, console: Console) -> None:
 
     table = Table.grid(padding=(0, 2))
     for one in ran:
-        verdict = one.finding.verdict
+        verdict = one.found.verdict
         table.add_row(
             one.lab.name, Text(VERDICTS[verdict].say(language), COLOURS[verdict.name]), one.lab.title.say(language)
         )
     console.print(table)
 
 
-def told(ran: list[Ran], seed: int, command: str, language: str) -> str:
+def told(ran: list[Ran], seeds: range, command: str, language: str) -> str:
     from glassformer.labs.running import versions
 
-    content: dict[str, Any] = {"command": command, "seed": seed, "versions": versions()}
+    content: dict[str, Any] = {"command": command, "seed": seeds[0], "seeds": list(seeds), "versions": versions()}
     content["labs"] = [one.as_dict(language) for one in ran]
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
 
@@ -199,7 +206,7 @@ def write(out: Path, ran: list[Ran], content: str, command: str, language: str) 
     from glassformer.labs.draw import svg
     from glassformer.labs.report import html
 
-    figures = {one.lab.name: svg(one.finding.figure, language) for one in ran}
+    figures = {one.lab.name: svg(one.found.figure, language) for one in ran}
     # The first says whose the others are.
     files = {"report.json": content + "\n", "report.html": html(ran, language, command, figures)}
     files |= {f"{name}.svg": figure for name, figure in figures.items()}

@@ -1,6 +1,6 @@
 """Labs in a process of their own: what one sets for itself, its one core and its seed, touches nobody else.
 
-python -m glassformer.labs.apart        reads a name and a seed a line; answers a line with the reports
+python -m glassformer.labs.apart        reads a name, a seed and how many a line; answers a line with the reports
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import traceback
 from typing import Any
 
 from glassformer.errors import RunError
+from glassformer.labs.seeds import SEEDS
 
 Reports = dict[str, dict[str, Any]]  # by language
 
@@ -25,7 +26,7 @@ class Apart:
         self.process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
 
-    def run(self, name: str, seed: int) -> Reports:
+    def run(self, name: str, seed: int, seeds: int = SEEDS) -> Reports:
         """What the lab found, however long it takes; one at a time."""
         with self._lock:
             if self.process is not None and self.process.poll() is not None:
@@ -34,7 +35,7 @@ class Apart:
             assert process.stdin is not None
             assert process.stdout is not None
             try:
-                process.stdin.write(json.dumps({"name": name, "seed": seed}) + "\n")
+                process.stdin.write(json.dumps({"name": name, "seed": seed, "seeds": seeds}) + "\n")
                 process.stdin.flush()
                 said = process.stdout.readline()
             except (OSError, ValueError):  # it has ended, or has been closed meanwhile
@@ -81,7 +82,7 @@ def main() -> None:
     for line in sys.stdin:
         asked = json.loads(line)
         try:
-            ran = run(find(asked["name"]), asked["seed"])
+            ran = run(find(asked["name"]), asked["seed"], asked["seeds"])
             said = {language: ran.as_dict(language) for language in ("en", "zh")}
         except Exception:  # whatever breaks in a lab, the next one is still answered
             traceback.print_exc()

@@ -135,17 +135,22 @@ def paint_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
         xs = [float(x) for x, _ in pairs]
         ys = [float(y) if drawable(y, panel.log_y) else math.nan for _, y in pairs]
         name = wrap(series.name.say(language), 56)
+        low, high = interval(series, panel)
         if series.kind == "bars":
             each = 0.8 * step / len(bars)
             shift = each * (bars.index(series) - (len(bars) - 1) / 2)
             look: dict[str, Any] = {"facecolor": "none", "linestyle": "--"} if series.dashed else {"facecolor": colour}
             axes.bar([x + shift for x in xs], ys, 0.92 * each, label=name, edgecolor=colour, linewidth=1.2, **look)
+            whiskers(axes, [x + shift for x in xs], ys, low, high, INK)
         elif series.kind == "points":
             face = PAPER if series.dashed else colour
             axes.plot(xs, ys, "o", label=name, color=colour, markersize=5, markerfacecolor=face)
+            whiskers(axes, xs, ys, low, high, colour)
         elif series.dashed:
             axes.plot(xs, ys, label=name, color=colour, linewidth=1.8, linestyle=(0, (5, 3)), zorder=3)
         else:
+            if low:
+                axes.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
             axes.plot(xs, ys, label=name, color=colour, marker="o" if len(xs) <= 24 else "", markersize=4, **stroke)
     if bars and places:
         axes.set_xlim(places[0] - step / 2, places[-1] + step / 2)  # where there is no number, the place stays
@@ -157,6 +162,22 @@ def paint_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
         place = axes.transAxes + ScaledTranslation(0, -depth / 72, axes.figure.dpi_scale_trans)
         look = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "labelspacing": 0.35, "fontsize": 11}
         axes.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=place, **look)
+
+
+def interval(series: Series, panel: Panel) -> tuple[list[float], list[float]]:
+    """The ends of the intervals of those points that are drawn; nothing where there are none."""
+    if not series.low:
+        return [], []
+    kept = [i for i, x in enumerate(series.x) if drawable(x, panel.log_x)]
+    ends = ([float(values[i]) for i in kept] for values in (series.low, series.high))
+    low, high = ([value if drawable(value, panel.log_y) else math.nan for value in values] for values in ends)
+    return low, high
+
+
+def whiskers(axes: Any, xs: list[float], ys: list[float], low: list[float], high: list[float], colour: str) -> None:
+    if low:
+        reach = [[y - a for y, a in zip(ys, low, strict=True)], [b - y for y, b in zip(ys, high, strict=True)]]
+        axes.errorbar(xs, ys, reach, fmt="none", ecolor=colour, elinewidth=1.2, capsize=3)
 
 
 def colours(series: Sequence[Series]) -> list[str]:

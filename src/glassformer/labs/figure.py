@@ -19,6 +19,8 @@ class Series:
     y: Sequence[float]
     kind: Kind = "line"
     dashed: bool = False  # a prediction or a reference, not a measurement
+    low: Sequence[float] = ()  # where y is a mean over seeds: the ends of its interval
+    high: Sequence[float] = ()
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class Panel:
     ticks: Sequence[str | Text] = ()  # names of x = 0, 1, 2, ... for bars, or of a heat map's columns
     rows: Sequence[str | Text] = ()  # names of a heat map's rows; a plain one is the same in every language
     heat: Sequence[Sequence[float]] = ()
+    example: bool = False  # one draw shown as it is; the mean over seeds would show nothing
 
 
 @dataclass(frozen=True)

@@ -1,42 +1,64 @@
 """A claim put to the test: what is said, what was measured, and what follows from it.
 
-A lab is one file with a `LAB`. Its `run` makes a small seeded experiment on the model code that ships and returns a
-`Finding`: numbers, the checks they pass or fail, and a figure. The verdict is computed from the checks, so a broken
-part gives another verdict; the tests hand each lab a broken part and see that it does.
+A lab is one file with a `LAB`. Its `run` makes a small experiment on the model code that ships, from one seed, and
+returns a `Finding`: numbers, the checks they pass or fail, and a figure. `glassformer.labs.seeds` merges the findings
+of several seeds. The verdict is computed from the checks, so a broken part gives another verdict; the tests hand each
+lab a broken part and see that it does.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from glassformer.labs.figure import Figure, Panel, Series, Text, said
 
-__all__ = ["VERDICTS", "Check", "Figure", "Finding", "Lab", "Panel", "Series", "Text", "Verdict"]
+__all__ = ["VERDICTS", "Check", "Figure", "Finding", "Lab", "Outcome", "Panel", "Series", "Text", "Verdict"]
 
 
 class Verdict(StrEnum):
     HOLDS = "holds"
     LIMITED = "holds with limits"
     FAILS = "does not hold"
+    OPEN = "not decided"
 
 
 VERDICTS = {
     Verdict.HOLDS: Text("holds", "成立"),
     Verdict.LIMITED: Text("holds with limits", "有条件成立"),
     Verdict.FAILS: Text("does not hold", "不成立"),
+    Verdict.OPEN: Text("not decided", "尚无定论"),
 }
+
+
+class Outcome(StrEnum):
+    """Of a check: `open` where the spread between seeds leaves both possible."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    OPEN = "open"
+
+
+def verdict(outcomes: Sequence[tuple[Outcome, bool]]) -> Verdict:
+    """From the outcome of each check and whether it is one of the claim's full extent."""
+    core = [outcome for outcome, extent in outcomes if not extent]
+    if not outcomes or Outcome.FAILED in core:
+        return Verdict.FAILS
+    if Outcome.OPEN in core:
+        return Verdict.OPEN
+    return Verdict.HOLDS if all(outcome is Outcome.PASSED for outcome, _ in outcomes) else Verdict.LIMITED
 
 
 @dataclass(frozen=True)
 class Check:
     """A statement about one measured number: it lies between `low` and `high`.
 
-    Where a check of the claim's core fails, the claim does not hold. Where only a check of its full `extent` fails
-    (everywhere, always, at no cost), it holds with limits.
+    Where a check of the claim's core fails, the claim does not hold. Where only a check of its full `extent` does not
+    pass (everywhere, always, at no cost), it holds with limits. Over several seeds the mean is judged with its
+    interval; what is a fact of `every` seed (an equality, a count) must hold of each.
     """
 
     text: Text
@@ -44,24 +66,34 @@ class Check:
     low: float = -math.inf
     high: float = math.inf
     extent: bool = False
+    every: bool = False
 
     @property
     def passed(self) -> bool:
         return self.low <= self.value <= self.high  # False for NaN as well
 
+    @property
+    def outcome(self) -> Outcome:
+        return Outcome.PASSED if self.passed else Outcome.FAILED
+
 
 @dataclass(frozen=True)
 class Finding:
+    """What one seed gave.
+
+    The summary keeps places for what it quotes: "a loss of {loss:.2f}" with {"loss": 0.314} in `quoted`. Over several
+    seeds it then speaks of their means, "a loss of 0.31 ± 0.02"; {loss:max.2f} is the largest of them.
+    """
+
     numbers: Mapping[Text, float]  # measured, by a name a reader understands: "variance of scores, d_k = 64"
     checks: Sequence[Check]
     figure: Figure
-    summary: Text  # what was measured, in a sentence or two with the numbers in it
+    summary: Text  # what was measured, in a sentence or two
+    quoted: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def verdict(self) -> Verdict:
-        if not self.checks or not all(check.passed for check in self.checks if not check.extent):
-            return Verdict.FAILS
-        return Verdict.HOLDS if all(check.passed for check in self.checks) else Verdict.LIMITED
+        return verdict([(check.outcome, check.extent) for check in self.checks])
 
     def named(self, language: str) -> dict[str, float]:
         """The numbers by their names in one language."""
@@ -76,6 +108,7 @@ class Lab:
     prediction: Text  # what should be seen if it is true
     change: Text  # what would change the verdict
     run: Callable[[int], Finding]  # the experiment, from its seed
+    alone: bool = False  # it takes times, which another lab beside it would disturb
 
     def as_dict(self, language: str = "en") -> dict[str, Any]:
         words = {key: getattr(self, key).say(language) for key in ("title", "claim", "prediction", "change")}

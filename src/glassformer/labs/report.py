@@ -8,17 +8,21 @@ from html import escape
 
 from glassformer.labs.draw import svg
 from glassformer.labs.figure import Text
-from glassformer.labs.lab import VERDICTS, Check, Verdict
+from glassformer.labs.lab import VERDICTS, Outcome, Verdict
 from glassformer.labs.running import Ran, versions
-from glassformer.labs.say import WORDS, bounds, brief, say
+from glassformer.labs.say import MARKS, WORDS, bounds, say, seeds_said, spread_out
+from glassformer.labs.seeds import Judged
 
-KINDS = {Verdict.HOLDS: "holds", Verdict.LIMITED: "limited", Verdict.FAILS: "fails"}
+KINDS = {Verdict.HOLDS: "holds", Verdict.LIMITED: "limited", Verdict.FAILS: "fails", Verdict.OPEN: "open"}
+OUTCOMES = {Outcome.PASSED: "holds", Outcome.FAILED: "fails", Outcome.OPEN: "open"}
 TITLE = Text("What is said of Transformers, put to the test", "关于 Transformer 的常见说法，逐一验证")
 LEDE = Text(
-    "Each claim is an experiment on the model code that ships with glassformer. A verdict is computed from the checks "
-    "below it: where a check of the claim's core fails, it does not hold; where only its full extent fails, it holds "
-    "with limits.",
-    "每条说法都对应一个实验，跑的就是 glassformer 自带的模型代码。结论由下列检验算出：核心检验未通过，则不成立；"
+    "Each claim is an experiment on the model code that ships with glassformer, run with several seeds; a number is "
+    "their mean with its 95% interval. A check passes where the whole interval lies within its bounds (a fact such as "
+    "a count: where every seed does). Where a check of the claim's core fails, the claim does not hold; where only its "
+    "full extent does not pass, it holds with limits.",
+    "每条说法都对应一个实验，跑的就是 glassformer 自带的模型代码，用多个种子重复；数值为均值及其 95% 置信区间。"
+    "整个区间落在范围内，检验才算通过（计数之类的事实则要求每个种子都符合）。核心检验未通过，则不成立；"
     "只有最强形式未通过，则为有条件成立。",
 )
 MADE = Text("How this was made", "本报告的由来")
@@ -27,9 +31,10 @@ CONTENTS = Text("Labs", "实验")
 
 STYLE = """
 :root { --paper: #faf8f4; --card: #fffefc; --ink: #1d1b18; --soft: #57524a; --faint: #746e64; --line: #e4dfd5;
-  --holds: #0b6f5c; --limited: #8a5a00; --fails: #b03420; color-scheme: light dark; }
+  --holds: #0b6f5c; --limited: #8a5a00; --fails: #b03420; --open: #57524a; color-scheme: light dark; }
 @media (prefers-color-scheme: dark) { :root { --paper: #131210; --card: #1b1a17; --ink: #f0ece4; --soft: #bdb6a9;
-  --faint: #988f82; --line: #33302a; --holds: #4bc7b0; --limited: #e2ae49; --fails: #ff7d5e; } }
+  --faint: #988f82; --line: #33302a; --holds: #4bc7b0; --limited: #e2ae49; --fails: #ff7d5e;
+  --open: #bdb6a9; } }
 * { box-sizing: border-box; }
 body { margin: 0 auto; max-width: 1020px; padding: 48px clamp(16px, 4vw, 40px) 64px; background: var(--paper);
   color: var(--ink); overflow-wrap: anywhere; font: 400 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto,
@@ -51,6 +56,7 @@ a:hover { text-decoration-color: currentColor; }
 .holds { color: var(--holds); }
 .limited { color: var(--limited); }
 .fails { color: var(--fails); }
+.open { color: var(--open); }
 nav { margin-top: 28px; border-top: 1px solid var(--line); }
 nav ol { list-style: none; margin: 0; padding: 0; }
 nav li { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 4px 20px; align-items: center; padding: 7px 0;
@@ -88,12 +94,12 @@ footer { margin-top: 64px; border-top: 2px solid var(--ink); padding-top: 16px; 
 
 def html(ran: Sequence[Ran], language: str, command: str, figures: Mapping[str, str] | None = None) -> str:
     """The page of these runs; `command` makes it again. `figures`: those drawn already, by the lab's name."""
-    drawn = {one.lab.name: svg(one.finding.figure, language) for one in ran} if figures is None else figures
+    drawn = {one.lab.name: svg(one.found.figure, language) for one in ran} if figures is None else figures
     body = [*opening(ran, language)]
     for one in ran:
         body += article(one, drawn[one.lab.name], language)
-    seeds = ", ".join(sorted({str(one.seed) for one in ran}))
-    facts = {COMMAND.say(language): command, say("seed", language): seeds} | versions()
+    seeds = ", ".join(str(seed) for seed in sorted({seed for one in ran for seed in one.seeds}))
+    facts = {COMMAND.say(language): command, say("seeds used", language): seeds} | versions()
     body += [
         f"<footer><h2>{escape(MADE.say(language))}</h2><dl>",
         *(f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>" for name, text in facts.items()),
@@ -120,17 +126,17 @@ def opening(ran: Sequence[Ran], language: str) -> Iterator[str]:
     yield f"<header><h1>{escape(TITLE.say(language))}</h1><p class='lede'>{escape(LEDE.say(language))}</p></header>"
     if len(ran) < 2:
         return
-    counts = Counter(one.finding.verdict for one in ran)
+    counts = Counter(one.found.verdict for one in ran)
     badges = "".join(badge(verdict, language, counts[verdict]) for verdict in VERDICTS if counts[verdict])
     yield f"<p class='tally'>{badges}</p><nav aria-label='{escape(CONTENTS.say(language))}'><ol>"
     for one in ran:
         title = escape(one.lab.title.say(language))
-        yield f'<li><a href="#{one.lab.name}">{title}</a>{badge(one.finding.verdict, language)}</li>'
+        yield f'<li><a href="#{one.lab.name}">{title}</a>{badge(one.found.verdict, language)}</li>'
     yield "</ol></nav>"
 
 
 def article(one: Ran, figure: str, language: str) -> Iterator[str]:
-    lab, finding = one.lab, one.finding
+    lab, finding = one.lab, one.found
 
     def part(word: str, text: Text, kind: str = "") -> str:
         return f"<section><h3>{escape(say(word, language))}</h3><p{kind}>{escape(text.say(language))}</p></section>"
@@ -153,21 +159,21 @@ def article(one: Ran, figure: str, language: str) -> Iterator[str]:
     yield f"</tbody></table></div></section><section><h3>{escape(say('numbers', language))}</h3>"
     yield '<div class="scroll"><table class="numbers"><tbody>'
     for name, value in finding.named(language).items():
-        yield f'<tr><td>{escape(name)}</td><td class="num" data-value="{value!r}">{brief(value)}</td></tr>'
+        yield f'<tr><td>{escape(name)}</td><td class="num" data-value="{value.mean!r}">{spread_out(value)}</td></tr>'
     yield "</tbody></table></div></section>"
     yield part("change", lab.change)
     spent = say("seconds", language, f"{one.seconds:.1f}")
     yield (
-        f"<p class='faint'><code>glassformer lab {lab.name} --seed {one.seed}</code> · "
-        f"{escape(say('seed', language))} {one.seed} · {escape(spent)}</p></article>"
+        f"<p class='faint'><code>glassformer lab {lab.name} --seed {one.seeds[0]} --seeds {len(one.seeds)}</code> · "
+        f"{escape(seeds_said(one.seeds, language))} · {escape(spent)}</p></article>"
     )
 
 
-def row(check: Check, language: str) -> str:
-    kind, mark, word = ("holds", "✓", "passed") if check.passed else ("fails", "✗", "failed")
-    extent = f' <span class="extent">· {escape(say("extent", language))}</span>' if check.extent else ""
+def row(judged: Judged, language: str) -> str:
+    kind, mark = OUTCOMES[judged.outcome], MARKS[judged.outcome]
+    extent = f' <span class="extent">· {escape(say("extent", language))}</span>' if judged.extent else ""
     return (
-        f'<tr><td class="mark {kind}" aria-label="{escape(say(word, language))}">{mark}</td>'
-        f'<td>{escape(check.text.say(language))}{extent}</td><td class="num">{brief(check.value)}</td>'
-        f'<td class="num">{escape(bounds(check, language))}</td></tr>'
+        f'<tr><td class="mark {kind}" aria-label="{escape(say(judged.outcome, language))}">{mark}</td>'
+        f'<td>{escape(judged.text.say(language))}{extent}</td><td class="num">{spread_out(judged.spread)}</td>'
+        f'<td class="num">{escape(bounds(judged.check, language))}</td></tr>'
     )

@@ -1,69 +1,97 @@
-"""A lab run once, and all that a reader or a script wants to know of it."""
+"""A lab run with several seeds, and all that a reader or a script wants to know of it."""
 
 from __future__ import annotations
 
 import math
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from glassformer.errors import ConfigError
-from glassformer.labs.lab import VERDICTS, Finding, Lab
+from glassformer.labs.lab import VERDICTS, Finding, Lab, Outcome
+from glassformer.labs.seeds import SEEDS, Merged, merge
+from glassformer.labs.spread import Spread
 
-LARGEST_SEED = 2**31 - 1
+LARGEST_SEED = 2**31 - 1  # of the first; the others follow it
+MOST_SEEDS = 100
 
 
 @dataclass(frozen=True)
 class Ran:
     lab: Lab
-    finding: Finding
-    seed: int
-    seconds: float
+    found: Merged
+    seeds: Sequence[int]
+    seconds: float  # of all seeds together
 
     def as_dict(self, language: str = "en") -> dict[str, Any]:
-        """Everything a reader or a script wants to know of one run, ready for JSON."""
+        """Everything a reader or a script wants to know of it, ready for JSON."""
 
         def finite(value: float) -> float | str:
             return value if math.isfinite(value) else str(value)  # JSON has no infinity
 
+        def told(spread: Spread) -> dict[str, Any]:
+            return {"interval": [finite(spread.low), finite(spread.high)], "values": list(map(finite, spread.values))}
+
+        named = self.found.named(language)
         return {
             **self.lab.as_dict(language),
-            "seed": self.seed,
+            "seed": self.seeds[0],
+            "seeds": list(self.seeds),
             "seconds": round(self.seconds, 2),
-            "verdict": self.finding.verdict.value,
-            "verdict_text": VERDICTS[self.finding.verdict].say(language),
-            "summary": self.finding.summary.say(language),
-            "numbers": {name: finite(value) for name, value in self.finding.named(language).items()},
+            "verdict": self.found.verdict.value,
+            "verdict_text": VERDICTS[self.found.verdict].say(language),
+            "summary": self.found.summary.say(language),
+            "numbers": {name: finite(spread.mean) for name, spread in named.items()},
+            "spreads": {name: told(spread) for name, spread in named.items()},
             "checks": [
                 {
-                    "text": check.text.say(language),
-                    "value": finite(check.value),
-                    "low": finite(check.low),
-                    "high": finite(check.high),
-                    "extent": check.extent,
-                    "passed": check.passed,
+                    "text": judged.text.say(language),
+                    "value": finite(judged.spread.mean),
+                    **told(judged.spread),
+                    "low": finite(judged.check.low),
+                    "high": finite(judged.check.high),
+                    "extent": judged.extent,
+                    "passed": judged.outcome is Outcome.PASSED,
+                    "outcome": judged.outcome.value,
                 }
-                for check in self.finding.checks
+                for judged in self.found.checks
             ],
-            "figure": self.finding.figure.as_dict(language),
+            "figure": self.found.figure.as_dict(language),
         }
 
 
-def run(lab: Lab, seed: int) -> Ran:
-    """The experiment from its seed, on one core; what was drawn or set for it alone is as before afterwards."""
-    check_seed(seed)
+def run(lab: Lab, seed: int = 0, seeds: int = SEEDS) -> Ran:
+    """The experiment from `seed` and those that follow it, one after the other."""
+    chosen = check_seeds(seed, seeds)
+    tried = [run_seed(lab, each) for each in chosen]
+    return ran_all(lab, chosen, tried)
+
+
+Tried = tuple[Finding, float]  # what one seed gave, and the seconds it took
+
+
+def ran_all(lab: Lab, seeds: Sequence[int], tried: Sequence[Tried]) -> Ran:
+    return Ran(lab, merge([finding for finding, _ in tried]), seeds, sum(seconds for _, seconds in tried))
+
+
+def run_seed(lab: Lab, seed: int) -> Tried:
+    """The experiment from one seed, on one core; what was drawn or set for it alone is as before afterwards."""
     with on_one_core():
         begin = time.perf_counter()
         finding = lab.run(seed)
-        return Ran(lab, finding, seed, time.perf_counter() - begin)
+        return finding, time.perf_counter() - begin
 
 
-def check_seed(seed: int) -> None:
+def check_seeds(seed: int, seeds: int) -> range:
+    """The seeds from the first on."""
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ConfigError(f"--seeds {seeds} is not between 1 and {MOST_SEEDS}; {SEEDS} is the usual number")
     if not 0 <= seed <= LARGEST_SEED:
         raise ConfigError(f"seed {seed} is not between 0 and {LARGEST_SEED}; 0 is the usual one")
+    return range(seed, seed + seeds)
 
 
 @contextmanager

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
-from glassformer.labs.lab import Check
+from glassformer.labs.lab import Check, Outcome
+from glassformer.labs.spread import Spread
 from glassformer.text.strings import Text
 
+MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.OPEN: "?"}
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 WORDS = {
     "claim": Text("Claim", "说法"),
@@ -21,7 +24,10 @@ WORDS = {
     "extent": Text("full extent", "最强形式"),
     "passed": Text("passed", "通过"),
     "failed": Text("failed", "未通过"),
-    "seed": Text("seed", "种子"),
+    "open": Text("the seeds do not tell", "这些种子无法判定"),
+    "seed": Text("seed {0}", "种子 {0}"),
+    "seeds": Text("seeds {0} to {1}", "种子 {0} 至 {1}"),
+    "seeds used": Text("seeds", "种子"),
     "seconds": Text("{0} s", "{0} 秒"),
     "to run": Text(
         "run one: glassformer lab {0}; all: glassformer lab --all",
@@ -51,6 +57,21 @@ def brief(value: float, digits: int = 4) -> str:
         text = f"{plain(mantissa)}·10{str(int(exponent)).translate(SUPERSCRIPTS)}".removeprefix("1·")
         return text.replace("-1·", "-").replace("-", "−")
     return plain(text).replace("-", "−")
+
+
+def spread_out(spread: Spread, digits: int = 4) -> str:
+    """A mean with half its interval, both to the same place: 0.274 ± 0.031."""
+    mean, half = spread.mean, spread.half
+    if not math.isfinite(half) or half == 0 or not math.isfinite(mean):
+        return brief(mean, digits)
+    if half < 1e-3 or abs(mean) >= 1e7 or half >= 1e5:
+        return f"{brief(mean, digits)} ± {brief(half, 2)}"
+    decimals = max(0, 1 - math.floor(math.log10(half)))  # two digits of the interval are all that can be known
+    return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}".replace("-", "−")
+
+
+def seeds_said(seeds: Sequence[int], language: str) -> str:
+    return say("seed", language, seeds[0]) if len(seeds) == 1 else say("seeds", language, seeds[0], seeds[-1])
 
 
 def plain(text: str) -> str:

@@ -19,16 +19,17 @@ export function seriesPlot(panel, width, colours) {
   const drawn = series.map((one) => one.x.flatMap((x, i) => (drawable(x, logX) ? [{ x, y: one.y[i] }] : [])));
   const points = drawn.flat();
   const xs = [...new Set(points.map(({ x }) => x))].sort((a, b) => a - b);
-  const ys = points.map(({ y }) => y).filter((y) => drawable(y, logY));
+  const ends = series.flatMap((one) => [...one.low, ...one.high]);
+  const ys = [...points.map(({ y }) => y), ...ends].filter((y) => drawable(y, logY));
   const bars = series.filter((one) => one.kind === "bars");
   const gap = xs.slice(1).reduce((least, x, i) => Math.min(least, x - xs[i]), Infinity);
   const step = Number.isFinite(gap) ? gap : 1;
-  const spread = bars.length ? [xs[0] - step / 2, xs[xs.length - 1] + step / 2, ...xs] : xs;
+  const reach = bars.length ? [xs[0] - step / 2, xs[xs.length - 1] + step / 2, ...xs] : xs;
   const yOptions = { zero: bars.length > 0, room: 0.05 };
   const yTicks = scaleOf(ys, logY, 200, 0, yOptions).ticks;
   const left = 14 + LETTER * Math.max(2, ...yTicks.map((one) => brief(one).length));
   const right = width - INSET.right;
-  const x = scaleOf(spread, logX && !bars.length, left, right, { met: xs, room: bars.length ? 0 : 0.02 });
+  const x = scaleOf(reach, logX && !bars.length, left, right, { met: xs, room: bars.length ? 0 : 0.02 });
   const named = panel.ticks.length ? namesBelow(panel.ticks, x.place, (right - left) / panel.ticks.length) : null;
   const tall = Math.round(Math.min(300, 170 + width / 5)) + (named?.tall ?? INSET.bottom);
   const bottom = tall - (named?.tall ?? INSET.bottom);
@@ -36,10 +37,30 @@ export function seriesPlot(panel, width, colours) {
   const floor = logY ? bottom : y.place(0);
   const each = (Math.abs(x.place((xs[0] ?? 0) + step) - x.place(xs[0] ?? 0)) * 0.8) / (bars.length || 1);
 
+  /** The interval of each mean, as a band or as whiskers. @param {Series} one @param {string} colour */
+  const spreadOf = (one, colour, shift = 0) => {
+    if (!one.low.length) return null;
+    const there = one.x.flatMap((at, i) => {
+      const [low, high] = [one.low[i], one.high[i]];
+      return drawable(at, logX) && drawable(low, logY) && drawable(high, logY) ? [{ at, low, high }] : [];
+    });
+    if (one.kind === "line") {
+      const corners = [
+        ...there.map(({ at, high }) => [at, high]),
+        ...there.map(({ at, low }) => [at, low]).reverse(),
+      ].map(([at, end]) => `${x.place(at).toFixed(1)} ${y.place(end).toFixed(1)}`);
+      return corners.length > 2 && svg("path", { d: `M${corners.join("L")}Z`, class: "band", style: { fill: colour } });
+    }
+    return there.map(({ at, low, high }) => {
+      const middle = x.place(at) + shift;
+      return line([middle, y.place(low)], [middle, y.place(high)], { class: "whisker", style: { stroke: colour } });
+    });
+  };
   /** @param {Series} one @param {Point[]} shown @param {string} colour */
   const drawBars = (one, shown, colour) => {
     const shift = each * (bars.indexOf(one) - (bars.length - 1) / 2);
-    return shown.map((point) => {
+    const whiskers = spreadOf(one, "var(--ink)", shift);
+    const drawnBars = shown.map((point) => {
       const at = y.place(point.y ?? NaN);
       return rect(
         [x.place(point.x) + shift - 0.46 * each, Math.min(floor, at), 0.92 * each, Math.max(0.5, Math.abs(floor - at))],
@@ -50,6 +71,7 @@ export function seriesPlot(panel, width, colours) {
         },
       );
     });
+    return [drawnBars, whiskers];
   };
   // A measurement that its prediction lies upon is drawn broad and faint, so that both are seen.
   const broad = isPaired(series) ? " broad" : "";
@@ -68,10 +90,11 @@ export function seriesPlot(panel, width, colours) {
         data: { x: point.x, y: point.y },
       }),
     );
-    if (one.kind === "points") return dots;
+    const spread = spreadOf(one, colour);
+    if (one.kind === "points") return [dots, spread];
     const path = pathOf(drawn[i], x.place, (value) => (drawable(value, logY) ? y.place(value) : null));
     const style = { stroke: colour };
-    return [svg("path", { d: path, class: `curve${one.dashed ? " dashed" : broad}`, style }), dotted && dots];
+    return [spread, svg("path", { d: path, class: `curve${one.dashed ? " dashed" : broad}`, style }), dotted && dots];
   };
   const marker = svg("line.marker", { y1: INSET.top, y2: bottom, visibility: "hidden" });
   const dots = colours.map((colour) =>

@@ -193,22 +193,31 @@ interface Lab {
 
 interface LabReport extends Lab {
   seed: number;
+  seeds: number[];
   seconds: number;
   summary: string;
   verdict: Verdict;
   figure: Figure;
   checks: Check[];
   numbers: Record<string, number | string>;
+  spreads: Record<string, Spread>;
+}
+
+/** The 95 % interval of a mean over the seeds, and what each of them gave. */
+interface Spread {
+  interval: (number | string)[];
+  values: (number | string)[];
 }
 
 /** A number that JSON cannot hold comes as its name: "inf". */
-interface Check {
+interface Check extends Spread {
   text: string;
   value: number | string;
   low: number | string;
   high: number | string;
   extent: boolean;
   passed: boolean;
+  outcome: "passed" | "failed" | "open";
 }
 
 interface LabRun {
@@ -216,7 +225,7 @@ interface LabRun {
   seed: number;
 }
 
-type Verdict = "holds" | "holds with limits" | "does not hold";
+type Verdict = "holds" | "holds with limits" | "does not hold" | "not decided";
 
 interface Figure {
   caption: string;
@@ -241,6 +250,8 @@ interface Series {
   y: (number | null)[];
   kind: "line" | "points" | "bars";
   dashed: boolean;
+  low: (number | null)[];
+  high: (number | null)[];
 }
 
 /* The page */

@@ -1,13 +1,14 @@
 // Labs: what is said of Transformers, each claim run on the server as an experiment with a verdict.
 
-import { button, code, columnHead, h, numberCell, raw, table } from "./dom.js";
+import { button, code, h, raw } from "./dom.js";
+import { checks, numbers } from "./lab_tables.js";
 import { t } from "./language.js";
-import { brief, fixed, show } from "./number.js";
+import { fixed } from "./number.js";
 import { figure } from "./plot.js";
 import { Refusal } from "./source.js";
 
 /** @type {Record<Verdict, string>} */
-const KINDS = { holds: "holds", "holds with limits": "limited", "does not hold": "fails" };
+const KINDS = { holds: "holds", "holds with limits": "limited", "does not hold": "fails", "not decided": "open" };
 /** @param {string} name @param {number} seed @param {Language} lang */
 const keyOf = (name, seed, lang) => `${name} ${seed} ${lang}`;
 
@@ -135,7 +136,7 @@ function detail(app, lab) {
     report &&
       h(
         "p.caption",
-        code(`glassformer lab ${report.name} --seed ${report.seed}`),
+        code(`glassformer lab ${report.name} --seed ${report.seed} --seeds ${report.seeds.length}`),
         " \u00b7 ",
         t("labs.took", { n: fixed(report.seconds, 1) }),
       ),
@@ -250,51 +251,4 @@ async function start(app, name, seed) {
 /** Draw again, if the labs are what is looked at. @param {App} app */
 function refresh(app) {
   return app.state.view === "labs" ? app.redraw() : Promise.resolve();
-}
-
-/** @param {LabReport} report */
-function checks(report) {
-  /** @param {Check} check */
-  const limit = ({ low, high }) => {
-    const [least, most] = [number(low), number(high)];
-    if (least === most) return `= ${brief(least)}`;
-    if (!Number.isFinite(least)) return `\u2264 ${brief(most)}`;
-    if (!Number.isFinite(most)) return `\u2265 ${brief(least)}`;
-    return t("labs.between", { low: brief(least), high: brief(most) });
-  };
-  const rows = report.checks.map((check) => {
-    const words = t(check.passed ? "labs.passed" : "labs.notPassed");
-    const mark = { class: `check-mark ${check.passed ? "holds" : "fails"}`, "aria-label": words };
-    return h(
-      "tr",
-      { data: { passed: check.passed } },
-      h("td", mark, check.passed ? "\u2713" : "\u2717"),
-      h("td.words", check.text, check.extent && h("span.faint", " \u00b7 ", t("labs.extent"))),
-      numberCell(show(number(check.value))),
-      numberCell(limit(check)),
-    );
-  });
-  const num = { class: "num" };
-  const head = [h("th"), h("th"), columnHead(t("labs.value"), num), columnHead(t("labs.bounds"), num)];
-  const attributes = { class: "numbers lab-checks", data: { testid: "lab-checks" } };
-  return h(
-    "div.plate",
-    h("h4", t("labs.checks")),
-    h("p.caption", t("labs.checksSay")),
-    table(attributes, { head, rows }),
-  );
-}
-
-/** @param {LabReport} report */
-function numbers(report) {
-  const rows = Object.entries(report.numbers).map(([name, value]) =>
-    h("tr", h("td.words", name), numberCell(show(number(value)))),
-  );
-  return h("div.plate", h("h4", t("labs.numbers")), table({ data: { testid: "lab-numbers" } }, { rows }));
-}
-
-/** JSON has no infinity; the server sends its name. @param {number | string} value */
-function number(value) {
-  if (typeof value === "number") return value;
-  return value === "inf" ? Infinity : value === "-inf" ? -Infinity : NaN;
 }

@@ -1,0 +1,69 @@
+// What a lab measured, as tables: its checks and its numbers, each a mean over the seeds with its interval.
+
+import { columnHead, h, numberCell, table } from "./dom.js";
+import { t } from "./language.js";
+import { brief, fixed, show } from "./number.js";
+
+/** @type {Record<Check["outcome"], [string, string, string]>} */
+const OUTCOMES = {
+  passed: ["\u2713", "holds", "labs.passed"],
+  failed: ["\u2717", "fails", "labs.notPassed"],
+  open: ["?", "open", "labs.open"],
+};
+
+/** @param {LabReport} report */
+export function checks(report) {
+  /** @param {Check} check */
+  const limit = ({ low, high }) => {
+    const [least, most] = [number(low), number(high)];
+    if (least === most) return `= ${brief(least)}`;
+    if (!Number.isFinite(least)) return `\u2264 ${brief(most)}`;
+    if (!Number.isFinite(most)) return `\u2265 ${brief(least)}`;
+    return t("labs.between", { low: brief(least), high: brief(most) });
+  };
+  const rows = report.checks.map((check) => {
+    const [sign, kind, words] = OUTCOMES[check.outcome];
+    const mark = { class: `check-mark ${kind}`, "aria-label": t(words) };
+    return h(
+      "tr",
+      { data: { passed: check.passed } },
+      h("td", mark, sign),
+      h("td.words", check.text, check.extent && h("span.faint", " \u00b7 ", t("labs.extent"))),
+      numberCell(meanOf(check.value, check)),
+      numberCell(limit(check)),
+    );
+  });
+  const num = { class: "num" };
+  const head = [h("th"), h("th"), columnHead(t("labs.value"), num), columnHead(t("labs.bounds"), num)];
+  const attributes = { class: "numbers lab-checks", data: { testid: "lab-checks" } };
+  return h(
+    "div.plate",
+    h("h4", t("labs.checks")),
+    h("p.caption", t("labs.checksSay")),
+    table(attributes, { head, rows }),
+  );
+}
+
+/** @param {LabReport} report */
+export function numbers(report) {
+  const rows = Object.entries(report.numbers).map(([name, value]) =>
+    h("tr", h("td.words", name), numberCell(meanOf(value, report.spreads[name]))),
+  );
+  return h("div.plate", h("h4", t("labs.numbers")), table({ data: { testid: "lab-numbers" } }, { rows }));
+}
+
+/** A mean and half its interval, to the same place. @param {number | string} value @param {Spread} spread */
+function meanOf(value, spread) {
+  const mean = number(value);
+  const half = number(spread.interval[1]) - mean;
+  if (!(half > 0) || !Number.isFinite(half)) return show(mean);
+  if (half < 1e-3 || half >= 1e5) return `${show(mean)} \u00b1 ${show(half, 2)}`;
+  const decimals = Math.max(0, 1 - Math.floor(Math.log10(half)));
+  return `${fixed(mean, decimals)} \u00b1 ${fixed(half, decimals)}`;
+}
+
+/** JSON has no infinity; the server sends its name. @param {number | string} value */
+function number(value) {
+  if (typeof value === "number") return value;
+  return value === "inf" ? Infinity : value === "-inf" ? -Infinity : NaN;
+}
