@@ -29,6 +29,25 @@ seeds.""",
 
 `STEPS` 是每一行训练多少步。30 步只要几秒，够看出走势；手册里的表是 300 步、五个随机种子。""",
 }
+# What the added cells say, in each language. The words in a figure stay English: matplotlib's own font has no Chinese.
+WORDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "en": (),
+    "zh": (
+        (
+            "Train what the file is by now: a row for the table, a curve for the figure.",
+            "训练到目前为止的文件：表里一行，图里一条曲线。",
+        ),
+        (
+            "greedy search: {right} of {len(found)} without a fault",
+            "贪心搜索：{right} 句一字不差，共 {len(found)} 句",
+        ),
+        (
+            "beam search: {right} of the first {len(found)} without a fault",
+            "束搜索：{right} 句一字不差，只看前 {len(found)} 句",
+        ),
+        ("`make demo` trains the model that this cell needs", "这一格要用的模型由 `make demo` 训练"),
+    ),
+}
 SETUP = '''import matplotlib.pyplot as plt
 
 STEPS = 30
@@ -74,7 +93,14 @@ def written(pages: Sequence[str], language: str) -> str:
         cells += list(of_page(page, language, needs_demo=last))
         if ROWS.search(page) and not last:
             cells.append(("code", "show_curves()"))
+    cells = [(kind, in_words_of(text, language) if kind == "code" else text) for kind, text in cells]
     return json.dumps(notebook(cells), ensure_ascii=False, indent=1) + "\n"
+
+
+def in_words_of(code: str, language: str) -> str:
+    for english, other in WORDS[language]:
+        code = code.replace(english, other)
+    return code
 
 
 def of_page(page: str, language: str, needs_demo: bool) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom where nothing has been trained yet; both languages hold the same code."""
+"""The notebooks run from top to bottom where nothing is trained yet; both languages hold the same code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+import said
 from jupyter_client import KernelManager
 from nbclient import NotebookClient
 from nbformat import read, validate
@@ -34,7 +35,11 @@ def test_both_languages_hold_the_same_code(name: str) -> None:
     en, zh = (cells(language, name) for language in LANGUAGES)
     assert [cell["cell_type"] for cell in en] == [cell["cell_type"] for cell in zh]
     for english, chinese in zip(en, zh, strict=True):
-        assert (english["source"] == chinese["source"]) == (english["cell_type"] == "code")
+        texts = ["".join(cell["source"]) for cell in (english, chinese)]
+        if english["cell_type"] == "code":
+            assert said.muted(texts[0])[0] == said.muted(texts[1])[0]
+        else:
+            assert texts[0] != texts[1]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")

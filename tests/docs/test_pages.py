@@ -12,7 +12,7 @@ from runner import run_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 SLOW = bool(os.environ.get("DOCS_SLOW"))
-# Both languages hold the same blocks, byte for byte (test_structure.py), so running those of one is enough.
+# Both languages hold the same code and print the same, each in its words (test_structure.py): one of them is run.
 PAGES = sorted(page.stem for page in (DOCS / "en").glob("*.md"))
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import fences
 import named_source
 import pytest
+import said
 
 DOCS = Path(__file__).parents[2] / "docs"
 LANGUAGES = ("en", "zh")
@@ -29,6 +30,8 @@ HEADINGS = {
 }
 SAME = ("python", "console", "output")
 KINDS = {*SAME, "text"}
+ENGLISH = re.compile(r"[A-Za-z]{3,} [a-z]{2,}")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
 HEADING = re.compile(r"^(#+) +(.+?) *$", re.M)
 LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
 ELSEWHERE = re.compile(r"(?<![\w.~/])/(?:home|root|work|tmp|Users|usr|mnt)/")
@@ -51,11 +54,56 @@ def test_both_languages_have_the_same_shape(name: str) -> None:
     assert [marks for marks, _ in headings[0]] == [marks for marks, _ in headings[1]]
     for (_, english), (_, chinese) in zip(*headings, strict=True):
         assert HEADINGS.get(english, chinese) == chinese
-    blocks = [[(b.kind, b.words, b.body) for b in fences.read(page) if b.kind in SAME] for page in (en, zh)]
-    assert blocks[0] == blocks[1]
+    blocks = [[block for block in fences.read(page) if block.kind in SAME] for page in (en, zh)]
+    assert [(b.kind, b.words) for b in blocks[0]] == [(b.kind, b.words) for b in blocks[1]]
+    assert differing(*blocks) == []
     marks = [[(what.kind, what.name) for what in fences.included(page)] for page in (en, zh)]
     assert marks[0] == marks[1]
     assert len(fences.FOLDED.findall(en)) == len(fences.FOLDED.findall(zh))
+
+
+def differing(english: list[fences.Fence], chinese: list[fences.Fence]) -> list[str]:
+    """The blocks that differ by more than the language of comments, docstrings and printed words."""
+    found = []
+    words: tuple[list[str], list[str]] = ([], [])
+    for en, zh in zip(english, chinese, strict=True):
+        here = f"line {en.line} and line {zh.line}"
+        if en.kind == "python":
+            (does, says), (also, says_too) = said.muted(en.body), said.muted(zh.body)
+            if does != also or len(says) != len(says_too):
+                found.append(f"{here}: the code is not the same")
+            words = (says, says_too)
+        elif en.kind == "console":
+            words = ([], [])
+            if en.body != zh.body:
+                found.append(f"{here}: the commands are not the same")
+        elif said.printed_as(en.body, *words) != zh.body:
+            found.append(f"{here}: the output is not the same")
+    return found
+
+
+def test_a_difference_that_is_not_one_of_language_is_noticed() -> None:
+    def blocks(code: str, output: str) -> list[fences.Fence]:
+        return fences.read(f"```python\n{code}\n```\n\n```output\n{output}\n```\n")
+
+    one = blocks('print("sum", 1 + 2, "of", total["of"])  # both', "sum 3 of 7")
+    assert differing(one, blocks('print("和", 1 + 2, "/", total["of"])  # 两者', "和 3 / 7")) == []
+    assert "output" in differing(one, blocks('print("和", 1 + 2, "/", total["of"])', "和 4 / 7"))[0]
+    assert "output" in differing(one, blocks('print("和", 1 + 2, "/", total["of"])', "sum 3 / 7"))[0]
+    assert "code" in differing(one, blocks('print("和", 1 + 3, "/", total["of"])', "和 3 / 7"))[0]
+    assert "code" in differing(one, blocks('print("和", 1 + 2, "/", total["/"])', "和 3 / 7"))[0]
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_the_code_of_a_chinese_page_speaks_chinese(name: str) -> None:
+    """But for what a page includes: the source is English, and stands as it is."""
+    spoken = [
+        words
+        for block in fences.read(fences.MARKED.sub(fences.blank, text(f"zh/{name}")))
+        if block.kind == "python"
+        for words in said.all_words(block.body)
+    ]
+    assert not [words for words in spoken if ENGLISH.search(words) and not CHINESE.search(words)]
 
 
 @pytest.mark.parametrize("file", FILES)
