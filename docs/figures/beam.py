@@ -27,7 +27,7 @@ def draw() -> Figure:
             Panel(
                 Text("Wider finds better, soon no more", "束越宽找到的越好，很快到顶"),
                 Text("beam width", "束宽"),
-                Text("mean score of the best", "最优译文的平均得分"),
+                Text("mean score of the best", "最优译文的平均分数"),
                 [Series(Text("64 sources", "64 个源句"), WIDTHS, scores)],
                 log_x=True,
             ),

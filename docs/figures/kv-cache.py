@@ -39,6 +39,6 @@ def draw(t: Translator) -> Figure:
         ],
         caption=Text(
             "The decoder of the demo (2 layers, width 128), source of 3 tokens; the newest token's logits only.",
-            "演示模型的解码器（2 层，宽 128），源句 3 个词元；logits 只算最新的那个词元。",
+            "演示模型的解码器（2 层，宽 128），源句 3 个词元；logit 只算最新的那个词元。",
         ),
     )

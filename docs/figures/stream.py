@@ -37,7 +37,7 @@ def draw(t: gf.Translator) -> Figure:
                 ticks=names,
                 series=[
                     Series(Text("what it adds", "加上去的"), places, added, "bars"),
-                    Series(Text("the stream after it", "之后的流"), places, stream),
+                    Series(Text("the stream after it", "之后的残差流"), places, stream),
                 ],
             )
         )
@@ -45,6 +45,6 @@ def draw(t: gf.Translator) -> Figure:
         panels,
         Text(
             "Mean length over the tokens of `twenty-one`: what each sublayer adds, and the stream it leaves.",
-            "对 `twenty-one` 的各词元取平均：每个子层加上去的长度，以及之后流的长度。",
+            "对 `twenty-one` 的各词元取平均：每个子层加上去的长度，以及之后残差流的长度。",
         ),
     )

@@ -47,7 +47,7 @@ def draw(t: Translator) -> Figure:
             Panel(
                 Text("Too small, right, too large", "太小、合适、太大"),
                 Text("step", "步"),
-                Text("loss of the batch, nats per token", "该批的损失（每词元，奈特）"),
+                Text("loss of the batch, nats per token", "该批次的损失（每词元，奈特）"),
                 right,
                 log_y=True,
             ),

@@ -34,8 +34,8 @@ TEXTS: dict[str, dict[str, Any]] = {
         "good": "## 擅长与不擅长\n\n擅长软件文档（保留其中的标记、代码和链接）和日常用语。"
         "不擅长新闻、文学、法律、医学和俚语："
         "它从未读过这些。任何译文都可能有错，重要内容请由人审阅。",
-        "scores": "## 得分\n\n用这里的权重，由 sacreBLEU 计算。\n\n| 测试集 | BLEU | chrF | 句数 |",
-        "commands": "各项的命令（在存放语料的文件夹里运行）和 BLEU 签名：",
+        "scores": "## 分数\n\n用这里的权重，由 sacreBLEU 计算。\n\n| 测试集 | BLEU | chrF | 句数 |",
+        "commands": "各项的命令（在存放语料的目录里运行）和 BLEU 签名：",
         "recipe": "## 训练配方\n\n训练 {steps:,} 步，随机种子 {seed}。完整内容见同目录的 `recipe.toml`。",
         "data": "## 数据\n\n只使用知识共享署名许可（CC BY）允许的数据；感谢它们的作者。",
         "licence": "## 许可\n\n权重与代码同为 Apache-2.0；训练文本遵循上述条款。",

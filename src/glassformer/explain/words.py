@@ -20,17 +20,17 @@ WORDS: dict[str, Text] = {
     "range": Text("from {0} to {1}", "从 {0} 到 {1}"),
     "more": Text("{0} more columns", "还有 {0} 列"),
     "changed": Text("changed: {0}", "改动：{0}"),
-    "score": Text("score {0}, beam {1}", "得分 {0}，束宽 {1}"),
+    "score": Text("score {0}, beam {1}", "分数 {0}，束宽 {1}"),
     "tag": Text("{0} tells the model to write {1}; the encoder reads: {2}", "{0} 告诉模型写出 {1}；编码器读入：{2}"),
     "cut": Text("stopped at the longest output allowed", "到达允许的最大长度而停止"),
     "cache": Text(
         "with the key/value cache: {0} multiply-adds instead of {1}; largest difference of a logit {2}",
-        "使用键值缓存：乘加 {0} 次，不用则为 {1} 次；logits 最大相差 {2}",
+        "使用键值缓存：乘加 {0} 次，不用则为 {1} 次；logit 最大相差 {2}",
     ),
     "no cache": Text(
         "written without a key/value cache, {1} multiply-adds: without the causal mask a cache would give other"
         " numbers, logits off by up to {2}",
-        "未用键值缓存，乘加 {1} 次：没有因果掩码，缓存会给出不同的数（logits 最多相差 {2}）",
+        "未用键值缓存，乘加 {1} 次：没有因果掩码，缓存会给出不同的数（logit 最多相差 {2}）",
     ),
     "last step": Text(
         "values below: of the last step, which read the whole output; the steps are told as they were written",
@@ -99,7 +99,7 @@ WHY: dict[str, Text] = {
     "merge": Text("the heads' results side by side", "把各个头的结果并排放在一起"),
     **{f"{kind}_norm": part.why for kind, part in NORMS.items()},
     "activation": Text("what bends the straight lines: a curve per number", "打破线性：逐个数过一条曲线"),
-    "same": Text("the same value under the name of the whole part", "同一个值，换成整个部件的名称"),
+    "same": Text("the same value under the name of the whole part", "同一个值，换成整个零件的名称"),
     "visible": Text("1 where a query may see a key, 0 where not", "查询可以看到键的地方为 1，否则为 0"),
     "alibi": Text(
         "the further away, the lower the score, each head with a slope of its own",

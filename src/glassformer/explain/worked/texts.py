@@ -6,7 +6,7 @@ from glassformer.text.strings import Text
 
 FRAME = {
     "title": Text(
-        "A Transformer by hand: two sentences from ids to logits", "手算 Transformer：两个句子，从编号一路走到 logits"
+        "A Transformer by hand: two sentences from ids to logits", "手算 Transformer：两个句子，从编号一路走到 logit"
     ),
     "intro": Text(
         "A real encoder-decoder model, only tiny: 4 numbers per word, 2 heads, 1 encoder layer, 1 decoder layer. "
@@ -61,7 +61,7 @@ STORY = {
     "table": Text(
         "One row per word of the vocabulary, learnt in training. Source, target and, at the very end, the logits "
         "share it.",
-        "词表里每个词占一行，这些数由训练得来。源句、目标句共用这张表，最后算 logits 时还要再用一次。",
+        "词表里每个词占一行，这些数由训练得来。源句、目标句共用这张表，最后算 logit 时还要再用一次。",
     ),
     "encoder.embedding": Text(
         "Take each word's row, multiply it by √D = 2, and add the row of its place: without it, attention could "
