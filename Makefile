@@ -17,6 +17,7 @@ test: .venv/ready-dev browser
 # The handbook, read at site/index.html, with its figures and what its pages include drawn and written anew; a broken link, a wrong name of a source or an unknown equation stops it.
 docs: .venv/ready-dev
 	$(BIN)/python docs/make_figures.py
+	$(BIN)/python docs/make_schematics.py
 	$(BIN)/python docs/refresh.py
 	$(BIN)/python docs/build/build_pages.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/en.yml

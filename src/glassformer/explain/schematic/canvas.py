@@ -1,0 +1,256 @@
+"""A drawing of boxes, frames around them and wires between them, as SVG that says of each part which module it is.
+
+How it looks is told by the page's `schematic.css` alone: the page uses it as it stands, a file of its own carries it
+with the page's colours put in, those for a dark page beside those for a light one.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from html import escape
+from typing import Literal
+
+from glassformer.explain.schematic.words import LETTERS, PLACES, Role
+from glassformer.page import page_files
+from glassformer.text.strings import Text
+
+WIDTH = 440  # on a phone's screen its letters are still read
+Point = tuple[float, float]
+Wire = Literal["wire", "stream", "memory", "mask"]
+_VARIABLE = re.compile(r"var\((--[\w-]+)\)")
+_VALUE = re.compile(r"(--[\w-]+):\s*([^;]+);")
+_RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
+_TIP, _BEND = 8, 7
+
+
+@dataclass(frozen=True)
+class Area:
+    x: float
+    y: float
+    w: float
+    h: float
+
+    @property
+    def right(self) -> float:
+        return self.x + self.w
+
+    @property
+    def bottom(self) -> float:
+        return self.y + self.h
+
+    @property
+    def middle(self) -> float:
+        return self.x + self.w / 2
+
+    @property
+    def centre(self) -> float:
+        return self.y + self.h / 2
+
+
+class Canvas:
+    """Words come in both languages and are said in one."""
+
+    def __init__(self, title: Text, language: str, width: int = WIDTH) -> None:
+        self.title, self.language, self.width = title.say(language), language, width
+        self.frames: list[tuple[float, str]] = []  # the larger lie below
+        self.wires: list[str] = []
+        self.parts: list[str] = []
+        self.letters = ""
+        self.bottom = 0.0
+
+    def said(self, words: Text | str) -> str:
+        return words if isinstance(words, str) else words.say(self.language)
+
+    def text(self, at: Point, words: Text | str, look: str, anchor: str = "start") -> str:
+        place = f'x="{at[0]:g}" y="{at[1]:g}"'
+        side = "" if anchor == "start" else f' text-anchor="{anchor}"'
+        return f'<text class="{look}" {place}{side}>{self.written(words)}</text>'
+
+    def written(self, words: Text | str) -> str:
+        """Safe within a picture, W_Q with its letter below the line."""
+        return re.sub(r"\bW_(\w)", r'W<tspan class="sub" dy="4">\1</tspan>', escape(self.said(words)))
+
+    def note(self, at: Point, words: Text | str, look: str = "note", anchor: str = "start") -> None:
+        """Words that belong to no part."""
+        self.parts.append(self.text(at, words, look, anchor))
+        self.bottom = max(self.bottom, at[1] + 6)
+
+    def _group(self, kind: str, role: Role, part: str, inside: str) -> str:
+        place = PLACES[role]
+        links = f' data-chapter="{place.chapter}"' + (f' data-view="{place.view}"' if place.view else "")
+        stack = part.split(".")[0] if part.startswith(("encoder", "decoder")) else "neither"
+        return f'<g class="{kind} {role} {stack}" data-part="{escape(part)}"{links}>{inside}</g>'
+
+    def _shaped(self, shape: str) -> str:
+        self.letters += shape
+        return shape
+
+    def frame(
+        self,
+        role: Role,
+        part: str,
+        area: Area,
+        words: Text | str = "",
+        name: str = "",
+        indent: float = 12,
+        copies: int = 0,
+        beside: float = 0,
+    ) -> None:
+        """A border around parts; `copies` lie behind it, for what there are several of.
+
+        Its name follows the title, or stands `beside` it, that far from the border.
+        """
+        inside = "".join(_rect(Area(area.x + 5 * i, area.y - 5 * i, area.w, area.h), 10) for i in range(copies, -1, -1))
+        titled = self._titled(words, "" if beside else name)
+        inside += f'<text x="{area.x + indent:g}" y="{area.y + 20:g}">{titled}</text>'
+        if beside:
+            inside += self.text((area.x + beside, area.y + 20), name, "name")
+        self.frames.append((-area.w * area.h, self._group("frame", role, part, inside)))
+        self.bottom = max(self.bottom, area.bottom)
+
+    def box(
+        self,
+        role: Role,
+        part: str,
+        area: Area,
+        words: Text | str,
+        name: str = "",
+        shape: str = "",
+        note: Text | str = "",
+        centred: bool = False,
+    ) -> Area:
+        inside = _rect(area, 7)
+        if centred:
+            below = [(self._shaped(shape), "shape")] if shape else [(self.said(note), "note")] if note else []
+            lines = [(self.said(words), "title"), *below]
+            top = area.centre + 5 - 8.5 * (len(lines) - 1)
+            inside += "".join(
+                self.text((area.middle, top + 17 * i), line, look, "middle") for i, (line, look) in enumerate(lines)
+            )
+        else:
+            at = area.centre + 5 - (9 if note else 0)
+            inside += f'<text x="{area.x + 12:g}" y="{at:g}">{self._titled(words, name)}</text>'
+            if shape:
+                inside += self.text((area.right - 12, at), self._shaped(shape), "shape", "end")
+            if note:
+                inside += self.text((area.x + 12, at + 19), note, "note")
+        self.parts.append(self._group("box", role, part, inside))
+        self.bottom = max(self.bottom, area.bottom)
+        return area
+
+    def sum(self, part: str, at: Point) -> None:
+        x, y = at
+        cross = f'<path d="M{x - 5:g} {y:g}h10M{x:g} {y - 5:g}v10"/>'
+        circle = f'<circle cx="{x:g}" cy="{y:g}" r="{SUM:g}"/>'
+        self.parts.append(self._group("sum", "sum", part, circle + cross))
+
+    def wire(self, of: str, to: str, points: list[Point], look: Wire = "wire") -> None:
+        """From one part to another, by right angles; it ends in an arrow."""
+        self.wires.append(
+            f'<g class="{look}" data-from="{escape(of)}" data-to="{escape(to)}"><path d="{_path(points)}"/>'
+            f'<path class="tip" d="{_tip(points, 0.8 if look == "stream" else 0.6)}"/></g>'
+        )
+        self.bottom = max(self.bottom, *(y for _, y in points))
+
+    def picture(self, inside: str) -> None:
+        """What is neither: the cells of a mask."""
+        self.parts.append(inside)
+
+    def _titled(self, words: Text | str, name: str) -> str:
+        title = f'<tspan class="title">{self.written(words)}</tspan>' if words else ""
+        if not name:
+            return title
+        # After a letter below the line, back onto it.
+        apart = f' dx="7" dy="{-4 * self.written(words).count("dy=")}"' if words else ""
+        return f'{title}<tspan class="name"{apart}>{name}</tspan>'
+
+    def legend(self) -> None:
+        """What the letters of the shapes mean, as many to a line as there is room for."""
+        used = [letter for letter in LETTERS if letter in re.findall(r"\w", self.letters)]
+        lines, room = [""], 0.0
+        for letter in used:
+            entry = f"{letter} {self.said(LETTERS[letter])}"
+            wide = sum(12.6 if ord(sign) > 0x2E7F else 6.8 for sign in entry) + 16
+            if lines[-1] and room + wide > self.width - 32:
+                lines.append("")
+                room = 0.0
+            lines[-1] += ("   ·   " if lines[-1] else "") + entry
+            room += wide
+        top = self.bottom + 26
+        for i, line in enumerate(lines):
+            self.note((self.width / 2, top + 17 * i), line, "legend", "middle")
+
+    def svg(self, coat: bool = True) -> str:
+        """One `<svg>` element; without its `coat`, for a page that has the styles."""
+        self.legend()
+        height = self.bottom + 8
+        lang = "zh-Hans" if self.language == "zh" else "en"
+        size = f'viewBox="0 0 {self.width:g} {height:g}" width="{self.width:g}" height="{height:g}"'
+        paper = f'<rect class="paper" width="{self.width:g}" height="{height:g}"/>'
+        inside = "\n".join((paper, *(frame for _, frame in sorted(self.frames)), *self.wires, *self.parts))
+        return (
+            f'<svg class="schematic" xmlns="http://www.w3.org/2000/svg" {size} role="img" lang="{lang}">'
+            f"<title>{escape(self.title)}</title>{f'<style>{styles()}</style>' if coat else ''}\n{inside}\n</svg>\n"
+        )
+
+
+SUM = 10.0  # the radius of a circled plus
+
+
+def _rect(area: Area, round_: float) -> str:
+    return f'<rect x="{area.x:g}" y="{area.y:g}" width="{area.w:g}" height="{area.h:g}" rx="{round_:g}"/>'
+
+
+def _toward(a: Point, b: Point, by: float) -> Point:
+    """The point on the way from `a` to `b`, `by` away from `a`."""
+    (x, y), (u, v) = a, b
+    length = abs(u - x) + abs(v - y)
+    return (x + (u - x) / length * by, y + (v - y) / length * by)
+
+
+def _path(points: list[Point]) -> str:
+    """Straight between the points, round where it turns; it ends within the arrow's tip."""
+    *_, before, last = points
+    ends = [*points[:-1], _toward(last, before, _TIP - 1)]
+    path = f"M{ends[0][0]:g} {ends[0][1]:g}"
+    for a, corner, b in zip(ends, ends[1:], ends[2:], strict=False):
+        reach = min(_BEND, *(max(abs(p[0] - corner[0]), abs(p[1] - corner[1])) / 2 for p in (a, b)))
+        (x, y), (u, v) = _toward(corner, a, reach), _toward(corner, b, reach)
+        path += f"L{x:g} {y:g}Q{corner[0]:g} {corner[1]:g} {u:g} {v:g}"
+    return path + f"L{ends[-1][0]:g} {ends[-1][1]:g}"
+
+
+def _tip(points: list[Point], wide: float) -> str:
+    *_, before, (x, y) = points
+    back = _toward((x, y), before, _TIP)
+    across = (y - back[1], x - back[0])
+    (u, v), (p, q) = ((back[0] + sign * wide * across[0], back[1] + sign * wide * across[1]) for sign in (1, -1))
+    return f"M{x:g} {y:g}L{u:g} {v:g}L{p:g} {q:g}z"
+
+
+def styles() -> str:
+    """The sheet with the page's colours in the place of their names: light, and dark for who prefers it."""
+    files = page_files()
+    sheet = re.sub(r"/\*.*?\*/", "", files["schematic.css"], flags=re.DOTALL)
+    light, dark = (
+        {name: re.sub(r"\s+", " ", value) for name, value in _VALUE.findall(_block(files["base.css"], start))}
+        for start in (":root", ':root[data-theme="dark"]')
+    )
+    day, night = "", ""
+    for at, inside in _RULE.findall(sheet):
+        lines = [line.strip() for line in inside.split(";") if line.strip()]
+        told = [[put_in(line, colours) for line in lines] for colours in (light, light | dark)]
+        at = re.sub(r"\s+", " ", at).strip()
+        day += f"{at}{{{';'.join(told[0])}}}"
+        if changed := [now for was, now in zip(*told, strict=True) if was != now]:
+            night += f"{at}{{{';'.join(changed)}}}"
+    return f"{day}@media (prefers-color-scheme:dark){{{night}}}"
+
+
+def put_in(line: str, colours: dict[str, str]) -> str:
+    return _VARIABLE.sub(lambda name: colours[name[1]], line)
+
+
+def _block(sheet: str, start: str) -> str:
+    return sheet.split(f"{start} {{", 1)[1].split("}", 1)[0]
