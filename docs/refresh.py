@@ -14,6 +14,7 @@ import choices
 import fences
 import named_source
 import reference
+import worked_pages
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -48,6 +49,8 @@ def written(what: fences.Included, page: Path, language: str) -> str:
     if what.kind == "rows":
         first, last = map(int, what.name.split("-"))
         return build_rows.markdown(build_rows.kept(), language, first, last)
+    if what.kind == "worked":
+        return worked_pages.markdown(what.name, language)
     if what.kind == "step":
         return f"```python\n{growing.code(growing.step(what.name))}```"
     source = named_source.find(what.name)

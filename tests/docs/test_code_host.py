@@ -8,6 +8,7 @@ from pathlib import Path
 import fences
 import pytest
 import refresh
+import worked_pages
 from markdown_it import MarkdownIt
 
 PAGES = refresh.pages()
@@ -54,6 +55,16 @@ def test_equations_are_such_as_a_code_host_draws(page: Path) -> None:
         assert before in ("", "\n", " ", "("), f"{found[0]}: a space before it, or it stays raw"
         assert not re.match(r"[A-Za-z0-9]", after), f"{found[0]}: no letter behind it, or it stays raw"
         assert found[1] == found[1].strip(), f"{found[0]}: no space within, or it stays raw"
+
+
+def test_the_worked_example_is_told_whole() -> None:
+    for language in ("en", "zh"):
+        page = (refresh.DOCS / language / "22-by-hand.md").read_text(encoding="utf-8")
+        told = [what.name for what in fences.included(page) if what.kind == "worked"]
+        assert told == list(worked_pages.chapters())
+        assert "pattern[h0, one, <end>] = e^3.139 / (e^0.000 + e^0.456 + e^3.139) = 0.900" in page
+    with pytest.raises(LookupError, match="no chapter `nowhere`, only batch, "):
+        worked_pages.markdown("nowhere", "en")
 
 
 def test_a_changed_source_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
