@@ -23,6 +23,9 @@ jieba.setLogLevel("WARNING")  # the search plugin cuts Chinese with it, and it t
 EQUATION = re.compile(r'<(span|div) class="arithmatex">(?:\\\(|\\\[)(.*?)(?:\\\)|\\\])</\1>', re.S)
 # A code host wants a space before an equation; behind a sign as wide as this one it is too much.
 FULL_WIDTH = re.compile(r"([，。：；、？！（“]) \$(?!\$)")
+# A line may not begin with the sign that follows an equation.
+FOLLOWED = re.compile(r"(<math(?![^>]*block)[^>]*>(?:(?!</math>).)*</math>)([，。：；、？！）”,.:;?!)]+)", re.S)
+FUNCTION = re.compile(r"(<mi>(?:ln|log|exp|sin|cos|tanh|erf)</mi>)(?=<m(?!o>|space))")
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -55,7 +58,8 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html_text: str, page: Page, **_: Any) -> str:
-    return EQUATION.sub(lambda found: mathml(html.unescape(found[2]), found[1] == "div", page), html_text)
+    drawn = EQUATION.sub(lambda found: mathml(html.unescape(found[2]), found[1] == "div", page), html_text)
+    return FOLLOWED.sub(r'<span class="unbroken">\1\2</span>', drawn)
 
 
 def on_page_context(context: dict[str, Any], page: Page, config: MkDocsConfig, **_: Any) -> dict[str, Any]:
@@ -83,4 +87,4 @@ def mathml(latex: str, display: bool, page: Page) -> str:
     written = convert(latex.strip(), display="block" if display else "inline")
     if "\\" in html.unescape(re.sub(r"<annotation.*?</annotation>", "", written)):
         raise PluginError(f"{page.file.src_uri}: latex2mathml does not know all of: {latex}")
-    return written
+    return FUNCTION.sub(r'\1<mspace width="0.17em"/>', written)
