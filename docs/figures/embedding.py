@@ -30,5 +30,5 @@ def draw(t: Translator) -> Figure:
                 heat=alike.tolist(),
             )
         ],
-        Text("Cosine of the angle between learned embeddings.", "学到的嵌入向量之间夹角的余弦。"),
+        Text("Cosine of the angle between learnt embeddings.", "学到的嵌入向量之间夹角的余弦。"),
     )

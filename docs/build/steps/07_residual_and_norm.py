@@ -6,7 +6,7 @@ from torch import nn
 
 # --- Parts ---
 class LayerNorm(nn.Module):
-    """The D values of each place brought to mean 0 and variance 1, then stretched and shifted as learned."""
+    """The D values of each place brought to mean 0 and variance 1, then stretched and shifted as learnt."""
 
     def __init__(self, width, eps=1e-5):
         super().__init__()

@@ -105,7 +105,7 @@ STORY = {
     ),
     "encoder.self_attention_residual": Text(
         "Residual: what attention found is added to what the word already was. Then each row is brought to mean "
-        "0 and variance 1 (divided by D, not D - 1); the learned scale and shift "
+        "0 and variance 1 (divided by D, not D - 1); the learnt scale and shift "
         "are 1 and 0 here. ε = 0.00001 only guards against dividing by 0.",
         "残差：把注意力的所得加到这个词原有的向量上。接着做层归一化，每一行变成均值 0、方差 1"
         "（方差除以 D，而不是 D - 1）；可学习的缩放和平移在这里取 1 和 0。"
