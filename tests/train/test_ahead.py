@@ -44,6 +44,20 @@ def test_the_trial_is_a_step(recipe: Recipe) -> None:
     trial_step(recipe, CPU)
 
 
+def test_what_is_compiled_can_be_kept(recipe: Recipe, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[str] = []
+
+    def backend(graph: torch.fx.GraphModule, _inputs: object) -> torch.fx.GraphModule:
+        calls.extend(str(node.target) for node in graph.graph.nodes)
+        return graph
+
+    compiler = torch.compile
+    monkeypatch.setattr(torch, "compile", lambda function, **_options: compiler(function, backend=backend))
+    trial_step(replace(recipe, train=replace(recipe.train, compile=True, precision="bf16")), CPU)
+    assert any("cross_entropy" in call for call in calls)
+    assert not [call for call in calls if "autocast" in call]  # with it, the compiler's cache is passed by
+
+
 def test_on_a_cpu_the_cores_are_left_to_the_text(recipe: Recipe, tmp_path: Path) -> None:
     recipe = replace(recipe, train=replace(recipe.train, compile=True))
     with compiling_ahead(recipe, tmp_path, CPU, fresh=True) as begun:

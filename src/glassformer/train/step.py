@@ -127,13 +127,15 @@ class Stepper:
         return torch.autocast(self.world.device.type, dtype=dtype, enabled=self.precision != "fp32")
 
     def loss(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor, labels: Tensor, *places: Tensor) -> Tensor:
-        """The summed loss of some rows."""
+        """The summed loss of some rows; to be called under `autocast`.
+
+        Entered in here, it would be part of what is compiled, and the compiler does not keep that in its cache.
+        """
         smoothing, r_drop = self.train.label_smoothing, self.train.r_drop
-        with self.autocast():
-            if not r_drop:
-                logits = self.model(src, tgt_in, src_mask, *places)
-            else:
-                logits, second = self.model(*(torch.cat((x, x)) for x in (src, tgt_in, src_mask, *places))).chunk(2)
+        if not r_drop:
+            logits = self.model(src, tgt_in, src_mask, *places)
+        else:
+            logits, second = self.model(*(torch.cat((x, x)) for x in (src, tgt_in, src_mask, *places))).chunk(2)
         loss = smoothed_cross_entropy(logits, labels, smoothing, PAD)
         if r_drop:
             loss = (loss + smoothed_cross_entropy(second, labels, smoothing, PAD)) / 2
@@ -152,7 +154,9 @@ class Stepper:
         for part, last in self.parts(inputs):
             quiet = isinstance(self.model, nn.parallel.DistributedDataParallel) and not last
             with self.unsynchronised() if quiet else contextlib.nullcontext():
-                loss = self.rows_loss(*part) * inputs.loss_weight
+                with self.autocast():
+                    loss = self.rows_loss(*part)
+                loss = loss * inputs.loss_weight
                 # Gradients are averaged over the processes; the loss is shared out over the global batch already.
                 self.scaler.scale(loss * self.world.size).backward()
                 self.loss_total += loss.detach()
