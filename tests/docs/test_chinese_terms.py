@@ -26,7 +26,7 @@ MISPLACED = re.compile(
     "|[，。；、]{2}|[一-鿿，。；：、]\n *(?![-*+>|#<!]|\\d+\\.)[^\\s]"
 )
 CODE = re.compile(r"(`+)[^`\n].*?\1")
-LEARNED = re.compile(r"""(?<!["'`.])\blearned\b""")
+LEARNED = re.compile(r"""(?<!["'`.])\blearned\b""", re.I)
 ENGLISH = (
     "docs/en/**/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "notebooks/en/*.ipynb", "docs/build/**/*.py",
     "docs/figures/*.py", "src/glassformer/page/texts.js", "src/glassformer/explain/**/*.py",

@@ -33,7 +33,7 @@ WORDS: dict[str, Text] = {
         "未用键值缓存，乘加 {1} 次：没有因果掩码，缓存会给出不同的数（logit 最多相差 {2}）",
     ),
     "last step": Text(
-        "values below: of the last step, which read the whole output; the steps are told as they were written",
+        "values below: of the last step, which read the whole output; the steps are shown as they were written",
         "下面的数值来自最后一步，它读入了全部输出；各步则按写出时的情形列出",
     ),
     "hint": Text(
@@ -66,7 +66,7 @@ AXES: dict[str, str] = {
 # The words within formulas; all else in them is the same in every language.
 FORMULAS: dict[str, str] = {
     "heads side by side": "各头并排",
-    "the stream after this layer": "这一层之后的主干",
+    "the stream after this layer": "这一层之后的残差流",
     " where visible, else -∞": "，可见处保留，其余为 -∞",
     "norm of the sum": "和的归一化",
     "what cross-attention reads": "交叉注意力读取的内容",

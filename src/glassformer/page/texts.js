@@ -2,9 +2,9 @@
 
 /** @type {Object<string, [string, string]>} */
 export const TEXTS = {
-  "title": ["glassformer: a Transformer you can see through", "glassformer：看得见内部的 Transformer"],
+  "title": ["glassformer: a Transformer you can see through", "glassformer：看得透的 Transformer"],
   "skip": ["Skip to the picture", "跳到正文"],
-  "tagline": ["a Transformer you can see through", "看得见内部的 Transformer"],
+  "tagline": ["a Transformer you can see through", "看得透的 Transformer"],
   "parameters": ["{n} parameters", "{n} 个参数"],
   "language": ["Language", "语言"],
   "theme": ["Light or dark", "浅色或深色"],
@@ -39,7 +39,7 @@ export const TEXTS = {
   "direction.same": ["The same model, {model}, now writes {target}.", "还是同一个模型 {model}，现在写{target}。"],
   "direction.other": ["Another model, {model}, now writes {target}.", "换成了另一个模型 {model}，现在写{target}。"],
   "direction.tag": ["What tells it so is the first token of the source: {tag}.", "告诉它写什么语言的，是源句的第一个词元：{tag}。"],
-  "direction.turned": ["The sentence is the translation that stood here before.", "句子取自刚才的译文。"],
+  "direction.turned": ["The sentence is the translation that was here before.", "句子取自刚才的译文。"],
   "fold.close": ["Fold the head of the page", "收起页首"],
   "fold.open": ["Unfold the head of the page", "展开页首"],
   "ask.beam": ["Beam", "束宽"],
@@ -168,7 +168,7 @@ export const TEXTS = {
   "stage.products": ["Dot products", "点积"],
   "stage.scores": ["Scaled scores", "缩放后的分数"],
   "stage.masked": ["Masked scores", "加掩码后的分数"],
-  "stage.pattern": ["Attention pattern", "注意力分布"],
+  "stage.pattern": ["Attention pattern", "注意力权重"],
   "stage.context": ["What each head gathered", "每个头汇集的内容"],
   "stage.merged": ["Heads side by side", "各头并排"],
   "stage.output": ["Output projection", "输出投影"],
@@ -286,7 +286,7 @@ export const TEXTS = {
   "offset.learned": ["Mean dot product of two rows by their distance", "两行的平均点积随距离的变化"],
   "offset.rotary": ["What is left of a product after turning, by distance", "旋转之后，乘积随距离还剩多少"],
   "offset.alibi": ["Penalty by distance, head by head", "各头的惩罚随距离的变化"],
-  "offset.relative": ["Learned term by distance, head by head", "各头学到的附加项随距离的变化"],
+  "offset.relative": ["Learnt term by distance, head by head", "各头学到的附加项随距离的变化"],
   "positions.removed": ["A what-if has taken them away: in this run nothing tells where a token stands.",
     "已被“假如”拿掉：这次运行中，没有任何信息说明词元的位置。"],
   "positions.stack": ["Encoder or decoder", "编码器或解码器"],
