@@ -288,7 +288,7 @@ SPOKEN = """() => {
     return found;
 }"""
 NAMES = {"glassformer", "Transformer", "softmax", "JSON", "HTML", "Python", "pattern", "blocks", "Esc", "serve", "toy",
-         "QK", "norm"}  # fmt: skip
+         "QK", "norm", "logit"}  # fmt: skip
 
 
 def untranslated(texts, pieces):

@@ -14,6 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from glassformer.errors import GlassformerError
+from glassformer.explain.schematic import schematics
 from glassformer.page import page_files
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ def embedded(trace: Trace) -> str:
         "manifest": trace.manifest(),
         "blob": base64.b64encode(trace.blob()).decode(),
         "weights": base64.b64encode(trace.weights_blob()).decode() if small else None,
+        "schematics": {language: schematics(trace.subject.model, language) for language in ("en", "zh")},
     }
     # Within a script, only the less-than sign could end it early.
     text = json.dumps(payload, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")

@@ -116,6 +116,11 @@ export class Server {
     return bytes(`api/weights?direction=${direction}`, from, to);
   }
 
+  /** @param {string} direction @param {Language} lang @returns {Promise<Record<Drawing, string>>} */
+  schematics(direction, lang) {
+    return request(`api/schematics?direction=${direction}&lang=${lang}`).then((answer) => answer.json());
+  }
+
   /** @param {Language} lang @returns {Promise<{labs: Lab[], kept: LabReport[], running: LabRun | null}>} */
   labs(lang) {
     return request(`api/labs?lang=${lang}`).then((answer) => answer.json());
@@ -154,8 +159,9 @@ export class Embedded {
   live = false;
 
   /** @param {NonNullable<typeof window.GLASSFORMER_EMBEDDED>} held */
-  constructor({ manifest, blob, weights }) {
+  constructor({ manifest, blob, weights, schematics }) {
     this.manifest = manifest;
+    this.drawn = schematics;
     this.blob = decode(blob);
     this.stored = weights ? decode(weights) : null;
   }
@@ -169,6 +175,11 @@ export class Embedded {
   /** @returns {Promise<Answer>} */
   async run() {
     return { run: new Run(this.manifest, this, ""), before: null, difference: null };
+  }
+
+  /** @param {string} _direction @param {Language} lang */
+  async schematics(_direction, lang) {
+    return this.drawn[lang];
   }
 
   /** @param {string} _run @param {number} from @param {number} to */

@@ -6,6 +6,9 @@ export const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "
 /** What runs the model, and so is not in a saved page. @type {View[]} */
 export const NEED_SERVER = ["whatif", "labs"];
 
+/** How the model is put together: glassformer.explain.schematic. @type {Drawing[]} */
+export const DRAWINGS = ["model", "encoder-layer", "decoder-layer", "attention", "masks"];
+
 /** @param {string} text */
 const count = (text) => (/^\d{1,6}$/.test(text) ? Number(text) : 0);
 /** @param {string} text */
@@ -31,6 +34,7 @@ const READ = {
   theme: (text) => (text === "light" || text === "dark" ? text : ""),
   token: (text) => (/^(src|tgt):\d{1,4}$/.test(text) ? text : ""),
   fold: (text) => (text === "1" ? text : ""),
+  drawing: (text) => DRAWINGS.find((drawing) => drawing === text) ?? "",
   changes: readChanges,
   lab: (text) => (/^[a-z_-]{1,40}$/.test(text) ? text : ""),
   seed: (text) => (/^\d{1,9}$/.test(text) ? Number(text) : 0),

@@ -164,6 +164,8 @@ interface ServerFacts {
   /** the one that is shown, by its name; those that can be chosen */
   direction: string;
   directions: Direction[];
+  /** whether the server has the handbook's site */
+  handbook?: boolean;
 }
 
 /** A language that is not known is empty. */
@@ -271,6 +273,10 @@ type Side = "src" | "tgt";
 type Language = "en" | "zh";
 type View = "flow" | "block" | "cell" | "positions" | "decode" | "cache" | "whatif" | "trace" | "labs";
 
+type Drawing = "model" | "encoder-layer" | "decoder-layer" | "attention" | "masks";
+/** Drawings as SVG, by language and kind. */
+type Schematics = Record<Language, Record<Drawing, string>>;
+
 /** A view: the values it needs, what else it waits for, its picture, what follows when that stands. */
 interface Painter {
   names(app: App): string[];
@@ -306,6 +312,8 @@ interface State {
   token: string;
   /** "1" where the head of the page is folded up */
   fold: string;
+  /** the drawing that is open under the flow; "" where none is */
+  drawing: Drawing | "";
   changes: Change[];
   /** the lab that is open, and its seed */
   lab: string;
@@ -495,5 +503,5 @@ type HtmlOf<T extends string> = TagOf<T> extends keyof HTMLElementTagNameMap ? H
 type SvgOf<T extends string> = TagOf<T> extends keyof SVGElementTagNameMap ? SVGElementTagNameMap[TagOf<T>] : never;
 
 interface Window {
-  GLASSFORMER_EMBEDDED?: { manifest: Manifest; blob: string; weights: string | null };
+  GLASSFORMER_EMBEDDED?: { manifest: Manifest; blob: string; weights: string | null; schematics: Schematics };
 }

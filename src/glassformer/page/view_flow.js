@@ -2,6 +2,7 @@
 // decoder to the word it writes.
 
 import { button, h, rove, svg, zoom } from "./dom.js";
+import { drawings } from "./drawings.js";
 import { follow } from "./follow.js";
 import { t } from "./language.js";
 import { drawRibbons, drawStack, FOOT, TOP } from "./streams.js";
@@ -72,6 +73,7 @@ export const flow = {
       app.heading("flow", cross && chooser(app, cross), t(cross ? "says.flow" : "says.flow.one")),
       picture,
       h("p.caption", t(cross ? "flow.caption" : "flow.captionOne", { head })),
+      drawings(app),
     );
   },
 };

@@ -6,9 +6,11 @@ GET  /api/weights            the weights' bytes (ranges)
 POST /api/trace              a sentence followed through the model: the manifest
 POST /api/whatif             the same sentence before and after some changes
 POST /api/translate          the translation alone
+GET  /api/schematics         drawings of how the model is put together, as SVG
 GET  /api/runs/{run}/blob    a run's values (ranges); /json the whole run; /export one HTML file
 GET  /api/labs               the labs: what each claims, what has been found already
 POST /api/labs/{name}        run one, or answer with what it found before
+GET  /handbook/en/...        the handbook, where it has been built
 
 Where there are several directions, `direction` names one of those that /api/model lists; without it, the first.
 """
@@ -18,12 +20,14 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass
+from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 import anyio
 from fastapi import FastAPI, Path, Request, Response
 
 import glassformer
+from glassformer.explain.schematic import schematics
 from glassformer.explain.trace import TraceOptions, trace
 from glassformer.explain.traced import Trace
 from glassformer.explain.weights import facts
@@ -33,6 +37,7 @@ from glassformer.serve.asked import Asked, Changed, LabAsked, TraceAsked, WhatIf
 from glassformer.serve.directions import Directions, Shown, of_translator
 from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import Refused, install
+from glassformer.serve.handbook import Handbook
 from glassformer.serve.labs import Labs
 from glassformer.serve.recent import RecentRuns, Run
 from glassformer.serve.turns import Turns, Wanted, while_wanted
@@ -55,8 +60,8 @@ class Limits:
 class Desk:
     """Where requests are checked and answered by the model, for as long as someone waits for the answer."""
 
-    def __init__(self, directions: Directions, limits: Limits) -> None:
-        self.directions, self.limits = directions, limits
+    def __init__(self, directions: Directions, limits: Limits, handbook: bool) -> None:
+        self.directions, self.limits, self.handbook = directions, limits, handbook
         self.recent = RecentRuns()
 
     def check(self, text: str, by: Translator) -> int:
@@ -131,6 +136,7 @@ class Desk:
             "direction": shown.direction.name,
             "directions": [one._asdict() for one in known.values()],
             "examples": [one._asdict() for one in shown.examples],
+            "handbook": self.handbook,
             "limits": asdict(self.limits),
             "version": glassformer.__version__,
             "weights": shown.model.weights.manifest(),
@@ -181,13 +187,15 @@ def create_app(
     limits: Limits | None = None,
     hosts: frozenset[str] = LOCAL,
     by_address: bool = False,
+    handbook: FilePath | None = None,
 ) -> FastAPI:
     """The server of one translator, or of several directions, which say their `name` and `examples` themselves.
 
-    `hosts` are the names it answers to, `by_address` lets any number pass for one.
+    `hosts` are the names it answers to, `by_address` lets any number pass for one. `handbook` is the built site.
     """
     limits = limits or Limits()
-    desk = Desk(served if isinstance(served, Directions) else of_translator(served, name, examples), limits)
+    directions = served if isinstance(served, Directions) else of_translator(served, name, examples)
+    desk = Desk(directions, limits, handbook is not None)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -215,9 +223,17 @@ def create_app(
     async def static(request: Request, file: str) -> Response:
         return page_file(request, file)
 
+    if handbook is not None:
+        app.mount("/handbook", Handbook(directory=handbook, html=True))
+
     @app.get("/api/model")
     async def model(request: Request, direction: str | None = None) -> Response:
         return as_json(request, await anyio.to_thread.run_sync(desk.about, direction))
+
+    @app.get("/api/schematics")
+    async def drawings(request: Request, direction: str | None = None, lang: Language = "en") -> Response:
+        model = await anyio.to_thread.run_sync(lambda: desk.directions.shown(direction).translator.model)
+        return as_json(request, await anyio.to_thread.run_sync(schematics, model, lang))
 
     @app.get("/api/weights", responses=BYTES)
     async def weights(request: Request, direction: str | None = None) -> Response:

@@ -22,6 +22,7 @@ from glassformer.serve.app import create_app
 from glassformer.serve.connection import Connection
 from glassformer.serve.directions import Directions
 from glassformer.serve.door import LOCAL
+from glassformer.serve.handbook import SITE, is_handbook
 from glassformer.translator import Translator
 
 FIRST_PORT, TRIED = 8017, 20
@@ -123,7 +124,8 @@ def serve(
         directions = load()
         translator = directions.shown().translator
         here, told = announce(title, host, bound)
-        app = create_app(directions, hosts=own_names(host), by_address=len(told) > 1)
+        site = SITE if is_handbook(SITE) else None
+        app = create_app(directions, hosts=own_names(host), by_address=len(told) > 1, handbook=site)
         torch.set_num_threads(cores_each(translator, app.state.turns.at_once))
         config = uvicorn.Config(app, http=Connection, ws="none", log_level="warning", access_log=False)
         server = Server(config)
