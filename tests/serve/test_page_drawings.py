@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from visitor import SENTENCE, Live
+from visitor import SENTENCE, VIEWS, Live
 
 import glassformer as gf
 from glassformer.explain.schematic import KINDS, schematics
@@ -153,3 +153,17 @@ def test_a_model_without_two_stacks_has_no_drawings() -> None:
     sizes = {"vocab_size": 32, "d_model": 8, "heads": 2, "d_ff": 16}
     assert schematics(gf.DecoderOnly(gf.ModelConfig(layers=1, **sizes)), "en") == {}
     assert schematics(gf.EncoderDecoder(gf.ModelConfig(layers=0, **sizes)), "en") == {}
+
+
+def test_what_the_handbook_says_to_open_opens(visit) -> None:
+    """The addresses of its chapter on the page: one for each view, the same in both languages."""
+    chapters = [(CHAPTERS / language / "18-the-page.md").read_text("utf-8") for language in ("en", "zh")]
+    found = [re.findall(r"^\d\. \*\*.+?\*\*.{1,2}`#(.+?)`", text, re.M) for text in chapters]
+    assert found[0] == found[1]
+    states = [dict(pair.split("=", 1) for pair in address.split("&")) for address in found[0]]
+    assert [state["view"] for state in states] == VIEWS
+    page = visit()
+    looked = {"cell": "[data-testid=equation]", "decode": ".tree .node", "labs": ".lab", "trace": "[aria-pressed=true]"}
+    for state in states:
+        page.go(**state)
+        page.page.wait_for_selector(f"main[data-view={state['view']}] {looked.get(state['view'], 'h2')}")
