@@ -24,6 +24,10 @@ NAMES = (
     "memories",
     "smoothing",
     "layout",
+    "distance",
+    "softmax_axis",
+    "identity",
+    "repetition",
 )
 
 

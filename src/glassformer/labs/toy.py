@@ -19,6 +19,7 @@ from glassformer.train.loss import smoothed_cross_entropy
 PAD = 0
 FIRST = 3  # ids below are padding, start and end
 SYMBOLS = 16
+SETTLED = 10  # steps that a loss is averaged over
 UNINFORMED = math.log(SYMBOLS)  # the loss of a model that knows nothing but the alphabet
 
 LOSS = Text("loss (nats per token)", "损失（nat/词元）")
@@ -50,8 +51,16 @@ def loss_of(model: Callable[[Tensor], Tensor], pair: Pair) -> Tensor:
     return smoothed_cross_entropy(model(ids), labels, 0.0, PAD) / (labels != PAD).sum()
 
 
-def learn(model: nn.Module, pairs: Iterable[Pair], lr: float, warmup: int = 0) -> list[float]:
-    """Train in place with the paper's Adam at a constant rate, after a straight warm-up; the loss of every step."""
+@torch.no_grad()
+def share_right(model: Callable[[Tensor], Tensor], pair: Pair) -> float:
+    """The share of labels that the model finds likeliest."""
+    ids, labels = pair
+    return float((model(ids).argmax(-1) == labels)[labels != PAD].float().mean())
+
+
+def learn(model: nn.Module, pairs: Iterable[Pair], lr: float, warmup: int = 0, until: float = -math.inf) -> list[float]:
+    """Train in place with the paper's Adam at a constant rate, after a straight warm-up, to the last pair or until the
+    settled loss is below `until`; the loss of every step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
     losses = []
     for step, pair in enumerate(pairs):
@@ -61,6 +70,8 @@ def learn(model: nn.Module, pairs: Iterable[Pair], lr: float, warmup: int = 0) -
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
+        if len(losses) >= SETTLED and settled(losses) < until:
+            break
     return losses
 
 
@@ -70,8 +81,8 @@ def learn_reversals(model: nn.Module, seed: int, steps: int, lr: float, warmup: 
 
 
 def settled(losses: Sequence[float]) -> float:
-    """The loss that training has come to: the mean of its last ten steps."""
-    return sum(losses[-10:]) / len(losses[-10:])
+    """The loss that training has come to: the mean of its last steps."""
+    return sum(losses[-SETTLED:]) / len(losses[-SETTLED:])
 
 
 def power(x: Sequence[float], y: Sequence[float]) -> float:
