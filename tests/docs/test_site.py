@@ -144,3 +144,12 @@ def test_search_figures_and_the_other_language_from_a_folder(site: Path, page) -
     page.locator(".md-select__link[hreflang=en]").evaluate("one => one.click()")
     page.wait_for_url("**/en/04-attention.html")
     assert page.outside == []
+
+
+def test_a_schematic_is_seen_whole_on_a_phone(site: Path, page) -> None:
+    page.set_viewport_size(PHONE)
+    for place in ("en/10-decoder.html", "zh/index.html"):
+        page.goto((site / place).as_uri())
+        drawn = page.locator("article img[src*='/schematic-']").first.bounding_box()
+        assert drawn["width"] > 300
+        assert drawn["x"] + drawn["width"] <= PHONE["width"]
