@@ -28,6 +28,11 @@ NAMES = (
     "softmax_axis",
     "identity",
     "repetition",
+    "concatenation",
+    "length",
+    "dropout",
+    "initialisation",
+    "activations",
 )
 
 
