@@ -53,21 +53,21 @@ def keep(found: dict[str, Any], language: str) -> list[list[str]]:
     first = Text("digits in the list", "一串有几个数字").say(language)
     rows = [
         [
-            MODELS[kind].say(language),
-            *(
-                f"{100 * statistics.fmean(run['right'][place] for run in runs):.0f}"
-                for place in range(len(found["lists"]))
-            ),
+            str(length),
+            *(f"{100 * statistics.fmean(run['right'][place] for run in runs):.0f}" for runs in found["keep"].values()),
         ]
-        for kind, runs in found["keep"].items()
+        for place, length in enumerate(found["lists"])
     ]
-    return [[first, *map(str, found["lists"])], *rows]
+    return [[first, *(MODELS[kind].say(language) for kind in found["keep"])], *rows]
 
 
 def layer(found: dict[str, Any], language: str) -> list[list[str]]:
     first = Text("tokens", "词元数").say(language)
-    rows = [[LAYERS[name].say(language), *(f"{1000 * times[name]:.1f}" for times in found["layer"])] for name in LAYERS]
-    return [[first, *map(str, found["lengths"])], *rows]
+    rows = [
+        [str(length), *(f"{1000 * times[name]:.1f}" for name in LAYERS)]
+        for length, times in zip(found["lengths"], found["layer"], strict=True)
+    ]
+    return [[first, *(name.say(language) for name in LAYERS.values())], *rows]
 
 
 TABLES: dict[str, Callable[[dict[str, Any], str], list[list[str]]]] = {
