@@ -100,7 +100,7 @@ def test_it_names_a_port_in_use_and_ctrl_c_ends_it_while_half_a_request_is_on_it
 
 
 def test_open_to_the_network_it_says_so_and_gives_addresses_of_use(tmp_path):
-    with serving(tiny(tmp_path / "tiny"), "--host", "0.0.0.0") as process:
+    with serving(tiny(tmp_path / "tiny"), "--host", "0.0.0.0", "--open-to-all") as process:
         shown, warned = process.stdout.readline(), process.stdout.readline()
         assert "0.0.0.0" not in shown
         here, *others = re.findall(r"http://[\w.]+:\d+", shown)
@@ -112,6 +112,12 @@ def test_open_to_the_network_it_says_so_and_gives_addresses_of_use(tmp_path):
             assert fetch(address, address.removeprefix("http://")) == 200
         assert fetch(here, socket.gethostname()) == 200
         assert fetch(here, "evil.example") == 403
+
+
+def test_it_is_opened_to_the_network_only_where_that_is_said(tmp_path):
+    with serving(tiny(tmp_path / "tiny"), "--host", "0.0.0.0") as process:
+        assert process.wait(PATIENCE) == 2
+        assert "--open-to-all" in process.stderr.read()
 
 
 def test_a_second_ctrl_c_ends_it_at_once(monkeypatch):

@@ -15,6 +15,10 @@ from small_run import train_here, write_recipe  # noqa: E402
 from visitor import EXAMPLES, Live, Visit  # noqa: E402
 
 from glassformer.serve.app import create_app  # noqa: E402
+from glassformer.serve.directions import of_translator  # noqa: E402
+from glassformer.serve.queue import Queue  # noqa: E402
+from glassformer.serve.routes import Routes  # noqa: E402
+from glassformer.text import About  # noqa: E402
 from glassformer.translator import Translator  # noqa: E402
 
 
@@ -34,7 +38,9 @@ def translator(bundle: Path) -> Translator:
 
 @pytest.fixture(scope="session")
 def live(translator: Translator):
-    with Live(create_app(translator, "toy", EXAMPLES)) as server:
+    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
+    routes = Routes(of_translator(named, "toy"), Queue(threads=1))
+    with Live(create_app(translator, "toy", EXAMPLES, routes=routes)) as server:
         yield server
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal, cast, get_args
 
 import typer
 
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, check_choice
 
 DEMO = Path("runs/demo")
 
@@ -26,8 +26,23 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 lets all machines in.")] = "127.0.0.1",
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "cpu",
+    only: Annotated[
+        Literal["api", "page"] | None,
+        typer.Option(help="api: translations for other programs, and no page; page: the reverse. Default: both."),
+    ] = None,
+    precision: Annotated[
+        str, typer.Option(help="Of translations: auto, fp32, bf16 or int8 (CPU). The page's are fp32.")
+    ] = "auto",
+    workers: Annotated[int, typer.Option(min=1, max=64, help="Batches that are translated at once.")] = 1,
+    threads: Annotated[
+        int | None, typer.Option(min=1, max=1024, help="Cores for each of them; shared out if none.")
+    ] = None,
+    open_to_all: Annotated[
+        bool, typer.Option("--open-to-all", help="With --host: let whoever reaches this machine use it.")
+    ] = False,
 ) -> None:
-    """Show a model on a web page: every number of every layer, the search, the cache, and what-if."""
+    """Show a model on a web page: every number of every layer, the search, the cache, and what-if; and translate for
+    other programs, by the interface of LibreTranslate: POST /translate, /detect, GET /languages."""
     if model is not None and source:
         raise ConfigError("--from chooses a translator of the box; give it without a model")
     first = None if model is not None else of_the_box(to, source)
@@ -40,16 +55,24 @@ def serve(
         model = DEMO
     try:
         from glassformer.serve.directions import of_box, of_folder
+        from glassformer.serve.listen import Work
         from glassformer.serve.listen import serve as run
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
             raise
         raise ConfigError(f"{error.name} is not installed; run: pip install 'glassformer[web]'") from None
+    from glassformer.decode.precision import Precision
+
+    check_choice("--precision", precision, get_args(Precision))
+    does = {"api": "translate", "page": "are shown"}.get(only or "", "are shown and translate")
     if model is not None:
-        title, load = f"{model} is shown", partial(of_folder, model, device, to)
+        does = does.replace("are", "is").replace("translate", "translates")
+        title, load = f"{model} {does}", partial(of_folder, model, device, to)
     else:
-        title, load = "the translators in the box are shown", partial(of_box, device, str(first))
-    run(title, load, host, port, open_browser, partial(print, flush=True))
+        title, load = f"the translators in the box {does}", partial(of_box, device, str(first))
+    page = None if only == "api" else load
+    models = None if only == "page" else partial(load, precision=cast(Precision, precision))
+    run(title, page, models, host, port, open_browser, partial(print, flush=True), Work(workers, threads), open_to_all)
 
 
 def of_the_box(to: str | None, source: str | None) -> Path | None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
 from typing import NamedTuple
 
-from glassformer.documents.passage import Asking, Passage, Tally, put_in, together
+from glassformer.documents.passage import Asking, Passage, Tally, TextTranslating, answered, put_in, together
 from glassformer.documents.passage import translating as passage_translating
 from glassformer.documents.units import Unit, one_line
 
@@ -250,10 +250,20 @@ def tagged(text: str) -> list[Unit]:
     return [Unit(unit.source, f"={unit.mark[1:]}") if one else unit for unit, one in zip(found, alone, strict=True)]
 
 
+def fragment(text: str, tally: Tally) -> Asking[str]:
+    """Some HTML translated; its letters are written as they are."""
+    found = passages(text)
+    return put_in(text, found, (yield from together([passage_translating(one, tally) for one in found])))
+
+
 def translating(text: str, tally: Tally) -> Asking[str]:
     """The page translated. One that is all ASCII and does not say that it is UTF-8 stays ASCII."""
-    found = passages(text)
-    made = put_in(text, found, (yield from together([passage_translating(one, tally) for one in found])))
+    made = yield from fragment(text, tally)
     if text.isascii() and "utf-8" not in text[:1024].lower():
         made = made.encode("ascii", "xmlcharrefreplace").decode("ascii")
     return made
+
+
+def translate_fragments(texts: Sequence[str], translator: TextTranslating) -> list[str]:
+    """Pieces of HTML that are no page of their own, such as those of a message."""
+    return answered(together([fragment(text, Tally()) for text in texts]), translator)

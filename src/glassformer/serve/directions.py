@@ -16,6 +16,7 @@ from typing import NamedTuple
 from glassformer import box
 from glassformer.box import Example
 from glassformer.bundle import is_bundle
+from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, one_of
 from glassformer.explain.weights import Weights
 from glassformer.serve.errors import Refused
@@ -113,15 +114,15 @@ def of_translator(
     return Directions([ServedModel(name, lambda: translator)], known, tried, opened.name)
 
 
-def of_folder(folder: Path, device: str, to: str | None = None) -> Directions:
+def of_folder(folder: Path, device: str, to: str | None = None, precision: Precision = "fp32") -> Directions:
     """Those of a model in a folder, or of the box where there is no such folder; opens on that into `to`."""
     if not os.path.lexists(folder) and str(folder) in box.directions():
         model = box.directions()[str(folder)].model
         into = {way.to: name for name, way in box.directions().items() if way.model == model}
         if to is not None and to not in into:
             raise ConfigError(f"{model} translates into {one_of(list(into))}, not into `{to}`")
-        return of_box(device, str(folder) if to is None else into[to], [model])
-    translator = Translator.load(folder, device, to=usual(folder))
+        return of_box(device, str(folder) if to is None else into[to], [model], precision)
+    translator = Translator.load(folder, device, precision, to=usual(folder))
     if to is not None:
         translator.toward(to)  # refused where it is no choice
     return of_translator(translator, folder.resolve().name, translator.about.examples or ANYTHING, to)
@@ -136,7 +137,9 @@ def usual(folder: Path) -> str | None:
     return card.target if card.target in tags else next(iter(tags), None)
 
 
-def of_box(device: str, first: str, models: Sequence[str] = tuple(box.MODELS)) -> Directions:
+def of_box(
+    device: str, first: str, models: Sequence[str] = tuple(box.MODELS), precision: Precision = "fp32"
+) -> Directions:
     """Those of the box's models that are there."""
     there = [name for name in models if box.is_there(name)]
     box.folder(box.directions()[first].model)  # told at once where it is missing
@@ -144,6 +147,7 @@ def of_box(device: str, first: str, models: Sequence[str] = tuple(box.MODELS)) -
         Direction(name, way.model, *name.split("-")) for name, way in box.directions().items() if way.model in there
     ]
     served = [
-        ServedModel(name, partial(Translator.load, box.folder(name), device, to=box.MODELS[name][1])) for name in there
+        ServedModel(name, partial(Translator.load, box.folder(name), device, precision, to=box.MODELS[name][1]))
+        for name in there
     ]
     return Directions(served, known, {one.name: box.examples(one.name) for one in known}, first)

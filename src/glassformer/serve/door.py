@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 import anyio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from glassformer.serve.errors import body
+from glassformer.serve.errors import body_for
 
 LARGEST = 65_536  # bytes of a request; the longest sentence and every change fit many times
+LARGEST_TEXT = 2_000_000  # bytes of one for a translation
 SLOWEST = 30.0  # seconds for all of them
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = {
@@ -36,6 +37,9 @@ class Door:
     ) -> None:
         self.app, self.hosts, self.by_address, self.slowest = app, hosts, by_address, slowest
 
+    def largest(self, path: str) -> int:
+        return LARGEST_TEXT if path == "/translate" else LARGEST
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -55,23 +59,26 @@ class Door:
         if name_of(host) not in self.hosts and not (self.by_address and is_address(name_of(host))):
             others = "this machine's address" if self.by_address else "http://127.0.0.1"
             hint = f"open it by http://localhost or by {others}"
-            await refuse(dressed, 403, "host", f"this server does not answer to the name {name_of(host)[:80]!r}", hint)
+            await refuse(
+                dressed, scope, 403, "host", f"this server does not answer to the name {name_of(host)[:80]!r}", hint
+            )
             return
         if scope["method"] not in ("GET", "HEAD") and origin is not None and urlsplit_host(origin) != host.lower():
-            await refuse(dressed, 403, "origin", "a page of another site asked for this", "open the page itself")
+            await refuse(dressed, scope, 403, "origin", "a page of another site asked for this", "open the page itself")
             return
         brought = None
+        largest = self.largest(scope["path"])
         with anyio.move_on_after(self.slowest) as patience:
-            brought = await read(receive)
+            brought = await read(receive, largest)
         if patience.cancelled_caught:
             hint = f"send it within {self.slowest:g} seconds"
-            await refuse(dressed, 408, "slow", "the request did not arrive", hint)
+            await refuse(dressed, scope, 408, "slow", "the request did not arrive", hint)
             return
         if brought is None:
             return  # they left before they had asked
-        if len(brought) > LARGEST:
-            hint = f"send at most {LARGEST:,} bytes"
-            await refuse(dressed, 413, "large", "the request is too large", hint)
+        if len(brought) > largest:
+            hint = f"send at most {largest:,} bytes"
+            await refuse(dressed, scope, 413, "large", "the request is too large", hint)
             return
         again: list[Message] = [{"type": "http.request", "body": brought, "more_body": False}]
 
@@ -81,7 +88,7 @@ class Door:
         await self.app(scope, replay, dressed)
 
 
-async def read(receive: Receive) -> bytes | None:
+async def read(receive: Receive, largest: int) -> bytes | None:
     """The body, or the beginning of one that is too large; nothing of one that was broken off."""
     found = bytearray()
     while True:
@@ -89,12 +96,12 @@ async def read(receive: Receive) -> bytes | None:
         if message["type"] == "http.disconnect":
             return None
         found += message.get("body", b"")
-        if len(found) > LARGEST or not message.get("more_body", False):
+        if len(found) > largest or not message.get("more_body", False):
             return bytes(found)
 
 
-async def refuse(send: Send, status: int, code: str, message: str, hint: str) -> None:
-    content = json.dumps(body(code, message, hint)).encode()
+async def refuse(send: Send, scope: Scope, status: int, code: str, message: str, hint: str) -> None:
+    content = json.dumps(body_for(scope["path"], code, message, hint)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
     if status in (408, 413):
         headers.append((b"connection", b"close"))  # what is still on its way is not read

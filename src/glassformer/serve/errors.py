@@ -1,4 +1,5 @@
-"""What a client reads when a request cannot be answered: `{"error": {"code", "message", "hint", "values"}}`."""
+"""What a client reads when a request cannot be answered: `{"error": {"code", "message", "hint", "values"}}`, and at the
+addresses of LibreTranslate, as there, `{"error": "..."}`."""
 
 from __future__ import annotations
 
@@ -10,6 +11,9 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from glassformer.errors import GlassformerError
+
+# Addresses of LibreTranslate.
+THEIRS = ("/translate", "/detect", "/languages", "/frontend/", "/health", "/spec")
 
 
 class Refused(Exception):
@@ -34,13 +38,23 @@ def body(code: str, message: str, hint: str = "", values: dict[str, Any] | None 
     return {"error": {"code": code, "message": message, "hint": hint, "values": values or {}}}
 
 
+def body_for(
+    path: str, code: str, message: str, hint: str = "", values: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    """The body of an answer at this address."""
+    if path.startswith(THEIRS):
+        return {"error": "; ".join(filter(None, (message, hint)))}
+    return body(code, message, hint, values)
+
+
 def install(app: FastAPI) -> None:
     """Every way to fail ends in the same form."""
 
     @app.exception_handler(Refused)
     async def refused(request: Request, error: Refused) -> JSONResponse:
         headers = {"Retry-After": "1"} if error.status == 429 else None
-        return JSONResponse(body(error.code, error.message, error.hint, error.values), error.status, headers)
+        said = body_for(request.url.path, error.code, error.message, error.hint, error.values)
+        return JSONResponse(said, error.status, headers)
 
     @app.exception_handler(Left)
     async def left(request: Request, error: Left) -> Response:

@@ -12,6 +12,7 @@ import threading
 import time
 import webbrowser
 from collections.abc import Callable
+from dataclasses import dataclass
 from types import FrameType
 
 import torch
@@ -23,6 +24,8 @@ from glassformer.serve.connection import Connection
 from glassformer.serve.directions import Directions
 from glassformer.serve.door import LOCAL
 from glassformer.serve.handbook import SITE, is_handbook
+from glassformer.serve.queue import Queue
+from glassformer.serve.routes import Routes
 from glassformer.translator import Translator
 
 FIRST_PORT, TRIED = 8017, 20
@@ -91,8 +94,8 @@ def announce(title: str, host: str, bound: socket.socket) -> tuple[str, list[str
     reached = ", ".join(url(one, port) for one in others) or "an address that this machine does not know"
     return here, [
         f"{title} at {here}, to other machines at {reached} (Ctrl-C stops it)",
-        "open to the network: whoever reaches this port can use the model, read its weights and run labs, and nothing "
-        "asks who they are; leave --host out to keep it to this machine",
+        "open to the network: whoever reaches this port can use the model, read its weights and run labs (not with "
+        "--only api), and nothing asks who they are; leave --host out to keep it to this machine",
     ]
 
 
@@ -111,22 +114,54 @@ class Server(uvicorn.Server):
         super().handle_exit(sig, frame)
 
 
+@dataclass(frozen=True)
+class Work:
+    """How translations are made: in how many batches at once, and by how many cores each; as many as there are, if
+    none is said."""
+
+    workers: int = 1
+    threads: int | None = None
+
+
+EVERY_CORE = Work()
+
+
 def serve(
     title: str,
-    load: Callable[[], Directions],
+    page: Callable[[], Directions] | None,
+    models: Callable[[], Directions] | None,
     host: str,
     port: int | None,
     open_browser: bool,
     say: Callable[[str], None] = print,
+    work: Work = EVERY_CORE,
+    open_to_all: bool = False,
 ) -> None:
-    """Serve until interrupted; `title` is what the user is told of what `load` gives."""
+    """Serve until interrupted: a `page` that shows models, and translations by `models`, or one of both; `title` is
+    what the user is told."""
     with listen(host, port) as bound:
-        directions = load()
-        translator = directions.shown().translator
         here, told = announce(title, host, bound)
+        if len(told) > 1 and not open_to_all:
+            raise ConfigError(
+                f"--host {host} lets other machines in, and nothing asks who they are; say --open-to-all if that is "
+                "what you want, or leave --host out"
+            )
+        shown = None if page is None else page()
+        routes = None if models is None else Routes(models(), Queue(work.workers, work.threads))
+        if routes is not None and not routes.languages:
+            if shown is None:
+                raise ConfigError(
+                    "the model does not say which languages it knows, so nobody could ask for them; add `[about]` with "
+                    "`source` and `target` to its recipe.toml"
+                )
+            routes.queue.close()
+            routes = None
+        if routes is not None:
+            threading.Thread(target=routes.load, daemon=True).start()  # who comes first should not wait for it
         site = SITE if is_handbook(SITE) else None
-        app = create_app(directions, hosts=own_names(host), by_address=len(told) > 1, handbook=site)
-        torch.set_num_threads(cores_each(translator, app.state.turns.at_once))
+        app = create_app(shown, hosts=own_names(host), by_address=len(told) > 1, routes=routes, handbook=site)
+        if shown is not None:
+            torch.set_num_threads(cores_each(shown.shown().translator, app.state.turns.at_once))
         config = uvicorn.Config(app, http=Connection, ws="none", log_level="warning", access_log=False)
         server = Server(config)
         if open_browser:

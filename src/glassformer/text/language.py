@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Sequence
 from functools import cache
@@ -74,18 +75,36 @@ class Guess(NamedTuple):
 
 def clearly(text: str, least: int = 2) -> str | None:
     """The language of a text where its script, or `least` words or letters of it and hardly one of another, tell it."""
+    seen = marks(text)
+    if seen is None:
+        return None
+    best, second = sorted([*seen, ""], key=lambda language: -seen.get(language, 0))[:2]
+    return best if seen[best] >= least and seen[best] >= 3 * seen.get(second, 0) else None
+
+
+def marks(text: str) -> dict[str, int] | None:
+    """What in a text speaks for each language: characters, common words and letters; None where scripts mix."""
     text = _CODE.sub(" ", text[:LONGEST]).casefold()
     words = _WORD.findall(text)
     han, kana, letters = len(_HAN.findall(text)), len(_KANA.findall(text)), sum(map(len, words))
     if han and not kana and CHINESE * han >= letters:
-        return "zh"
+        return {"zh": max(2, han)}  # a single character tells as much as two words
     if han or kana:
         return None
     seen = {language: sum(word in common for word in words) for language, common in WORDS.items()}
     for language, pattern in LETTERS.items():
         seen[language] += sum(1 for word in words if pattern.search(word))
-    best, second = sorted(seen, key=lambda language: -seen[language])[:2]
-    return best if seen[best] >= least and seen[best] >= 3 * seen[second] else None
+    return seen
+
+
+def confidence(text: str, code: str) -> float:
+    """How sure it is that a text is in the language that `detect` names, from 0 to 1: the share of what speaks for it
+    where that decides, and else the probability that the library gives it."""
+    if clearly(text, 1) == code and (seen := marks(text)):
+        return seen[code] / sum(seen.values())
+    scores: dict[str, float] = dict(identifier().rank(_CODE.sub(" ", text[:LONGEST])))
+    highest = max(scores.values())
+    return math.exp(scores[code] - highest) / sum(math.exp(one - highest) for one in scores.values())
 
 
 def detect(text: str, among: Sequence[str]) -> Guess:

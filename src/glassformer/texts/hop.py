@@ -87,6 +87,20 @@ class Hop:
         self._in_pieces([climb for climb in climbs if climb.done is None], search)
         return [climb.done or self._as_it_is(climb, "source") for climb in climbs]
 
+    def others(self, told: Sequence[TranslatedSentence], count: int, search: Search) -> list[list[str]]:
+        """Up to `count` other translations of sentences that have been translated, best first; each keeps all that must
+        not change."""
+        wider = replace(search, beam=max(search.beam, count + 1), nbest=count + 1)
+        rows = [i for i, one in enumerate(told) if one.way == "plain"]
+        ranked = self.translator.translate([told[i].source for i in rows], search=wider) if rows else []
+        found = [list[str]() for _ in told]
+        for i, candidates in zip(rows, ranked, strict=True):
+            keeping = Keeping(told[i].source, (self.source, self.target))
+            for text in dict.fromkeys(one_line(one.text) for one in candidates if one.finished):
+                if text and text != told[i].text and not keeping.faults(text):
+                    found[i].append(text)
+        return [texts[:count] for texts in found]
+
     def _as_it_is(self, climb: Climb, way: Way) -> TranslatedSentence:
         return TranslatedSentence(climb.keeping.source, climb.keeping.as_it_is(), True, way)
 

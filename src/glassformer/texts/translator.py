@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Unpack
 
 from glassformer.decode import Search
 from glassformer.decode.search import SearchOptions, search_of
-from glassformer.errors import ConfigError
+from glassformer.errors import ConfigError, check_whole
 from glassformer.text import Tokenizer
 from glassformer.text.cutting import UNSPACED, WIDE_MARKS
 from glassformer.text.glossary import Glossary
@@ -102,6 +103,27 @@ class TextTranslator:
         if self.pivot is not None:
             known.append(Note("pivot", f"`{self.source}` to `{self.target}` goes by `{self.pivot}`"))
         return [self._noted(text, one, known) for text, one in zip(texts, made, strict=True)]
+
+    def alternatives(self, texts: Iterable[str], count: int) -> list[list[str]]:
+        """Up to `count` other translations of each text: every sentence said the second-best way, the third-best, and
+        so on; a sentence that has no more stays at its best."""
+        check_whole("count", count, 1, "1 gives the second-best alone")
+        found, last, search = self.details(texts), self.hops[-1], Search(beam=BEAM)
+        told = {one.source: one for text in found for one in text.sentences}
+        others = dict(zip(told, last.others(list(told.values()), count, search), strict=True))
+        made: list[list[str]] = []
+        for source, text in zip(strings(texts, "texts"), found, strict=True):
+            read = source if text.via is None else text.via
+            pieces = sentences(read, last.source, spans(read))
+            most = max((len(others[one.source]) for one in text.sentences), default=0)
+            made.append([])
+            for rank in range(most):
+                said = {
+                    one.source: replace(one, text=others[one.source][rank]) if rank < len(others[one.source]) else one
+                    for one in text.sentences
+                }
+                made[-1].append(self._put_together(last, read, pieces, said).text)
+        return made
 
     def _by_pivot(
         self, texts: list[str], search: Search, progress: Callable[[int], None] | None

@@ -1,0 +1,291 @@
+"""The interface of LibreTranslate, which many programs know already: the same addresses, fields, answers and errors.
+
+POST /translate          q (a text or several), source (or auto), target, format (text or html), alternatives
+POST /detect             q: which language it is in
+GET  /languages          from which languages into which
+GET  /frontend/settings  what a page should know
+GET  /health             whether it answers
+GET  /spec               this interface, as OpenAPI
+
+What is wrong is said as {"error": "..."}.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+from glassformer.documents.formats import FORMATS
+from glassformer.documents.html import translate_fragments
+from glassformer.serve.answers import as_json
+from glassformer.serve.errors import printable
+from glassformer.serve.fields import Unreadable, fields
+from glassformer.serve.queue import Busy, Closed, Ticket
+from glassformer.serve.routes import Routes, name_of
+from glassformer.serve.turns import Turns, Wanted
+from glassformer.text.language import confidence, detect
+from glassformer.texts import TextTranslator
+
+AUTO = "auto"
+OUTSIDE = {"zh": "zh-Hans"}  # what a language is called by LibreTranslate, where that differs
+ALIASES = {"zh-Hans": "zh", "zh-CN": "zh", "zh-hans": "zh", "zh-cn": "zh"}
+MOST_ALTERNATIVES = 8
+TEXTS, CHARACTERS = 5_000, 200_000  # in one request
+
+
+class Failed(Exception):
+    """An answer other than 200, with the text that LibreTranslate gives it."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status, self.text = status, text
+
+
+class Detected(BaseModel):
+    confidence: float
+    language: str
+
+
+class TranslateAnswer(BaseModel):
+    """A text for a text, a list for a list; the last two where they were asked for."""
+
+    translatedText: str | list[str]
+    detectedLanguage: Detected | list[Detected] | None = None
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+class TranslateAsked(BaseModel):
+    q: str | list[str]
+    source: str
+    target: str
+    format: str = "text"
+    alternatives: int = 0
+    api_key: str = ""
+
+
+class DetectAsked(BaseModel):
+    q: str
+    api_key: str = ""
+
+
+class LanguageListed(BaseModel):
+    code: str
+    name: str
+    targets: list[str]
+
+
+class ErrorAnswer(BaseModel):
+    error: str
+
+
+class Health(BaseModel):
+    status: str
+
+
+ERRORS: dict[int | str, dict[str, Any]] = {
+    400: {"model": ErrorAnswer, "description": "The request cannot be answered."},
+    403: {"model": ErrorAnswer, "description": "Not allowed."},
+    408: {"model": ErrorAnswer, "description": "The request took too long to arrive."},
+    413: {"model": ErrorAnswer, "description": "Too large."},
+    429: {"model": ErrorAnswer, "description": "Too many are waiting."},
+    503: {"model": ErrorAnswer, "description": "The server is stopping."},
+}
+
+
+def body_of(model: type[BaseModel]) -> dict[str, Any]:
+    """A body as JSON or as a form, for the description of the interface."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    kinds = ("application/json", "application/x-www-form-urlencoded")
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+def outside(code: str) -> str:
+    return OUTSIDE.get(code, code)
+
+
+class Libre:
+    """What the addresses do, without the web."""
+
+    def __init__(self, routes: Routes, keys_required: bool = False) -> None:
+        self.routes, self.keys_required = routes, keys_required
+
+    def language(self, given: Any) -> str:
+        """The code of a language that is served."""
+        code = ALIASES.get(given, given) if isinstance(given, str) else None
+        if code not in self.routes.languages:
+            raise Failed(400, f"{printable(str(given))[:60]} is not supported")
+        return str(code)
+
+    def detected(self, texts: list[str]) -> list[tuple[str | None, Detected]]:
+        """The language of each text, none where nothing in it could be translated."""
+        found: list[tuple[str | None, Detected]] = []
+        for text in texts:
+            code = detect(text, self.routes.languages).code
+            sure = 100 * confidence(text, code) if code else 0.0
+            shown = outside(code or self.routes.languages[0])
+            found.append((code, Detected(confidence=round(sure, 2), language=shown)))
+        return found
+
+    def detect(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
+        (_, found), *_ = self.detected([one_text(asked, "q")])
+        return [found.model_dump()]
+
+    def translate(self, asked: dict[str, Any], ticket: Ticket) -> dict[str, Any]:
+        if asked.get("q") in (None, "", []):
+            raise Failed(400, "Invalid request: missing q parameter")
+        texts, single = several(asked["q"])
+        source, target = one_text(asked, "source"), self.language(one_text(asked, "target"))
+        form, count = asked.get("format") or "text", alternatives_of(asked.get("alternatives"))
+        if form not in ("text", "html"):
+            raise Failed(400, f"{printable(str(form))[:60]} format is not supported")
+        detected = self.detected(texts) if source == AUTO else []
+        codes = [code for code, _ in detected] or [self.language(source)] * len(texts)
+        made, others = list(texts), [list[str]() for _ in texts]
+        for code in dict.fromkeys(codes):
+            if code is None or code == target:
+                continue  # nothing to translate, or nothing to do
+            if not self.routes.way(code, target):
+                raise Failed(
+                    400,
+                    f"{name_of(target)} ({outside(target)}) is not available as a target language from "
+                    f"{name_of(code)} ({outside(code)})",
+                )
+            rows = [i for i, one in enumerate(codes) if one == code]
+            by = self.routes.translator(code, target, ticket)
+            told, ranked = self.through(by, [texts[i] for i in rows], form, count)
+            for i, text, more in zip(rows, told, ranked, strict=True):
+                made[i], others[i] = text, more
+        answer: dict[str, Any] = {"translatedText": made[0] if single else made}
+        if detected:
+            seen = [one.model_dump() for _, one in detected]
+            answer["detectedLanguage"] = seen[0] if single else seen
+        if count:
+            answer["alternatives"] = others[0] if single else others
+        return answer
+
+    def through(self, by: TextTranslator, texts: list[str], form: str, count: int) -> tuple[list[str], list[list[str]]]:
+        if form == "html":
+            return translate_fragments(texts, by), [[] for _ in texts]
+        return by.translate(texts), by.alternatives(texts, count) if count else [[] for _ in texts]
+
+    def languages(self) -> list[dict[str, Any]]:
+        return [
+            LanguageListed(
+                code=outside(one),
+                name=name_of(one),
+                targets=sorted(map(outside, [*self.routes.targets(one), one])),
+            ).model_dump()
+            for one in self.routes.languages
+        ]
+
+    def settings(self) -> dict[str, Any]:
+        first = outside(next(iter(self.routes.languages[1:] or self.routes.languages)))
+        return {
+            "apiKeys": self.keys_required,
+            "charLimit": CHARACTERS,
+            "filesTranslation": False,
+            "frontendTimeout": 500,
+            "keyRequired": self.keys_required,
+            "language": {
+                "source": {"code": AUTO, "name": "Auto Detect"},
+                "target": {"code": first, "name": name_of(ALIASES.get(first, first))},
+            },
+            "suggestions": False,
+            "supportedFilesFormat": sorted(FORMATS),
+        }
+
+
+def one_text(asked: dict[str, Any], name: str) -> str:
+    value = asked.get(name)
+    if value in (None, ""):
+        raise Failed(400, f"Invalid request: missing {name} parameter")
+    if not isinstance(value, str):
+        raise Failed(400, f"Invalid request: {name} must be a text")
+    return value
+
+
+def several(q: Any) -> tuple[list[str], bool]:
+    """The texts to translate, and whether it was one alone."""
+    texts = [q] if isinstance(q, str) else q
+    if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
+        raise Failed(400, "Invalid request: q must be a text or a list of texts")
+    if len(texts) > TEXTS:
+        raise Failed(400, f"Invalid request: request ({len(texts)}) exceeds text limit ({TEXTS})")
+    size = sum(map(len, texts))
+    if size > CHARACTERS:
+        raise Failed(400, f"Invalid request: request ({size}) exceeds text limit ({CHARACTERS})")
+    return texts, isinstance(q, str)
+
+
+def alternatives_of(value: Any) -> int:
+    try:
+        count = int(value or 0)
+    except (TypeError, ValueError, OverflowError):
+        raise Failed(400, "Invalid request: alternatives must be a number") from None
+    if not 0 <= count <= MOST_ALTERNATIVES:
+        raise Failed(400, f"Invalid request: alternatives must be between 0 and {MOST_ALTERNATIVES}")
+    return count
+
+
+def client_of(request: Request, asked: dict[str, Any]) -> str:
+    """Whose turn it is: that of a key, or of an address."""
+    key = asked.get("api_key")
+    return f"key {key}" if isinstance(key, str) and key else f"host {request.client.host if request.client else ''}"
+
+
+def install(app: FastAPI, libre: Libre, turns: Turns) -> None:
+    router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
+
+    async def answered(request: Request, work: Callable[[dict[str, Any], Ticket], Any]) -> Response:
+        asked = await fields(request)
+
+        def run(wanted: Wanted) -> Response:
+            return as_json(request, work(asked, Ticket(client_of(request, asked), wanted)))
+
+        return await turns.take(request, run)
+
+    @router.post("/translate", response_model=TranslateAnswer, openapi_extra=body_of(TranslateAsked))
+    async def translate(request: Request) -> Response:
+        return await answered(request, libre.translate)
+
+    @router.post("/detect", response_model=list[Detected], openapi_extra=body_of(DetectAsked))
+    async def detect_language(request: Request) -> Response:
+        return await answered(request, lambda asked, _: libre.detect(asked))
+
+    @router.get("/languages", response_model=list[LanguageListed])
+    async def languages() -> Response:
+        return JSONResponse(libre.languages())
+
+    @router.get("/frontend/settings")
+    async def settings() -> dict[str, Any]:
+        return libre.settings()
+
+    @router.get("/health", response_model=Health)
+    async def health() -> Response:
+        return JSONResponse({"status": "ok"})
+
+    @router.get("/spec", include_in_schema=False)
+    async def spec() -> Response:
+        return JSONResponse(app.openapi())
+
+    app.include_router(router)
+
+    @app.exception_handler(Failed)
+    async def failed(request: Request, error: Failed) -> Response:
+        return JSONResponse({"error": error.text}, error.status)
+
+    @app.exception_handler(Unreadable)
+    async def unreadable(request: Request, error: Unreadable) -> Response:
+        return JSONResponse({"error": "Invalid JSON format"}, 400)
+
+    @app.exception_handler(Busy)
+    async def busy(request: Request, error: Busy) -> Response:
+        return JSONResponse({"error": f"Slowdown: {error}"}, 429, {"Retry-After": "1"})
+
+    @app.exception_handler(Closed)
+    async def closed(request: Request, error: Closed) -> Response:
+        return JSONResponse({"error": str(error)}, 503, {"Retry-After": "1"})

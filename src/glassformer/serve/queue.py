@@ -1,0 +1,265 @@
+"""Sentences of many requests through one model together.
+
+A free worker takes the sentence whose turn it is, and with it all that wait and are like it: the same model, the same
+search, about the same length. So nobody waits for others to come, and while one batch runs the next one gathers. What
+is made of a sentence does not depend on what else is in its batch, so it may be kept for whoever asks again.
+
+Turns go by client. A sentence's turn is the moment, counted in tokens, at which its client would have it begun if all
+clients were served side by side: someone with a book to translate does not hold up someone with a word.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError, Future
+from concurrent.futures import TimeoutError as NotYet
+from typing import Any, NamedTuple
+
+import torch
+
+from glassformer.decode.engine import BATCH_TOKENS, Engine, counted
+from glassformer.decode.search import Search, search_of
+from glassformer.errors import GlassformerError
+from glassformer.translation import Translation
+from glassformer.translator import Translator
+
+MOST_WAITING = 400_000  # tokens
+MOST_KEPT = 20_000  # sentences
+LOOK = 0.25  # seconds after which someone who waits looks whether they still want it
+MOST_CLIENTS = 4096  # whose next turn is remembered
+
+Ranked = list[Translation]
+
+
+class Busy(GlassformerError):
+    """More waits already than may wait."""
+
+
+class Closed(GlassformerError):
+    """Nothing is taken any more."""
+
+
+class Ticket:
+    """Of one request: whose it is, and whether anybody still waits for the answer."""
+
+    def __init__(self, client: str = "", check: Callable[[], None] | None = None) -> None:
+        self.client, self._check = client, check
+        self.given_up = False
+
+    def check(self) -> None:
+        """Raise what the request ends with, if nobody waits any more."""
+        if self._check is not None:
+            self._check()
+
+    @property
+    def wanted(self) -> bool:
+        if not self.given_up:
+            try:
+                self.check()
+            except Exception:  # whatever it is, it is told where it is waited for
+                self.given_up = True
+        return not self.given_up
+
+
+class Kind(NamedTuple):
+    """What sentences of one batch have in common."""
+
+    engine: Engine  # compared by identity
+    to: str | None
+    search: Search
+    placeholders: bool
+    width: int  # tokens, as the engine counts them
+
+    @property
+    def most(self) -> int:
+        """Sentences in a batch."""
+        return max(1, BATCH_TOKENS // self.search.beam // self.width)
+
+
+class Job(NamedTuple):
+    turn: float
+    number: int  # the order of coming, among those of one turn
+    text: str
+    translator: Translator
+    ticket: Ticket
+    answer: Future[Ranked]
+
+
+class Queue:
+    """Where sentences wait, and the threads that translate them; `close` ends it."""
+
+    def __init__(
+        self,
+        workers: int = 1,
+        threads: int | None = None,
+        most_waiting: int = MOST_WAITING,
+        most_kept: int = MOST_KEPT,
+    ) -> None:
+        self.most_waiting, self.most_kept = most_waiting, most_kept
+        self.waiting = 0  # tokens
+        self.batches = self.sentences = self.found = 0  # so far: run, run in them, and kept from before
+        self._jobs: dict[Kind, list[Job]] = {}  # heaps
+        self._now = 0.0  # the turn of whoever was taken last
+        self._next: dict[str, float] = {}  # a client's next turn
+        self._kept: OrderedDict[tuple[Kind, str], Ranked] = OrderedDict()
+        self._numbers = itertools.count()
+        self._free = threading.Condition()
+        self._closed = False
+        each = threads or max(1, torch.get_num_threads() // workers)
+        self._workers = [threading.Thread(target=self._work, args=(each,), daemon=True) for _ in range(workers)]
+        for worker in self._workers:
+            worker.start()
+
+    def translate(
+        self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, ticket: Ticket
+    ) -> list[Ranked]:
+        """What `translator.translate` makes of `texts`; waits for it."""
+        answers = self._ask(translator, texts, search, placeholders, ticket)
+        try:
+            return [self._wait(answer, ticket) for answer in answers]
+        except BaseException:
+            ticket.given_up = True
+            raise
+
+    def _wait(self, answer: Future[Ranked], ticket: Ticket) -> Ranked:
+        while True:
+            try:
+                return answer.result(LOOK)
+            except NotYet:
+                if answer.done():  # it is what the search ended with
+                    raise
+                ticket.check()
+            except (CancelledError, Closed):
+                ticket.check()  # it ended because they have left
+                raise
+
+    def _ask(
+        self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, ticket: Ticket
+    ) -> list[Future[Ranked]]:
+        ids = translator.tokenizer.encode_source(texts)
+        kinds = [Kind(translator.engine, translator.to, search, placeholders, counted(max(1, len(one)))) for one in ids]
+        answers: list[Future[Ranked]] = [Future() for _ in texts]
+        with self._free:
+            missing = []
+            for i, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
+                if (kept := self._kept.get((kind, text))) is not None:
+                    self._kept.move_to_end((kind, text))
+                    self.found += 1
+                    answers[i].set_result(kept)
+                else:
+                    missing.append(i)
+            cost = sum(kinds[i].width for i in missing)
+            if self._closed:
+                raise Closed("the server is stopping; ask again in a moment")
+            if self.waiting and self.waiting + cost > self.most_waiting:
+                raise Busy(f"{self.waiting:,} tokens are waiting already; ask again in a moment")
+            turn = max(self._now, self._next.get(ticket.client, 0.0))
+            for i in missing:
+                job = Job(turn, next(self._numbers), texts[i], translator, ticket, answers[i])
+                heapq.heappush(self._jobs.setdefault(kinds[i], []), job)
+                turn += kinds[i].width
+            self._next[ticket.client] = turn
+            if len(self._next) > MOST_CLIENTS:
+                self._next = {client: turn for client, turn in self._next.items() if turn > self._now}
+            self.waiting += cost
+            self._free.notify(len(missing))
+        return answers
+
+    def _take(self) -> tuple[Kind, list[Job]] | None:
+        """The next batch; none when there will be no more."""
+        with self._free:
+            while True:
+                while not self._jobs and not self._closed:
+                    self._next.clear()  # with nothing waiting, everyone begins anew
+                    self._free.wait()
+                if self._closed:
+                    return None
+                kind = min(self._jobs, key=lambda kind: self._jobs[kind][0])
+                heap, batch = self._jobs[kind], list[Job]()
+                self._now = max(self._now, heap[0].turn)
+                while heap and len(batch) < kind.most:
+                    job = heapq.heappop(heap)
+                    self.waiting -= kind.width
+                    if job.ticket.wanted:
+                        batch.append(job)
+                    else:
+                        job.answer.cancel()
+                if not heap:
+                    del self._jobs[kind]
+                if batch:
+                    return kind, batch
+
+    def _work(self, threads: int) -> None:
+        torch.set_num_threads(threads)  # of this thread alone
+        while (taken := self._take()) is not None:
+            kind, batch = taken
+            try:
+                made = self._run(kind, batch)
+            except BaseException as error:  # told to those who wait; the worker goes on
+                for job in batch:
+                    if not job.answer.done():
+                        job.answer.set_exception(error)
+                continue
+            with self._free:
+                self.batches += 1
+                self.sentences += len(batch)
+                if kind.search.sampling is None:
+                    for job, ranked in zip(batch, made, strict=True):
+                        self._kept[kind, job.text] = ranked
+                    while len(self._kept) > self.most_kept:
+                        self._kept.popitem(last=False)
+            for job, ranked in zip(batch, made, strict=True):
+                job.answer.set_result(ranked)
+
+    def _run(self, kind: Kind, batch: list[Job]) -> list[Ranked]:
+        def between_steps() -> None:
+            if not any(job.ticket.wanted for job in batch):
+                raise Closed("nobody waits for this")
+
+        with torch.inference_mode():
+            return batch[0].translator.translate(
+                [job.text for job in batch],
+                search=kind.search,
+                placeholders=kind.placeholders,
+                between_steps=between_steps,
+            )
+
+    def close(self) -> None:
+        """Take nothing more; what waits is told so, what runs is finished."""
+        with self._free:
+            self._closed = True
+            left = [job for heap in self._jobs.values() for job in heap]
+            self._jobs.clear()
+            self._free.notify_all()
+        for job in left:
+            job.answer.set_exception(Closed("the server is stopping; ask again in a moment"))
+        for worker in self._workers:
+            worker.join()
+
+
+class Queued(Translator):
+    """A translator whose texts go through a queue, for one request."""
+
+    plain: Translator
+    queue: Queue
+    ticket: Ticket
+
+    @classmethod
+    def of(cls, translator: Translator, queue: Queue, ticket: Ticket) -> Queued:
+        made = object.__new__(cls)
+        vars(made).update(vars(translator), plain=translator, queue=queue, ticket=ticket)
+        return made
+
+    def translate(self, texts: Iterable[str], **options: Any) -> list[Ranked]:
+        """As `Translator.translate`, of which a queue knows what it needs: `search` and `placeholders`."""
+        search, placeholders = options.pop("search", None), options.pop("placeholders", False)
+        progress = options.pop("progress", None)
+        texts = list(texts)
+        made = self.queue.translate(self.plain, texts, search_of(search, **options), placeholders, self.ticket)
+        if progress is not None:
+            progress(len(texts))
+        return made

@@ -1,0 +1,48 @@
+"""From which language into which the served models translate, directly or by way of a third."""
+
+from __future__ import annotations
+
+from glassformer.serve.directions import Directions
+from glassformer.serve.queue import Queue, Queued, Ticket
+from glassformer.text.language import NAMES, clearly
+from glassformer.texts import TextTranslator
+
+PIVOTS_FIRST = ("en",)  # where several languages lie between
+
+
+class Routes:
+    """The languages of all models together; each model is loaded when it is first needed."""
+
+    def __init__(self, directions: Directions, queue: Queue) -> None:
+        self.directions, self.queue = directions, queue
+        self._direct = {(one.source, one.target): one.name for one in reversed(directions.known.values())}
+        self.languages = tuple(dict.fromkeys(code for pair in sorted(self._direct) for code in pair if code))
+
+    def load(self) -> None:
+        """Make every model ready, which else happens when it is first needed."""
+        for name in self.directions.known:
+            _ = self.directions.shown(name).translator.engine.ready
+
+    def targets(self, source: str) -> list[str]:
+        """The languages that this one can be translated into."""
+        return [one for one in self.languages if one != source and self.way(source, one)]
+
+    def way(self, source: str, target: str) -> list[str]:
+        """The names of the directions from one language to another: one, two, or none."""
+        if (source, target) in self._direct:
+            return [self._direct[source, target]]
+        between = [one for one in self.languages if (source, one) in self._direct and (one, target) in self._direct]
+        for pivot in sorted(between, key=lambda one: one not in PIVOTS_FIRST):
+            return [self._direct[source, pivot], self._direct[pivot, target]]
+        return []
+
+    def translator(self, source: str, target: str, ticket: Ticket) -> TextTranslator:
+        """A translator of texts for one request."""
+        hops = [
+            Queued.of(self.directions.shown(one).translator, self.queue, ticket) for one in self.way(source, target)
+        ]
+        return TextTranslator(*hops, source=source, target=target, detect=clearly)
+
+
+def name_of(code: str) -> str:
+    return NAMES[code][0] if code in NAMES else code

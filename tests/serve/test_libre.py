@@ -1,0 +1,162 @@
+"""The interface of LibreTranslate: its clients as they are, against a real process that serves the box."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+from deep_translator import LibreTranslator
+from deep_translator.exceptions import ServerException
+from libretranslatepy import LibreTranslateAPI
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from small_run import command
+
+from glassformer.polyglot import Polyglot
+
+PATIENCE = 60
+
+
+@pytest.fixture(scope="module")
+def address():
+    with subprocess.Popen(
+        command("serve", "--only", "api", "--port", "0", "--threads", "1"), stdout=subprocess.PIPE, text=True
+    ) as process:
+        said = process.stdout.readline()
+        yield re.search(r"http://[\d.]+:\d+", said)[0]
+        process.send_signal(signal.SIGINT)
+        assert process.wait(PATIENCE) == 130
+
+
+@pytest.fixture(scope="module")
+def expected():
+    """What Python gives for a text."""
+    by = Polyglot()
+    return lambda text, source, target: by.translator(source, target).translate([text])[0]
+
+
+def post(address: str, path: str = "/translate", **body: object) -> httpx.Response:
+    return httpx.post(address + path, json=body, timeout=PATIENCE)
+
+
+def test_libretranslatepy(address, expected):
+    client = LibreTranslateAPI(address)
+    text = "Where is the nearest station?"
+    assert client.translate(text, "en", "de") == expected(text, "en", "de")
+    assert client.translate(text, "auto", "zh") == expected(text, "en", "zh")
+    assert client.detect("Wo ist der Bahnhof?") == [{"confidence": 100.0, "language": "de"}]
+    known = {one["code"]: one for one in client.languages()}
+    assert set(known) == {"en", "de", "zh-Hans"}
+    assert set(known["de"]["targets"]) == {"en", "de", "zh-Hans"}
+    assert known["zh-Hans"]["name"] == "Chinese"
+
+
+def test_deep_translator(address, expected):
+    german = LibreTranslator(source="en", target="de", api_key="any", custom_url=f"{address}/")
+    texts = ["Good morning.", "Open the file & close it."]
+    assert german.translate_batch(texts) == [expected(text, "en", "de") for text in texts]
+    with pytest.raises(ServerException):
+        LibreTranslator(source="en", target="fr", api_key="any", custom_url=f"{address}/").translate("Good morning.")
+
+
+@pytest.mark.parametrize("how", ["json", "data", "params"])
+def test_fields_come_as_json_as_a_form_or_in_the_address(address, expected, how):
+    asked = {"q": "It is late.", "source": "en", "target": "de", "format": "text"}
+    answer = httpx.post(f"{address}/translate", timeout=PATIENCE, **{how: asked})
+    assert (answer.status_code, answer.json()) == (200, {"translatedText": expected("It is late.", "en", "de")})
+
+
+def test_a_list_is_answered_with_a_list_each_in_its_language(address, expected):
+    texts = ["Where is the station?", "Wo ist der Bahnhof?", "车站在哪里？", "42", ""]
+    found = post(address, q=texts, source="auto", target="de").json()
+    assert found["translatedText"] == [
+        expected(texts[0], "en", "de"),
+        texts[1],  # it is German already
+        expected(texts[2], "zh", "de"),
+        "42",
+        "",
+    ]
+    assert [one["language"] for one in found["detectedLanguage"]][:3] == ["en", "de", "zh-Hans"]
+    assert found["detectedLanguage"][3]["confidence"] == 0
+
+
+def test_markup_stays_and_its_text_is_translated(address):
+    text = '<p>Open <a href="https://example.com/?a=1&amp;b=2" class="x">the file</a> now.<br>It is late.</p>'
+    found = post(address, q=text, source="en", target="zh", format="html").json()["translatedText"]
+    assert re.findall("<[^>]*>", found) == re.findall("<[^>]*>", text)
+    assert "文件" in found
+    assert "&#" not in found
+
+
+def test_alternatives_are_other_translations_that_keep_what_must_be_kept(address, expected):
+    text = "Run `make` twice. It is late."
+    found = post(address, q=text, source="en", target="de", alternatives=3).json()
+    assert found["translatedText"] == expected(text, "en", "de")
+    others = found["alternatives"]
+    assert 1 <= len(others) <= 3
+    assert len({found["translatedText"], *others}) == len(others) + 1
+    assert all("`make`" in one for one in others)
+
+
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [
+        ({"source": "en", "target": "de"}, "Invalid request: missing q parameter"),
+        ({"q": "x", "target": "de"}, "Invalid request: missing source parameter"),
+        ({"q": "x", "source": "en"}, "Invalid request: missing target parameter"),
+        ({"q": "x", "source": "fr", "target": "de"}, "fr is not supported"),
+        ({"q": "x", "source": "en", "target": "zt"}, "zt is not supported"),
+        ({"q": "x", "source": "en", "target": "de", "format": "pdf"}, "pdf format is not supported"),
+        ({"q": ["x"] * 5001, "source": "en", "target": "de"}, "Invalid request: request (5001) exceeds text limit"),
+        ({"q": [1], "source": "en", "target": "de"}, "Invalid request: q must be a text"),
+        ({"q": "x", "source": "en", "target": "de", "alternatives": "many"}, "alternatives must be a number"),
+    ],
+)
+def test_what_is_wrong_is_said_in_their_words(address, asked, error):
+    answer = post(address, **asked)
+    assert answer.status_code == 400
+    assert error in answer.json()["error"]
+
+
+def test_bodies_that_are_none(address):
+    head = {"Content-Type": "application/json"}
+    for body in (b"{", b"[]", b"\xff\xfe", b"[" * 10_000):
+        answer = httpx.post(f"{address}/translate", content=body, headers=head, timeout=PATIENCE)
+        assert (answer.status_code, answer.json()) == (400, {"error": "Invalid JSON format"})
+    large = httpx.post(f"{address}/translate", content=b" " * 3_000_000, headers=head, timeout=PATIENCE)
+    assert large.status_code == 413
+    assert isinstance(large.json()["error"], str)
+
+
+def test_with_the_interface_alone_no_page_and_no_weights_are_given(address):
+    assert httpx.get(f"{address}/health").json() == {"status": "ok"}
+    for path in ("/", "/api/weights", "/api/model", "/static/main.js", "/api/labs"):
+        assert httpx.get(address + path).status_code == 404
+    described = httpx.get(f"{address}/spec").json()
+    assert set(described["paths"]) == {"/translate", "/detect", "/languages", "/frontend/settings", "/health"}
+    answers = described["paths"]["/translate"]["post"]["responses"]
+    assert "TranslateAnswer" in json.dumps(answers["200"])
+    assert "ErrorAnswer" in json.dumps(answers["400"])
+
+
+def test_many_at_once_get_each_their_own(address, expected):
+    texts = [f"I have {i} apples and {i + 1} books." for i in range(24)]
+    found: dict[int, str] = {}
+
+    def ask(i: int) -> None:
+        found[i] = post(address, q=texts[i], source="en", target="de").json()["translatedText"]
+
+    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(texts))]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    assert [found[i] for i in range(len(texts))] == [expected(text, "en", "de") for text in texts]

@@ -1,0 +1,172 @@
+"""Sentences of many requests through one model: the same answers, fair turns, and none for those who have left."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from glassformer.decode import Search
+from glassformer.errors import GlassformerError
+from glassformer.serve.queue import Busy, Closed, Queue, Queued, Ticket
+from glassformer.translator import Translator
+
+WORDS = ("one", "two", "three", "four", "five", "six")
+TEXTS = [" ".join(WORDS[(i + k) % 6] for k in range(1 + i % 7)) for i in range(60)]
+
+
+class Gone(GlassformerError):
+    pass
+
+
+class Slow:
+    """A translator that takes as long as it is held up, and tells what it was asked."""
+
+    def __init__(self, translator: Translator) -> None:
+        self.batches: list[list[str]] = []
+        self.go, self.begun = threading.Event(), threading.Event()
+        self.made = object.__new__(type("Held", (Translator,), {"translate": self.translate}))
+        vars(self.made).update(vars(translator))
+        self.real = translator
+
+    def translate(self, texts, *, search, placeholders, between_steps):
+        self.batches.append(list(texts))
+        self.begun.set()
+        while not self.go.wait(0.01):
+            between_steps()
+        return self.real.translate(texts, search=search, placeholders=placeholders)
+
+
+@pytest.fixture
+def queue():
+    made = Queue(threads=1)
+    yield made
+    made.close()
+
+
+def in_threads(count, work):
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(count)]
+    for one in threads:
+        one.start()
+    return threads
+
+
+@pytest.mark.parametrize("search", [Search(), Search(beam=3, nbest=2)])
+def test_the_answer_is_that_of_a_single_run(translator, queue, search):
+    alone = [translator.translate([text], search=search)[0] for text in TEXTS]
+    made: dict[int, object] = {}
+
+    def ask(i):
+        made[i] = queue.translate(translator, [TEXTS[i]], search, False, Ticket(str(i % 5)))[0]
+
+    for one in in_threads(len(TEXTS), ask):
+        one.join()
+    for i, ranked in enumerate(alone):
+        assert [one.tokens for one in made[i]] == [one.tokens for one in ranked]
+        assert [one.score for one in made[i]] == pytest.approx([one.score for one in ranked], abs=1e-5)
+    assert queue.waiting == 0
+
+
+def test_in_int8_it_is_the_same_to_the_bit(queue):
+    german = Translator.load("en-de", precision="int8")
+    texts = ["Where is the station?", "Open the file.", "It is late.", "Run `make` twice, and then wait for it.", "Yes"]
+    made: dict[int, object] = {}
+
+    def ask(i):
+        made[i] = queue.translate(german, [texts[i % 5]], Search(beam=4), False, Ticket(str(i)))[0]
+
+    for one in in_threads(20, ask):
+        one.join()
+    alone = [german.translate([text], beam=4)[0] for text in texts]
+    assert [made[i] for i in range(20)] == [alone[i % 5] for i in range(20)]
+
+
+def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):
+    held = Slow(translator)
+    first = in_threads(1, lambda _: queue.translate(held.made, ["six"], Search(), False, Ticket()))
+    held.begun.wait()
+    later = in_threads(5, lambda i: queue.translate(held.made, [WORDS[i]], Search(), False, Ticket(str(i))))
+    while queue.waiting < 5 * 16:
+        time.sleep(0.005)
+    held.go.set()
+    for one in [*first, *later]:
+        one.join()
+    assert held.batches[0] == ["six"]
+    assert sorted(held.batches[1]) == sorted(WORDS[:5])
+    assert len(held.batches) == 2
+    assert queue.translate(held.made, ["six"], Search(), False, Ticket())[0][0].tokens == ["sechs"]
+    assert len(held.batches) == 2
+    assert queue.found == 1
+
+
+def test_a_book_does_not_hold_up_a_word(translator, queue):
+    held = Slow(translator)
+    book = [f"{' '.join(WORDS[:5])} {i}" for i in range(400)]
+    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, Ticket("book")))
+    held.begun.wait()
+    asking = in_threads(1, lambda _: queue.translate(held.made, ["one two"], Search(), False, Ticket("word")))
+    while queue.waiting < 16 * (400 - len(held.batches[0]) + 1):
+        time.sleep(0.005)
+    held.go.set()
+    asking[0].join()
+    assert "one two" in held.batches[1]
+    reading[0].join()
+
+
+def test_who_leaves_is_not_translated(translator, queue):
+    held, left = Slow(translator), threading.Event()
+
+    def check():
+        if left.is_set():
+            raise Gone("left")
+
+    ended = []
+
+    def ask(i):
+        with pytest.raises(Gone):
+            queue.translate(held.made, [WORDS[i]], Search(), False, Ticket("a", check))
+        ended.append(i)
+
+    threads = in_threads(1, ask)
+    held.begun.wait()
+    threads += in_threads(3, lambda i: ask(i + 1))
+    while queue.waiting < 3 * 16:
+        time.sleep(0.005)
+    left.set()  # the one that runs, and those that wait
+    for one in threads:
+        one.join(10)
+    assert len(ended) == 4
+    held.go.set()
+    assert queue.translate(held.made, ["five"], Search(), False, Ticket())[0][0].tokens == ["fünf"]
+    assert held.batches == [["one"], ["five"]]
+    assert queue.waiting == 0
+
+
+def test_too_much_is_refused_before_it_waits(translator):
+    held, queue = Slow(translator), Queue(threads=1, most_waiting=32)
+    threads = in_threads(1, lambda _: queue.translate(held.made, ["one"], Search(), False, Ticket()))
+    held.begun.wait()
+    threads += in_threads(1, lambda _: queue.translate(held.made, ["two", "three"], Search(), False, Ticket()))
+    while queue.waiting < 32:
+        time.sleep(0.005)
+    with pytest.raises(Busy, match="32 tokens are waiting"):
+        queue.translate(held.made, ["four"], Search(), False, Ticket())
+    held.go.set()
+    for one in threads:
+        one.join()
+    queue.close()
+    with pytest.raises(Closed):
+        queue.translate(held.made, ["four"], Search(), False, Ticket())
+
+
+def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, queue):
+    class Broken(Translator):
+        def translate(self, texts, **options):
+            raise RuntimeError("broken")
+
+    broken = object.__new__(Broken)
+    vars(broken).update(vars(translator))
+    with pytest.raises(RuntimeError, match="broken"):
+        queue.translate(broken, ["one"], Search(), False, Ticket())
+    assert Queued.of(translator, queue, Ticket()).translate(["one"]) == translator.translate(["one"])
