@@ -30,11 +30,11 @@ LOOP = 8  # words at the end that stood in the text before
 
 NAMES = {
     "text": Text("the language itself", "语料本身"),
-    "certain": Text("likeliest word, true probabilities", "按真实概率取最可能的词"),
+    "certain": Text("true probabilities", "真实概率"),
     "greedy": Text("greedy", "贪心"),
     "beam": Text("beam of 4", "束宽 4"),
-    "penalty": Text("repetition penalty 1.3", "重复惩罚 1.3"),
-    "ngram": Text("no 3-gram twice", "禁止重复 3 元组"),
+    "penalty": Text("penalty 1.3", "惩罚 1.3"),
+    "ngram": Text("no 3-gram twice", "禁止重复"),
     "sampling": Text("sampling", "采样"),
 }
 
