@@ -36,7 +36,6 @@ LANGUAGES = ("en", "zh")
 NUMBER = re.compile(r"(?<![\w#])[-−]?\d+(?:\.\d+)?(?![\w#])")
 COLOUR = re.compile(r"#[0-9a-f]{6}\b")
 NEAR, ALIKE = 4.0, 12  # pixels; shades of red, green or blue, of 256
-CLOCKED = {"lab-layout"}  # seconds are never the same twice: drawn if missing, or asked for by name
 
 
 @cache
@@ -89,8 +88,6 @@ def main() -> int:
     torch.set_num_threads(1)
     changed = []
     for name in asked.names or names():
-        if name in CLOCKED and not asked.names and (FIGURES / f"{name}.en.svg").exists():
-            continue
         figure = make(name)
         for language in LANGUAGES:
             file, drawn = FIGURES / f"{name}.{language}.svg", svg(figure, language)

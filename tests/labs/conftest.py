@@ -5,15 +5,24 @@ import re
 import pytest
 
 from glassformer.labs.figure import Text
+from glassformer.labs.seeds import merge
 
 SAME_IN_EVERY_LANGUAGE = r"[a-z]|[\d /n]+|b?float\d+"  # a letter, a number, a type
+
+LANGUAGES = ("en", "zh")
 
 
 @pytest.fixture
 def shipped():
     def run(lab):
         finding = lab.LAB.run(0)
-        for language in ("en", "zh"):
+        summary = merge([finding]).summary
+        assert finding.quoted
+        assert not re.search(r"[{}]", summary.en + summary.zh)
+        assert all(
+            re.search(rf"{{{name}:", finding.summary.say(language)) for name in finding.quoted for language in LANGUAGES
+        )
+        for language in LANGUAGES:
             assert len(finding.named(language)) == len(finding.numbers)  # no two numbers of one name
         assert all(re.search("[一-鿿]", name.zh) for name in finding.numbers)
         for panel in finding.figure.panels:

@@ -108,11 +108,11 @@ def made_up(name, passed):
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_report_is_one_file_that_says_everything(language):
-    ran = [run(sinusoids.LAB, 7), made_up("limited", (True, False)), made_up("failing", (False, True))]
+    ran = [run(sinusoids.LAB, 7), made_up("holding", (True, True)), made_up("failing", (False, True))]
     text = html(ran, language, "glassformer lab sinusoids <x>")
     read = Reader(text)
     assert read.open == []
-    assert read.ids == ["sinusoids", "limited", "failing"]
+    assert read.ids == ["sinusoids", "holding", "failing"]
     assert all(address.startswith(("#", "data:image/png;base64,")) for address in read.addresses)
     assert not re.search(r"https?://(?!www\.w3\.org/(2000/svg|1999/xlink))", text)
     assert "<script" not in text

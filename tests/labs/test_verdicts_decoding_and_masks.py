@@ -41,7 +41,7 @@ class Late(Cache):
 
 
 def test_kv_cache(shipped):
-    assert shipped(kv_cache).verdict == Verdict.LIMITED
+    assert shipped(kv_cache).verdict == Verdict.HOLDS
 
 
 def test_kv_cache_off_by_one():
@@ -55,7 +55,8 @@ def test_causal_mask(shipped):
     assert shipped(causal_mask).verdict == Verdict.HOLDS
 
 
-def test_causal_mask_that_leaks():
+def test_causal_mask_that_leaks(monkeypatch):
+    monkeypatch.setattr(causal_mask, "STEPS", 40)  # it is seen before any training
     assert causal_mask.run(0, build=leaking(DecoderOnly)).verdict == Verdict.FAILS
 
 

@@ -60,11 +60,13 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
             Text("no output moves when later tokens change", "后面的词元改变时，前面的输出不变"),
             float(future.max()),
             high=1e-6,
+            every=True,
         ),
         Check(
             Text("every output moves with its own token", "每个输出都随自身位置的词元而变"),
             float(effects.diagonal().min()),
             low=1e-3,
+            every=True,
         ),
         Check(
             Text(
@@ -91,14 +93,21 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
         checks,
         draw(effects, curves),
         Text(
-            f"Later tokens move an output by {float(future.max()):.0g}. Without the mask the training loss falls to "
-            f"{cheating:.2f}, below the entropy of {entropy():.2f} that no honest model can beat ({honest:.2f} with "
-            f"the mask); but writing by itself it follows the rule in {follows[False]:.0%} of the steps, with the mask "
-            f"in {follows[True]:.0%}.",
-            f"后面的词元对前面输出的影响为 {float(future.max()):.0g}。去掉掩码后训练损失降到 {cheating:.2f}，"
-            f"低于任何正常模型都无法突破的熵 {entropy():.2f}（有掩码时为 {honest:.2f}）；"
-            f"但自行生成时只有 {follows[False]:.0%} 的步骤遵守规律，有掩码时为 {follows[True]:.0%}。",
+            "Later tokens move an output by {future:max.0g}. Without the mask the training loss falls to "
+            f"{{cheating:.2f}}, below the entropy of {entropy():.2f} that no honest model can beat ({{honest:.2f}} "
+            "with the mask); but writing by itself it follows the rule in {bare:.0%} of the steps, with the mask in "
+            "{masked:.0%}.",
+            "后面的词元对前面输出的影响为 {future:max.0g}。去掉掩码后训练损失降到 {cheating:.2f}，"
+            f"低于任何正常模型都无法突破的熵 {entropy():.2f}（有掩码时为 {{honest:.2f}}）；"
+            "但自行生成时只有 {bare:.0%} 的步骤遵守规律，有掩码时为 {masked:.0%}。",
         ),
+        {
+            "future": float(future.max()),
+            "cheating": cheating,
+            "honest": honest,
+            "bare": follows[False],
+            "masked": follows[True],
+        },
     )
 
 
@@ -139,7 +148,7 @@ def obedience(model: DecoderOnly, seed: int) -> float:
 
     The text is read anew at each step: without the mask, earlier outputs would change and no cache could hold them.
     """
-    prompt, _ = next(chains(seed + 1000, 1))
+    prompt, _ = next(chains(seed + 1_000_000, 1))
     ids = prompt[:, : LENGTH - NEW]
     for _ in range(NEW):
         ids = torch.cat((ids, model(ids)[:, -1:].argmax(-1)), dim=1)

@@ -99,20 +99,30 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(slower, loss["raw"] - loss["scaled"], low=0.3),
         Check(whatever, loss["raw unit"] - loss["scaled"], low=0.3, extent=True),
     ]
-    summary = Text(
-        f"Scaled, a token is {low:.2f} to {high:.2f} times as long as its position's code at every width; not scaled, "
-        f"{at_512['raw']:.3f} times at D = 512. In {STEPS} steps the scaled model comes to a loss of "
-        f"{loss['scaled']:.2f}, the other to {loss['raw']:.2f} (knowing nothing: {toy.UNINFORMED:.2f}). Rows that "
-        f"start with variance one come to {loss['raw unit']:.2f} without the scale and to "
-        f"{loss['scaled unit']:.2f} with it, a token then being "
-        f"{at_512['scaled unit']:.0f} times as long as a position at D = 512.",
-        f"缩放后，各宽度下词元向量的长度是位置编码的 {low:.2f} 到 {high:.2f} 倍；不缩放，D = 512 时只有 "
-        f"{at_512['raw']:.3f} 倍。训练 {STEPS} 步，缩放的模型损失降到 {loss['scaled']:.2f}，不缩放的为 "
-        f"{loss['raw']:.2f}（一无所知时为 {toy.UNINFORMED:.2f}）。若嵌入的初始方差为 1，"
-        f"不缩放降到 {loss['raw unit']:.2f}，缩放则为 {loss['scaled unit']:.2f}，"
-        f"此时 D = 512 下词元长度是位置编码的 {at_512['scaled unit']:.0f} 倍。",
-    )
-    return Finding(numbers, checks, figure(sizes, curves), summary)
+    quoted = {
+        "low": low,
+        "high": high,
+        "raw_ratio": at_512["raw"],
+        "scaled": loss["scaled"],
+        "raw": loss["raw"],
+        "raw_unit": loss["raw unit"],
+        "scaled_unit": loss["scaled unit"],
+        "unit_ratio": at_512["scaled unit"],
+    }
+    return Finding(numbers, checks, figure(sizes, curves), SUMMARY, quoted)
+
+
+SUMMARY = Text(
+    "Scaled, a token is {low:min.2f} to {high:max.2f} times as long as its position's code at every width; not scaled, "
+    f"{{raw_ratio:.3f}} times at D = 512. In {STEPS} steps the scaled model comes to a loss of {{scaled:.2f}}, the "
+    f"other to {{raw:.2f}} (knowing nothing: {toy.UNINFORMED:.2f}). Rows that start with variance one come to "
+    "{raw_unit:.2f} without the scale and to {scaled_unit:.2f} with it, a token then being {unit_ratio:.0f} times as "
+    "long as a position at D = 512.",
+    "缩放后，各宽度下词元向量的长度是位置编码的 {low:min.2f} 到 {high:max.2f} 倍；不缩放，D = 512 时只有 "
+    f"{{raw_ratio:.3f}} 倍。训练 {STEPS} 步，缩放的模型损失降到 {{scaled:.2f}}，不缩放的为 "
+    f"{{raw:.2f}}（一无所知时为 {toy.UNINFORMED:.2f}）。若嵌入的初始方差为 1，"
+    "不缩放降到 {raw_unit:.2f}，缩放则为 {scaled_unit:.2f}，此时 D = 512 下词元长度是位置编码的 {unit_ratio:.0f} 倍。",
+)
 
 
 def unscaled(config: ModelConfig) -> ModelConfig:

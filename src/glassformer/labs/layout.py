@@ -8,8 +8,6 @@ Shapes: B batch, T positions, H heads, d head width.
 
 from __future__ import annotations
 
-import statistics
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -25,7 +23,7 @@ from glassformer.model.attention import NO_MASK, Attention
 B, H, D_HEAD = 4, 8, 64
 LENGTHS = (64, 128, 256, 512)
 LENGTH = 256  # of the comparison between kernels
-REPEATS = 21
+LAYOUTS = Text("position-major", "按位置存放"), Text("head-major", "按头存放")
 PLAIN, FUSED, SENTENCE = (
     Text("step, plain products", "解码步，普通矩阵乘"),
     Text("step, fused kernel", "解码步，融合算子"),
@@ -64,21 +62,6 @@ def megabytes_copied(call: Call) -> float:
     return float(copied.bytes / 1e6)
 
 
-def race(slow: Call, fast: Call) -> tuple[float, float, float]:
-    """Median milliseconds of both and the median of their ratios, taken in turns so that noise meets both alike."""
-    times = []
-    for turn in range(REPEATS + 2):
-        start = time.perf_counter()
-        slow()
-        middle = time.perf_counter()
-        fast()
-        end = time.perf_counter()
-        if turn >= 2:  # the first turns warm up
-            times.append((1e3 * (middle - start), 1e3 * (end - middle)))
-    one, other = (statistics.median(column) for column in zip(*times, strict=True))
-    return one, other, statistics.median(a / b for a, b in times)
-
-
 @torch.no_grad()
 def run(seed: int, *, keep: Keep = cached) -> Finding:
     generator = torch.Generator().manual_seed(seed)
@@ -93,129 +76,123 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
     def fused(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return attention.fused(q, k, v, NO_MASK)
 
-    def both(attend: Attend, queries: Tensor, keys: int) -> tuple[Call, Call]:
-        """The same attention over views that were only transposed, and over what the cache keeps."""
+    def copied(attend: Attend, queries: Tensor, keys: int) -> tuple[float, float]:
+        """Megabytes that attention copies over views that were only transposed, and over what the cache keeps."""
         k, v = heads_of(keys), heads_of(keys)
         kept_k, kept_v = keep(k, v)
-        return lambda: attend(queries, k, v), lambda: attend(queries, kept_k, kept_v)
+        return (
+            megabytes_copied(lambda: attend(queries, k, v)),
+            megabytes_copied(lambda: attend(queries, kept_k, kept_v)),
+        )
 
     one, many = heads_of(1), heads_of(LENGTH)
-    steps = {length: race(*both(plain, one, length)) for length in LENGTHS}
-    calls = {
-        PLAIN: both(plain, one, LENGTH),
-        FUSED: both(fused, one, LENGTH),
-        SENTENCE: both(fused, many, LENGTH),
+    steps = {length: copied(plain, one, length) for length in LENGTHS}
+    moved = {
+        PLAIN: steps[LENGTH],
+        FUSED: copied(fused, one, LENGTH),
+        SENTENCE: copied(fused, many, LENGTH),
     }
-    k, v = heads_of(LENGTH), heads_of(LENGTH)
-    copied_first = race(
-        lambda: fused(many, k.contiguous(), v.contiguous()),
-        lambda: fused(many, k, v),
-    )
-    ratios = {name: race(*pair)[2] for name, pair in calls.items()}
-    moved = {name: (megabytes_copied(pair[0]), megabytes_copied(pair[1])) for name, pair in calls.items()}
-    split = megabytes_copied(lambda: attention.split(torch.zeros(B, 64, 512), H))
+    projected = torch.zeros(B, LENGTH, H * D_HEAD)
+    split = megabytes_copied(lambda: attention.split(projected, H))
+    whole = 2 * projected.nbytes / 1e6  # all keys and values of LENGTH positions
     numbers = {
         Text("MB copied by the split into heads", "拆分成多头时复制的 MB 数"): split,
+        Text(f"MB that {LENGTH} keys and values take", f"{LENGTH} 个键和值占用的 MB 数"): whole,
         **{
-            Text(f"{name.en}: MB copied, position-major", f"{name.zh}：复制的 MB 数，按位置存放"): copied[0]
-            for name, copied in moved.items()
+            Text(f"{name.en}: MB copied, {layout.en}", f"{name.zh}：复制的 MB 数，{layout.zh}"): pair[i]
+            for i, layout in enumerate(LAYOUTS)
+            for name, pair in moved.items()
         },
-        **{
-            Text(f"{name.en}: MB copied, head-major", f"{name.zh}：复制的 MB 数，按头存放"): copied[1]
-            for name, copied in moved.items()
-        },
-        **{
-            Text(f"{name.en}: time, position-major / head-major", f"{name.zh}：耗时比，按位置 / 按头"): ratio
-            for name, ratio in ratios.items()
-        },
-        Text(
-            f"{SENTENCE.en}: time, copied first / as it lies", f"{SENTENCE.zh}：耗时比，先整理再算 / 直接算"
-        ): copied_first[2],
     }
     checks = [
+        Check(Text("the split into heads moves nothing (MB)", "拆分成多头不移动任何数据（MB）"), split, 0, 0),
         Check(
             Text(
-                "a step of plain products copies all keys and values unless they lie head by head",
-                "普通矩阵乘的解码步：若不按头存放，每步都要复制全部键和值",
+                "a step of plain products copies all keys and values that were only transposed (share)",
+                "普通矩阵乘的解码步要复制全部只做了转置的键和值（比例）",
             ),
-            (moved[PLAIN][0] - moved[PLAIN][1]) / ((k.nbytes + v.nbytes) / 1e6),
+            moved[PLAIN][0] / whole,
             low=0.99,
+            every=True,
         ),
         Check(
-            Text(
-                "and that takes longer: time, position-major / head-major", "因此更慢：按位置存放 / 按头存放 的耗时比"
-            ),
-            ratios[PLAIN],
-            low=1.2,
+            Text("it copies none that lie head by head (share)", "若按头存放则一个也不复制（比例）"),
+            moved[PLAIN][1] / whole,
+            high=0.01,
+            every=True,
         ),
         Check(
-            Text("the fused kernel copies them too (MB)", "融合算子同样需要复制（MB）"),
-            moved[FUSED][0],
-            low=0.01,
+            Text("the fused kernel copies them too (share)", "融合算子同样需要复制（比例）"),
+            moved[FUSED][0] / whole,
+            low=0.99,
             extent=True,
+            every=True,
         ),
     ]
-    return Finding(numbers, checks, draw(steps, ratios), summary(moved[PLAIN][0], ratios))
+    quoted = {
+        "plain": moved[PLAIN][0],
+        "kept": moved[PLAIN][1],
+        "fused": moved[FUSED][0],
+        "sentence": moved[SENTENCE][0],
+    }
+    return Finding(numbers, checks, draw(steps, moved), SUMMARY, quoted)
 
 
-def draw(steps: Mapping[int, tuple[float, float, float]], ratios: Mapping[Text, float]) -> Figure:
+def draw(steps: Mapping[int, tuple[float, float]], moved: Mapping[Text, tuple[float, float]]) -> Figure:
     lengths: Sequence[float] = list(steps)
+    megabytes = Text("copied (MB)", "复制量（MB）")
     return Figure(
         [
             Panel(
                 Text("One decoding step of plain products", "普通矩阵乘的一个解码步"),
                 Text("keys (positions)", "键的数量（位置）"),
-                Text("time (ms)", "耗时（毫秒）"),
-                [
-                    Series(Text("position-major", "按位置存放"), lengths, [times[0] for times in steps.values()]),
-                    Series(Text("head-major", "按头存放"), lengths, [times[1] for times in steps.values()]),
-                ],
+                megabytes,
+                [Series(layout, lengths, [pair[i] for pair in steps.values()]) for i, layout in enumerate(LAYOUTS)],
                 log_x=True,
-                log_y=True,
             ),
             Panel(
-                Text("What the layout costs, by kernel", "不同算子下布局的代价"),
+                Text(f"What is copied, by kernel ({LENGTH} keys)", f"不同算子的复制量（{LENGTH} 个键）"),
                 Text("what is computed", "计算内容"),
-                Text("time, position-major / head-major", "耗时比：按位置 / 按头"),
-                [Series(Text("ratio", "比值"), list(range(len(ratios))), list(ratios.values()), kind="bars")],
-                ticks=list(ratios),
+                megabytes,
+                [
+                    Series(layout, list(range(len(moved))), [pair[i] for pair in moved.values()], kind="bars")
+                    for i, layout in enumerate(LAYOUTS)
+                ],
+                ticks=list(moved),
             ),
         ],
-        Text("A ratio of 1: the layout does not matter.", "比值为 1 表示布局没有影响。"),
+        Text("Bytes that operations copy to rearrange them, counted.", "统计的是各操作为重新排列而复制的字节数。"),
     )
 
 
-def summary(moved: float, ratios: Mapping[Text, float]) -> Text:
-    plain, fused, sentence = (ratios[name] for name in (PLAIN, FUSED, SENTENCE))
-    return Text(
-        f"With plain products a decoding step over {LENGTH} keys copies {moved:.1f} MB if the heads were only "
-        f"transposed, nothing if the cache keeps them head by head, and takes {plain:.1f} times as long. The fused "
-        f"kernel reads either layout without a copy: {fused:.2f} times for a step, {sentence:.2f} for a whole "
-        "sentence.",
-        f"用普通矩阵乘时，{LENGTH} 个键的一个解码步，若只做转置，要复制 {moved:.1f} MB；若缓存按头存放则无需复制。"
-        f"前者耗时是后者的 {plain:.1f} 倍。融合算子两种布局都能直接读取：解码步为 {fused:.2f} 倍，整句为 "
-        f"{sentence:.2f} 倍。",
-    )
+SUMMARY = Text(
+    f"The split into heads is a view and moves nothing. With plain products a decoding step over {LENGTH} keys then "
+    "copies {plain:.1f} MB, all keys and values, and {kept:.1f} MB if the cache keeps them head by head. The fused "
+    "kernel reads either layout as it lies: {fused:.1f} MB for a step, {sentence:.1f} for a whole sentence.",
+    f"拆分成多头只是换一种视图，不移动数据。此后用普通矩阵乘，{LENGTH} 个键的一个解码步要复制 {{plain:.1f}} MB，"
+    "即全部键和值；若缓存按头存放则为 {kept:.1f} MB。融合算子两种布局都能直接读取：解码步复制 {fused:.1f} MB，"
+    "整句 {sentence:.1f} MB。",
+)
 
 
 LAB = Lab(
     name="layout",
     title=Text("Heads in one piece", "按头连续存放"),
     claim=Text(
-        "Attention wants each head's data contiguous in memory; transposing without that costs time.",
-        "注意力计算要求每个头的数据在内存中连续；只转置而不连续存放会变慢。",
+        "Attention wants each head's data in one piece of memory; where heads were only transposed, they are copied.",
+        "注意力计算要求每个头的数据在内存中连续；若只做转置，计算时就要复制。",
     ),
     prediction=Text(
-        "A transpose copies nothing; the products after it copy all keys and values and run slower than on head-major "
-        "memory, whatever the kernel.",
-        "转置本身不复制任何数据；其后的矩阵乘要复制全部键和值，因而比按头存放慢，无论用哪种算子。",
+        "A transpose moves nothing; the products after it copy all keys and values, and none that lie head by head, "
+        "whatever the kernel.",
+        "转置本身不移动任何数据；其后的矩阵乘要复制全部键和值，按头存放时则不必，无论用哪种算子。",
     ),
     change=Text(
-        "The kernel and how often the same keys are read: a cache read at every step repays one copy many times, a "
-        "sentence that a fused kernel reads once hardly can. Times are of this machine's CPU; the bytes copied are "
-        "not.",
-        "取决于算子以及同一批键被读取的次数：缓存每步都要读，一次整理可多次受益；而整句只被融合算子读一遍，"
-        "很难收回这次整理的成本。耗时因机器而异，复制的字节数则不会。",
+        "The kernel, and how often the same keys are read: a cache that is read at every step repays one copy many "
+        "times, a sentence that is read once does not. What a copy costs in time depends on the machine; the lab "
+        "counts bytes.",
+        "取决于算子以及同一批键被读取的次数：缓存每步都要读，一次整理可多次受益；只读一遍的整句则不然。"
+        "复制要花多少时间因机器而异，因此本实验只统计字节数。",
     ),
     run=run,
 )

@@ -2,10 +2,11 @@
 
 Each source symbol has two ways to be said:
 
-    a word with four possible endings      probability LOOSE, a quarter of it each
+    a word with eight possible endings     probability LOOSE, an eighth of it each
     a word with one ending                 probability 1 - LOOSE: the likeliest phrase, though not the likeliest word
 
-and a share EMPTY of the training targets is missing, as in real corpora.
+and a share EMPTY of the training targets is missing. A text of n symbols has a probability of (1 - LOOSE)^n at best, so
+the empty text becomes the likeliest of all once the sources are long enough, however small the share is.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from glassformer.labs.toy import FIRST, PAD, Pair
 START, END = 1, 2
 SYMBOLS = 3
 WORD, FIRM, ENDING = FIRST + SYMBOLS, FIRST + 2 * SYMBOLS, FIRST + 3 * SYMBOLS  # first ids of each kind of word
-ENDINGS = 4
+ENDINGS = 8
 FIRM_ENDING = ENDING + ENDINGS
-LOOSE, EMPTY = 0.65, 0.12
+LOOSE, EMPTY = 0.8, 0.02
 SHORT, LONG = 1, 3  # symbols of a source
 
 

@@ -1,47 +1,77 @@
 """The feed-forward layer as a memory: a neuron's key decides when it fires, its value what it writes to the output.
 
-A one-layer model learns an alphabet in a secret order: after each letter comes its successor, nine times in ten. The
-memory that needs is "this letter -> that letter", so one can look up, neuron by neuron, whether it is there.
+A one-layer model learns a secret table by heart: after two letters comes a third, drawn at random for every pair. What
+is right after a pair cannot be put together from what is right after each of its letters, so somewhere the pair has to
+be recognised. The same model is trained without its feed-forward layer, and looked into with it, neuron by neuron.
 
-Shapes: B batch, T positions, A letters, F neurons, D model width.
+Shapes: N facts (pairs of letters), A letters, F neurons, D model width.
 """
 
 from __future__ import annotations
 
-import string
-from collections.abc import Iterator, Mapping
+import itertools
+from collections.abc import Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.labs.toy import FIRST, Pair, learn, small
-from glassformer.model import DecoderOnly
+from glassformer.labs.toy import FIRST, PAD, Pair, learn, small
+from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.model.layer import FeedForward
 from glassformer.model.transformer import initialise
 
-A = len(string.ascii_lowercase)
-STEPS, NEURONS, NOISE = 250, 64, 0.1
+A, WIDTH, NEURONS = 20, 12, 256
+STEPS, RATE, FINE = 110, 1e-2, 30  # the last steps are smaller
+DEALS = 20  # of values to other neurons, for comparison
 
-HIT = Text("neurons that write the successor of their letter", "写出触发字母的后继的神经元比例")
+KNOWN = Text("share of the facts known", "记住的事实比例")
+WITHOUT = Text("the same, trained without the layer", "同上，训练时就没有前馈层")
+CUT = Text("the same, the layer cut out after training", "同上，训练后切除前馈层")
+ALONE = Text("share of the facts that the layer's output names by itself", "仅凭该层的输出就能说对的事实比例")
+AGREE = Text(
+    "correlation of what a neuron writes with what should follow where it fires",
+    "神经元写出的内容与触发处应有后继的相关系数",
+)
 DEALT = Text("the same, values dealt to other neurons", "同上，值向量打乱后分给其他神经元")
-CHANCE = Text("the same, random directions", "同上，随机方向")
-AGREE = Text("correlation of written and wanted letters", "写出的字母与应写字母的相关系数")
-AGREE_BY_CHANCE = Text("correlation, random directions", "相关系数，随机方向")
-LETTERS = Text("letters that fire a neuron, median", "触发一个神经元的字母数，中位数")
-ALONE = Text("neurons that one letter alone fires", "只被一个字母触发的神经元比例")
+FACTS = Text(
+    "facts that fire a neuron at half its peak or more, median", "以峰值一半以上触发一个神经元的事实数，中位数"
+)
+ONE = Text("neurons that one fact alone fires", "只被一条事实触发的神经元比例")
 
 
-def texts(seed: int, steps: int, successor: Tensor, batch: int = 16, length: int = 12) -> Iterator[Pair]:
-    generator = torch.Generator().manual_seed(seed)
-    for _ in range(steps):
-        stray = torch.randint(A, (batch, length + 1), generator=generator)
-        strays = torch.rand(batch, length + 1, generator=generator) < NOISE
-        letters = [stray[:, 0]]
-        for t in range(1, length + 1):
-            letters.append(torch.where(strays[:, t], stray[:, t], successor[letters[-1]]))
-        ids = FIRST + torch.stack(letters, 1)
-        yield ids[:, :-1], ids[:, 1:]
+class NoFeedForward(nn.Module):
+    """Adds nothing to the stream."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.zeros_like(x)
+
+
+def secret_table(seed: int) -> tuple[Tensor, Pair]:
+    """The letter that follows each pair (N), and all pairs as one batch; only the third letter is to be learnt."""
+    third = torch.randint(A, (A * A,), generator=torch.Generator().manual_seed(seed))
+    pairs = torch.cartesian_prod(torch.arange(A), torch.arange(A))  # (N, 2)
+    labels = torch.stack((torch.full_like(third, PAD), FIRST + third), dim=1)
+    return third, (FIRST + pairs, labels)
+
+
+def train(seed: int, pair: Pair, part: type[nn.Module]) -> DecoderOnly:
+    config = small(seed, layers=1, d_model=WIDTH, heads=1, vocab_size=FIRST + A, d_ff=NEURONS)
+    model = DecoderOnly(config)
+    model.decoder.blocks[0].feed_forward = part(config)
+    initialise(model, config)
+    learn(model, itertools.repeat(pair, STEPS - FINE), RATE)
+    learn(model, itertools.repeat(pair, FINE), RATE / 5)
+    return model
+
+
+@torch.no_grad()
+def known(model: DecoderOnly, pair: Pair) -> float:
+    ids, labels = pair
+    return float((model(ids)[:, 1].argmax(-1) == labels[:, 1]).double().mean())
 
 
 def feed_forward_of(model: DecoderOnly) -> FeedForward:
@@ -52,124 +82,146 @@ def feed_forward_of(model: DecoderOnly) -> FeedForward:
 
 @torch.no_grad()
 def firing(model: DecoderOnly, ids: Tensor) -> Tensor:
-    """How strongly each neuron fires on each letter, on average; (A, F)."""
+    """How strongly each neuron fires on each fact; (N, F)."""
     outputs: list[Tensor] = []
     hook = feed_forward_of(model).hidden.register_forward_hook(lambda *call: outputs.append(call[2]))
     model(ids)
     hook.remove()
-    letter, hidden = ids.flatten() - FIRST, outputs[0].flatten(0, 1)  # (B T), (B T, F)
-    return torch.stack([hidden[letter == a].mean(0) for a in range(A)])
+    return outputs[0][:, 1]
 
 
 @torch.no_grad()
-def written(model: DecoderOnly, values: Tensor) -> Tensor:
-    """What directions (D, F) say through the last norm's gain and the head: a logit per letter, (A, F)."""
+def written(model: DecoderOnly) -> Tensor:
+    """What each neuron's value says through the last norm's gain and the head: a logit per letter, (A, F)."""
+    values = feed_forward_of(model).down.weight  # (D, F): a column per neuron
     gain = model.get_parameter("decoder.norm.weight").unsqueeze(1)  # (D, 1)
     logits = model.head.weight[FIRST:] @ (gain * (values - values.mean(0)))
     return logits - logits.mean(0)
 
 
-def hits(fires: Tensor, writes: Tensor, successor: Tensor) -> float:
-    """The share of neurons whose most written letter is the successor of the letter that fires them most."""
-    return float((writes.argmax(0) == successor[fires.argmax(0)]).double().mean())
+def wanted(fires: Tensor, third: Tensor) -> Tensor:
+    """How strongly each neuron fires, on average, where each letter should follow; (A, F)."""
+    follows = nn.functional.one_hot(third, A).to(fires.dtype)  # (N, A)
+    return follows.T @ fires / follows.sum(0).clamp_min(1).unsqueeze(1)
 
 
-def alignment(fires: Tensor, writes: Tensor, successor: Tensor) -> float:
-    """Mean correlation of what a neuron writes with what should follow where it fires; over all letters."""
-    wanted = torch.zeros_like(fires)
-    wanted[successor] = fires
-    return float(torch.cosine_similarity(wanted - wanted.mean(0), writes, dim=0).mean())
+def agreement(wants: Tensor, writes: Tensor) -> float:
+    """Mean correlation, over the neurons, of the letters written with the letters that should be."""
+    return float(torch.cosine_similarity(wants - wants.mean(0), writes, dim=0).mean())
 
 
-def run(seed: int, *, feed_forward: type[FeedForward] = FeedForward) -> Finding:
+def run(seed: int, *, feed_forward: type[nn.Module] = FeedForward) -> Finding:
+    third, pair = secret_table(seed)
+    model = train(seed, pair, feed_forward)
+    fires, writes = firing(model, pair[0]), written(model)
+    wants = wanted(fires, third)
     generator = torch.Generator().manual_seed(seed)
-    successor = torch.randperm(A, generator=generator)
-    config = small(seed, layers=1, vocab_size=FIRST + A, d_ff=NEURONS)
-    model = DecoderOnly(config)
-    model.decoder.blocks[0].feed_forward = feed_forward(config)
-    initialise(model, config)
-    losses = learn(model, texts(seed, STEPS, successor), lr=5e-3)
-
-    fires = firing(model, next(texts(seed + 1_000_000, 1, successor, batch=200))[0])
-    values = feed_forward_of(model).down.weight.detach()  # (D, F): a column per neuron
-    writes = written(model, values)
-    random = [written(model, torch.randn(values.shape, generator=generator)) for _ in range(20)]
-    dealt = [writes[:, torch.randperm(NEURONS, generator=generator)] for _ in range(20)]
-    tokens = (fires > fires.amax(0) / 2).sum(0).double()  # that fire a neuron at half its peak or more
+    deals = [writes[:, torch.randperm(NEURONS, generator=generator)] for _ in range(DEALS)]
+    facts = (fires > fires.amax(0) / 2).sum(0).double()
+    whole = known(model, pair)
+    alone = float(((fires @ writes.T).argmax(1) == third).double().mean())
+    with_layer = feed_forward_of(model).register_forward_hook(lambda _module, _inputs, output: torch.zeros_like(output))
+    cut = known(model, pair)
+    with_layer.remove()
     numbers = {
-        Text("loss at the end", "训练结束时的损失"): sum(losses[-20:]) / 20,
-        HIT: hits(fires, writes, successor),
-        DEALT: sum(hits(fires, w, successor) for w in dealt) / 20,
-        CHANCE: sum(hits(fires, w, successor) for w in random) / 20,
-        AGREE: alignment(fires, writes, successor),
-        AGREE_BY_CHANCE: sum(alignment(fires, w, successor) for w in random) / 20,
-        LETTERS: float(tokens.median()),
-        ALONE: float((tokens == 1).double().mean()),
+        KNOWN: whole,
+        WITHOUT: known(train(seed, pair, NoFeedForward), pair),
+        CUT: cut,
+        ALONE: alone,
+        AGREE: agreement(wants, writes),
+        DEALT: sum(agreement(wants, dealt) for dealt in deals) / DEALS,
+        FACTS: float(facts.median()),
+        ONE: float((facts == 1).double().mean()),
     }
     checks = [
         Check(
-            Text("neurons write the successor far above random directions", "神经元写出后继字母的比例远高于随机方向"),
-            numbers[HIT] - numbers[CHANCE],
-            low=0.15,
+            Text(
+                "without the layer far fewer facts are learnt (difference of shares)",
+                "没有前馈层，学会的事实少得多（比例之差）",
+            ),
+            numbers[KNOWN] - numbers[WITHOUT],
+            low=0.3,
         ),
         Check(
             Text(
-                "over all letters, what is written follows what fires", "就全部字母而言，写出的内容与触发的内容相对应"
+                "neurons write what should follow where they fire, above values that were dealt anew",
+                "神经元写出的正是触发处应有的后继，相关系数高于打乱的值向量",
             ),
-            numbers[AGREE] - numbers[AGREE_BY_CHANCE],
-            low=0.25,
+            numbers[AGREE] - numbers[DEALT],
+            low=0.05,
         ),
         Check(
-            Text("a neuron holds one memory: one letter alone fires it", "一个神经元只存一条记忆：只被一个字母触发"),
+            Text(
+                "what the layer writes is the whole fact, the stream beside it left out",
+                "该层写出的就是完整的事实，不必借助残差流",
+            ),
             numbers[ALONE],
             low=0.5,
             extent=True,
         ),
+        Check(
+            Text("a neuron holds one memory: one fact alone fires it", "一个神经元只存一条记忆：只被一条事实触发"),
+            numbers[ONE],
+            low=0.5,
+            extent=True,
+        ),
     ]
-    return Finding(numbers, checks, draw(fires, writes, successor, numbers), summary(numbers))
+    quoted = {
+        "known": numbers[KNOWN],
+        "without": numbers[WITHOUT],
+        "cut": numbers[CUT],
+        "alone": numbers[ALONE],
+        "agree": numbers[AGREE],
+        "dealt": numbers[DEALT],
+        "facts": numbers[FACTS],
+    }
+    return Finding(numbers, checks, draw(wants, writes, numbers), SUMMARY, quoted)
 
 
-def draw(fires: Tensor, writes: Tensor, successor: Tensor, numbers: Mapping[Text, float]) -> Figure:
-    stored = fires @ writes.T  # (A, A): on this letter, all neurons together write that letter
+def draw(wants: Tensor, writes: Tensor, numbers: Mapping[Text, float]) -> Figure:
+    stored = (wants - wants.mean(0)) @ writes.T  # (A, A): where this letter should follow, all neurons write that one
+    letters = [chr(ord("a") + i) for i in range(A)]
     bars = {
-        Text("trained", "训练所得"): HIT,
-        Text("dealt anew", "打乱对应"): DEALT,
-        Text("random", "随机方向"): CHANCE,
+        Text("with the layer", "有前馈层"): KNOWN,
+        Text("trained without", "训练时没有"): WITHOUT,
+        Text("cut out", "训练后切除"): CUT,
     }
     return Figure(
         [
             Panel(
-                Text("What the layer writes on each letter", "读到每个字母时该层写出什么"),
-                Text("letter written, in the order of successors", "写出的字母（按后继排列）"),
-                Text("letter read", "读到的字母"),
-                ticks=[string.ascii_lowercase[a] for a in successor.tolist()],
-                rows=list(string.ascii_lowercase),
-                heat=stored[:, successor].tolist(),
+                Text("What the layer writes where each letter should follow", "应出现每个字母之处，该层写出什么"),
+                Text("letter written", "写出的字母"),
+                Text("letter that should follow", "应出现的字母"),
+                ticks=letters,
+                rows=letters,
+                heat=stored.tolist(),
             ),
             Panel(
-                Text("Neurons that write the right successor", "写对后继字母的神经元"),
-                Text("value vectors", "值向量"),
-                Text("share of neurons", "神经元占比"),
+                Text("Facts known", "记住的事实"),
+                Text("model", "模型"),
+                Text(f"share of {A * A} facts", f"{A * A} 条事实中的比例"),
                 [Series(Text("share", "占比"), [0, 1, 2], [numbers[name] for name in bars.values()], kind="bars")],
                 ticks=list(bars),
             ),
         ],
-        Text("The diagonal is the secret alphabet, read out of the weights.", "对角线就是从权重中读出的隐藏字母顺序。"),
+        Text(
+            "On the diagonal, the layer writes what should follow: facts read out of the weights.",
+            "对角线表示该层写出的正是应出现的字母：这些事实是从权重中读出的。",
+        ),
     )
 
 
-def summary(numbers: Mapping[Text, float]) -> Text:
-    hit, chance, agree, letters = (numbers[name] for name in (HIT, CHANCE, AGREE, LETTERS))
-    return Text(
-        f"{hit:.0%} of the neurons write most of all the letter that follows the one which fires them most, against "
-        f"{chance:.0%} for random directions; over all letters the correlation is {agree:.2f}. But half of the "
-        f"neurons fire for {letters:.0f} letters or more, at half their peak or above: memories are spread over "
-        "neurons, not one to each.",
-        f"{hit:.0%} 的神经元写得最多的字母，正是最能触发它的字母的后继；随机方向只有 {chance:.0%}。就全部字母而言，"
-        f"相关系数为 {agree:.2f}。但半数神经元会被 {letters:.0f} 个或更多字母触发（达到峰值的一半以上）："
-        "记忆分布在多个神经元中，而不是一个神经元对应一条。",
-    )
-
+SUMMARY = Text(
+    f"Of {A * A} facts “after these two letters comes that one”, the model knows {{known:.0%}}; trained without its "
+    "feed-forward layer, {without:.0%}; with the layer cut out afterwards, {cut:.0%}. Each neuron's value favours what "
+    "should follow where its key fires (correlation {agree:.2f}, with values of other neurons {dealt:.2f}). But half "
+    "of the neurons fire for {facts:.0f} facts or more, and what the layer writes names {alone:.0%} of the facts "
+    "without the stream that it is added to: memories are spread over neurons, not one to each.",
+    f"共有 {A * A} 条“这两个字母之后是那个字母”的事实，模型记住了 {{known:.0%}}；训练时没有前馈层，为 {{without:.0%}}；"
+    "训练后切除前馈层，为 {cut:.0%}。每个神经元的值偏向于键触发处应有的后继（相关系数 {agree:.2f}，"
+    "换成其他神经元的值为 {dealt:.2f}）。但半数神经元会被 {facts:.0f} 条或更多事实触发；若不借助它所加入的残差流，"
+    "该层写出的内容只能说对 {alone:.0%} 的事实：记忆分布在多个神经元中，而不是一个神经元对应一条。",
+)
 
 LAB = Lab(
     name="memories",
@@ -180,16 +232,16 @@ LAB = Lab(
         "前馈层是键值记忆：每个神经元的键识别某种模式，值则写出接下来应出现的词元。",
     ),
     prediction=Text(
-        "Through the head, a neuron's value vector favours the successor of the letter that fires it, one letter per "
-        "neuron; random directions favour it once in 26.",
-        "经过输出层，神经元的值向量偏向于触发它的字母的后继，且每个神经元只对应一个字母；随机方向命中的概率只有 1/26。",
+        "A model without the layer learns far less of a random table of pairs. Through the head, each neuron's value "
+        "favours what follows the pairs that fire it, one pair to a neuron, and together they write the facts.",
+        "没有前馈层的模型，随机的字母对照表只能学会一小部分。经过输出层，每个神经元的值偏向于触发它的字母对的后继，"
+        "一个神经元对应一对，合起来就写出这些事实。",
     ),
     change=Text(
-        "Depth and data: in deep models lower layers write for other layers, not for the head, and keys find phrases "
-        "rather than letters. More neurons hardly change the limit: with 512 instead of 64 and seed 0, 12% have a "
-        "letter of their own.",
-        "取决于深度和数据：深层模型中，较低的层是写给后面的层而非输出层看的，键识别的是短语而非单个字母。"
-        "增加神经元几乎不改变这一限制：种子为 0 时，把 64 个神经元增加到 512 个，也只有 12% 专属于某一个字母。",
+        "Room: attention recognises pairs too, if less well, and a wider model or several layers of attention alone "
+        "learn such a table. In deep models lower layers write for other layers, not for the head.",
+        "取决于容量：注意力也能识别字母对，只是差一些；模型更宽，或只用注意力但叠几层，同样能学会这样的表。"
+        "深层模型中，较低的层是写给后面的层而非输出层看的。",
     ),
     run=run,
 )

@@ -78,7 +78,7 @@ def moved(model: nn.Module, seed: int) -> tuple[float, float]:
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     builds: dict[str, toy.Build] = {"layer": build, "batch": with_batch_norm}
     fresh = {name: moved(Masked(make(toy.small(seed))), seed) for name, make in builds.items()}
-    test = next(padded(seed + 1, 1, 256))
+    test = next(padded(seed + 1_000_000, 1, 256))
     reached: dict[str, dict[int, float]] = {name: {} for name in builds}
     at_rest = 0.0
     for name, make in builds.items():
@@ -131,19 +131,32 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(large, behind[many], low=0.12, extent=True),
         Check(inference, at_rest, low=0.1, extent=True),
     ]
-    summary = Text(
-        f"Other neighbours move a sentence's logits by {fresh['layer'][0]:.1g} of their spread with LayerNorm and by "
-        f"{fresh['batch'][0]:.2f} with BatchNorm, more padding by {fresh['layer'][1]:.1g} and {fresh['batch'][1]:.2f}. "
-        f"Trained on {few} sentences at a time, LayerNorm comes to a loss of {reached['layer'][few]:.2f} and BatchNorm "
-        f"to {reached['batch'][few]:.2f}; with {many}: {reached['layer'][many]:.2f} and {reached['batch'][many]:.2f}. "
-        f"At inference BatchNorm uses running averages and moves by {at_rest:.1g}.",
-        f"换掉同批的句子，一句话的 logits 相对其标准差的变化：LayerNorm 为 {fresh['layer'][0]:.1g}，BatchNorm 为 "
-        f"{fresh['batch'][0]:.2f}；加长填充：{fresh['layer'][1]:.1g} 与 {fresh['batch'][1]:.2f}。"
-        f"每批 {few} 句时，LayerNorm 的损失降到 {reached['layer'][few]:.2f}，BatchNorm 为 {reached['batch'][few]:.2f}；"
-        f"每批 {many} 句时为 {reached['layer'][many]:.2f} 与 {reached['batch'][many]:.2f}。"
-        f"推理时 BatchNorm 用滑动平均，变化为 {at_rest:.1g}。",
-    )
-    return Finding(numbers, checks, figure(fresh, reached), summary)
+    quoted = {
+        "layer_company": fresh["layer"][0],
+        "batch_company": fresh["batch"][0],
+        "layer_padding": fresh["layer"][1],
+        "batch_padding": fresh["batch"][1],
+        "layer_few": reached["layer"][few],
+        "batch_few": reached["batch"][few],
+        "layer_many": reached["layer"][many],
+        "batch_many": reached["batch"][many],
+        "at_rest": at_rest,
+    }
+    return Finding(numbers, checks, figure(fresh, reached), SUMMARY, quoted)
+
+
+SUMMARY = Text(
+    "Other neighbours move a sentence's logits by {layer_company:max.1g} of their spread with LayerNorm and by "
+    "{batch_company:.2f} with BatchNorm, more padding by {layer_padding:max.1g} and {batch_padding:.2f}. Trained on "
+    f"{BATCHES[0]} sentences at a time, LayerNorm comes to a loss of {{layer_few:.2f}} and BatchNorm to "
+    f"{{batch_few:.2f}}; with {BATCHES[-1]}: {{layer_many:.2f}} and {{batch_many:.2f}}. At inference BatchNorm uses "
+    "running averages and moves by {at_rest:max.1g}.",
+    "换掉同批的句子，一句话的 logits 相对其标准差的变化：LayerNorm 为 {layer_company:max.1g}，BatchNorm 为 "
+    "{batch_company:.2f}；加长填充：{layer_padding:max.1g} 与 {batch_padding:.2f}。"
+    f"每批 {BATCHES[0]} 句时，LayerNorm 的损失降到 {{layer_few:.2f}}，BatchNorm 为 {{batch_few:.2f}}；"
+    f"每批 {BATCHES[-1]} 句时为 {{layer_many:.2f}} 与 {{batch_many:.2f}}。"
+    "推理时 BatchNorm 用滑动平均，变化为 {at_rest:max.1g}。",
+)
 
 
 def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mapping[int, float]]) -> Figure:

@@ -75,13 +75,14 @@ def run(
         ),
     }
     checks = [
-        Check(Text("masked padding changes nothing", "有掩码时，填充不改变结果"), worst(masked), high=1e-5),
+        Check(Text("masked padding changes nothing", "有掩码时，填充不改变结果"), worst(masked), high=1e-5, every=True),
         Check(
             Text("nor does padding made of other words", "填充成其他词元也不改变"),
             other_words,
             high=1e-5,
+            every=True,
         ),
-        Check(Text("nor does padding on the left", "填充在左侧也不改变"), on_the_left, high=1e-5),
+        Check(Text("nor does padding on the left", "填充在左侧也不改变"), on_the_left, high=1e-5, every=True),
         Check(Text("padding that is not masked does", "没有掩码的填充会改变结果"), unmasked[-1], low=0.1),
         Check(
             Text(
@@ -89,6 +90,7 @@ def run(
             ),
             worst(half.values()),
             high=0.15,
+            every=True,
         ),
         Check(
             Text("a row that may see nothing is zero, in every kernel", "没有可见键的行在各种算法中都为零"), blind, 0, 0
@@ -121,21 +123,26 @@ def run(
             extent=True,
         ),
     ]
-    lost = f"{weights['float16', LARGE][1]:g}".replace("nan", "NaN")
     return Finding(
         numbers,
         checks,
         draw(masked, unmasked, weights),
         Text(
-            f"{max(PADS)} padding tokens change the logits by {masked[-1]:.0e} when masked and by {unmasked[-1]:.2f} "
+            f"{max(PADS)} padding tokens change the logits by {{masked:max.0g}} when masked and by {{unmasked:.2f}} "
             "when not. A row that may see nothing gives zeros, where a plain softmax over -inf gives NaN. With -1e9 "
-            f"instead, such a row spreads {weights['float32', LARGE][1]:.0%} of its weight over hidden keys in "
-            f"float32; float16 cannot hold -1e9: it becomes -inf, and the row's weight {lost}.",
-            f"{max(PADS)} 个填充词元在有掩码时使 logits 改变 {masked[-1]:.0e}，无掩码时改变 {unmasked[-1]:.2f}。"
+            "instead, such a row spreads {spread:.0%} of its weight over hidden keys in "
+            "float32; float16 cannot hold -1e9: it becomes -inf, and the row's weight {lost:g}.",
+            f"{max(PADS)} 个填充词元在有掩码时使 logits 改变 {{masked:max.0g}}，无掩码时改变 {{unmasked:.2f}}。"
             "没有可见键的行输出零；普通 softmax 遇到整行 -inf 则得到 NaN。若改用 -1e9，"
-            f"这样的行在 float32 中会把 {weights['float32', LARGE][1]:.0%} 的权重分给被遮住的键；"
-            f"float16 无法表示 -1e9，它变成 -inf，该行的权重变成 {lost}。",
+            "这样的行在 float32 中会把 {spread:.0%} 的权重分给被遮住的键；"
+            "float16 无法表示 -1e9，它变成 -inf，该行的权重变成 {lost:g}。",
         ),
+        {
+            "masked": masked[-1],
+            "unmasked": unmasked[-1],
+            "spread": weights["float32", LARGE][1],
+            "lost": weights["float16", LARGE][1],
+        },
     )
 
 

@@ -1,7 +1,8 @@
 """Why the scores are divided by sqrt(d_k).
 
 A score is a sum of d_k products of independent values of variance one, so its variance is d_k. The lab sends such
-queries and keys through the shipped attention, once with its own scale and once with none.
+queries and keys through the shipped attention, once with its own scale and once with none; then it trains a model of
+one wide head both ways.
 
 Shapes: B batch, T queries, S keys, d head width.
 """
@@ -20,10 +21,15 @@ from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Tex
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 from glassformer.model.probe import Probe, twin
+from glassformer.model.transformer import initialise
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 KEYS = 32
 STEPS = 120
+TRAINED, RATE = 128, 3e-3  # head width and learning rate of the models that are trained with and without
+
+
+Part = Callable[[ModelConfig], Attention]
 
 
 @dataclass(frozen=True)
@@ -60,10 +66,14 @@ def attend(attention: Attention, seed: int) -> Measured:
     )
 
 
-def variance_in_training(seed: int) -> tuple[float, float]:
-    """The scores' variance in a small shipped model before and after it has learnt something."""
-    model = EncoderOnly(toy.small(seed))
-    fresh = next(iter(toy.reversals(seed + 1, 1)))[0]
+def train(seed: int, part: Part, scale: float | None) -> tuple[list[float], float, float]:
+    """The loss of every step, and the scores' variance before and after them."""
+    config = toy.small(seed, layers=1, d_model=TRAINED, heads=1, score_scale=scale)
+    model = EncoderOnly(config)
+    for block in model.encoder.blocks:
+        block.self_attention = part(config)
+    initialise(model, config)
+    fresh = next(iter(toy.reversals(seed + 1_000_000, 1)))[0]
 
     def variance() -> float:
         watched_model = twin(model)  # hooks on a copy, so that training keeps the fast way
@@ -73,18 +83,19 @@ def variance_in_training(seed: int) -> tuple[float, float]:
         return sum(values[0].var().item() for values in watched) / len(watched)
 
     before = variance()
-    toy.learn(model, toy.reversals(seed, STEPS), lr=3e-3)
-    return before, variance()
+    return toy.learn_reversals(model, seed, STEPS, RATE), before, variance()
 
 
-def run(seed: int, *, part: Callable[[ModelConfig], Attention] = Attention) -> Finding:
+def run(seed: int, *, part: Part = Attention) -> Finding:
     def measure(width: int, scale: float | None) -> Measured:
         config = ModelConfig(vocab_size=4, d_model=width, heads=1, dropout=0.0, score_scale=scale)
         return attend(part(config), seed + width)
 
     scaled, raw = ([measure(width, scale) for width in WIDTHS] for scale in (None, 1.0))
-    before, after = variance_in_training(seed)
-    furthest = max((m.variance for m in scaled), key=lambda variance: abs(math.log(variance)))
+    curve, before, after = train(seed, part, None)
+    raw_curve, *_ = train(seed, part, 1.0)
+    reached, raw_reached = toy.settled(curve), toy.settled(raw_curve)
+    furthest = max(math.exp(abs(math.log(m.variance))) for m in scaled)  # as a factor, above or below one
     growth = toy.power(WIDTHS, [m.variance for m in raw])
     paper, widest = WIDTHS.index(64), len(WIDTHS) - 1
     left, far_left = (raw[i].median_gradient / scaled[i].median_gradient for i in (paper, widest))
@@ -93,7 +104,8 @@ def run(seed: int, *, part: Callable[[ModelConfig], Attention] = Attention) -> F
     median, mean = Text("median query", "中位查询"), Text("mean of queries", "查询平均")
     numbers = {
         Text(
-            "variance of scores, scaled, furthest from one over all d_k", "缩放后分数的方差（各 d_k 中偏离 1 最远者）"
+            "variance of scores, scaled, largest factor from one over all d_k",
+            "缩放后分数的方差偏离 1 的最大倍数（各 d_k 中）",
         ): furthest,
         Text("variance of scores, not scaled, d_k = 64", "不缩放时分数的方差，d_k = 64"): raw[paper].variance,
         Text("power of d_k with which the variance grows, not scaled", "不缩放时方差随 d_k 增长的幂次"): growth,
@@ -116,41 +128,79 @@ def run(seed: int, *, part: Callable[[ModelConfig], Attention] = Attention) -> F
             ): ratio
             for which, width, ratio in ((median, 64, left), (median, 1024, far_left), (mean, 1024, mean_left))
         },
-        Text("variance of scores in a small model before training", "小模型训练前分数的方差"): before,
-        Text(f"variance of scores in a small model after {STEPS} steps", f"小模型训练 {STEPS} 步后分数的方差"): after,
+        **{
+            Text(
+                f"loss after {STEPS} steps, {how.en}, d_k = {TRAINED}",
+                f"{how.zh}训练 {STEPS} 步后的损失，d_k = {TRAINED}",
+            ): loss
+            for (how, _), loss in zip(ways, (reached, raw_reached), strict=True)
+        },
+        **toy.NOTHING,
+        Text("variance of scores in that model, scaled, before training", "该模型（缩放）训练前分数的方差"): before,
+        Text(
+            f"variance of scores in that model, scaled, after {STEPS} steps",
+            f"该模型（缩放）训练 {STEPS} 步后分数的方差",
+        ): after,
     }
     spread, saturated, vanished = (
         Text("scaled, the weights stay spread at d_k = 1024", "缩放后，d_k = 1024 时权重仍然分散"),
         Text("not scaled, softmax saturates at d_k = 1024", "不缩放，d_k = 1024 时 softmax 饱和"),
         Text("and the median query's gradient is gone there", "且此处中位查询的梯度已消失"),
     )
-    early, always = (
+    slow, early, always = (
+        Text(
+            f"not scaled, the same model learns far less (d_k = {TRAINED}, difference of losses)",
+            f"不缩放，同样的模型学到的少得多（d_k = {TRAINED}，损失之差）",
+        ),
         Text("it is gone at the paper's d_k = 64 already", "在论文所用的 d_k = 64 处梯度就已消失"),
         Text("scaling keeps the variance at one through training", "训练之后方差仍保持为 1"),
     )
     checks = [
-        Check(Text("scaled, the variance is one at every d_k", "缩放后，任何 d_k 下方差都约为 1"), furthest, 0.8, 1.25),
+        Check(
+            Text("scaled, the variance is one at every d_k (factor)", "缩放后，任何 d_k 下方差都约为 1（倍数）"),
+            furthest,
+            high=1.25,
+        ),
         Check(Text("not scaled, it grows like d_k", "不缩放，方差与 d_k 成正比"), growth, 0.9, 1.1),
         Check(spread, scaled[widest].entropy, low=0.7),
         Check(saturated, raw[widest].entropy, high=0.1),
         Check(vanished, far_left, high=0.01),
+        Check(slow, raw_reached - reached, low=0.8),
         Check(early, left, high=0.1, extent=True),
         Check(always, after, 0.8, 1.25, extent=True),
     ]
-    summary = Text(
-        f"With the scale the variance is {furthest:.2f} at worst; without it, it is {raw[paper].variance:.0f} at "
-        f"d_k = 64. Without it the median query keeps {left:.0%} of its softmax gradient at d_k = 64 and "
-        f"{far_left:.2%} at 1024 (the mean over queries: {mean_left:.0%}, since queries torn between two keys remain). "
-        f"In a model that trains, the variance leaves one all the same: {before:.1f} before, {after:.1f} after.",
-        f"有缩放时，方差偏离 1 最多到 {furthest:.2f}；不缩放时，d_k = 64 处方差为 {raw[paper].variance:.0f}。"
-        f"不缩放时，中位查询的 softmax 梯度在 d_k = 64 处还剩 {left:.0%}，在 1024 处只剩 {far_left:.2%}"
-        f"（按查询取平均则剩 {mean_left:.0%}，因为总有查询在两个键之间摇摆）。"
-        f"训练会让方差离开 1：训练前 {before:.1f}，训练后 {after:.1f}。",
-    )
-    return Finding(numbers, checks, figure(scaled, raw), summary)
+    quoted = {
+        "furthest": furthest,
+        "raw": raw[paper].variance,
+        "left": left,
+        "far_left": far_left,
+        "mean_left": mean_left,
+        "reached": reached,
+        "raw_reached": raw_reached,
+        "before": before,
+        "after": after,
+    }
+    return Finding(numbers, checks, figure(scaled, raw, curve, raw_curve), SUMMARY, quoted)
 
 
-def figure(scaled: Sequence[Measured], raw: Sequence[Measured]) -> Figure:
+SUMMARY = Text(
+    "With the scale the variance is within a factor of {furthest:max.2f} of one; without it, it is {raw:.0f} at "
+    "d_k = 64. Without it the median query keeps {left:.0%} of its softmax gradient at d_k = 64 and {far_left:.2%} at "
+    "1024 (the mean over queries: {mean_left:.0%}, since queries torn between two keys remain). A model of one head of "
+    f"{TRAINED} comes to a loss of {{reached:.2f}} in {STEPS} steps with the scale and of {{raw_reached:.2f}} without "
+    f"(knowing nothing: {toy.UNINFORMED:.2f}). The scale sets the variance at the start, not for good: training takes "
+    "it from {before:.1f} to {after:.1f}.",
+    "有缩放时，方差与 1 之比最多 {furthest:max.2f} 倍；不缩放时，d_k = 64 处方差为 {raw:.0f}。"
+    "不缩放时，中位查询的 softmax 梯度在 d_k = 64 处还剩 {left:.0%}，在 1024 处只剩 {far_left:.2%}"
+    "（按查询取平均则剩 {mean_left:.0%}，因为总有查询在两个键之间摇摆）。"
+    f"单头、头宽 {TRAINED} 的模型训练 {STEPS} 步，缩放时损失降到 {{reached:.2f}}，不缩放时为 {{raw_reached:.2f}}"
+    f"（一无所知时为 {toy.UNINFORMED:.2f}）。缩放只决定起点的方差：训练使它从 {{before:.1f}} 变为 {{after:.1f}}。",
+)
+
+
+def figure(
+    scaled: Sequence[Measured], raw: Sequence[Measured], curve: Sequence[float], raw_curve: Sequence[float]
+) -> Figure:
     names = Text("divided by sqrt(d_k)", "除以 sqrt(d_k)"), Text("not scaled", "不缩放")
     width = Text("head width d_k", "头宽 d_k")
 
@@ -164,10 +214,16 @@ def figure(scaled: Sequence[Measured], raw: Sequence[Measured]) -> Figure:
         (
             Panel(title, width, Text("variance", "方差"), [*both(lambda m: m.variance), grown], log_x=True, log_y=True),
             Panel(passed, width, norm, both(lambda m: m.median_gradient), log_x=True, log_y=True),
+            toy.training_panel(
+                Text(f"Training with one head of {TRAINED}", f"训练，单头，头宽 {TRAINED}"),
+                list(zip(names, (curve, raw_curve), strict=True)),
+                toy.uninformed([1, STEPS]),
+            ),
         ),
         Text(
-            f"Random queries and {KEYS} keys of variance one in the shipped attention.",
-            f"方差为 1 的随机查询与 {KEYS} 个键，送入本项目的注意力模块。",
+            f"Scores and gradients: random queries and {KEYS} keys of variance one in the shipped attention. Training: "
+            "write a random sequence backwards.",
+            f"分数与梯度：方差为 1 的随机查询与 {KEYS} 个键，送入本项目的注意力模块。训练：把随机序列倒着写出来。",
         ),
     )
 
@@ -176,14 +232,15 @@ LAB = Lab(
     name="scaling",
     title=Text("Dividing by sqrt(d_k)", "除以 sqrt(d_k)"),
     claim=Text(
-        "Dividing by sqrt(d_k) keeps the variance of the scores at one; without it softmax saturates and its gradient "
-        "vanishes.",
-        "除以 sqrt(d_k) 使注意力分数的方差保持为 1；否则 softmax 饱和、梯度消失。",
+        "Dividing by sqrt(d_k) keeps the variance of the scores at one; without it softmax saturates, its gradient "
+        "vanishes and the model hardly learns.",
+        "除以 sqrt(d_k) 使注意力分数的方差保持为 1；否则 softmax 饱和、梯度消失，模型难以学习。",
     ),
     prediction=Text(
         "Scaled, variance, entropy and gradient are the same at every d_k. Not scaled, the variance is d_k, the "
-        "weights fall on one key, and the gradient goes to zero.",
-        "缩放后，方差、熵和梯度都不随 d_k 变化；不缩放时，方差等于 d_k，权重集中到一个键上，梯度趋于零。",
+        "weights fall on one key, the gradient goes to zero, and a model of one wide head learns far less.",
+        "缩放后，方差、熵和梯度都不随 d_k 变化；不缩放时，方差等于 d_k，权重集中到一个键上，梯度趋于零，"
+        "单个宽头的模型学到的少得多。",
     ),
     change=Text(
         "Queries and keys that are not independent or not of variance one, as in a trained model; a small d_k, where "

@@ -1,11 +1,12 @@
 """Sinusoidal positions: a step of k is one rotation, whatever the position it starts from.
 
+That is a property of the table. Attention does not compare rows of the table but their projections by W_Q and W_K, so
+the lab looks there too.
+
 Shapes: L positions, D model width, P pairs (D / 2), N starts, K offsets.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import torch
 from torch import Tensor
@@ -78,15 +79,27 @@ def run(seed: int, *, positions: type[PositionTable] = PositionTable) -> Finding
             Text("one map per offset fits every position", "每个偏移只需一个映射，对所有位置都成立"),
             max(errors),
             high=1e-3,
+            every=True,
         ),
-        Check(Text("that map is a rotation", "这个映射是旋转"), max(bends), high=1e-3),
+        Check(Text("that map is a rotation", "这个映射是旋转"), max(bends), high=1e-3, every=True),
         Check(
             Text("the offset alone fixes the dot product", "点积只由偏移决定"),
             numbers[TABLE],
             high=1e-4,
+            every=True,
+        ),
+        Check(
+            Text(
+                "it fixes the score of attention too, through W_Q and W_K as they are drawn",
+                "经过随机初始化的 W_Q、W_K，注意力分数也只由偏移决定",
+            ),
+            numbers[SCORES],
+            high=0.1,
+            extent=True,
         ),
     ]
-    return Finding(numbers, checks, draw(plain, projected), summary(numbers))
+    quoted = {"error": numbers[MAP], "table": numbers[TABLE], "scores": numbers[SCORES]}
+    return Finding(numbers, checks, draw(plain, projected), SUMMARY, quoted)
 
 
 def draw(plain: Tensor, projected: Tensor) -> Figure:
@@ -100,7 +113,7 @@ def draw(plain: Tensor, projected: Tensor) -> Figure:
             )
             for start in STARTS
         ]
-        return Panel(title, Text("offset k (positions)", "偏移 k（位置数）"), y, lines)
+        return Panel(title, Text("offset k (positions)", "偏移 k（位置数）"), y, lines, example=True)
 
     return Figure(
         [
@@ -114,14 +127,14 @@ def draw(plain: Tensor, projected: Tensor) -> Figure:
     )
 
 
-def summary(numbers: Mapping[Text, float]) -> Text:
-    error, table, after = numbers[MAP], numbers[TABLE], numbers[SCORES]
-    return Text(
-        f"One rotation per offset carries every position to the one k further on, to within {error:.0e}. The offset "
-        f"leaves {table:.0e} of the dot product's variance open; after random W_Q and W_K it leaves {after:.0%} open.",
-        f"每个偏移对应一个旋转，能把任意位置的编码变成其后第 k 个位置的编码，误差不超过 {error:.0e}。"
-        f"偏移未能解释的点积方差占 {table:.0e}；经过随机的 W_Q、W_K 后，这一比例升到 {after:.0%}。",
-    )
+SUMMARY = Text(
+    "One rotation per offset carries every position to the one k further on, to within {error:max.0e}. The offset "
+    "leaves {table:max.0e} of the dot product's variance open. But attention compares what W_Q and W_K make of the "
+    "table: with these as they are drawn, the offset leaves {scores:.1%} of the score's variance open.",
+    "每个偏移对应一个旋转，能把任意位置的编码变成其后第 k 个位置的编码，误差不超过 {error:max.0e}。"
+    "偏移未能解释的点积方差只占 {table:max.0e}。但注意力比较的是经 W_Q、W_K 投影后的结果：用随机初始化的矩阵时，"
+    "偏移未能解释的分数方差占 {scores:.1%}。",
+)
 
 
 LAB = Lab(
@@ -129,21 +142,22 @@ LAB = Lab(
     title=Text("Sinusoids turn", "正弦位置编码就是旋转"),
     claim=Text(
         "The sinusoid of pos + k is a fixed rotation of that of pos, so the dot product of two positions depends on "
-        "their offset only.",
-        "pos + k 的正弦编码是 pos 的编码经过一个固定旋转的结果，因此两个位置编码的点积只取决于它们的偏移。",
+        "their offset only, and attention sees relative positions.",
+        "pos + k 的正弦编码是 pos 的编码经过一个固定旋转的结果，因此两个位置编码的点积只取决于它们的偏移，"
+        "注意力由此看到相对位置。",
     ),
     prediction=Text(
         "For each offset, a linear map found on the first 64 positions fits all 1024 and is a rotation; dot products "
-        "from different starts lie on one curve.",
+        "from different starts lie on one curve, and so do attention's scores.",
         "对每个偏移，由前 64 个位置求出的线性映射适用于全部 1024 个位置，并且是旋转；从不同起点算出的点积落在同一条曲"
-        "线上。",
+        "线上，注意力分数也是如此。",
     ),
     change=Text(
-        "A learned table, or a sine and a cosine of different frequency in one pair. The claim is about the table "
-        "alone: W_Q and W_K may keep the offset or drown it, and training decides which. Nor is nearer always more "
-        "similar: the curve has waves.",
-        "换成可学习的位置表，或让同一对正弦、余弦使用不同频率，结论就不再成立。结论只针对编码表本身：W_Q、W_K "
-        "是保留还是淹没偏移信息，由训练决定。另外，距离更近也不一定更相似：曲线是有起伏的。",
+        "A learned table, or a sine and a cosine of different frequency in one pair. W_Q and W_K that training has "
+        "made to keep each pair together would let scores depend on the offset; rotary positions do so by "
+        "construction. Nor is nearer always more similar: the curve has waves.",
+        "换成可学习的位置表，或让同一对正弦、余弦使用不同频率，结论就不再成立。若训练使 W_Q、W_K 保持每一对分量的"
+        "对应关系，分数就可以只取决于偏移；旋转位置编码则从构造上保证这一点。另外，距离更近也不一定更相似：曲线是有起伏的。",
     ),
     run=run,
 )
