@@ -15,7 +15,8 @@ from dataclasses import dataclass
 
 FENCE = re.compile(r"^(?P<ticks>```+)(?P<info>[^\n`]*)\n(?P<body>.*?)^(?P=ticks) *$", re.M | re.S)
 MARKED = re.compile(
-    r"^<!-- (?P<kind>source|choices|api|step|rows|worked): (?P<name>[^\n]+?) -->\n(?P<body>.*?)^<!-- /(?P=kind) -->$",
+    r"^<!-- (?P<kind>source|choices|api|step|rows|measured|worked): (?P<name>[^\n]+?) -->\n"
+    r"(?P<body>.*?)^<!-- /(?P=kind) -->$",
     re.M | re.S,
 )
 FOLDED = re.compile(r"^<details>\n<summary>(?P<title>[^\n]+)</summary>\n\n(?P<body>.*?)\n\n</details>$", re.M | re.S)
@@ -36,7 +37,7 @@ class Fence:
 
 @dataclass(frozen=True)
 class Included:
-    kind: str  # source, choices, api, step, rows or worked
+    kind: str  # source, choices, api, step, rows, measured or worked
     name: str  # of what is included; several for api
     line: int  # of the first mark
 

@@ -37,11 +37,11 @@ def find(name: str) -> Source:
 def _module(name: str) -> tuple[Path, list[str]]:
     parts = name.split(".")
     for cut in range(len(parts), 0, -1):
-        place = ROOT.joinpath("src", *parts[:cut])
-        for file in (place.with_suffix(".py"), place / "__init__.py"):
-            if file.is_file():
-                return file, parts[cut:]
-    raise LookupError(f"`{name}`: there is no such module in src/")
+        for place in (ROOT.joinpath("src", *parts[:cut]), ROOT.joinpath(*parts[:cut])):
+            for file in (place.with_suffix(".py"), place / "__init__.py"):
+                if file.is_file():
+                    return file, parts[cut:]
+    raise LookupError(f"`{name}`: there is no such module in src/, nor from the project's root")
 
 
 def _names(node: ast.AST) -> list[str]:

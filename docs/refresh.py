@@ -18,8 +18,9 @@ import worked_pages
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
-sys.path.append(str(DOCS / "build"))
+sys.path += [str(DOCS / "build"), str(DOCS / "before")]
 
+import before_rows  # noqa: E402
 import build_rows  # noqa: E402
 import growing  # noqa: E402
 
@@ -49,6 +50,8 @@ def written(what: fences.Included, page: Path, language: str) -> str:
     if what.kind == "rows":
         first, last = map(int, what.name.split("-"))
         return build_rows.markdown(build_rows.kept(), language, first, last)
+    if what.kind == "measured":
+        return before_rows.markdown(before_rows.kept(), what.name, language)
     if what.kind == "worked":
         return worked_pages.markdown(what.name, language)
     if what.kind == "step":

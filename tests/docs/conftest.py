@@ -11,7 +11,7 @@ import pytest
 from filelock import FileLock
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / folder) for folder in ("docs", "docs/build", "tests/docs", "tests/serve")]
+sys.path[:0] = [str(ROOT / folder) for folder in ("docs", "docs/build", "docs/before", "tests/docs", "tests/serve")]
 
 from num2words import num2words  # noqa: E402
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 TERMS = tomllib.loads((ROOT / "docs" / "terms.toml").read_text(encoding="utf-8"))
 PLACES = (
     "README.zh-CN.md", "CONTRIBUTING.zh-CN.md", "SECURITY.zh-CN.md", "docs/zh/**/*.md", "docs/zh.yml",
-    "docs/figures/*.py", "docs/build/*.py", "notebooks/zh/*.ipynb", "src/glassformer/labs/*.py",
+    "docs/figures/*.py", "docs/build/*.py", "docs/before/*.py", "notebooks/zh/*.ipynb", "src/glassformer/labs/*.py",
     "src/glassformer/page/*.js", "src/glassformer/page/*.html", "src/glassformer/explain/**/*.py",
     "src/glassformer/box/card.py",
     "src/glassformer/box/*/README.zh-CN.md", "src/glassformer/box/examples.toml",
