@@ -228,7 +228,7 @@ LAB = Lab(
     prediction=Text(
         "The LSTM's gradient falls with every token in between and attention's does not; with distance the LSTM needs "
         "more and more steps to recall a symbol, attention as many as before.",
-        "LSTM 的梯度每隔一个词元就变小，注意力的不变；距离越远，LSTM 学会记起一个符号所需的步数越多，注意力则不变。",
+        "LSTM 的梯度每过一个词元就变小，注意力的不变；距离越远，LSTM 学会记起一个符号所需的步数越多，注意力则不变。",
     ),
     change=Text(
         "How the recurrence starts: an open forget gate keeps the gradient. For attention, more tokens to choose from: "

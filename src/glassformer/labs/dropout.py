@@ -168,7 +168,7 @@ def figure(courses: Mapping[tuple[str, float], Course], names: Mapping[float, Te
         return Panel(
             DATA[data],
             Text("step", "步"),
-            Text("loss on other texts (nats per token)", "其他文本上的损失（nat/词元）"),
+            Text("loss on other texts (nats per token)", "其他文本上的损失（奈特/词元）"),
             [*lines, floor],
         )
 
