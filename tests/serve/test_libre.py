@@ -1,4 +1,4 @@
-"""The interface of LibreTranslate: its clients as they are, against a real process that serves the box."""
+"""The interfaces of LibreTranslate and DeepL: their clients as they are, against a real process that serves the box."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import threading
 from pathlib import Path
 
+import deepl
 import httpx
 import pytest
 from deep_translator import LibreTranslator
@@ -65,6 +66,25 @@ def test_deep_translator(address, expected):
     assert german.translate_batch(texts) == [expected(text, "en", "de") for text in texts]
     with pytest.raises(ServerException):
         LibreTranslator(source="en", target="fr", api_key="any", custom_url=f"{address}/").translate("Good morning.")
+
+
+def test_deepl(address, expected):
+    client = deepl.Translator("any", server_url=address)
+    before = client.get_usage().character.count
+    texts = ["Good morning.", "Wo ist der Bahnhof?"]
+    found = client.translate_text(texts, target_lang="ZH-HANS")
+    assert [one.text for one in found] == [expected(texts[0], "en", "zh"), expected(texts[1], "de", "zh")]
+    assert [one.detected_source_lang for one in found] == ["EN", "DE"]
+    assert client.get_usage().character.count - before == sum(map(len, texts))
+    marked = client.translate_text("Open <b>the file</b>.", target_lang="DE", tag_handling="html").text
+    assert re.findall("<[^>]*>", marked) == ["<b>", "</b>"]
+    assert client.translate_text("Es ist spät.", source_lang="DE", target_lang="EN-GB").text == expected(
+        "Es ist spät.", "de", "en"
+    )
+    assert {one.code for one in client.get_source_languages()} == {"EN", "DE", "ZH"}
+    assert {one.code for one in client.get_target_languages()} == {"EN", "DE", "ZH-HANS"}
+    with pytest.raises(deepl.DeepLException, match="`FR` is not here"):
+        client.translate_text("Good morning.", target_lang="FR")
 
 
 @pytest.mark.parametrize("how", ["json", "data", "params"])
@@ -141,7 +161,8 @@ def test_with_the_interface_alone_no_page_and_no_weights_are_given(address):
     for path in ("/", "/api/weights", "/api/model", "/static/main.js", "/api/labs"):
         assert httpx.get(address + path).status_code == 404
     described = httpx.get(f"{address}/spec").json()
-    assert set(described["paths"]) == {"/translate", "/detect", "/languages", "/frontend/settings", "/health"}
+    theirs = {"/translate", "/detect", "/languages", "/frontend/settings", "/health"}
+    assert set(described["paths"]) == theirs | {"/v2/translate", "/v2/languages", "/v2/usage"}
     answers = described["paths"]["/translate"]["post"]["responses"]
     assert "TranslateAnswer" in json.dumps(answers["200"])
     assert "ErrorAnswer" in json.dumps(answers["400"])

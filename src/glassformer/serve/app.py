@@ -13,7 +13,7 @@ POST /api/labs/{name}        run one, or answer with what it found before
 GET  /handbook/en/...        the handbook, where it has been built
 
 Where there are several directions, `direction` names one of those that /api/model lists; without it, the first.
-What other programs ask for is in `libre`.
+What other programs ask for is in `libre` and in `deepl`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from fastapi import APIRouter, FastAPI, Path, Request, Response
 
 import glassformer
 from glassformer.explain.schematic import schematics
-from glassformer.serve import libre
+from glassformer.serve import deepl, libre
 from glassformer.serve.answers import as_json, packed, page_file, ranged
 from glassformer.serve.asked import Asked, LabAsked, TraceAsked, WhatIfAsked
 from glassformer.serve.desk import Desk, Limits
@@ -102,7 +102,9 @@ def create_app(
     app.add_middleware(Door, hosts=hosts, by_address=by_address)
     install(app)
     if routes is not None:
-        libre.install(app, libre.Libre(routes), Turns(MOST_CLIENTS, AT_ONCE))
+        waiting = Turns(MOST_CLIENTS, AT_ONCE)
+        libre.install(app, libre.Libre(routes), waiting)
+        deepl.install(app, deepl.DeepL(routes), waiting)
     if served is not None:
         shown = served if isinstance(served, Directions) else of_translator(served, name, examples)
         install_page(app, shown, limits or Limits(), handbook)

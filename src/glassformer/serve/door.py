@@ -38,7 +38,7 @@ class Door:
         self.app, self.hosts, self.by_address, self.slowest = app, hosts, by_address, slowest
 
     def largest(self, path: str) -> int:
-        return LARGEST_TEXT if path == "/translate" else LARGEST
+        return LARGEST_TEXT if path in ("/translate", "/v2/translate") else LARGEST
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

@@ -1,5 +1,5 @@
 """What a client reads when a request cannot be answered: `{"error": {"code", "message", "hint", "values"}}`, and at the
-addresses of LibreTranslate, as there, `{"error": "..."}`."""
+addresses of LibreTranslate and of DeepL, as there, `{"error": "..."}` and `{"message": "..."}`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from starlette.exceptions import HTTPException
 
 from glassformer.errors import GlassformerError
 
-# Addresses of LibreTranslate.
-THEIRS = ("/translate", "/detect", "/languages", "/frontend/", "/health", "/spec")
+# Addresses of other interfaces.
+DEEPL = "/v2/"
+LIBRE = ("/translate", "/detect", "/languages", "/frontend/", "/health", "/spec")
 
 
 class Refused(Exception):
@@ -42,8 +43,11 @@ def body_for(
     path: str, code: str, message: str, hint: str = "", values: dict[str, Any] | None = None
 ) -> dict[str, Any]:
     """The body of an answer at this address."""
-    if path.startswith(THEIRS):
-        return {"error": "; ".join(filter(None, (message, hint)))}
+    whole = "; ".join(filter(None, (message, hint)))
+    if path.startswith(DEEPL):
+        return {"message": whole}
+    if path.startswith(LIBRE):
+        return {"error": whole}
     return body(code, message, hint, values)
 
 

@@ -20,15 +20,13 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from glassformer.documents.formats import FORMATS
-from glassformer.documents.html import translate_fragments
 from glassformer.serve.answers import as_json
-from glassformer.serve.errors import printable
+from glassformer.serve.errors import body_for, printable
 from glassformer.serve.fields import Unreadable, fields
 from glassformer.serve.queue import Busy, Closed, Ticket
-from glassformer.serve.routes import Routes, name_of
+from glassformer.serve.routes import NoWay, Routes, name_of
 from glassformer.serve.turns import Turns, Wanted
 from glassformer.text.language import confidence, detect
-from glassformer.texts import TextTranslator
 
 AUTO = "auto"
 OUTSIDE = {"zh": "zh-Hans"}  # what a language is called by LibreTranslate, where that differs
@@ -144,21 +142,14 @@ class Libre:
             raise Failed(400, f"{printable(str(form))[:60]} format is not supported")
         detected = self.detected(texts) if source == AUTO else []
         codes = [code for code, _ in detected] or [self.language(source)] * len(texts)
-        made, others = list(texts), [list[str]() for _ in texts]
-        for code in dict.fromkeys(codes):
-            if code is None or code == target:
-                continue  # nothing to translate, or nothing to do
-            if not self.routes.way(code, target):
-                raise Failed(
-                    400,
-                    f"{name_of(target)} ({outside(target)}) is not available as a target language from "
-                    f"{name_of(code)} ({outside(code)})",
-                )
-            rows = [i for i, one in enumerate(codes) if one == code]
-            by = self.routes.translator(code, target, ticket)
-            told, ranked = self.through(by, [texts[i] for i in rows], form, count)
-            for i, text, more in zip(rows, told, ranked, strict=True):
-                made[i], others[i] = text, more
+        try:
+            made, others = self.routes.translated(texts, codes, target, ticket, html=form == "html", alternatives=count)
+        except NoWay as error:
+            raise Failed(
+                400,
+                f"{name_of(target)} ({outside(target)}) is not available as a target language from "
+                f"{name_of(error.source)} ({outside(error.source)})",
+            ) from None
         answer: dict[str, Any] = {"translatedText": made[0] if single else made}
         if detected:
             seen = [one.model_dump() for _, one in detected]
@@ -166,11 +157,6 @@ class Libre:
         if count:
             answer["alternatives"] = others[0] if single else others
         return answer
-
-    def through(self, by: TextTranslator, texts: list[str], form: str, count: int) -> tuple[list[str], list[list[str]]]:
-        if form == "html":
-            return translate_fragments(texts, by), [[] for _ in texts]
-        return by.translate(texts), by.alternatives(texts, count) if count else [[] for _ in texts]
 
     def languages(self) -> list[dict[str, Any]]:
         return [
@@ -280,12 +266,13 @@ def install(app: FastAPI, libre: Libre, turns: Turns) -> None:
 
     @app.exception_handler(Unreadable)
     async def unreadable(request: Request, error: Unreadable) -> Response:
-        return JSONResponse({"error": "Invalid JSON format"}, 400)
+        return JSONResponse(body_for(request.url.path, "malformed", "Invalid JSON format"), 400)
 
     @app.exception_handler(Busy)
     async def busy(request: Request, error: Busy) -> Response:
-        return JSONResponse({"error": f"Slowdown: {error}"}, 429, {"Retry-After": "1"})
+        said = body_for(request.url.path, "busy", f"Slowdown: {error}")
+        return JSONResponse(said, 429, {"Retry-After": "1"})
 
     @app.exception_handler(Closed)
     async def closed(request: Request, error: Closed) -> Response:
-        return JSONResponse({"error": str(error)}, 503, {"Retry-After": "1"})
+        return JSONResponse(body_for(request.url.path, "stopping", str(error)), 503, {"Retry-After": "1"})

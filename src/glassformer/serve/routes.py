@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from glassformer.documents.html import translate_fragments
 from glassformer.serve.directions import Directions
 from glassformer.serve.queue import Queue, Queued, Ticket
 from glassformer.text.language import NAMES, clearly
 from glassformer.texts import TextTranslator
 
 PIVOTS_FIRST = ("en",)  # where several languages lie between
+
+
+class NoWay(Exception):
+    """No models lead from one language to the other."""
+
+    def __init__(self, source: str, target: str) -> None:
+        super().__init__(f"nothing here translates from {name_of(source)} into {name_of(target)}")
+        self.source, self.target = source, target
 
 
 class Routes:
@@ -42,6 +53,30 @@ class Routes:
             Queued.of(self.directions.shown(one).translator, self.queue, ticket) for one in self.way(source, target)
         ]
         return TextTranslator(*hops, source=source, target=target, detect=clearly)
+
+    def translated(
+        self,
+        texts: Sequence[str],
+        codes: Sequence[str | None],
+        target: str,
+        ticket: Ticket,
+        *,
+        html: bool = False,
+        alternatives: int = 0,
+    ) -> tuple[list[str], list[list[str]]]:
+        """Texts, each in a language or in none, in another one, and so many other translations of each; what is in
+        that language already, or in none, stays as it is."""
+        made, others = list(texts), [list[str]() for _ in texts]
+        for code in dict.fromkeys(code for code in codes if code is not None and code != target):
+            if not self.way(code, target):
+                raise NoWay(code, target)
+            rows = [i for i, one in enumerate(codes) if one == code]
+            by, given = self.translator(code, target, ticket), [texts[i] for i in rows]
+            told = translate_fragments(given, by) if html else by.translate(given)
+            more = by.alternatives(given, alternatives) if alternatives and not html else [[] for _ in rows]
+            for i, text, ranked in zip(rows, told, more, strict=True):
+                made[i], others[i] = text, ranked
+        return made, others
 
 
 def name_of(code: str) -> str:
