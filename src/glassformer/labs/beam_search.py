@@ -67,7 +67,7 @@ def run(seed: int, *, search: Generate = generate) -> Finding:
     greedy, beam_4 = outcomes[1], outcomes[4]
     checks = [
         Check(
-            Text("beam 4 scores higher than greedy (mean log-probability)", "束宽 4 的得分高于贪心（平均对数概率）"),
+            Text("beam 4 scores higher than greedy (mean log-probability)", "束宽 4 的分数高于贪心（平均对数概率）"),
             greedy.gap - beam_4.gap,
             low=0.05,
         ),
@@ -104,7 +104,7 @@ def run(seed: int, *, search: Generate = generate) -> Finding:
             low=0.3,
         ),
         Check(
-            Text("it never scores below greedy (share where it does)", "得分从不低于贪心（低于贪心的比例）"),
+            Text("it never scores below greedy (share where it does)", "分数从不低于贪心（低于贪心的比例）"),
             max(lower.values()),
             high=0.0,
             extent=True,
@@ -112,7 +112,7 @@ def run(seed: int, *, search: Generate = generate) -> Finding:
         Check(
             Text(
                 "a higher score is a better text: right texts of long sources, beam 8 less greedy",
-                "得分越高译文越好：长句译文正确率，束宽 8 减贪心",
+                "分数越高译文越好：长句译文正确率，束宽 8 减贪心",
             ),
             texts[LONG, BY_SUM].right - texts[LONG, GREEDY].right,
             low=0.0,
@@ -127,7 +127,7 @@ def measured(outcomes: Mapping[int, Outcome], lower: Mapping[int, float], texts:
         Text("log-probability below the best of all", "比全局最优低的对数概率"),
         Text("share of sources where the best of all is found", "找到全局最优的输入比例"),
         Text("tokens read by the decoder, per source", "解码器为每个输入读入的词元数"),
-        Text("share of longer outputs that score below greedy's", "较长输出中得分低于贪心的比例"),
+        Text("share of longer outputs that score below greedy's", "较长输出中分数低于贪心的比例"),
     )
     truth, right, score = (
         Text("true probability", "译文的真实概率"),
@@ -175,7 +175,7 @@ SUMMARY = Text(
     "raises the log-probability of long sources from {score:.1f} to {beam_score:.1f}, mostly by writing nothing, and "
     "right texts go from {right:.0%} to {beam_right:.0%}; scored per token they are {mean_right:.0%}.",
     "束宽 4 在 {found:.0%} 的输入上找到全局最优，贪心为 {greedy_found:.0%}，读入的词元是贪心的 {more:.1f} 倍。"
-    "但并无保证：束宽 2 时，较长输出中有 {below:.1%} 得分反而低于贪心。得分高也不等于译文好："
+    "但并无保证：束宽 2 时，较长输出中有 {below:.1%} 分数反而低于贪心。分数高也不等于译文好："
     f"训练目标有 {EMPTY:.0%} 缺失时，长句上束宽 8 多靠输出空句把对数概率从 {{score:.1f}} 提高到 {{beam_score:.1f}}，"
     "正确率却从 {right:.0%} 变为 {beam_right:.0%}；按长度归一化后为 {mean_right:.0%}。",
 )
@@ -268,7 +268,7 @@ def draw(outcomes: Mapping[int, Outcome], texts: Texts) -> Figure:
             ),
             Panel(
                 Text("Right texts of the trained model", "训练后模型的译文正确率"),
-                Text("beam (1: greedy; / n: score divided by length)", "束宽（1：贪心；/ n：得分除以长度）"),
+                Text("beam (1: greedy; / n: score divided by length)", "束宽（1：贪心；/ n：分数除以长度）"),
                 Text("share of right texts", "正确译文的比例"),
                 [
                     Series(name, places, [texts[length, way].right for way in WAYS], "bars")
@@ -285,14 +285,14 @@ LAB = Lab(
     title=Text("Beam search and greedy search", "束搜索与贪心搜索"),
     claim=Text(
         "Beam search finds higher-scoring output than greedy search and costs more; so it writes the better text.",
-        "束搜索能找到比贪心得分更高的输出，代价也更大；因此译文更好。",
+        "束搜索能找到比贪心分数更高的输出，代价也更大；因此译文更好。",
     ),
     prediction=Text(
         "The mean score rises with the beam towards the best of all outputs, and so does the cost. It can fail for a "
         "single source, where the beam drops what greedy kept; and if the best-scoring output is a bad text, searching "
         "better writes worse.",
-        "平均得分随束宽上升，逼近穷举的最优值，代价也随之上升。个别输入上可能失手：束丢掉了贪心保留的前缀；"
-        "若得分最高的输出本身就是坏译文，搜索得越好，写得越差。",
+        "平均分数随束宽上升，逼近穷举的最优值，代价也随之上升。个别输入上可能失手：束丢掉了贪心保留的前缀；"
+        "若分数最高的输出本身就是坏译文，搜索得越好，写得越差。",
     ),
     change=Text(
         "A model that is sure at every step leaves a beam nothing to find. The empty text wins where the best text is "

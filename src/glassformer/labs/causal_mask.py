@@ -176,7 +176,7 @@ def draw(effects: Tensor, curves: dict[bool, list[float]]) -> Figure:
             Panel(
                 Text("Training with the mask and without", "有掩码与无掩码的训练"),
                 Text("step", "步"),
-                Text("loss (nats per symbol)", "损失（每个符号，nat）"),
+                Text("loss (nats per symbol)", "损失（每个符号，奈特）"),
                 [
                     Series(Text("with the mask", "有掩码"), steps, curves[True]),
                     Series(Text("without: it copies the answer", "无掩码：照抄答案"), steps, curves[False]),

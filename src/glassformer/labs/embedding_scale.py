@@ -170,7 +170,7 @@ LAB = Lab(
     ),
     change=Text(
         "The initialisation: rows that start with variance one need no scale, and with it they outgrow the positions; "
-        "positions that are not added, such as rotary ones; a learned table that starts small; a long training.",
+        "positions that are not added, such as rotary ones; a learnt table that starts small; a long training.",
         "初始化：方差为 1 的嵌入不需要缩放，缩放后反而远大于位置编码；位置信息不是相加的（如旋转位置编码）；"
         "初始值很小的可学习位置表；更长的训练。",
     ),

@@ -154,7 +154,7 @@ def draw(outcomes: Mapping[tuple[str, int], Outcome]) -> Figure:
             Panel(
                 task.name,
                 Text("training step", "训练步数"),
-                Text(f"loss (nats), mean of {SETTLED} steps", f"损失（nat），{SETTLED} 步平均"),
+                Text(f"loss (nats), mean of {SETTLED} steps", f"损失（奈特），{SETTLED} 步平均"),
                 [curve(name, 1), curve(name, SEVERAL)],
                 log_x=True,
             )

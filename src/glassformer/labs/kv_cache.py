@@ -59,7 +59,7 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
     faster = speed_up(model, make_cache)
     total = [sum(reading.attention) + sum(reading.dense) for reading in (without, cached)]
     numbers = {
-        Text("largest difference of logits", "logits 的最大差"): apart,
+        Text("largest difference of logits", "logit 的最大差"): apart,
         Text("share of steps with equal choices", "选择相同的步数比例"): same,
         **{Text(f"order in T: {name.en}", f"T 的阶：{name.zh}"): value for name, value in orders.items()},
         Text(f"multiply-adds for {LENGTH} tokens, without cache", f"{LENGTH} 个词元的乘加次数，无缓存"): total[0],
@@ -81,7 +81,7 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
             f"multiply-adds; by the clock, a step after {FAR} tokens is {{faster:.0f}} times faster. "
             "Attention of one step grows as T^{step_with:.2f} instead of T^{step_without:.2f}. “O(T^2) to O(T)” speaks "
             "of a step: a whole text goes from T^{whole_without:.2f} to T^{whole_with:.2f}.",
-            f"{LENGTH} 个词元：输出相同（logits 相差不超过 {{apart:max.0e}}），乘加次数约为原来的 1/{{fewer:.0f}}；"
+            f"{LENGTH} 个词元：输出相同（logit 相差不超过 {{apart:max.0e}}），乘加次数约为原来的 1/{{fewer:.0f}}；"
             f"按实测时间，{FAR} 个词元之后的一步快 {{faster:.0f}} 倍。单步注意力从 T^{{step_without:.2f}} "
             "降为 T^{step_with:.2f}。“O(T²) 降为 O(T)”说的是单步：整段输出从 T^{whole_without:.2f} 降为 "
             "T^{whole_with:.2f}。",
@@ -169,7 +169,7 @@ def judge(apart: float, same: float, orders: Sequence[float], faster: float) -> 
         (0, Text("dense layers of one step with cache: constant", "单步的线性层，有缓存：常数")),
     )
     return [
-        Check(Text("the logits are the same", "logits 相同"), apart, high=1e-4, every=True),
+        Check(Text("the logits are the same", "logit 相同"), apart, high=1e-4, every=True),
         Check(Text("every step makes the same choice", "每一步的选择都相同"), same, low=1.0, every=True),
         *(
             Check(text, exponent, low=power - 0.15, high=power + 0.15, every=True)
@@ -212,7 +212,7 @@ LAB = Lab(
     prediction=Text(
         "Equal logits. Attention of a step falls from T^2 to T (so of a whole output from T^3 to T^2), the dense "
         "layers of a step from T to a constant; a late step takes less time.",
-        "logits 相等。单步注意力从 T² 降到 T（整段输出因而从 T³ 降到 T²），"
+        "logit 相等。单步注意力从 T² 降到 T（整段输出因而从 T³ 降到 T²），"
         "线性层单步从 T 降到常数；靠后的一步耗时更短。",
     ),
     change=Text(

@@ -26,8 +26,8 @@ STEPS, RATE, FINE = 110, 1e-2, 30  # the last steps are smaller
 DEALS = 20  # of values to other neurons, for comparison
 
 KNOWN = Text("share of the facts known", "记住的事实比例")
-WITHOUT = Text("the same, trained without the layer", "同上，训练时就没有前馈层")
-CUT = Text("the same, the layer cut out after training", "同上，训练后切除前馈层")
+WITHOUT = Text("the same, trained without the layer", "同上，训练时就没有前馈网络")
+CUT = Text("the same, the layer cut out after training", "同上，训练后切除前馈网络")
 ALONE = Text("share of the facts that the layer's output names by itself", "仅凭该层的输出就能说对的事实比例")
 AGREE = Text(
     "correlation of what a neuron writes with what should follow where it fires",
@@ -137,7 +137,7 @@ def run(seed: int, *, feed_forward: type[nn.Module] = FeedForward) -> Finding:
         Check(
             Text(
                 "without the layer far fewer facts are learnt (difference of shares)",
-                "没有前馈层，学会的事实少得多（比例之差）",
+                "没有前馈网络，学会的事实少得多（比例之差）",
             ),
             numbers[KNOWN] - numbers[WITHOUT],
             low=0.3,
@@ -182,7 +182,7 @@ def draw(wants: Tensor, writes: Tensor, numbers: Mapping[Text, float]) -> Figure
     stored = (wants - wants.mean(0)) @ writes.T  # (A, A): where this letter should follow, all neurons write that one
     letters = [chr(ord("a") + i) for i in range(A)]
     bars = {
-        Text("with the layer", "有前馈层"): KNOWN,
+        Text("with the layer", "有前馈网络"): KNOWN,
         Text("trained without", "训练时没有"): WITHOUT,
         Text("cut out", "训练后切除"): CUT,
     }
@@ -217,24 +217,25 @@ SUMMARY = Text(
     "should follow where its key fires (correlation {agree:.2f}, with values of other neurons {dealt:.2f}). But half "
     "of the neurons fire for {facts:.0f} facts or more, and what the layer writes names {alone:.0%} of the facts "
     "without the stream that it is added to: memories are spread over neurons, not one to each.",
-    f"共有 {A * A} 条“这两个字母之后是那个字母”的事实，模型记住了 {{known:.0%}}；训练时没有前馈层，为 {{without:.0%}}；"
-    "训练后切除前馈层，为 {cut:.0%}。每个神经元的值偏向于键触发处应有的后继（相关系数 {agree:.2f}，"
+    f"共有 {A * A} 条“这两个字母之后是那个字母”的事实，模型记住了 {{known:.0%}}；"
+    "训练时没有前馈网络，为 {without:.0%}；训练后切除前馈网络，为 {cut:.0%}。"
+    "每个神经元的值偏向于键触发处应有的后继（相关系数 {agree:.2f}，"
     "换成其他神经元的值为 {dealt:.2f}）。但半数神经元会被 {facts:.0f} 条或更多事实触发；若不借助它所加入的残差流，"
     "该层写出的内容只能说对 {alone:.0%} 的事实：记忆分布在多个神经元中，而不是一个神经元对应一条。",
 )
 
 LAB = Lab(
     name="memories",
-    title=Text("A layer that remembers", "前馈层是一种记忆"),
+    title=Text("A layer that remembers", "前馈网络是一种记忆"),
     claim=Text(
         "The feed-forward layer is a key-value memory: each neuron's key finds a pattern, and its value writes the "
         "tokens that should follow.",
-        "前馈层是键值记忆：每个神经元的键识别某种模式，值则写出接下来应出现的词元。",
+        "前馈网络是键值记忆：每个神经元的键识别某种模式，值则写出接下来应出现的词元。",
     ),
     prediction=Text(
         "A model without the layer learns far less of a random table of pairs. Through the head, each neuron's value "
         "favours what follows the pairs that fire it, one pair to a neuron, and together they write the facts.",
-        "没有前馈层的模型，随机的字母对照表只能学会一小部分。经过输出层，每个神经元的值偏向于触发它的字母对的后继，"
+        "没有前馈网络的模型，随机的字母对照表只能学会一小部分。经过输出层，每个神经元的值偏向于触发它的字母对的后继，"
         "一个神经元对应一对，合起来就写出这些事实。",
     ),
     change=Text(

@@ -94,7 +94,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     causes = Text("in other company", "换掉同批句子后"), Text("with more padding", "加长填充后")
     numbers = {
         **{
-            Text(f"{kind}Norm: change of a sentence's logits {cause.en}", f"{kind}Norm：{cause.zh} logits 的变化"): move
+            Text(f"{kind}Norm: change of a sentence's logits {cause.en}", f"{kind}Norm：{cause.zh} logit 的变化"): move
             for cause, moves in zip(causes, zip(fresh["layer"], fresh["batch"], strict=True), strict=True)
             for kind, move in zip(("Layer", "Batch"), moves, strict=True)
         },
@@ -116,10 +116,10 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Text("BatchNorm: it does", "BatchNorm：有关"),
         Text("LayerNorm: it does not depend on padding", "LayerNorm：结果与填充多少无关"),
         Text("BatchNorm: it does", "BatchNorm：有关"),
-        Text(f"trained on batches of {few}, BatchNorm is behind", f"用 {few} 句的小批量训练时，BatchNorm 落后"),
+        Text(f"trained on batches of {few}, BatchNorm is behind", f"用 {few} 句为一批训练时，BatchNorm 落后"),
     )
     large, inference = (
-        Text(f"it is behind with batches of {many} as well", f"批量为 {many} 句时也落后"),
+        Text(f"it is behind with batches of {many} as well", f"每批 {many} 句时也落后"),
         Text("BatchNorm depends on the batch at inference too", "推理时 BatchNorm 的结果也随批次变化"),
     )
     checks = [
@@ -151,7 +151,7 @@ SUMMARY = Text(
     f"{BATCHES[0]} sentences at a time, LayerNorm comes to a loss of {{layer_few:.2f}} and BatchNorm to "
     f"{{batch_few:.2f}}; with {BATCHES[-1]}: {{layer_many:.2f}} and {{batch_many:.2f}}. At inference BatchNorm uses "
     "running averages and moves by {at_rest:max.1g}.",
-    "换掉同批的句子，一句话的 logits 相对其标准差的变化：LayerNorm 为 {layer_company:max.1g}，BatchNorm 为 "
+    "换掉同批的句子，一句话的 logit 相对其标准差的变化：LayerNorm 为 {layer_company:max.1g}，BatchNorm 为 "
     "{batch_company:.2f}；加长填充：{layer_padding:max.1g} 与 {batch_padding:.2f}。"
     f"每批 {BATCHES[0]} 句时，LayerNorm 的损失降到 {{layer_few:.2f}}，BatchNorm 为 {{batch_few:.2f}}；"
     f"每批 {BATCHES[-1]} 句时为 {{layer_many:.2f}} 与 {{batch_many:.2f}}。"
@@ -165,7 +165,7 @@ def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mappi
     return Figure(
         (
             Panel(
-                Text("What moves a sentence's logits (training mode)", "什么会改变一句话的 logits（训练模式）"),
+                Text("What moves a sentence's logits (training mode)", "什么会改变一句话的 logit（训练模式）"),
                 Text("changed in the batch: other neighbours, more padding", "批次中的改动：换句子，加填充"),
                 Text("largest change / spread", "最大变化 / 标准差"),
                 [Series(names[name], range(len(causes)), moves, kind="bars") for name, moves in fresh.items()],
@@ -174,7 +174,7 @@ def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mappi
             Panel(
                 Text("After a short training on padded batches", "在带填充的批次上短时间训练后"),
                 Text("sentences in a batch", "每批句数"),
-                Text("test loss (nats per token)", "测试损失（nat/词元）"),
+                Text("test loss (nats per token)", "测试损失（奈特/词元）"),
                 [Series(names[name], BATCHES, list(losses.values())) for name, losses in reached.items()],
                 log_x=True,
             ),
@@ -188,17 +188,17 @@ LAB = Lab(
     claim=Text(
         "LayerNorm treats every position alone; BatchNorm mixes a sentence with its neighbours and their padding and "
         "suffers from small batches, so it does not suit sequences.",
-        "LayerNorm 只看单个位置；BatchNorm 会混入同批的其他句子及其填充，小批量时效果差，因此不适合序列。",
+        "LayerNorm 只看单个位置；BatchNorm 会混入同批的其他句子及其填充，批次小时效果差，因此不适合序列。",
     ),
     prediction=Text(
         "In other company or with more padding a sentence's result moves with BatchNorm and stays with LayerNorm; the "
         "smaller the batch, the further BatchNorm is behind.",
-        "换掉同批句子或加长填充时，BatchNorm 下结果会变，LayerNorm 下不变；批量越小，BatchNorm 落后越多。",
+        "换掉同批句子或加长填充时，BatchNorm 下结果会变，LayerNorm 下不变；批次越小，BatchNorm 落后越多。",
     ),
     change=Text(
         "Large batches, where both learn alike; inference, where BatchNorm's running averages are fixed; statistics "
         "that leave padding out; a longer training.",
-        "批量较大时两者相当；推理时 BatchNorm 使用固定的滑动平均；统计时排除填充；训练更久。",
+        "批次较大时两者相当；推理时 BatchNorm 使用固定的滑动平均；统计时排除填充；训练更久。",
     ),
     run=run,
 )

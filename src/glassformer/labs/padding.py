@@ -135,7 +135,7 @@ def run(
             "when not. A row that may see nothing gives zeros, where a plain softmax over -inf gives NaN. With -1e9 "
             "instead, such a row spreads {spread:.0%} of its weight over hidden keys in "
             "float32; float16 cannot hold -1e9: it becomes -inf, and the row's weight {lost:g}.",
-            f"{max(PADS)} 个填充词元在有掩码时使 logits 改变 {{masked:max.0g}}，无掩码时改变 {{unmasked:.2f}}。"
+            f"{max(PADS)} 个填充词元在有掩码时使 logit 改变 {{masked:max.0g}}，无掩码时改变 {{unmasked:.2f}}。"
             "没有可见键的行输出零；普通 softmax 遇到整行 -inf 则得到 NaN。若改用 -1e9，"
             "这样的行在 float32 中会把 {spread:.0%} 的权重分给被遮住的键；"
             "float16 无法表示 -1e9，它变成 -inf，该行的权重变成 {lost:g}。",
@@ -220,7 +220,7 @@ def draw(masked: list[float], unmasked: list[float], weights: Mapping[tuple[str,
             Panel(
                 Text("What padding changes", "填充带来的变化"),
                 Text("padding tokens", "填充词元数"),
-                Text("largest change of the logits", "logits 的最大变化"),
+                Text("largest change of the logits", "logit 的最大变化"),
                 [
                     Series(Text("masked", "有掩码"), PADS, [max(value, floor) for value in masked]),
                     Series(Text("not masked", "无掩码"), PADS, [max(value, floor) for value in unmasked]),
@@ -262,7 +262,7 @@ LAB = Lab(
     prediction=Text(
         "Logits move by rounding only, with any padding, on either side, in half precision too. -1e9 differs from -inf "
         "where a whole row is hidden, and where the number type cannot hold it.",
-        "无论填充内容、左右、是否半精度，logits 只差舍入误差。"
+        "无论填充内容、左右、是否半精度，logit 只差舍入误差。"
         "-1e9 与 -inf 的差别出现在整行被遮住、或数据类型无法表示它的时候。",
     ),
     change=Text(
@@ -270,7 +270,7 @@ LAB = Lab(
         "or bfloat16 does no harm. The last bits may differ, as other lengths take other kernels.",
         "若使用跨批次的统计量（如 BatchNorm），填充就会影响结果。"
         "只要没有整行被遮住，float32 或 bfloat16 中用 -1e9 并无坏处。"
-        "形状不同可能选用不同的计算核，末位会有差异。",
+        "形状不同可能选用不同的算子，末位会有差异。",
     ),
     run=run,
 )

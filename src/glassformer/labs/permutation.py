@@ -132,7 +132,7 @@ def draw(gaps: Mapping[Positions, float], losses: Mapping[str, Sequence[float]])
             Panel(
                 Text("Shuffle then read, against read then shuffle", "先打乱再读，对比先读再打乱"),
                 Text("positions", "位置编码"),
-                Text("largest difference / spread of logits", "最大差 / logits 标准差"),
+                Text("largest difference / spread of logits", "最大差 / logit 标准差"),
                 [bars],
                 log_y=True,
                 ticks=[NAMES[name] for name in gaps],
@@ -140,7 +140,7 @@ def draw(gaps: Mapping[Positions, float], losses: Mapping[str, Sequence[float]])
             Panel(
                 Text("Learning which of two words came first", "学习判断两个词谁在前"),
                 Text("training step", "训练步数"),
-                Text("loss (nats)", "损失（nat）"),
+                Text("loss (nats)", "损失（奈特）"),
                 [*learning, chance],
             ),
         ]

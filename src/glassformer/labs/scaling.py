@@ -244,7 +244,7 @@ LAB = Lab(
     ),
     change=Text(
         "Queries and keys that are not independent or not of variance one, as in a trained model; a small d_k, where "
-        "nothing saturates; learned or cosine-normalised scores.",
+        "nothing saturates; learnt or cosine-normalised scores.",
         "查询与键不独立或方差不为 1（训练后的模型即如此）；d_k 很小，本来就不饱和；改用可学习的缩放或余弦相似度。",
     ),
     run=run,

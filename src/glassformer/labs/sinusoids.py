@@ -153,7 +153,7 @@ LAB = Lab(
         "线上，注意力分数也是如此。",
     ),
     change=Text(
-        "A learned table, or a sine and a cosine of different frequency in one pair. W_Q and W_K that training has "
+        "A learnt table, or a sine and a cosine of different frequency in one pair. W_Q and W_K that training has "
         "made to keep each pair together would let scores depend on the offset; rotary positions do so by "
         "construction. Nor is nearer always more similar: the curve has waves.",
         "换成可学习的位置表，或让同一对正弦、余弦使用不同频率，结论就不再成立。若训练使 W_Q、W_K 保持每一对分量的"

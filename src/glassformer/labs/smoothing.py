@@ -112,7 +112,7 @@ def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
             high=1e-2,
         ),
         Check(
-            Text("smoothing stops the logits at a finite lead", "平滑使 logits 的领先量停在有限值"),
+            Text("smoothing stops the logits at a finite lead", "平滑使 logit 的领先量停在有限值"),
             abs(soft_lead[-1] - predicted),
             high=0.1,
         ),
@@ -152,7 +152,7 @@ def draw(loss: Loss, floor: float, hard_lead: Sequence[float], soft_lead: Sequen
             Panel(
                 Text("The loss by how sure the model is", "损失随模型的确信程度变化"),
                 Text("lead of the label's logit", "标签 logit 的领先量"),
-                Text("loss (nats)", "损失（nat）"),
+                Text("loss (nats)", "损失（奈特）"),
                 [
                     Series(hard, leads, [at(lead, 0.0) for lead in leads]),
                     Series(soft, leads, [at(lead, E) for lead in leads]),
@@ -165,7 +165,7 @@ def draw(loss: Loss, floor: float, hard_lead: Sequence[float], soft_lead: Sequen
                 ],
             ),
             Panel(
-                Text("Where gradient descent takes the logits", "梯度下降把 logits 带到哪里"),
+                Text("Where gradient descent takes the logits", "梯度下降把 logit 带到哪里"),
                 Text("step", "步数"),
                 Text("lead of the label's logit", "标签 logit 的领先量"),
                 [
@@ -196,12 +196,12 @@ LAB = Lab(
         "Cross-entropy on one-hot labels is the KL divergence; with label smoothing the two differ by a constant, so "
         "they train alike. Smoothing moves the minimum: above zero, and at finite logits.",
         "one-hot 标签上的交叉熵就是 KL 散度；使用标签平滑时两者只差一个常数，因此训练效果相同。平滑改变的是最小值："
-        "它大于零，并且在有限的 logits 处取到。",
+        "它大于零，并且在有限的 logit 处取到。",
     ),
     prediction=Text(
         "Cross-entropy minus KL is 0 for one-hot labels and the entropy of the smoothed label otherwise, whatever the "
         "model says; gradients agree; free logits stop at ln(V (1 - e) / e + 1).",
-        "无论模型输出什么，交叉熵减 KL 散度：one-hot 时为 0，平滑时为平滑标签的熵；梯度一致；自由的 logits 停在 "
+        "无论模型输出什么，交叉熵减 KL 散度：one-hot 时为 0，平滑时为平滑标签的熵；梯度一致；自由的 logit 停在 "
         "ln(V(1 - e)/e + 1)。",
     ),
     change=Text(

@@ -42,27 +42,25 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDe
     # The first step reads the start token either way, so the comparison begins with the second.
     alike = float((free_running(model, src)[:, 1:] == parallel.argmax(-1)[:, 1:]).double().mean())
     numbers = {
-        Text("largest difference of logits, one pass against steps", "logits 的最大差，一次并行与逐步"): worst,
+        Text("largest difference of logits, one pass against steps", "logit 的最大差，一次并行与逐步"): worst,
         Text(
             "largest difference of logits, one pass against steps with a cache",
-            "logits 的最大差，一次并行与带缓存的逐步",
+            "logit 的最大差，一次并行与带缓存的逐步",
         ): worst_cached,
         Text("difference of the loss's gradient, relative", "损失梯度的相对差"): slope_apart,
-        Text("spread of the logits (standard deviation)", "logits 的标准差"): float(parallel.std()),
+        Text("spread of the logits (standard deviation)", "logit 的标准差"): float(parallel.std()),
         Text(
             "share of steps with the same choice if the model reads its own words",
             "改读模型自己的输出时，选择相同的步数比例",
         ): alike,
     }
     checks = [
-        Check(
-            Text("the logits of every step are the same", "每一步的 logits 都相同"), worst, high=ROUNDING, every=True
-        ),
+        Check(Text("the logits of every step are the same", "每一步的 logit 都相同"), worst, high=ROUNDING, every=True),
         Check(Text("the same with a KV cache", "使用 KV 缓存时也相同"), worst_cached, high=ROUNDING, every=True),
         Check(Text("the gradient of the loss is the same", "损失的梯度也相同"), slope_apart, high=ROUNDING, every=True),
         Check(
             Text(
-                "the logits are far from all alike, so a difference would show", "logits 彼此差别明显，若有偏差必会显现"
+                "the logits are far from all alike, so a difference would show", "logit 彼此差别明显，若有偏差必会显现"
             ),
             float(parallel.std()),
             low=0.1,
@@ -77,7 +75,7 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDe
             "gradients by {slope:max.0e} (relative, float64 rounding). It is the same computation on the same "
             "inputs; fed its own words instead of the labels, this untrained model chooses alike in {alike:.0%} of "
             "the steps, and that gap teacher forcing does not train.",
-            f"{TARGET} 步一次并行算完与逐步计算相比：logits 最多相差 {{worst:max.0e}}，梯度相对误差不超过 "
+            f"{TARGET} 步一次并行算完与逐步计算相比：logit 最多相差 {{worst:max.0e}}，梯度相对误差不超过 "
             "{slope:max.0e}（float64 舍入误差）。输入相同，计算就相同；"
             "若改为读入模型自己的输出，这个未训练的模型只有 {alike:.0%} 的步骤选择一致，教师强制并不训练这种情形。",
         ),
@@ -130,7 +128,7 @@ def draw(apart: list[Tensor], likely: list[Tensor]) -> Figure:
                 example=True,
             ),
             Panel(
-                Text("Largest difference of the logits", "logits 的最大差"),
+                Text("Largest difference of the logits", "logit 的最大差"),
                 step,
                 Text("|difference|, float64", "|差|，float64"),
                 [
@@ -158,7 +156,7 @@ LAB = Lab(
     prediction=Text(
         "With the target shifted by one and a causal mask, the logits of every step and the gradient of the loss agree "
         "to rounding.",
-        "目标右移一位并使用因果掩码时，每一步的 logits 和损失的梯度都一致，只差舍入误差。",
+        "目标右移一位并使用因果掩码时，每一步的 logit 和损失的梯度都一致，只差舍入误差。",
     ),
     change=Text(
         "A mask that leaks, a target that is not shifted, or dropout, which draws other zeros for every pass.",

@@ -22,7 +22,7 @@ SYMBOLS = 16
 SETTLED = 10  # steps that a loss is averaged over
 UNINFORMED = math.log(SYMBOLS)  # the loss of a model that knows nothing but the alphabet
 
-LOSS = Text("loss (nats per token)", "损失（nat/词元）")
+LOSS = Text("loss (nats per token)", "损失（奈特/词元）")
 NOTHING = {Text("loss of knowing nothing", "一无所知时的损失"): UNINFORMED}  # beside the losses that were measured
 TASK = Text("The task: write a random sequence backwards.", "任务：把随机序列倒着写出来。")
 
