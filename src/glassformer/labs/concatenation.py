@@ -150,7 +150,8 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     ]  # fmt: skip
     quoted = {
         **{f"loss_{name}": one.loss for name, one in trained.items()},
-        **{f"steps_{name}": float(one.steps) for name, one in trained.items()},
+        "steps_added": float(added.steps),
+        "steps_beside": float(same.steps),
         "tokens": added.tokens,
         "places": added.places,
     }

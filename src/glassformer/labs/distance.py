@@ -165,7 +165,7 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
         ),
     ]
     quoted = {
-        **{f"gradient_{name}": values[-1] for name, values in reached.items()},
+        **{f"gradient_{name}": reached[name][-1] for name in ("attention", "lstm")},
         **{f"near_{name}": float(steps[name][near]) for name in ("attention", "lstm")},
         **{f"far_{name}": float(by_distance[far]) for name, by_distance in steps.items()},
     }

@@ -108,7 +108,8 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     ]
     quoted = {
         **{f"loss_{name}": value for name, value in losses.items()},
-        **{f"variance_{name}": value for name, value in variances.items()},
+        "variance_xavier": variances["xavier"],
+        "variance_large": variances["large"],
         "largest_xavier": weights["xavier"],
         "largest_large": weights["large"],
     }

@@ -107,7 +107,7 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
             extent=True,
         ),
     ]  # fmt: skip
-    quoted = {f"{name}_{span}": value for (name, span), value in right.items()}
+    quoted = {f"{name}_{span}": value for (name, span), value in right.items() if span != "within"}
 
     def told(span: str) -> tuple[str, str]:
         return (

@@ -171,7 +171,7 @@ def run(seed: int, *, part: Part = Attention) -> Finding:
         "sums": errors["queries"],
         "moved": leaks["queries"],
         **{f"loss_{name}": value for name, value in curves.items()},
-        **{f"forced_{name}": value for name, value in forced.items()},
+        "forced_queries": forced["queries"],
         **{f"written_{name}": value for name, value in written.items()},
         **{f"read_{name}": value for name, value in read.items()},
     }
