@@ -147,7 +147,7 @@ def draw(outcomes: Mapping[tuple[str, int], Outcome]) -> Figure:
         losses = outcomes[name, heads].curve
         known = [settled(losses[:i]) for i in SHOWN if i <= len(losses)]
         # What has been learnt stays so: the curve goes on at its end, so that seeds of different length have one mean.
-        return Series(several(heads), SHOWN, known + [known[-1]] * (len(SHOWN) - len(known)))
+        return Series(several(heads), SHOWN, known + [settled(losses)] * (len(SHOWN) - len(known)))
 
     return Figure(
         [
