@@ -1,0 +1,62 @@
+"""`glassformer bench serve`."""
+
+from __future__ import annotations
+
+import json
+import platform
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def serve(
+    data: Annotated[Path, typer.Argument(help="A file of source lines, one sentence each (gzip and xz too).")],
+    model: Annotated[str, typer.Option(help="A translator of the box.")] = "en-de",
+    sentences: Annotated[int, typer.Option(help="Take only so many of them; 0: all.", min=0)] = 0,
+    clients: Annotated[
+        list[int] | None, typer.Option(help="Clients at once; may be given several times. Default: 1, 8, 64, 256.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
+) -> None:
+    """The server under load: clients that each send one sentence after the other, beside the bare call and a plain
+    server that answers each request by a call of its own."""
+    import torch
+
+    from glassformer.bench.serving import CLIENTS, FEWEST, bare, loaded
+    from glassformer.text.lines import read_lines
+
+    source, target = model.split("-")
+    texts = [text for text in read_lines(data) if text.strip()][: sentences or None]
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    say(f"{len(texts):,} sentences as one list")
+    speed, alone, made = bare(model, target, texts)
+    found, ours = [], ("glassformer", "serve", "--only", "api", "--port", "0")
+    for count in clients or CLIENTS:
+        some = texts if count > 1 else texts[:FEWEST]
+        say(f"{count} clients")
+        found.append(loaded("glassformer", ours, (source, target), some, made[: len(some)], count))
+    most = max(count for count in clients or CLIENTS if count <= 64)
+    say(f"a plain server, {most} clients")
+    one_by_one = ("glassformer.bench.serving", model, target)
+    found.append(loaded("a call for each", one_by_one, (source, target), texts[:FEWEST], made[:FEWEST], most))
+    if as_json:
+        print(json.dumps({"bare": speed, "alone": alone, "figures": [asdict(one) for one in found]}))
+        return
+    print(
+        f"{len(texts):,} sentences, {model}, beam 4; torch {torch.__version__}, {torch.get_num_threads()} threads, "
+        f"{platform.machine()}\nas one list {speed:.1f} sentences/s; one alone {1000 * alone:.1f} ms\n"
+    )
+    print(
+        f"{'':18} {'clients':>7} {'sentences/s':>12} {'to one list':>12} {'median ms':>10} {'p95 ms':>9}  other answers"
+    )
+    for row in found:
+        print(
+            f"{row.name:18} {row.clients:7} {row.sentences:12.1f} {row.sentences / speed:11.2f}x "
+            f"{1000 * row.median:10.1f} {1000 * row.p95:9.1f}  {row.wrong}"
+        )
