@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from glassformer.errors import GlassformerError
+from glassformer.text.language import clearly
+from glassformer.texts import TextTranslator
 from glassformer.translator import Translator
 
 CLIENTS = (1, 8, 64, 256)
@@ -36,22 +38,23 @@ class Figure:
     sentences: float  # per second
     median: float  # seconds from asking to the answer
     p95: float
-    wrong: int  # answers that are not those of the bare call
+    wrong: int  # answers that are not those of a text translator in Python
 
 
 def bare(model: str, target: str, texts: Sequence[str]) -> tuple[float, float, list[str]]:
-    """Sentences a second as one list, the median seconds of one alone, and the translations."""
+    """Sentences a second as one list, the median seconds of one alone, and what a text translator makes of each."""
     translator = Translator.load(model, precision="auto", to=target)
     translator.translate(texts[:8], beam=BEAM)
     begin = time.perf_counter()
-    made = [ranked[0].text for ranked in translator.translate(texts, beam=BEAM)]
+    translator.translate(texts, beam=BEAM)
     speed = len(texts) / (time.perf_counter() - begin)
     alone = []
     for text in texts[:FEWEST]:
         begin = time.perf_counter()
         translator.translate([text], beam=BEAM)
         alone.append(time.perf_counter() - begin)
-    return speed, statistics.median(alone), made
+    whole = TextTranslator(translator, detect=clearly)  # cuts a line that holds several sentences
+    return speed, statistics.median(alone), whole.translate(texts)
 
 
 async def ask(
@@ -116,12 +119,13 @@ def plain(model: str, target: str) -> None:
 
     from glassformer.serve.listen import listen, url
 
-    translator, lock, app = Translator.load(model, precision="auto", to=target), threading.Lock(), FastAPI()
+    translator = TextTranslator(Translator.load(model, precision="auto", to=target), detect=clearly)
+    lock, app = threading.Lock(), FastAPI()
 
     @app.post("/translate")
     def translate(asked: dict[str, str]) -> dict[str, str]:
         with lock:
-            return {"translatedText": translator.translate([asked["q"]], beam=BEAM)[0][0].text}
+            return {"translatedText": translator.translate([asked["q"]], beam=BEAM)[0]}
 
     with listen("127.0.0.1", 0) as bound:
         print(url(*bound.getsockname()[:2]), flush=True)
