@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.error
 import urllib.request
 from contextlib import ExitStack, contextmanager
@@ -118,6 +120,30 @@ def test_it_is_opened_to_the_network_only_where_that_is_said(tmp_path):
     with serving(tiny(tmp_path / "tiny"), "--host", "0.0.0.0") as process:
         assert process.wait(PATIENCE) == 2
         assert "--open-to-all" in process.stderr.read()
+
+
+def test_what_has_been_begun_is_finished_within_the_grace():
+    lines = [f"This is sentence number {i}, and it is a little longer than the others." for i in range(40)]
+    with serving("en-de", "--only", "api", "--threads", "1", "--grace", "60") as process:
+        address = re.search(r"http://[\w.]+:\d+", process.stdout.readline())[0]
+        body = json.dumps({"q": lines, "source": "en", "target": "de"}).encode()
+        asked = urllib.request.Request(f"{address}/translate", body, {"Content-Type": "application/json"})
+        answers = []
+
+        def ask():
+            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+                answers.append(json.load(answer))
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        while b"glassformer_waiting_tokens 0.0" in urllib.request.urlopen(f"{address}/metrics").read():
+            assert asking.is_alive()
+        process.send_signal(signal.SIGINT)
+        asking.join(PATIENCE)
+        assert len(answers[0]["translatedText"]) == 40
+        with pytest.raises(urllib.error.URLError):
+            urllib.request.urlopen(f"{address}/health", timeout=PATIENCE)
+        assert process.wait(PATIENCE) == 130
 
 
 def test_a_second_ctrl_c_ends_it_at_once(monkeypatch):

@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from glassformer import __version__
-from glassformer.cli import bench, demo, doctor, evaluate, lab, pack, score, serve, trace, train, translate
+from glassformer.cli import bench, demo, doctor, evaluate, keys, lab, pack, score, serve, trace, train, translate
 from glassformer.errors import GlassformerError, why
 
 SPEAKING = ("translate", "trace")  # commands whose arguments are text, which may begin as an option does
@@ -81,7 +81,8 @@ COMMANDS: list[Callable[..., None]] = [
 for function in COMMANDS:
     app.command()(function)
 app.add_typer(bench.bench, name="bench", short_help=bench.bench.info.help)
-for group in (app, bench.bench):
+app.add_typer(keys.keys, name="keys", short_help=keys.keys.info.help)
+for group in (app, bench.bench, keys.keys):
     for command in group.registered_commands:
         command.cls = Command
         # In the list, too, a sentence is told to its end; each has a docstring, which a test of the help reads.

@@ -40,6 +40,13 @@ def serve(
     open_to_all: Annotated[
         bool, typer.Option("--open-to-all", help="With --host: let whoever reaches this machine use it.")
     ] = False,
+    keys: Annotated[
+        Path | None, typer.Option(help="A file that `glassformer keys` has made: programs need one of its keys.")
+    ] = None,
+    grace: Annotated[
+        float, typer.Option(min=0, max=3600, help="Seconds to finish what has been begun, when told to stop.")
+    ] = 0,
+    log: Annotated[bool, typer.Option("--log", help="Write a line of JSON for every request to stderr.")] = False,
 ) -> None:
     """Show a model on a web page: every number of every layer, the search, the cache, and what-if; and translate for
     other programs, by the interface of LibreTranslate: POST /translate, /detect, GET /languages."""
@@ -55,7 +62,7 @@ def serve(
         model = DEMO
     try:
         from glassformer.serve.directions import of_box, of_folder
-        from glassformer.serve.listen import Work
+        from glassformer.serve.listen import Options
         from glassformer.serve.listen import serve as run
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
@@ -72,7 +79,8 @@ def serve(
         title, load = f"the translators in the box {does}", partial(of_box, device, str(first))
     page = None if only == "api" else load
     models = None if only == "page" else partial(load, precision=cast(Precision, precision))
-    run(title, page, models, host, port, open_browser, partial(print, flush=True), Work(workers, threads), open_to_all)
+    options = Options(host, port, open_browser, workers, threads, open_to_all, keys, grace, log)
+    run(title, page, models, options, partial(print, flush=True))
 
 
 def of_the_box(to: str | None, source: str | None) -> Path | None:

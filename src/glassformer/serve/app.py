@@ -18,8 +18,9 @@ What other programs ask for is in `libre` and in `deepl`.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from importlib.util import find_spec
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -36,7 +37,9 @@ from glassformer.serve.directions import Directions, of_translator
 from glassformer.serve.door import LOCAL, Door
 from glassformer.serve.errors import install
 from glassformer.serve.handbook import Handbook
+from glassformer.serve.keys import Gate
 from glassformer.serve.labs import Labs
+from glassformer.serve.meter import Meter, Metered
 from glassformer.serve.routes import Routes
 from glassformer.serve.turns import Turns, while_wanted
 from glassformer.text.strings import Language
@@ -76,12 +79,14 @@ def create_app(
     by_address: bool = False,
     routes: Routes | None = None,
     handbook: FilePath | None = None,
+    gate: Gate | None = None,
+    log: Callable[[str], None] | None = None,
 ) -> FastAPI:
     """The server of one translator, or of several directions, which say their `name` and `examples` themselves.
 
     `hosts` are the names it answers to, `by_address` lets any number pass for one. With `routes`, it also translates
     for other programs; with nothing `served` beside them, it has no page, and gives no weights away. `handbook` is
-    the built site.
+    the built site. With a `gate`, programs need a key; `log` is told every request that was answered.
     """
 
     @asynccontextmanager
@@ -99,16 +104,30 @@ def create_app(
         redoc_url=None,
         lifespan=lifespan,
     )
+    meter = metered(routes)
     app.add_middleware(Door, hosts=hosts, by_address=by_address)
+    app.add_middleware(Metered, meter=meter, paths=lambda: frozenset(app.openapi()["paths"]), log=log)
     install(app)
     if routes is not None:
         waiting = Turns(MOST_CLIENTS, AT_ONCE)
-        libre.install(app, libre.Libre(routes), waiting)
-        deepl.install(app, deepl.DeepL(routes), waiting)
+        libre.install(app, libre.Libre(routes, gate is not None), waiting, gate)
+        deepl.install(app, deepl.DeepL(routes), waiting, gate)
+        if meter is not None:
+            app.add_api_route("/metrics", lambda: figures(meter), include_in_schema=False)
     if served is not None:
         shown = served if isinstance(served, Directions) else of_translator(served, name, examples)
         install_page(app, shown, limits or Limits(), handbook)
     return app
+
+
+def metered(routes: Routes | None) -> Meter | None:
+    """What counts requests, where there is something to count with."""
+    return Meter(routes.queue) if routes is not None and find_spec("prometheus_client") is not None else None
+
+
+def figures(meter: Meter) -> Response:
+    text, kind = meter.told()
+    return Response(text, media_type=kind)
 
 
 def install_page(app: FastAPI, directions: Directions, limits: Limits, handbook: FilePath | None) -> None:

@@ -13,9 +13,9 @@ MOST = 500  # at once; a process can hold some 1,000 files open
 
 
 class Connection(H11Protocol):
-    """uvicorn's, with an end to every waiting. On Ctrl-C it breaks off at once: nothing here is lost by it."""
+    """uvicorn's, with an end to every waiting. On Ctrl-C it breaks off at once, unless it `finishes` what was begun."""
 
-    head, stall, most = HEAD, STALL, MOST
+    head, stall, most, finishes = HEAD, STALL, MOST, False
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -56,7 +56,10 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        self.transport.abort()
+        if self.finishes and not self.idle:
+            super().shutdown()
+        else:
+            self.transport.abort()
 
     def _wait(self, seconds: float | None) -> None:
         """Break off after so long, unless told otherwise before."""

@@ -20,7 +20,8 @@ from glassformer.errors import ConfigError
 from glassformer.serve.answers import as_json
 from glassformer.serve.errors import Refused, printable
 from glassformer.serve.fields import fields
-from glassformer.serve.libre import CHARACTERS, TEXTS, body_of
+from glassformer.serve.keys import Gate
+from glassformer.serve.libre import CHARACTERS, TEXTS, body_of, client_of
 from glassformer.serve.queue import Ticket
 from glassformer.serve.routes import NoWay, Routes, name_of
 from glassformer.serve.turns import Turns, Wanted
@@ -129,20 +130,16 @@ def bad(text: str) -> Refused:
     return Refused(400, "deepl", text)
 
 
-def client_of(request: Request) -> str:
-    key = request.headers.get("authorization", "").removeprefix("DeepL-Auth-Key").strip()
-    return f"key {key}" if key else f"host {request.client.host if request.client else ''}"
-
-
-def install(app: FastAPI, deepl: DeepL, turns: Turns) -> None:
+def install(app: FastAPI, deepl: DeepL, turns: Turns, gate: Gate | None = None) -> None:
     router = APIRouter(prefix="/v2", responses=ERRORS, tags=["DeepL"])
 
     @router.post("/translate", response_model=TranslateAnswer, openapi_extra=body_of(TranslateAsked))
     async def translate(request: Request) -> Response:
         asked = await fields(request)
+        client = client_of(request, asked, gate)
 
         def run(wanted: Wanted) -> Response:
-            return as_json(request, deepl.translate(asked, Ticket(client_of(request), wanted)))
+            return as_json(request, deepl.translate(asked, Ticket(client, wanted)))
 
         return await turns.take(request, run)
 
@@ -151,7 +148,8 @@ def install(app: FastAPI, deepl: DeepL, turns: Turns) -> None:
         return JSONResponse(deepl.languages((await fields(request)).get("type") == "target"))
 
     @router.get("/usage", response_model=Usage)
-    async def usage() -> Response:
+    async def usage(request: Request) -> Response:
+        client_of(request, {}, gate)
         return JSONResponse(Usage(character_count=deepl.counted).model_dump())
 
     app.include_router(router)

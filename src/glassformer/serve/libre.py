@@ -23,6 +23,7 @@ from glassformer.documents.formats import FORMATS
 from glassformer.serve.answers import as_json
 from glassformer.serve.errors import body_for, printable
 from glassformer.serve.fields import Unreadable, fields
+from glassformer.serve.keys import Gate, Refusal
 from glassformer.serve.queue import Busy, Closed, Ticket
 from glassformer.serve.routes import NoWay, Routes, name_of
 from glassformer.serve.turns import Turns, Wanted
@@ -217,20 +218,29 @@ def alternatives_of(value: Any) -> int:
     return count
 
 
-def client_of(request: Request, asked: dict[str, Any]) -> str:
-    """Whose turn it is: that of a key, or of an address."""
+def key_of(request: Request, asked: dict[str, Any]) -> str | None:
+    """The key that came with a request, as LibreTranslate's clients or as DeepL's send it."""
     key = asked.get("api_key")
-    return f"key {key}" if isinstance(key, str) and key else f"host {request.client.host if request.client else ''}"
+    return key if isinstance(key, str) and key else request.headers.get("authorization", "").rpartition(" ")[2] or None
 
 
-def install(app: FastAPI, libre: Libre, turns: Turns) -> None:
+def client_of(request: Request, asked: dict[str, Any], gate: Gate | None) -> str:
+    """Whose turn it is: that of a key, or of an address. Who needs a key and has none is refused."""
+    key = key_of(request, asked)
+    if gate is not None:
+        return f"key {gate.check(key)}"
+    return f"key {key}" if key else f"host {request.client.host if request.client else ''}"
+
+
+def install(app: FastAPI, libre: Libre, turns: Turns, gate: Gate | None = None) -> None:
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
 
     async def answered(request: Request, work: Callable[[dict[str, Any], Ticket], Any]) -> Response:
         asked = await fields(request)
+        client = client_of(request, asked, gate)
 
         def run(wanted: Wanted) -> Response:
-            return as_json(request, work(asked, Ticket(client_of(request, asked), wanted)))
+            return as_json(request, work(asked, Ticket(client, wanted)))
 
         return await turns.take(request, run)
 
@@ -267,6 +277,11 @@ def install(app: FastAPI, libre: Libre, turns: Turns) -> None:
     @app.exception_handler(Unreadable)
     async def unreadable(request: Request, error: Unreadable) -> Response:
         return JSONResponse(body_for(request.url.path, "malformed", "Invalid JSON format"), 400)
+
+    @app.exception_handler(Refusal)
+    async def refused(request: Request, error: Refusal) -> Response:
+        headers = {"Retry-After": "60"} if error.status == 429 else None
+        return JSONResponse(body_for(request.url.path, "key", error.text), error.status, headers)
 
     @app.exception_handler(Busy)
     async def busy(request: Request, error: Busy) -> Response:

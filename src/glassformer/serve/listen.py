@@ -13,6 +13,8 @@ import time
 import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from types import FrameType
 
 import torch
@@ -24,6 +26,7 @@ from glassformer.serve.connection import Connection
 from glassformer.serve.directions import Directions
 from glassformer.serve.door import LOCAL
 from glassformer.serve.handbook import SITE, is_handbook
+from glassformer.serve.keys import Gate
 from glassformer.serve.queue import Queue
 from glassformer.serve.routes import Routes
 from glassformer.translator import Translator
@@ -83,7 +86,12 @@ def url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def announce(title: str, host: str, bound: socket.socket) -> tuple[str, list[str]]:
+def is_outside(bound: socket.socket) -> bool:
+    """Whether other machines can reach it."""
+    return not ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
+
+
+def announce(title: str, host: str, bound: socket.socket, by_key: bool = False) -> tuple[str, list[str]]:
     """Where the page is for this machine, and what a user is told; `title` says what is shown there."""
     at, port = bound.getsockname()[:2]
     where = ipaddress.ip_address(at.partition("%")[0])
@@ -92,6 +100,8 @@ def announce(title: str, host: str, bound: socket.socket) -> tuple[str, list[str
         return here, [f"{title} at {here} (Ctrl-C stops it)"]
     others = own_addresses(where.version == 6) if where.is_unspecified else [host]
     reached = ", ".join(url(one, port) for one in others) or "an address that this machine does not know"
+    if by_key:
+        return here, [f"{title} at {here}, to other machines that have a key at {reached} (Ctrl-C stops it)"]
     return here, [
         f"{title} at {here}, to other machines at {reached} (Ctrl-C stops it)",
         "open to the network: whoever reaches this port can use the model, read its weights and run labs (not with "
@@ -106,7 +116,8 @@ def cores_each(translator: Translator, turns: int) -> int:
 
 
 class Server(uvicorn.Server):
-    """The first Ctrl-C breaks off what is being answered, a second ends everything at once."""
+    """The first Ctrl-C breaks off what is being answered, or lets it finish within the grace; a second ends everything
+    at once."""
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit and sig == signal.SIGINT:
@@ -115,39 +126,51 @@ class Server(uvicorn.Server):
 
 
 @dataclass(frozen=True)
-class Work:
-    """How translations are made: in how many batches at once, and by how many cores each; as many as there are, if
-    none is said."""
+class Options:
+    """Where to listen, for whom, and how translations are made.
 
+    host, port      an address, and a free port where none is said
+    open_browser    show the page at once
+    workers         batches that are translated at once
+    threads         cores for each of them; as many as there are, if none is said
+    open_to_all     other machines may come in without a key
+    keys            a file of keys: programs need one of them
+    grace           seconds in which what has been begun may be finished, when the server is told to stop
+    log             write a line for every request to stderr
+    """
+
+    host: str = "127.0.0.1"
+    port: int | None = None
+    open_browser: bool = False
     workers: int = 1
     threads: int | None = None
-
-
-EVERY_CORE = Work()
+    open_to_all: bool = False
+    keys: Path | None = None
+    grace: float = 0.0
+    log: bool = False
 
 
 def serve(
     title: str,
     page: Callable[[], Directions] | None,
     models: Callable[[], Directions] | None,
-    host: str,
-    port: int | None,
-    open_browser: bool,
+    options: Options,
     say: Callable[[str], None] = print,
-    work: Work = EVERY_CORE,
-    open_to_all: bool = False,
 ) -> None:
     """Serve until interrupted: a `page` that shows models, and translations by `models`, or one of both; `title` is
     what the user is told."""
-    with listen(host, port) as bound:
-        here, told = announce(title, host, bound)
-        if len(told) > 1 and not open_to_all:
+    gate = None if options.keys is None else Gate(options.keys)
+    with listen(options.host, options.port) as bound:
+        here, told = announce(title, options.host, bound, gate is not None and page is None)
+        outside = is_outside(bound)
+        if outside and not options.open_to_all and (gate is None or page is not None):
+            asked = "nothing asks who they are" if gate is None else "the page asks nobody for a key"
             raise ConfigError(
-                f"--host {host} lets other machines in, and nothing asks who they are; say --open-to-all if that is "
-                "what you want, or leave --host out"
+                f"--host {options.host} lets other machines in, and {asked}; say --open-to-all if that is what you "
+                "want, or --only api --keys FILE, or leave --host out"
             )
         shown = None if page is None else page()
-        routes = None if models is None else Routes(models(), Queue(work.workers, work.threads))
+        routes = None if models is None else Routes(models(), Queue(options.workers, options.threads))
         if routes is not None and not routes.languages:
             if shown is None:
                 raise ConfigError(
@@ -159,12 +182,30 @@ def serve(
         if routes is not None:
             threading.Thread(target=routes.load, daemon=True).start()  # who comes first should not wait for it
         site = SITE if is_handbook(SITE) else None
-        app = create_app(shown, hosts=own_names(host), by_address=len(told) > 1, routes=routes, handbook=site)
+        app = create_app(
+            shown,
+            hosts=own_names(options.host),
+            by_address=outside,
+            routes=routes,
+            handbook=site,
+            gate=gate,
+            log=partial(print, file=sys.stderr, flush=True) if options.log else None,
+        )
         if shown is not None:
             torch.set_num_threads(cores_each(shown.shown().translator, app.state.turns.at_once))
-        config = uvicorn.Config(app, http=Connection, ws="none", log_level="warning", access_log=False)
-        server = Server(config)
-        if open_browser:
+        patient = type("Patient", (Connection,), {"finishes": options.grace > 0})
+        grace = max(1, round(options.grace)) if options.grace else None
+        server = Server(
+            uvicorn.Config(
+                app,
+                http=patient,
+                ws="none",
+                log_level="warning",
+                access_log=False,
+                timeout_graceful_shutdown=grace,
+            )
+        )
+        if options.open_browser:
             threading.Thread(target=open_when_ready, args=(server, here), daemon=True).start()
         for line in told:
             say(line)

@@ -1,0 +1,41 @@
+"""`glassformer keys`: who may use a server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+keys = typer.Typer(help="Keys for `glassformer serve --keys FILE`.", no_args_is_help=True, rich_markup_mode=None)
+File = Annotated[Path, typer.Argument(help="The file of keys.")]
+Name = Annotated[str, typer.Argument(help="Whose key it is.")]
+
+
+@keys.command("add")
+def add(
+    file: File,
+    name: Name,
+    per_minute: Annotated[int, typer.Option(min=0, help="Requests a minute at most; 0: as many as they like.")] = 0,
+) -> None:
+    """Make a key, print it once, and keep its hash in the file."""
+    from glassformer.serve.keys import add as make
+
+    print(make(file, name, per_minute))
+
+
+@keys.command("remove")
+def remove(file: File, name: Name) -> None:
+    """Take a key out of the file; a server that runs notices."""
+    from glassformer.serve.keys import remove as drop
+
+    drop(file, name)
+
+
+@keys.command("list")
+def show(file: File) -> None:
+    """Whose keys the file has, and their limits."""
+    from glassformer.serve.keys import read
+
+    for one in read(file):
+        print(f"{one.name}\t{one.per_minute or 'no limit'}")
