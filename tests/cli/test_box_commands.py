@@ -66,10 +66,10 @@ def test_a_sentence_that_leaves_it_open_is_asked_about(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("words", "first", "directions", "title"),
     [
-        ([], "en-de", 4, "the translators in the box are shown"),
-        (["--to", "zh"], "en-zh", 4, "the translators in the box are shown"),
-        (["de-en"], "de-en", 2, "de-en is shown"),
-        (["en-zh", "--to", "en"], "zh-en", 2, "en-zh is shown"),
+        ([], "en-de", 4, "the translators in the box are shown and translate"),
+        (["--to", "zh"], "en-zh", 4, "the translators in the box are shown and translate"),
+        (["de-en"], "de-en", 2, "de-en is shown and translates"),
+        (["en-zh", "--to", "en"], "zh-en", 2, "en-zh is shown and translates"),
     ],
 )
 def test_the_page_has_the_directions_of_what_it_serves(

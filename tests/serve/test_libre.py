@@ -29,7 +29,10 @@ PATIENCE = 60
 @pytest.fixture(scope="module")
 def address():
     with subprocess.Popen(
-        command("serve", "--only", "api", "--port", "0", "--threads", "1"), stdout=subprocess.PIPE, text=True
+        command("serve", "--only", "api", "--port", "0", "--threads", "1"),
+        stdout=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever the tests were started with
     ) as process:
         said = process.stdout.readline()
         yield re.search(r"http://[\d.]+:\d+", said)[0]
