@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 
 
-class Interrupted(Exception):
-    """A signal asked the run to stop."""
+class Interrupted(BaseException):
+    """A signal asked the run to stop. No error: whoever was at work, and looks out for errors, lets it pass."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)
