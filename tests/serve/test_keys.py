@@ -32,7 +32,7 @@ def test_a_key_is_told_once_and_kept_as_its_hash(tmp_path):
     assert Gate(file).check(key) == "ann"
 
 
-@pytest.mark.parametrize("content", ["", "{}x", "[1]", '[{"name": "a"}]', '[{"name": "a", "hash": 1}]'])
+@pytest.mark.parametrize("content", ["{}", "", "{}x", "[1]", '[{"name": "a"}]', '[{"name": "a", "hash": 1}]'])
 def test_a_file_that_holds_no_keys_is_refused(tmp_path, content):
     (tmp_path / "keys.json").write_text(content)
     with pytest.raises(ConfigError, match=r"keys\.json"):

@@ -41,7 +41,7 @@ def serve(
         some = texts if count > 1 else texts[:FEWEST]
         say(f"{count} clients")
         found.append(loaded("glassformer", ours, (source, target), some, made[: len(some)], count))
-    most = max(count for count in clients or CLIENTS if count <= 64)
+    most = min(64, max(clients or CLIENTS))
     say(f"a plain server, {most} clients")
     one_by_one = ("glassformer.bench.serving", model, target)
     found.append(loaded("a call for each", one_by_one, (source, target), texts[:FEWEST], made[:FEWEST], most))

@@ -43,7 +43,10 @@ def hashed(key: str) -> str:
 def read(path: Path) -> list[Key]:
     """The keys of a file; a file that cannot be read lets nobody in."""
     try:
-        found = [Key(**one) for one in json.loads(path.read_text(encoding="utf-8"))]
+        listed = json.loads(path.read_text(encoding="utf-8"))
+        if not isinstance(listed, list):
+            raise TypeError("it holds no list")
+        found = [Key(**one) for one in listed]
     except OSError as error:
         raise ConfigError(f"{path}: {why(error)}; make a key with `glassformer keys add {path} NAME`") from None
     except (ValueError, TypeError) as error:
@@ -87,8 +90,11 @@ class Gate:
         self._load()
 
     def _load(self) -> None:
-        at = self.path.stat() if self.path.exists() else None
-        stamp = None if at is None else (at.st_mtime_ns, at.st_size)
+        try:
+            at = self.path.stat()
+            stamp = (at.st_mtime_ns, at.st_size)
+        except OSError:  # told by the reading of it
+            stamp = None
         if stamp != self._stamp or stamp is None:
             self._keys = {one.hash: one for one in read(self.path)}
             self._stamp = stamp

@@ -34,13 +34,14 @@ def draw_masks(found: Pass, language: str) -> Canvas:
 
 def plate(canvas: Canvas, found: Pass, name: str, source: Area, y: float) -> float:
     """One attention: which it is, which mask it gets, and the mask; gives where the plate ends."""
-    stack, role = name.split(".")[0], name.split(".")[-1]
+    stack = name.split(".")[0]
+    role: Role = "cross_attention" if name.endswith("cross_attention") else "self_attention"
     seen = found.seen(name)
     rows, columns = seen.shape
     tall = 44 + CELL * rows + 26
     area = Area(LEFT, y, RIGHT - LEFT, tall)
     causal, bias = found.causal(name), found.mask(name).bias
-    canvas.frame(role, name, area, SAY[role], stack)  # type: ignore[arg-type]
+    canvas.frame(role, name, area, SAY[role], stack)
     kind = "causal" if causal else "padding"
     shape = found.letters(bias.shape if bias is not None else seen.shape)
     canvas.letters += shape

@@ -81,10 +81,11 @@ class Column:
         self.y += 30
         words = SAY["tokens.scaled" if config.embedding_scale else "tokens"]
         self.pass_through("tokens", f"{name}.tokens", self.across(THIN + 4, 14), words)
-        for part, role in (("segments", "tokens"), ("positions", "positions")):
+        drawn_as: dict[str, Role] = {"segments": "tokens", "positions": "positions"}
+        for part, role in drawn_as.items():
             if f"{name}.{part}" in found.calls:
                 area = self.branch(THIN + 4)
-                canvas.box(role, f"{name}.{part}", area, SAY[part], centred=True)  # type: ignore[arg-type]
+                canvas.box(role, f"{name}.{part}", area, SAY[part], centred=True)
                 self.add(f"{name}.{part}+", area.centre, f"{name}.{part}", area)
                 self.y = area.bottom + GAP
         if not isinstance(found.model.get_submodule(f"{name}.norm"), nn.Identity):
