@@ -68,6 +68,15 @@ INTERRUPTED = {
 }
 
 
+def waits(pid: int) -> bool:
+    """Whether it waits for something, not for a moment only: a signal just before it begins to would not end that."""
+    states = set()
+    for _ in range(5):
+        states.add(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
+        time.sleep(0.02)
+    return states == {"S"}
+
+
 @pytest.mark.parametrize("words", INTERRUPTED, ids=" ".join)
 def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(folder: Path, words: tuple[str, ...]) -> None:
     file = folder / INTERRUPTED[words]
@@ -81,6 +90,7 @@ def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(folder: Pat
     begun = Begun(folder, words)
     if file.is_fifo():
         writer = begun.until(is_read)
+        begun.until(lambda: waits(begun.process.pid))
         begun.process.send_signal(signal.SIGINT)
         code, said = begun.end()
         os.close(writer)
