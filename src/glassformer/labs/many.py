@@ -43,6 +43,7 @@ def here(lab: Lab, seeds: Sequence[int], told: Told) -> Ran:
 
 def dealt_out(labs: Sequence[Lab], seeds: Sequence[int], told: Told, processes: int) -> Iterator[Ran]:
     context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads half alive
+    others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(min(processes, len(labs) * len(seeds)), context, prepare)
     try:
         asked: dict[str, list[Future[Tried]]] = {
@@ -54,7 +55,12 @@ def dealt_out(labs: Sequence[Lab], seeds: Sequence[int], told: Told, processes: 
                 tried.append(future.result())
                 told(lab)
             yield ran_all(lab, seeds, tried)
-    finally:  # after Ctrl-C too: what has begun is let end, the rest is not begun
+    except BaseException:  # Ctrl-C, or nobody wants the rest: what has begun may take minutes
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.kill()
+        raise
+    finally:
         pool.shutdown(cancel_futures=True)
 
 
