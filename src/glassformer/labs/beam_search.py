@@ -61,9 +61,7 @@ Texts = Mapping[tuple[int, Way], Written]  # by the source's length
 
 
 def run(seed: int, *, search: Generate = generate) -> Finding:
-    outcomes = against_the_best(seed, search)
-    lower = below_greedy(seed, search)
-    texts = trained(seed, search)
+    outcomes, lower, texts = against_the_best(seed, search), below_greedy(seed, search), trained(seed, search)
     greedy, beam_4 = outcomes[1], outcomes[4]
     checks = [
         Check(
@@ -154,7 +152,7 @@ def measured(outcomes: Mapping[int, Outcome], lower: Mapping[int, float], texts:
 
 
 def tell(greedy: Outcome, beam_4: Outcome, lower: Mapping[int, float], texts: Texts) -> tuple[Text, dict[str, float]]:
-    quoted = {
+    return SUMMARY, {
         "found": beam_4.found,
         "greedy_found": greedy.found,
         "more": beam_4.read / greedy.read,
@@ -165,7 +163,6 @@ def tell(greedy: Outcome, beam_4: Outcome, lower: Mapping[int, float], texts: Te
         "beam_right": texts[LONG, BY_SUM].right,
         "mean_right": texts[LONG, BY_MEAN].right,
     }
-    return SUMMARY, quoted
 
 
 SUMMARY = Text(
@@ -195,8 +192,7 @@ def against_the_best(seed: int, search: Generate, models: int = 6) -> dict[int, 
     outcomes = {}
     for beam in BEAMS:
         gap = torch.cat(gaps[beam])
-        found = float((gap < 1e-4).double().mean())
-        outcomes[beam] = Outcome(float(gap.mean()), found, float(-gap.min()), read[beam])
+        outcomes[beam] = Outcome(float(gap.mean()), float((gap < 1e-4).double().mean()), float(-gap.min()), read[beam])
     return outcomes
 
 
@@ -251,7 +247,6 @@ def trained(seed: int, search: Generate) -> Texts:
 
 
 def draw(outcomes: Mapping[int, Outcome], texts: Texts) -> Figure:
-    places = list(range(len(WAYS)))
     return Figure(
         [
             Panel(
@@ -271,7 +266,7 @@ def draw(outcomes: Mapping[int, Outcome], texts: Texts) -> Figure:
                 Text("beam (1: greedy; / n: score divided by length)", "束宽（1：贪心；/ n：分数除以长度）"),
                 Text("share of right texts", "正确译文的比例"),
                 [
-                    Series(name, places, [texts[length, way].right for way in WAYS], "bars")
+                    Series(name, list(range(len(WAYS))), [texts[length, way].right for way in WAYS], "bars")
                     for length, name in SOURCES.items()
                 ],
                 ticks=[f"{way.beam} / n" if way.penalty else str(way.beam) for way in WAYS],
