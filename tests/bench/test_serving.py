@@ -1,19 +1,32 @@
-"""`bench serve`: two real servers under a little load."""
+"""`bench serve` and `bench soak`: real servers under a little load."""
 
 from __future__ import annotations
 
-import json
+import asyncio
+from pathlib import Path
 
-from small_run import call, command
+import pytest
+
+from glassformer.bench.serving import ask, bare, running
+from glassformer.bench.soak import LEFT, requests, soak
+
+TEXTS = ["Save the file.", "Open the window.", "Close it.", "Press the key.", "It is late."]
 
 
-def test_both_servers_give_the_answers_of_a_text_translator(tmp_path):
-    (tmp_path / "few.txt").write_text("Save the file.\nOpen the window.\nClose it.\n", encoding="utf-8")
-    done = call(command("bench", "serve", "few.txt", "--clients", "2", "--json"), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    figures = json.loads(done.stdout)["figures"]
-    assert [(one["name"], one["clients"], one["wrong"]) for one in figures] == [
-        ("glassformer", 2, 0),
-        ("a call for each", 2, 0),
-    ]
-    assert all(0 < one["median"] <= one["p95"] for one in figures)
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the server's memory is read from /proc")
+def test_a_soaked_server_answers_each_as_alone_and_another_answer_is_seen():
+    pool = requests(TEXTS, 40, seed=5)
+    with running("glassformer", "serve", "en-de", "--only", "api", "--port", "0") as server:
+        _, answers = asyncio.run(ask(server.address, TEXTS, "en", "de", clients=2))
+        done = asyncio.run(soak(server.address, server.pid, pool, lambda number: None, clients=8))
+        swapped = [one._replace(answer=pool[i - 1].answer) for i, one in enumerate(pool)]
+        other = asyncio.run(soak(server.address, server.pid, swapped, lambda number: None, clients=8))
+    assert answers == bare("en-de", "de", TEXTS)[2]
+    assert done.kinds.total() == 40
+    assert set(done.kinds) >= {"text", "array", "wrong", LEFT}
+    assert set(done.statuses) == {200, 400}
+    assert (done.other, done.failures) == ([], 0)
+    assert done.first > 0
+    assert done.last > 0
+    different = sum(one.answer != pool[i - 1].answer for i, one in enumerate(pool) if one.kind != LEFT)
+    assert len(other.other) == different > 10

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from glassformer.errors import GlassformerError
@@ -83,16 +84,23 @@ async def ask(
     return seconds, answers
 
 
+class Running(NamedTuple):
+    """A server that is a process."""
+
+    address: str
+    pid: int
+
+
 @contextmanager
-def running(*words: str) -> Iterator[str]:
-    """A server as a process; its address."""
+def running(*words: str) -> Iterator[Running]:
+    """A server as a process."""
     with subprocess.Popen([sys.executable, "-W", "ignore", "-m", *words], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             found = re.search(r"http://[\d.]+:\d+", process.stdout.readline())
             if found is None:
                 raise GlassformerError(f"the server `{' '.join(words)}` did not start; see its message above")
-            yield found[0]
+            yield Running(found[0], process.pid)
         finally:
             process.kill()
 
@@ -100,10 +108,10 @@ def running(*words: str) -> Iterator[str]:
 def loaded(
     name: str, command: Sequence[str], way: tuple[str, str], texts: Sequence[str], made: Sequence[str], clients: int
 ) -> Figure:
-    with running(*command) as address:
-        asyncio.run(ask(address, ["One."], *way, 1))  # by then the model is there
+    with running(*command) as server:
+        asyncio.run(ask(server.address, ["One."], *way, 1))  # by then the model is there
         begin = time.perf_counter()
-        seconds, answers = asyncio.run(ask(address, texts, *way, clients))
+        seconds, answers = asyncio.run(ask(server.address, texts, *way, clients))
         spent = time.perf_counter() - begin
     wrong = sum(a != b for a, b in zip(answers, made, strict=True))
     ranked = sorted(seconds)

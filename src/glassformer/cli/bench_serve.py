@@ -1,13 +1,14 @@
-"""`glassformer bench serve`."""
+"""`glassformer bench serve` and `glassformer bench soak`."""
 
 from __future__ import annotations
 
 import json
 import platform
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -60,3 +61,36 @@ def serve(
             f"{row.name:18} {row.clients:7} {row.sentences:12.1f} {row.sentences / speed:11.2f}x "
             f"{1000 * row.median:10.1f} {1000 * row.p95:9.1f}  {row.wrong}"
         )
+
+
+def soak(
+    data: Annotated[Path, typer.Argument(help="A file of English source lines (gzip and xz too).")],
+    requests: Annotated[int, typer.Option(help="How many in all.", min=1)] = 30_000,
+    different: Annotated[int, typer.Option(help="How many of them are different.", min=1)] = 3_000,
+    seed: Annotated[int, typer.Option(help="Other requests.")] = 0,
+) -> None:
+    """One server and many requests of all kinds, some wrong, some left: is each answered as it is alone, and does the
+    server's memory grow?"""
+    from glassformer.bench.soak import FIRST, soaked
+    from glassformer.errors import GlassformerError
+    from glassformer.text.lines import read_lines
+
+    if not Path("/proc/self/status").exists():
+        raise GlassformerError("glassformer bench soak reads the server's memory from /proc, which is not here")
+    texts = [text for text in read_lines(data) if text.strip()]
+    done = soaked(texts, requests, different, seed, lambda text: print(text, file=sys.stderr, flush=True))
+    print(f"{requests:,} requests in {done.seconds:.0f} s: {listed(done.kinds)}")
+    print(f"answers by status: {listed(done.statuses)}")
+    print(f"answered otherwise than alone: {len(done.other)}")
+    for one in done.other[:5]:
+        print(f"  {one}")
+    print(
+        f"memory after the first {min(FIRST, requests):,} requests {done.first:,.0f} MB, at the end "
+        f"{done.last:,.0f} MB: {done.last / done.first:.2f}x"
+    )
+    if done.other or done.failures:
+        raise GlassformerError("an answer was lost, changed or failed")
+
+
+def listed(counts: Mapping[Any, int]) -> str:
+    return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items(), key=str))

@@ -1,0 +1,161 @@
+"""Many requests of all kinds to one server: each answer beside that of a single run, and the server's memory.
+
+Clients take requests drawn by a seed: a text, a long one, an array, HTML, another language, a wrong request, one that
+is left before its answer. What each must be answered is found before, one after the other, by the same interface
+without a server, so that an answer that was lost, or given to somebody else, is seen.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+from glassformer.bench.serving import running
+from glassformer.errors import GlassformerError
+from glassformer.serve.directions import of_box
+from glassformer.serve.libre import Failed, Libre
+from glassformer.serve.queue import Queue, Ticket
+from glassformer.serve.routes import Routes
+
+FIRST = 5_000  # requests, after which the memory is taken to compare with
+CLIENTS = 16
+LEFT = "left"  # the kind of request whose answer nobody waits for
+KINDS = {"text": 50, "long": 3, "array": 8, "html": 8, "other language": 8, "detected": 8, "wrong": 8, LEFT: 7}
+
+
+class Request(NamedTuple):
+    kind: str
+    body: bytes
+    status: int
+    answer: Any  # None where nobody waits for it
+
+
+@dataclass
+class Soaked:
+    """What a server did with many requests."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    statuses: Counter[int] = field(default_factory=Counter)
+    other: list[str] = field(default_factory=list)  # requests that were answered otherwise than alone
+    first: float = 0.0  # MB
+    last: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def failures(self) -> int:
+        return sum(count for status, count in self.statuses.items() if status >= 500)
+
+
+def requests(texts: Sequence[str], count: int, seed: int) -> list[Request]:
+    """So many different ones, with what each is answered alone."""
+    draw = random.Random(seed)
+    alone = Libre(Routes(of_box("cpu", "en-de", ["en-de"], "auto"), Queue()))
+    made = []
+    for kind in draw.choices(list(KINDS), list(KINDS.values()), k=count):
+        asked = drawn(kind, texts, draw)
+        if kind == LEFT:
+            made.append(Request(kind, json.dumps(asked).encode(), 0, None))
+            continue
+        try:
+            status, answer = 200, alone.translate(asked, Ticket())
+        except Failed as error:
+            status, answer = error.status, {"error": error.text}
+        made.append(Request(kind, json.dumps(asked).encode(), status, answer))
+    alone.routes.queue.close()
+    return made
+
+
+def drawn(kind: str, texts: Sequence[str], draw: random.Random) -> dict[str, Any]:
+    """The fields of a request."""
+    asked: dict[str, Any] = {"q": draw.choice(texts), "source": "en", "target": "de"}
+    if kind == "long":
+        asked["q"] = "\n".join(draw.choices(texts, k=12))
+    elif kind == "array":
+        asked["q"] = draw.choices(texts, k=draw.randint(1, 6))
+    elif kind == "html":
+        asked |= {"q": f"<p>{asked['q']} <b class='x'>Save it.</b></p>", "format": "html"}
+    elif kind == "other language":
+        asked |= {"q": f"Datei {draw.randrange(1000)} speichern", "source": "de", "target": "en"}
+    elif kind == "detected":
+        asked["source"] = "auto"
+    elif kind == "wrong":
+        wrong: tuple[dict[str, Any], ...] = (
+            {"q": ""}, {"q": []}, {"target": "xx"}, {"source": "xx"}, {"format": "pdf"}, {"alternatives": 99},
+            {"q": 3}, {"target": None},
+        )  # fmt: skip
+        asked |= draw.choice(wrong)
+    return asked
+
+
+def memory(pid: int) -> float:
+    """What a process holds of the machine's memory, in MB."""
+    found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
+    if found is None:
+        raise GlassformerError(f"the memory of process {pid} cannot be read")
+    return int(found[1]) / 1000
+
+
+async def soak(
+    address: str, pid: int, asked: Sequence[Request], told: Callable[[int], None], clients: int = CLIENTS
+) -> Soaked:
+    host, port = urlsplit(address).hostname, urlsplit(address).port
+    done, left = Soaked(), iter(enumerate(asked))
+
+    async def client() -> None:
+        reader, writer = await asyncio.open_connection(host, port)
+        for i, request in left:
+            head = f"POST /translate HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+            writer.write(f"{head}Content-Length: {len(request.body)}\r\n\r\n".encode() + request.body)
+            if request.kind == LEFT:
+                await asyncio.sleep(0.001 * (i % 50))
+                writer.close()
+                with suppress(OSError):
+                    await writer.wait_closed()
+                reader, writer = await asyncio.open_connection(host, port)
+            else:
+                status, answer = await answered(reader)
+                done.statuses[status] += 1
+                if (status, answer) != (request.status, request.answer):
+                    done.other.append(f"{request.body[:200]!r}: {status} {answer!r:.200}")
+            done.kinds[request.kind] += 1
+            if i + 1 == min(FIRST, len(asked)):
+                done.first = memory(pid)
+            told(i + 1)
+        writer.close()
+
+    begin = asyncio.get_running_loop().time()
+    await asyncio.gather(*(client() for _ in range(clients)))
+    done.seconds = asyncio.get_running_loop().time() - begin
+    done.last = memory(pid)
+    return done
+
+
+async def answered(reader: asyncio.StreamReader) -> tuple[int, Any]:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    length = re.search(r"(?im)^content-length: (\d+)", head)
+    if length is None:
+        raise GlassformerError(f"the server answered {head.partition(chr(13))[0]}")
+    return int(head.split()[1]), json.loads(await reader.readexactly(int(length[1])))
+
+
+def soaked(texts: Sequence[str], count: int, different: int, seed: int, say: Callable[[str], None]) -> Soaked:
+    """A server of its own, and so many requests, drawn from so many different ones."""
+    say(f"{different:,} requests alone")
+    pool = requests(texts, different, seed)
+    asked = random.Random(seed + 1).choices(pool, k=count)
+
+    def told(number: int) -> None:
+        if number % 1000 == 0:
+            say(f"{number:,} of {count:,}")
+
+    with running("glassformer", "serve", "en-de", "--only", "api", "--port", "0") as server:
+        return asyncio.run(soak(server.address, server.pid, asked, told))
