@@ -28,7 +28,7 @@ STOREYS = [
     ["polyglot"],
     ["evaluation"],
     ["evaluate", "explain", "labs", "documents"],
-    ["serve"],
+    ["serve", "bulk"],
     ["bench"],
     ["cli"],
 ]

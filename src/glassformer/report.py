@@ -73,3 +73,9 @@ def cut_to(text: str, width: int) -> str:
     while cell_len(text) > width:
         text = text[:-1]
     return text
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

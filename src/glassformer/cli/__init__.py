@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from glassformer import __version__
-from glassformer.cli import bench, demo, doctor, evaluate, keys, lab, pack, score, serve, trace, train, translate
+from glassformer.cli import bench, bulk, demo, doctor, evaluate, keys, lab, pack, score, serve, trace, train, translate
 from glassformer.errors import GlassformerError, why
 
 SPEAKING = ("translate", "trace")  # commands whose arguments are text, which may begin as an option does
@@ -75,8 +75,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: list[Callable[..., None]] = [
-    demo.demo, train.train, translate.translate, evaluate.evaluate, score.score, trace.trace, serve.serve, lab.lab,
-    pack.pack, doctor.doctor,
+    demo.demo, train.train, translate.translate, evaluate.evaluate, score.score, trace.trace, serve.serve, bulk.bulk,
+    lab.lab, pack.pack, doctor.doctor,
 ]  # fmt: skip
 for function in COMMANDS:
     app.command()(function)

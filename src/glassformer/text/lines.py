@@ -32,7 +32,7 @@ def read_lines(path: Path) -> Iterator[str]:
                 try:
                     line = raw.decode("utf-8")
                 except UnicodeDecodeError as error:
-                    raise DataError(_not_utf8(path, number, raw, error)) from None
+                    raise DataError(not_utf8(path, number, raw, error)) from None
                 if number == 1:
                     line = line.removeprefix("\ufeff")
                 yield line.removesuffix("\n").removesuffix("\r")
@@ -71,7 +71,7 @@ def missing(path: Path, otherwise: str = "check the path") -> str:
     return f"{path} does not exist{hint or f'; {otherwise}'}"
 
 
-def _not_utf8(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> str:
+def not_utf8(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> str:
     byte = raw[error.start]
     if number == 1 and raw.startswith(UTF16_MARKS):
         guess = "it looks like UTF-16"

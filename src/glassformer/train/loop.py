@@ -16,7 +16,7 @@ from glassformer.bundle import weights
 from glassformer.errors import RunError
 from glassformer.files import read_tensors, write_tensors
 from glassformer.model import EncoderDecoder
-from glassformer.report import Report, running_for
+from glassformer.report import Report, clock, running_for
 from glassformer.text import Batches
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
@@ -278,9 +278,3 @@ class Trainer:
 def step_seed(seed: int, step: int, rank: int) -> int:
     """A seed for one step's dropout: a function of where training stands, so that a resumed run draws the same."""
     return ((seed * 1_000_003 + step) * 4_096 + rank) % (1 << 63)
-
-
-def clock(seconds: float) -> str:
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

@@ -1,0 +1,84 @@
+"""`glassformer bulk`: millions of rows, on as many cores as there are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, cast
+
+import typer
+
+
+def bulk(
+    input: Annotated[
+        str,
+        typer.Argument(
+            help="A file or a folder of Parquet, JSONL or text (one text a line; gzip and xz too); s3:// and gs:// too."
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Argument(help="A folder: each file comes there by its own name. One that was begun is gone on with."),
+    ],
+    to: Annotated[str | None, typer.Option(help="Language to translate into: en, de or zh.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="Language of the texts, all of them; told by the first if none.")
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(help="A folder of glassformer train, a Marian folder, or en-de; the box's if none.")
+    ] = None,
+    column: Annotated[
+        str | None, typer.Option(help="Of Parquet and JSONL: the column to translate. [default: text]")
+    ] = None,
+    into: Annotated[
+        str, typer.Option(help="Of Parquet and JSONL: the new column, for the translations.")
+    ] = "translation",
+    beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy, and about twice as fast.")] = 4,
+    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    workers: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            max=100_000,
+            help="Processes with a model each, by Ray; a core or a GPU each if none. 1: this process alone.",
+        ),
+    ] = None,
+    threads: Annotated[int | None, typer.Option(min=1, max=1024, help="Cores for each worker.")] = None,
+    address: Annotated[
+        str | None, typer.Option(help="A Ray cluster to run on: auto, or its address, such as 10.0.0.1:6379.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu or cuda.")] = "auto",
+    shard_rows: Annotated[
+        int, typer.Option(help="Rows that are translated and kept together at most; what is half done is done again.")
+    ] = 1000,
+    as_json: Annotated[bool, typer.Option("--json", help="At the end, rows and seconds as JSON.")] = False,
+) -> None:
+    """Translate a file or a folder of Parquet, JSONL or text, row by row, of any size.
+
+    glassformer bulk reviews.parquet out --to de --column review
+
+    Rows keep their order and all their columns, and get one more, `translation`; text becomes text, one line each, and
+    an empty line stays empty. When it is stopped, in whatever way, the same command goes on: what is written is not
+    done again. With Ray (pip install 'glassformer[bulk]') there is a worker for each core, or on all machines of a
+    cluster; without it, the same is done in one process.
+    """
+    import json
+    from dataclasses import asdict
+
+    from glassformer.bulk import Asked, translate_bulk
+    from glassformer.report import Report, clock
+
+    report = Report()
+    asked = Asked(
+        input, output, to, source, model, column, into, beam, cast(Any, precision), shard_rows, device, workers,
+        threads, address,
+    )  # fmt: skip
+    outcome = translate_bulk(asked, report)
+    if as_json:
+        print(json.dumps(asdict(outcome)))
+    elif outcome.translated:
+        rate = f"{outcome.translated / outcome.seconds:,.0f} rows/s"
+        report.say(
+            f"{outcome.rows:,} rows are in {output}; {outcome.translated:,} now, in {clock(outcome.seconds)}, {rate}"
+        )
+    else:
+        report.say(f"{outcome.rows:,} rows are in {output}; nothing was left to do")
