@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 import standins
+from hypothesis import given
+from hypothesis import strategies as st
 
 from glassformer.documents import translate_bytes
+from glassformer.documents.html import Event, translate_fragments, unpaired
 
 
 def through(text, change=standins.upper):
@@ -94,3 +97,32 @@ def test_tags_that_are_closed_elsewhere_stay_where_they_are():
     assert made == "<a name=x>ONE TWO<p>THREE <b>FOUR<br>FIVE</b> SIX"
     assert asked[0] == "One two"
     assert tally.left == 0
+
+
+def partner(run, at):
+    """The slow way: whether the tags of one name that follow close as many as they open, somewhere."""
+    depth = 0
+    for one in run[at:]:
+        if one.name == run[at].name and one.kind in ("start", "end"):
+            depth += 1 if one.kind == "start" else -1
+            if depth == 0:
+                return True
+    return False
+
+
+@given(st.lists(st.tuples(st.sampled_from(["start", "end", "text"]), st.sampled_from(["a", "b"])), max_size=12))
+def test_tags_without_a_partner_are_those_that_the_slow_way_finds(tags):
+    run = [Event(0, 0, kind, name) for kind, name in tags]
+    tagged = [i for i, one in enumerate(run) if one.kind != "text"]
+    assert [unpaired(run)[i] for i in tagged] == [not partner(run, i) for i in tagged]
+
+
+@pytest.mark.parametrize("text", ["<a " * 30_000, "<b>a" * 30_000, "</a>" * 30_000], ids=["open", "nested", "closed"])
+def test_what_no_person_would_write_is_read_in_no_time(text):
+    """Hours, if every tag were looked for through all the others."""
+    assert translate_fragments([text, "<i>one</i>"], Upper()) == [text, "<i>ONE</i>"]
+
+
+class Upper:
+    def translate(self, texts, *, progress=None):
+        return [text.upper() for text in texts]

@@ -127,6 +127,8 @@ OPERATIONS = (
     ("POST", "/api/translate"),
     ("GET", "/api/schematics"),
     ("POST", "/translate"),
+    ("POST", "/translate_file"),
+    ("GET", "/download_file/{name}"),
     ("POST", "/detect"),
     ("GET", "/languages"),
     ("GET", "/frontend/settings"),

@@ -119,6 +119,16 @@ def test_markup_stays_and_its_text_is_translated(address):
     assert "&#" not in found
 
 
+def test_a_document_of_any_language_is_sent_and_fetched(address, expected):
+    text = "# Hello\n\n1. It is late.\n2. Run `make` twice.\n"
+    asked = {"source": "auto", "target": "zh"}
+    answer = httpx.post(f"{address}/translate_file", files={"file": ("n.md", text)}, data=asked, timeout=PATIENCE)
+    found = httpx.get(answer.json()["translatedFileUrl"]).text
+    assert found.startswith("# ")
+    assert f"1. {expected('It is late.', 'en', 'zh')}\n2. " in found
+    assert "`make`" in found
+
+
 def test_alternatives_are_other_translations_that_keep_what_must_be_kept(address, expected):
     text = "Run `make` twice. It is late."
     found = post(address, q=text, source="en", target="de", alternatives=3).json()
@@ -165,6 +175,7 @@ def test_with_the_interface_alone_no_page_and_no_weights_are_given(address):
         assert httpx.get(address + path).status_code == 404
     described = httpx.get(f"{address}/spec").json()
     theirs = {"/translate", "/detect", "/languages", "/frontend/settings", "/health"}
+    theirs |= {"/translate_file", "/download_file/{name}"}
     assert set(described["paths"]) == theirs | {"/v2/translate", "/v2/languages", "/v2/usage"}
     answers = described["paths"]["/translate"]["post"]["responses"]
     assert "TranslateAnswer" in json.dumps(answers["200"])

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from html.parser import HTMLParser
+from itertools import accumulate
 from typing import NamedTuple
 
 from glassformer.documents.passage import Asking, Passage, Tally, TextTranslating, answered, put_in, together
@@ -25,6 +26,8 @@ VOID = ALONE | frozenset(["area", "base", "br", "col", "embed", "hr", "link", "m
 SPACES = " \t\r\n\f"
 WHITE = re.compile(f"[{SPACES}]+")
 REFERENCE = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
+DEEPEST = 100  # elements within each other, within a sentence
+UNENDED = 50  # signs that may begin a tag, without one that ends it
 CARRIER = 0xE100  # private-use characters that stand for elements which are no text, while a text is translated
 
 
@@ -135,33 +138,43 @@ def passages(text: str) -> list[Passage]:
 def trimmed(run: list[Event], text: str) -> list[Event]:
     """Without the tags at its edges whose partners are elsewhere, and without white space there."""
 
-    def partner(at: int, step: int) -> bool:
-        depth, i = 0, at
-        while 0 <= i < len(run):
-            if run[i].name == run[at].name and run[i].kind in ("start", "end"):
-                depth += 1 if run[i].kind == "start" else -1
-                if depth == 0:
-                    return True
-            i += step
-        return False
-
-    def idle(at: int, step: int) -> bool:
-        one = run[at]
+    def idle(one: Event, alone: bool) -> bool:
         if one.kind == "text":
             return not text[one.start : one.end].strip(SPACES)
         picture = one.kind == "comment" or one.name in ALONE
-        return picture or (one.kind in ("start", "end") and not partner(at, step))
+        return picture or (one.kind in ("start", "end") and alone)
 
-    while run and idle(0, 1):
-        run = run[1:]
-    while run and idle(-1 + len(run), -1):
-        run = run[:-1]
+    for _ in range(2):  # from the left, and from the right
+        edge = 0
+        for one, alone in zip(run, unpaired(run), strict=True):
+            if not idle(one, alone):
+                break
+            edge += 1
+        run = run[edge:][::-1]
     return run
 
 
+def unpaired(run: list[Event]) -> list[bool]:
+    """For each tag whether nowhere after it as many tags of its name have closed as opened."""
+    depth: Counter[str] = Counter()
+    before, last = [], dict[tuple[str, int], int]()
+    for i, one in enumerate(run):
+        before.append(depth[one.name])
+        if one.kind in ("start", "end"):
+            depth[one.name] += 1 if one.kind == "start" else -1
+            last[one.name, depth[one.name]] = i
+    return [last.get((one.name, was), -1) <= i for i, (one, was) in enumerate(zip(run, before, strict=True))]
+
+
+def depth_of(run: list[Event]) -> int:
+    """How many elements lie within each other at most."""
+    steps = ({"start": 1, "end": -1}.get(one.kind, 0) for one in run)
+    return max(accumulate(steps), default=0)
+
+
 def passage(text: str, run: list[Event]) -> list[Passage]:
-    """One where there is something to read in it."""
-    if not run:
+    """One where there is something to read in it; nobody writes what lies in so many elements to be read."""
+    if not run or depth_of(run) > DEEPEST:
         return []
     if run[0].kind == "text":
         run[0] = run[0]._replace(start=run[0].end - len(text[run[0].start : run[0].end].lstrip(SPACES)))
@@ -265,5 +278,16 @@ def translating(text: str, tally: Tally) -> Asking[str]:
 
 
 def translate_fragments(texts: Sequence[str], translator: TextTranslating) -> list[str]:
-    """Pieces of HTML that are no page of their own, such as those of a message."""
-    return answered(together([fragment(text, Tally()) for text in texts]), translator)
+    """Pieces of HTML that are no page of their own, such as those of a message. What has tag after tag that begins and
+    does not end is no HTML, and stays as it is: the parser would look for the end of each through all of the text."""
+    asking = [fragment(text, Tally()) if ends(text) else unasked(text) for text in texts]
+    return answered(together(asking), translator)
+
+
+def ends(text: str) -> bool:
+    return all(part.count("<") <= UNENDED for part in text.split(">"))
+
+
+def unasked(text: str) -> Asking[str]:
+    yield []
+    return text

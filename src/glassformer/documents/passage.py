@@ -125,10 +125,11 @@ def piecewise(passage: Passage, units: list[Unit]) -> Asking[tuple[str, bool]]:
             pieces[i] = spaced(units[i].text, written(found))
         else:
             refused = True
-    for i in read:  # where all together would be read as other markup, they are given up one after the other
-        if marks(passage.parse("".join(pieces))) == marks(units):
-            break
-        pieces[i], refused = plain[i], True
+    given_up = 0  # where all together would be read as other markup: one, then two, then four, from the first on
+    while given_up < len(read) and marks(passage.parse("".join(pieces))) != marks(units):
+        for i in read[given_up : 2 * given_up + 1]:
+            pieces[i], refused = plain[i], True
+        given_up = 2 * given_up + 1
     return "".join(pieces), refused
 
 

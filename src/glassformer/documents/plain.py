@@ -6,6 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterator
 from functools import partial
+from typing import NamedTuple
 
 from glassformer.documents.passage import Asking, Passage, Tally, put_in, together
 from glassformer.documents.passage import translating as passage_translating
@@ -16,6 +17,12 @@ BEFORE = re.compile(r"\s*(?:[-*•·>#=~_|+]+\s+|\d{1,3}[.)]\s+)*")  # what stan
 NARROW = 30  # letters; text is not broken at fewer
 
 
+class Line(NamedTuple):
+    start: int
+    words: int  # where they begin
+    end: int  # of them
+
+
 def words(text: str) -> list[Unit]:
     return [Unit(text)] if text else []
 
@@ -24,7 +31,7 @@ def passages(text: str, parse: Parse = words) -> list[Passage]:
     """Lines; those that were broken where the next word had no room are one."""
     lines = [*spans(text)]
     width = max((stop - start for start, stop in lines), default=0)
-    found: list[list[tuple[int, int]]] = []
+    found: list[list[Line]] = []
     for start, stop in lines:
         line = text[start:stop]
         before = BEFORE.match(line)
@@ -36,9 +43,9 @@ def passages(text: str, parse: Parse = words) -> list[Passage]:
             and broken(text, found[-1][-1], start, begin, stop, width)
         )
         if goes_on:
-            found[-1].append((begin, start + len(line.rstrip())))
+            found[-1].append(Line(start, begin, start + len(line.rstrip())))
         else:
-            found.append([(begin, start + len(line.rstrip()))])
+            found.append([Line(start, begin, start + len(line.rstrip()))])
     return [one for run in found for one in passage(text, run, width, parse)]
 
 
@@ -50,29 +57,27 @@ def spans(text: str) -> Iterator[tuple[int, int]]:
     yield at, len(text)
 
 
-def broken(text: str, before: tuple[int, int], start: int, begin: int, stop: int, width: int) -> bool:
+def broken(text: str, before: Line, start: int, begin: int, stop: int, width: int) -> bool:
     """Whether the line that ends before `start` would have been too long with the next one's first word."""
-    last = max(text.rfind("\n", 0, before[0]), text.rfind("\r", 0, before[0])) + 1
-    between = text[before[1] : start].strip(" \t")
+    between = text[before.end : start].strip(" \t")
     word = text[begin:stop].split(maxsplit=1)
     return bool(
-        before[0] < before[1]
+        before.words < before.end
         and between in ("\n", "\r", "\r\n")
         and width >= NARROW
         and word
-        and before[1] - last + 1 + len(word[0]) > width
+        and before.end - before.start + 1 + len(word[0]) > width
     )
 
 
-def passage(text: str, run: list[tuple[int, int]], width: int, parse: Parse) -> Iterator[Passage]:
-    start, end = run[0][0], run[-1][1]
+def passage(text: str, run: list[Line], width: int, parse: Parse) -> Iterator[Passage]:
+    start, end = run[0].words, run[-1].end
     source = text[start:end]
     units = [unit if unit.mark else Unit(unit.source, "", one_line(unit.source)) for unit in parse(source)]
     write = partial(str)
     if len(run) > 1:
-        first, second = run[0][0], run[1][0]
-        indent = text[max(text.rfind("\n", 0, second), text.rfind("\r", 0, second)) + 1 : second]
-        begun = first - (max(text.rfind("\n", 0, first), text.rfind("\r", 0, first)) + 1)
+        indent = text[run[1].start : run[1].words]
+        begun = run[0].words - run[0].start
         end_of_line = LINE.search(source)
         assert end_of_line is not None
         write = partial(wrapped, width=width, begun=begun, indent=indent, newline=end_of_line[0])

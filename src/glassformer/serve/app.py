@@ -13,7 +13,7 @@ POST /api/labs/{name}        run one, or answer with what it found before
 GET  /handbook/en/...        the handbook, where it has been built
 
 Where there are several directions, `direction` names one of those that /api/model lists; without it, the first.
-What other programs ask for is in `libre` and in `deepl`.
+What other programs ask for is in `libre`, in `files` and in `deepl`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fastapi import APIRouter, FastAPI, Path, Request, Response
 
 import glassformer
 from glassformer.explain.schematic import schematics
-from glassformer.serve import deepl, libre
+from glassformer.serve import deepl, files, libre
 from glassformer.serve.answers import as_json, packed, page_file, ranged
 from glassformer.serve.asked import Asked, LabAsked, TraceAsked, WhatIfAsked
 from glassformer.serve.desk import Desk, Limits
@@ -110,7 +110,9 @@ def create_app(
     install(app)
     if routes is not None:
         waiting = Turns(MOST_CLIENTS, AT_ONCE)
-        libre.install(app, libre.Libre(routes, gate is not None), waiting, gate)
+        interface = libre.Libre(routes, gate is not None)
+        libre.install(app, interface, waiting, gate)
+        files.install(app, files.Files(interface), gate)
         deepl.install(app, deepl.DeepL(routes), waiting, gate)
         if meter is not None:
             app.add_api_route("/metrics", lambda: figures(meter), include_in_schema=False)

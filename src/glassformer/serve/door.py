@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from glassformer.serve.errors import body_for
 
 LARGEST = 65_536  # bytes of a request; the longest sentence and every change fit many times
-LARGEST_TEXT = 2_000_000  # bytes of one for a translation
+LARGER = {"/translate": 2_000_000, "/v2/translate": 2_000_000, "/translate_file": 1_048_576}  # of a translation's
 SLOWEST = 30.0  # seconds for all of them
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = {
@@ -38,7 +38,7 @@ class Door:
         self.app, self.hosts, self.by_address, self.slowest = app, hosts, by_address, slowest
 
     def largest(self, path: str) -> int:
-        return LARGEST_TEXT if path in ("/translate", "/v2/translate") else LARGEST
+        return LARGER.get(path, LARGEST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

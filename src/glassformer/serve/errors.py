@@ -14,7 +14,7 @@ from glassformer.errors import GlassformerError
 
 # Addresses of other interfaces.
 DEEPL = "/v2/"
-LIBRE = ("/translate", "/detect", "/languages", "/frontend/", "/health", "/spec")
+LIBRE = ("/translate", "/download_file/", "/detect", "/languages", "/frontend/", "/health", "/spec")
 
 
 class Refused(Exception):
@@ -93,7 +93,8 @@ def install(app: FastAPI) -> None:
             405: ("method", "this address does not take this method", "GET /openapi.json lists those it takes"),
         }
         code, message, hint = said.get(error.status_code, ("refused", str(error.detail), ""))
-        return JSONResponse(body(code, message, hint), error.status_code, error.headers)
+        said_here = body_for(request.url.path, code, message, hint)
+        return JSONResponse(said_here, error.status_code, error.headers)
 
 
 def printable(text: str) -> str:

@@ -106,6 +106,11 @@ def outside(code: str) -> str:
     return OUTSIDE.get(code, code)
 
 
+def no_way(error: NoWay) -> Failed:
+    source, target = (f"{name_of(code)} ({outside(code)})" for code in (error.source, error.target))
+    return Failed(400, f"{target} is not available as a target language from {source}")
+
+
 class Libre:
     """What the addresses do, without the web."""
 
@@ -146,11 +151,7 @@ class Libre:
         try:
             made, others = self.routes.translated(texts, codes, target, ticket, html=form == "html", alternatives=count)
         except NoWay as error:
-            raise Failed(
-                400,
-                f"{name_of(target)} ({outside(target)}) is not available as a target language from "
-                f"{name_of(error.source)} ({outside(error.source)})",
-            ) from None
+            raise no_way(error) from None
         answer: dict[str, Any] = {"translatedText": made[0] if single else made}
         if detected:
             seen = [one.model_dump() for _, one in detected]
@@ -174,7 +175,7 @@ class Libre:
         return {
             "apiKeys": self.keys_required,
             "charLimit": CHARACTERS,
-            "filesTranslation": False,
+            "filesTranslation": True,
             "frontendTimeout": 500,
             "keyRequired": self.keys_required,
             "language": {
@@ -276,7 +277,7 @@ def install(app: FastAPI, libre: Libre, turns: Turns, gate: Gate | None = None) 
 
     @app.exception_handler(Unreadable)
     async def unreadable(request: Request, error: Unreadable) -> Response:
-        return JSONResponse(body_for(request.url.path, "malformed", "Invalid JSON format"), 400)
+        return JSONResponse(body_for(request.url.path, "malformed", str(error)), 400)
 
     @app.exception_handler(Refusal)
     async def refused(request: Request, error: Refusal) -> Response:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -88,12 +89,12 @@ class Metered:
 
 
 def line(scope: Scope, status: int, spent: float) -> dict[str, Any]:
-    """A request as it is logged: no text that was translated, and no key."""
+    """A request as it is logged: no text that was translated, no key, and no name by which a file can be fetched."""
     return {
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "client": (scope.get("client") or ("",))[0],
         "method": scope["method"],
-        "path": scope["path"][:LONGEST],
+        "path": re.sub("^(/download_file/).*", r"\1...", scope["path"], flags=re.DOTALL)[:LONGEST],
         "status": status,
         "ms": round(1000 * spent, 1),
     }

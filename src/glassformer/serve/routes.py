@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from glassformer.documents.apart import translate_apart
 from glassformer.documents.html import translate_fragments
+from glassformer.errors import DataError
 from glassformer.serve.directions import Directions
+from glassformer.serve.errors import Refused
 from glassformer.serve.queue import Queue, Queued, Ticket
 from glassformer.text.language import NAMES, clearly
 from glassformer.texts import TextTranslator
 
+READ_HERE = 20_000  # characters of HTML
 PIVOTS_FIRST = ("en",)  # where several languages lie between
 
 
@@ -72,11 +76,21 @@ class Routes:
                 raise NoWay(code, target)
             rows = [i for i, one in enumerate(codes) if one == code]
             by, given = self.translator(code, target, ticket), [texts[i] for i in rows]
-            told = translate_fragments(given, by) if html else by.translate(given)
+            told = pieces(given, by, ticket) if html else by.translate(given)
             more = by.alternatives(given, alternatives) if alternatives and not html else [[] for _ in rows]
             for i, text, ranked in zip(rows, told, more, strict=True):
                 made[i], others[i] = text, ranked
         return made, others
+
+
+def pieces(texts: list[str], by: TextTranslator, ticket: Ticket) -> list[str]:
+    """Pieces of HTML translated; many of them are read by a process of its own, which may take its time."""
+    if sum(map(len, texts)) <= READ_HERE:
+        return translate_fragments(texts, by)
+    try:
+        return list(map(str, translate_apart(texts, ".html", by, ticket.check)))
+    except DataError as error:
+        raise Refused(400, "html", f"the HTML cannot be read: {error}") from None
 
 
 def name_of(code: str) -> str:
