@@ -45,6 +45,14 @@ def queue():
     made.close()
 
 
+@pytest.fixture(params=[1, 3])
+def crowd(request):
+    """Of one worker, or of several."""
+    made = Queue(request.param)
+    yield made
+    made.close()
+
+
 def in_threads(count, work):
     threads = [threading.Thread(target=work, args=(i,)) for i in range(count)]
     for one in threads:
@@ -53,28 +61,28 @@ def in_threads(count, work):
 
 
 @pytest.mark.parametrize("search", [Search(), Search(beam=3, nbest=2)])
-def test_the_answer_is_that_of_a_single_run(translator, queue, search):
+def test_the_answer_is_that_of_a_single_run(translator, crowd, search):
     alone = [translator.translate([text], search=search)[0] for text in TEXTS]
     made: dict[int, object] = {}
 
     def ask(i):
-        made[i] = queue.translate(translator, [TEXTS[i]], search, False, Ticket(str(i % 5)))[0]
+        made[i] = crowd.translate(translator, [TEXTS[i]], search, False, Ticket(str(i % 5)))[0]
 
     for one in in_threads(len(TEXTS), ask):
         one.join()
     for i, ranked in enumerate(alone):
         assert [one.tokens for one in made[i]] == [one.tokens for one in ranked]
         assert [one.score for one in made[i]] == pytest.approx([one.score for one in ranked], abs=1e-5)
-    assert queue.waiting == 0
+    assert crowd.waiting == 0
 
 
-def test_in_int8_it_is_the_same_to_the_bit(queue):
+def test_in_int8_it_is_the_same_to_the_bit(crowd):
     german = Translator.load("en-de", precision="int8")
     texts = ["Where is the station?", "Open the file.", "It is late.", "Run `make` twice, and then wait for it.", "Yes"]
     made: dict[int, object] = {}
 
     def ask(i):
-        made[i] = queue.translate(german, [texts[i % 5]], Search(beam=4), False, Ticket(str(i)))[0]
+        made[i] = crowd.translate(german, [texts[i % 5]], Search(beam=4), False, Ticket(str(i)))[0]
 
     for one in in_threads(20, ask):
         one.join()
@@ -170,3 +178,23 @@ def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, que
     with pytest.raises(RuntimeError, match="broken"):
         queue.translate(broken, ["one"], Search(), False, Ticket())
     assert Queued.of(translator, queue, Ticket()).translate(["one"]) == translator.translate(["one"])
+
+
+def test_free_workers_share_what_waits_and_whoever_is_alone_has_all_cores(translator, monkeypatch):
+    given = []
+    monkeypatch.setattr("torch.set_num_threads", given.append)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 6)
+    held, queue = Slow(translator), Queue(workers=3)
+    ask = lambda texts: queue.translate(held.made, texts, Search(), False, Ticket())  # noqa: E731
+    first = in_threads(1, lambda _: ask(["six"]))
+    assert held.begun.wait(30)
+    assert given == [6]
+    later = in_threads(1, lambda _: ask([" ".join((WORDS[i % 6], WORDS[i // 6])) for i in range(30)]))
+    while len(held.batches) < 3:
+        time.sleep(0.01)
+    assert [len(one) for one in held.batches] == [1, 15, 15]
+    assert given == [6, 2, 2]
+    held.go.set()
+    for one in first + later:
+        one.join()
+    queue.close()

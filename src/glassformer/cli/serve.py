@@ -33,9 +33,12 @@ def serve(
     precision: Annotated[
         str, typer.Option(help="Of translations: auto, fp32, bf16 or int8 (CPU). The page's are fp32.")
     ] = "auto",
-    workers: Annotated[int, typer.Option(min=1, max=64, help="Batches that are translated at once.")] = 1,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, max=64, help="Batches that are translated at once; if none, one for each core, or GPU."),
+    ] = None,
     threads: Annotated[
-        int | None, typer.Option(min=1, max=1024, help="Cores for each of them; shared out if none.")
+        int | None, typer.Option(min=1, max=1024, help="Cores for each of them; if none, those that are free.")
     ] = None,
     open_to_all: Annotated[
         bool, typer.Option("--open-to-all", help="With --host: let whoever reaches this machine use it.")
@@ -64,11 +67,13 @@ def serve(
         from glassformer.serve.directions import of_box, of_folder
         from glassformer.serve.listen import Options
         from glassformer.serve.listen import serve as run
+        from glassformer.serve.queue import usual_workers
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
             raise
         raise ConfigError(f"{error.name} is not installed; run: pip install 'glassformer[web]'") from None
     from glassformer.decode.precision import Precision
+    from glassformer.device import pick_device
 
     check_choice("--precision", precision, get_args(Precision))
     does = {"api": "translate", "page": "are shown"}.get(only or "", "are shown and translate")
@@ -79,7 +84,8 @@ def serve(
         title, load = f"the translators in the box {does}", partial(of_box, device, str(first))
     page = None if only == "api" else load
     models = None if only == "page" else partial(load, precision=cast(Precision, precision))
-    options = Options(host, port, open_browser, workers, threads, open_to_all, keys, grace, log)
+    at_once = workers or usual_workers(pick_device(device))
+    options = Options(host, port, open_browser, at_once, threads, open_to_all, keys, grace, log)
     run(title, page, models, options, partial(print, flush=True))
 
 

@@ -132,7 +132,7 @@ class Options:
     host, port      an address, and a free port where none is said
     open_browser    show the page at once
     workers         batches that are translated at once
-    threads         cores for each of them; as many as there are, if none is said
+    threads         cores for each of them; those that are free, if none is said
     open_to_all     other machines may come in without a key
     keys            a file of keys: programs need one of them
     grace           seconds in which what has been begun may be finished, when the server is told to stop

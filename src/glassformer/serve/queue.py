@@ -1,8 +1,12 @@
 """Sentences of many requests through one model together.
 
-A free worker takes the sentence whose turn it is, and with it all that wait and are like it: the same model, the same
-search, about the same length. So nobody waits for others to come, and while one batch runs the next one gathers. What
-is made of a sentence does not depend on what else is in its batch, so it may be kept for whoever asks again.
+A free worker takes the sentence whose turn it is, and with it those that wait and are like it: the same model, the same
+search, about the same length; other free workers get their share of them. So nobody waits for others to come, and while
+batches run the next ones gather. What is made of a sentence does not depend on what else is in its batch, so it may be
+kept for whoever asks again.
+
+Two batches on a core each are done sooner than one after the other on two cores, which would wait for each other at
+every product. Only a batch beside which nothing runs or waits gets all of them.
 
 Turns go by client. A sentence's turn is the moment, counted in tokens, at which its client would have it begun if all
 clients were served side by side: someone with a book to translate does not hold up someone with a word.
@@ -31,6 +35,8 @@ MOST_WAITING = 400_000  # tokens
 MOST_KEPT = 20_000  # sentences
 LOOK = 0.25  # seconds after which someone who waits looks whether they still want it
 MOST_CLIENTS = 4096  # whose next turn is remembered
+MOST_WORKERS = 8  # unless told; they share one interpreter
+FEW = 8  # sentences that are not shared out
 
 Ranked = list[Translation]
 
@@ -89,8 +95,14 @@ class Job(NamedTuple):
     answer: Future[Ranked]
 
 
+def usual_workers(device: torch.device) -> int:
+    """A GPU is best used by one large batch, a CPU by one for each core."""
+    return 1 if device.type == "cuda" else min(MOST_WORKERS, torch.get_num_threads())
+
+
 class Queue:
-    """Where sentences wait, and the threads that translate them; `close` ends it."""
+    """Where sentences wait, and the `workers` that translate them, each on so many `threads`, or on those that are
+    free; `close` ends it."""
 
     def __init__(
         self,
@@ -109,8 +121,10 @@ class Queue:
         self._numbers = itertools.count()
         self._free = threading.Condition()
         self._closed = False
-        each = threads or max(1, torch.get_num_threads() // workers)
-        self._workers = [threading.Thread(target=self._work, args=(each,), daemon=True) for _ in range(workers)]
+        self._running = 0  # batches
+        cores = torch.get_num_threads()
+        self._threads = threads or cores, threads or max(1, cores // workers)  # alone, and beside others
+        self._workers = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
         for worker in self._workers:
             worker.start()
 
@@ -169,8 +183,8 @@ class Queue:
             self._free.notify(len(missing))
         return answers
 
-    def _take(self) -> tuple[Kind, list[Job]] | None:
-        """The next batch; none when there will be no more."""
+    def _take(self) -> tuple[Kind, list[Job], int] | None:
+        """The next batch, and on how many threads it is to run; none when there will be no more."""
         with self._free:
             while True:
                 while not self._jobs and not self._closed:
@@ -181,7 +195,9 @@ class Queue:
                 kind = min(self._jobs, key=lambda kind: self._jobs[kind][0])
                 heap, batch = self._jobs[kind], list[Job]()
                 self._now = max(self._now, heap[0].turn)
-                while heap and len(batch) < kind.most:
+                free = len(self._workers) - self._running
+                most = min(kind.most, max(FEW, -(-len(heap) // free)))
+                while heap and len(batch) < most:
                     job = heapq.heappop(heap)
                     self.waiting -= kind.width
                     if job.ticket.wanted:
@@ -191,12 +207,14 @@ class Queue:
                 if not heap:
                     del self._jobs[kind]
                 if batch:
-                    return kind, batch
+                    alone = not self._jobs and not self._running
+                    self._running += 1
+                    return kind, batch, self._threads[0 if alone else 1]
 
-    def _work(self, threads: int) -> None:
-        torch.set_num_threads(threads)  # of this thread alone
+    def _work(self) -> None:
         while (taken := self._take()) is not None:
-            kind, batch = taken
+            kind, batch, threads = taken
+            torch.set_num_threads(threads)  # of this thread alone
             try:
                 made = self._run(kind, batch)
             except BaseException as error:  # told to those who wait; the worker goes on
@@ -204,6 +222,9 @@ class Queue:
                     if not job.answer.done():
                         job.answer.set_exception(error)
                 continue
+            finally:
+                with self._free:
+                    self._running -= 1
             with self._free:
                 self.batches += 1
                 self.sentences += len(batch)
