@@ -68,7 +68,7 @@ def requests(texts: Sequence[str], count: int, seed: int) -> list[Request]:
         try:
             status, answer = 200, alone.translate(asked, Ticket())
         except Failed as error:
-            status, answer = error.status, {"error": error.text}
+            status, answer = error.status, {"error": error.message}
         made.append(Request(kind, json.dumps(asked).encode(), status, answer))
     alone.routes.queue.close()
     return made

@@ -21,7 +21,8 @@ from glassformer.serve.answers import as_json
 from glassformer.serve.errors import Refused, printable
 from glassformer.serve.fields import fields
 from glassformer.serve.keys import Gate
-from glassformer.serve.libre import CHARACTERS, TEXTS, body_of, client_of
+from glassformer.serve.libre import CHARACTERS, TEXTS, client_of
+from glassformer.serve.libre_forms import body_of
 from glassformer.serve.queue import Ticket
 from glassformer.serve.routes import NoWay, Routes, name_of
 from glassformer.serve.turns import Turns, Wanted

@@ -26,7 +26,8 @@ from glassformer.errors import DataError
 from glassformer.serve.answers import sliced
 from glassformer.serve.fields import Upload, fields
 from glassformer.serve.keys import Gate
-from glassformer.serve.libre import AUTO, ERRORS, Failed, Libre, client_of, no_way, one_text, outside
+from glassformer.serve.libre import AUTO, Failed, Libre, client_of, no_way, one_text, outside
+from glassformer.serve.libre_forms import ERRORS
 from glassformer.serve.queue import Ticket
 from glassformer.serve.routes import NoWay
 from glassformer.serve.shelf import Shelf

@@ -13,19 +13,31 @@ What is wrong is said as {"error": "..."}.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
 
 from glassformer.documents.formats import FORMATS
 from glassformer.serve.answers import as_json
-from glassformer.serve.errors import body_for, printable
+from glassformer.serve.errors import Refused, body_for, printable
 from glassformer.serve.fields import Unreadable, fields
 from glassformer.serve.keys import Gate, Refusal
+from glassformer.serve.libre_forms import (
+    ERRORS,
+    TRANSLATED,
+    DetectAsked,
+    Detected,
+    Health,
+    LanguageListed,
+    TranslateAnswer,
+    TranslateAsked,
+    body_of,
+)
+from glassformer.serve.parts import translate_in_parts
 from glassformer.serve.queue import Busy, Closed, Ticket
 from glassformer.serve.routes import NoWay, Routes, name_of
+from glassformer.serve.stream import streamed, wants_events
 from glassformer.serve.turns import Turns, Wanted
 from glassformer.text.language import confidence, detect
 
@@ -36,70 +48,11 @@ MOST_ALTERNATIVES = 8
 TEXTS, CHARACTERS = 5_000, 200_000  # in one request
 
 
-class Failed(Exception):
+class Failed(Refused):
     """An answer other than 200, with the text that LibreTranslate gives it."""
 
     def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status, self.text = status, text
-
-
-class Detected(BaseModel):
-    confidence: float
-    language: str
-
-
-class TranslateAnswer(BaseModel):
-    """A text for a text, a list for a list; the last two where they were asked for."""
-
-    translatedText: str | list[str]
-    detectedLanguage: Detected | list[Detected] | None = None
-    alternatives: list[str] | list[list[str]] | None = None
-
-
-class TranslateAsked(BaseModel):
-    q: str | list[str]
-    source: str
-    target: str
-    format: str = "text"
-    alternatives: int = 0
-    api_key: str = ""
-
-
-class DetectAsked(BaseModel):
-    q: str
-    api_key: str = ""
-
-
-class LanguageListed(BaseModel):
-    code: str
-    name: str
-    targets: list[str]
-
-
-class ErrorAnswer(BaseModel):
-    error: str
-
-
-class Health(BaseModel):
-    status: str
-
-
-ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorAnswer, "description": "The request cannot be answered."},
-    403: {"model": ErrorAnswer, "description": "Not allowed."},
-    408: {"model": ErrorAnswer, "description": "The request took too long to arrive."},
-    413: {"model": ErrorAnswer, "description": "Too large."},
-    429: {"model": ErrorAnswer, "description": "Too many are waiting."},
-    503: {"model": ErrorAnswer, "description": "The server is stopping."},
-}
-
-
-def body_of(model: type[BaseModel]) -> dict[str, Any]:
-    """A body as JSON or as a form, for the description of the interface."""
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    kinds = ("application/json", "application/x-www-form-urlencoded")
-    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+        super().__init__(status, "libre", text)
 
 
 def outside(code: str) -> str:
@@ -109,6 +62,27 @@ def outside(code: str) -> str:
 def no_way(error: NoWay) -> Failed:
     source, target = (f"{name_of(code)} ({outside(code)})" for code in (error.source, error.target))
     return Failed(400, f"{target} is not available as a target language from {source}")
+
+
+class Wish(NamedTuple):
+    """A request for a translation, read."""
+
+    texts: list[str]
+    single: bool  # a text, and not a list of one
+    codes: list[str | None]  # the language of each
+    detected: list[Detected]  # where that was asked for
+    target: str
+    html: bool
+    alternatives: int
+
+    def answer(self, made: list[str], others: list[list[str]]) -> dict[str, Any]:
+        answer: dict[str, Any] = {"translatedText": made[0] if self.single else made}
+        if self.detected:
+            seen = [one.model_dump() for one in self.detected]
+            answer["detectedLanguage"] = seen[0] if self.single else seen
+        if self.alternatives:
+            answer["alternatives"] = others[0] if self.single else others
+        return answer
 
 
 class Libre:
@@ -138,7 +112,8 @@ class Libre:
         (_, found), *_ = self.detected([one_text(asked, "q")])
         return [found.model_dump()]
 
-    def translate(self, asked: dict[str, Any], ticket: Ticket) -> dict[str, Any]:
+    def wish(self, asked: dict[str, Any]) -> Wish:
+        """What a request for a translation asks for, if it can be answered."""
         if asked.get("q") in (None, "", []):
             raise Failed(400, "Invalid request: missing q parameter")
         texts, single = several(asked["q"])
@@ -148,17 +123,21 @@ class Libre:
             raise Failed(400, f"{printable(str(form))[:60]} format is not supported")
         detected = self.detected(texts) if source == AUTO else []
         codes = [code for code, _ in detected] or [self.language(source)] * len(texts)
+        shown = [one for _, one in detected]
+        return Wish(texts, single, codes, shown, target, form == "html", count)
+
+    def translate(self, asked: dict[str, Any], ticket: Ticket) -> dict[str, Any]:
+        wish = self.wish(asked)
+        return wish.answer(*self.made(wish.texts, wish.codes, wish, ticket, wish.alternatives))
+
+    def made(
+        self, texts: list[str], codes: list[str | None], wish: Wish, ticket: Ticket, alternatives: int = 0
+    ) -> tuple[list[str], list[list[str]]]:
+        """Texts as they are wished for, and others of each."""
         try:
-            made, others = self.routes.translated(texts, codes, target, ticket, html=form == "html", alternatives=count)
+            return self.routes.translated(texts, codes, wish.target, ticket, html=wish.html, alternatives=alternatives)
         except NoWay as error:
             raise no_way(error) from None
-        answer: dict[str, Any] = {"translatedText": made[0] if single else made}
-        if detected:
-            seen = [one.model_dump() for _, one in detected]
-            answer["detectedLanguage"] = seen[0] if single else seen
-        if count:
-            answer["alternatives"] = others[0] if single else others
-        return answer
 
     def languages(self) -> list[dict[str, Any]]:
         return [
@@ -245,9 +224,17 @@ def install(app: FastAPI, libre: Libre, turns: Turns, gate: Gate | None = None) 
 
         return await turns.take(request, run)
 
-    @router.post("/translate", response_model=TranslateAnswer, openapi_extra=body_of(TranslateAsked))
+    @router.post(
+        "/translate", response_model=TranslateAnswer, responses=TRANSLATED, openapi_extra=body_of(TranslateAsked)
+    )
     async def translate(request: Request) -> Response:
-        return await answered(request, libre.translate)
+        if not wants_events(request):
+            return await answered(request, libre.translate)
+        asked = await fields(request)
+        client = client_of(request, asked, gate)
+        return await streamed(
+            request, turns, lambda wanted, tell: translate_in_parts(libre, asked, Ticket(client, wanted), tell)
+        )
 
     @router.post("/detect", response_model=list[Detected], openapi_extra=body_of(DetectAsked))
     async def detect_language(request: Request) -> Response:
@@ -270,10 +257,6 @@ def install(app: FastAPI, libre: Libre, turns: Turns, gate: Gate | None = None) 
         return JSONResponse(app.openapi())
 
     app.include_router(router)
-
-    @app.exception_handler(Failed)
-    async def failed(request: Request, error: Failed) -> Response:
-        return JSONResponse({"error": error.text}, error.status)
 
     @app.exception_handler(Unreadable)
     async def unreadable(request: Request, error: Unreadable) -> Response:
