@@ -15,7 +15,7 @@ from small_run import train_here, write_recipe  # noqa: E402
 from visitor import EXAMPLES, Live, Visit  # noqa: E402
 
 from glassformer.serve.app import create_app  # noqa: E402
-from glassformer.serve.directions import of_translator  # noqa: E402
+from glassformer.serve.directions import of_box, of_translator  # noqa: E402
 from glassformer.serve.queue import Queue  # noqa: E402
 from glassformer.serve.routes import Routes  # noqa: E402
 from glassformer.text import About  # noqa: E402
@@ -42,6 +42,12 @@ def live(translator: Translator):
     routes = Routes(of_translator(named, "toy"), Queue(threads=1))
     with Live(create_app(translator, "toy", EXAMPLES, routes=routes)) as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def shipped():
+    """The box that ships, as it translates for others."""
+    return of_box("cpu", "en-de", precision="int8")
 
 
 @pytest.fixture(scope="session")

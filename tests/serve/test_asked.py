@@ -136,6 +136,8 @@ OPERATIONS = (
     ("POST", "/v2/translate"),
     ("GET", "/v2/languages"),
     ("GET", "/v2/usage"),
+    ("POST", "/api/words"),
+    ("POST", "/api/alternatives"),
     ("GET", "/api/runs/{run}/blob"),
     ("GET", "/api/runs/{run}/json"),
     ("GET", "/api/runs/{run}/export"),

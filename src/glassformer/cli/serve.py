@@ -51,8 +51,9 @@ def serve(
     ] = 0,
     log: Annotated[bool, typer.Option("--log", help="Write a line of JSON for every request to stderr.")] = False,
 ) -> None:
-    """Show a model on a web page: every number of every layer, the search, the cache, and what-if; and translate for
-    other programs, by the interface of LibreTranslate: POST /translate, /detect, GET /languages."""
+    """A page to translate with, and one that looks inside a model: every number of every layer, the search, the cache,
+    and what-if; and translations for other programs, by the interface of LibreTranslate: POST /translate, /detect, GET
+    /languages."""
     if model is not None and source:
         raise ConfigError("--from chooses a translator of the box; give it without a model")
     first = None if model is not None else of_the_box(to, source)

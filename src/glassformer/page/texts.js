@@ -11,6 +11,7 @@ export const TEXTS = {
   "theme.light": ["Light", "浅色"],
   "theme.dark": ["Dark", "深色"],
   "tour": ["Tour", "导览"],
+  "translate": ["Translate", "翻译"],
   "views": ["Views", "视图"],
   "footer": [
     "Every number on this page is the model's own. In Block, Cell and Positions a cell can be clicked and followed " +

@@ -48,6 +48,13 @@ export function drawTop(app, place) {
         card.source && card.target && ` \u00b7 ${card.source} \u2192 ${card.target}`,
         h("span.faint", " \u00b7 ", t("parameters", { n: whole(model.model.parameters) })),
       ),
+    model?.translates &&
+      h(
+        "a.button.quiet",
+        { href: "text", "aria-label": t("translate"), data: { key: "translate" } },
+        "\u2190",
+        h("span.back", t("translate")),
+      ),
     button(t("tour"), () => app.tour.start(), { class: "quiet", data: { key: "tour" } }),
     h("div.choice.small", { role: "group", "aria-label": t("language") }, language("en", "EN"), language("zh", "中文")),
     button(

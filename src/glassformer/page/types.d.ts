@@ -164,8 +164,9 @@ interface ServerFacts {
   /** the one that is shown, by its name; those that can be chosen */
   direction: string;
   directions: Direction[];
-  /** whether the server has the handbook's site */
+  /** whether the server has the handbook's site, and the page that translates */
   handbook?: boolean;
+  translates?: boolean;
 }
 
 /** A language that is not known is empty. */

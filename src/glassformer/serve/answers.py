@@ -11,7 +11,7 @@ from typing import Any
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
-from glassformer.page import page_files
+from glassformer.page import front_files, page_files
 from glassformer.serve.errors import Refused
 
 PACK_FROM = 1024  # bytes; less is not worth packing
@@ -28,10 +28,12 @@ def packed(request: Request, content: bytes, media: str, headers: dict[str, str]
     return Response(content, media_type=media, headers=sent)
 
 
-def page_file(request: Request, name: str) -> Response:
-    if name not in page_files():
+def page_file(request: Request, name: str, front: bool = False) -> Response:
+    """A file of the page, or of that in `front` of it."""
+    files = front_files() if front else page_files()
+    if name not in files:
         raise Refused(404, "unknown", "the page has no such file", "GET / is the page")
-    return packed(request, page_files()[name].encode(), f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8")
+    return packed(request, files[name].encode(), f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8")
 
 
 def as_json(request: Request, value: Any) -> Response:

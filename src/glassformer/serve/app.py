@@ -1,6 +1,7 @@
 """The server: a translator's traces over HTTP, and the page that shows them; and translations for other programs.
 
-GET  /                       the page; its files under /static
+GET  /                       the page that translates, or where one model goes one way, that which looks inside it
+GET  /look, /text            the page that looks inside, the page that translates; their files under /static
 GET  /api/model              what the model is, its directions, its weights by name, the limits of this server
 GET  /api/weights            the weights' bytes (ranges)
 POST /api/trace              a sentence followed through the model: the manifest
@@ -13,7 +14,8 @@ POST /api/labs/{name}        run one, or answer with what it found before
 GET  /handbook/en/...        the handbook, where it has been built
 
 Where there are several directions, `direction` names one of those that /api/model lists; without it, the first.
-What other programs ask for is in `libre`, in `files` and in `deepl`.
+What other programs ask for is in `libre`, in `files` and in `deepl`; what the page that translates asks for besides, in
+`words`.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from fastapi import APIRouter, FastAPI, Path, Request, Response
 
 import glassformer
 from glassformer.explain.schematic import schematics
-from glassformer.serve import deepl, files, libre
+from glassformer.serve import deepl, files, libre, words
 from glassformer.serve.answers import as_json, packed, page_file, ranged
 from glassformer.serve.asked import Asked, LabAsked, TraceAsked, WhatIfAsked
 from glassformer.serve.desk import Desk, Limits
@@ -118,7 +120,7 @@ def create_app(
             app.add_api_route("/metrics", lambda: figures(meter), include_in_schema=False)
     if served is not None:
         shown = served if isinstance(served, Directions) else of_translator(served, name, examples)
-        install_page(app, shown, limits or Limits(), handbook)
+        install_page(app, shown, limits or Limits(), handbook, routes, gate)
     return app
 
 
@@ -132,19 +134,45 @@ def figures(meter: Meter) -> Response:
     return Response(text, media_type=kind)
 
 
-def install_page(app: FastAPI, directions: Directions, limits: Limits, handbook: FilePath | None) -> None:
-    """The page, and what it asks for."""
-    desk, turns, labs = Desk(directions, limits, handbook is not None), Turns(limits.waiting), Labs()
+def install_page(
+    app: FastAPI,
+    directions: Directions,
+    limits: Limits,
+    handbook: FilePath | None,
+    routes: Routes | None,
+    gate: Gate | None,
+) -> None:
+    """The pages, and what they ask for."""
+    desk = Desk(directions, limits, handbook is not None, routes is not None)
+    turns, labs = Turns(limits.waiting), Labs()
     app.state.desk, app.state.turns, app.state.labs = desk, turns, labs
     api = APIRouter(responses=ERRORS)
 
+    # Who has one way to go has come to see a model; who has more, to translate.
+    front = routes is not None and len(routes.directions.known) > 1
+
     @api.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
+        return page_file(request, "index.html", front)
+
+    @api.get("/look", include_in_schema=False)
+    async def look(request: Request) -> Response:
         return page_file(request, "index.html")
 
     @api.get("/static/{file}", include_in_schema=False)
     async def static(request: Request, file: str) -> Response:
         return page_file(request, file)
+
+    if routes is not None:
+        words.install(app, words.Words(routes), Turns(limits.waiting), gate, ERRORS)
+
+        @api.get("/text", include_in_schema=False)
+        async def text(request: Request) -> Response:
+            return page_file(request, "index.html", front=True)
+
+        @api.get("/static/front/{file}", include_in_schema=False)
+        async def front_static(request: Request, file: str) -> Response:
+            return page_file(request, file, front=True)
 
     if handbook is not None:
         app.mount("/handbook", Handbook(directory=handbook, html=True))

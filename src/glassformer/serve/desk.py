@@ -33,8 +33,9 @@ class Limits:
 class Desk:
     """Where requests are checked and answered by the model, for as long as someone waits for the answer."""
 
-    def __init__(self, directions: Directions, limits: Limits, handbook: bool) -> None:
-        self.directions, self.limits, self.handbook = directions, limits, handbook
+    def __init__(self, directions: Directions, limits: Limits, handbook: bool, translates: bool = False) -> None:
+        self.directions, self.limits = directions, limits
+        self.handbook, self.translates = handbook, translates  # what else there is beside the page
         self.recent = RecentRuns()
 
     def check(self, text: str, by: Translator) -> int:
@@ -111,6 +112,7 @@ class Desk:
             "examples": [one._asdict() for one in shown.examples],
             "handbook": self.handbook,
             "limits": asdict(self.limits),
+            "translates": self.translates,
             "version": glassformer.__version__,
             "weights": shown.model.weights.manifest(),
         }

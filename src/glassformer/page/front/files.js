@@ -1,0 +1,103 @@
+// Files that are dropped on the page, or chosen, and given back translated.
+
+import { button, fill, h, raw } from "../dom.js";
+import { nameOf, t } from "./language.js";
+import { isAbort } from "./server.js";
+
+export class Files {
+  /** @param {Front} app */
+  constructor(app) {
+    this.app = app;
+    /** @type {string[]} */
+    this.kinds = []; // endings, with their dot
+    this.list = h("ul.files", { "aria-live": "polite" });
+    this.input = h("input", {
+      type: "file",
+      class: "unseen",
+      tabindex: "-1",
+      multiple: true,
+      "aria-hidden": "true",
+      data: { testid: "file" },
+      on: {
+        change: () => {
+          this.#take(this.input.files);
+          this.input.value = "";
+        },
+      },
+    });
+    const over = (/** @type {boolean} */ on) => document.documentElement.toggleAttribute("data-over", on);
+    window.addEventListener("dragover", (event) => {
+      if (!this.offered || !event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      over(true);
+    });
+    window.addEventListener("dragleave", (event) => event.relatedTarget || over(false));
+    window.addEventListener("drop", (event) => {
+      over(false);
+      if (!this.offered || !event.dataTransfer?.files.length) return;
+      event.preventDefault();
+      this.#take(event.dataTransfer.files);
+    });
+  }
+
+  get offered() {
+    return this.kinds.length > 0;
+  }
+
+  /** @param {Settings} settings */
+  offer({ filesTranslation, supportedFilesFormat }) {
+    this.kinds = filesTranslation ? supportedFilesFormat.map((one) => (one.startsWith(".") ? one : `.${one}`)) : [];
+    this.input.accept = this.kinds.join(",");
+  }
+
+  choose() {
+    this.input.click();
+  }
+
+  /** @param {FileList | null} files */
+  #take(files) {
+    for (const file of files ?? []) this.#translate(file);
+  }
+
+  /** @param {File} file */
+  async #translate(file) {
+    const { app } = this;
+    const abort = new AbortController();
+    const target = app.to;
+    const dot = file.name.lastIndexOf(".");
+    const name = dot > 0 ? `${file.name.slice(0, dot)}.${target}${file.name.slice(dot)}` : `${file.name}.${target}`;
+    const row = h("li.file", { data: { testid: "file-row" } });
+    /** @param {string} state @param {Child[]} rest */
+    const show = (state, ...rest) => {
+      row.dataset.state = state;
+      fill(row, h("span.file-name", raw(file.name), h("span.faint", ` \u2192 ${nameOf(target)}`)), rest);
+    };
+    const away = button(t("file.away"), () => row.remove(), { class: "quiet small" });
+    this.list.append(row);
+    if (!this.kinds.includes(file.name.slice(dot).toLowerCase())) {
+      return show("refused", h("span", t("file.kind", { kinds: this.kinds.join(" ") })), away);
+    }
+    show(
+      "working",
+      h("span.faint", t("file.working")),
+      button(
+        t("file.stop"),
+        () => {
+          abort.abort();
+          row.remove();
+        },
+        { class: "quiet small" },
+      ),
+    );
+    try {
+      const href = await app.server.file(file, app.state.from || "auto", target, abort.signal);
+      show(
+        "done",
+        h("a.button", { href, download: name, data: { testid: "download" } }, t("file.save", { name })),
+        away,
+      );
+    } catch (error) {
+      if (!isAbort(error)) show("refused", h("span", app.tell(error)), away);
+    }
+  }
+}
