@@ -49,6 +49,13 @@ def serve(
     grace: Annotated[
         float, typer.Option(min=0, max=3600, help="Seconds to finish what has been begun, when told to stop.")
     ] = 0,
+    cors: Annotated[
+        list[str] | None,
+        typer.Option(help="A site whose pages may ask for translations, such as https://example.org; * for all."),
+    ] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0, max=86400, help="Seconds for one translation; 0: as long as it takes.")
+    ] = 600,
     log: Annotated[bool, typer.Option("--log", help="Write a line of JSON for every request to stderr.")] = False,
 ) -> None:
     """A page to translate with, and one that looks inside a model: every number of every layer, the search, the cache,
@@ -86,7 +93,9 @@ def serve(
     page = None if only == "api" else load
     models = None if only == "page" else partial(load, precision=cast(Precision, precision))
     at_once = workers or usual_workers(pick_device(device))
-    options = Options(host, port, open_browser, at_once, threads, open_to_all, keys, grace, log)
+    options = Options(
+        host, port, open_browser, at_once, threads, open_to_all, keys, grace, log, tuple(cors or ()), timeout
+    )
     run(title, page, models, options, partial(print, flush=True))
 
 

@@ -83,12 +83,15 @@ def create_app(
     handbook: FilePath | None = None,
     gate: Gate | None = None,
     log: Callable[[str], None] | None = None,
+    origins: Sequence[str] = (),
+    seconds: float | None = None,
 ) -> FastAPI:
     """The server of one translator, or of several directions, which say their `name` and `examples` themselves.
 
     `hosts` are the names it answers to, `by_address` lets any number pass for one. With `routes`, it also translates
     for other programs; with nothing `served` beside them, it has no page, and gives no weights away. `handbook` is
     the built site. With a `gate`, programs need a key; `log` is told every request that was answered.
+    Pages of other sites, `origins`, may ask what programs may. A translation takes at most so many `seconds`.
     """
 
     @asynccontextmanager
@@ -107,14 +110,14 @@ def create_app(
         lifespan=lifespan,
     )
     meter = metered(routes)
-    app.add_middleware(Door, hosts=hosts, by_address=by_address)
+    app.add_middleware(Door, hosts=hosts, by_address=by_address, origins=tuple(origins))
     app.add_middleware(Metered, meter=meter, paths=lambda: frozenset(app.openapi()["paths"]), log=log)
     install(app)
     if routes is not None:
-        waiting = Turns(MOST_CLIENTS, AT_ONCE)
+        waiting = Turns(MOST_CLIENTS, AT_ONCE, seconds)
         interface = libre.Libre(routes, gate is not None)
         libre.install(app, interface, waiting, gate)
-        files.install(app, files.Files(interface), gate)
+        files.install(app, files.Files(interface), gate, seconds)
         deepl.install(app, deepl.DeepL(routes), waiting, gate)
         if meter is not None:
             app.add_api_route("/metrics", lambda: figures(meter), include_in_schema=False)

@@ -71,6 +71,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         413: "Too large.",
         429: "Too many are waiting.",
         503: "The server is stopping.",
+        504: "It has taken longer than a request may.",
     }.items()
 }
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 import anyio
+from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from glassformer.serve.errors import body_for
+from glassformer.serve.errors import body_for, is_interface
 
 LARGEST = 65_536  # bytes of a request; the longest sentence and every change fit many times
 LARGER = {"/translate": 2_000_000, "/v2/translate": 2_000_000, "/translate_file": 1_048_576}  # of a translation's
@@ -30,12 +32,22 @@ HEADERS = {
 
 
 class Door:
-    """`hosts`: the names that this server answers to. `by_address`: to any number too, for those are no names."""
+    """`hosts`: the names that this server answers to. `by_address`: to any number too, for those are no names.
+    `origins`: other sites whose pages may ask what programs may ask (`*`: all); the page's own addresses stay its own.
+    """
 
     def __init__(
-        self, app: ASGIApp, hosts: frozenset[str] = LOCAL, by_address: bool = False, slowest: float = SLOWEST
+        self,
+        app: ASGIApp,
+        hosts: frozenset[str] = LOCAL,
+        by_address: bool = False,
+        slowest: float = SLOWEST,
+        origins: Sequence[str] = (),
     ) -> None:
-        self.app, self.hosts, self.by_address, self.slowest = app, hosts, by_address, slowest
+        self.app, self.hosts, self.by_address, self.slowest, self.origins = app, hosts, by_address, slowest, origins
+        self.shared = CORSMiddleware(
+            self.enter, origins, allow_methods=("GET", "POST"), allow_headers=("Authorization", "Content-Type")
+        )
 
     def largest(self, path: str) -> int:
         return LARGER.get(path, LARGEST)
@@ -54,8 +66,7 @@ class Door:
                 ]
             await send(message)
 
-        headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
-        host, origin = headers.get(b"host", ""), headers.get(b"origin")
+        host = header(scope, b"host") or ""
         if name_of(host) not in self.hosts and not (self.by_address and is_address(name_of(host))):
             others = "this machine's address" if self.by_address else "http://127.0.0.1"
             hint = f"open it by http://localhost or by {others}"
@@ -63,8 +74,15 @@ class Door:
                 dressed, scope, 403, "host", f"this server does not answer to the name {name_of(host)[:80]!r}", hint
             )
             return
-        if scope["method"] not in ("GET", "HEAD") and origin is not None and urlsplit_host(origin) != host.lower():
-            await refuse(dressed, scope, 403, "origin", "a page of another site asked for this", "open the page itself")
+        way_in = self.shared if self.origins and is_interface(scope["path"]) else self.enter
+        await way_in(scope, receive, dressed)
+
+    async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A request that is meant for this server: who sent it, and its body."""
+        origin, host = header(scope, b"origin"), header(scope, b"host") or ""
+        own = origin is None or urlsplit_host(origin) == host.lower()
+        if not own and scope["method"] not in ("GET", "HEAD") and not self.is_shared(scope["path"], str(origin)):
+            await refuse(send, scope, 403, "origin", "a page of another site asked for this", "open the page itself")
             return
         brought = None
         largest = self.largest(scope["path"])
@@ -72,20 +90,29 @@ class Door:
             brought = await read(receive, largest)
         if patience.cancelled_caught:
             hint = f"send it within {self.slowest:g} seconds"
-            await refuse(dressed, scope, 408, "slow", "the request did not arrive", hint)
+            await refuse(send, scope, 408, "slow", "the request did not arrive", hint)
             return
         if brought is None:
             return  # they left before they had asked
         if len(brought) > largest:
             hint = f"send at most {largest:,} bytes"
-            await refuse(dressed, scope, 413, "large", "the request is too large", hint)
+            await refuse(send, scope, 413, "large", "the request is too large", hint)
             return
         again: list[Message] = [{"type": "http.request", "body": brought, "more_body": False}]
 
         async def replay() -> Message:
             return again.pop() if again else await receive()
 
-        await self.app(scope, replay, dressed)
+        await self.app(scope, replay, send)
+
+    def is_shared(self, path: str, origin: str) -> bool:
+        return is_interface(path) and ("*" in self.origins or origin in self.origins)
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """The last one of that name."""
+    found = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+    return found[-1] if found else None
 
 
 async def read(receive: Receive, largest: int) -> bytes | None:

@@ -17,6 +17,11 @@ DEEPL = "/v2/"
 LIBRE = ("/translate", "/download_file/", "/detect", "/languages", "/frontend/", "/health", "/spec")
 
 
+def is_interface(path: str) -> bool:
+    """Whether it is for other programs, and not the page's own."""
+    return path.startswith((*LIBRE, DEEPL))
+
+
 class Refused(Exception):
     """A request that is turned down. `code` and `values` let the page say it in its reader's language."""
 

@@ -143,9 +143,9 @@ def plain_name(given: str) -> PurePosixPath:
     return PurePosixPath((stem.strip(" .") or "document")[:LONGEST_NAME] + suffix[:LONGEST_NAME].rstrip("."))
 
 
-def install(app: FastAPI, files: Files, gate: Gate | None = None) -> None:
+def install(app: FastAPI, files: Files, gate: Gate | None = None, seconds: float | None = None) -> None:
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
-    turns = Turns(MOST_WAITING, AT_ONCE)
+    turns = Turns(MOST_WAITING, AT_ONCE, seconds)
 
     @router.post("/translate_file", response_model=TranslateFileAnswer, openapi_extra=ASKED)
     async def translate_file(request: Request) -> Response:

@@ -55,6 +55,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
     413: {"model": ErrorAnswer, "description": "Too large."},
     429: {"model": ErrorAnswer, "description": "Too many are waiting."},
     503: {"model": ErrorAnswer, "description": "The server is stopping."},
+    504: {"model": ErrorAnswer, "description": "It has taken longer than a request may."},
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import ipaddress
 import os
+import re
 import signal
 import socket
 import sys
@@ -33,6 +34,8 @@ from glassformer.translator import Translator
 
 FIRST_PORT, TRIED = 8017, 20
 SMALL = 20_000_000  # parameters
+TIMEOUT = 600.0  # seconds
+SITE_NAME = re.compile(r"https?://([\w.-]+|\[[0-9a-f:]+\])(:\d{1,5})?", re.IGNORECASE)
 
 
 def listen(host: str, port: int | None) -> socket.socket:
@@ -109,6 +112,13 @@ def announce(title: str, host: str, bound: socket.socket, by_key: bool = False) 
     ]
 
 
+def origin_of(given: str) -> str:
+    """Another site, as a browser names it."""
+    if given != "*" and not SITE_NAME.fullmatch(given):
+        raise ConfigError(f"--cors {given!r} names no site; say one such as https://example.org, or * for all")
+    return given.lower()
+
+
 def cores_each(translator: Translator, turns: int) -> int:
     """The cores for one request: a small model gains nothing from a second, and loses much where others are at work."""
     small = sum(weight.numel() for weight in translator.model.parameters()) < SMALL
@@ -137,6 +147,8 @@ class Options:
     keys            a file of keys: programs need one of them
     grace           seconds in which what has been begun may be finished, when the server is told to stop
     log             write a line for every request to stderr
+    origins         other sites whose pages may ask for translations; `*`: all
+    timeout         seconds for one translation; 0: as long as it takes
     """
 
     host: str = "127.0.0.1"
@@ -148,6 +160,8 @@ class Options:
     keys: Path | None = None
     grace: float = 0.0
     log: bool = False
+    origins: tuple[str, ...] = ()
+    timeout: float = TIMEOUT
 
 
 def serve(
@@ -160,6 +174,7 @@ def serve(
     """Serve until interrupted: a `page` that shows models, and translations by `models`, or one of both; `title` is
     what the user is told."""
     gate = None if options.keys is None else Gate(options.keys)
+    origins = [origin_of(one) for one in options.origins]
     with listen(options.host, options.port) as bound:
         here, told = announce(title, options.host, bound, gate is not None and page is None)
         outside = is_outside(bound)
@@ -190,6 +205,8 @@ def serve(
             handbook=site,
             gate=gate,
             log=partial(print, file=sys.stderr, flush=True) if options.log else None,
+            origins=origins,
+            seconds=options.timeout,
         )
         if shown is not None:
             torch.set_num_threads(cores_each(shown.shown().translator, app.state.turns.at_once))

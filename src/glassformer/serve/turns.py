@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -16,14 +18,15 @@ from fastapi import Request
 from glassformer.serve.errors import Left, Refused
 
 T = TypeVar("T")
-Wanted = Callable[[], None]  # raises `Left` when nobody waits for the answer any more
+Wanted = Callable[[], None]  # raises what it ends with, when nobody waits for the answer any more
 
 
 class Turns:
     """Whoever comes waits for a turn, in order; who leaves loses it, or ends the work that was begun for them."""
 
-    def __init__(self, most_waiting: int, at_once: int | None = None) -> None:
+    def __init__(self, most_waiting: int, at_once: int | None = None, seconds: float | None = None) -> None:
         self.most_waiting, self.at_once = most_waiting, at_once or min(4, os.cpu_count() or 1)
+        self.seconds = seconds or math.inf  # for each, from its coming to its end
         self.waiting = 0
 
     @cached_property
@@ -37,20 +40,24 @@ class Turns:
             raise Refused(429, "busy", f"{self.waiting} requests are waiting already", "try again in a moment")
         self.waiting += 1
         try:
-            with while_wanted(request) as wanted:
+            with while_wanted(request, self.seconds) as wanted:
                 return await anyio.to_thread.run_sync(work, wanted, limiter=self.limiter)
         finally:
             self.waiting -= 1
 
 
 @contextmanager
-def while_wanted(request: Request) -> Iterator[Wanted]:
-    """When the client leaves, end what is waited for here with `Left`; a thread ends when it asks."""
-    left, scope = threading.Event(), anyio.CancelScope()
+def while_wanted(request: Request, seconds: float = math.inf) -> Iterator[Wanted]:
+    """When the client leaves, end what is waited for here with `Left`, or when it takes too long; a thread ends when
+    it asks."""
+    end = time.monotonic() + seconds
+    left, scope = threading.Event(), anyio.CancelScope(deadline=anyio.current_time() + seconds)
 
     def wanted() -> None:
         if left.is_set():
             raise Left
+        if time.monotonic() > end:
+            raise late(seconds)
 
     async def see_off() -> None:
         while (await request.receive())["type"] != "http.disconnect":
@@ -66,4 +73,8 @@ def while_wanted(request: Request) -> Iterator[Wanted]:
         left.set()
         seeing.cancel()
     if scope.cancelled_caught:
-        raise Left
+        raise late(seconds) if time.monotonic() > end else Left
+
+
+def late(seconds: float) -> Refused:
+    return Refused(504, "late", f"it has taken more than {seconds:g} seconds", "ask for less at once, or again later")
