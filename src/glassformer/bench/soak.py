@@ -1,8 +1,8 @@
 """Many requests of all kinds to one server: each answer beside that of a single run, and the server's memory.
 
-Clients take requests drawn by a seed: a text, a long one, an array, HTML, another language, a wrong request, one that
-is left before its answer. What each must be answered is found before, one after the other, by the same interface
-without a server, so that an answer that was lost, or given to somebody else, is seen.
+Clients take requests drawn by a seed: a text, a long one, an array, HTML, another language, a document that is fetched
+afterwards, a wrong request, one that is left before its answer. What each must be answered is found before, one after
+the other, by the same interface without a server, so that an answer that was lost, or given to somebody else, is seen.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from glassformer.bench.serving import running
+from glassformer.documents.formats import translate_bytes
 from glassformer.errors import GlassformerError
 from glassformer.serve.directions import of_box
 from glassformer.serve.libre import Failed, Libre
@@ -29,7 +30,9 @@ from glassformer.serve.routes import Routes
 FIRST = 5_000  # requests, after which the memory is taken to compare with
 CLIENTS = 16
 LEFT = "left"  # the kind of request whose answer nobody waits for
-KINDS = {"text": 50, "long": 3, "array": 8, "html": 8, "other language": 8, "detected": 8, "wrong": 8, LEFT: 7}
+FILE = "document"
+KINDS = {"text": 50, "long": 3, "array": 8, "html": 8, "other language": 8, "detected": 8, FILE: 2, "wrong": 7, LEFT: 6}
+FORM = "7d93b1"  # what lies between the parts of a form
 
 
 class Request(NamedTuple):
@@ -37,6 +40,15 @@ class Request(NamedTuple):
     body: bytes
     status: int
     answer: Any  # None where nobody waits for it
+
+    @property
+    def sent(self) -> bytes:
+        """All of it, as it goes over the line."""
+        path, kind = ("/translate", "application/json")
+        if self.kind == FILE:
+            path, kind = ("/translate_file", f"multipart/form-data; boundary={FORM}")
+        head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: {kind}\r\nContent-Length: {len(self.body)}"
+        return f"{head}\r\n\r\n".encode() + self.body
 
 
 @dataclass
@@ -64,6 +76,11 @@ def requests(texts: Sequence[str], count: int, seed: int) -> list[Request]:
         asked = drawn(kind, texts, draw)
         if kind == LEFT:
             made.append(Request(kind, json.dumps(asked).encode(), 0, None))
+            continue
+        if kind == FILE:
+            page = f"# {asked['q']}\n\n- {draw.choice(texts)}\n- `{draw.randrange(1000)}`\n".encode()
+            by = alone.routes.translator("en", "de", Ticket())
+            made.append(Request(kind, form(page), 200, translate_bytes(Path("page.md"), page, by)[0]))
             continue
         try:
             status, answer = 200, alone.translate(asked, Ticket())
@@ -96,6 +113,17 @@ def drawn(kind: str, texts: Sequence[str], draw: random.Random) -> dict[str, Any
     return asked
 
 
+def form(page: bytes) -> bytes:
+    """A form that sends a page of Markdown."""
+    fields = {"source": b"en", "target": b"de", "file": page}
+    parts = []
+    for name, value in fields.items():
+        called = '; filename="page.md"' if name == "file" else ""
+        head = f'--{FORM}\r\nContent-Disposition: form-data; name="{name}"{called}\r\n\r\n'
+        parts.append(head.encode() + value + b"\r\n")
+    return b"".join(parts) + f"--{FORM}--\r\n".encode()
+
+
 def memory(pid: int) -> float:
     """What a process holds of the machine's memory, in MB."""
     found = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text(encoding="ascii"))
@@ -113,8 +141,7 @@ async def soak(
     async def client() -> None:
         reader, writer = await asyncio.open_connection(host, port)
         for i, request in left:
-            head = f"POST /translate HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
-            writer.write(f"{head}Content-Length: {len(request.body)}\r\n\r\n".encode() + request.body)
+            writer.write(request.sent)
             if request.kind == LEFT:
                 await asyncio.sleep(0.001 * (i % 50))
                 writer.close()
@@ -122,7 +149,12 @@ async def soak(
                     await writer.wait_closed()
                 reader, writer = await asyncio.open_connection(host, port)
             else:
-                status, answer = await answered(reader)
+                status, content = await answered(reader)
+                answer = json.loads(content)
+                if request.kind == FILE and status == 200:
+                    place = urlsplit(answer["translatedFileUrl"]).path
+                    writer.write(f"GET {place} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode())
+                    status, answer = await answered(reader)
                 done.statuses[status] += 1
                 if (status, answer) != (request.status, request.answer):
                     done.other.append(f"{request.body[:200]!r}: {status} {answer!r:.200}")
@@ -139,12 +171,12 @@ async def soak(
     return done
 
 
-async def answered(reader: asyncio.StreamReader) -> tuple[int, Any]:
+async def answered(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     length = re.search(r"(?im)^content-length: (\d+)", head)
     if length is None:
         raise GlassformerError(f"the server answered {head.partition(chr(13))[0]}")
-    return int(head.split()[1]), json.loads(await reader.readexactly(int(length[1])))
+    return int(head.split()[1]), await reader.readexactly(int(length[1]))
 
 
 def soaked(texts: Sequence[str], count: int, different: int, seed: int, say: Callable[[str], None]) -> Soaked:
