@@ -19,7 +19,9 @@ import pytest
 from glassformer import box, bundle
 from glassformer.errors import ConfigError
 from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.serve.routes import Routes
 from glassformer.text import Tokenizer, TokenizerOptions
+from glassformer.texts import TextTranslator
 from glassformer.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -120,6 +122,48 @@ def test_it_is_opened_to_the_network_only_where_that_is_said(tmp_path):
     with serving(tiny(tmp_path / "tiny"), "--host", "0.0.0.0") as process:
         assert process.wait(PATIENCE) == 2
         assert "--open-to-all" in process.stderr.read()
+
+
+def test_a_model_of_ones_own_beside_the_box_is_reached_by_way_of_english(tmp_path):
+    folder = tiny(tmp_path / "mine")
+    (folder / "recipe.toml").write_text('[about]\nsource = "en"\ntarget = "fr"\n', encoding="utf-8")
+    own, box_way = Translator.load(folder, precision="auto"), Translator.load("en-de", precision="auto", to="en")
+    german = "Wo ist der nächste Bahnhof?"
+    with serving(folder, "en-de", "--only", "api", "--threads", "1") as process:
+        said = process.stdout.readline()
+        assert said.startswith(f"{folder} and en-de translate at")
+        address = re.search(r"http://[\w.]+:\d+", said)[0]
+
+        def ask(**fields):
+            body = json.dumps(fields).encode()
+            asked = urllib.request.Request(f"{address}/translate", body, {"Content-Type": "application/json"})
+            with urllib.request.urlopen(asked, timeout=PATIENCE) as answer:
+                return json.load(answer)["translatedText"]
+
+        assert ask(q="one two", source="en", target="fr") == TextTranslator(own)("one two")
+        by_english = TextTranslator(box_way, own, source="de", target="fr")(german)
+        assert ask(q=german, source="de", target="fr") == by_english
+        with urllib.request.urlopen(f"{address}/languages", timeout=PATIENCE) as answer:
+            known = {one["code"]: set(one["targets"]) for one in json.load(answer)}
+        assert known == {"en": {"en", "de", "fr"}, "de": {"en", "de", "fr"}, "fr": {"fr"}}
+        with pytest.raises(urllib.error.HTTPError, match="400"):
+            ask(q="un", source="fr", target="de")
+
+
+def test_models_of_one_name_get_names_of_their_own(tmp_path):
+    from glassformer.serve.directions import of_several
+
+    folders = [tiny(tmp_path / "a" / "mine"), tiny(tmp_path / "b" / "mine"), tiny(tmp_path / "c" / "other")]
+    for folder in folders[:2]:
+        (folder / "recipe.toml").write_text('[about]\nsource = "en"\ntarget = "de"\n', encoding="utf-8")
+    found = of_several(folders, "cpu")
+    assert [tuple(one) for one in found.known.values()] == [
+        ("en-de", "mine", "en", "de"),
+        ("en-de-2", "mine-2", "en", "de"),
+        ("other", "other", "", ""),
+    ]
+    assert [found.shown(name).model.name for name in (None, "en-de-2", "other")] == ["mine", "mine-2", "other"]
+    assert Routes(found, None).way("en", "de") == ["en-de"]
 
 
 def test_what_has_been_begun_is_finished_within_the_grace():

@@ -14,9 +14,13 @@ DEMO = Path("runs/demo")
 
 
 def serve(
-    model: Annotated[
-        Path | None,
-        typer.Argument(help="A folder that glassformer train has made, or a Marian folder; the box's if none."),
+    models: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="[MODEL]...",
+            help="Folders that glassformer train has made, Marian folders, or en-de and others of the box; all of the "
+            "box's if none.",
+        ),
     ] = None,
     to: Annotated[
         str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")
@@ -61,18 +65,18 @@ def serve(
     """A page to translate with, and one that looks inside a model: every number of every layer, the search, the cache,
     and what-if; and translations for other programs, by the interface of LibreTranslate: POST /translate, /detect, GET
     /languages."""
-    if model is not None and source:
+    if models and source:
         raise ConfigError("--from chooses a translator of the box; give it without a model")
-    first = None if model is not None else of_the_box(to, source)
-    if model is None and first is None:
+    first = None if models else of_the_box(to, source)
+    if not models and first is None:
         if not (DEMO / "model.safetensors").exists():
             raise ConfigError(
                 "no model is named and there is no demo yet; run `glassformer demo` first, then "
                 f"`glassformer serve {DEMO}`"
             )
-        model = DEMO
+        models = [DEMO]
     try:
-        from glassformer.serve.directions import of_box, of_folder
+        from glassformer.serve.directions import of_box, of_several
         from glassformer.serve.listen import Options
         from glassformer.serve.listen import serve as run
         from glassformer.serve.queue import usual_workers
@@ -85,18 +89,20 @@ def serve(
 
     check_choice("--precision", precision, get_args(Precision))
     does = {"api": "translate", "page": "are shown"}.get(only or "", "are shown and translate")
-    if model is not None:
-        does = does.replace("are", "is").replace("translate", "translates")
-        title, load = f"{model} {does}", partial(of_folder, model, device, to)
+    if models:
+        if len(models) == 1:
+            does = does.replace("are", "is").replace("translate", "translates")
+        named = ", ".join(map(str, models[:-1])) + " and " * (len(models) > 1) + str(models[-1])
+        title, load = f"{named} {does}", partial(of_several, models, device, to)
     else:
         title, load = f"the translators in the box {does}", partial(of_box, device, str(first))
     page = None if only == "api" else load
-    models = None if only == "page" else partial(load, precision=cast(Precision, precision))
+    translators = None if only == "page" else partial(load, precision=cast(Precision, precision))
     at_once = workers or usual_workers(pick_device(device))
     options = Options(
         host, port, open_browser, at_once, threads, open_to_all, keys, grace, log, tuple(cors or ()), timeout
     )
-    run(title, page, models, options, partial(print, flush=True))
+    run(title, page, translators, options, partial(print, flush=True))
 
 
 def of_the_box(to: str | None, source: str | None) -> Path | None:

@@ -8,9 +8,11 @@ export function nameOf(app, code) {
   return code ? (new Intl.DisplayNames([app.lang], { type: "language", fallback: "code" }).of(code) ?? code) : "";
 }
 
-/** @param {Frame} app @param {Direction} direction */
-function titleOf(app, { source, target }) {
-  return `${nameOf(app, source) || t("direction.any")} \u2192 ${nameOf(app, target)}`;
+/** With the model's name, where another goes the same way. @param {Frame} app @param {Direction} direction */
+function titleOf(app, { source, target, model }) {
+  const same = app.model?.directions.filter((one) => one.source === source && one.target === target) ?? [];
+  const whose = same.length > 1 ? ` (${model})` : "";
+  return `${nameOf(app, source) || t("direction.any")} \u2192 ${nameOf(app, target)}${whose}`;
 }
 
 /**

@@ -1,13 +1,14 @@
-"""The directions behind one page: those of one model, or of every model in the box.
+"""The directions behind one page: those of one model, of several, or of every model in the box.
 
 A model is loaded when one of its directions is first asked for, and stays.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -112,6 +113,39 @@ def of_translator(
     opened = next((one for one in known if one.target == first), known[0])
     tried = {known[0].name: [Example(text) for text in examples]}
     return Directions([ServedModel(name, lambda: translator)], known, tried, opened.name)
+
+
+def of_several(
+    folders: Sequence[Path], device: str, to: str | None = None, precision: Precision = "fp32"
+) -> Directions:
+    """Those of several models, of folders and of the box, in the order in which they are named; where two go from one
+    language to another, the first is asked for translations."""
+    found = [of_folder(folders[0], device, to, precision)]
+    found += [of_folder(folder, device, None, precision) for folder in folders[1:]]
+    return found[0] if len(found) == 1 else joined(found)
+
+
+def joined(several: Sequence[Directions]) -> Directions:
+    """Several as one; what has a name that another has already gets one of its own."""
+    models, known = dict[str, ServedModel](), dict[str, Direction]()
+    examples: dict[str, Sequence[Example]] = {}
+    for one in several:
+        called = {}
+        for model in one.models.values():
+            called[model.name] = model.name = free(model.name, models)
+            models[model.name] = model
+        for direction in one.known.values():
+            name = free(direction.name or called[direction.model], known)
+            known[name] = direction._replace(name=name, model=called[direction.model])
+            examples[name] = one.examples.get(direction.name, ())
+    opened = next(name for name, one in zip(known, several[0].known, strict=False) if one == several[0].first)
+    return Directions(list(models.values()), list(known.values()), examples, opened)
+
+
+def free(name: str, taken: Collection[str]) -> str:
+    """The name, or that with the first number that nobody has."""
+    others = (f"{name}-{number}" for number in itertools.count(2))
+    return next(one for one in itertools.chain([name], others) if one not in taken)
 
 
 def of_folder(folder: Path, device: str, to: str | None = None, precision: Precision = "fp32") -> Directions:
