@@ -119,6 +119,8 @@ def test_swap_turns_round_with_the_translation(page, said):
     there.wait_for(said(said(STATION, "de"), "en", "de"))
     assert there.find("#source").input_value() == said(STATION, "de")
     assert there.find("[data-from=de]").get_attribute("aria-pressed") == "true"
+    there.page.keyboard.press("Control+z")
+    there.page.wait_for_function("text => document.querySelector('#source').value === text", arg=STATION)
     there.find("[data-from=en]").click()  # into which it goes: the other side takes what this one had
     assert there.find("[data-to=de]").get_attribute("aria-pressed") == "true"
 
@@ -219,6 +221,8 @@ def test_by_keyboard_alone(page, said):
     there.find("[data-from=de][aria-pressed=true]").wait_for()
     keyboard.press("Alt+Shift+KeyX")
     assert there.find("#source").input_value() == ""
+    keyboard.press("Control+z")
+    assert there.find("#source").input_value() == "Wo ist der nächstgelegene Bahnhof?"
 
 
 def test_the_translation_is_copied(page, said):
@@ -228,6 +232,38 @@ def test_the_translation_is_copied(page, said):
     there.find("[data-key=copy]").click()
     there.find("[data-key=copy]", has_text="Copied").wait_for()
     assert there.page.evaluate("navigator.clipboard.readText()") == there.find(".made").inner_text()
+
+
+def test_files_are_dropped_in_and_given_back(page, said, tmp_path):
+    there = page("#to=de")
+    (tmp_path / "read me.md").write_text(f"# {STATION}\n\n- `make`\n- {USE}\n", encoding="utf-8")
+    (tmp_path / "sound.mp3").write_bytes(b"no text")
+    given = [tmp_path / "read me.md", tmp_path / "sound.mp3"]
+    there.find("[data-testid=file]").set_input_files(given)
+    with there.page.expect_download() as saved:
+        there.find("[data-testid=download]").click()
+    assert saved.value.suggested_filename == "read me_de.md"
+    assert there.find("[data-testid=download]").inner_text() == "Save read me_de.md"
+    made = saved.value.path().read_text(encoding="utf-8")
+    assert made == f"# {said(STATION, 'de')}\n\n- `make`\n- {said(USE, 'de')}\n"
+    refused = there.find("[data-state=refused]")
+    assert "cannot be translated here" in refused.inner_text()
+    assert ".md" in refused.inner_text()
+    refused.get_by_role("button").click()
+    assert there.find("[data-testid=file-row]").count() == 1
+    # Dropped, as a file manager does it.
+    there.page.evaluate(
+        """text => {
+            const held = new DataTransfer();
+            held.items.add(new File([text], "note.txt"));
+            const told = { dataTransfer: held, bubbles: true, cancelable: true };
+            document.body.dispatchEvent(new DragEvent("dragover", told));
+            document.body.dispatchEvent(new DragEvent("drop", told));
+        }""",
+        STATION,
+    )
+    there.find("[data-testid=download]", has_text="note_de.txt").wait_for()
+    assert there.find("html[data-over]").count() == 0
 
 
 @pytest.mark.parametrize(

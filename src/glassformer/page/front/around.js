@@ -16,7 +16,7 @@ const MARKS = {
 };
 
 /** @param {keyof typeof MARKS} name */
-const mark = (name) =>
+export const mark = (name) =>
   svg("svg.mark", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: MARKS[name] }));
 
 /** Fill a place anew, and leave the focus where it was. @param {HTMLElement} place @param {Child[]} children */

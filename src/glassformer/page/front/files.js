@@ -1,6 +1,7 @@
 // Files that are dropped on the page, or chosen, and given back translated.
 
 import { button, fill, h, raw } from "../dom.js";
+import { mark } from "./around.js";
 import { nameOf, t } from "./language.js";
 import { isAbort } from "./server.js";
 
@@ -64,15 +65,15 @@ export class Files {
     const { app } = this;
     const abort = new AbortController();
     const target = app.to;
-    const dot = file.name.lastIndexOf(".");
-    const name = dot > 0 ? `${file.name.slice(0, dot)}.${target}${file.name.slice(dot)}` : `${file.name}.${target}`;
+    const dot = Math.max(0, file.name.lastIndexOf("."));
+    const name = `${file.name.slice(0, dot)}_${target}${file.name.slice(dot)}`; // as the server calls it
     const row = h("li.file", { data: { testid: "file-row" } });
     /** @param {string} state @param {Child[]} rest */
     const show = (state, ...rest) => {
       row.dataset.state = state;
       fill(row, h("span.file-name", raw(file.name), h("span.faint", ` \u2192 ${nameOf(target)}`)), rest);
     };
-    const away = button(t("file.away"), () => row.remove(), { class: "quiet small" });
+    const away = button(mark("clear"), () => row.remove(), { class: "icon", "aria-label": t("file.away") });
     this.list.append(row);
     if (!this.kinds.includes(file.name.slice(dot).toLowerCase())) {
       return show("refused", h("span", t("file.kind", { kinds: this.kinds.join(" ") })), away);

@@ -119,11 +119,13 @@ export class Front {
 
   /** Change what the address holds. @param {Partial<FrontState>} patch */
   go(patch) {
+    const { to } = this;
     Object.assign(this.state, patch);
     if ("from" in patch) this.detected = "";
     writeState(this.state);
     this.draw();
-    if ("from" in patch || "to" in patch) this.translate();
+    // Another language of the page may mean another one to translate into.
+    if ("from" in patch || this.to !== to) this.translate();
   }
 
   #moved() {
@@ -175,17 +177,16 @@ export class Front {
   swap() {
     const { from, to, state, lines } = this;
     if (!this.turns) return;
-    this.source.set(lines.done === lines.all ? lines.text : state.q);
+    const text = lines.done === lines.all ? lines.text : state.q;
     Object.assign(state, { from: to, to: from });
     this.detected = "";
+    this.source.replace(text);
     this.translate();
-    this.source.input.focus();
   }
 
   clear() {
-    this.source.set("");
+    this.source.replace("");
     this.typed();
-    this.source.input.focus();
   }
 
   async copy() {

@@ -81,8 +81,9 @@ export class Menu {
       return;
     }
     if (turn !== this.turn) return;
-    const texts = others.texts.filter((text) => text !== said);
-    const free = others.free.filter((text) => text !== said && !texts.includes(text));
+    const known = new Set([bare(said)]);
+    const fresh = (/** @type {string} */ text) => !known.has(bare(text)) && known.add(bare(text));
+    const [texts, free] = [others.texts.filter(fresh), others.free.filter(fresh)];
     const first = line.chosen[place] ? [button(t("menu.first"), () => this.#choose(line, place, null), item)] : [];
     /** @param {string} text */
     const choice = (text) =>
@@ -120,6 +121,9 @@ export class Menu {
 }
 
 const item = { class: "menu-item" };
+
+/** What makes a wording another one: a space does not. @param {string} text */
+const bare = (text) => text.replace(/\s/g, "");
 
 /** A translation, with that marked in which it is not the other. @param {string} before @param {string} after */
 function different(before, after) {

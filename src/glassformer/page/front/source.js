@@ -43,6 +43,14 @@ export class SourcePane {
     this.grow();
   }
 
+  /** Put another text in the place of what was typed, which undoing brings back. @param {string} text */
+  replace(text) {
+    this.input.focus();
+    this.input.select();
+    // Of the ways to change a field, the only one that the browser can undo.
+    if (!document.execCommand(text ? "insertText" : "delete", false, text)) this.set(text);
+  }
+
   grow() {
     this.input.style.height = "auto";
     this.input.style.height = `${this.input.scrollHeight}px`;
