@@ -39,6 +39,7 @@ WORKS = {
     "glassformer translate bundle 'one two three'": "drei zwei eins",
     "glassformer score bundle --src a.en --tgt a.de": "",
     "glassformer evaluate bundle --src a.en --ref a.de": "BLEU",
+    "glassformer bulk a.en rows --model bundle && cat rows/a.en": "\n",
     "glassformer lab permutation": "permutation",
     "glassformer doctor": "no matplotlib",
     "glassformer bench --help": "resume",
@@ -46,6 +47,8 @@ WORKS = {
 # A line of the shell, and the line of pip that it must advise.
 LACKS = {
     "glassformer serve bundle": "pip install 'glassformer[web]'",
+    "cp a.en a.parquet; glassformer bulk a.parquet tables --model bundle": "pip install 'glassformer[bulk]'",
+    "glassformer bulk a.en there --model bundle --address auto": "pip install 'glassformer[bulk]'",
     "glassformer lab permutation --out labs": "pip install 'glassformer[plot]'",
     "glassformer train numerals --out runs/log --set train.tensorboard=true": "pip install 'glassformer[log]'",
     "glassformer train hub.toml --out runs/hub": "pip install 'glassformer[hub]'",

@@ -159,3 +159,17 @@ def test_the_box_is_told_the_language_by_the_first_rows(cli: Cli, tmp_path: Path
     assert "Datei" in made[2]
     assert "into which language" in cli.fails("bulk", tmp_path / "a.txt", tmp_path / "other")
     assert "is the language right?" in cli.fails("bulk", tmp_path / "a.txt", tmp_path / "other", "--to", "en")
+
+
+def test_without_ray_the_same_command_is_one_process(
+    cli: Cli, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("run", "cluster"):
+        monkeypatch.setattr(f"glassformer.bulk.{module}.is_installed", lambda: False)
+    (tmp_path / "a.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    code, _, err = cli(*BULK, "--workers", 2, tmp_path / "a.txt", tmp_path / "out")
+    assert code == 0
+    assert "Ray is not installed, so this is one process; for more: pip install 'glassformer[bulk]'" in err
+    assert lines(tmp_path / "out" / "a.txt") == said
+    told = cli.fails(*BULK, "--address", "auto", tmp_path / "a.txt", tmp_path / "other")
+    assert "--address auto needs Ray; run: pip install 'glassformer[bulk]'" in told

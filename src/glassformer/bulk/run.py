@@ -9,6 +9,7 @@ from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from glassformer.bulk.cluster import Place, is_installed, on_cluster
 from glassformer.bulk.folder import OutputFolder
 from glassformer.bulk.job import Job, Worker, check_model, model_digest
 from glassformer.bulk.shards import ROWS, Cut, Shard
@@ -158,6 +159,12 @@ def translated(asked: Asked, work: Work, left: Sequence[Shard], report: Report) 
     """The parts, in any order; nothing is loaded where nothing is left to do."""
     if not left:
         return
+    place = Place(asked.device, asked.workers, asked.threads, asked.address)
+    if asked.address is not None or (asked.workers != 1 and len(left) > 1 and is_installed()):
+        yield from on_cluster(work.job, work.sources, left, place, report)
+        return
+    if (asked.workers or 1) > 1:
+        report.say("Ray is not installed, so this is one process; for more: pip install 'glassformer[bulk]'")
     with closing(Worker(work.job, asked.device, asked.threads)) as worker:
         for shard in left:
             yield shard, worker.made(work.sources[shard.source], shard)

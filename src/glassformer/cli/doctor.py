@@ -63,7 +63,8 @@ def show_machine() -> None:
     line("box", ", ".join(f"{name} (both ways)" if is_there(name) else f"no {name}" for name in MODELS))
     line("disk", f"{shutil.disk_usage('.').free / 2**30:.0f} GiB free here")
     packages = []
-    for package in ("num2words", "Babel", "matplotlib", "tensorboard", "datasets", "transformers", "ctranslate2"):
+    extras = ("matplotlib", "tensorboard", "datasets", "ray", "transformers", "ctranslate2")
+    for package in ("num2words", "Babel", *extras):
         try:
             packages.append(f"{package} {version(package)}")
         except PackageNotFoundError:
