@@ -20,6 +20,9 @@ def serve(
     clients: Annotated[
         list[int] | None, typer.Option(help="Clients at once; may be given several times. Default: 1, 8, 64, 256.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=64, help="Batches that the server translates at once; as usual if none.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")] = False,
 ) -> None:
     """The server under load: clients that each send one sentence after the other, beside the bare call and a plain
@@ -37,7 +40,9 @@ def serve(
 
     say(f"{len(texts):,} sentences as one list")
     speed, alone, made = bare(model, target, texts)
-    found, ours = [], ("glassformer", "serve", "--only", "api", "--port", "0")
+    found, ours = [], ["glassformer", "serve", "--only", "api", "--port", "0"]
+    if workers is not None:
+        ours += ["--workers", str(workers)]
     for count in clients or CLIENTS:
         some = texts if count > 1 else texts[:FEWEST]
         say(f"{count} clients")
