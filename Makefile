@@ -12,7 +12,7 @@ build-it: .venv/ready
 	$(BIN)/python docs/build/grow.py
 
 test: .venv/ready-dev browser
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=40 --durations-min=5
 
 # The handbook, read at site/index.html, with its figures and what its pages include drawn and written anew; a broken link, a wrong name of a source or an unknown equation stops it.
 docs: .venv/ready-dev
