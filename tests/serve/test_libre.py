@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +21,7 @@ from libretranslatepy import LibreTranslateAPI
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from fragments import Seen, fragments
 from small_run import command
 
 from glassformer.polyglot import Polyglot
@@ -90,6 +93,67 @@ def test_deepl(address, expected):
         client.translate_text("Good morning.", target_lang="FR")
 
 
+# By packages of npm, which `npm install --prefix FOLDER libretranslate libretranslate-ts translate` fetches.
+NODE = {
+    "libretranslate": """
+        const { translate } = require("libretranslate");
+        told(await translate({ query: text, source: "en", target: "de", apiurl: address }));
+    """,
+    "libretranslate-ts": """
+        const { libreTranslate } = require("libretranslate-ts");
+        libreTranslate.setApiEndpoint(address);
+        const known = (await libreTranslate.listLanguages()).map((one) => one.code).sort();
+        if (known.join() !== "de,en,zh-Hans") throw new Error(known);
+        if ((await libreTranslate.detect("Wo ist der Bahnhof?")).language !== "de") throw new Error("detect");
+        const found = await libreTranslate.translate(text, "auto", "de", 2);
+        if (found.alternatives.length !== 2) throw new Error(JSON.stringify(found));
+        const wrong = await libreTranslate.translate(text, "en", "fr");
+        if (!wrong.error.includes("fr is not supported")) throw new Error(JSON.stringify(wrong));
+        told(found.translatedText);
+    """,
+    "translate": """
+        const { default: translate } = await import(require.resolve("translate"));
+        translate.engine = "libre";
+        translate.url = `${address}/translate`;
+        told(await translate(text, { from: "en", to: "de" }));
+    """,
+}
+
+
+@pytest.mark.parametrize("package", NODE)
+def test_clients_of_node(address, expected, package, tmp_path):
+    folder = os.environ.get("GLASSFORMER_NODE_CLIENTS")
+    if folder is None or not (Path(folder) / "node_modules" / package).is_dir() or shutil.which("node") is None:
+        pytest.skip(f"needs node, and GLASSFORMER_NODE_CLIENTS: a folder where `npm install {package}` has been run")
+    script = tmp_path / "ask.mjs"
+    script.write_text(
+        f"""
+        import {{ createRequire }} from "node:module";
+        const [address, text] = process.argv.slice(2);
+        const require = createRequire({json.dumps(str(Path(folder).resolve() / "x.js"))});
+        const told = (found) => process.stdout.write(found);
+        {NODE[package]}
+        """
+    )
+    text = "Where is the nearest station?"
+    done = subprocess.run(["node", script, address, text], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == expected(text, "en", "de")
+
+
+def test_the_examples_that_they_document(address, expected):
+    """Those of LibreTranslate's own pages, with languages that are here."""
+    ask = {"q": "Hello!", "source": "en", "target": "de"}
+    assert post(address, **ask).json() == {"translatedText": expected("Hello!", "en", "de")}
+    auto = post(address, q="Guten Morgen!", source="auto", target="en").json()
+    assert auto["translatedText"] == expected("Guten Morgen!", "de", "en")
+    assert auto["detectedLanguage"]["language"] == "de"
+    marked = post(address, q='<p class="green">Hello!</p>', source="en", target="de", format="html").json()
+    assert marked == {"translatedText": f'<p class="green">{expected("Hello!", "en", "de")}</p>'}
+    others = post(address, q="Hello", source="en", target="de", format="text", alternatives=3, api_key="").json()
+    assert len(others["alternatives"]) == 3
+
+
 @pytest.mark.parametrize("how", ["json", "data", "params"])
 def test_fields_come_as_json_as_a_form_or_in_the_address(address, expected, how):
     asked = {"q": "It is late.", "source": "en", "target": "de", "format": "text"}
@@ -117,6 +181,20 @@ def test_markup_stays_and_its_text_is_translated(address):
     assert re.findall("<[^>]*>", found) == re.findall("<[^>]*>", text)
     assert "文件" in found
     assert "&#" not in found
+
+
+def test_tags_are_balanced_attributes_the_same_and_words_translated(address):
+    """A few of the 200 that GLASSFORMER_FRAGMENTS=200 sends."""
+    pieces = fragments(int(os.environ.get("GLASSFORMER_FRAGMENTS", "8")))
+    for start in range(0, len(pieces), 20):
+        sent = pieces[start : start + 20]
+        found = post(address, q=sent, source="en", target="de", format="html").json()["translatedText"]
+        for before, after in zip(map(Seen, sent), map(Seen, found), strict=True):
+            assert before.balanced
+            assert after.balanced, found
+            assert after.tags == before.tags
+            kept = set(before.words) & set(after.words)
+            assert len(kept) <= max(3, 0.5 * len(set(before.words))), (before.words, after.words)
 
 
 def test_a_document_of_any_language_is_sent_and_fetched(address, expected):
