@@ -100,6 +100,17 @@ def test_what_is_typed_is_translated_paragraph_by_paragraph(page, said):
     there.wait_for(said("Die Datei ist nicht hier.", "zh", "de"))
 
 
+def test_a_language_that_is_not_here_is_told(page):
+    there = page()
+    there.type("Où est la gare la plus proche ?")
+    there.find("[data-testid=unsure]").wait_for()
+    there.type(STATION)
+    there.find("[data-testid=unsure]").wait_for(state="detached")
+    there.type("42 \u2013 1984")  # nothing to translate, and nothing to say about it
+    there.wait_for("42 \u2013 1984")
+    assert there.find("[data-testid=unsure]").count() == 0
+
+
 def test_only_a_changed_paragraph_is_asked_for(page, said):
     there = page()
     asked: list[list[str]] = []

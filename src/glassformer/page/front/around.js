@@ -146,6 +146,9 @@ export function drawFoot(app) {
   refill(
     place.notice,
     app.keyNeeded && keyField(app),
+    app.unsure &&
+      app.detected &&
+      h("div.notice", { role: "status", data: { testid: "unsure" } }, t("unsure", { language: nameOf(app.detected) })),
     app.error ? h("div.notice.error", { role: "alert", data: { testid: "error" } }, app.tell(app.error)) : null,
   );
   refill(place.foot, h("p.faint", t("foot")), h("p.faint.keys", t("keys")));

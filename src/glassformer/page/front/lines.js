@@ -10,8 +10,8 @@ export class Line {
   made = null;
   /** @type {Told | null} */
   told = null; // its words, once somebody looks at it
-  /** @type {Promise<void> | null} */
-  asking = null;
+  /** @type {{chosen: (string | null)[], told: Promise<Told>} | null} */
+  asking = null; // the server, with what was chosen then
   /** @type {(string | null)[]} */
   chosen = []; // translations of sentences that the reader likes better
   silent = false; // whether its words cannot be told
@@ -28,17 +28,18 @@ export class Line {
   /** Have its words told, with what was chosen. @param {import("./server.js").Server} server */
   async ask(server) {
     if (this.from === this.to || this.from === "auto" || !this.text.trim()) return;
-    this.asking ??= server
-      .words(this.text, this.from, this.to, this.chosen)
-      .then((told) => {
-        this.told = told;
-        this.made = told.target.join("");
-        this.version++;
-      })
-      .finally(() => {
-        this.asking = null;
+    const { chosen } = this;
+    if (this.asking?.chosen !== chosen) {
+      const told = server.words(this.text, this.from, this.to, chosen).finally(() => {
+        if (this.asking?.told === told) this.asking = null;
       });
-    await this.asking;
+      this.asking = { chosen, told };
+    }
+    const told = await this.asking.told;
+    if (this.told === told || this.chosen !== chosen) return; // somebody has chosen another since
+    this.told = told;
+    this.made = told.target.join("");
+    this.version++;
   }
 
   /** The sentence that a piece of the translation is in. @param {number} piece */
@@ -60,7 +61,10 @@ export class Lines {
 
   /** The lines of a text. @param {string} text @param {string} from @param {string} to */
   set(text, from, to) {
-    if (this.#known.size > KEPT) this.#known.clear();
+    if (this.#known.size > KEPT + this.now.length) {
+      const now = new Set(this.now);
+      this.#known = new Map([...this.#known].filter(([, line]) => now.has(line)));
+    }
     this.now = text ? text.split("\n").map((one) => this.#line(one, from, to)) : [];
   }
 

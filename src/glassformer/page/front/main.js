@@ -15,6 +15,7 @@ import { Words } from "./words.js";
 
 const PAUSE = 250; // milliseconds of rest in typing before the server is asked
 const MOST_TO_DETECT = 2000; // characters
+const UNSURE = 2; // percent: a text in a language that is here is surer, be it of one word
 
 export class Front {
   constructor() {
@@ -24,6 +25,7 @@ export class Front {
     this.ways = new Ways([]);
     this.keyNeeded = false;
     this.detected = "";
+    this.unsure = false;
     /** @type {unknown} */
     this.error = null;
     this.copied = false;
@@ -159,7 +161,9 @@ export class Front {
     try {
       if (!this.ways.known(state.from)) {
         const words = state.q.slice(0, MOST_TO_DETECT);
-        this.detected = words.trim() ? await this.server.detect(words, abort.signal) : "";
+        const found = /\p{L}/u.test(words) ? await this.server.detect(words, abort.signal) : null;
+        this.detected = found?.language ?? "";
+        this.unsure = found !== null && found.confidence < UNSURE;
       }
       lines.set(state.q, this.from, this.to);
       this.draw();

@@ -59,10 +59,14 @@ export class Server {
     return this.#get("frontend/settings");
   }
 
-  /** The language of a text; none where it has no words. @param {string} q @param {AbortSignal} signal */
+  /**
+   * The likeliest language of a text, and how sure that is, in percent.
+   * @param {string} q
+   * @param {AbortSignal} signal
+   * @returns {Promise<{language: string, confidence: number}>}
+   */
   async detect(q, signal) {
-    const [{ language, confidence }] = await this.#post("detect", { q }, signal);
-    return confidence > 0 ? /** @type {string} */ (language) : "";
+    return (await this.#post("detect", { q }, signal))[0];
   }
 
   /**

@@ -14,6 +14,11 @@ export const TEXTS = {
   "to": ["Translate into", "Zielsprache", "目标语言"],
   "detect": ["Detect language", "Sprache erkennen", "检测语言"],
   "detected": ["{language}, detected", "{language} erkannt", "检测到{language}"],
+  "unsure": [
+    "This text seems to be in none of the languages here. It is read as {language}.",
+    "Dieser Text scheint in keiner der Sprachen zu sein, die es hier gibt. Er wird als {language} gelesen.",
+    "这段文字似乎不是这里支持的语言，暂且当作{language}来翻译。",
+  ],
   "swap": ["Swap languages", "Sprachen tauschen", "互换语言"],
 
   "source.label": ["Text to translate", "Zu übersetzender Text", "要翻译的文本"],
@@ -99,7 +104,7 @@ export const TEXTS = {
     "Diesen Schlüssel kennt der Server nicht. Ist er vollständig?",
     "服务器不认识这个密钥，请检查是否完整。",
   ],
-  "error.refused": ["The server could not do this: {why}", "Das konnte der Server nicht: {why}", "服务器无法完成：{why}"],
+  "error.refused": ["The server could not do this: {why}", "Der Server konnte das nicht: {why}", "服务器无法完成：{why}"],
   "error.page": [
     "Something went wrong on this page: {why}",
     "Auf dieser Seite ist etwas schiefgegangen: {why}",
