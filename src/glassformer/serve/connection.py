@@ -13,9 +13,9 @@ MOST = 500  # at once; a process can hold some 1,000 files open
 
 
 class Connection(H11Protocol):
-    """uvicorn's, with an end to every waiting. On Ctrl-C it breaks off at once, unless it `finishes` what was begun."""
+    """uvicorn's, with an end to every waiting. On Ctrl-C it breaks off, what has come whole after `grace` seconds."""
 
-    head, stall, most, finishes = HEAD, STALL, MOST, False
+    head, stall, most, grace = HEAD, STALL, MOST, 0.0
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
@@ -56,8 +56,9 @@ class Connection(H11Protocol):
         super().connection_lost(exc)
 
     def shutdown(self) -> None:
-        if self.finishes and not self.idle:
+        if self.grace and not self.idle and not self.cycle.more_body:
             super().shutdown()
+            self.loop.call_later(self.grace, self.transport.abort)
         else:
             self.transport.abort()
 

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from glassformer.serve.errors import body_for, is_interface
 
+LARGEST_HEAD = 16_384  # bytes: the address, and the fields before the body
 LARGEST = 65_536  # bytes of a request; the longest sentence and every change fit many times
 LARGER = {"/translate": 2_000_000, "/v2/translate": 2_000_000, "/translate_file": 1_048_576}  # of a translation's
 SLOWEST = 30.0  # seconds for all of them
@@ -66,6 +67,11 @@ class Door:
                 ]
             await send(message)
 
+        head = sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope.get("query_string", b""))
+        if head + len(scope["path"]) > LARGEST_HEAD:
+            hint = f"send at most {LARGEST_HEAD:,} bytes of it; texts go into the body"
+            await refuse(dressed, scope, 431, "head", "the request's head is too large", hint)
+            return
         host = header(scope, b"host") or ""
         if name_of(host) not in self.hosts and not (self.by_address and is_address(name_of(host))):
             others = "this machine's address" if self.by_address else "http://127.0.0.1"
@@ -130,7 +136,7 @@ async def read(receive: Receive, largest: int) -> bytes | None:
 async def refuse(send: Send, scope: Scope, status: int, code: str, message: str, hint: str) -> None:
     content = json.dumps(body_for(scope["path"], code, message, hint)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
-    if status in (408, 413):
+    if status in (408, 413, 431):
         headers.append((b"connection", b"close"))  # what is still on its way is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})

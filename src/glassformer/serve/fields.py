@@ -41,7 +41,11 @@ async def fields(request: Request) -> dict[str, Any]:
     form = body.decode("utf-8", "replace") if kind == "application/x-www-form-urlencoded" else ""
     sent: dict[str, list[Any]] = {}
     for text in (request.url.query, form):
-        for name, value in parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="replace"):
+        try:
+            pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="replace")
+        except ValueError:
+            raise Unreadable(f"Invalid form: more than {MOST_FIELDS:,} fields") from None
+        for name, value in pairs:
             sent.setdefault(name, []).append(value)
     if kind == "multipart/form-data":
         for name, part in await parts(request):

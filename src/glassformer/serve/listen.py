@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import ipaddress
+import math
 import os
 import re
 import signal
@@ -210,8 +211,8 @@ def serve(
         )
         if shown is not None:
             torch.set_num_threads(cores_each(shown.shown().translator, app.state.turns.at_once))
-        patient = type("Patient", (Connection,), {"finishes": options.grace > 0})
-        grace = max(1, round(options.grace)) if options.grace else None
+        patient = type("Patient", (Connection,), {"grace": options.grace})
+        longest = math.ceil(options.grace) + 5 if options.grace else None  # for what does not end when it is broken off
         server = Server(
             uvicorn.Config(
                 app,
@@ -219,7 +220,7 @@ def serve(
                 ws="none",
                 log_level="warning",
                 access_log=False,
-                timeout_graceful_shutdown=grace,
+                timeout_graceful_shutdown=longest,
             )
         )
         if options.open_browser:
