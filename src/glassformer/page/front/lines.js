@@ -1,7 +1,7 @@
 // A text line by line, each translated once: a line that is not changed is not asked for again.
 
 const FIRST = 300; // characters asked for at once, so that the first lines stand soon
-const MORE = 2000;
+const MOST = 8000;
 const KEPT = 3000; // lines that are remembered
 
 /** A line of the text and what has been made of it. */
@@ -117,7 +117,7 @@ export class Lines {
         line.made = made[i];
         line.version++;
       }
-      most = MORE;
+      most = Math.min(MOST, 2 * most);
       tell();
     }
   }

@@ -167,7 +167,7 @@ export class Front {
       }
       lines.set(state.q, this.from, this.to);
       this.draw();
-      await lines.fetch(abort.signal, () => this.draw());
+      await lines.fetch(abort.signal, () => this.progress());
     } catch (error) {
       if (!isAbort(error)) this.fail(error, () => this.translate());
       return;
@@ -267,11 +267,20 @@ export class Front {
     this.heading.textContent = t("heading");
     drawTop(this, this.place.top);
     drawBar(this, this.place.bar);
-    drawFoot(this);
     this.source.draw();
+    this.progress();
+    this.source.grow();
+  }
+
+  /** What changes while a text is being translated, and no more: it may be long. */
+  progress() {
+    drawFoot(this);
     this.target.draw();
     const size = Math.max(this.state.q.length, this.lines.text.length);
-    find(".panes").dataset.size = size <= 120 ? "large" : size <= 500 ? "middle" : "small";
+    const { dataset } = find(".panes");
+    const wanted = size <= 120 ? "large" : size <= 500 ? "middle" : "small";
+    if (dataset.size === wanted) return;
+    dataset.size = wanted;
     this.source.grow();
   }
 }

@@ -3,6 +3,8 @@
 import { h } from "../dom.js";
 import { t } from "./language.js";
 
+const UNDONE = 5000; // characters
+
 export class SourcePane {
   /** @param {Front} app */
   constructor(app) {
@@ -47,8 +49,8 @@ export class SourcePane {
   replace(text) {
     this.input.focus();
     this.input.select();
-    // Of the ways to change a field, the only one that the browser can undo.
-    if (!document.execCommand(text ? "insertText" : "delete", false, text)) this.set(text);
+    // Of the ways to change a field, the only one that the browser can undo; for a long text it takes very long.
+    if (text.length > UNDONE || !document.execCommand(text ? "insertText" : "delete", false, text)) this.set(text);
   }
 
   grow() {

@@ -5,8 +5,7 @@ import { t } from "./language.js";
 
 const LETTERS = /[\p{L}\p{N}]/u;
 
-/** What a line was when it was drawn. @type {WeakMap<Element, {line: Line, version: number}>} */
-const drawn = new WeakMap();
+const FEW = 20; // lines that may move while they are waited for
 
 export class TargetPane {
   /** @param {Front} app */
@@ -14,6 +13,8 @@ export class TargetPane {
     this.app = app;
     /** @type {WordAt | null} */
     this.cursor = null;
+    /** @type {{element: Element, line: Line, version: number}[]} */
+    this.rows = []; // as they are drawn
     this.box = h("div.made", {
       role: "group",
       tabindex: "0",
@@ -36,16 +37,16 @@ export class TargetPane {
     box.setAttribute("aria-description", t("target.keys"));
     box.lang = app.to;
     const { now } = app.lines;
-    while (box.childElementCount > now.length) box.lastElementChild?.remove();
+    for (const row of this.rows.splice(now.length)) row.element.remove();
     for (const [i, line] of now.entries()) {
-      const old = box.children[i];
-      const was = old && drawn.get(old);
-      if (was && was.line === line && was.version === line.version) continue;
-      const made = this.#line(line, i);
-      drawn.set(made, { line, version: line.version });
-      if (old) old.replaceWith(made);
-      else box.append(made);
+      const old = this.rows[i];
+      if (old && old.line === line && old.version === line.version) continue;
+      const element = this.#line(line, i);
+      if (old) old.element.replaceWith(element);
+      else box.append(element);
+      this.rows[i] = { element, line, version: line.version };
     }
+    box.toggleAttribute("data-few", now.length <= FEW);
     box.dataset.empty = now.length ? "" : t("target.empty");
     if (this.cursor && !this.wordAt(this.cursor)) this.cursor = null;
   }
