@@ -12,6 +12,7 @@ import pytest
 from small_run import OLD, WORDS, Cli
 
 import glassformer as gf
+from glassformer import box
 
 chance = random.Random(7)
 TEXTS = [" ".join(chance.choices(list(WORDS), k=chance.randint(1, 6))) for _ in range(57)]
@@ -141,6 +142,13 @@ def test_a_folder_is_gone_on_with_only_as_it_was_begun(cli: Cli, tmp_path: Path)
     source.write_text("one\nthree\n")
     assert "a.txt has changed since" in cli.fails(*BULK, source, out)
     assert (out / "a.txt").read_bytes() == before
+    wrong, way = (
+        tmp_path / "wrong",
+        ("bulk", source, tmp_path / "wrong", "--workers", 1, "--model", box.folder("en-de")),
+    )
+    assert "say into which: --to 'de'" in cli.fails(*way)
+    assert cli(*way, "--to", "de")[0] == 0, "a folder in which nothing was done is begun anew"
+    assert len(lines(wrong / "a.txt")) == 2
     other = tmp_path / "other"
     other.mkdir()
     (other / "mine.txt").write_text("mine")

@@ -31,37 +31,47 @@ class OutputFolder:
         self, folder: Path, sources: Sequence[Source], shards: Sequence[Shard], format: Format, asked: Mapping[str, Any]
     ) -> None:
         self.folder, self.work, self.format, self.asked = folder, folder / WORK, format, asked
-        self.sources = sources
+        self.manifest, self.sources = self.work / "asked.json", sources
         self.parts = [[self._part(shard) for shard in shards if shard.source == i] for i in range(len(sources))]
         self.whole: set[int] = set()  # files that are finished
 
     def __enter__(self) -> OutputFolder:
-        manifest = self.work / "asked.json"
-        told = read_json(manifest, "remove the folder and begin again") if manifest.exists() else None
-        if told is None and self.folder.exists() and any(path.name != WORK for path in self.folder.iterdir()):
+        if self._holds_anything() and not self.manifest.exists():
             raise ConfigError(
                 f"{self.folder} holds files that are no translations of `glassformer bulk`; name a new folder"
             )
-        if told is not None:
-            self._compare(told)
         self.work.mkdir(parents=True, exist_ok=True)
         self.lock = (self.work / "lock").open("ab")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._begin()
         except BlockingIOError:
             self.lock.close()
             raise RunError(f"{self.folder}: another run is writing to this folder; wait for its end") from None
-        if told is None:
-            write_text(manifest, json.dumps(self.asked, ensure_ascii=False, indent=1) + "\n")
+        except BaseException:
+            self.lock.close()
+            raise
+        return self
+
+    def _begin(self) -> None:
+        """Where a run stands that goes on; where nothing is done yet, nothing can be mixed, and it begins anew."""
+        told = read_json(self.manifest, "remove the folder and begin again") or {}
+        if self._holds_anything():
+            self._compare(told)
+        if told != self.asked:
+            write_text(self.manifest, json.dumps(self.asked, ensure_ascii=False, indent=1) + "\n")
         for place in {self.work, *(self._file(source).parent for source in self.sources)}:
             sweep(place)
         self.whole = {i for i, source in enumerate(self.sources) if self._file(source).exists()}
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.lock.close()
+
+    def _holds_anything(self) -> bool:
+        there = self.folder.iterdir() if self.folder.exists() else ()
+        return any(path.name != WORK for path in there) or any(self.work.glob("*.part"))
 
     def _compare(self, told: Mapping[str, Any]) -> None:
         """Whether this is what the folder was begun with."""
