@@ -94,6 +94,23 @@ def test_parquet_keeps_all_columns_and_adds_one(cli: Cli, tmp_path: Path, said: 
     assert pq.read_table(tmp_path / "none").column_names == ["id", "words", "deep", "de"]
 
 
+def test_what_lies_at_an_address_is_read_by_pyarrow(cli: Cli, tmp_path: Path, said: list[str]) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    for folder in ("texts", "tables"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "texts" / "a.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    (tmp_path / "texts" / "b.txt.gz").write_bytes(gzip.compress("\n".join([*TEXTS, ""]).encode()))
+    pq.write_table(pa.table({"text": TEXTS}), tmp_path / "tables" / "a.parquet")
+    for folder in ("texts", "tables"):
+        assert cli(*BULK, f"file://{tmp_path}/{folder}", tmp_path / "out" / folder)[0] == 0
+    assert lines(tmp_path / "out/texts/a.txt") == said
+    assert gzip.decompress((tmp_path / "out/texts/b.txt.gz").read_bytes()).decode() == "\n".join([*said, ""])
+    assert pq.read_table(tmp_path / "out/tables/a.parquet").column("translation").to_pylist() == said
+    assert "cannot be read" in cli.fails(*BULK, f"file://{tmp_path}/none", tmp_path / "other")
+    assert "cannot be reached" in cli.fails(*BULK, "nowhere://a/b", tmp_path / "other")
+    assert "name a folder of this machine" in cli.fails(*BULK, tmp_path / "texts", "s3://bucket/out")
+
+
 def test_what_is_wrong_with_the_input_is_told_before_anything_is_written(cli: Cli, tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 

@@ -150,7 +150,7 @@ def open_raw(path: str) -> IO[bytes]:
     try:
         if is_remote(path):
             fs, name = file_system(path)
-            return cast(IO[bytes], fs.open_input_file(name))
+            return io.BufferedReader(cast(io.RawIOBase, fs.open_input_file(name)), BLOCK)
         return open(path, "rb", buffering=BLOCK)
     except FileNotFoundError:
         raise DataError(
@@ -174,7 +174,7 @@ def unpacked(source: Source) -> Iterator[IO[bytes]]:
 
 def check_apart(given: str, output: Path) -> None:
     """Whether what is written can be told from what is read."""
-    if is_remote(str(output)):
+    if len(output.parts) > 1 and output.parts[0].endswith(":"):  # of `s3://bucket` a path keeps one slash
         raise ConfigError(
             f"{output}: name a folder of this machine, or one that is mounted here; copy it elsewhere after"
         )
