@@ -285,3 +285,13 @@ def test_pages_of_other_sites_are_refused(server, origin):
         answer = httpx.post(server.address + path, json=ASKED, headers={"Origin": origin}, timeout=PATIENCE)
         assert answer.status_code == 403
         assert not [name for name in answer.headers if name.startswith("access-control")]
+
+
+@pytest.mark.parametrize("sign", [" ", "`", "+", "a+", '." ', "<!-- "])
+def test_a_text_of_one_sign_over_and_over_holds_nobody_up(server, sign):
+    """Hours, if it were looked through again from each of its characters, and nothing else would run meanwhile."""
+    with server.connect() as sent:
+        body = json.dumps(ASKED | {"q": sign * (150_000 // len(sign))}).encode()
+        head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        sent.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        assert server.serves()

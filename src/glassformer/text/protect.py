@@ -20,17 +20,18 @@ HIDDEN = 0.6  # the chance of each stretch that could be hidden, in a pair that 
 
 _HAN = r"\u3000-\u303f\u3400-\u9fff\uff00-\uffef"  # may follow a stretch at once, and is no part of it
 _W = rf"(?:(?![{_HAN}])\w)"
+# What may be long has a limit: a text of nothing else would be looked through again from each of its characters.
 _KEPT = re.compile(
     "|".join(
         (
-            r"(`+)(?!`).+?(?<!`)\1(?!`)",  # code
+            r"(`{1,20})(?!`).+?(?<!`)\1(?!`)",  # code
             r"(?<=\]\()[^()\s]*(?:\([^()\s]*\)[^()\s]*)*(?:\s+\"[^\"]*\")?(?=\))",  # the target of a link or an image
             r"\[![A-Za-z-]+[^\[\]]*\]",  # [!NOTE]
-            r"<!--.*?-->",
+            r"<!--.{0,2000}?-->",
             r"<(?:[A-Za-z][\w.+-]*:[^<>\s]*|[^<>\s@]+@[^<>\s@]+)>",  # <https://...>, <xref:...>, <somebody@example.org>
             r"</?[A-Za-z][^<>]*>",  # a tag
-            rf"(?<![A-Za-z0-9_])[a-z][a-z0-9+.-]*://[^\s<>()\[\]{{}}\"'`“”„{_HAN}]*(?:{_W}|[/#&=%~+-])",
-            rf"(?<![.@-])(?<!{_W})(?:{_W}|[.+-])+@{_W}(?:{_W}|-)*(?:\.{_W}(?:{_W}|-)*)+",
+            rf"(?<![A-Za-z0-9_])[a-z][a-z0-9+.-]{{0,30}}://[^\s<>()\[\]{{}}\"'`“”„{_HAN}]*(?:{_W}|[/#&=%~+-])",
+            rf"(?<![.@+-])(?<!{_W})(?:{_W}|[.+-]){{1,64}}@{_W}(?:{_W}|-)*(?:\.{_W}(?:{_W}|-)*)+",
             r"\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}",  # {{x}}, ${VAR}, {name}
             r"%(?:\(\w+\)|\d+\$)?[-+#0]*\d*(?:\.\d+)?(?:l{0,2}[diuxXofeEgGcsr@])(?![A-Za-z])",  # %s, %(name)d, %1$s
             rf"\$[A-Za-z_]{_W}*|%[A-Z_]{{2,}}%",  # $VAR, %PATH%

@@ -17,8 +17,11 @@ from glassformer.text.cutting import CUTS
 
 Span = tuple[int, int]
 
+LONGEST = 20_000  # characters of a line that the library is given: of some its time grows with their square
+TAIL = 200  # characters before a cut in which the mark of a sentence's end is looked for
+_LETTER = re.compile(r"[^\W\d_]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_LINES = re.compile(r"\s*[\n\r\u2028\u2029]\s*")
+_LINES = re.compile(r"[\n\r\u2028\u2029]\s*")
 _WIDE_ENDS = "。！？"
 _CLOSING = "\"'»«”’“‘)]}*_`」』）】》〉"
 _ENDED = re.compile(rf"[.!?…‽؟।{_WIDE_ENDS}][{re.escape(_CLOSING)}]*$")
@@ -88,7 +91,7 @@ def _masked(text: str, whole: Sequence[Span]) -> str:
 
 def _cuts(line: str, language: str) -> list[int]:
     library = _library()
-    if library is None:
+    if library is None or len(line) > LONGEST:
         found = [mark.end() for mark in CUTS[0].finditer(line)]
     else:
         found = [
@@ -97,29 +100,33 @@ def _cuts(line: str, language: str) -> list[int]:
         more = _MORE.get(language)
         found = sorted({*found, *(mark.end() for mark in more.finditer(line))}) if more else found
     kept: list[int] = []
+    end, letter = len(line.rstrip()), _LETTER.search(line)
     for cut in found:
-        if _fits(line, kept[-1] if kept else 0, cut):
+        if letter and letter.start() < cut < end and _fits(line, kept[-1] if kept else 0, cut):
             kept.append(cut)
+            letter = _LETTER.search(line, cut)
     return kept
 
 
 def _before_quote(line: str, cut: int) -> int:
     """The library leaves a quotation mark that opens a sentence at the end of the one before."""
-    opens = line[cut - 1 : cut] in ('"', "'") and line[: cut - 1][-1:].isspace() and line[cut:].strip()
+    opens = (
+        line[cut - 1 : cut] in ('"', "'") and line[max(0, cut - 2) : max(0, cut - 1)].isspace() and line[cut:].strip()
+    )
     return cut - 1 if opens else cut
 
 
 def _fits(line: str, start: int, cut: int) -> bool:
-    """Whether a sentence from `start` may end at `cut`: it has words, and a mark at its end; another can follow."""
-    left, right = line[start:cut].rstrip(), line[cut:]
-    if not right.strip() or not _ENDED.search(left) or not any(map(str.isalpha, left)):
+    """Whether a sentence from `start` may end at `cut`: it has a mark at its end, and another can follow."""
+    left = line[max(start, cut - TAIL) : cut].rstrip()
+    if not _ENDED.search(left):
         return False
     if left.rstrip(_CLOSING)[-1] in _WIDE_ENDS:
         return True
-    if not (line[cut - 1].isspace() or right[0].isspace()):
+    if not (line[cut - 1].isspace() or line[cut].isspace()):
         return False
-    follows = right[_OPENING.match(right).end() :][:1]  # type: ignore[union-attr]  # it matches the empty string
-    return not (follows.islower() and left.rstrip(_CLOSING)[-1] in ".…")
+    at = _OPENING.match(line, cut).end()  # type: ignore[union-attr]  # it matches the empty string
+    return not (line[at : at + 1].islower() and left.rstrip(_CLOSING)[-1] in ".…")
 
 
 @cache
