@@ -32,7 +32,7 @@ def bulk(
     into: Annotated[
         str, typer.Option(help="Of Parquet and JSONL: the new column, for the translations.")
     ] = "translation",
-    beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy, and about twice as fast.")] = 4,
+    beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy, and faster.")] = 4,
     precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
     workers: Annotated[
         int | None,
