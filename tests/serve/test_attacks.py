@@ -171,7 +171,7 @@ def test_others_are_served_meanwhile(server, attack):
     until(lambda: not server.readers())  # who leaves takes their document along
 
 
-def test_ctrl_c_ends_it_within_the_grace_whatever_goes_on(named):
+def test_ctrl_c_ends_it_whatever_goes_on(named):
     with serving(named, "--grace", str(GRACE)) as server, ExitStack() as held:
         for attack in ATTACKS:
             attack(server, held)

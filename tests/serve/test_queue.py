@@ -198,3 +198,19 @@ def test_free_workers_share_what_waits_and_whoever_is_alone_has_all_cores(transl
     for one in first + later:
         one.join()
     queue.close()
+
+
+def test_closing_it_does_not_wait_for_what_runs(translator):
+    held, queue, ended = Slow(translator), Queue(threads=1), []
+
+    def ask(_):
+        try:
+            queue.translate(held.made, ["six"], Search(), False, Ticket())
+        except Closed as error:
+            ended.append(error)
+
+    asking = in_threads(1, ask)
+    assert held.begun.wait(30)
+    queue.close()
+    asking[0].join(30)
+    assert len(ended) == 1

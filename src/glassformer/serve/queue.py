@@ -119,7 +119,8 @@ class Queue:
         self._next: dict[str, float] = {}  # a client's next turn
         self._kept: OrderedDict[tuple[Kind, str], Ranked] = OrderedDict()
         self._numbers = itertools.count()
-        self._free = threading.Condition()
+        self._lock = threading.Lock()
+        self._idle: list[threading.Condition] = []  # workers that wait, each at its own; the last was busy last
         self._closed = False
         self._running = 0  # batches
         cores = torch.get_num_threads()
@@ -157,7 +158,7 @@ class Queue:
         ids = translator.tokenizer.encode_source(texts)
         kinds = [Kind(translator.engine, translator.to, search, placeholders, counted(max(1, len(one)))) for one in ids]
         answers: list[Future[Ranked]] = [Future() for _ in texts]
-        with self._free:
+        with self._lock:
             missing = []
             for i, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
                 if (kept := self._kept.get((kind, text))) is not None:
@@ -180,16 +181,22 @@ class Queue:
             if len(self._next) > MOST_CLIENTS:
                 self._next = {client: turn for client, turn in self._next.items() if turn > self._now}
             self.waiting += cost
-            self._free.notify(len(missing))
+            self._wake(len(missing))
         return answers
 
-    def _take(self) -> tuple[Kind, list[Job], int] | None:
+    def _wake(self, count: int) -> None:
+        """Who was busy last is called first: the threads of its last product are still there."""
+        for _ in range(min(count, len(self._idle))):
+            self._idle.pop().notify()
+
+    def _take(self, called: threading.Condition) -> tuple[Kind, list[Job], int] | None:
         """The next batch, and on how many threads it is to run; none when there will be no more."""
-        with self._free:
+        with self._lock:
             while True:
                 while not self._jobs and not self._closed:
                     self._next.clear()  # with nothing waiting, everyone begins anew
-                    self._free.wait()
+                    self._idle.append(called)
+                    called.wait()
                 if self._closed:
                     return None
                 kind = min(self._jobs, key=lambda kind: self._jobs[kind][0])
@@ -212,7 +219,8 @@ class Queue:
                     return kind, batch, self._threads[0 if alone else 1]
 
     def _work(self) -> None:
-        while (taken := self._take()) is not None:
+        called = threading.Condition(self._lock)
+        while (taken := self._take(called)) is not None:
             kind, batch, threads = taken
             torch.set_num_threads(threads)  # of this thread alone
             try:
@@ -223,9 +231,9 @@ class Queue:
                         job.answer.set_exception(error)
                 continue
             finally:
-                with self._free:
+                with self._lock:
                     self._running -= 1
-            with self._free:
+            with self._lock:
                 self.batches += 1
                 self.sentences += len(batch)
                 if kind.search.sampling is None:
@@ -238,7 +246,7 @@ class Queue:
 
     def _run(self, kind: Kind, batch: list[Job]) -> list[Ranked]:
         def between_steps() -> None:
-            if not any(job.ticket.wanted for job in batch):
+            if self._closed or not any(job.ticket.wanted for job in batch):
                 raise Closed("nobody waits for this")
 
         with torch.inference_mode():
@@ -250,12 +258,12 @@ class Queue:
             )
 
     def close(self) -> None:
-        """Take nothing more; what waits is told so, what runs is finished."""
-        with self._free:
+        """End everything: whoever still waits is told so, and no batch is finished that nobody will get."""
+        with self._lock:
             self._closed = True
             left = [job for heap in self._jobs.values() for job in heap]
             self._jobs.clear()
-            self._free.notify_all()
+            self._wake(len(self._idle))
         for job in left:
             job.answer.set_exception(Closed("the server is stopping; ask again in a moment"))
         for worker in self._workers:
