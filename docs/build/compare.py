@@ -57,7 +57,7 @@ def compare(folder: str | Path, text: str, pairs: int = PAIRS, beamed: int = BEA
     found = shipped.translate(sources[:beamed], beam=4, max_new_tokens=LIMIT)
     rounded, exact = (
         (mine(src, tgt) - other(src, tgt, src != names["PAD"]))[kept].abs().nan_to_num(float("inf")).max().item()
-        for mine, other in ((model, shipped.model), (model.double(), deepcopy(shipped.model).double()))
+        for mine, other in ((model, shipped.model), (deepcopy(model).double(), deepcopy(shipped.model).double()))
     )
     return Comparison(
         logits=exact,
