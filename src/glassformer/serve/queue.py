@@ -5,8 +5,7 @@ search, about the same length; other free workers get their share of them. So no
 batches run the next ones gather. What is made of a sentence does not depend on what else is in its batch, so it may be
 kept for whoever asks again.
 
-Two batches on a core each are done sooner than one after the other on two cores, which would wait for each other at
-every product. Only a batch beside which nothing runs or waits gets all of them.
+Batches run beside each other, on a share of the cores each; one beside which nothing runs or waits gets all of them.
 
 Turns go by client. A sentence's turn is the moment, counted in tokens, at which its client would have it begun if all
 clients were served side by side: someone with a book to translate does not hold up someone with a word.
@@ -96,7 +95,7 @@ class Job(NamedTuple):
 
 
 def usual_workers(device: torch.device) -> int:
-    """A GPU is best used by one large batch, a CPU by one for each core."""
+    """One for each core, or one for a GPU."""
     return 1 if device.type == "cuda" else min(MOST_WORKERS, torch.get_num_threads())
 
 
