@@ -13,7 +13,7 @@ from glassformer.errors import ConfigError
 from glassformer.serve.app import create_app
 from glassformer.serve.directions import of_translator
 from glassformer.serve.listen import origin_of
-from glassformer.serve.queue import Closed, Queue
+from glassformer.serve.queue import Queue, Unwanted
 from glassformer.serve.routes import Routes
 from glassformer.text import About
 from glassformer.translator import Translator
@@ -106,7 +106,7 @@ class Held(Queue):
     def _run(self, kind, batch):
         while not self.go.wait(0.01):
             if not any(job.ticket.wanted for job in batch):
-                raise Closed("nobody waits for this")
+                raise Unwanted
         return super()._run(kind, batch)
 
 

@@ -45,7 +45,14 @@ class Busy(GlassformerError):
 
 
 class Closed(GlassformerError):
-    """Nothing is taken any more."""
+    """Nothing is taken or finished any more."""
+
+    def __init__(self) -> None:
+        super().__init__("the server is stopping; ask again in a moment")
+
+
+class Unwanted(GlassformerError):
+    """All who had asked for a batch have left."""
 
 
 class Ticket:
@@ -147,7 +154,7 @@ class Queue:
                 if answer.done():  # it is what the search ended with
                     raise
                 ticket.check()
-            except (CancelledError, Closed):
+            except (CancelledError, Unwanted):
                 ticket.check()  # it ended because they have left
                 raise
 
@@ -168,7 +175,7 @@ class Queue:
                     missing.append(i)
             cost = sum(kinds[i].width for i in missing)
             if self._closed:
-                raise Closed("the server is stopping; ask again in a moment")
+                raise Closed
             if self.waiting and self.waiting + cost > self.most_waiting:
                 raise Busy(f"{self.waiting:,} tokens are waiting already; ask again in a moment")
             turn = max(self._now, self._next.get(ticket.client, 0.0))
@@ -245,16 +252,14 @@ class Queue:
 
     def _run(self, kind: Kind, batch: list[Job]) -> list[Ranked]:
         def between_steps() -> None:
-            if self._closed or not any(job.ticket.wanted for job in batch):
-                raise Closed("nobody waits for this")
+            if self._closed:
+                raise Closed
+            if not any(job.ticket.wanted for job in batch):
+                raise Unwanted
 
+        translate, texts = batch[0].translator.translate, [job.text for job in batch]
         with torch.inference_mode():
-            return batch[0].translator.translate(
-                [job.text for job in batch],
-                search=kind.search,
-                placeholders=kind.placeholders,
-                between_steps=between_steps,
-            )
+            return translate(texts, search=kind.search, placeholders=kind.placeholders, between_steps=between_steps)
 
     def close(self) -> None:
         """End everything: whoever still waits is told so, and no batch is finished that nobody will get."""
@@ -264,7 +269,7 @@ class Queue:
             self._jobs.clear()
             self._wake(len(self._idle))
         for job in left:
-            job.answer.set_exception(Closed("the server is stopping; ask again in a moment"))
+            job.answer.set_exception(Closed())
         for worker in self._workers:
             worker.join()
 
