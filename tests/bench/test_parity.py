@@ -19,7 +19,7 @@ from glassformer.bench.parity import (
     saved,
 )
 from glassformer.pretrained import load_model
-from glassformer.pretrained.loader import FAMILIES
+from glassformer.pretrained.loader import FAMILIES, assemble, read_config, read_weights, unload
 
 CASES = {f"{case.family}: {case.name}": case for case in cases()}
 
@@ -48,38 +48,61 @@ def test_every_family_has_three_cases_and_a_control():
     assert set(CONTROLS) == set(families) == set(FAMILIES)
 
 
-@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.family in ("marian", "gpt2")])
+@pytest.mark.parametrize("name", CASES)
 def test_gradients_are_hugging_faces(name):
-    """Every parameter's gradient of a summed loss, mapped by the family's own table."""
-    from glassformer.pretrained.family import Settings
-    from glassformer.pretrained.loader import FAMILIES
-
+    """Of a summed loss, for every tensor of the file: what its fold hands back of our parameter's gradient."""
     case = CASES[name]
     peer = random_model(case)
     with saved(peer, case) as folder:
         model = load_model(folder)
-        batch = random_batch(min(model.config.vocab_size, model.config.encoder.vocab_size), case.seed)
-        seen = torch.ones_like(batch.tgt, dtype=torch.bool) if case.family == "marian" else batch.mask
-        our_logits(model, batch)[seen].logsumexp(-1).sum().backward()
-        peer_logits(peer, batch)[seen].logsumexp(-1).sum().backward()
-        settings = Settings(peer.config.to_dict())
+        settings, tensors = read_config(folder), read_weights(folder)
     family = FAMILIES[case.family](settings)
-    theirs = {n.removeprefix(family.prefix): p.grad for n, p in peer.named_parameters() if p.grad is not None}
+    batch = random_batch(min(model.config.vocab_size, model.config.encoder.vocab_size), case.seed)
+    for logits in (our_logits(model, batch), peer_logits(peer, batch)):
+        seen = batch.mask if logits.shape[1] == batch.mask.shape[1] else ...
+        logits[seen].logsumexp(-1).sum().backward()
     ours = {n: p.grad for n, p in model.named_parameters()}
-    compared = 0
+    theirs = {n.removeprefix(family.prefix): p.grad for n, p in peer.named_parameters() if p.grad is not None}
+    files = {n.removeprefix(family.prefix): t for n, t in tensors.items()}
+    compared = set()
     for name, take in family.weights(model.config, settings).items():
-        sources = [theirs.get(n) for n in take.names]
-        if any(source is None for source in sources):
+        parts = [files[n].clone().requires_grad_() for n in take.names if n in theirs]
+        if not parts:
             assert name == "head.bias" or "positions" in name  # what Hugging Face keeps as a buffer
             continue
-        expected = take.fold(*sources)
-        if case.settings.get("scale_attn_by_inverse_layer_idx") and "projection" in name:
-            layer, width = int(name.split(".")[2]), model.config.d_model
-            expected[:width] *= (layer + 1) ** 2  # a weight folded by c has the gradient divided by c
-        scale = expected.abs().max().item()
-        assert (ours[name] - expected).abs().max().item() <= 1e-5 * max(1.0, scale), name
-        compared += 1
-    assert compared >= len(ours) - 3
+        folded = torch.autograd.grad(take.fold(*parts), parts, ours[name])
+        for n, gradient in zip(take.names, folded, strict=True):
+            scale = theirs[n].abs().max().item()
+            assert (gradient - theirs[n]).abs().max().item() <= 1e-5 * max(1.0, scale), n
+            compared.add(n)
+    if not model.config.tied:
+        assert (ours["head.weight"] - theirs[family.head]).abs().max() <= 1e-5
+        compared.add(family.head)
+    assert set(theirs) - compared <= {"decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_weights_go_back_bit_for_bit(name):
+    case = CASES[name]
+    with saved(random_model(case), case) as folder:
+        model, settings, tensors = load_model(folder), read_config(folder), read_weights(folder)
+        back = unload(model, settings)
+        assert set(back) == set(tensors)
+        assert [n for n in tensors if not torch.equal(back[n], tensors[n])] == []
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_changed_model_goes_back_changed(family):
+    """What the file held is no excuse to give back what the model no longer is."""
+    case = next(case for case in cases() if case.family == family)
+    with saved(random_model(case), case) as folder, torch.no_grad():
+        model, settings = load_model(folder), read_config(folder)
+        for parameter in model.parameters():
+            parameter += torch.randn_like(parameter)
+        again = assemble(FAMILIES[family](settings), settings, unload(model, settings))
+        assert again.config == model.config
+        for name, value in model.state_dict().items():
+            assert torch.allclose(again.state_dict()[name], value, rtol=1e-6, atol=0), name
 
 
 @pytest.mark.parametrize("file", ["README.md", "README.zh-CN.md", "docs/en/17-families.md", "docs/zh/17-families.md"])

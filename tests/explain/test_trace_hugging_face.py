@@ -9,6 +9,7 @@ from glassformer.bench.parity import CONTROLS, cases, hugging_face, random_batch
 BAR = 1e-5
 CASES = {f"{case.family} {i}": case for i, case in enumerate(cases()) if case.family != "marian" or i < 3}
 FIRST = {family: next(case for case in cases() if case.family == family) for family in CONTROLS}
+PADDING_HAS_A_PLACE = {"m2m_100"}
 SOURCE, TARGET = [7, 30, 11, 52, 9, 44], [8, 33, 21, 5]
 
 
@@ -54,9 +55,14 @@ def followed(model):
     return gf.trace(model, SOURCE, target=TARGET, padding=2)
 
 
-def apart(found, expected):
-    """By how much each value differs at most."""
-    return {name: float((found[name] - value).abs().max()) for name, value in expected.items()}
+def apart(found, expected, family):
+    """By how much each value differs at most; of families that give padding a place of its own, at real tokens."""
+    real = len(SOURCE) if family in PADDING_HAS_A_PLACE else None
+
+    def rows(name, value):
+        return value[..., :real, :] if name.startswith("encoder") else value
+
+    return {name: float((rows(name, found[name]) - rows(name, v)).abs().max()) for name, v in expected.items()}
 
 
 @pytest.fixture(autouse=True)
@@ -76,7 +82,7 @@ def test_every_pattern_and_hidden_state(name):
     layers = found.manifest()["model"]["encoder_layers"], found.manifest()["model"]["decoder_layers"]
     both = all(layers)
     assert len(expected) == 2 * layers[0] + (3 if both else 2) * layers[1] + (2 if both else 1)
-    assert {name: most for name, most in apart(found, expected).items() if most > BAR} == {}
+    assert {name: most for name, most in apart(found, expected, case.family).items() if most > BAR} == {}
 
 
 @torch.no_grad()
@@ -88,4 +94,4 @@ def test_a_model_broken_on_purpose_is_noticed(family):
         model = gf.load_model(folder)
     wrong_norm_order(model, random_batch(model.config.vocab_size, 1))
     found = followed(model)
-    assert max(apart(found, peers_view(peer, found, family)).values()) > 100 * BAR
+    assert max(apart(found, peers_view(peer, found, family), family).values()) > 100 * BAR

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.bench.parity import hugging_face
+from glassformer.bench.random_models import hugging_face
 from glassformer.model import EncoderDecoder, ModelConfig
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.pretrained.family import Family, Settings, Take, Weights, layers, pairs
+from glassformer.pretrained.family import Family, Settings, Take, Weights, from_row, layers, pairs
 
+LOGITS_BIAS = Take(("final_logits_bias",), lambda t: t.flatten(), lambda t: (t.unsqueeze(0),))
 OFFSET = 2  # rows of the position table that no token uses
 
 ENCODER_LAYER = {
@@ -25,7 +26,8 @@ DECODER_LAYER = ENCODER_LAYER | {
 
 
 def common(settings: Settings, vocab: int) -> dict[str, Any]:
-    """What BART and Marian say alike."""
+    """What BART and the families after it say alike."""
+    start = settings.token("decoder_start_token_id", vocab)
     return {
         "vocab_size": vocab,
         "d_model": settings.need("d_model"),
@@ -44,7 +46,7 @@ def common(settings: Settings, vocab: int) -> dict[str, Any]:
         "attention_dropout": settings.get("attention_dropout", 0.0),
         "activation_dropout": settings.get("activation_dropout", 0.0),
         "pad_id": settings.token("pad_token_id", vocab),
-        "start_id": settings.token("decoder_start_token_id", vocab),
+        "start_id": settings.token("bos_token_id", vocab) if start is None else start,
         "end_id": settings.token("eos_token_id", vocab),
         "force_end": settings.token("forced_eos_token_id", vocab) is not None,
     }
@@ -58,22 +60,20 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
 
 
 def stacks(config: ModelConfig) -> Weights:
-    return layers(config.layers, "encoder.blocks", "encoder.layers", ENCODER_LAYER) | layers(
-        config.decoder.layers, "decoder.blocks", "decoder.layers", DECODER_LAYER
-    )
+    """All layers, and the norm that ends a Pre-LN stack."""
+    table = layers(config.layers, "encoder.blocks", "encoder.layers", ENCODER_LAYER)
+    table |= layers(config.decoder.layers, "decoder.blocks", "decoder.layers", DECODER_LAYER)
+    last = {"encoder.norm": "encoder.layer_norm", "decoder.norm": "decoder.layer_norm"}
+    return table | pairs(last if config.norm == "pre" else {})
 
 
 def weights(config: ModelConfig, settings: Settings) -> Weights:
-    table = stacks(config) | pairs(
-        {
-            "encoder.embedding.norm": "encoder.layernorm_embedding",
-            "decoder.embedding.norm": "decoder.layernorm_embedding",
-        }
-    )
+    table = stacks(config)
     for side in ("encoder", "decoder"):
-        table[f"{side}.embedding.positions.table"] = Take((f"{side}.embed_positions.weight",), lambda t: t[OFFSET:])
+        table |= pairs({f"{side}.embedding.norm": f"{side}.layernorm_embedding"})
+        table[f"{side}.embedding.positions.table"] = Take((f"{side}.embed_positions.weight",), *from_row(OFFSET))
     table["encoder.embedding.tokens.weight"] = Take(("shared.weight",))
-    table["head.bias"] = Take(("final_logits_bias",), lambda t: t.flatten())
+    table["head.bias"] = LOGITS_BIAS
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,12 +65,30 @@ def join(*parts: Tensor) -> Tensor:
     return torch.cat(parts) if len(parts) > 1 else parts[0]
 
 
+Parts = Sequence[Tensor | None]
+
+
 @dataclass(frozen=True)
 class Take:
-    """Where one of our tensors comes from: the file's names, and how their tensors become it."""
+    """Where one of our tensors comes from: the file's names, how their tensors become it, and how it becomes them.
+
+    A name that ends in `?` may be missing: `fold` is given None for it, and `unfold` gives None where the file needs
+    none. Without an `unfold`, parts of one size lie one below the other, as `join` puts them. What a fold drops (rows
+    that nobody reads, a last digit) `unfold` cannot know; `unload` has it from the file for a model that was loaded.
+    """
 
     names: tuple[str, ...]
     fold: Callable[..., Tensor] = join
+    unfold: Callable[[Tensor], Parts] | None = None
+
+    def parts(self, ours: Tensor) -> Parts:
+        """The file's tensors, one for each name."""
+        return ours.chunk(len(self.names)) if self.unfold is None else self.unfold(ours)
+
+
+def from_row(first: int) -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Parts]]:
+    """A fold that leaves out the rows before the first one that is read, and its inverse, which makes them zeros."""
+    return lambda t: t[first:], lambda t: (torch.cat((t.new_zeros(first, *t.shape[1:]), t)),)
 
 
 Weights = dict[str, Take]

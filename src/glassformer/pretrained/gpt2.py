@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor
 
 from glassformer.model import DecoderOnly, ModelConfig
@@ -49,27 +50,34 @@ def weights(config: ModelConfig, settings: Settings) -> Weights:
     }
     for i in range(config.layers):
         ours, theirs = f"decoder.blocks.{i}", f"h.{i}"
-
-        def scaled(t: Tensor, scale: float = query_scale(i)) -> Tensor:
-            rows = t.T.clone() if t.dim() == 2 else t.clone()
-            rows[: config.d_model] *= scale
-            return rows
-
-        for name, source, fold in (
-            ("self_attention.projection", "attn.c_attn", scaled),
-            ("self_attention.output", "attn.c_proj", transposed),
-            ("feed_forward.up", "mlp.c_fc", transposed),
-            ("feed_forward.down", "mlp.c_proj", transposed),
-            ("self_attention_residual.norm", "ln_1", transposed),
-            ("feed_forward_residual.norm", "ln_2", transposed),
+        for name, source, scale in (
+            ("self_attention.projection", "attn.c_attn", query_scale(i)),
+            ("self_attention.output", "attn.c_proj", 1.0),
+            ("feed_forward.up", "mlp.c_fc", 1.0),
+            ("feed_forward.down", "mlp.c_proj", 1.0),
+            ("self_attention_residual.norm", "ln_1", 1.0),
+            ("feed_forward_residual.norm", "ln_2", 1.0),
         ):
             for part in ("weight", "bias"):
-                table[f"{ours}.{name}.{part}"] = Take((f"{theirs}.{source}.{part}",), fold)
+                table[f"{ours}.{name}.{part}"] = turned(f"{theirs}.{source}.{part}", config.d_model, scale)
     return table
+
+
+def turned(name: str, rows: int, scale: float) -> Take:
+    """A matrix transposed, or a vector as it is, with its first rows, those of W_Q, scaled."""
+    return Take(
+        (name,),
+        lambda t: scaled(transposed(t), rows, scale),
+        lambda t: (transposed(scaled(t, rows, 1 / scale)),),
+    )
 
 
 def transposed(t: Tensor) -> Tensor:
     return t.T if t.dim() == 2 else t
+
+
+def scaled(t: Tensor, rows: int, by: float) -> Tensor:
+    return t if by == 1.0 else torch.cat((t[:rows] * by, t[rows:]))
 
 
 FAMILY = Family(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import warnings
+import weakref
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,16 +17,23 @@ from torch import Tensor, nn
 from glassformer.errors import InputError, WeightsError, did_you_mean, one_of, why
 from glassformer.files import read_json, read_tensors
 from glassformer.model import Model
-from glassformer.pretrained import bart, bert, gpt2, marian, t5
-from glassformer.pretrained.family import Family, Settings
+from glassformer.pretrained import bart, bert, gpt2, m2m100, marian, mbart, pegasus, t5
+from glassformer.pretrained.family import Family, Parts, Settings
 
 FAMILIES: dict[str, Callable[[Settings], Family]] = {
     "marian": marian.family,
     "bart": lambda settings: bart.FAMILY,
+    "mbart": lambda settings: mbart.FAMILY,
+    "m2m_100": lambda settings: m2m100.FAMILY,
+    "pegasus": lambda settings: pegasus.FAMILY,
     "t5": lambda settings: t5.FAMILY,
     "bert": lambda settings: bert.FAMILY,
     "gpt2": lambda settings: gpt2.FAMILY,
 }
+
+
+# Of each model that was loaded, the file's tensors that its own no longer tell to the last bit.
+ORIGINALS: weakref.WeakKeyDictionary[nn.Module, dict[str, Parts]] = weakref.WeakKeyDictionary()
 
 
 def load_model(folder: str | Path) -> Model:
@@ -110,6 +118,7 @@ def assemble(family: Family, settings: Settings, tensors: dict[str, Tensor]) -> 
     config = family.config(settings, tied)
     table = family.weights(config, settings)
     state: dict[str, Tensor] = {}
+    originals: dict[str, Parts] = {}
     used: set[str] = set()
     headless = head is None and not settings.get("tie_word_embeddings", True)
     if headless and family.prefix and not bare:
@@ -135,9 +144,11 @@ def assemble(family: Family, settings: Settings, tensors: dict[str, Tensor]) -> 
                     f"the weights lack `{name}`, which the model needs for {ours}{did_you_mean(name, tensors)}"
                 )
             used.add(name)
-            parts.append(tensors.get(name))
+            parts.append(tensors[name].float() if name in tensors else None)  # before a fold could round it
         try:
             state[ours] = take.fold(*parts)
+            if not all(map(alike, take.parts(state[ours]), parts)):
+                originals[ours] = parts
         except (RuntimeError, IndexError) as error:
             shapes = ", ".join(
                 f"`{n}` {tuple(p.shape)}" for n, p in zip(take.names, parts, strict=True) if p is not None
@@ -151,7 +162,36 @@ def assemble(family: Family, settings: Settings, tensors: dict[str, Tensor]) -> 
             f"does config.json belong to these weights?"
         )
     fill(model, state, table)
+    ORIGINALS[model] = originals
     return model
+
+
+def alike(one: Tensor | None, other: Tensor | None) -> bool:
+    """Bit for bit, or neither is there."""
+    return one is other if one is None or other is None else torch.equal(one, other)
+
+
+def unload(model: Model, settings: Settings) -> dict[str, Tensor]:
+    """The weights under the names of their family's file, which with these settings gives this model again.
+
+    Of a model that was loaded and not changed since, every tensor is the file's own, bit for bit.
+    """
+    family = FAMILIES[settings.need("model_type")](settings)
+    own = dict(model.named_parameters()) | dict(model.named_buffers())
+    tensors: dict[str, Tensor] = {}
+    for ours, take in family.weights(model.config, settings).items():
+        if ours not in own:
+            continue  # of a head that the folder did not hold
+        parts = ORIGINALS.get(model, {}).get(ours)
+        if parts is None or not torch.equal(take.fold(*parts).to(own[ours]), own[ours]):
+            parts = take.parts(own[ours].detach())
+        prefix = "" if ours.startswith("head.") else family.prefix
+        for name, part in zip(take.names, parts, strict=True):
+            if part is not None:
+                tensors[prefix + name.removesuffix("?")] = part.contiguous()
+    if not model.config.tied and "head.weight" in own:
+        tensors[family.head] = own["head.weight"].detach()
+    return tensors
 
 
 def settle_names(family: Family, tensors: dict[str, Tensor]) -> dict[str, Tensor]:

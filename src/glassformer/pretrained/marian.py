@@ -7,7 +7,7 @@ from torch import Tensor
 
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.position import sinusoid
-from glassformer.pretrained.bart import common, stacks
+from glassformer.pretrained.bart import LOGITS_BIAS, common, stacks
 from glassformer.pretrained.family import Family, Settings, Take, Weights
 
 
@@ -35,13 +35,14 @@ def weights(config: ModelConfig, settings: Settings) -> Weights:
         table[f"{side}.embedding.positions.table"] = Take(
             (f"{side}.embed_positions.weight?",),
             lambda t: sines_first(config.max_length, config.d_model) if t is None else t,
+            lambda t: (None,),
         )
     if config.src_vocab_size is None:
         table["encoder.embedding.tokens.weight"] = Take(("shared.weight",))
     else:
         table["encoder.embedding.tokens.weight"] = Take(("encoder.embed_tokens.weight",))
         table["decoder.embedding.tokens.weight"] = Take(("decoder.embed_tokens.weight",))
-    table["head.bias"] = Take(("final_logits_bias",), lambda t: t.flatten())
+    table["head.bias"] = LOGITS_BIAS
     return table
 
 

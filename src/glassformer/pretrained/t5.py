@@ -72,7 +72,9 @@ def weights(config: ModelConfig, settings: Settings) -> Weights:
             table[f"{ours}.feed_forward_residual.norm.weight"] = Take((f"{last}.layer_norm.weight",))
     if settings.get("scale_decoder_outputs", settings.get("tie_word_embeddings", True)):
         final = table["decoder.norm.weight"].names
-        table["decoder.norm.weight"] = Take(final, lambda t: t * config.d_model**-0.5)
+        table["decoder.norm.weight"] = Take(
+            final, lambda t: t * config.d_model**-0.5, lambda t: (t * config.d_model**0.5,)
+        )
     return table
 
 

@@ -1,0 +1,156 @@
+"""Small random models of every family that is loaded, as Hugging Face makes and saves them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from glassformer.errors import GlassformerError
+from glassformer.pretrained.loader import FAMILIES
+
+_SEQ2SEQ: list[dict[str, Any]] = [
+    {"d_model": 32, "heads": (4, 4), "ffn": (64, 64), "layers": (2, 2), "vocab_size": 97},
+    {"d_model": 48, "heads": (6, 3), "ffn": (80, 112), "layers": (3, 1), "vocab_size": 131},
+    {"d_model": 40, "heads": (5, 2), "ffn": (33, 160), "layers": (1, 4), "vocab_size": 61},
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One random model: its family, a name for the table, the settings Hugging Face builds it from."""
+
+    family: str
+    name: str
+    settings: dict[str, Any]
+    seed: int
+    untied: bool = False
+
+
+def cases() -> list[Case]:
+    table: list[Case] = []
+    for i, size in enumerate(_SEQ2SEQ):
+        (heads, dheads), (ffn, dffn), (depth, ddepth) = size["heads"], size["ffn"], size["layers"]
+        shared = {
+            "vocab_size": size["vocab_size"],
+            "d_model": size["d_model"],
+            "encoder_attention_heads": heads,
+            "decoder_attention_heads": dheads,
+            "encoder_ffn_dim": ffn,
+            "decoder_ffn_dim": dffn,
+            "encoder_layers": depth,
+            "decoder_layers": ddepth,
+            "max_position_embeddings": 64,
+            "scale_embedding": i != 1,
+        }
+        name = f"d{size['d_model']} heads {heads}+{dheads} layers {depth}+{ddepth}"
+        marian = {"pad_token_id": 60, "eos_token_id": 0, "decoder_start_token_id": 60, "activation_function": "swish"}
+        table.append(Case("marian", name, shared | marian, i))
+        bart = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "gelu"}
+        table.append(Case("bart", name, shared | bart, 10 + i))
+        table.append(Case("mbart", name, shared | bart | {"activation_function": ("gelu", "relu", "gelu")[i]}, 50 + i))
+        m2m100 = bart | {"pad_token_id": i % 2, "activation_function": "relu"}
+        table.append(Case("m2m_100", name, shared | m2m100, 60 + i))
+        pegasus = {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0, "activation_function": "relu"}
+        table.append(Case("pegasus", name, shared | pegasus, 70 + i))
+    apart = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 71, "activation_function": "relu"}
+    table.append(Case("marian", "separate vocabularies 97+71", table[0].settings | apart, 4))
+    for i, (proj, untied) in enumerate((("relu", False), ("gated-gelu", True), ("relu", True), ("gated-silu", False))):
+        settings = {
+            "vocab_size": 83 + i,
+            "d_model": (32, 48, 40, 64)[i],
+            "d_kv": (8, 6, 16, 10)[i],
+            "num_heads": (4, 3, 5, 2)[i],
+            "d_ff": (64, 96, 40, 128)[i],
+            "num_layers": (2, 1, 3, 2)[i],
+            "num_decoder_layers": (2, 3, 1, 2)[i],
+            "feed_forward_proj": proj,
+            "tie_word_embeddings": not untied,
+            "relative_attention_num_buckets": (32, 16, 8, 32)[i],
+            "relative_attention_max_distance": (128, 20, 12, 64)[i],
+        }
+        table.append(Case("t5", f"{proj}, {'untied' if untied else 'tied'}", settings, 20 + i, untied))
+    for i in range(3):
+        bert = {
+            "vocab_size": 101 + i,
+            "hidden_size": (32, 48, 40)[i],
+            "num_attention_heads": (4, 6, 2)[i],
+            "num_hidden_layers": (2, 3, 1)[i],
+            "intermediate_size": (64, 50, 160)[i],
+            "max_position_embeddings": 64,
+            "hidden_act": ("gelu", "relu", "gelu_new")[i],
+            "type_vocab_size": (2, 3, 1)[i],
+        }
+        table.append(Case("bert", f"d{bert['hidden_size']} layers {bert['num_hidden_layers']}", bert, 30 + i))
+        gpt2 = {
+            "vocab_size": 89 + i,
+            "n_embd": (32, 48, 40)[i],
+            "n_head": (4, 3, 5)[i],
+            "n_layer": (2, 4, 1)[i],
+            "n_inner": (None, 100, 77)[i],
+            "n_positions": 64,
+            "bos_token_id": 0,
+            "eos_token_id": 0,
+            "scale_attn_by_inverse_layer_idx": i == 1,
+        }
+        table.append(Case("gpt2", f"d{gpt2['n_embd']} layers {gpt2['n_layer']}", gpt2, 40 + i))
+    return sorted(table, key=lambda case: list(FAMILIES).index(case.family))
+
+
+def hugging_face() -> Any:
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    try:
+        import transformers
+    except ImportError:
+        raise GlassformerError("transformers is the peer to compare with: pip install transformers") from None
+    hf: Any = transformers
+    hf.logging.set_verbosity_error()
+    hf.logging.disable_progress_bar()
+    return hf
+
+
+def random_model(case: Case) -> nn.Module:
+    """The Hugging Face model of a case, its norms and biases moved away from ones and zeros."""
+    hf = hugging_face()
+    config, model = {
+        "marian": (hf.MarianConfig, hf.MarianMTModel),
+        "bart": (hf.BartConfig, hf.BartForConditionalGeneration),
+        "mbart": (hf.MBartConfig, hf.MBartForConditionalGeneration),
+        "m2m_100": (hf.M2M100Config, hf.M2M100ForConditionalGeneration),
+        "pegasus": (hf.PegasusConfig, hf.PegasusForConditionalGeneration),
+        "t5": (hf.T5Config, hf.T5ForConditionalGeneration),
+        "bert": (hf.BertConfig, hf.BertForMaskedLM),
+        "gpt2": (hf.GPT2Config, hf.GPT2LMHeadModel),
+    }[case.family]
+    with torch.random.fork_rng():
+        torch.manual_seed(case.seed)
+        peer: nn.Module = model(config(**case.settings)).eval()
+        with torch.no_grad():
+            for name, value in [*peer.named_parameters(), *peer.named_buffers()]:
+                if value.dim() == 1 or name.endswith("final_logits_bias"):
+                    value += 0.1 * torch.randn_like(value)
+                elif "relative_attention_bias" in name:
+                    value += torch.randn_like(value)
+        if case.untied:
+            head: Any = peer.get_submodule("lm_head")
+            head.weight = nn.Parameter(torch.randn_like(head.weight))
+    return peer
+
+
+@contextlib.contextmanager
+def saved(peer: Any, case: Case) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        peer.save_pretrained(folder)
+        if case.untied:  # transformers saves an untied T5 head only when told to keep it apart
+            from safetensors.torch import load_file, save_file
+
+            file = Path(folder) / "model.safetensors"
+            save_file(load_file(file) | {"lm_head.weight": peer.lm_head.weight.detach().contiguous()}, file)
+        yield Path(folder)

@@ -1,0 +1,24 @@
+"""Pegasus: Marian's embedding and its sinusoid around mBART's Pre-LN stacks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from glassformer.model import ModelConfig
+from glassformer.pretrained import bart, marian
+from glassformer.pretrained.family import Settings, Weights
+
+
+def config(settings: Settings, tied: bool) -> ModelConfig:
+    for name, value in (("normalize_before", True), ("normalize_embedding", False), ("add_final_layer_norm", True)):
+        settings.only(name, value)
+    settings.only("static_position_embeddings", True)
+    shared = bart.common(settings, settings.need("vocab_size")) | {"norm": "pre"}
+    return ModelConfig(**shared, positions="sinusoidal", tied=tied)
+
+
+def weights(config: ModelConfig, settings: Settings) -> Weights:
+    return marian.weights(config, settings)
+
+
+FAMILY = replace(bart.FAMILY, config=config, weights=weights)
