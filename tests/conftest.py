@@ -2,11 +2,14 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from local_hub import LocalHub
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+os.environ["HF_HUB_OFFLINE"] = "1"  # no test asks anybody outside; those of the hub have one of their own
 os.environ.pop("PYTHONUNBUFFERED", None)  # which hides a line that was never flushed
 
 
@@ -18,3 +21,20 @@ def same_kernels() -> Iterator[None]:
     enabled = torch.backends.mkldnn.enabled
     yield
     torch.backends.mkldnn.enabled = enabled
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LocalHub]:
+    """A hub of this machine and a cache that nobody else uses: what HF_ENDPOINT and HF_HUB_CACHE would say."""
+    from huggingface_hub import constants
+
+    local = LocalHub()
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(constants, "ENDPOINT", local.address)
+    monkeypatch.setattr(
+        constants, "HUGGINGFACE_CO_URL_TEMPLATE", local.address + "/{repo_id}/resolve/{revision}/{filename}"
+    )
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    yield local
+    local.close()

@@ -17,7 +17,7 @@ HOUSE = ROOT / "src" / "glassformer"
 STOREYS = [
     ["errors", "page", "recipes"],
     ["cache", "device", "files", "report"],
-    ["box"],
+    ["box", "hub"],
     ["model", "text"],
     ["stored"],
     ["bundle", "pretrained"],

@@ -20,6 +20,7 @@ from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, DataError, GlassformerError, WeightsError, one_of, why
 from glassformer.files import write_text
+from glassformer.hub import locate
 from glassformer.model import EncoderDecoder
 from glassformer.report import Report
 from glassformer.scores import Scores, bleu_by, score
@@ -77,7 +78,7 @@ def evaluate(
         found = gf.evaluate("runs/demo", ["twenty-one"], ["einundzwanzig"], beam=4)
         print(found.scores, found.scores.bleu_signature, found.hypotheses)
     """
-    folder, report = Path(folder), report or Report(quiet=True)
+    folder, report = locate(folder), report or Report(quiet=True)
     if (src is None) != (ref is None):
         raise ConfigError("src=... and ref=... go together: sources and their references, line by line")
     recipe: Recipe | None

@@ -18,6 +18,7 @@ from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions, check_stream, search_of
 from glassformer.device import pick_device
 from glassformer.errors import ConfigError, InputError
+from glassformer.hub import locate
 from glassformer.model import EncoderDecoder
 from glassformer.text import About, PairTokenizer, Tokenizer
 from glassformer.text.cutting import Part, cut, seam
@@ -86,15 +87,18 @@ class Translator:
         precision: Precision = "fp32",
         *,
         to: str | None = None,
+        revision: str | None = None,
+        offline: bool = False,
     ) -> Translator:
-        """A folder that `glassformer train` has made, or a local Hugging Face folder of a Marian model; where there is
-        no such folder, one of the translators that come with glassformer: "en-de", "de-en", "en-zh", "zh-en".
+        """A folder that `glassformer train` has made, or a Hugging Face folder of a Marian model; where there is no
+        such folder, one of the translators that come with glassformer: "en-de", "de-en", "en-zh", "zh-en"; and else a
+        model of the hub, such as "Helsinki-NLP/opus-mt-en-de", fetched as `load_model` does.
 
         A model that translates into several languages has to be told which: `to="de"`.
         """
         if not os.path.lexists(folder) and (way := box.directions().get(str(folder))) is not None:
             folder, to = box.folder(way.model), to or way.to
-        device, folder = pick_device(device), Path(folder)
+        device, folder = pick_device(device), locate(folder, revision, offline)
         if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
             from glassformer.pretrained.marian_text import load_marian
 

@@ -7,6 +7,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from glassformer.cli.models import Offline, Revision, find
+
 
 def bulk(
     input: Annotated[
@@ -24,7 +26,10 @@ def bulk(
         str | None, typer.Option("--from", help="Language of the texts, all of them; told by the first if none.")
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="A folder of glassformer train, a Marian folder, or en-de; the box's if none.")
+        str | None,
+        typer.Option(
+            help="A folder of glassformer train, a Marian folder, en-de, or a name of the hub; the box's if none."
+        ),
     ] = None,
     column: Annotated[
         str | None, typer.Option(help="Of Parquet and JSONL: the column to translate. [default: text]")
@@ -51,6 +56,8 @@ def bulk(
         int, typer.Option(help="Rows that are translated and kept together at most; what is half done is done again.")
     ] = 1000,
     as_json: Annotated[bool, typer.Option("--json", help="At the end, rows and seconds as JSON.")] = False,
+    revision: Revision = None,
+    offline: Offline = False,
 ) -> None:
     """Translate a file or a folder of Parquet, JSONL or text, row by row, of any size.
 
@@ -68,6 +75,7 @@ def bulk(
     from glassformer.report import Report, clock
 
     report = Report()
+    model = None if model is None else find(model, revision, offline)
     asked = Asked(
         input, output, to, source, model, column, into, beam, cast(Any, precision), shard_rows, device, workers,
         threads, address,

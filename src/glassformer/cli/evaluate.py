@@ -8,9 +8,13 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from glassformer.cli.models import Offline, Revision, find
+
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(help="A folder that glassformer train has made, or a Marian folder.")],
+    model: Annotated[
+        str, typer.Argument(help="A folder that glassformer train has made, a Marian folder, or a name of the hub.")
+    ],
     src: Annotated[Path | None, typer.Option(help="A file of source sentences, one a line (gzip and xz too).")] = None,
     ref: Annotated[Path | None, typer.Option(help="Their reference translations, line by line.")] = None,
     split: Annotated[
@@ -26,6 +30,8 @@ def evaluate(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "fp32",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    revision: Revision = None,
+    offline: Offline = False,
 ) -> None:
     """Translate and compare: BLEU, chrF and exact match, each with its confidence interval and signature.
 
@@ -36,7 +42,7 @@ def evaluate(
     from glassformer.report import Report
 
     found = evaluate(
-        model,
+        find(model, revision, offline),
         src,
         ref,
         split=split,

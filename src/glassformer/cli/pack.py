@@ -7,10 +7,14 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.models import Offline, Revision, find
+
 
 def pack(
-    model: Annotated[Path, typer.Argument(help="A folder that glassformer train has made.")],
+    model: Annotated[str, typer.Argument(help="A folder that glassformer train has made, or its name on the hub.")],
     out: Annotated[Path, typer.Option(help="The folder to write, which must not be there yet.")],
+    revision: Revision = None,
+    offline: Offline = False,
 ) -> None:
     """Write a trained model a second time, its weights in int8 with a scale for each row.
 
@@ -19,8 +23,9 @@ def pack(
     """
     from glassformer import bundle
 
-    bundle.pack(model, out)
-    print(f"{out}: {size(out)}, of {size(model)}")
+    folder = Path(find(model, revision, offline))
+    bundle.pack(folder, out)
+    print(f"{out}: {size(out)}, of {size(folder)}")
 
 
 def size(folder: Path) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from glassformer.cli.models import Offline, Revision, find
 from glassformer.errors import InputError
 from glassformer.files import finite
 
@@ -18,7 +19,9 @@ CHUNK = 512  # lines scored together
 
 
 def score(
-    model: Annotated[Path, typer.Argument(help="A folder that glassformer train has made, or a Marian folder.")],
+    model: Annotated[
+        str, typer.Argument(help="A folder that glassformer train has made, a Marian folder, or a name of the hub.")
+    ],
     src: Annotated[Path, typer.Option(help="A file of source sentences, one a line (gzip and xz too).")],
     tgt: Annotated[Path, typer.Option(help="Their translations, line by line.")],
     to: Annotated[str | None, typer.Option(help="Of a model that knows several languages: into which.")] = None,
@@ -32,6 +35,8 @@ def score(
     ] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    revision: Revision = None,
+    offline: Offline = False,
 ) -> None:
     """Score given translations: for each line the score that `glassformer translate` would give this output.
 
@@ -48,7 +53,7 @@ def score(
     rule = LengthRule(length_penalty, cast(Any, length_rule))
     corpus = Corpus(src=src, tgt=tgt)
     lines = sum(1 for _ in read_pairs(corpus))  # files that do not pair up are told before any work
-    translator = Translator.load(model, device, cast(Any, precision), to=to)
+    translator = Translator.load(find(model, revision, offline), device, cast(Any, precision), to=to)
     pairs = read_pairs(corpus)
     done = tokens = 0
     total = 0.0

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, cast, get_args
 
 import typer
 
+from glassformer.cli.models import Offline, Revision, find
 from glassformer.errors import ConfigError, check_choice
 
 DEMO = Path("runs/demo")
@@ -15,11 +16,11 @@ DEMO = Path("runs/demo")
 
 def serve(
     models: Annotated[
-        list[Path] | None,
+        list[str] | None,
         typer.Argument(
             metavar="[MODEL]...",
-            help="Folders that glassformer train has made, Marian folders, or en-de and others of the box; all of the "
-            "box's if none.",
+            help="Folders that glassformer train has made, Marian folders, en-de and others of the box, or names of "
+            "the hub; all of the box's if none.",
         ),
     ] = None,
     to: Annotated[
@@ -61,6 +62,8 @@ def serve(
         float, typer.Option(min=0, max=86400, help="Seconds for one translation; 0: as long as it takes.")
     ] = 600,
     log: Annotated[bool, typer.Option("--log", help="Write a line of JSON for every request to stderr.")] = False,
+    revision: Revision = None,
+    offline: Offline = False,
 ) -> None:
     """A page to translate with, and one that looks inside a model: every number of every layer, the search, the cache,
     and what-if; and translations for other programs, by the interface of LibreTranslate: POST /translate, /detect, GET
@@ -74,7 +77,7 @@ def serve(
                 "no model is named and there is no demo yet; run `glassformer demo` first, then "
                 f"`glassformer serve {DEMO}`"
             )
-        models = [DEMO]
+        models = [str(DEMO)]
     try:
         from glassformer.serve.directions import of_box, of_several
         from glassformer.serve.listen import Options
@@ -92,8 +95,9 @@ def serve(
     if models:
         if len(models) == 1:
             does = does.replace("are", "is").replace("translate", "translates")
-        named = ", ".join(map(str, models[:-1])) + " and " * (len(models) > 1) + str(models[-1])
-        title, load = f"{named} {does}", partial(of_several, models, device, to)
+        named = ", ".join(models[:-1]) + " and " * (len(models) > 1) + models[-1]
+        folders = [Path(find(model, revision, offline)) for model in models]
+        title, load = f"{named} {does}", partial(of_several, folders, device, to)
     else:
         title, load = f"the translators in the box {does}", partial(of_box, device, str(first))
     page = None if only == "api" else load

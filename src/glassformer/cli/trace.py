@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.models import Offline, Revision, find
 from glassformer.cli.translate import names_a_model
 from glassformer.errors import ConfigError, GlassformerError, InputError, why
 from glassformer.files import write_text
@@ -28,8 +29,10 @@ class Language(StrEnum):
 
 def trace(
     model: Annotated[
-        Path | None,
-        typer.Argument(help="A folder that glassformer train has made, or a Hugging Face folder; else the box."),
+        str | None,
+        typer.Argument(
+            help="A folder that glassformer train has made, a Hugging Face folder, or a name of the hub; else the box."
+        ),
     ] = None,
     sentence: Annotated[
         str | None, typer.Argument(help="The sentence; ids where the folder holds no text side.")
@@ -54,6 +57,8 @@ def trace(
         str | None, typer.Option("--html", metavar="FILE", help="Write one page that opens from disk instead.")
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    revision: Revision = None,
+    offline: Offline = False,
 ) -> None:
     """Follow a sentence through a model: every name, shape, formula and value.
 
@@ -62,8 +67,9 @@ def trace(
     """
     if (source and sentence is not None) or ((to or source) and model is None):
         raise ConfigError("--to and --from choose a translator of the box: glassformer trace 'sentence' --to de")
-    if model is not None and sentence is None and not names_a_model([str(model)], to or source):
-        sentence, model, to = str(model), of_the_box_for(str(model), to, source), None
+    if model is not None and sentence is None and not names_a_model([model], to or source):
+        way = of_the_box_for(model, to, source)
+        sentence, model, to = model, None if way is None else str(way), None
     if model is None:
         asked = {"--layer": layer, "--head": head, "--target": target, "--html": html_file}
         for option, value in [*asked.items(), ("--beam", beam - 1 or None), ("--padding", padding or None)]:
@@ -75,7 +81,7 @@ def trace(
         raise ConfigError(f"give a sentence to follow through {model}: glassformer trace {model} 'twenty-one'")
     if json_file is not None and html_file is not None:
         raise ConfigError("give either --json or --html, not both")
-    found = run(model, sentence, target, beam, padding, device, to)
+    found = run(Path(find(model, revision, offline)), sentence, target, beam, padding, device, to)
     if json_file is not None:
         write(json_file, json.dumps(found.to_json(name or "*"), ensure_ascii=False, allow_nan=False) + "\n")
     elif html_file is not None:
@@ -119,6 +125,7 @@ def by_hand(lang: Language, name: str | None, json_file: str | None) -> None:
 
 def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int, device: str, to: str | None) -> Trace:
     from glassformer.explain.trace import trace as follow
+    from glassformer.hub import called
     from glassformer.translator import Translator
 
     subject = load(folder, device, to)
@@ -128,7 +135,7 @@ def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int
     assert given[0] is not None
     if isinstance(subject, Translator) and (unmet := subject.unfamiliar([sentence])):
         print(subject.about.warning(unmet), file=sys.stderr)
-    return follow(subject, given[0], given[1], beam=beam, padding=padding, name=folder.resolve().name)
+    return follow(subject, given[0], given[1], beam=beam, padding=padding, name=called(folder))
 
 
 def load(folder: Path, device: str, to: str | None) -> Translator | Model:

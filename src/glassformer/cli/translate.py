@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from glassformer.cli.lines import arguments, decoded, open_input, open_output, read_raw, row
+from glassformer.cli.models import Offline, Revision, find, looks_like_hub
 from glassformer.errors import ConfigError
 
 BATCH_TOKENS = 4096
@@ -24,7 +25,8 @@ def translate(
         typer.Argument(
             metavar="[MODEL] [TEXT]...",
             help="Texts, or documents, or a folder of them; without any, standard input. Before them, if you like, a "
-            "model: a folder of glassformer train, a Marian folder, or of the box en-de, de-en, en-zh, zh-en.",
+            "model: a folder of glassformer train, a Marian folder, of the box en-de, de-en, en-zh, zh-en, or a name "
+            "of the hub: Helsinki-NLP/opus-mt-en-de.",
         ),
     ] = None,
     to: Annotated[
@@ -68,6 +70,8 @@ def translate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    revision: Revision = None,
+    offline: Offline = False,
 ) -> None:
     """Translate sentences, documents, or a file or standard input line by line.
 
@@ -134,7 +138,7 @@ def translate(
 
     text = [line for one in given for line in arguments(one)]
     lines = decoded([text] if text else read_raw(open_input(input), str(input or "standard input")), report)
-    translator = Translator.load(model, device, cast(Any, precision), to=to)
+    translator = Translator.load(find(model, revision, offline), device, cast(Any, precision), to=to)
     translate = partial(
         translator.translate,
         search=search,
@@ -181,11 +185,14 @@ def translate(
 
 
 def names_a_model(words: list[str], of_the_box: object) -> bool:
-    """Whether the first word is a model's folder, the box's name for one, or a path that can be nothing else."""
+    """Whether the first word is a model's folder, the box's or the hub's name for one, or a path that can be nothing
+    else."""
     if not words:
         return False
     first = words[0]
     if os.path.isfile(os.path.join(first, "config.json")) or (first in box_names() and not os.path.exists(first)):
+        return True
+    if looks_like_hub(first):
         return True
     if of_the_box:
         return False

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from glassformer.errors import InputError, WeightsError, did_you_mean, one_of, why
 from glassformer.files import read_json, read_tensors
+from glassformer.hub import locate
 from glassformer.model import Model
 from glassformer.pretrained import bart, bert, gpt2, m2m100, marian, mbart, pegasus, t5
 from glassformer.pretrained.family import Family, Parts, Settings
@@ -31,14 +32,18 @@ FAMILIES: dict[str, Callable[[Settings], Family]] = {
     "gpt2": lambda settings: gpt2.FAMILY,
 }
 
-
 # Of each model that was loaded, the file's tensors that its own no longer tell to the last bit.
 ORIGINALS: weakref.WeakKeyDictionary[nn.Module, dict[str, Parts]] = weakref.WeakKeyDictionary()
 
 
-def load_model(folder: str | Path) -> Model:
-    """The model in a local Hugging Face folder (config.json and weights), in float32 and eval mode."""
-    folder = Path(folder)
+def load_model(folder: str | Path, *, revision: str | None = None, offline: bool = False) -> Model:
+    """The model in a Hugging Face folder (config.json and weights), in float32 and eval mode.
+
+    Where there is no such folder, a name such as "Helsinki-NLP/opus-mt-en-de" is that of a model of the hub: it is
+    fetched once, its weights as safetensors alone. `revision` is a branch, a tag or a commit of it; with `offline`,
+    only what has been fetched before is looked for.
+    """
+    folder = locate(folder, revision, offline)
     settings = read_config(folder)
     kind = settings.values.get("model_type")
     if settings.values.get("format") == "glassformer":
@@ -54,7 +59,7 @@ def load_model(folder: str | Path) -> Model:
 
 def read_config(folder: Path) -> Settings:
     if not folder.is_dir():
-        hint = " (give a folder on this disk; weights are not downloaded)" if not folder.exists() else ""
+        hint = "" if folder.exists() else "; give one, or a name of the hub: owner/name"
         raise WeightsError(f"{folder} is not a folder{hint}")
     path = folder / "config.json"
     values = read_json(path)

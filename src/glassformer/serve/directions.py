@@ -20,6 +20,7 @@ from glassformer.bundle import is_bundle
 from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, one_of
 from glassformer.explain.weights import Weights
+from glassformer.hub import called
 from glassformer.serve.errors import Refused
 from glassformer.text import About, Tokenizer
 from glassformer.translator import Translator
@@ -159,7 +160,7 @@ def of_folder(folder: Path, device: str, to: str | None = None, precision: Preci
     translator = Translator.load(folder, device, precision, to=usual(folder))
     if to is not None:
         translator.toward(to)  # refused where it is no choice
-    return of_translator(translator, folder.resolve().name, translator.about.examples or ANYTHING, to)
+    return of_translator(translator, called(folder), translator.about.examples or ANYTHING, to)
 
 
 def usual(folder: Path) -> str | None:

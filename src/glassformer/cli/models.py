@@ -1,0 +1,40 @@
+"""A model as a command is given it: a folder, a name of the box, or a name of the hub."""
+
+from __future__ import annotations
+
+import re
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Revision = Annotated[str | None, typer.Option(help="Of a model of the hub: a branch, a tag or a commit.")]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Fetch nothing; of the hub's models, take those in the cache.")
+]
+# As models are called, and few texts are: and/or is none.
+_HUB = re.compile(r"(?=.*/.*[-_0-9])[A-Za-z][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+def find(model: str, revision: str | None = None, offline: bool = False) -> str:
+    """The folder of a model of the hub, which is fetched if it must be; what is no such name stays as it is."""
+    from glassformer.hub import locate
+
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always", UserWarning)
+        folder = str(locate(model, revision, offline))
+    for one in said:
+        print(one.message, file=sys.stderr)
+    return folder
+
+
+def looks_like_hub(word: str) -> bool:
+    """Whether a word among texts and files is meant as the name of a model."""
+    from glassformer.documents.formats import is_document
+    from glassformer.hub import hub_name
+
+    if word.startswith("hf://"):
+        return True
+    return _HUB.fullmatch(word) is not None and hub_name(word) is not None and not is_document(Path(word))

@@ -1,0 +1,76 @@
+"""Commands that take a model take a name of the hub, here of one on this machine."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from local_hub import LocalHub
+from small_run import OLD, Cli
+
+from glassformer.cli.models import looks_like_hub
+
+NAME = "tiny-org/turn-round-4"
+
+
+@pytest.fixture(autouse=True)
+def there(hub: LocalHub) -> LocalHub:
+    hub.add(NAME, OLD)
+    return hub
+
+
+def test_every_command_that_takes_a_model(cli: Cli, tmp_path: Path, there: LocalHub) -> None:
+    local = cli("translate", OLD, "one two", "--device", "cpu")
+    assert cli("translate", NAME, "one two", "--device", "cpu") == local
+    assert local[0] == 0
+    lines = tmp_path / "lines"
+    lines.write_text("one two\n", encoding="utf-8")
+    for words in (
+        ("score", NAME, "--src", lines, "--tgt", lines, "--offline"),
+        ("evaluate", NAME, "--src", lines, "--ref", lines, "--offline"),
+        ("bulk", lines, tmp_path / "out", "--model", NAME, "--from", "en", "--offline", "--workers", "1"),
+        ("pack", NAME, "--out", tmp_path / "packed", "--offline"),
+    ):
+        code, _, err = cli(*words, *() if words[0] == "pack" else ("--device", "cpu"))
+        assert code == 0, err
+    code, out, _ = cli("trace", f"hf://{NAME}", "one two", "--json", "-", "--device", "cpu")
+    assert code == 0
+    assert "turn-round-4" in json.dumps(json.loads(out))
+
+
+def test_the_options_of_the_hub_are_told_by_their_flags(cli: Cli, there: LocalHub) -> None:
+    assert f"{NAME} has no revision v9" in cli.fails("translate", NAME, "one", "--revision", "v9")
+    assert "--revision v9 goes with a name of the hub" in cli.fails("translate", OLD, "one", "--revision", "v9")
+    assert "nothing is fetched, as was asked" in cli.fails("translate", NAME, "one", "--offline")
+    there.repositories[NAME].files["pytorch_model.bin"] = there.repositories[NAME].files.pop("model.safetensors")
+    there.repositories[NAME].pull_request = 7
+    assert "if you trust that, --revision refs/pr/7" in cli.fails("translate", NAME, "one")
+
+
+def test_a_hub_that_is_gone_is_told_on_one_line(cli: Cli, there: LocalHub) -> None:
+    before = cli("translate", NAME, "one two", "--device", "cpu")
+    there.close()
+    code, out, err = cli("translate", NAME, "one two", "--device", "cpu")
+    assert (code, out) == before[:2]
+    assert err.count("\n") == 1
+    assert f"the copy of {NAME} in the cache is used" in err
+    assert "is there a network?" in cli.fails("translate", "tiny-org/other-1", "one")
+
+
+def test_what_a_word_among_texts_is(tmp_path: Path) -> None:
+    for name in ("Helsinki-NLP/opus-mt-en-de", "facebook/nllb-200-distilled-600M", "hf://a/b", "facebook/m2m100_418M"):
+        assert looks_like_hub(name), name
+    (tmp_path / "docs").mkdir()
+    for text in (
+        "and/or",
+        "24/7",
+        "km/h",
+        "a-b/c d-e",
+        "docs/01-x",
+        "other/01-tokens.md",
+        "/etc/x-1",
+        "a/b/c-1",
+        "en-de",
+    ):
+        assert not looks_like_hub(text), text
