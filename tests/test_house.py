@@ -28,6 +28,7 @@ STOREYS = [
     ["polyglot"],
     ["evaluation"],
     ["evaluate", "explain", "labs", "documents"],
+    ["export"],
     ["serve", "bulk"],
     ["bench"],
     ["cli"],

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from glassformer.explain.traced import Trace as Trace
     from glassformer.explain.what_if import WhatIf as WhatIf
     from glassformer.explain.what_if import what_if as what_if
+    from glassformer.export.run import Export as Export
+    from glassformer.export.run import export as export
     from glassformer.model import Cache as Cache
     from glassformer.model import DecoderOnly as DecoderOnly
     from glassformer.model import EncoderDecoder as EncoderDecoder
@@ -38,6 +40,7 @@ _HOMES = {
     "EncoderDecoder": "glassformer.model",
     "EncoderOnly": "glassformer.model",
     "Evaluation": "glassformer.evaluation",
+    "Export": "glassformer.export.run",
     "Glossary": "glassformer.text.glossary",
     "Hypothesis": "glassformer.decode",
     "ModelConfig": "glassformer.model",
@@ -50,6 +53,7 @@ _HOMES = {
     "Translator": "glassformer.translator",
     "WhatIf": "glassformer.explain.what_if",
     "evaluate": "glassformer.evaluation",
+    "export": "glassformer.export",
     "generate": "glassformer.decode",
     "load_model": "glassformer.pretrained",
     "trace": "glassformer.explain.trace",

@@ -20,7 +20,22 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from glassformer import __version__
-from glassformer.cli import bench, bulk, demo, doctor, evaluate, keys, lab, pack, score, serve, trace, train, translate
+from glassformer.cli import (
+    bench,
+    bulk,
+    demo,
+    doctor,
+    evaluate,
+    export,
+    keys,
+    lab,
+    pack,
+    score,
+    serve,
+    trace,
+    train,
+    translate,
+)  # fmt: skip
 from glassformer.errors import GlassformerError, why
 
 SPEAKING = ("translate", "trace")  # commands whose arguments are text, which may begin as an option does
@@ -76,7 +91,7 @@ app = typer.Typer(
 )
 COMMANDS: list[Callable[..., None]] = [
     demo.demo, train.train, translate.translate, evaluate.evaluate, score.score, trace.trace, serve.serve, bulk.bulk,
-    lab.lab, pack.pack, doctor.doctor,
+    lab.lab, export.export, pack.pack, doctor.doctor,
 ]  # fmt: skip
 for function in COMMANDS:
     app.command()(function)

@@ -91,6 +91,14 @@ class Tokenizer:
         return tuple(self._source.tags)
 
     @property
+    def pieces(self) -> tuple[dict[int, str], dict[int, str]]:
+        """The pieces of the source and of the target by their ids, as the files have them; not every id has one."""
+        source, target = (
+            {id: piece for id, piece in enumerate(side.pieces) if piece} for side in (self._source, self._target)
+        )
+        return source, target
+
+    @property
     def placeholders(self) -> str:
         """The characters that stand for what must not change; none where training never met them."""
         known = [mark for mark in PLACEHOLDERS if mark in self._target.alphabet and mark in self._source.alphabet]
