@@ -44,6 +44,8 @@ def entry(name: str) -> Entry:
             value = getattr(value, part)
         except AttributeError:
             raise LookupError(f"`{name}` is no public name of glassformer") from None
+    if inspect.ismodule(value):
+        value = inspect.unwrap(value)  # a room that can be called
     assert inspect.isclass(value) or inspect.isfunction(value), name
     source = named_source.find(f"{value.__module__}.{value.__qualname__}").text
     (node,) = ast.parse(source).body

@@ -6,8 +6,8 @@ which is loaded then.
 
 from __future__ import annotations
 
-import inspect
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -16,15 +16,13 @@ class Room(ModuleType):
     """A module that can be called."""
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        from glassformer.export.run import export
-
-        return export(*args, **options)
+        return self.__wrapped__(*args, **options)
 
     @property
-    def __signature__(self) -> inspect.Signature:
+    def __wrapped__(self) -> Callable[..., Any]:  # what its signature is read from
         from glassformer.export.run import export
 
-        return inspect.signature(export)
+        return export
 
 
 export = sys.modules[__name__]
