@@ -21,6 +21,7 @@ LANGUAGES = ("en", "zh")
 FILES = sorted(NOTEBOOKS.glob("*/*.ipynb"))
 NAMES = sorted({path.stem for path in FILES})
 SECONDS = 120  # for one cell, on a machine that is busy with other tests
+LIGHTER = {"build-it": ("STEPS = 30", "STEPS = 10"), "change-one-part": ("SEEDS = range(4)", "SEEDS = range(2)")}
 
 
 def cells(language: str, name: str) -> list[dict[str, Any]]:
@@ -64,6 +65,10 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_notebook_runs(name: str, kernel: KernelManager, tmp_path: Path) -> None:
     notebook = read(NOTEBOOKS / "en" / f"{name}.ipynb", as_version=4)
+    whole, less = LIGHTER.get(name, ("", ""))
+    assert sum(whole in cell["source"] for cell in notebook.cells if cell["cell_type"] == "code") == 1 or not whole
+    for cell in notebook.cells:
+        cell["source"] = cell["source"].replace(whole, less) if whole else cell["source"]
     # As if it had just been started, in an empty folder.
     notebook.cells.insert(0, new_code_cell(f"%reset -f\nimport os\nos.chdir({str(tmp_path)!r})\ndel os"))
     client = NotebookClient(notebook, km=kernel, timeout=SECONDS)
