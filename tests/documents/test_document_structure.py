@@ -24,20 +24,16 @@ def test_there_are_enough():
 
 @pytest.mark.parametrize("name", MARKDOWN)
 def test_markdown_keeps_its_structure(name):
-    """Each file with one of the stand-ins that leave words to be seen, and one that does not."""
+    """The stand-ins for a translator take turns."""
     text, changes = MARKDOWN[name], [*standins.HARD.values()]
-    number = list(MARKDOWN).index(name)
-    before = parsed.markdown_structure(text)
-    for change in (changes[number % len(changes)], changes[(number + 3) % len(changes)]):
-        made, _ = through("x.md", text, change)
-        assert parsed.markdown_structure(made) == before, change.__name__
+    change = changes[list(MARKDOWN).index(name) % len(changes)]
+    made, _ = through("x.md", text, change)
+    assert parsed.markdown_structure(made) == parsed.markdown_structure(text), change.__name__
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_keep_their_structure(name):
     text, changes = PAGES[name], [*standins.HARD.values()]
-    number = list(PAGES).index(name)
-    before = parsed.html_structure(text)
-    for change in (changes[number % len(changes)], changes[(number + 3) % len(changes)]):
-        made, _ = through("x.html", text, change)
-        assert parsed.html_structure(made) == before, change.__name__
+    change = changes[list(PAGES).index(name) % len(changes)]
+    made, _ = through("x.html", text, change)
+    assert parsed.html_structure(made) == parsed.html_structure(text), change.__name__

@@ -34,7 +34,7 @@ grid = st.fixed_dictionaries(
         "seed": st.integers(0, 3),
     }
 )
-over_the_grid = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+over_the_grid = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def make(kind, choices, **changes):

@@ -17,7 +17,7 @@ from warm import Warm
 from glassformer.train import checkpoint
 from glassformer.train.folder import claimed
 
-SAME = ("model.dropout=0.0", "train.steps=20", "train.log_every=1", "train.save_every=10", "train.valid_every=10")
+SAME = ("model.dropout=0.0", "train.steps=8", "train.log_every=1", "train.save_every=4", "train.valid_every=4")
 
 
 def losses(out: Path) -> dict[int, float]:
@@ -25,9 +25,9 @@ def losses(out: Path) -> dict[int, float]:
 
 
 def apart(out: Path, other: Path) -> float:
-    """The largest difference of two runs' losses, over 20 steps."""
+    """The largest difference of two runs' losses, over 8 steps."""
     ours, theirs = losses(out), losses(other)
-    assert sorted(ours) == sorted(theirs) == list(range(1, 21))
+    assert sorted(ours) == sorted(theirs) == list(range(1, 9))
     return max(abs(ours[step] - theirs[step]) for step in ours)
 
 
@@ -59,11 +59,11 @@ def launch(kind: str, *words: str | Path, run: Callable[..., tuple[str, str]] = 
     return told
 
 
-def at_step_10(run: Path, copy: Path) -> Path:
+def at_step_4(run: Path, copy: Path) -> Path:
     """A copy of a run that has forgotten its later steps."""
     shutil.copytree(run, copy)
     files = checkpoint.listing(copy / "checkpoints")
-    assert [checkpoint.step_of(file) for file in files] == [10, 20]
+    assert [checkpoint.step_of(file) for file in files] == [4, 8]
     files[-1].unlink()
     return copy
 
@@ -77,19 +77,19 @@ def test_two_processes_do_what_one_does(recipe: Path, tmp_path: Path, kind: str,
     told = launch(kind, recipe, "--out", ours, run=by_torchrun if kind == "ddp" else by_hand)
     assert apart(ours, single) < 1e-4
     assert f"2 processes ({kind})" in told
-    assert told.count("vocabulary: ") == told.count("step 20/20") == 1  # only the first process speaks
+    assert told.count("vocabulary: ") == told.count("step 8/8") == 1  # only the first process speaks
     assert not list(ours.rglob("*.partial*"))
 
-    from_one = at_step_10(single, tmp_path / "from-one")
-    assert launch(kind, "--out", from_one, "--resume").count("resumed at step 10") == 1
+    from_one = at_step_4(single, tmp_path / "from-one")
+    assert launch(kind, "--out", from_one, "--resume").count("resumed at step 4") == 1
     assert apart(from_one, single) < 1e-4
 
-    from_ours = at_step_10(ours, tmp_path / "from-ours")
-    assert "resumed at step 10" in launch(other, "--out", from_ours, "--resume")
+    from_ours = at_step_4(ours, tmp_path / "from-ours")
+    assert "resumed at step 4" in launch(other, "--out", from_ours, "--resume")
     assert apart(from_ours, single) < 1e-4
 
-    alone = at_step_10(ours, tmp_path / "alone")
-    assert "resumed at step 10" in train_here(None, alone, resume=True)
+    alone = at_step_4(ours, tmp_path / "alone")
+    assert "resumed at step 4" in train_here(None, alone, resume=True)
     assert apart(alone, single) < 1e-4
 
 
