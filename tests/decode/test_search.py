@@ -120,7 +120,7 @@ def test_the_same_tokens_and_scores_as_hugging_face(family):
         for early, late in zip(found["huggingface"], found["exact"], strict=True):
             assert late.score >= early.score - 1e-6
             better += late.score > early.score + 1e-4
-    assert finished > 50  # the comparison is of sentences that end, not only of ones cut off,
+    assert finished > 20  # the comparison is of sentences that end, not only of ones cut off,
     assert len(said) > 200  # that are not all the same,
     assert better > 5  # and of rules that differ
 
