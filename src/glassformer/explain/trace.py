@@ -180,16 +180,33 @@ def follow(case: Case) -> Trace:
     )
 
 
-@torch.no_grad()
 def traced_pass(case: Case, written: Written, weights: Weights) -> tuple[dict[str, Value], Tensor | None]:
     """The traced pass: every value by name, and the memory."""
-    model, src, mask, seen = case.model, case.src, case.mask, Seen()
     open_mask = any(change["kind"] == "remove_mask" and change["mask"] == "padding" for change in case.changes)
+    shift = case.options.padding if isinstance(case.model, DecoderOnly) and not open_mask else 0
+    account = Account(case.model.config, Seen(), weights, case.replaced, shift)
+    tgt = torch.tensor([written.reads], device=case.src.device)
+    memory = watched_pass(case.model, case.src, case.mask, tgt, account, open_mask, case.options.temperature)
+    return account.values, memory
+
+
+@torch.no_grad()
+def watched_pass(
+    model: Model,
+    src: Tensor,
+    mask: Tensor,
+    tgt: Tensor,
+    account: Account,
+    open_mask: bool = False,
+    temperature: float = 1.0,
+) -> Tensor | None:
+    """One pass over all that was read, `src` (1, S) and `tgt` (1, T), every value of it into the account; the memory.
+
+    `open_mask`: the model sees padding too.
+    """
+    seen = account.seen
     padding: Op = {"causal": False, "padding": None if open_mask else "source"}
     memory: Tensor | None = None
-    tgt = torch.tensor([written.reads], device=src.device)
-    shift = case.options.padding if isinstance(model, DecoderOnly) and not open_mask else 0
-    account = Account(model.config, seen, weights, case.replaced, shift)
     if isinstance(model, EncoderDecoder):
         with watching(model, seen, "encoder"):
             memory = model.encode(src, mask)
@@ -208,8 +225,8 @@ def traced_pass(case: Case, written: Written, weights: Weights) -> tuple[dict[st
             model(tgt, whole_mask(mask, tgt.shape[1]))
         causal = padding | {"causal": model.decoder.causal}
         stream = account.stack("decoder", model.decoder, causal)
-    account.head(model.head, Side(not isinstance(model, EncoderOnly)), stream, case.options.temperature)
-    return account.values, memory
+    account.head(model.head, Side(not isinstance(model, EncoderOnly)), stream, temperature)
+    return memory
 
 
 def run_id(subject: Subject, source: list[int], written: Written, case: Case) -> str:

@@ -25,6 +25,11 @@ FORMATS = {
     "ctranslate2": Entry(
         "glassformer.export.ctranslate2", ("ctranslate2",), "a folder for ctranslate2.Translator, fast on any processor"
     ),
+    "onnx": Entry(
+        "glassformer.export.onnx",
+        ("onnx", "onnxscript", "onnxruntime"),
+        "an encoder and a decoder step for onnxruntime, and a program that runs them",
+    ),
 }
 
 

@@ -93,8 +93,8 @@ class Stack(nn.Module):
         """What the queries may see of the keys, as one term for all layers."""
         rotation = self.rotary(queries) if self.rotary is not None else None
         bias = self.distance(queries, keys) if self.distance is not None else None
-        causal = self.causal and len(queries) > 1  # a single newest token has no future
-        if causal and visible is None and bias is None and len(queries) == len(keys):
+        causal = self.causal and queries.shape[0] > 1  # a single newest token has no future
+        if causal and visible is None and bias is None and queries.shape[0] == keys.shape[0]:
             return AttentionMask(causal=True, rotation=rotation)
         if causal:
             past = causal_mask(queries, keys)
