@@ -27,10 +27,15 @@ SIZES = {
     "gpt2": {"vocab_size": 40, "n_embd": 32, "n_head": 4, "n_layer": 2, "n_positions": 64, "bos_token_id": 0,
              "eos_token_id": 0},
 }  # fmt: skip
+LLAMA = {"vocab_size": 40, "hidden_size": 32, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+         "num_hidden_layers": 2, "intermediate_size": 48, "max_position_embeddings": 64, "eos_token_id": 2}  # fmt: skip
 SIZES |= {
     "mbart": SIZES["bart"],
     "m2m_100": SIZES["bart"],
     "pegasus": SIZES["marian"] | {"pad_token_id": 0, "eos_token_id": 1, "decoder_start_token_id": 0},
+    "llama": LLAMA,
+    "mistral": LLAMA | {"sliding_window": None},
+    "qwen2": LLAMA | {"bos_token_id": 1},
 }
 THOROUGH = ("marian", "bart", "t5", "gpt2")  # what they leave open for the others is how a family's logits come to be
 LIMIT = 12
@@ -44,6 +49,9 @@ LIVELY = {
     "mbart": (20, 6, 5, 1, 0.0),
     "m2m_100": (20, 1, 1, 1, 0.0),
     "pegasus": (20, 6, 5, 1, 0.0),
+    "llama": (20, 1, 3, 1, 0.0),
+    "mistral": (20, 1, 3, 1, 0.0),
+    "qwen2": (12, 1, 2, 1, 0.0),
 }
 
 

@@ -55,6 +55,7 @@ class Arithmetic:
 
     def rotation(self, op, shape):
         angle = np.arange(shape[0])[:, None] * op["base"] ** (-2 * np.arange(shape[1]) / op["d_head"])
+        angle = angle * np.array(op["pace"] or 1)
         return {"cos": np.cos, "sin": np.sin}[op["part"]](angle)
 
     def rotate(self, op, shape):

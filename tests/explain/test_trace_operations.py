@@ -14,6 +14,9 @@ CONFIGS = {
     "rms gated rotary grouped": {
         "norm_type": "rms", "gated": True, "activation": "silu", "positions": "rotary", "kv_heads": 2, "bias": False,
     },
+    "slowed rotary, biases of q, k and v": {
+        "positions": "rotary", "rotary_factor": 8.0, "rotary_length": 16, "bias": False, "qkv_bias": True,
+    },
     "alibi untied": {"positions": "alibi", "tied": False, "output_bias": True, "activation": "gelu_tanh"},
     "relative post rms": {"positions": "relative", "norm": "post", "norm_type": "rms", "score_scale": 1.0},
     "learned unequal stacks": {

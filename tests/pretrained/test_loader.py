@@ -49,6 +49,9 @@ def difference(peer, folder):
         ("t5", gf.EncoderDecoder),
         ("bert", gf.EncoderOnly),
         ("gpt2", gf.DecoderOnly),
+        ("llama", gf.DecoderOnly),
+        ("mistral", gf.DecoderOnly),
+        ("qwen2", gf.DecoderOnly),
     ],
 )
 def test_the_arrangement_and_the_mode(family, kind, tmp_path):
@@ -99,6 +102,9 @@ def test_a_missing_tensor_is_named_whichever_it_is(family, tmp_path):
         ("t5", "d_ff"),
         ("bert", "vocab_size"),
         ("gpt2", "n_positions"),
+        ("llama", "vocab_size"),
+        ("mistral", "vocab_size"),
+        ("qwen2", "hidden_size"),
     ],
 )
 def test_a_shape_that_does_not_fit_is_named(family, setting, tmp_path):
@@ -113,6 +119,23 @@ def test_an_unknown_type_lists_what_is_supported(tmp_path):
     reconfigure(tmp_path, model_type="rwkv")
     with pytest.raises(WeightsError, match=f"'rwkv' is not supported; supported are {one_of(FAMILIES)}$"):
         gf.load_model(tmp_path)
+
+
+def test_the_older_names_of_rotary_settings(tmp_path):
+    peer = save("llama", tmp_path)
+    rope = json.loads((tmp_path / "config.json").read_text())["rope_parameters"]
+    theta = rope.pop("rope_theta")
+    reconfigure(tmp_path, rope_parameters=None, rope_scaling=rope, rope_theta=theta)
+    assert difference(peer, tmp_path) <= BAR
+    reconfigure(tmp_path, rope_theta=theta / 100)
+    assert difference(peer, tmp_path) > 100 * BAR
+
+
+def test_a_window_as_long_as_any_text_is_none(tmp_path):
+    peer = save("mistral", tmp_path)
+    for window in (None, 64):
+        reconfigure(tmp_path, sliding_window=window)
+        assert difference(peer, tmp_path) <= BAR
 
 
 def test_a_family_of_a_like_name_is_not_taken_for_a_slip(tmp_path):
@@ -174,6 +197,16 @@ def test_an_untied_head_that_is_missing_is_not_replaced_by_the_embedding(tmp_pat
         ("m2m_100", {"pad_token_id": None}, "lacks `pad_token_id`.*positions"),
         ("gpt2", {"activation_function": "tanh"}, "activation_function.*'tanh'.*`relu`"),
         ("t5", {"d_model": None}, "lacks `d_model`"),
+        ("llama", {"attention_bias": True}, "attention_bias.*True.*False only"),
+        ("llama", {"rope_parameters": {"rope_type": "yarn"}}, "rotary positions to 'yarn'; supported are `default`"),
+        ("llama", {"rope_parameters": {"rope_type": "linear"}}, "lacks `factor`"),
+        ("mistral", {"sliding_window": 32}, "sliding_window` to 32, less than its 64 positions.*not supported"),
+        ("qwen2", {"sliding_window": 32, "use_sliding_window": True}, "sliding_window` to 32, less than its 64"),
+        (
+            "mistral",
+            {"model_type": "mixtral", "num_local_experts": 8},
+            "'mixtral' is not supported, being a mixture",
+        ),
     ],
 )
 def test_a_variant_that_is_not_covered_is_refused(family, changes, words, tmp_path):

@@ -145,6 +145,10 @@ MODELS = {
         EncoderDecoder,
         {"positions": "rotary", "norm_type": "rms", "activation": "silu", "gated": True, "kv_heads": 2, "bias": False},
     ),
+    "slowed rotary, biases of q, k and v": (
+        DecoderOnly,
+        {"positions": "rotary", "rotary_factor": 8.0, "rotary_length": 16, "bias": False, "qkv_bias": True},
+    ),
     "alibi, no scale": (EncoderDecoder, {"positions": "alibi", "embedding_scale": False}),
     "relative, tanh": (
         EncoderDecoder,

@@ -20,7 +20,8 @@ from glassformer.bench.random_models import Case, cases, hugging_face, random_mo
 from glassformer.model import EncoderDecoder, Model
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Residual
-from glassformer.model.position import sinusoid
+from glassformer.model.position import Rotary, sinusoid
+from glassformer.pretrained.llama import swapped
 from glassformer.pretrained.loader import load_model
 from glassformer.pretrained.marian import sines_first
 
@@ -135,6 +136,41 @@ def untransposed(model: Model, batch: Batch) -> Batch:
     return batch
 
 
+def unslowed(model: Model, batch: Batch) -> Batch:
+    """As if no pair turned slower than it did in training."""
+    for module in model.modules():
+        if isinstance(module, Rotary):
+            module.factor = 1.0
+    return batch
+
+
+def halves_for_pairs(model: Model, batch: Batch) -> Batch:
+    """As if the rows of W_Q and W_K were left in the file's order."""
+    for module in model.modules():
+        if isinstance(module, Attention):
+            q, k, v = module.projection.weight.split(module.projection.rows)
+            again = [swapped(part, module.d_head // 2, 2) for part in (q, k)]
+            module.projection.weight.copy_(torch.cat((*again, v)))
+    return batch
+
+
+def other_groups(model: Model, batch: Batch) -> Batch:
+    """As if each query head belonged to the group of its neighbour."""
+    for module in model.modules():
+        if isinstance(module, Attention):
+            queries, outputs = module.projection.weight[: module.projection.rows[0]], module.output.weight.T
+            for rows in (queries, outputs):
+                rows.copy_(rows.roll(module.d_head, 0))
+    return batch
+
+
+def missing_biases(model: Model, batch: Batch) -> Batch:
+    for module in model.modules():
+        if isinstance(module, Attention):
+            module.projection.bias.zero_()
+    return batch
+
+
 Spoil = Callable[[Model, Batch], Batch]
 
 CONTROLS: dict[str, tuple[Spoil, ...]] = {
@@ -146,6 +182,9 @@ CONTROLS: dict[str, tuple[Spoil, ...]] = {
     "t5": (wrong_norm_order, scaled_scores, missing_fold, ignored_padding),
     "bert": (wrong_norm_order, missing_segments, ignored_padding),
     "gpt2": (wrong_norm_order, missing_offset, untransposed),
+    "llama": (wrong_norm_order, unslowed, halves_for_pairs, other_groups),
+    "mistral": (wrong_norm_order, halves_for_pairs, other_groups),
+    "qwen2": (wrong_norm_order, missing_biases, halves_for_pairs, other_groups),
 }
 
 

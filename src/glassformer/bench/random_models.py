@@ -23,6 +23,14 @@ _SEQ2SEQ: list[dict[str, Any]] = [
 ]
 
 
+SLOWED: list[dict[str, Any]] = [
+    {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+     "original_max_position_embeddings": 16},
+    {"rope_type": "default"},
+    {"rope_type": "linear", "factor": 3.0},
+]  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Case:
     """One random model: its family, a name for the table, the settings Hugging Face builds it from."""
@@ -101,6 +109,28 @@ def cases() -> list[Case]:
             "scale_attn_by_inverse_layer_idx": i == 1,
         }
         table.append(Case("gpt2", f"d{gpt2['n_embd']} layers {gpt2['n_layer']}", gpt2, 40 + i))
+        llama = {
+            "vocab_size": 73 + i,
+            "hidden_size": (32, 48, 40)[i],
+            "num_attention_heads": (4, 6, 2)[i],
+            "num_key_value_heads": (2, 6, 1)[i],
+            "head_dim": (8, 8, 12)[i],
+            "num_hidden_layers": (2, 3, 1)[i],
+            "intermediate_size": (56, 80, 33)[i],
+            "max_position_embeddings": 64,
+            "tie_word_embeddings": i == 1,
+            "initializer_range": 0.1,
+            "bos_token_id": 1,
+            "eos_token_id": 2,
+        }
+        name = f"d{llama['hidden_size']} heads {llama['num_attention_heads']}/{llama['num_key_value_heads']}"
+        for family, rope, more in (
+            ("llama", SLOWED[i], {}),
+            ("mistral", SLOWED[1], {"sliding_window": (None, 64, 100)[i]}),
+            ("qwen2", SLOWED[(1, 2, 0)[i]], {}),
+        ):
+            rope = {"rope_theta": (10_000.0, 500.0, 1e6)[i]} | rope
+            table.append(Case(family, f"{name}, {rope['rope_type']}", llama | more | {"rope_parameters": rope}, 80 + i))
     return sorted(table, key=lambda case: list(FAMILIES).index(case.family))
 
 
@@ -128,12 +158,17 @@ def random_model(case: Case) -> nn.Module:
         "t5": (hf.T5Config, hf.T5ForConditionalGeneration),
         "bert": (hf.BertConfig, hf.BertForMaskedLM),
         "gpt2": (hf.GPT2Config, hf.GPT2LMHeadModel),
+        "llama": (hf.LlamaConfig, hf.LlamaForCausalLM),
+        "mistral": (hf.MistralConfig, hf.MistralForCausalLM),
+        "qwen2": (hf.Qwen2Config, hf.Qwen2ForCausalLM),
     }[case.family]
     with torch.random.fork_rng():
         torch.manual_seed(case.seed)
         peer: nn.Module = model(config(**case.settings)).eval()
         with torch.no_grad():
             for name, value in [*peer.named_parameters(), *peer.named_buffers()]:
+                if "inv_freq" in name:
+                    continue
                 if value.dim() == 1 or name.endswith("final_logits_bias"):
                     value += 0.1 * torch.randn_like(value)
                 elif "relative_attention_bias" in name:

@@ -240,8 +240,7 @@ class Account:
 
     def surroundings(self, at: str, stack: Stack, side: Side, visible: Op) -> tuple[str, str | None, str | None]:
         """What the layers of a stack share: its mask, distances and rotation."""
-        length = self.values[f"{at}.embedding"].value.shape[0]
-        seen = self.seen.masks[f"{at}.blocks.0.self_attention"]
+        length, seen = len(self.values[f"{at}.embedding"].value), self.seen.masks[f"{at}.blocks.0.self_attention"]
         mask = self.mask(f"masks.{at}", (side.query, side.key), seen, (length, length), visible)
         distance = rotation = None
         if stack.distance is not None:
@@ -254,12 +253,13 @@ class Account:
                 op = {"kind": "relative", "weight": self.weights.name(table), "furthest": rule[0], "both_ways": rule[1]}
                 op, formula = op | {"buckets": buckets}, "table[bucket(key - query), head]"  # lowest offset first
             distance = self.record(f"{at}.distance", ("head", side.query, side.key), op, formula)
-        if stack.rotary is not None:
-            rotation = f"{at}.rotation"
-            axes, d = (f"position:{side.short}", "dim"), stack.rotary.width
+        if (rotary := stack.rotary) is not None:
+            rotation, axes, d = f"{at}.rotation", (f"position:{side.short}", "dim"), rotary.width
+            pace = None if rotary.factor == 1 else rotary.pace(rotary.base ** (-torch.arange(0, d, 2) / d)).tolist()
+            angle = f"t · {rotary.base:g}^(-2i / d_head)" + " · pace" * (pace is not None)
             for part, value in zip(("cos", "sin"), self.seen.values[f"{at}.rotary"], strict=True):
-                op = {"kind": "rotation", "part": part, "base": stack.rotary.base, "d_head": d}
-                self.record(f"{rotation}.{part}", axes, op, f"{part}(t · {stack.rotary.base:g}^(-2i / d_head))", value)
+                op = {"kind": "rotation", "part": part, "base": rotary.base, "d_head": d, "pace": pace}
+                self.record(f"{rotation}.{part}", axes, op, f"{part}({angle})", value)
         return mask, distance, rotation
 
     def stack(self, at: str, stack: Stack, visible: Op, memory: str | None = None, cross: Op | None = None) -> str:

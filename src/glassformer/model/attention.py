@@ -49,7 +49,8 @@ class Projection(nn.Linear):
     def __init__(self, config: ModelConfig) -> None:
         groups = config.kv_heads or config.heads
         self.rows = [config.heads * config.d_head, groups * config.d_head, groups * config.d_head]
-        super().__init__(config.d_model, sum(self.rows), bias=config.bias)
+        bias = config.bias if config.qkv_bias is None else config.qkv_bias
+        super().__init__(config.d_model, sum(self.rows), bias=bias)
 
     def all(self, x: Tensor) -> tuple[Tensor, ...]:
         return torch.split(self(x), self.rows, dim=-1)  # (B, T, H d), (B, T, G d), (B, T, G d)

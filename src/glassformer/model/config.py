@@ -25,7 +25,8 @@ class ModelConfig:
     `layers`, `heads` and `d_ff` hold for both stacks unless the decoder's own are given. A `src_vocab_size`
     gives the source an embedding of its own; without one, source and target share theirs. A `None` number
     means "derived": head width (`d_head`) from `d_model // heads`, key/value heads from `heads`, the scale of the
-    scores from 1/sqrt(head width), both inner dropouts from `dropout`. JSON holds what `to_dict` gives `from_dict`.
+    scores from 1/sqrt(head width), `qkv_bias` from `bias`, both inner dropouts from `dropout`. JSON holds what
+    `to_dict` gives `from_dict`.
     """
 
     vocab_size: int
@@ -47,10 +48,15 @@ class ModelConfig:
     activation: Activation = "relu"
     gated: bool = False
     bias: bool = True
+    qkv_bias: bool | None = None
 
     positions: Positions = "sinusoidal"
     max_length: int = 1024
     rotary_base: float = 10_000.0
+    rotary_factor: float = 1.0
+    rotary_length: int | None = None
+    rotary_low: float = 1.0
+    rotary_high: float = 4.0
     relative_buckets: int = 32
     relative_distance: int = 128
 
@@ -140,7 +146,7 @@ def check(config: ModelConfig) -> None:
             raise ConfigError(f"{name}={value}: it must be a finite number")
 
     counts = ("vocab_size", "src_vocab_size", "d_model", "heads", "d_ff", "decoder_heads", "decoder_d_ff")
-    for name in (*counts, "kv_heads", "head_width", "max_length"):
+    for name in (*counts, "kv_heads", "head_width", "max_length", "rotary_length"):
         value = getattr(config, name)
         if value is not None and value < 1:
             raise ConfigError(f"{name}={value}: it must be at least 1")
@@ -156,8 +162,11 @@ def check(config: ModelConfig) -> None:
             raise ConfigError(f"{name}={value} lies outside the vocabulary of {config.vocab_size} pieces")
     if config.norm_eps <= 0:
         raise ConfigError(f"norm_eps={config.norm_eps}: it keeps a division from zero, so it must be above 0")
-    if config.rotary_base <= 0:
-        raise ConfigError(f"rotary_base={config.rotary_base}: it must be above 0")
+    for name in ("rotary_base", "rotary_factor"):
+        if getattr(config, name) <= 0:
+            raise ConfigError(f"{name}={getattr(config, name)}: it must be above 0")
+    if config.rotary_low >= config.rotary_high:
+        raise ConfigError(f"rotary_low={config.rotary_low} must lie below rotary_high={config.rotary_high}")
 
     for name in ("heads", "decoder_heads"):
         heads = getattr(config, name)

@@ -53,16 +53,26 @@ class PositionTable(nn.Module):
 class Rotary(nn.Module):
     """RoPE: pair i of a head's values turned by the angle position * base^(-2i / d).
 
-    A turned q and a turned k meet in a dot product that depends on the distance of their positions alone.
+    A turned q and a turned k meet in a dot product that depends on the distance of their positions alone. For texts
+    longer than those a model has learnt from, of `rotary_length` at most, its slow pairs are made slower.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        self.width, self.base = config.d_head, config.rotary_base
+        self.width, self.base, self.factor = config.d_head, config.rotary_base, config.rotary_factor
+        self.length, self.low, self.high = config.rotary_length, config.rotary_low, config.rotary_high
+
+    def pace(self, frequency: Tensor) -> Tensor:
+        """1 for pairs that turn `high` times or more in the length once learnt, 1/factor for those that turn `low`
+        times or less, and between the two for those between; without such a length, 1/factor for all."""
+        turns = frequency * ((self.length or 0) / (2 * math.pi))
+        kept = ((turns - self.low) / (self.high - self.low)).clamp(0, 1)
+        return kept + (1 - kept) / self.factor
 
     def forward(self, positions: Tensor) -> tuple[Tensor, Tensor]:
         pair = torch.arange(0, self.width, 2, device=positions.device, dtype=torch.float32)
-        angle = positions.unsqueeze(-1) * self.base ** (-pair / self.width)  # (T, d/2)
+        frequency = 1 / self.base ** (pair / self.width)  # (d/2)
+        angle = positions.unsqueeze(-1) * (frequency * self.pace(frequency))  # (T, d/2)
         return angle.cos(), angle.sin()
 
 

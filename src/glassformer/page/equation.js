@@ -215,8 +215,11 @@ const MAKERS = {
   },
   alibi: ({ op, index: [head, i, j] }) =>
     product(number(-op.slopes[head], t("equation.slope")), exact(Math.abs(j - i), t("equation.apart"))),
-  rotation: ({ op, index: [at, i] }) =>
-    call(op.part, product(exact(at), power(exact(op.base), quotient(exact(-2 * i), exact(op.d_head))))),
+  rotation({ op, index: [at, i] }) {
+    const turn = power(exact(op.base), quotient(exact(-2 * i), exact(op.d_head)));
+    const slowed = op.pace ? product(turn, number(op.pace[i], t("equation.pace"))) : turn;
+    return call(op.part, product(exact(at), slowed));
+  },
   visible: (cell) => exact(cell.value),
   same: (cell) => (cell.run.has(cell.op.input) ? inputAt(cell, cell.op.input, cell.index) : number(cell.value)),
   replaced({ op, index, value, from }) {

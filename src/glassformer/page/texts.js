@@ -251,6 +251,7 @@ export const TEXTS = {
   "equation.masked": ["mask", "掩码"],
   "equation.distance": ["distance term", "距离项"],
   "equation.slope": ["slope", "斜率"],
+  "equation.pace": ["slowed", "放慢"],
   "equation.apart": ["distance", "距离"],
   "equation.bucket": ["bucket {n}", "第 {n} 组"],
   "equation.blind": ["sees nothing", "什么也看不到"],

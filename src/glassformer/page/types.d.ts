@@ -79,7 +79,7 @@ type Op =
   | { kind: "activation"; input: string; gated: boolean; expression: Expression }
   | { kind: "relative"; weight: string; buckets: number[] }
   | { kind: "alibi"; slopes: number[] }
-  | { kind: "rotation"; part: "cos" | "sin"; base: number; d_head: number }
+  | { kind: "rotation"; part: "cos" | "sin"; base: number; d_head: number; pace: number[] | null }
   | { kind: "visible" }
   | { kind: "same"; input: string }
   | { kind: "replaced"; by: Change; heads?: number[]; otherwise?: Op };

@@ -149,7 +149,7 @@ function rotarySeries(stack, op, pairs) {
   const points = [];
   for (let offset = -32; offset <= 32; offset++) {
     let total = 0;
-    for (let i = 0; i < pairs; i++) total += Math.cos(offset * op.base ** ((-2 * i) / op.d_head));
+    for (let i = 0; i < pairs; i++) total += Math.cos(offset * op.base ** ((-2 * i) / op.d_head) * (op.pace?.[i] ?? 1));
     points.push({ x: offset, y: total / pairs });
   }
   return { name: "", colour: stack, points };

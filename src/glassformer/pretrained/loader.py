@@ -18,7 +18,7 @@ from glassformer.errors import InputError, WeightsError, did_you_mean, one_of, w
 from glassformer.files import read_json, read_tensors
 from glassformer.hub import locate
 from glassformer.model import Model
-from glassformer.pretrained import bart, bert, gpt2, m2m100, marian, mbart, pegasus, t5
+from glassformer.pretrained import bart, bert, gpt2, llama, m2m100, marian, mbart, pegasus, t5
 from glassformer.pretrained.family import Family, Parts, Settings
 
 FAMILIES: dict[str, Callable[[Settings], Family]] = {
@@ -30,6 +30,9 @@ FAMILIES: dict[str, Callable[[Settings], Family]] = {
     "t5": lambda settings: t5.FAMILY,
     "bert": lambda settings: bert.FAMILY,
     "gpt2": lambda settings: gpt2.FAMILY,
+    "llama": lambda settings: llama.FAMILY,
+    "mistral": lambda settings: llama.MISTRAL,
+    "qwen2": lambda settings: llama.QWEN2,
 }
 
 # Of each model that was loaded, the file's tensors that its own no longer tell to the last bit.
@@ -49,8 +52,10 @@ def load_model(folder: str | Path, *, revision: str | None = None, offline: bool
     if settings.values.get("format") == "glassformer":
         raise WeightsError(f"{folder} is a model that glassformer trained: gf.Translator.load(folder).model gives it")
     if kind not in FAMILIES:
+        experts = any("experts" in name for name in settings.values)
+        reason = ", being a mixture of experts" if experts else ""
         raise WeightsError(
-            f"{folder / 'config.json'}: model_type {kind!r} is not supported; supported are {one_of(FAMILIES)}"
+            f"{folder / 'config.json'}: model_type {kind!r} is not supported{reason}; supported are {one_of(FAMILIES)}"
         )
     family = FAMILIES[kind](settings)
     tensors = read_weights(folder)
