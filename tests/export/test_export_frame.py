@@ -113,9 +113,16 @@ def test_mistakes_are_told_before_any_work(tmp_path: Path, monkeypatch: pytest.M
     assert not (tmp_path / "out").exists()
 
 
-def test_only_what_a_format_can_say_is_written(tmp_path: Path) -> None:
-    model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=9, d_model=8, heads=2, d_ff=8, layers=1, positions="alibi"))
-    with pytest.raises(CannotExport, match="positions='alibi': its encoder has no linear biases"):
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"positions": "alibi"}, "positions='alibi': its encoder has no linear biases"),
+        ({"positions": "rotary", "rotary_factor": 8.0}, r"rotary_factor=8\.0: .*cannot be slowed"),
+    ],
+)
+def test_only_what_a_format_can_say_is_written(options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=9, d_model=8, heads=2, d_ff=8, layers=1, **options))
+    with pytest.raises(CannotExport, match=words):
         gf.export(model, "ctranslate2", tmp_path / "out")
     assert not [*tmp_path.iterdir()]
 

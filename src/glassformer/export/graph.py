@@ -80,7 +80,7 @@ class Turns(nn.Module):
 
     def __init__(self, rotary: Rotary, length: int) -> None:
         super().__init__()
-        self.width, self.base = rotary.width, rotary.base
+        self.width, self.base, self.factor, self.pace = rotary.width, rotary.base, rotary.factor, rotary.pace
         cos, sin = rotary(torch.arange(length))
         self.cos, self.sin = nn.Buffer(cos), nn.Buffer(sin)
 
