@@ -124,7 +124,7 @@ def reasons(config: ModelConfig) -> list[str]:
         found.append("positions='alibi': its encoder has no linear biases, only its decoder has")
     if config.positions == "rotary" and config.rotary_factor != 1:
         found.append(
-            f"rotary_factor={config.rotary_factor}: an encoder-decoder's rotary positions cannot be slowed there"
+            f"rotary_factor={config.rotary_factor}: its rotary positions in an encoder-decoder cannot be slowed"
         )
     if config.output_transform:
         found.append("output_transform=True: it has no layer between the decoder and the vocabulary")
