@@ -9,7 +9,7 @@ from glassformer.bench.parity import CONTROLS, cases, hugging_face, random_batch
 BAR = 1e-5
 CASES = {f"{case.family} {i}": case for i, case in enumerate(cases()) if case.family != "marian" or i < 3}
 FIRST = {family: next(case for case in cases() if case.family == family) for family in CONTROLS}
-PADDING_HAS_A_PLACE = {"m2m_100"}
+PADDING_HAS_A_PLACE = {"m2m_100", "roberta", "xlm-roberta"}
 SOURCE, TARGET = [7, 30, 11, 52, 9, 44], [8, 33, 21, 5]
 
 

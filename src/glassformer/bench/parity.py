@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.bench.random_models import Case, cases, hugging_face, random_model, saved
 from glassformer.model import EncoderDecoder, Model
@@ -129,6 +129,11 @@ def missing_segments(model: Model, batch: Batch) -> Batch:
     return batch
 
 
+def missing_transform_norm(model: Model, batch: Batch) -> Batch:
+    model.get_submodule("head.transform").norm = nn.Identity()
+    return batch
+
+
 def untransposed(model: Model, batch: Batch) -> Batch:
     for module in model.modules():
         if isinstance(module, Attention):
@@ -181,6 +186,9 @@ CONTROLS: dict[str, tuple[Spoil, ...]] = {
     "pegasus": (wrong_norm_order, interleaved_sinusoid, ignored_padding),
     "t5": (wrong_norm_order, scaled_scores, missing_fold, ignored_padding),
     "bert": (wrong_norm_order, missing_segments, ignored_padding),
+    "roberta": (wrong_norm_order, missing_offset, missing_segments, ignored_padding),
+    "xlm-roberta": (wrong_norm_order, missing_offset, ignored_padding),
+    "distilbert": (wrong_norm_order, missing_offset, missing_transform_norm, ignored_padding),
     "gpt2": (wrong_norm_order, missing_offset, untransposed),
     "llama": (wrong_norm_order, unslowed, halves_for_pairs, other_groups),
     "mistral": (wrong_norm_order, halves_for_pairs, other_groups),
@@ -199,7 +207,7 @@ def main() -> int:
     for case in cases():
         value = measure(case)
         failed += value > BAR
-        print(f"  {case.family:7} {case.name:32} {value:9.1e}  {'ok' if value <= BAR else 'FAILED'}")
+        print(f"  {case.family:11} {case.name:32} {value:9.1e}  {'ok' if value <= BAR else 'FAILED'}")
     print()
     for family, controls in CONTROLS.items():
         case = next(case for case in cases() if case.family == family)
@@ -207,7 +215,7 @@ def main() -> int:
             value = measure(case, spoil)
             failed += value <= BAR
             name = f"control: {spoil.__name__.replace('_', ' ')}"
-            print(f"  {family:7} {name:32} {value:9.1e}  {'fails, as it must' if value > BAR else 'NOT NOTICED'}")
+            print(f"  {family:11} {name:32} {value:9.1e}  {'fails, as it must' if value > BAR else 'NOT NOTICED'}")
     print(f"\n{'all hold' if not failed else f'{failed} FAILED'}")
     return 1 if failed else 0
 

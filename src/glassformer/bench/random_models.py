@@ -97,6 +97,20 @@ def cases() -> list[Case]:
             "type_vocab_size": (2, 3, 1)[i],
         }
         table.append(Case("bert", f"d{bert['hidden_size']} layers {bert['num_hidden_layers']}", bert, 30 + i))
+        name = f"d{bert['hidden_size']} layers {bert['num_hidden_layers']}"
+        same = {"hidden_act": "gelu", "pad_token_id": 1}
+        table.append(Case("roberta", name, bert | same, 90 + i))
+        table.append(Case("xlm-roberta", name, bert | same | {"type_vocab_size": 1, "vocab_size": 160 - i}, 100 + i))
+        distilbert = {
+            "vocab_size": 97 - i,
+            "dim": (32, 48, 40)[i],
+            "n_heads": (4, 6, 2)[i],
+            "n_layers": (2, 3, 1)[i],
+            "hidden_dim": (64, 50, 160)[i],
+            "max_position_embeddings": 64,
+            "activation": ("gelu", "relu", "gelu")[i],
+        }
+        table.append(Case("distilbert", name, distilbert, 110 + i))
         gpt2 = {
             "vocab_size": 89 + i,
             "n_embd": (32, 48, 40)[i],
@@ -157,6 +171,9 @@ def random_model(case: Case) -> nn.Module:
         "pegasus": (hf.PegasusConfig, hf.PegasusForConditionalGeneration),
         "t5": (hf.T5Config, hf.T5ForConditionalGeneration),
         "bert": (hf.BertConfig, hf.BertForMaskedLM),
+        "roberta": (hf.RobertaConfig, hf.RobertaForMaskedLM),
+        "xlm-roberta": (hf.XLMRobertaConfig, hf.XLMRobertaForMaskedLM),
+        "distilbert": (hf.DistilBertConfig, hf.DistilBertForMaskedLM),
         "gpt2": (hf.GPT2Config, hf.GPT2LMHeadModel),
         "llama": (hf.LlamaConfig, hf.LlamaForCausalLM),
         "mistral": (hf.MistralConfig, hf.MistralForCausalLM),

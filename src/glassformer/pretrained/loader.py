@@ -18,7 +18,7 @@ from glassformer.errors import InputError, WeightsError, did_you_mean, one_of, w
 from glassformer.files import read_json, read_tensors
 from glassformer.hub import locate
 from glassformer.model import Model
-from glassformer.pretrained import bart, bert, gpt2, llama, m2m100, marian, mbart, pegasus, t5
+from glassformer.pretrained import bart, bert, distilbert, gpt2, llama, m2m100, marian, mbart, pegasus, roberta, t5
 from glassformer.pretrained.family import Family, Parts, Settings
 
 FAMILIES: dict[str, Callable[[Settings], Family]] = {
@@ -29,6 +29,9 @@ FAMILIES: dict[str, Callable[[Settings], Family]] = {
     "pegasus": lambda settings: pegasus.FAMILY,
     "t5": lambda settings: t5.FAMILY,
     "bert": lambda settings: bert.FAMILY,
+    "roberta": lambda settings: roberta.FAMILY,
+    "xlm-roberta": lambda settings: roberta.FAMILY,
+    "distilbert": lambda settings: distilbert.FAMILY,
     "gpt2": lambda settings: gpt2.FAMILY,
     "llama": lambda settings: llama.FAMILY,
     "mistral": lambda settings: llama.MISTRAL,

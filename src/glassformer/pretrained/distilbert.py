@@ -1,0 +1,70 @@
+"""DistilBERT: BERT without segments, under names of its own."""
+
+from __future__ import annotations
+
+from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.pretrained.family import Family, Settings, Take, Weights, layers, pairs
+
+LAYER = {
+    "self_attention.projection": ("attention.q_lin", "attention.k_lin", "attention.v_lin"),
+    "self_attention.output": ("attention.out_lin",),
+    "self_attention_residual.norm": ("sa_layer_norm",),
+    "feed_forward.up": ("ffn.lin1",),
+    "feed_forward.down": ("ffn.lin2",),
+    "feed_forward_residual.norm": ("output_layer_norm",),
+}
+
+
+def config(settings: Settings, tied: bool) -> ModelConfig:
+    vocab = settings.need("vocab_size")
+    return ModelConfig(
+        vocab_size=vocab,
+        d_model=settings.need("dim"),
+        heads=settings.need("n_heads"),
+        d_ff=settings.need("hidden_dim"),
+        layers=settings.need("n_layers"),
+        norm="post",
+        norm_eps=1e-12,
+        activation=settings.activation("activation", "gelu"),
+        positions="learned",
+        max_length=settings.get("max_position_embeddings", 512),
+        embedding_scale=False,
+        embedding_norm=True,
+        tied=tied,
+        output_transform=True,
+        output_bias=True,
+        dropout=settings.get("dropout", 0.1),
+        attention_dropout=settings.get("attention_dropout", 0.1),
+        activation_dropout=0.0,
+        pad_id=settings.token("pad_token_id", vocab),
+        start_id=None,
+        end_id=None,
+    )
+
+
+def weights(config: ModelConfig, settings: Settings) -> Weights:
+    single = {
+        "encoder.embedding.norm": "embeddings.LayerNorm",
+        "head.transform.dense": "vocab_transform",
+        "head.transform.norm": "vocab_layer_norm",
+    }
+    return (
+        layers(config.layers, "encoder.blocks", "transformer.layer", LAYER)
+        | pairs(single)
+        | {
+            "encoder.embedding.tokens.weight": Take(("embeddings.word_embeddings.weight",)),
+            "encoder.embedding.positions.table": Take(("embeddings.position_embeddings.weight",)),
+            "head.bias": Take(("vocab_projector.bias",)),
+        }
+    )
+
+
+FAMILY = Family(
+    model=EncoderOnly,
+    config=config,
+    weights=weights,
+    prefix="distilbert.",
+    embedding="embeddings.word_embeddings.weight",
+    head="vocab_projector.weight",
+    constant=r"embeddings\.position_ids",
+)
