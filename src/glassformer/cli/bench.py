@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from glassformer.cli.bench_export import exports
 from glassformer.cli.bench_serve import serve, soak
 from glassformer.errors import ConfigError
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 bench = typer.Typer(help="Measure speed beside the peers, in one run.", no_args_is_help=True, rich_markup_mode=None)
 bench.command("serve")(serve)
 bench.command("soak")(soak)
+bench.command("export")(exports)
 
 
 @bench.command("gpu")

@@ -6,6 +6,7 @@ may change places. Such a tie is no difference: it is told apart by the gaps in 
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from glassformer.decode.hypothesis import Marks
 from glassformer.decode.precision import ready
 from glassformer.export.format import CheckFailed, Progress
 from glassformer.export.sample import Sample
-from glassformer.model import DecoderOnly, EncoderDecoder
+from glassformer.model import DecoderOnly, EncoderDecoder, Model
 
 Ids = list[int]
 # Of the sources, beams, the most tokens of a target, and what we have found: what the other system finds.
@@ -31,6 +32,9 @@ Write = Callable[[Sequence[Ids], int, int, Sequence[Hypothesis]], list[Hypothesi
 BEAMS = {"greedy": 1, "beam 4": 4}
 BATCH_TOKENS = 2048
 SLACK = 8  # tokens that a target may have beyond half as many again as its source
+OWN = 8  # times what our own sums lose, that another may lose
+ROWS = 16  # sources whose logits are compared
+TARGET = 12  # random tokens after which they are
 TIE = 2e-5  # of log-probability: what the order of a sum may change
 
 
@@ -128,12 +132,54 @@ def best(model: EncoderDecoder | DecoderOnly, sources: Sequence[Ids], beam: int,
     return [ranked[0] for ranked in found]
 
 
-def tensors(model: EncoderDecoder | DecoderOnly, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-    """Sources as one table of ids (B, S), and which of them are real."""
-    reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder
+def tensors(model: Model, sources: Sequence[Ids], left: bool = False) -> tuple[Tensor, Tensor]:
+    """Sources as one table of ids (B, S), padded at the right, or at the `left`, and which of them are real."""
+    reader = model.decoder if isinstance(model, DecoderOnly) else model.encoder
     pad, width = Marks.of(reader.embedding.config).pad, max(map(len, sources))
-    src = torch.tensor([[*ids, *[pad] * (width - len(ids))] for ids in sources])
-    return src, torch.arange(width) < torch.tensor([[len(ids)] for ids in sources])
+    rows, real = [], []
+    for ids in sources:
+        padding = [pad] * (width - len(ids))
+        rows.append([*padding, *ids] if left else [*ids, *padding])
+        real.append([False] * len(padding) + [True] * len(ids) if left else [True] * len(ids) + [False] * len(padding))
+    return torch.tensor(rows), torch.tensor(real)
+
+
+@torch.inference_mode()
+def same_logits(
+    model: Model,
+    peer: Callable[[Tensor, Tensor, Tensor | None], Tensor],
+    sample: Sample,
+    tolerance: float,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Compare all logits of some of the sources, in one padded batch; of a model with a decoder, after random targets.
+
+    `tolerance` is for each unit of the largest logit, and at least for one unit. A model that magnifies what its own
+    sums lose, which is measured in 64 bits, is given as many times that.
+    """
+    progress("logits")
+    sources = sorted(sample.ids, key=len)[:: max(1, len(sample) // ROWS)][:ROWS]
+    src, mask = tensors(model, sources)
+    tgt = None
+    if isinstance(model, EncoderDecoder):
+        shape = (len(src), min(TARGET, model.config.max_length))
+        pieces = torch.tensor([id for id in range(model.config.vocab_size) if id != model.config.pad_id])
+        tgt = pieces[torch.randint(len(pieces), shape, generator=torch.Generator().manual_seed(0))]
+    given = (src, mask) if tgt is None else (src, tgt, mask)
+    ours, theirs = model(*given), peer(src, mask, tgt)
+    lost = float((ours - copy.deepcopy(model).double()(*given)).abs().max())
+    if ours.shape != theirs.shape:
+        raise CheckFailed(f"the export gives logits of shape {tuple(theirs.shape)}, the model {tuple(ours.shape)}")
+    apart, size = (ours - theirs).abs(), max(1.0, float(ours.abs().max()))
+    worst = float(apart.max() if tgt is not None else apart[mask].max())
+    allowed = max(tolerance * size, OWN * lost)
+    if not worst <= allowed:
+        raise CheckFailed(
+            f"the export does not do what the model does, and was taken away: its logits differ by up to {worst:.2g}, "
+            f"with a tolerance of {allowed:.2g}. This is a fault of the export; please report it, with the "
+            f"model's config.json"
+        )
+    return {"logits": {"compared": ours.numel(), "difference": worst, "largest": size, "own rounding": lost}}
 
 
 def closest(model: EncoderDecoder | DecoderOnly, source: Ids, beam: int, limit: int) -> float:

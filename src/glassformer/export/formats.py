@@ -25,6 +25,9 @@ FORMATS = {
     "ctranslate2": Entry(
         "glassformer.export.ctranslate2", ("ctranslate2",), "a folder for ctranslate2.Translator, fast on any processor"
     ),
+    "huggingface": Entry(
+        "glassformer.export.huggingface", ("transformers",), "a folder that transformers loads, as one of its families"
+    ),
     "onnx": Entry(
         "glassformer.export.onnx",
         ("onnx", "onnxscript", "onnxruntime"),

@@ -15,9 +15,10 @@ import torch
 
 from glassformer import __version__
 from glassformer.errors import GlassformerError, InputError, check_names, check_whole, why
+from glassformer.export.format import CheckFailed, Format, Progress
 from glassformer.export.formats import format_named
-from glassformer.export.sample import sample_of
-from glassformer.export.subject import subject_of
+from glassformer.export.sample import Sample, sample_of
+from glassformer.export.subject import Subject, subject_of
 from glassformer.files import PARTIAL, finite, flush_folder, read_json, write_text
 from glassformer.model import Model
 from glassformer.report import Report
@@ -82,7 +83,7 @@ def export(
         partial.mkdir()
         report.show(f"writing {to}")
         form.write(subject, partial, chosen)
-        figures = form.check(subject, partial, sample, chosen, lambda text: report.show(f"checking, {text}"))
+        figures = checked(form, subject, partial, sample, chosen, lambda text: report.show(f"checking, {text}"))
         report.clear()
         told = {
             "kind": KIND,
@@ -105,6 +106,21 @@ def export(
     finally:
         shutil.rmtree(partial, ignore_errors=True)
     return Export(folder, told, aside)
+
+
+def checked(
+    form: Format, subject: Subject, folder: Path, sample: Sample, options: Any, progress: Progress
+) -> dict[str, Any]:
+    """The figures of the check; that the other system cannot run what was written is a failure of it too."""
+    try:
+        return form.check(subject, folder, sample, options, progress)
+    except GlassformerError:
+        raise
+    except Exception as error:
+        raise CheckFailed(
+            f"{form.name} cannot run what was written, which was taken away ({type(error).__name__}: {error!s:.300}). "
+            f"This is a fault of the export; please report it, with the model's config.json"
+        ) from error
 
 
 def check_place(folder: Path, force: bool) -> None:

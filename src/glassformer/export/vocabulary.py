@@ -3,6 +3,7 @@ them, so that text in one place is text in the other."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from tokenizers import processors
 from glassformer.export.format import CheckFailed
 from glassformer.export.sample import Sample
 from glassformer.export.subject import Subject
+from glassformer.files import write_text
 from glassformer.text import Tokenizer
+from glassformer.text.vocabulary import SPECIALS
 
 Ids = list[int]
 JOINT, SOURCE, TARGET = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
@@ -67,6 +70,32 @@ def write_tokenizer(subject: Subject, folder: Path) -> None:
         for name in ("source.spm", "target.spm", "vocab.json", "target_vocab.json"):
             if (file := subject.folder / name).is_file():
                 (folder / name).write_bytes(file.read_bytes())
+
+
+def write_fast_tokenizer(subject: Subject, folder: Path) -> None:
+    """The files of a fast tokenizer of `transformers`; the target's in a folder of its own where it is another."""
+    assert isinstance(subject.tokenizer, Tokenizer)
+    write_tokenizer(subject, folder)
+    if not subject.tokenizer.joint:
+        (folder / "target").mkdir()
+        (folder / TARGET).rename(folder / "target" / JOINT)
+        (folder / SOURCE).rename(folder / JOINT)
+    for place in (folder, folder / "target"):
+        if place.is_dir():
+            form = json.loads((place / JOINT).read_text(encoding="utf-8"))
+            vocabulary = form["model"]["vocab"]
+            if isinstance(vocabulary, dict):  # of whole words, where no text may spell a mark
+                vocabulary.update({piece: id for id, piece in enumerate(SPECIALS)})
+            write_text(place / JOINT, json.dumps(form, ensure_ascii=False) + "\n")
+            told = {
+                "tokenizer_class": "PreTrainedTokenizerFast",
+                **dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIALS, strict=True)),
+                "split_special_tokens": True,  # a mark that a text spells out is text
+                "clean_up_tokenization_spaces": False,
+                "model_input_names": ["input_ids", "attention_mask"],
+                "model_max_length": subject.model.config.max_length,
+            }
+            write_text(place / "tokenizer_config.json", json.dumps(told, indent=2) + "\n")
 
 
 def check_text(subject: Subject, folder: Path, sample: Sample) -> dict[str, Any]:
