@@ -1,4 +1,4 @@
-"""How each published family says a configuration of ours; whether it can is found by reading it again (see `shapes`)."""
+"""How each published family says a configuration of ours; whether it can is found by reading it (see `shapes`)."""
 
 from __future__ import annotations
 
