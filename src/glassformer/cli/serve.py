@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal, cast, get_args
@@ -106,7 +108,12 @@ def serve(
     options = Options(
         host, port, open_browser, at_once, threads, open_to_all, keys, grace, log, tuple(cors or ()), timeout
     )
-    run(title, page, translators, options, partial(print, flush=True))
+    try:
+        run(title, page, translators, options, partial(print, flush=True))
+    except KeyboardInterrupt:  # all is closed by now; to take PyTorch down in order takes longer than the grace may
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(130)
 
 
 def of_the_box(to: str | None, source: str | None) -> Path | None:

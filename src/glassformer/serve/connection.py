@@ -9,11 +9,12 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 HEAD = 10.0  # seconds to send a request's head
 STALL = 30.0  # seconds in which nothing of an answer is taken
+END = 0.5  # seconds of the grace in which the server itself ends
 MOST = 500  # at once; a process can hold some 1,000 files open
 
 
 class Connection(H11Protocol):
-    """uvicorn's, with an end to every waiting. On Ctrl-C it breaks off, what has come whole after `grace` seconds."""
+    """uvicorn's, with an end to every waiting. On Ctrl-C it breaks off, what has come whole as the `grace` ends."""
 
     head, stall, most, grace = HEAD, STALL, MOST, 0.0
 
@@ -58,7 +59,7 @@ class Connection(H11Protocol):
     def shutdown(self) -> None:
         if self.grace and not self.idle and not self.cycle.more_body:
             super().shutdown()
-            self.loop.call_later(self.grace, self.transport.abort)
+            self.loop.call_later(max(0.0, self.grace - END), self.transport.abort)
         else:
             self.transport.abort()
 

@@ -6,6 +6,8 @@ POST /api/alternatives   what else the translation of a sentence could go on wit
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -158,22 +160,20 @@ def install(
 ) -> None:
     router = APIRouter(responses=errors)
 
-    @router.post("/api/words", response_model=WordsAnswer)
-    async def told(request: Request, asked: WordsAsked) -> Response:
-        client = client_of(request, {"api_key": asked.api_key}, gate)
+    async def answered(request: Request, api_key: str, find: Callable[[Ticket], BaseModel]) -> Response:
+        client = client_of(request, {"api_key": api_key}, gate)
 
         def run(wanted: Wanted) -> Response:
-            return as_json(request, words.words(asked, Ticket(client, wanted)).model_dump())
+            return as_json(request, find(Ticket(client, wanted)).model_dump())
 
         return await turns.take(request, run)
+
+    @router.post("/api/words", response_model=WordsAnswer)
+    async def told(request: Request, asked: WordsAsked) -> Response:
+        return await answered(request, asked.api_key, partial(words.words, asked))
 
     @router.post("/api/alternatives", response_model=AlternativesAnswer)
     async def others(request: Request, asked: AlternativesAsked) -> Response:
-        client = client_of(request, {"api_key": asked.api_key}, gate)
-
-        def run(wanted: Wanted) -> Response:
-            return as_json(request, words.alternatives(asked, Ticket(client, wanted)).model_dump())
-
-        return await turns.take(request, run)
+        return await answered(request, asked.api_key, partial(words.alternatives, asked))
 
     app.include_router(router)
