@@ -59,6 +59,7 @@ def evaluate(
     *,
     split: str | None = None,
     to: str | None = None,
+    source: str | None = None,
     beam: int | None = None,
     length_penalty: float | None = None,
     tokenize: str | None = None,
@@ -72,8 +73,8 @@ def evaluate(
 
     The pairs are those of `src` and `ref`, two files or two lists of sentences, else of a `split` of the recipe in the
     folder: test, if none is named, valid or train. Of a model that translates into several languages, one is judged at
-    a time: `to`. What is not given is as the recipe has it under [score]. With
-    `record`, the scores are added to scores.json in the folder. A `report` is told how far it is.
+    a time: `to`; one that reads several is told from which, `source`. What is not given is as the recipe has it under
+    [score]. With `record`, the scores are added to scores.json in the folder. A `report` is told how far it is.
 
         found = gf.evaluate("runs/demo", ["twenty-one"], ["einundzwanzig"], beam=4)
         print(found.scores, found.scores.bleu_signature, found.hypotheses)
@@ -108,7 +109,7 @@ def evaluate(
             "the references are written without spaces, and BLEU by 13a takes each line for a word; for Chinese give "
             '--tokenize zh, or write tokenize = "zh" under [score] in the recipe (ja-mecab for Japanese)'
         )
-    translations = Translator.load(folder, device, precision, to=to).translate(
+    translations = Translator.load(folder, device, precision, to=to, source=source).translate(
         sources,
         search=search,
         progress=lambda done: report.show(f"translating {name}: {done:,} of {len(sources):,}"),

@@ -4,12 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from glassformer.decode import Hypothesis
 from glassformer.decode.alignment import Alignment
 from glassformer.decode.constraints import Placeholders
-from glassformer.text import PairTokenizer, Tokenizer
+from glassformer.errors import ConfigError, InputError
+from glassformer.text import About, PairTokenizer, Tokenizer
 from glassformer.text.cutting import Part, joined
+
+
+class TooLong(InputError):
+    """A text that cannot be split: the `index`-th of those given as `name`."""
+
+    def __init__(self, name: str, index: int, reason: str) -> None:
+        super().__init__(name, index, reason)  # all three, so that it can be pickled
+        self.name, self.index, self.reason = name, index, reason
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.index}] {self.reason}"
 
 
 @dataclass(frozen=True)
@@ -100,3 +113,15 @@ def spelt(tokenizer: PairTokenizer, tokens: Iterable[int]) -> Iterator[str]:
             shown = text
     if len(text) > len(shown):
         yield text[len(shown) :]
+
+
+def check_source(folder: Path, source: str | None, about: About) -> None:
+    """A model of two languages reads the one that it does not write: another cannot be asked for."""
+    if source is not None and source != about.source:
+        what = f"translates from {about.source}" if about.source else "has one source"
+        raise InputError(f"{folder} {what}; source={source!r} cannot be chosen")
+
+
+def check_batch_tokens(batch_tokens: int) -> None:
+    if batch_tokens < 1:
+        raise ConfigError(f"batch_tokens={batch_tokens} must be at least 1")

@@ -17,28 +17,18 @@ from glassformer.decode.hypothesis import Rule
 from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions, check_stream, search_of
 from glassformer.device import pick_device
-from glassformer.errors import ConfigError, InputError
+from glassformer.errors import InputError
 from glassformer.hub import locate
 from glassformer.model import EncoderDecoder
-from glassformer.text import About, PairTokenizer, Tokenizer
+from glassformer.text import About, Directed, PairTokenizer, Tokenizer
 from glassformer.text.cutting import Part, cut, seam
 from glassformer.text.strings import one_string, strings
 from glassformer.translation import Alternative as Alternative
+from glassformer.translation import TooLong as TooLong
 from glassformer.translation import Translation as Translation
-from glassformer.translation import assemble, placeholders_of, spelt
+from glassformer.translation import assemble, check_batch_tokens, check_source, placeholders_of, spelt
 
 SHORTEST = 8  # tokens; in fewer, not every single character can be spelt
-
-
-class TooLong(InputError):
-    """A text that cannot be split: the `index`-th of those given as `name`."""
-
-    def __init__(self, name: str, index: int, reason: str) -> None:
-        super().__init__(name, index, reason)  # all three, so that it can be pickled
-        self.name, self.index, self.reason = name, index, reason
-
-    def __str__(self) -> str:
-        return f"{self.name}[{self.index}] {self.reason}"
 
 
 class Translator:
@@ -68,15 +58,16 @@ class Translator:
     @property
     def to(self) -> str | None:
         """The language translated into, of a model that knows several."""
-        return self.tokenizer.to if isinstance(self.tokenizer, Tokenizer) else None
+        return self.tokenizer.to if isinstance(self.tokenizer, Directed) else None
 
     def toward(self, language: str) -> Translator:
         """The same model, translating into another of the languages that it knows."""
-        if not isinstance(self.tokenizer, Tokenizer):
+        if not isinstance(self.tokenizer, Directed):
             raise InputError(f"this model translates into one language only; to={language!r} cannot be chosen")
         other = object.__new__(type(self))
         tokenizer = self.tokenizer.toward(language)
-        vars(other).update(vars(self), tokenizer=tokenizer, about=self.about.toward(language, tokenizer.tags))
+        assert isinstance(tokenizer, Directed)
+        vars(other).update(vars(self), tokenizer=tokenizer, about=tokenizer.card(self.about))
         return other
 
     @classmethod
@@ -87,33 +78,43 @@ class Translator:
         precision: Precision = "fp32",
         *,
         to: str | None = None,
+        source: str | None = None,
         revision: str | None = None,
         offline: bool = False,
     ) -> Translator:
-        """A folder that `glassformer train` has made, or a Hugging Face folder of a Marian model; where there is no
-        such folder, one of the translators that come with glassformer: "en-de", "de-en", "en-zh", "zh-en"; and else a
-        model of the hub, such as "Helsinki-NLP/opus-mt-en-de", fetched as `load_model` does.
+        """A folder that `glassformer train` has made, or a Hugging Face folder of a Marian, M2M100, NLLB or mBART
+        model; where there is no such folder, one of the translators that come with glassformer: "en-de", "de-en",
+        "en-zh", "zh-en"; and else a model of the hub, such as "Helsinki-NLP/opus-mt-en-de", fetched as `load_model`
+        does.
 
-        A model that translates into several languages has to be told which: `to="de"`.
+        A model that translates into several languages has to be told which: `to="de"`. One that reads several too, from
+        which: `source="en"`.
         """
         if not os.path.lexists(folder) and (way := box.directions().get(str(folder))) is not None:
             folder, to = box.folder(way.model), to or way.to
         device, folder = pick_device(device), locate(folder, revision, offline)
         if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
-            from glassformer.pretrained.marian_text import load_marian
+            from glassformer.pretrained.text_sides import load_published
 
-            made = cls(*load_marian(folder), device, precision)
-            made.engine.again = bundle.unchanged(folder, lambda place: load_marian(place)[0])
+            model, text = load_published(folder, source, to)
+            card = text.card(About()) if isinstance(text, Directed) else None
+            made = cls(model, text, device, precision, card)
+            made.engine.again = bundle.unchanged(folder, lambda place: load_published(place, source, to)[0])
             return made if to is None else made.toward(to)
         loaded = bundle.load(folder, rounded=device.type == "cpu")
         if to is None and (tags := loaded.tokenizer.tags):
             raise InputError(f"{folder} translates into {' and '.join(tags)}; say into which: to={tags[0]!r}")
         tokenizer = loaded.tokenizer if to is None else loaded.tokenizer.toward(to)
-        card = About.of_recipe(loaded.recipe)
-        about = card if to is None else card.toward(to, tokenizer.tags)
+        about = tokenizer.card(About.of_recipe(loaded.recipe))
+        check_source(folder, source, about)
         made = cls(loaded.model, tokenizer, device, precision, about)
         made.engine.again = bundle.unchanged(folder, lambda place: bundle.load(place).model)
         return made
+
+    @property
+    def _given(self) -> int:
+        """The tokens with which every target begins: that of its language, where there is one."""
+        return len(self.tokenizer.encode_target([""])[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickled and copied as what it was made of; the copy that runs is made again on first use."""
@@ -154,14 +155,15 @@ class Translator:
         prefixes = self._prefix_ids(split, prefix, search)
         jobs = [(i, k) for i, parts in enumerate(split) for k in range(len(parts))]
         sources = [split[i][k].ids for i, k in jobs]
-        begun = [prefixes[i] if k == 0 else [] for i, k in jobs]
+        begun = [prefixes[i] if k == 0 else prefixes[i][: self._given] for i, k in jobs]
         held = placeholders_of(self.tokenizer, [split[i][k].text for i, k in jobs]) if placeholders else None
         written: list[list[list[Hypothesis]]] = [[[] for _ in parts] for parts in split]
         aligned: list[list[list[Alignment]]] = [[[] for _ in parts] for parts in split]
         left = [len(parts) for parts in split]
         for rows, best in self.engine.write(
-            sources, begun, search, placeholders=held, batch_tokens=batch_tokens, between_steps=between_steps
-        ):
+            sources, begun, search, given=self._given, placeholders=held, batch_tokens=batch_tokens,
+            between_steps=between_steps,
+        ):  # fmt: skip
             pairs = self.engine.align([sources[n] for n in rows], best) if alignments else [[]] * len(rows)
             for n, hypotheses, alignment in zip(rows, best, pairs, strict=True):
                 i, k = jobs[n]
@@ -193,10 +195,10 @@ class Translator:
         return self.__stream_parts(parts, begun, search)
 
     def __stream_parts(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
-        whole = ""
+        whole, given = "", self._given
         for before, part in zip([None, *parts], parts, strict=False):
             start = len(whole)
-            tokens = self.engine.stream(part.ids, begun if before is None else [], search)
+            tokens = self.engine.stream(part.ids, begun if before is None else begun[:given], search, given)
             for more in spelt(self.tokenizer, tokens):
                 if before is not None and len(whole) == start:
                     more = seam(before, part, whole, more) + more
@@ -215,7 +217,7 @@ class Translator:
             raise InputError(f"the prefix {prefix!r:.60} leaves no room for another token; shorten it")
         return [
             Alternative(self.tokenizer.target_pieces([token])[0], value, assemble(self.tokenizer, parts, [[whole]])[0])
-            for token, value, whole in self.engine.alternatives(parts[0].ids, begun, count)
+            for token, value, whole in self.engine.alternatives(parts[0].ids, begun, count, self._given)
         ]
 
     def score(
@@ -245,9 +247,10 @@ class Translator:
             for name, length, most in (("texts", len(source), limit), ("targets", len(target), limit - 1)):
                 if length > most:
                     raise TooLong(name, i, f"has {length:,} tokens, the model takes {most:,}; score it in pieces")
-        likelihoods = [Likelihood(float("-inf") if target else 0.0, len(target)) for target in wanted]
+        given = self._given
+        likelihoods = [Likelihood(float("-inf") if len(ids) > given else 0.0, len(ids) - given) for ids in wanted]
         real = [i for i, text in enumerate(texts) if sources[i] and text.strip()]
-        likely = self.engine.likelihoods([sources[i] for i in real], [wanted[i] for i in real], batch_tokens)
+        likely = self.engine.likelihoods([sources[i] for i in real], [wanted[i] for i in real], batch_tokens, given)
         for i, likelihood in zip(real, likely, strict=True):
             likelihoods[i] = likelihood
         return likelihoods
@@ -293,8 +296,3 @@ class Translator:
                     f"may have {limit}; shorten it"
                 )
         return prefixes
-
-
-def check_batch_tokens(batch_tokens: int) -> None:
-    if batch_tokens < 1:
-        raise ConfigError(f"batch_tokens={batch_tokens} must be at least 1")

@@ -120,4 +120,4 @@ def test_the_commands_take_a_direction(both: Path, cli: Cli, tmp_path: Path) -> 
         assert "say into which" in cli.fails(*command)
         ended, _, err = cli(*command, "--to", "de")
         assert ended == 0, err
-    assert "of the box" in cli.fails("trace", both, "two", "--from", "en")
+    assert "say into which" in cli.fails("trace", both, "two", "--from", "en")

@@ -15,11 +15,12 @@ from glassformer.bulk.tables import Parquet
 from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, WeightsError, one_of
+from glassformer.pretrained.text_sides import reads_several
 from glassformer.text.language import code_of
 from glassformer.texts import TextTranslator
 from glassformer.translator import Translator
 
-MODEL_FILES = ("*.safetensors", "*.bin", "*.spm", "config.json", "tokenizer*.json", "vocab.json")
+MODEL_FILES = ("*.safetensors", "*.bin", "*.spm", "*.model", "config.json", "tokenizer*.json", "vocab.json")
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,9 @@ class Job:
 
     def load(self, device: str) -> TextTranslator:
         if self.model is not None:
-            one = Translator.load(self.model, device, self.precision, to=self.target)
-            return TextTranslator(one, source=self.source)
+            spoken = self.source or None if reads_several(Path(self.model)) else None
+            one = Translator.load(self.model, device, self.precision, to=self.target, source=spoken)
+            return TextTranslator(one, source="" if spoken else self.source)
         assert self.target is not None
         hops = [
             Translator.load(box.folder(way.model), device, self.precision, to=way.to)

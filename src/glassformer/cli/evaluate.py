@@ -21,6 +21,9 @@ def evaluate(
         str | None, typer.Option(help="Instead of files: test, valid or train of the model's recipe.")
     ] = None,
     to: Annotated[str | None, typer.Option(help="Of a model that knows several languages: into which.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="Of a model that reads several languages: from which.")
+    ] = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; the recipe's if not given.")] = None,
     length_penalty: Annotated[float | None, typer.Option(help="Score divided by length to this power.")] = None,
     tokenize: Annotated[
@@ -47,6 +50,7 @@ def evaluate(
         ref,
         split=split,
         to=to,
+        source=source,
         beam=beam,
         length_penalty=length_penalty,
         tokenize=tokenize,

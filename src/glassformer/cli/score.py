@@ -25,6 +25,9 @@ def score(
     src: Annotated[Path, typer.Option(help="A file of source sentences, one a line (gzip and xz too).")],
     tgt: Annotated[Path, typer.Option(help="Their translations, line by line.")],
     to: Annotated[str | None, typer.Option(help="Of a model that knows several languages: into which.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="Of a model that reads several languages: from which.")
+    ] = None,
     length_penalty: Annotated[float, typer.Option(help="Score divided by length to this power.")] = 1.0,
     length_rule: Annotated[
         str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")
@@ -53,7 +56,7 @@ def score(
     rule = LengthRule(length_penalty, cast(Any, length_rule))
     corpus = Corpus(src=src, tgt=tgt)
     lines = sum(1 for _ in read_pairs(corpus))  # files that do not pair up are told before any work
-    translator = Translator.load(find(model, revision, offline), device, cast(Any, precision), to=to)
+    translator = Translator.load(find(model, revision, offline), device, cast(Any, precision), to=to, source=source)
     pairs = read_pairs(corpus)
     done = tokens = 0
     total = 0.0

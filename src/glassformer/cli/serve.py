@@ -28,7 +28,9 @@ def serve(
     to: Annotated[
         str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")
     ] = None,
-    source: Annotated[str | None, typer.Option("--from", help="Of the box: language of the sentences.")] = None,
+    source: Annotated[
+        str | None, typer.Option("--from", help="Of a model that reads several, or of the box: language of the texts.")
+    ] = None,
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; a free one from 8017 on if none.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 lets all machines in.")] = "127.0.0.1",
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
@@ -70,8 +72,6 @@ def serve(
     """A page to translate with, and one that looks inside a model: every number of every layer, the search, the cache,
     and what-if; and translations for other programs, by the interface of LibreTranslate: POST /translate, /detect, GET
     /languages."""
-    if models and source:
-        raise ConfigError("--from chooses a translator of the box; give it without a model")
     first = None if models else of_the_box(to, source)
     if not models and first is None:
         if not (DEMO / "model.safetensors").exists():
@@ -99,7 +99,7 @@ def serve(
             does = does.replace("are", "is").replace("translate", "translates")
         named = ", ".join(models[:-1]) + " and " * (len(models) > 1) + models[-1]
         folders = [Path(find(model, revision, offline)) for model in models]
-        title, load = f"{named} {does}", partial(of_several, folders, device, to)
+        title, load = f"{named} {does}", partial(of_several, folders, device, to, source=source)
     else:
         title, load = f"the translators in the box {does}", partial(of_box, device, str(first))
     page = None if only == "api" else load

@@ -40,7 +40,10 @@ def trace(
     to: Annotated[
         str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")
     ] = None,
-    source: Annotated[str | None, typer.Option("--from", help="Of the box: language of the sentence.")] = None,
+    source: Annotated[
+        str | None,
+        typer.Option("--from", help="Of a model that reads several, or of the box: language of the sentence."),
+    ] = None,
     lang: Annotated[Language, typer.Option("--lang", help="Language of the explanations.")] = Language.en,
     name: Annotated[
         str | None, typer.Option("--name", metavar="PATTERN", help="Show only values so named, e.g. '*.pattern'.")
@@ -65,11 +68,11 @@ def trace(
     A sentence alone goes through a translator of the box. Without either, one tiny batch goes through a Transformer by
     hand.
     """
-    if (source and sentence is not None) or ((to or source) and model is None):
+    if (to or source) and model is None:
         raise ConfigError("--to and --from choose a translator of the box: glassformer trace 'sentence' --to de")
     if model is not None and sentence is None and not names_a_model([model], to or source):
         way = of_the_box_for(model, to, source)
-        sentence, model, to = model, None if way is None else str(way), None
+        sentence, model, to, source = model, None if way is None else str(way), None, None
     if model is None:
         asked = {"--layer": layer, "--head": head, "--target": target, "--html": html_file}
         for option, value in [*asked.items(), ("--beam", beam - 1 or None), ("--padding", padding or None)]:
@@ -81,7 +84,7 @@ def trace(
         raise ConfigError(f"give a sentence to follow through {model}: glassformer trace {model} 'twenty-one'")
     if json_file is not None and html_file is not None:
         raise ConfigError("give either --json or --html, not both")
-    found = run(Path(find(model, revision, offline)), sentence, target, beam, padding, device, to)
+    found = run(Path(find(model, revision, offline)), sentence, target, beam, padding, device, to, source)
     if json_file is not None:
         write(json_file, json.dumps(found.to_json(name or "*"), ensure_ascii=False, allow_nan=False) + "\n")
     elif html_file is not None:
@@ -123,12 +126,21 @@ def by_hand(lang: Language, name: str | None, json_file: str | None) -> None:
         tell(example, lang.value, console)
 
 
-def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int, device: str, to: str | None) -> Trace:
+def run(
+    folder: Path,
+    sentence: str,
+    target: str | None,
+    beam: int,
+    padding: int,
+    device: str,
+    to: str | None,
+    source: str | None,
+) -> Trace:
     from glassformer.explain.trace import trace as follow
     from glassformer.hub import called
     from glassformer.translator import Translator
 
-    subject = load(folder, device, to)
+    subject = load(folder, device, to, source)
     given = [
         None if text is None else text if isinstance(subject, Translator) else ids(text) for text in (sentence, target)
     ]
@@ -138,7 +150,7 @@ def run(folder: Path, sentence: str, target: str | None, beam: int, padding: int
     return follow(subject, given[0], given[1], beam=beam, padding=padding, name=called(folder))
 
 
-def load(folder: Path, device: str, to: str | None) -> Translator | Model:
+def load(folder: Path, device: str, to: str | None, source: str | None) -> Translator | Model:
     """A translator where the folder holds one; of other published families the model alone."""
     from glassformer.bundle import is_bundle
     from glassformer.device import pick_device
@@ -147,9 +159,9 @@ def load(folder: Path, device: str, to: str | None) -> Translator | Model:
 
     if not is_bundle(folder) and os.path.isfile(folder / "config.json"):
         kind = read_config(folder).values.get("model_type")
-        if kind is not None and kind != "marian" and to is None:
+        if kind is not None and kind != "marian" and to is None and source is None:
             return load_model(folder).to(pick_device(device))
-    return Translator.load(folder, device, to=to)
+    return Translator.load(folder, device, to=to, source=source)
 
 
 def ids(text: str) -> list[int]:

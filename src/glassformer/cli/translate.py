@@ -127,7 +127,7 @@ def translate(
         asked_for = BoxOptions(to, source, glossary, search, device, precision, as_json)
         translate_by_box(given, asked_for, input, output, out, report)
         return
-    for option, unused in {"--from": source, "--glossary": glossary, "--out": out}.items():
+    for option, unused in {"--glossary": glossary, "--out": out}.items():
         if unused is not None:
             raise ConfigError(
                 f"{option} goes without a model: glassformer translate TEXT... --to LANGUAGE {option} ..."
@@ -138,7 +138,7 @@ def translate(
 
     text = [line for one in given for line in arguments(one)]
     lines = decoded([text] if text else read_raw(open_input(input), str(input or "standard input")), report)
-    translator = Translator.load(find(model, revision, offline), device, cast(Any, precision), to=to)
+    translator = Translator.load(find(model, revision, offline), device, cast(Any, precision), to=to, source=source)
     translate = partial(
         translator.translate,
         search=search,

@@ -87,7 +87,9 @@ class Constraints:
         prompt: Tensor,
         prefix: Tensor | None = None,
         placeholders: PlaceholderTable | None = None,
+        given: int = 0,
     ) -> None:
+        self.given = given  # tokens at the beginning of every prefix that cost nothing
         self.search, self.marks, self.prefix, self.placeholders = search, marks, prefix, placeholders
         self.prompt = prompt  # (B, ...): what stands before each target, and counts as said
         self.free = prefix is None and placeholders is None and search.allows_repetition and not marks.forced
@@ -109,7 +111,8 @@ class Constraints:
             allowed = self.placeholders.hold(allowed, logits, history, history.shape[1] - step, self.marks.end)
         if self.prefix is not None:  # what the prefix asks for keeps its probability, banned or not; the rest has none
             wanted = self.prefix.index_select(1, step).repeat_interleave(beams, 0)  # (R, 1)
-            allowed = torch.where(wanted == NO_TOKEN, allowed, logits.masked_fill(ids != wanted, NEVER))
+            own = torch.where(step < self.given, total, logits) if self.given else logits
+            allowed = torch.where(wanted == NO_TOKEN, allowed, own.masked_fill(ids != wanted, NEVER))
         if self.marks.forced:
             last = step == history.shape[1] - 1
             allowed = torch.where(last, torch.where(ids == self.marks.end, total, NEVER), allowed)

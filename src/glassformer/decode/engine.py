@@ -104,11 +104,13 @@ class Engine:
         prefixes: Sequence[Ids],
         search: Search,
         *,
+        given: int = 0,
         placeholders: Placeholders | None = None,
         batch_tokens: int = BATCH_TOKENS,
         between_steps: Callable[[], None] | None = None,
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
-        """The best targets of the sources, batch by batch: which sources it held, and theirs, each with its prefix."""
+        """The best targets of the sources, batch by batch: which sources it held, and theirs, each with its prefix, of
+        which the first `given` tokens are certain."""
         for rows in batches([len(ids) for ids in sources], batch_tokens // search.beam):
             src, mask = self.tensors([sources[i] for i in rows])
             limited = replace(search, max_new_tokens=self.max_target_length(src.shape[1], search))
@@ -118,19 +120,26 @@ class Engine:
             yield (
                 rows,
                 generate(
-                    self.ready, src, mask, search=limited, prefix=prefix, placeholders=held, between_steps=between_steps
+                    self.ready,
+                    src,
+                    mask,
+                    search=limited,
+                    prefix=prefix,
+                    given=given,
+                    placeholders=held,
+                    between_steps=between_steps,
                 ),
             )
 
-    def stream(self, source: Ids, prefix: Ids, search: Search) -> Generator[int, None, Hypothesis]:
+    def stream(self, source: Ids, prefix: Ids, search: Search, given: int = 0) -> Generator[int, None, Hypothesis]:
         """The tokens of one target, as they are chosen; in the end it returns the whole."""
         limited = replace(search, max_new_tokens=self.max_target_length(len(source), search))
-        return stream(self.ready, self.tensors([source])[0], search=limited, prefix=prefix)
+        return stream(self.ready, self.tensors([source])[0], search=limited, prefix=prefix, given=given)
 
-    def alternatives(self, source: Ids, prefix: Ids, count: int) -> list[tuple[int, float, Hypothesis]]:
+    def alternatives(self, source: Ids, prefix: Ids, count: int, given: int = 0) -> list[tuple[int, float, Hypothesis]]:
         """The likeliest tokens after `prefix`, their log-probabilities, and what greedy search makes of each."""
         likeliest = alternatives(self.ready, self.tensors([source])[0], prefix, count)
-        written = self.write([source] * count, [[*prefix, token] for token, _ in likeliest], Search())
+        written = self.write([source] * count, [[*prefix, token] for token, _ in likeliest], Search(), given=given)
         best = [ranked[0] for _, batch in written for ranked in batch]  # all of one length, so in the order given
         return [(token, value, whole) for (token, value), whole in zip(likeliest, best, strict=True)]
 
@@ -140,13 +149,15 @@ class Engine:
         alignments = iter(align(self.model, src, [h.ids for ranked in written for h in ranked], mask))
         return [[next(alignments) for _ in ranked] for ranked in written]
 
-    def likelihoods(self, sources: Sequence[Ids], targets: Sequence[Ids], batch_tokens: int) -> list[Likelihood]:
-        """How likely each target is."""
+    def likelihoods(
+        self, sources: Sequence[Ids], targets: Sequence[Ids], batch_tokens: int, given: int = 0
+    ) -> list[Likelihood]:
+        """How likely each target is, its first `given` tokens being certain."""
         totals = [0.0] * len(targets)
         lengths = [max(len(s), len(t) + 1) for s, t in zip(sources, targets, strict=True)]
         for rows in batches(lengths, batch_tokens):
             src, mask = self.tensors([sources[i] for i in rows])
-            batch = score(self.ready, src, [targets[i] for i in rows], mask, length_penalty=0.0)
+            batch = score(self.ready, src, [targets[i] for i in rows], mask, length_penalty=0.0, given=given)
             for i, total in zip(rows, batch, strict=True):
                 totals[i] = total
         return [Likelihood(total, len(target) + 1) for total, target in zip(totals, targets, strict=True)]

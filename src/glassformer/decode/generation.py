@@ -44,6 +44,7 @@ def generate(
     *,
     search: Search | None = None,
     prefix: Sequence[Sequence[int]] | None = None,
+    given: int = 0,
     placeholders: Placeholders | None = None,
     watch: Callable[[Selection], None] | None = None,
     between_steps: Callable[[], None] | None = None,
@@ -56,8 +57,9 @@ def generate(
     Only what has some probability counts, so there may be fewer than `nbest`: a beam of 8 finds 5 targets of one token
     in a vocabulary of 5. They have at most `max_new_tokens`, the end counted: 128, or what the model has positions for.
 
-    `prefix` gives ids that each target must begin with, even where `no_repeat_ngram` would forbid them; `placeholders`
-    those that it must hold exactly once. `watch` is told the candidates of every step of a beam search. `between_steps`
+    `prefix` gives ids that each target must begin with, even where `no_repeat_ngram` would forbid them; the first
+    `given` of each, such as the token of a language, count as certain. `placeholders` gives those that it must hold
+    exactly once. `watch` is told the candidates of every step of a beam search. `between_steps`
     is called after each step that is not recorded; what it raises ends the search.
     """
     search = search_of(
@@ -66,7 +68,7 @@ def generate(
     limit = token_limit(model, src, src_mask, search)
     if src.is_cuda and search.sampling is None and search.allows_repetition and prefix is None and watch is None:
         return possible(by_recording(model, src, src_mask, search, limit, placeholders), prefix)
-    writer, constraints, selector = begin(model, src, src_mask, search, limit, prefix, placeholders, watch)
+    writer, constraints, selector = begin(model, src, src_mask, search, limit, prefix, placeholders, watch, given)
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(src.shape[0])]
 
     def leave() -> None:
@@ -114,6 +116,7 @@ def stream(
     *,
     search: Search | None = None,
     prefix: Sequence[int] = (),
+    given: int = 0,
     **options: Unpack[SearchOptions],
 ) -> Generator[int, None, Hypothesis]:
     """The tokens of one source's target, each as soon as it is chosen: the likeliest, or drawn by `sampling`.
@@ -127,7 +130,7 @@ def stream(
         raise ConfigError(f"stream() writes one target at a time; {src.shape[0]} sources were given")
     prefixes = [prefix] if prefix else None
     with torch.inference_mode():
-        writer, constraints, selector = begin(model, src, None, search, limit, prefixes)
+        writer, constraints, selector = begin(model, src, None, search, limit, prefixes, given=given)
     return chosen(writer, constraints, selector, limit, prefixes)
 
 
@@ -194,6 +197,7 @@ def begin(
     prefix: Sequence[Sequence[int]] | None = None,
     placeholders: Placeholders | None = None,
     watch: Callable[[Selection], None] | None = None,
+    given: int = 0,
 ) -> tuple[Writer, Constraints, Selector]:
     """The parts that a search is made of."""
     if isinstance(model, DecoderOnly) and src_mask is not None:
@@ -204,7 +208,7 @@ def begin(
         None if placeholders is None else placeholder_table(placeholders, src, model.config.vocab_size, limit, prefix)
     )
     writer = writer_of(model, src, src_mask, limit, search.beam)
-    constraints = Constraints(search, marks, writer.said, table, held)
+    constraints = Constraints(search, marks, writer.said, table, held, given)
     if search.beam > 1:
         return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch)
     streams = None if search.sampling is None else Streams(search.sampling, src, src_mask)

@@ -25,8 +25,10 @@ def score(
     *,
     length_penalty: float = 1.0,
     length_rule: Rule = "average",
+    given: int = 0,
 ) -> list[float]:
-    """The score that search would give each target (ids without start and end), in one parallel pass."""
+    """The score that search would give each target (ids without start and end), in one parallel pass; the first `given`
+    tokens of each are certain."""
     start, end = start_of(model), model.config.end_id
     if end is None:
         raise ConfigError("end_id=None: the model's config names no end token, so no target can be complete; set it")
@@ -40,6 +42,7 @@ def score(
     tgt = torch.cat((labels.new_full((len(targets), 1), start), labels[:, :-1]), dim=1)
     log_probabilities = model(src, tgt, src_mask).float().log_softmax(-1)
     own = log_probabilities.gather(2, labels.unsqueeze(2)).squeeze(2).masked_fill(~real, 0.0)
+    own[:, :given] = 0.0
     divisor = LengthRule(length_penalty, length_rule).divisor(real.sum(1))
     scores: list[float] = (own.sum(1) / divisor).tolist()
     return scores

@@ -59,6 +59,11 @@ class Subject:
             )
         return ids
 
+    @property
+    def opening(self) -> list[int]:
+        """What every output begins with."""
+        return [] if self.text is None else self.text.encode_target([""])[0]
+
     def target_ids(self, target: Sentence) -> list[int]:
         if isinstance(target, str) and self.text is not None:
             return self.text.encode_target([target])[0]
@@ -67,10 +72,10 @@ class Subject:
         return ids
 
     def prefix_ids(self, prefix: Sequence[int | str]) -> list[int]:
-        """A prefix of the output, by ids or by pieces."""
+        """A prefix of the output, by ids or by pieces; the token of its language comes first, where there is one."""
         ids = [self.piece_id(one, source=False) if isinstance(one, str) else one for one in prefix]
         self.check(ids, self.config.vocab_size, "the prefix")
-        return ids
+        return ids if ids[: len(self.opening)] == self.opening else [*self.opening, *ids]
 
     def piece_id(self, piece: str, source: bool) -> int:
         """The id of a piece as it is shown, or of a text that makes exactly one piece."""

@@ -98,7 +98,8 @@ def begin(
         raise ConfigError("a given target is not searched for, so a prefix has no place in it; leave one of them out")
     limit = subject.max_target_length(len(ids)) if max_new_tokens is None else max_new_tokens
     search = Search(beam=beam, length_penalty=length_penalty, max_new_tokens=limit)
-    options = Options(search, padding, temperature, tuple(subject.prefix_ids(prefix or ())))
+    begun = () if target is not None else tuple(subject.prefix_ids(prefix or ()))
+    options = Options(search, padding, temperature, begun, len(subject.opening))
     for change in wanted:
         if change["kind"] == "temperature":
             options = replace(options, temperature=float(change["value"]))

@@ -33,6 +33,7 @@ class Options:
     padding: int = 0
     temperature: float = 1.0
     prefix: tuple[int, ...] = ()
+    given: int = 0  # tokens of the prefix that cost nothing
 
     def __post_init__(self) -> None:
         check_whole("padding", self.padding, 0, "0 puts none beside the sentence")
@@ -102,6 +103,7 @@ def write(model: Model, src: Tensor, mask: Tensor, options: Options) -> Written:
     try:
         ((best,),) = generate(
             writer, src, mask, search=options.search, prefix=[options.prefix] if options.prefix else None,
+            given=options.given,
             watch=selections.append if options.search.beam > 1 else None,
         )  # fmt: skip
     except NoTarget:  # where its numbers break off can still be looked at

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 UNKNOWN, END, PADDING = "<unk>", "</s>", "<pad>"
 _LANGUAGE = re.compile(r">>.*?<<", re.DOTALL)  # before a text for a model of many target languages: ">>fra<<"
-_SURROGATE = re.compile("[\ud800-\udfff]")
+SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class MarianText:
@@ -48,7 +48,7 @@ class MarianText:
         vocabulary = _read_vocabulary(folder / "vocab.json")
         apart = folder / "target_vocab.json"
         target = _read_vocabulary(apart) if not shared and apart.is_file() else vocabulary
-        return cls(_read_pieces(folder / "source.spm"), _read_pieces(folder / "target.spm"), vocabulary, target)
+        return cls(read_pieces(folder / "source.spm"), read_pieces(folder / "target.spm"), vocabulary, target)
 
     def check_sizes(self, source: int, target: int) -> None:
         """Whether a model with so many source and target ids has a place for every piece."""
@@ -67,7 +67,7 @@ class MarianText:
         return [self._encode(text, self._target, self._target_ids) for text in texts]
 
     def _encode(self, text: str, cutter: SentencePieceProcessor, ids: dict[str, int]) -> list[int]:
-        text = _SURROGATE.sub("\ufffd", text)  # half of a pair is no text, and SentencePiece refuses it
+        text = SURROGATE.sub("\ufffd", text)  # half of a pair is no text, and SentencePiece refuses it
         language = _LANGUAGE.match(text)
         code = [language.group()] if language else []
         pieces = cutter.encode(text[language.end() :] if language else text, out_type=str)
@@ -91,12 +91,6 @@ class MarianText:
 def load_marian(folder: Path) -> tuple[EncoderDecoder, MarianText]:
     """The model and the text side of a Hugging Face folder, ready to translate."""
     settings = read_config(folder)
-    kind = settings.values.get("model_type")
-    if kind != "marian":
-        what = f"holds a model of type {kind!r}" if kind else "is not a trained model"
-        raise WeightsError(
-            f"{folder} {what}; `glassformer train` makes a translator, and Marian folders of Hugging Face are read too"
-        )
     text = MarianText.load(folder, shared=bool(settings.get("share_encoder_decoder_embeddings", True)))
     model = load_model(folder)
     assert isinstance(model, EncoderDecoder)
@@ -119,7 +113,7 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
     return vocabulary
 
 
-def _read_pieces(path: Path) -> SentencePieceProcessor:
+def read_pieces(path: Path) -> SentencePieceProcessor:
     try:
         from sentencepiece import SentencePieceProcessor
     except ImportError:

@@ -117,11 +117,15 @@ def of_translator(
 
 
 def of_several(
-    folders: Sequence[Path], device: str, to: str | None = None, precision: Precision = "fp32"
+    folders: Sequence[Path],
+    device: str,
+    to: str | None = None,
+    precision: Precision = "fp32",
+    source: str | None = None,
 ) -> Directions:
     """Those of several models, of folders and of the box, in the order in which they are named; where two go from one
     language to another, the first is asked for translations."""
-    found = [of_folder(folders[0], device, to, precision)]
+    found = [of_folder(folders[0], device, to, precision, source)]
     found += [of_folder(folder, device, None, precision) for folder in folders[1:]]
     return found[0] if len(found) == 1 else joined(found)
 
@@ -149,15 +153,22 @@ def free(name: str, taken: Collection[str]) -> str:
     return next(one for one in itertools.chain([name], others) if one not in taken)
 
 
-def of_folder(folder: Path, device: str, to: str | None = None, precision: Precision = "fp32") -> Directions:
-    """Those of a model in a folder, or of the box where there is no such folder; opens on that into `to`."""
+def of_folder(
+    folder: Path, device: str, to: str | None = None, precision: Precision = "fp32", source: str | None = None
+) -> Directions:
+    """Those of a model in a folder, or of the box where there is no such folder; opens on that into `to`. A published
+    model of many languages goes from `source` into `to` alone."""
     if not os.path.lexists(folder) and str(folder) in box.directions():
         model = box.directions()[str(folder)].model
         into = {way.to: name for name, way in box.directions().items() if way.model == model}
+        if source is not None:
+            raise ConfigError(f"source={source} is known of {folder}; leave it out")
         if to is not None and to not in into:
             raise ConfigError(f"{model} translates into {one_of(list(into))}, not into `{to}`")
         return of_box(device, str(folder) if to is None else into[to], [model], precision)
-    translator = Translator.load(folder, device, precision, to=usual(folder))
+    translator = Translator.load(
+        folder, device, precision, to=usual(folder) if is_bundle(folder) else to, source=source
+    )
     if to is not None:
         translator.toward(to)  # refused where it is no choice
     return of_translator(translator, called(folder), translator.about.examples or ANYTHING, to)

@@ -6,6 +6,7 @@ from glassformer.text.corpus import Corpus, Pair, read_pairs
 from glassformer.text.preparation import FilterOptions, prepare
 from glassformer.text.shapes import Shape, plan_shapes
 from glassformer.text.store import Store
+from glassformer.text.tokenizer import Directed as Directed
 from glassformer.text.tokenizer import PairTokenizer, Tokenizer
 from glassformer.text.vocabulary import END, PAD, START, UNK, TokenizerOptions
 

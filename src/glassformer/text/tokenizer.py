@@ -7,13 +7,13 @@ import lzma
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import tokenizers
 
 from glassformer.errors import DataError, InputError, did_you_mean, one_of, why
-from glassformer.text.about import frequent_words, unmet
+from glassformer.text.about import About, frequent_words, unmet
 from glassformer.text.corpus import Pair
 from glassformer.text.protect import PLACEHOLDERS
 from glassformer.text.side import Flat, Side
@@ -35,6 +35,20 @@ class PairTokenizer(Protocol):
     def source_pieces(self, ids: Sequence[int]) -> list[str]: ...
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]: ...
+
+
+@runtime_checkable
+class Directed(Protocol):
+    """A tokenizer of a model that translates into several languages: `tags` are what it calls them, `to` is one."""
+
+    to: str | None
+
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+
+    def toward(self, language: str) -> PairTokenizer: ...
+
+    def card(self, about: About) -> About: ...
 
 
 class Tokenizer:
@@ -112,6 +126,10 @@ class Tokenizer:
         other = copy(self)
         other.to = language
         return other
+
+    def card(self, about: About) -> About:
+        """What the model is for, told to write this language."""
+        return about if self.to is None else about.toward(self.to, self.tags)
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         encoded = self._source.encode(texts)
