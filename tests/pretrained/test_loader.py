@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from dataclasses import replace
 
 import pytest
 import torch
@@ -9,7 +10,7 @@ from safetensors.torch import load_file, save_file
 
 import glassformer as gf
 from glassformer.bench.parity import BAR, cases, our_logits, peer_logits, random_batch, random_model
-from glassformer.errors import InputError, WeightsError, one_of
+from glassformer.errors import ConfigError, InputError, WeightsError, one_of
 from glassformer.pretrained.loader import FAMILIES
 
 
@@ -51,6 +52,7 @@ def difference(peer, folder):
         ("roberta", gf.EncoderOnly),
         ("xlm-roberta", gf.EncoderOnly),
         ("distilbert", gf.EncoderOnly),
+        ("vit", gf.EncoderOnly),
         ("gpt2", gf.DecoderOnly),
         ("llama", gf.DecoderOnly),
         ("mistral", gf.DecoderOnly),
@@ -107,6 +109,7 @@ def test_a_missing_tensor_is_named_whichever_it_is(family, tmp_path):
         ("roberta", "vocab_size"),
         ("xlm-roberta", "intermediate_size"),
         ("distilbert", "hidden_dim"),
+        ("vit", "intermediate_size"),
         ("gpt2", "n_positions"),
         ("llama", "vocab_size"),
         ("mistral", "vocab_size"),
@@ -179,6 +182,39 @@ def test_bert_without_a_head_gives_hidden_states_and_says_that_it_has_no_logits(
             model(batch.ids, batch.mask)
 
 
+def test_vit_without_a_head_gives_hidden_states(tmp_path):
+    from transformers import ViTModel
+
+    case = next(case for case in cases() if case.family == "vit")
+    peer = ViTModel(type(random_model(case).config)(**case.settings)).eval()
+    peer.save_pretrained(tmp_path)
+    with pytest.warns(UserWarning, match=r"set aside: `pooler"):
+        model = gf.load_model(tmp_path)
+    images = random_batch(60, 0).images
+    with torch.no_grad():
+        theirs = peer(pixel_values=images).last_hidden_state
+        assert (model.encoder(images) - theirs).abs().max() <= BAR
+        with pytest.raises(InputError, match="holds no output head"):
+            model(images)
+
+
+def test_what_is_no_image_is_refused(tmp_path):
+    save("vit", tmp_path)
+    model = gf.load_model(tmp_path)
+    image = torch.zeros(1, 3, 16, 16)
+    for wrong in (image[:, :, :, :8], image[:, :1], image.long(), torch.ones(2, 5)):
+        with pytest.raises(InputError, match=r"images of shape \(batch, 3, 16, 16\)"):
+            model(wrong)
+    with pytest.raises(InputError, match="reads images, and a trace follows texts"):
+        gf.trace(model, [5, 6])
+    for kind in (gf.EncoderDecoder, gf.DecoderOnly):
+        with pytest.raises(ConfigError, match="patch_size=4: images are read by an EncoderOnly alone"):
+            kind(model.config)
+    for wrong in ({"patch_size": 5}, {"tied": True}):
+        with pytest.raises(ConfigError, match=r"must divide image_size=16, and a head .*tied=False"):
+            replace(model.config, **wrong)
+
+
 def test_an_untied_head_that_is_missing_is_not_replaced_by_the_embedding(tmp_path):
     for family in ("t5", "gpt2"):
         peer = save(family, tmp_path / family)
@@ -197,6 +233,7 @@ def test_an_untied_head_that_is_missing_is_not_replaced_by_the_embedding(tmp_pat
     ("family", "changes", "words"),
     [
         ("bert", {"position_embedding_type": "relative_key"}, "position_embedding_type.*'relative_key'.*'absolute'"),
+        ("vit", {"image_size": [16, 32]}, r"image_size.*\[16, 32\].*\[16, 16\] only"),
         ("roberta", {"hidden_act": "relu"}, "hidden_act.*'relu'.*'gelu' only"),
         ("roberta", {"pad_token_id": None}, "lacks `pad_token_id`.*positions"),
         ("bart", {"normalize_before": True}, "normalize_before.*True"),

@@ -30,21 +30,27 @@ BAR = 1e-5
 
 @dataclass(frozen=True)
 class Batch:
-    """Three padded rows of odd lengths; `mask` marks the real tokens of `ids`, `tgt` is a target where there is one."""
+    """Three padded rows of odd lengths; `mask` marks the real tokens of `ids`, `tgt` is a target where there is one,
+    and `images` are in their place where a model reads images."""
 
     ids: Tensor
     mask: Tensor
     tgt: Tensor
+    images: Tensor
 
 
 def random_batch(vocab: int, seed: int) -> Batch:
     generator = torch.Generator().manual_seed(seed)
     ids = torch.randint(3, vocab, (3, 11), generator=generator)
     mask = torch.arange(11) < torch.tensor([[11], [7], [3]])
-    return Batch(ids, mask, torch.randint(3, vocab, (3, 9), generator=generator))
+    tgt = torch.randint(3, vocab, (3, 9), generator=generator)
+    return Batch(ids, mask, tgt, torch.randn(3, 3, 16, 16, generator=generator))
 
 
 def peer_logits(peer: Any, batch: Batch) -> Tensor:
+    if peer.config.model_type == "vit":
+        of_images: Tensor = peer(pixel_values=batch.images).logits.unsqueeze(1)
+        return of_images  # (B, 1, V): one position, as in a text
     arguments = {"input_ids": batch.ids, "attention_mask": batch.mask.long()}
     if peer.config.is_encoder_decoder:
         arguments["decoder_input_ids"] = batch.tgt
@@ -53,15 +59,18 @@ def peer_logits(peer: Any, batch: Batch) -> Tensor:
 
 
 def our_logits(model: Model, batch: Batch) -> Tensor:
+    if model.config.patch_size is not None:
+        of_images: Tensor = model(batch.images)[:, :1]
+        return of_images
     arguments = (batch.ids, batch.tgt, batch.mask) if isinstance(model, EncoderDecoder) else (batch.ids, batch.mask)
     logits: Tensor = model(*arguments)
     return logits
 
 
-def difference(ours: Tensor, theirs: Tensor, batch: Batch, decoded: bool) -> float:
+def difference(ours: Tensor, theirs: Tensor, batch: Batch) -> float:
     """The largest difference of any two logits, at every real token."""
     apart = (ours - theirs).abs()
-    return float(apart.max() if decoded else apart[batch.mask].max())
+    return float(apart[batch.mask].max() if apart.shape[:2] == batch.mask.shape else apart.max())
 
 
 def measure(case: Case, spoil: Spoil | None = None) -> float:
@@ -71,7 +80,7 @@ def measure(case: Case, spoil: Spoil | None = None) -> float:
         vocab = min(model.config.vocab_size, model.config.encoder.vocab_size)
         batch = random_batch(vocab, case.seed)
         ours = our_logits(model, spoil(model, batch) if spoil else batch)
-        return difference(ours, peer_logits(peer, batch), batch, isinstance(model, EncoderDecoder))
+        return difference(ours, peer_logits(peer, batch), batch)
 
 
 def wrong_norm_order(model: Model, batch: Batch) -> Batch:
@@ -134,6 +143,17 @@ def missing_transform_norm(model: Model, batch: Batch) -> Batch:
     return batch
 
 
+def turned_squares(model: Model, batch: Batch) -> Batch:
+    """As if each square were read by columns."""
+    squares = batch.images.unfold(2, 4, 4).unfold(3, 4, 4)  # (B, C, 4, 4, P, P)
+    return replace(batch, images=squares.permute(0, 1, 2, 5, 3, 4).reshape_as(batch.images))
+
+
+def missing_first(model: Model, batch: Batch) -> Batch:
+    model.get_parameter("encoder.embedding.first").zero_()
+    return batch
+
+
 def untransposed(model: Model, batch: Batch) -> Batch:
     for module in model.modules():
         if isinstance(module, Attention):
@@ -189,6 +209,7 @@ CONTROLS: dict[str, tuple[Spoil, ...]] = {
     "roberta": (wrong_norm_order, missing_offset, missing_segments, ignored_padding),
     "xlm-roberta": (wrong_norm_order, missing_offset, ignored_padding),
     "distilbert": (wrong_norm_order, missing_offset, missing_transform_norm, ignored_padding),
+    "vit": (wrong_norm_order, missing_offset, turned_squares, missing_first),
     "gpt2": (wrong_norm_order, missing_offset, untransposed),
     "llama": (wrong_norm_order, unslowed, halves_for_pairs, other_groups),
     "mistral": (wrong_norm_order, halves_for_pairs, other_groups),

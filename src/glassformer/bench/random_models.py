@@ -111,6 +111,18 @@ def cases() -> list[Case]:
             "activation": ("gelu", "relu", "gelu")[i],
         }
         table.append(Case("distilbert", name, distilbert, 110 + i))
+        vit = {
+            "hidden_size": (32, 48, 40)[i],
+            "num_attention_heads": (4, 6, 2)[i],
+            "num_hidden_layers": (2, 3, 1)[i],
+            "intermediate_size": (64, 50, 160)[i],
+            "image_size": 16,
+            "patch_size": (4, 8, 2)[i],
+            "num_labels": (7, 5, 11)[i],
+            "qkv_bias": i != 1,
+            "initializer_range": 0.1,
+        }
+        table.append(Case("vit", f"d{vit['hidden_size']} patches of {vit['patch_size']}", vit, 120 + i))
         gpt2 = {
             "vocab_size": 89 + i,
             "n_embd": (32, 48, 40)[i],
@@ -174,6 +186,7 @@ def random_model(case: Case) -> nn.Module:
         "roberta": (hf.RobertaConfig, hf.RobertaForMaskedLM),
         "xlm-roberta": (hf.XLMRobertaConfig, hf.XLMRobertaForMaskedLM),
         "distilbert": (hf.DistilBertConfig, hf.DistilBertForMaskedLM),
+        "vit": (hf.ViTConfig, hf.ViTForImageClassification),
         "gpt2": (hf.GPT2Config, hf.GPT2LMHeadModel),
         "llama": (hf.LlamaConfig, hf.LlamaForCausalLM),
         "mistral": (hf.MistralConfig, hf.MistralForCausalLM),

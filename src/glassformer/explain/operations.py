@@ -18,10 +18,11 @@ from glassformer.explain.record import Seen
 from glassformer.explain.weights import Weights
 from glassformer.model.attention import Attention, AttentionMask
 from glassformer.model.config import ModelConfig
+from glassformer.model.embedding import Embedding
 from glassformer.model.layer import Block, FeedForward, Residual
 from glassformer.model.norm import Norm
 from glassformer.model.position import Alibi, relative_bucket
-from glassformer.model.transformer import Embedding, Head, Stack, Transform
+from glassformer.model.transformer import Head, Stack, Transform
 
 Op = dict[str, Any]
 LINKS = ("input", "q", "k", "v", "pattern", "cos", "sin", "mask")  # where an operation names one other value
@@ -185,8 +186,7 @@ class Account:
             f"{at}.{part}"
             for part in ("q", "k", "v", "products", "scores", "masked", "pattern", "context", "merged", "output")
         )
-        root = abs(module.scale - d**-0.5) < 1e-9
-        scale = {"kind": "scale", "input": products, "by": module.scale}
+        root, scale = abs(module.scale - d**-0.5) < 1e-9, {"kind": "scale", "input": products, "by": module.scale}
         hide = {"kind": "mask", "input": scores, "mask": mask, "bias": distance}
         further = " + distance" if distance else ""
         self.record(products, cells, {"kind": "products", "q": q, "k": k}, "Q Kᵀ")
@@ -256,7 +256,7 @@ class Account:
         if (rotary := stack.rotary) is not None:
             rotation, axes, d = f"{at}.rotation", (f"position:{side.short}", "dim"), rotary.width
             pace = None if rotary.factor == 1 else rotary.pace(rotary.base ** (-torch.arange(0, d, 2) / d)).tolist()
-            angle = f"t · {rotary.base:g}^(-2i / d_head)" + " · pace" * (pace is not None)
+            angle = f"t · {rotary.base:g}^(-2i / d_head){' · pace' if pace else ''}"
             for part, value in zip(("cos", "sin"), self.seen.values[f"{at}.rotary"], strict=True):
                 op = {"kind": "rotation", "part": part, "base": rotary.base, "d_head": d, "pace": pace}
                 self.record(f"{rotation}.{part}", axes, op, f"{part}({angle})", value)
@@ -289,8 +289,8 @@ class Account:
         op = {"kind": "linear", "input": stream, "weight": weight, "bias": bias, "rows": [0, len(head.weight)]}
         formula = with_bias("x Eᵀ" if self.config.tied else "x W_vocab", bias)
         logits = self.record("logits", axes, op | {"heads": None}, formula, self.seen.values["head"][0])
-        formula = "softmax(logits)" if temperature == 1 else f"softmax(logits / {temperature:g})"
         shares: Op = {"kind": "softmax", "input": logits, "temperature": temperature}
+        formula = "softmax(logits)" if temperature == 1 else f"softmax(logits / {temperature:g})"
         self.record("probabilities", axes, shares, formula, (self.values[logits].value / temperature).softmax(-1))
 
 

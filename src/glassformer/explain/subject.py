@@ -32,6 +32,8 @@ class Subject:
             raise InputError(
                 f"a {type(given).__name__} cannot be traced; give a Translator, or a model that load_model() returns"
             )
+        if self.model.config.patch_size is not None:
+            raise InputError("this model reads images, and a trace follows texts; hooks on its modules show its values")
         self.given = given
         self.config = self.model.config
         self.device = next(self.model.parameters()).device

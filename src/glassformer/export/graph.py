@@ -28,9 +28,9 @@ from glassformer.explain.record import Seen
 from glassformer.explain.trace import watched_pass
 from glassformer.explain.weights import Weights
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
+from glassformer.model.embedding import Embedding
 from glassformer.model.position import RelativeBias, Rotary, relative_bucket
 from glassformer.model.probe import twin
-from glassformer.model.transformer import Embedding
 
 OPSET = 18
 WEIGHT = "model."  # how the names of a model's own tensors begin

@@ -20,8 +20,8 @@ from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Tex
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.config import Placement
+from glassformer.model.embedding import Embedding
 from glassformer.model.layer import Block, FeedForward
-from glassformer.model.transformer import Embedding
 
 DEEP, TRAINED, SHALLOW = 24, 8, 2  # layers
 STEPS, WARMUP, RATE = 60, 30, 3e-3

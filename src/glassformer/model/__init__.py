@@ -1,5 +1,5 @@
-"""What a Transformer is: tensors in, tensors out. Read `config`, `activation`, `norm`, `position`, `mask`,
-`attention`, `layer`, `transformer`, in that order."""
+"""What a Transformer is: tensors in, tensors out. Read `config`, `activation`, `norm`, `position`,
+`embedding`, `mask`, `attention`, `layer`, `transformer`, in that order."""
 
 from glassformer.cache import Cache
 from glassformer.model.config import ModelConfig

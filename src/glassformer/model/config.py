@@ -22,11 +22,12 @@ LARGEST = 2**24
 class ModelConfig:
     """The whole description of a model; `heads=8, d_model=512` and so on as in "Attention Is All You Need".
 
-    `layers`, `heads` and `d_ff` hold for both stacks unless the decoder's own are given. A `src_vocab_size`
-    gives the source an embedding of its own; without one, source and target share theirs. A `None` number
-    means "derived": head width (`d_head`) from `d_model // heads`, key/value heads from `heads`, the scale of the
-    scores from 1/sqrt(head width), `qkv_bias` from `bias`, both inner dropouts from `dropout`. JSON holds what
-    `to_dict` gives `from_dict`.
+    `layers`, `heads` and `d_ff` hold for both stacks unless the decoder's own are given. A `src_vocab_size` gives the
+    source an embedding of its own; without one, source and target share theirs. With a `patch_size` an encoder reads
+    square images of `image_size` and `channels`, and the vocabulary is that of their labels. A `None` number means
+    "derived": head width (`d_head`) from `d_model // heads`, key/value heads from `heads`, the scale of the scores from
+    1/sqrt(head width), `qkv_bias` from `bias`, both inner dropouts from `dropout`. JSON holds what `to_dict` gives
+    `from_dict`.
     """
 
     vocab_size: int
@@ -63,6 +64,9 @@ class ModelConfig:
     embedding_scale: bool = True
     embedding_norm: bool = False
     segments: int = 0
+    image_size: int = 224
+    patch_size: int | None = None
+    channels: int = 3
     tied: bool = True
     output_transform: bool = False
     output_bias: bool = False
@@ -146,7 +150,8 @@ def check(config: ModelConfig) -> None:
             raise ConfigError(f"{name}={value}: it must be a finite number")
 
     counts = ("vocab_size", "src_vocab_size", "d_model", "heads", "d_ff", "decoder_heads", "decoder_d_ff")
-    for name in (*counts, "kv_heads", "head_width", "max_length", "rotary_length"):
+    more = ("kv_heads", "head_width", "max_length", "rotary_length", "image_size", "patch_size", "channels")
+    for name in (*counts, *more):
         value = getattr(config, name)
         if value is not None and value < 1:
             raise ConfigError(f"{name}={value}: it must be at least 1")
@@ -190,6 +195,11 @@ def check(config: ModelConfig) -> None:
             )
     if config.positions == "sinusoidal" and config.d_model % 2:
         raise ConfigError(f"sinusoidal positions pair a sine with a cosine: d_model={config.d_model} must be even")
+    if config.patch_size is not None and (config.tied or config.image_size % config.patch_size):
+        raise ConfigError(
+            f"patch_size={config.patch_size} is for images: it must divide image_size={config.image_size}, and a head "
+            f"has no words to be tied to (tied=False)"
+        )
     buckets = config.relative_buckets
     if config.positions == "relative" and (buckets < 4 or buckets % 4 or config.relative_distance <= buckets):
         raise ConfigError(

@@ -1,76 +1,28 @@
 """The whole: embedding, a stack of layers, a head; and the three ways to put them together.
 
     EncoderDecoder   a source read both ways, a target written left to right     (the original, Marian, BART, T5)
-    EncoderOnly      one text read both ways                                      (BERT)
-    DecoderOnly      one text written left to right                               (GPT)
+    EncoderOnly      one text, or one image, read both ways                       (BERT, ViT)
+    DecoderOnly      one text written left to right                               (GPT, Llama)
 
 Shapes: B batch, S source, T target, D model width, V vocabulary.
 """
 
 from __future__ import annotations
 
-import math
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.cache import Cache
-from glassformer.errors import InputError
+from glassformer.errors import ConfigError, InputError
 from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import AttentionMask, Projection
 from glassformer.model.config import ModelConfig
+from glassformer.model.embedding import Embedding, PatchEmbedding
 from glassformer.model.layer import Block
 from glassformer.model.mask import additive, causal_mask, check_mask, own_mask, padding_mask
 from glassformer.model.norm import make_norm
 from glassformer.model.position import Alibi, PositionTable, RelativeBias, Rotary
-
-
-class Embedding(nn.Module):
-    """Ids to vectors: a learned row per token, scaled by sqrt(D), plus the position's row where there is a table."""
-
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__()
-        self.config = config
-        self.tokens = nn.Embedding(config.vocab_size, config.d_model, padding_idx=config.pad_id)
-        self.scale = math.sqrt(config.d_model) if config.embedding_scale else 1.0
-        self.positions = PositionTable(config) if config.positions in ("sinusoidal", "learned") else None
-        self.segments = nn.Embedding(config.segments, config.d_model) if config.segments else None
-        self.norm = make_norm(config) if config.embedding_norm else nn.Identity()
-        self.dropout = nn.Dropout(config.dropout)
-
-    def forward(self, ids: Tensor, positions: Tensor, segments: Tensor | None = None) -> Tensor:
-        x = self.tokens(ids) * self.scale  # (B, T, D)
-        if self.segments is not None:
-            x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
-        if self.positions is not None:
-            x = x + self.positions(positions)
-        embedded: Tensor = self.dropout(self.norm(x))
-        return embedded
-
-    def check(self, ids: Tensor, length: int, segments: Tensor | None) -> None:
-        if ids.dim() != 2 or ids.dtype not in (torch.int64, torch.int32):
-            raise InputError(
-                f"ids have shape {tuple(ids.shape)} and dtype {ids.dtype}; they must be whole numbers (batch, length)"
-            )
-        if self.positions is not None:
-            self.positions.check(length)
-        if segments is not None and self.segments is None:
-            raise InputError("this model knows no segments; leave `segments` out")
-        # Reading a value back from a GPU would stall it, so there the kernel's own assertion has to do.
-        if ids.device.type == "cpu" and ids.numel() and not torch.compiler.is_compiling():
-            _check_range(ids, self.config.vocab_size, "id", "the vocabulary")
-            if segments is not None:
-                _check_range(segments, self.config.segments, "segment", "the segments")
-
-
-def _check_range(ids: Tensor, size: int, what: str, whole: str) -> None:
-    low, high = (int(end) for end in ids.aminmax())
-    if low < 0 or high >= size:
-        raise InputError(
-            f"{what} {low if low < 0 else high} lies outside {whole} of {size} (0 to {size - 1}); "
-            f"was it made with another tokenizer?"
-        )
 
 
 class Stack(nn.Module):
@@ -79,7 +31,9 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, causal: bool, cross: bool) -> None:
         super().__init__()
         self.causal = causal
-        self.embedding = Embedding(config)
+        if causal and config.patch_size is not None:
+            raise ConfigError(f"patch_size={config.patch_size}: images are read by an EncoderOnly alone")
+        self.embedding = Embedding(config) if config.patch_size is None else PatchEmbedding(config, config.patch_size)
         self.rotary = Rotary(config) if config.positions == "rotary" else None
         self.distance: Alibi | RelativeBias | None = None
         if config.positions == "alibi":
@@ -114,15 +68,15 @@ class Stack(nn.Module):
     ) -> Tensor:
         """`places` (B, T) put several texts into one row: each counts from 0 and sees only itself, and of the memory,
         by its own places, only its partner."""
-        start = 0 if cache is None else cache.length
-        self.embedding.check(ids, start + ids.shape[-1] if places is None else 0, segments)
+        start, length = 0 if cache is None else cache.length, self.embedding.length(ids)
+        self.embedding.check(ids, start + length if places is None else 0, segments)
         if mask is not None:
             check_mask(mask, ids)
         if cache is not None:
             cache.check(ids, len(self.blocks))
             queries, keys, positions, visible = cache.admit(ids, mask)
         else:
-            positions = queries = keys = torch.arange(ids.shape[1], device=ids.device)
+            positions = queries = keys = torch.arange(length, device=ids.device)
             visible = None
             if mask is not None:  # a text starts at its first real token, wherever padding has pushed it
                 positions = (queries - mask.int().argmax(1, keepdim=True)).clamp_min(0)  # (B, T)
@@ -144,10 +98,11 @@ class Stack(nn.Module):
 class Head(nn.Module):
     """Vectors to logits over the vocabulary, by the token embedding itself where the two are tied."""
 
-    def __init__(self, config: ModelConfig, embedding: nn.Embedding) -> None:
+    def __init__(self, config: ModelConfig, embedding: Embedding) -> None:
         super().__init__()
         self.transform = Transform(config) if config.output_transform else nn.Identity()
-        self.weight = embedding.weight if config.tied else nn.Parameter(torch.empty_like(embedding.weight))
+        size = (config.vocab_size, config.d_model)
+        self.weight = embedding.tokens.weight if config.tied else nn.Parameter(torch.empty(size))
         self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
 
     def forward(self, hidden: Tensor) -> Tensor:
@@ -201,7 +156,7 @@ class EncoderDecoder(nn.Module):
         self.decoder = Stack(config.decoder, causal=True, cross=True)
         if config.src_vocab_size is None:
             self.decoder.embedding.tokens = self.encoder.embedding.tokens
-        self.head = Head(config, self.decoder.embedding.tokens)
+        self.head = Head(config, self.decoder.embedding)
         initialise(self, config)
 
     def encode(self, src: Tensor, src_mask: Tensor | None = None) -> Tensor:
@@ -250,7 +205,7 @@ class EncoderOnly(nn.Module):
         super().__init__()
         self.config = config
         self.encoder = Stack(config.encoder, causal=False, cross=False)
-        self.head = Head(config, self.encoder.embedding.tokens)
+        self.head = Head(config, self.encoder.embedding)
         initialise(self, config)
 
     def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
@@ -265,7 +220,7 @@ class DecoderOnly(nn.Module):
         super().__init__()
         self.config = config
         self.decoder = Stack(config.decoder, causal=True, cross=False)
-        self.head = Head(config, self.decoder.embedding.tokens)
+        self.head = Head(config, self.decoder.embedding)
         initialise(self, config)
 
     def forward(self, ids: Tensor, mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:

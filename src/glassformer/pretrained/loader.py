@@ -18,7 +18,7 @@ from glassformer.errors import InputError, WeightsError, did_you_mean, one_of, w
 from glassformer.files import read_json, read_tensors
 from glassformer.hub import locate
 from glassformer.model import Model
-from glassformer.pretrained import bart, bert, distilbert, gpt2, llama, m2m100, marian, mbart, pegasus, roberta, t5
+from glassformer.pretrained import bart, bert, distilbert, gpt2, llama, m2m100, marian, mbart, pegasus, roberta, t5, vit
 from glassformer.pretrained.family import Family, Parts, Settings
 
 FAMILIES: dict[str, Callable[[Settings], Family]] = {
@@ -32,6 +32,7 @@ FAMILIES: dict[str, Callable[[Settings], Family]] = {
     "roberta": lambda settings: roberta.FAMILY,
     "xlm-roberta": lambda settings: roberta.FAMILY,
     "distilbert": lambda settings: distilbert.FAMILY,
+    "vit": lambda settings: vit.FAMILY,
     "gpt2": lambda settings: gpt2.FAMILY,
     "llama": lambda settings: llama.FAMILY,
     "mistral": lambda settings: llama.MISTRAL,
@@ -133,7 +134,7 @@ def assemble(family: Family, settings: Settings, tensors: dict[str, Tensor]) -> 
     state: dict[str, Tensor] = {}
     originals: dict[str, Parts] = {}
     used: set[str] = set()
-    headless = head is None and not settings.get("tie_word_embeddings", True)
+    headless = head is None and not (config.tied and settings.get("tie_word_embeddings", True))
     if headless and family.prefix and not bare:
         raise WeightsError(f"the weights lack `{family.head}`, though config.json says it is not tied to the embedding")
     of_head = [ours for ours in table if ours.startswith("head.")]
