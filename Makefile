@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo build-it test docs docs-test notebooks browser check check-page format-page package oldest box bench clean
+.PHONY: demo build-it test runtime page docs docs-test notebooks browser check check-page format-page package oldest box bench clean
 
 demo: .venv/ready
 	$(BIN)/glassformer demo
@@ -11,8 +11,19 @@ demo: .venv/ready
 build-it: .venv/ready
 	$(BIN)/python docs/build/grow.py
 
-test: .venv/ready-dev browser
+test: .venv/ready-dev browser runtime
 	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=40 --durations-min=5
+
+# A page of a model that needs no server, written to site/page: make page, or make page MODEL=FOLDER OUT=FOLDER. What runs
+# it in a browser is fetched from npm's registry once and checked by its hash; neither node nor npm is needed.
+page: .venv/ready-dev
+	$(BIN)/python -m glassformer.export.runtime
+	$(BIN)/glassformer export "$(or $(MODEL),runs/demo)" --to page --out "$(or $(OUT),site/page)" --force
+	@echo "Open it from a file server: $(BIN)/python -m http.server --directory $(or $(OUT),site/page)"
+
+# Without a network the tests of that page are skipped, and say so.
+runtime: .venv/ready-dev
+	@$(BIN)/python -m glassformer.export.runtime || true
 
 # The handbook, read at site/index.html, with its figures and what its pages include drawn and written anew; a broken link, a wrong name of a source or an unknown equation stops it.
 docs: .venv/ready-dev

@@ -240,7 +240,7 @@ class Account:
 
     def surroundings(self, at: str, stack: Stack, side: Side, visible: Op) -> tuple[str, str | None, str | None]:
         """What the layers of a stack share: its mask, distances and rotation."""
-        length, seen = len(self.values[f"{at}.embedding"].value), self.seen.masks[f"{at}.blocks.0.self_attention"]
+        seen, length = self.seen.masks[f"{at}.blocks.0.self_attention"], self.values[f"{at}.embedding"].value.shape[0]
         mask = self.mask(f"masks.{at}", (side.query, side.key), seen, (length, length), visible)
         distance = rotation = None
         if stack.distance is not None:

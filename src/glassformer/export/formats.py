@@ -33,6 +33,11 @@ FORMATS = {
         ("onnx", "onnxscript", "onnxruntime"),
         "an encoder and a decoder step for onnxruntime, and a program that runs them",
     ),
+    "page": Entry(
+        "glassformer.export.page",
+        ("onnx", "onnxscript", "onnxruntime"),
+        "a page that needs no server: the model runs in the browser, every value to be seen",
+    ),
 }
 
 

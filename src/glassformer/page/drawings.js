@@ -95,7 +95,7 @@ function tell(app, part) {
   const { name, titled, shape } = labels(part);
   const view = /** @type {View | undefined} */ (part.dataset.view);
   const chapter = part.dataset.chapter ?? "";
-  const there = view && (app.source.live || !NEED_SERVER.includes(view));
+  const there = view && (app.source.server || !NEED_SERVER.includes(view));
   const n = Number(chapter.slice(0, 2));
   return [
     h("h3", titled || (name.endsWith("+") ? t("drawing.sum") : name)),

@@ -177,7 +177,7 @@ export class Frame {
 
   /** Keep the state within what this run has. @param {Run} run */
   #settle(run) {
-    if (NEED_SERVER.includes(this.state.view) && !this.source.live) this.state.view = "flow";
+    if (NEED_SERVER.includes(this.state.view) && !this.source.server) this.state.view = "flow";
     const { model, source, target } = run.manifest;
     const layers = layersOf(model);
     const last = layers.findLast((layer) => layer.startsWith("decoder")) ?? layers[0] ?? "";

@@ -181,6 +181,7 @@ export class Sentence {
       h("span.spring"),
       counter("beam", 1, limits.beam),
       counter("padding", 0, limits.padding),
+      !source.server && h("p.look", { data: { testid: "in-page" } }, t("ask.local")),
       shown?.look &&
         h("p.look", { data: { testid: "look" } }, h("span.label", t("ask.look")), " ", said(shown, "look")),
     );
@@ -269,7 +270,16 @@ export class Sentence {
   }
 }
 
-const KNOWN_ERRORS = new Set(["empty", "long", "long_text", "offline", "busy", "no_weights"]);
+const KNOWN_ERRORS = new Set([
+  "empty",
+  "long",
+  "long_text",
+  "offline",
+  "busy",
+  "no_weights",
+  "no_file",
+  "needs_server",
+]);
 
 /** @param {unknown} error @returns {Child} */
 function tellError(error) {

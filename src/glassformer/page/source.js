@@ -1,4 +1,6 @@
-// Where the numbers come from: the server, a range of bytes at a time, or the file that this page was exported to.
+// Where the numbers come from: the server, a range of bytes at a time, the file of a saved run, or a model in the page.
+
+import { Local } from "./local.js";
 
 const GAP = 16384; // bytes that are cheaper to read along than to ask for again
 
@@ -56,8 +58,10 @@ async function bytes(address, from, to) {
 
 /** The server that this page came from. */
 export class Server {
-  /** @type {true} */
+  /** Whether it can be asked for another run. @type {true} */
   live = true;
+  /** @type {true} */
+  server = true;
   /** @type {Map<string, Promise<ServerFacts>>} */
   #facts = new Map();
 
@@ -157,6 +161,8 @@ function decode(base64) {
 export class Embedded {
   /** @type {false} */
   live = false;
+  /** @type {false} */
+  server = false;
 
   /** @param {NonNullable<typeof window.GLASSFORMER_EMBEDDED>} held */
   constructor({ manifest, blob, weights, schematics }) {
@@ -287,7 +293,8 @@ export class Run {
   }
 }
 
-/** The numbers' home: inside this file, if it is an exported one, else the server. @returns {Source} */
+/** The numbers' home: a model beside this page, this file itself of a saved run, or the server. @returns {Source} */
 export function findSource() {
+  if (window.GLASSFORMER_MODEL) return new Local(window.GLASSFORMER_MODEL);
   return window.GLASSFORMER_EMBEDDED ? new Embedded(window.GLASSFORMER_EMBEDDED) : new Server();
 }

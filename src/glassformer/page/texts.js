@@ -59,6 +59,9 @@ export const TEXTS = {
   "ask.embedded": ["A saved run: this file needs no server, and cannot trace another sentence.",
     "这是一次保存下来的运行：文件无需服务器，也无法追踪别的句子。"],
 
+  "ask.local": ["The model runs in this page, on your machine. What if and Labs need a server: glassformer serve",
+    "模型就在这个页面里、在你的机器上运行。“假如”和“实验”需要服务器：glassformer serve"],
+
   "none.empty": ["Nothing to look at yet.", "还没有可看的内容。"],
   "none.emptySays": ["Type a sentence above, and the model writes its translation.", "在上方输入一句话，模型就会写出译文。"],
   "none.refused": ["There is no run of this sentence.", "这个句子没有运行结果。"],
@@ -494,6 +497,12 @@ export const TEXTS = {
     "服务器没有回应。glassformer serve 还在运行吗？"],
   "error.busy": ["The server is busy. Try again in a moment.", "服务器正忙，请稍后再试。"],
   "error.refused": ["The model cannot do this:", "模型做不到："],
+  "error.no_file": [
+    "A file of this page could not be read. Were all of them copied, and is it opened from a web server? " +
+      "A local one: python -m http.server",
+    "无法读取此页面的某个文件。所有文件都复制了吗？页面是从网页服务器打开的吗？本地可用：python -m http.server",
+  ],
+  "error.needs_server": ["This needs the server: glassformer serve", "这需要服务器：glassformer serve"],
   "error.no_weights": ["This file holds no weights, so this equation cannot be filled in.", "文件里没有权重，无法填写这个算式。"],
   "error.lab_busy": ["One lab at a time: {name} is running. Try again when it is done.",
     "一次只能运行一个实验：{name} 正在运行，请等它结束再试。"],

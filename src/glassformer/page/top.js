@@ -71,7 +71,7 @@ export function drawTop(app, place) {
 
 /** The views of this page. @param {Frame} app */
 function viewsOf(app) {
-  return app.source.live ? VIEWS : VIEWS.filter((view) => !NEED_SERVER.includes(view));
+  return app.source.server ? VIEWS : VIEWS.filter((view) => !NEED_SERVER.includes(view));
 }
 
 /** @param {Frame} app @param {HTMLElement} place */

@@ -6,7 +6,7 @@
 interface Manifest {
   run: string;
   model: Model;
-  options: { beam: number; length_penalty: number; padding: number; prefix: number[] };
+  options: { beam: number; length_penalty: number; padding: number; prefix: number[] } & Record<string, unknown>;
   changes: Change[];
   text: string;
   about: About;
@@ -14,13 +14,14 @@ interface Manifest {
   /** tag: the language that the first piece tells the model to write */
   source: { ids: number[]; pieces: string[]; real: boolean[]; tag: string | null };
   target: { ids: number[]; pieces: string[] };
-  output: { pieces: string[]; text: string; score: number | null; finished: boolean } | null;
+  output: { ids: number[]; pieces: string[]; text: string; score: number | null; finished: boolean } | null;
   tensors: Entry[];
   weights: WeightEntry[];
   steps: Step[];
   one_pass: boolean;
   beam: { size: number; length_penalty: number; nodes: BeamNode[] } | null;
   cache: { steps: CacheStep[]; max_difference: number | null; equal: boolean; used: boolean } | null;
+  masks: string[];
   capped?: Record<string, { asked: number; used: number }>;
 }
 
@@ -257,13 +258,94 @@ interface Series {
   high: (number | null)[];
 }
 
+/* A model in the page: glassformer.export.page */
+
+interface VocabularyTold {
+  pieces: string[];
+  merges?: [string, string][];
+  scores?: number[];
+  tags: number[];
+  marks: string;
+}
+
+/** What told.json holds: all that is the same in every run. */
+interface Told {
+  facts: ServerFacts;
+  /** the outputs of the graph of a trace */
+  values: string[];
+  tensors: Omit<Entry, "offset" | "bytes" | "low" | "high">[];
+  weights: WeightEntry[];
+  masks: string[];
+  tag: string | null;
+  schematics: Schematics;
+  text: { sides: VocabularyTold[]; first: number[]; words: string[] };
+  decoder: {
+    start: number;
+    end: number | null;
+    pad: number;
+    force_end: boolean;
+    max_length: number;
+    layers: number;
+    heads: number;
+    groups: number;
+    d_head: number;
+    d_model: number;
+    d_ff: number;
+    gated: boolean;
+    vocab_size: number;
+  };
+  rules: {
+    growth: number;
+    slack: number;
+    stride: number;
+    top: number;
+    runners_up: number;
+    rule: string;
+    rounding: number;
+  };
+  /** where the parts of weights.bin belong */
+  stored: { offset: number; numbers: number; at: number; scales?: number; rows?: number }[];
+  bytes: number;
+}
+
+interface Written {
+  chosen: number[];
+  finished: boolean;
+  forced: boolean;
+  reads: number[];
+}
+
+/** A candidate of a step, and what became of it. */
+interface Selected {
+  parent: number;
+  token: number;
+  total: number;
+  finished: boolean;
+  slot: number;
+}
+
+/** As much of onnxruntime-web as is used. */
+interface OrtTensor {
+  dims: number[];
+  data: Float32Array<ArrayBuffer>;
+}
+interface OrtSession {
+  inputNames: string[];
+  run(given: Record<string, OrtTensor>): Promise<Record<string, OrtTensor>>;
+}
+interface Ort {
+  env: { wasm: { wasmBinary: ArrayBuffer; numThreads: number } };
+  Tensor: new (kind: string, data: Float32Array | BigInt64Array | boolean[], dims: number[]) => OrtTensor;
+  InferenceSession: { create(model: Uint8Array, options: object): Promise<OrtSession> };
+}
+
 /* The page */
 
 /** The page, whether or not there is a run; a view is only drawn of one. */
 type Frame = import("./main.js").Frame;
 type App = Frame & { run: Run };
 type Run = import("./source.js").Run;
-type Source = import("./source.js").Server | import("./source.js").Embedded;
+type Source = import("./source.js").Server | import("./source.js").Embedded | import("./local.js").Local;
 type Refusal = import("./source.js").Refusal;
 type Matrix = import("./matrix.js").Matrix;
 
@@ -504,5 +586,8 @@ type HtmlOf<T extends string> = TagOf<T> extends keyof HTMLElementTagNameMap ? H
 type SvgOf<T extends string> = TagOf<T> extends keyof SVGElementTagNameMap ? SVGElementTagNameMap[TagOf<T>] : never;
 
 interface Window {
+  /** the folder of a model that runs in the page, and what runs it */
+  GLASSFORMER_MODEL?: string;
+  GLASSFORMER_RUNTIME?: Ort;
   GLASSFORMER_EMBEDDED?: { manifest: Manifest; blob: string; weights: string | null; schematics: Schematics };
 }

@@ -77,7 +77,7 @@ export const trace = {
 /** @param {App} app */
 function downloads(app) {
   const { run, source } = app;
-  if (source.live) {
+  if (source.server) {
     /** @param {"json" | "export"} kind @param {"json" | "html"} key */
     const link = (kind, key) => {
       const attributes = { href: source.exported(run.id, kind), download: `${run.id}.${key}`, data: { key } };
@@ -85,7 +85,10 @@ function downloads(app) {
     };
     return [link("json", "json"), link("export", "html")];
   }
-  return [button(t("trace.json"), () => save(run), { data: { key: "json" } }), h("span.faint", t("embedded.file"))];
+  return [
+    button(t("trace.json"), () => save(run), { data: { key: "json" } }),
+    !source.live && h("span.faint", t("embedded.file")),
+  ];
 }
 
 /** The manifest with all values in it, made here because there is no server to ask. @param {Run} run */

@@ -113,6 +113,11 @@ class Tokenizer:
         return source, target
 
     @property
+    def forms(self) -> tuple[str, str]:
+        """The source's and the target's vocabulary as JSON of the library `tokenizers`."""
+        return self._source.rust.to_str(), self._target.rust.to_str()
+
+    @property
     def placeholders(self) -> str:
         """The characters that stand for what must not change; none where training never met them."""
         known = [mark for mark in PLACEHOLDERS if mark in self._target.alphabet and mark in self._source.alphabet]
