@@ -27,6 +27,7 @@ from glassformer.bench.peers import marian
 from glassformer.decode import generate
 from glassformer.decode.precision import Precision, ready
 from glassformer.errors import GlassformerError
+from glassformer.export.ctranslate2 import spec_of
 from glassformer.model import EncoderDecoder, ModelConfig
 
 BASE = ModelConfig(vocab_size=10_000, d_model=512, heads=8, d_ff=2048, layers=6, end_id=None)  # never ends early
@@ -54,53 +55,9 @@ class Row:
 
 
 def ctranslate2_folder(model: EncoderDecoder, folder: Path) -> None:
-    """The model's weights as a CTranslate2 model."""
-    import ctranslate2
-
-    specs = ctranslate2.specs
-    config = model.config
-    spec: Any = specs.TransformerSpec.from_config(
-        (config.encoder.layers, config.decoder.layers),
-        config.heads,
-        pre_norm=True,
-        activation=specs.common_spec.Activation.RELU,
-    )
-
-    def linear(target: Any, weight: Tensor, bias: Tensor) -> None:
-        target.weight, target.bias = weight.detach().numpy(), bias.detach().numpy()
-
-    def norm(target: Any, source: Any) -> None:
-        target.gamma, target.beta = source.weight.detach().numpy(), source.bias.detach().numpy()
-
-    sides: list[tuple[Any, Any]] = [(spec.encoder, model.encoder), (spec.decoder, model.decoder)]
-    for side, stack in sides:
-        embedding = stack.embedding.tokens.weight.detach().numpy()
-        places = side.embeddings if isinstance(side.embeddings, list) else [side.embeddings]
-        places[0].weight = embedding
-        side.scale_embeddings = True
-        side.position_encodings.encodings = stack.embedding.positions.table.detach().numpy()
-        norm(side.layer_norm, stack.norm)
-        for layer, block in zip(side.layer, stack.blocks, strict=True):
-            own = block.self_attention
-            norm(layer.self_attention.layer_norm, block.self_attention_residual.norm)
-            linear(layer.self_attention.linear[0], own.projection.weight, own.projection.bias)
-            linear(layer.self_attention.linear[1], own.output.weight, own.output.bias)
-            if side is spec.decoder:
-                cross, queries = block.cross_attention, block.cross_attention.projection.rows[0]
-                norm(layer.attention.layer_norm, block.cross_attention_residual.norm)
-                linear(layer.attention.linear[0], cross.projection.weight[:queries], cross.projection.bias[:queries])
-                linear(layer.attention.linear[1], cross.projection.weight[queries:], cross.projection.bias[queries:])
-                linear(layer.attention.linear[2], cross.output.weight, cross.output.bias)
-            norm(layer.ffn.layer_norm, block.feed_forward_residual.norm)
-            linear(layer.ffn.linear_0, block.feed_forward.up.weight, block.feed_forward.up.bias)
-            linear(layer.ffn.linear_1, block.feed_forward.down.weight, block.feed_forward.down.bias)
-    spec.decoder.projection.weight = model.head.weight.detach().numpy()
-    if model.head.bias is not None:
-        spec.decoder.projection.bias = model.head.bias.detach().numpy()
-    words = ["<pad>", "<s>", "</s>", "<unk>", *(f"t{i}" for i in range(4, config.vocab_size))]
-    spec.register_source_vocabulary(words)
-    spec.register_target_vocabulary(words)
-    spec.validate()
+    """The model's weights as a CTranslate2 model; one that never ends has a piece for the end all the same."""
+    words = ["<pad>", "<s>", "</s>", "<unk>", *(f"t{i}" for i in range(4, model.config.vocab_size))]
+    spec = spec_of(model, words, words)
     spec.optimize()
     spec.save(str(folder))
 

@@ -176,10 +176,10 @@ def spec_of(model: EncoderDecoder, source: Sequence[str], target: Sequence[str])
     spec.register_source_vocabulary(list(source))
     spec.register_target_vocabulary(list(target))
     assert config.start_id is not None
-    assert config.end_id is not None
     spec.config.layer_norm_epsilon = config.norm_eps
     spec.config.bos_token = spec.config.decoder_start_token = target[config.start_id]
-    spec.config.eos_token = target[config.end_id]
+    if config.end_id is not None:
+        spec.config.eos_token = target[config.end_id]
     spec.config.unk_token = unknown(target)
     spec.validate()
     return spec

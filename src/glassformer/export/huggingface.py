@@ -15,7 +15,7 @@ from torch import Tensor
 
 from glassformer.bundle import is_bundle
 from glassformer.decode import Hypothesis
-from glassformer.export.check import Ids, same_logits, same_targets, tensors
+from glassformer.export.check import Ids, same_labels, same_logits, same_targets, tensors
 from glassformer.export.format import CheckFailed, Format, Progress
 from glassformer.export.sample import Sample
 from glassformer.export.shapes import Shape, shape_of
@@ -70,7 +70,8 @@ class HuggingFace(Format):
     ) -> dict[str, Any]:
         hf = transformers()
         model = plain_model(subject)
-        kind = CLASSES.get(type(model), "AutoModelForMaskedLM")
+        image = model.config.patch_size is not None
+        kind = "AutoModelForImageClassification" if image else CLASSES.get(type(model), "AutoModelForMaskedLM")
         peer, told = getattr(hf, kind).from_pretrained(folder, output_loading_info=True)
         for problem in ("missing_keys", "unexpected_keys", "mismatched_keys"):
             if told.get(problem):
@@ -78,6 +79,8 @@ class HuggingFace(Format):
                     f"transformers finds {problem.replace('_', ' ')} in what was written: {told[problem]}"
                 )
         peer.eval()
+        if image:
+            return same_labels(model, lambda images: peer(pixel_values=images).logits, LOGITS)
         figures = same_logits(model, lambda *ids: logits(peer, *ids), sample, LOGITS, progress)
         if isinstance(model, EncoderDecoder | DecoderOnly) and model.config.end_id is not None:
 

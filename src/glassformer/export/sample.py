@@ -42,6 +42,8 @@ class Sample:
 def sample_of(subject: Subject, file: Path | None = None, count: int | None = None) -> Sample:
     """At most `count` sentences of a file, of the test or valid text that the model's recipe names, or of the few that
     come with it; where these do not suffice and no file was given, random tokens."""
+    if subject.model.config.patch_size is not None:
+        return Sample([], [], "random images")
     wanted = COUNT if count is None else count
     if file is not None and subject.tokenizer is None:
         raise DataError(f"check={file}: the model has no tokenizer to read it with; leave it out to use random tokens")

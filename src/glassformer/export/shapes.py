@@ -123,6 +123,7 @@ def meant(config: ModelConfig) -> dict[str, Any]:
         "segments": config.segments > 1 and config.segments,
         "src_vocab_size": config.src_vocab_size,
         "tied": config.tied,
+        "patch_size": config.patch_size,
         "output_transform": config.output_transform,
         "pad_id": config.pad_id,
         "start_id": config.start_id,

@@ -10,6 +10,7 @@ import torch
 
 from glassformer import box, bundle
 from glassformer.errors import InputError
+from glassformer.hub import locate
 from glassformer.model import Model
 from glassformer.pretrained import load_model
 from glassformer.text import About, PairTokenizer
@@ -34,7 +35,7 @@ class Subject:
 
 
 def subject_of(model: Model | Translator | str | Path, language: str | None = None) -> Subject:
-    """A bundle, a translator of the box by its name, a local Hugging Face folder, or what was loaded from one."""
+    """A bundle, a translator of the box, a Hugging Face folder or a name of the hub; or what was loaded of one."""
     if isinstance(model, Translator):
         translator = model if language is None else model.toward(language)
         return Subject(plain(translator.model), translator.tokenizer, about=translator.about, language=translator.to)
@@ -46,9 +47,11 @@ def subject_of(model: Model | Translator | str | Path, language: str | None = No
         raise InputError(
             f"a {type(model).__name__} cannot be exported; give a folder, a name of the box, a Translator or a model"
         )
-    name, folder = Path(model).name, Path(model)
-    if not os.path.lexists(folder) and (way := box.directions().get(str(model))) is not None:
+    name = Path(model).name
+    if not os.path.lexists(model) and (way := box.directions().get(str(model))) is not None:
         folder, language = box.folder(way.model), language or way.to
+    else:
+        folder = locate(model)
     if not bundle.is_bundle(folder) and (folder / "config.json").is_file() and not (folder / "source.spm").is_file():
         return Subject(plain(load_model(folder)), None, name, folder)
     translator = Translator.load(folder, to=language)
