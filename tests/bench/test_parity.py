@@ -1,5 +1,6 @@
 """Our parts against Hugging Face transformers, and controls that show the comparison can fail."""
 
+import functools
 import re
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from glassformer.bench.parity import (
     BAR,
     CONTROLS,
     cases,
+    difference,
     hugging_face,
     measure,
     our_logits,
@@ -29,9 +31,21 @@ def _quiet():
     hugging_face()
 
 
+@functools.cache
+def loaded(name):
+    """What one case gives to several tests: the peer, our model, and what the folder holds."""
+    case = CASES[name]
+    with saved(peer := random_model(case), case) as folder:
+        model = load_model(folder)
+        batch = random_batch(min(model.config.vocab_size, model.config.encoder.vocab_size), case.seed)
+        return peer, model, batch, read_config(folder), read_weights(folder)
+
+
+@torch.no_grad()
 @pytest.mark.parametrize("name", CASES)
 def test_logits_are_hugging_faces(name):
-    assert measure(CASES[name]) <= BAR
+    peer, model, batch, _, _ = loaded(name)
+    assert difference(our_logits(model, batch), peer_logits(peer, batch), batch) <= BAR
 
 
 @pytest.mark.parametrize(
@@ -58,13 +72,8 @@ def name_in(tensors, name, parameter):
 @pytest.mark.parametrize("name", CASES)
 def test_gradients_are_hugging_faces(name):
     """Of a summed loss, for every tensor of the file: what its fold hands back of our parameter's gradient."""
-    case = CASES[name]
-    peer = random_model(case)
-    with saved(peer, case) as folder:
-        model = load_model(folder)
-        settings, tensors = read_config(folder), read_weights(folder)
-    family = FAMILIES[case.family](settings)
-    batch = random_batch(min(model.config.vocab_size, model.config.encoder.vocab_size), case.seed)
+    peer, model, batch, settings, tensors = loaded(name)
+    family = FAMILIES[CASES[name].family](settings)
     for logits in (our_logits(model, batch), peer_logits(peer, batch)):
         seen = batch.mask if logits.shape[1] == batch.mask.shape[1] else ...
         logits[seen].logsumexp(-1).sum().backward()
@@ -92,12 +101,10 @@ def test_gradients_are_hugging_faces(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_weights_go_back_bit_for_bit(name):
-    case = CASES[name]
-    with saved(random_model(case), case) as folder:
-        model, settings, tensors = load_model(folder), read_config(folder), read_weights(folder)
-        back = unload(model, settings)
-        assert set(back) == set(tensors)
-        assert [n for n in tensors if not torch.equal(back[n], tensors[n])] == []
+    _, model, _, settings, tensors = loaded(name)
+    back = unload(model, settings)
+    assert set(back) == set(tensors)
+    assert [n for n in tensors if not torch.equal(back[n], tensors[n])] == []
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -19,6 +19,7 @@ KINDS = {
     "gated": {"gated": True, "activation": "silu", "norm_type": "rms", "bias": False},
     "gelu": {"activation": "gelu", "norm": "post", "positions": "learned", "output_bias": True},
     "grouped": {"kv_heads": 2, "positions": "rotary", "tied": False},
+    "biases of q, k and v": {"bias": False, "qkv_bias": True},
     "relative": {"positions": "relative", "src_vocab_size": 280},
     "unlike": {"decoder_heads": 8, "kv_heads": 4, "decoder_d_ff": 96, "decoder_layers": 1, "head_width": 12},
 }

@@ -27,6 +27,7 @@ KNOWN = {
     "plain": {},
     "post": {"norm": "post", "output_bias": True, "tied": False},
     "rms": {"norm_type": "rms", "bias": False, "positions": "learned"},
+    "biases of q, k and v": {"bias": False, "qkv_bias": True},
     "wide heads": {"head_width": 24, "src_vocab_size": 80},
 }
 UNKNOWN = {

@@ -19,6 +19,7 @@ KINDS = {
     "plain": {},
     "gated": {"gated": True, "activation": "silu", "norm_type": "rms", "bias": False},
     "post": {"activation": "gelu", "norm": "post"},
+    "biases of q, k and v": {"bias": False, "qkv_bias": True},
     "alibi": {"positions": "alibi"},
     **{name: {"activation": name} for name in ACTIVATIONS},
     **{f"{name} norm": {"norm_type": name, "norm": "post"} for name in NORMS},

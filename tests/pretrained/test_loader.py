@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 import glassformer as gf
 from glassformer.bench.parity import BAR, cases, our_logits, peer_logits, random_batch, random_model
 from glassformer.errors import ConfigError, InputError, WeightsError, one_of
-from glassformer.pretrained.loader import FAMILIES
+from glassformer.pretrained.loader import FAMILIES, read_config, unload
 
 
 def save(family, folder, **options):
@@ -347,10 +347,22 @@ def test_bert_segments(tmp_path):
         assert (model(batch.ids, batch.mask) - theirs)[batch.mask].abs().max() > 100 * BAR
 
 
-def test_half_precision_files_load_as_float32(tmp_path):
-    save("gpt2", tmp_path)
+@pytest.mark.parametrize("family", ["gpt2", "t5", "llama", "bart"])
+def test_half_precision_files_load_as_float32(family, tmp_path):
+    """And are folded in it: what is multiplied is not rounded to half a float again."""
+    peer = save(family, tmp_path)
     edit(tmp_path, lambda t: t.update({n: v.half() for n, v in t.items()}))
-    assert {p.dtype for p in gf.load_model(tmp_path).parameters()} == {torch.float32}
+    model = gf.load_model(tmp_path)
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+    batch = random_batch(60, 0)
+    with torch.no_grad():
+        for value in peer.state_dict(
+            keep_vars=True
+        ).values():  # not what is computed, as the angles of rotary positions
+            value.copy_(value.half())
+        assert (our_logits(model, batch) - peer_logits(peer, batch)).abs().max() <= BAR
+    back = unload(model, read_config(tmp_path))
+    assert all(torch.equal(back[n], t.float()) for n, t in load_file(tmp_path / "model.safetensors").items())
 
 
 def test_an_unreadable_file_is_told_apart_from_a_missing_one(tmp_path):

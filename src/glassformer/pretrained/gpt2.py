@@ -77,7 +77,10 @@ def transposed(t: Tensor) -> Tensor:
 
 
 def scaled(t: Tensor, rows: int, by: float) -> Tensor:
-    return t if by == 1.0 else torch.cat((t[:rows] * by, t[rows:]))
+    if by == 1.0:
+        return t
+    t = t.float()  # half a float has no digits to spare
+    return torch.cat((t[:rows] * by, t[rows:]))
 
 
 FAMILY = Family(

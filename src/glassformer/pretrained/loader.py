@@ -158,11 +158,11 @@ def assemble(family: Family, settings: Settings, tensors: dict[str, Tensor]) -> 
                     f"the weights lack `{name}`, which the model needs for {ours}{did_you_mean(name, tensors)}"
                 )
             used.add(name)
-            parts.append(tensors[name].float() if name in tensors else None)  # before a fold could round it
+            parts.append(tensors.get(name))
         try:
             state[ours] = take.fold(*parts)
             if not all(map(alike, take.parts(state[ours]), parts)):
-                originals[ours] = parts
+                originals[ours] = [None if part is None else part.float() for part in parts]
         except (RuntimeError, IndexError) as error:
             shapes = ", ".join(
                 f"`{n}` {tuple(p.shape)}" for n, p in zip(take.names, parts, strict=True) if p is not None
@@ -182,7 +182,7 @@ def assemble(family: Family, settings: Settings, tensors: dict[str, Tensor]) -> 
 
 def alike(one: Tensor | None, other: Tensor | None) -> bool:
     """Bit for bit, or neither is there."""
-    return one is other if one is None or other is None else torch.equal(one, other)
+    return one is other if one is None or other is None else torch.equal(one, other.to(one.dtype))
 
 
 def unload(model: Model, settings: Settings) -> dict[str, Tensor]:

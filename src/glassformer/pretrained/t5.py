@@ -73,7 +73,7 @@ def weights(config: ModelConfig, settings: Settings) -> Weights:
     if settings.get("scale_decoder_outputs", settings.get("tie_word_embeddings", True)):
         final = table["decoder.norm.weight"].names
         table["decoder.norm.weight"] = Take(
-            final, lambda t: t * config.d_model**-0.5, lambda t: (t * config.d_model**0.5,)
+            final, lambda t: t.float() * config.d_model**-0.5, lambda t: (t * config.d_model**0.5,)
         )
     return table
 
