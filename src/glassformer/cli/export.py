@@ -25,6 +25,10 @@ def export(
         str | None,
         typer.Option(help="How weights are stored, such as int8; which there are depends on the format."),
     ] = None,
+    family: Annotated[
+        str | None,
+        typer.Option(help="Of huggingface: the family to be written as, such as marian; else the first that fits."),
+    ] = None,
     check: Annotated[
         Path | None,
         typer.Option(help="Sentences to check with, one a line; else the model's own text, else random tokens."),
@@ -43,7 +47,7 @@ def export(
     from glassformer.export.run import export
     from glassformer.report import Report
 
-    options: dict[str, Any] = {"quantization": quantization}
+    options: dict[str, Any] = {"family": family, "quantization": quantization}
     made = export(
         model,
         to,
