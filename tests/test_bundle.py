@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import json
 import os
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,9 +14,10 @@ import torch
 from safetensors.torch import load_file
 
 from glassformer import bundle, files
-from glassformer.errors import GlassformerError, WeightsError
+from glassformer.errors import ConfigError, GlassformerError, WeightsError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
+from glassformer.train import read_recipe
 from glassformer.train.folder import saved_recipe
 from glassformer.translator import Translator
 
@@ -139,7 +142,7 @@ def test_a_bundle_of_a_newer_format_is_refused_with_what_to_update(tmp_path: Pat
     assert config["format_version"] == 1  # an older glassformer reads it too
     path.write_text(json.dumps(config | {"format_version": bundle.FORMAT_VERSION + 1, "new_setting": 1}))
     assert bundle.is_bundle(tmp_path)
-    with pytest.raises(WeightsError, match=r"is of format version 3; .* up to 2: update it \(pip install"):
+    with pytest.raises(WeightsError, match=r"is of format version 4; .* up to 3: update it \(pip install"):
         bundle.load(tmp_path)
     path.write_text(json.dumps(config | {"format_version": "two"}))
     with pytest.raises(WeightsError, match=r"config.json: format_version 'two' is no version"):
@@ -153,6 +156,46 @@ def test_a_bundle_from_before_versions_loads() -> None:
     assert Translator.load(folder)("three two one two four") == "vier zwei eins zwei drei"
     assert saved_recipe(folder).train.schedule == "cosine"
     assert bundle.read_scores(folder)["valid"]["sentences"] == 30
+
+
+KEPT = Path(__file__).parent / "kept"
+sys.path.insert(0, str(KEPT))
+
+from make_kept import said  # noqa: E402
+
+
+@pytest.mark.parametrize("name", [path.name for path in sorted(KEPT.iterdir()) if path.is_dir()])
+def test_every_kind_of_model_that_was_ever_written_loads_and_says_the_same(name: str) -> None:
+    """tests/kept/make_kept.py made them, in one direction and in both, in float32 and in int8, each with its recipe."""
+    config = json.loads((KEPT / name / "config.json").read_text())
+    assert config["format_version"] == (2 if name.endswith("int8") else 1)
+    assert said(KEPT / name) == json.loads((KEPT / "said.json").read_text(encoding="utf-8"))[name]
+    assert "format_version = 1\n" in (KEPT / name / "recipe.toml").read_text(encoding="utf-8")
+    assert saved_recipe(KEPT / name).train.steps == 300
+
+
+def test_a_setting_that_came_later_is_written_where_it_says_something(tmp_path: Path) -> None:
+    """So that an older glassformer reads what it can, and is told to be updated where it cannot."""
+    model = EncoderDecoder(replace(bundle.load(KEPT / "one-way-float32").model.config, rotary_factor=8.0))
+    tokenizer = bundle.load(KEPT / "one-way-float32").tokenizer
+    bundle.save(tmp_path, model, bundle.weights(model), tokenizer)
+    config = json.loads((tmp_path / "config.json").read_text())
+    assert (config["format_version"], config["rotary_factor"]) == (3, 8.0)
+    assert "qkv_bias" not in config
+    assert bundle.load(tmp_path).model.config == model.config
+
+
+def test_a_recipe_of_a_newer_format_is_refused_with_what_to_update(tmp_path: Path) -> None:
+    path = tmp_path / "recipe.toml"
+    text = (KEPT / "one-way-float32" / "recipe.toml").read_text(encoding="utf-8")
+    path.write_text(text.replace("format_version = 1", "format_version = 2"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"of format version 2; .* up to 1: update it \(pip install"):
+        read_recipe(str(path))
+    path.write_text(text.replace("format_version = 1", 'format_version = "one"'), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"format_version = 'one' of the recipe is no version"):
+        read_recipe(str(path))
+    path.write_text(text.replace("format_version = 1", ""), encoding="utf-8")
+    assert read_recipe(str(path)).train.steps == 300
 
 
 @pytest.mark.parametrize(("key", "value"), [("layers", 2), ("d_ff", 48), ("tied", False)])

@@ -18,7 +18,7 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -33,7 +33,9 @@ from glassformer.stored import weights as weights
 from glassformer.text import Tokenizer
 
 FORMAT = "glassformer"
-FORMAT_VERSION = 2  # 2: weights may be int8; a config.json that names none is of the first
+FORMAT_VERSION = 3  # 2: weights may be int8; 3: settings that came LATER; a config.json that names none is of the first
+# Settings that the first two versions did not know: one at its default is not written, so that they still read it.
+LATER = ("qkv_bias", "rotary_factor", "rotary_length", "rotary_low", "rotary_high")
 VOCABULARY = ("source_words.txt", "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json")
 Weights = Literal["float32", "int8"]
 WEIGHTS = ("float32", "int8")
@@ -76,8 +78,13 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     save_tokenizer(folder, tokenizer, small)
     write_tensors(folder / "model.safetensors", packed(model, tensors) if small else tensors)
-    version: dict[str, Any] = {"format_version": 2, "weights": weights} if small else {"format_version": 1}
-    config = {"format": FORMAT, **version, **model.config.to_dict()}
+    defaults = {field.name: field.default for field in fields(ModelConfig)}
+    settings = {
+        name: value for name, value in model.config.to_dict().items() if name not in LATER or value != defaults[name]
+    }
+    version = 3 if any(name in settings for name in LATER) else 2 if small else 1
+    stored: dict[str, Any] = {"format_version": version} | ({"weights": weights} if small else {})
+    config = {"format": FORMAT, **stored, **settings}
     write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -22,12 +23,12 @@ def language(code: str) -> Language:
     from babel.core import get_global
 
     first, *rest = code.replace("-", "_").split("_")
-    if not all(2 <= len(part) <= 4 for part in rest):  # neither a region nor a script
+    if not all(re.fullmatch(r"[A-Za-z]{2}|\d{3}|[A-Za-z]{4}", part) for part in rest):  # no region, no script
         return Language(code)
     alias: str = get_global("language_aliases").get(first.lower(), first.lower())
     short = first.lower() if "_" in alias else alias
     script = next((part.title() for part in rest if len(part) == 4), "")
-    region = next((part.upper() for part in rest if len(part) in (2, 3)), "")
+    region = next((part.upper() for part in rest if len(part) < 4), "")
     if not script and region:
         likely: str = get_global("likely_subtags").get(f"{short}_{region}", "")
         script = likely.split("_")[1] if likely.count("_") == 2 else ""

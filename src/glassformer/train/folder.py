@@ -15,7 +15,7 @@ from glassformer.errors import GlassformerError, RunError, why
 from glassformer.files import sweep, write_text
 from glassformer.train import checkpoint
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Recipe, apply, parse, to_toml
+from glassformer.train.recipe import Recipe, apply, parse, written
 
 LOCK = ".glassformer.lock"
 # What a folder with a run in it also holds, besides its recipe.
@@ -102,7 +102,7 @@ def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
         recipe = continued(recipe, saved_recipe(folder))
         check_not_finished(folder)
     try:
-        write_text(path, to_toml(recipe.to_dict()))
+        write_text(path, written(recipe))
     except OSError as error:
         raise RunError(f"{folder} cannot be written: {why(error)}; choose another --out") from None
     return recipe

@@ -7,6 +7,7 @@
     [score]      how a translation is judged
     [about]      what the model is for: its languages, what its sentences are about, some to try
 
+Above them all, `format_version` says which version of this form it is; one that says none is of the first.
 Relative paths in a recipe of your own start at the recipe's folder; in the built-in ones at the current folder.
 """
 
@@ -26,6 +27,7 @@ from glassformer.text import END, PAD, START, About, Corpus, FilterOptions, Toke
 from glassformer.text.lines import missing
 from glassformer.train.limits import OF_THE_VOCABULARY, check, read
 
+FORMAT_VERSION = 1
 # A model draws its weights by train.seed unless it is given a seed of its own.
 MODEL_DEFAULTS = {
     f.name: f.default for f in dataclasses.fields(ModelConfig) if f.name not in (*OF_THE_VOCABULARY, "seed")
@@ -144,6 +146,11 @@ class Recipe:
         return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
 
 
+def written(recipe: Recipe) -> str:
+    """A recipe as a file that a run keeps."""
+    return f"format_version = {FORMAT_VERSION}\n\n{to_toml(recipe.to_dict())}"
+
+
 def read_recipe(name: str, changes: tuple[str, ...] = ()) -> Recipe:
     """A built-in recipe by name or any by its path, with `--set` changes such as "train.steps=60" applied."""
     here = Path()
@@ -187,7 +194,21 @@ def apply(values: dict[str, Any], change: str) -> None:
     table[last] = value
 
 
+def check_version(values: dict[str, Any]) -> dict[str, Any]:
+    """What a recipe says beside its version, if that is one that can be read."""
+    version = values.get("format_version", 1)
+    if type(version) is not int or version < 1:
+        raise ConfigError(f"format_version = {version!r:.40} of the recipe is no version; {FORMAT_VERSION} is today's")
+    if version > FORMAT_VERSION:
+        raise ConfigError(
+            f"the recipe is of format version {version}; this glassformer reads versions up to {FORMAT_VERSION}: "
+            f"update it (pip install --upgrade glassformer), or take a recipe of the glassformer you have"
+        )
+    return {name: value for name, value in values.items() if name != "format_version"}
+
+
 def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
+    values = check_version(values)
     sections = [f.name for f in dataclasses.fields(Recipe)]
     for name in values:
         if name not in sections:

@@ -24,7 +24,7 @@ from glassformer.train.folder import opened, standing, withdraw
 from glassformer.train.loop import Judge, Trainer
 from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Recipe, to_toml
+from glassformer.train.recipe import Recipe, written
 from glassformer.train.signals import Interrupted, at_once, listening
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
@@ -112,7 +112,7 @@ def _train_beside(
 ) -> Path:
     made = ready(recipe, folder, world, report)
     if world.first and made.recipe != recipe:
-        write_text(folder / "recipe.toml", to_toml(made.recipe.to_dict()))
+        write_text(folder / "recipe.toml", written(made.recipe))
     recipe, tokenizer, model, batches = made.recipe, made.tokenizer, made.model, made.batches
     judge = make_judge(recipe, tokenizer) if make_judge else None
     if recipe.train.metric == "bleu" and (judge is None or (recipe.train.parallel == "fsdp" and world.size > 1)):
