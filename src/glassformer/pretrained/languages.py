@@ -58,7 +58,7 @@ def pick(given: str, known: Sequence[str]) -> str:
     if same:
         raise InputError(f"`{given}` may be {' or '.join(f'`{code}`' for code in same)}; say which")
     names = {name_of(code).casefold(): code for code in known} | {code.casefold(): code for code in known}
-    near = [names[word] for word in difflib.get_close_matches(given.casefold(), names, n=3, cutoff=0.6)]
+    near = [names[word] for word in difflib.get_close_matches(given.casefold(), names, n=3, cutoff=0.85)]
     told = " or ".join(f"`{code}` ({name_of(code)})" for code in dict.fromkeys(near))
     more = f" and {len(known) - FEW} more" if len(known) > FEW else ""
     rest = f"did you mean {told}?" if near else f"it knows {one_of(known[:FEW])}{more}"
