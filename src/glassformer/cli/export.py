@@ -63,6 +63,8 @@ def export(
         print(json.dumps(made.report, indent=1, ensure_ascii=False))
         return
     for name, figures in made.report["figures"].items():
+        if isinstance(figures, str):
+            print(f"{name:8} {figures}")
         if isinstance(figures, dict):
             print(f"{name:8} {'  '.join(f'{key} {shown(value)}' for key, value in figures.items())}")
     if made.aside is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -20,6 +20,7 @@ from glassformer.export.subject import Subject
 from glassformer.export.vocabulary import check_text, pieces_of, spelling, write_tokenizer
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention
+from glassformer.model.probe import twin
 from glassformer.model.transformer import Stack
 
 Quantization = Literal[
@@ -72,7 +73,7 @@ class CTranslate2(Format):
         stored = quantization(subject, options)
         # The file says what the weights are, rounded or not; by which numbers a machine then multiplies is its own
         # choice. So the model with its weights rounded alike is what the file must agree with, in float32.
-        model = round_parts(subject.model, stored)
+        model = unforced(round_parts(subject.model, stored))
         engine = ctranslate2.Translator(
             str(folder), device="cpu", compute_type="float32", intra_threads=THREADS, inter_threads=1
         )
@@ -102,6 +103,8 @@ class CTranslate2(Format):
 
         early = [0]
         figures = same_targets(model, write, sample, TOLERANCE, progress, spelling(subject))
+        if subject.model.config.force_end:
+            figures["left out"] = "force_end: where the limit cuts a target, CTranslate2 puts no end"
         return figures | {"missed by its own early end of the beam": early[0]} | check_text(subject, folder, sample)
 
     def versions(self) -> dict[str, str]:
@@ -111,6 +114,13 @@ class CTranslate2(Format):
 
 
 FORMAT = CTranslate2()
+
+
+def unforced(model: EncoderDecoder) -> EncoderDecoder:
+    """The model without an end in the last place that fits, whatever it would say: there a limit cuts, and no more."""
+    other = twin(model)
+    other.config = replace(model.config, force_end=False)
+    return other
 
 
 def quantization(subject: Subject, options: Options) -> Quantization:
