@@ -43,6 +43,9 @@ def test_the_options_of_the_hub_are_told_by_their_flags(cli: Cli, there: LocalHu
     assert f"{NAME} has no revision v9" in cli.fails("translate", NAME, "one", "--revision", "v9")
     assert "--revision v9 goes with a name of the hub" in cli.fails("translate", OLD, "one", "--revision", "v9")
     assert "nothing is fetched, as was asked" in cli.fails("translate", NAME, "one", "--offline")
+    export = ("export", NAME, "--to", "ctranslate2", "--out", "elsewhere")
+    assert "nothing is fetched, as was asked" in cli.fails(*export, "--offline")
+    assert f"{NAME} has no revision v9" in cli.fails(*export, "--revision", "v9")
     there.repositories[NAME].files["pytorch_model.bin"] = there.repositories[NAME].files.pop("model.safetensors")
     there.repositories[NAME].pull_request = 7
     assert "if you trust that, --revision refs/pr/7" in cli.fails("translate", NAME, "one")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from glassformer.cli.models import Offline, Revision, find
 from glassformer.export.formats import FORMATS
 
 
@@ -38,6 +39,8 @@ def export(
         bool, typer.Option("--force", help="Replace an earlier export; anything else in the place is moved aside.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    revision: Revision = None,
+    offline: Offline = False,
 ) -> None:
     """Write a model for another system and check it there: both translate the same sentences, and must agree.
 
@@ -49,7 +52,7 @@ def export(
 
     options: dict[str, Any] = {"family": family, "quantization": quantization}
     made = export(
-        model,
+        find(model, revision, offline) if revision or offline else model,
         to,
         out,
         language=language,
