@@ -31,6 +31,7 @@ docs: .venv/ready-dev
 	$(BIN)/python docs/make_schematics.py
 	$(BIN)/python docs/refresh.py
 	$(BIN)/python docs/build/build_pages.py
+	-$(BIN)/python docs/make_page.py
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/en.yml
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict -f docs/zh.yml
 	cp docs/welcome.html site/index.html

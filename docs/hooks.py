@@ -1,4 +1,5 @@
-"""What the handbook adds to MkDocs: titles of sources, answers, equations as MathML, figures, the other language."""
+"""What the handbook adds to MkDocs: titles of sources, answers, equations as MathML, figures, the other language, and
+the page of a model to try."""
 
 from __future__ import annotations
 
@@ -19,6 +20,32 @@ from mkdocs.structure.pages import Page
 
 FIGURES = Path(__file__).parent / "figures"
 LANGUAGES = {"en": "English", "zh": "中文"}
+TRIED = "18-the-page.md"  # the chapter that shows it, at the end of its first section
+PAGE = "page/index.html"  # beside the languages; docs/make_page.py writes it
+TO_TRY = {
+    "en": (
+        "The demo, in this very place",
+        "The demo runs here once these files come from a file server: "
+        "<code>python -m http.server --directory site</code>",
+    ),
+    "zh": (
+        "就在这里试试演示模型",
+        "用文件服务器打开这些文件，演示模型就在这里运行：<code>python -m http.server --directory site</code>",
+    ),
+}
+# From a disk alone a browser loads no modules, so there the words say what to do.
+FRAME = """<div class="try-it" data-page="../{page}#lang={language}" data-title="{title}"><p hidden>{words}</p></div>
+<script>
+for (const place of document.querySelectorAll(".try-it")) {{
+  if (location.protocol === "file:") place.firstElementChild.hidden = false;
+  else {{
+    const frame = document.createElement("iframe");
+    frame.src = place.dataset.page;
+    frame.title = place.dataset.title;
+    place.append(frame);
+  }}
+}}
+</script>"""
 jieba.setLogLevel("WARNING")  # the search plugin cuts Chinese with it, and it talks while it loads
 EQUATION = re.compile(r'<(span|div) class="arithmatex">(?:\\\(|\\\[)(.*?)(?:\\\)|\\\])</\1>', re.S)
 # A code host wants a space before an equation; behind a sign as wide as this one it is too much.
@@ -35,7 +62,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     return files
 
 
-def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, **_: Any) -> str:
     """A page as a code host shows it, with what a site does better: titles, line numbers, coloured answers."""
 
     def rewrite(fence: fences.Fence) -> str | None:
@@ -54,6 +81,9 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
         lambda found: f'??? success "{found["title"]}"\n{indent(found["body"], "    ")}', markdown
     )
     markdown = FULL_WIDTH.sub(r"\1$", markdown)
+    if page.file.src_uri == TRIED and (Path(config.site_dir).parent / PAGE).is_file():
+        why, *rest = re.split(r"(?<=\n)(?=## )", markdown)[1:]
+        markdown = "".join((markdown[: markdown.index(why)], why, to_try(language(config)), "\n\n", *rest))
     return re.sub(r"\]\((?:\.\./)+figures/", lambda found: found[0].replace("../", "", 1), markdown)
 
 
@@ -73,6 +103,12 @@ def on_page_context(context: dict[str, Any], page: Page, config: MkDocsConfig, *
 
 def language(config: MkDocsConfig) -> str:
     return Path(config.docs_dir).name
+
+
+def to_try(language: str) -> str:
+    """The page of the demo, in place."""
+    title, words = TO_TRY[language]
+    return FRAME.format(page=PAGE, language=language, title=title, words=words)
 
 
 def shown(name: str, place: str) -> str:

@@ -36,6 +36,8 @@ class Files:
     """A plain file server, as `python -m http.server` is."""
 
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
         class Quiet(http.server.SimpleHTTPRequestHandler):
             def log_message(self, *_: object) -> None: ...
 
@@ -241,3 +243,23 @@ def test_text_is_cut_as_python_cuts_it(chromium, tmp_path, kind):
         assert again == ours.decode_target(ours.encode_target([text]))[0], text
         assert pieces == ours.source_pieces(wanted)
         assert unmet == ours.unfamiliar([text]), text
+
+
+def test_the_handbook_shows_it_in_place(chromium, site, small, tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import hooks
+
+    (tmp_path / "zh").mkdir()
+    (tmp_path / "zh" / "chapter.html").write_text(f"<!doctype html><meta charset=utf-8>{hooks.to_try('zh')}")
+    (tmp_path / "page").symlink_to(site.folder)
+    with Files(tmp_path) as files:
+        page = chromium.new_page()
+        page.goto(f"{files.address}/zh/chapter.html")
+        inside = page.frame_locator("iframe")
+        inside.locator("[data-testid=output]:not(:empty)").wait_for(timeout=60_000)
+        assert inside.locator("[data-testid=output]").text_content() == small(SENTENCE)
+        assert inside.locator("html").get_attribute("lang").startswith("zh")
+        page.goto((tmp_path / "zh" / "chapter.html").as_uri())
+        assert page.locator("iframe").count() == 0
+        assert "http.server" in page.locator(".try-it").inner_text()
+        page.close()

@@ -107,15 +107,20 @@ def fetch(address: str = ADDRESS) -> Path:
     return FOLDER
 
 
-def main() -> None:
+def ready() -> str:
+    """Fetch it where it is not here yet; what was done."""
     try:
         runtime_files()
-        print(f"onnxruntime-web {VERSION} is in {FOLDER}")
+        return f"onnxruntime-web {VERSION} is in {FOLDER}"
     except GlassformerError:
-        try:
-            print(f"onnxruntime-web {VERSION} was put into {fetch()}")
-        except GlassformerError as error:
-            sys.exit(str(error))
+        return f"onnxruntime-web {VERSION} was put into {fetch()}"
+
+
+def main() -> None:
+    try:
+        print(ready())
+    except GlassformerError as error:
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":
