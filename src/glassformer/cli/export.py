@@ -15,7 +15,9 @@ from glassformer.export.formats import FORMATS
 def export(
     model: Annotated[
         str,
-        typer.Argument(help="A folder that glassformer train has made, a Hugging Face folder, or a name of the box."),
+        typer.Argument(
+            help="A folder that glassformer train has made, a Hugging Face folder, a name of the hub or of the box."
+        ),
     ],
     to: Annotated[str, typer.Option(help=f"The format: {', '.join(FORMATS)}.")],
     out: Annotated[Path, typer.Option(help="The folder to write, which must not be there yet, or be empty.")],
