@@ -187,11 +187,11 @@ def seeded(to: str, fault: Callable[[EncoderDecoder], None]) -> Iterator[None]:
         fault(broken)
         kept(replace(subject, model=broken), folder, options)
 
-    form.write = write  # type: ignore[method-assign]
+    form.write = write  # type: ignore[method-assign]  # for a while: see the docstring
     try:
         yield
     finally:
-        form.write = kept  # type: ignore[method-assign]
+        form.write = kept  # type: ignore[method-assign]  # as it was
 
 
 def faults(to: str, sentences: int) -> dict[str, Outcome]:

@@ -108,7 +108,7 @@ def traceable(model: AnyModel) -> AnyModel:
     copy = twin(model).eval().requires_grad_(False)
     for module in copy.modules():
         if isinstance(module, Embedding):
-            module.check = lambda *_: None  # type: ignore[method-assign]
+            module.check = lambda *_: None  # type: ignore[method-assign]  # a graph has no such branch
         for name, child in list(module.named_children()):
             if isinstance(child, Rotary):
                 setattr(module, name, Turns(child, model.config.max_length))

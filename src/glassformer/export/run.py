@@ -116,7 +116,7 @@ def checked(
         return form.check(subject, folder, sample, options, progress)
     except GlassformerError:
         raise
-    except Exception as error:
+    except Exception as error:  # whatever it is, what was written does not count
         raise CheckFailed(
             f"{form.name} cannot run what was written, which was taken away ({type(error).__name__}: {error!s:.300}). "
             f"This is a fault of the export; please report it, with the model's config.json"
