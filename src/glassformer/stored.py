@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.model import EncoderDecoder, Model, ModelConfig
 from glassformer.model.transformer import Head
 
 SCALES = "scales"  # the buffer beside a `weight` of int8
@@ -91,9 +91,9 @@ class Hollow(TorchFunctionMode):
         return first if in_place and isinstance(first, Tensor) and first.is_meta else func(*args, **kwargs)
 
 
-def packed(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def packed(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of a model as int8 with their scales; what its configuration says already is left out."""
-    computed = dict(hollow(model.config).named_buffers()) if isinstance(model, EncoderDecoder) else {}
+    computed = dict(hollow(model.config, type(model)).named_buffers())
     some = set(matrices(model))
     found: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
@@ -104,10 +104,10 @@ def packed(model: nn.Module, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]
     return found
 
 
-def hollow(config: ModelConfig) -> EncoderDecoder:
+def hollow(config: ModelConfig, kind: type[Model] = EncoderDecoder) -> Model:
     """A model without weights, to be filled; what is computed of its configuration is there."""
     with Hollow():
-        return EncoderDecoder(config)
+        return kind(config)
 
 
 def weights(model: nn.Module) -> dict[str, Tensor]:

@@ -96,19 +96,20 @@ class Translator:
         if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
             from glassformer.pretrained.text_sides import load_published
 
-            model, text = load_published(folder, source, to)
+            published, text = load_published(folder, source, to)
             card = text.card(About()) if isinstance(text, Directed) else None
-            made = cls(model, text, device, precision, card)
+            made = cls(published, text, device, precision, card)
             made.engine.again = bundle.unchanged(folder, lambda place: load_published(place, source, to)[0])
             return made if to is None else made.toward(to)
         loaded = bundle.load(folder, rounded=device.type == "cpu")
+        model = loaded.of_kind(EncoderDecoder)
         if to is None and (tags := loaded.tokenizer.tags):
             raise InputError(f"{folder} translates into {' and '.join(tags)}; say into which: to={tags[0]!r}")
         tokenizer = loaded.tokenizer if to is None else loaded.tokenizer.toward(to)
         about = tokenizer.card(About.of_recipe(loaded.recipe))
         check_source(folder, source, about)
-        made = cls(loaded.model, tokenizer, device, precision, about)
-        made.engine.again = bundle.unchanged(folder, lambda place: bundle.load(place).model)
+        made = cls(model, tokenizer, device, precision, about)
+        made.engine.again = bundle.unchanged(folder, lambda place: bundle.load(place).of_kind(EncoderDecoder))
         return made
 
     @property

@@ -45,7 +45,7 @@ def test_a_loaded_translator_with_rounded_weights_keeps_these_alone(folder: Path
     before = rounded.translate(TEXTS)
     assert not any(weight() is not None and weight().dim() == 2 for weight in plain)  # type: ignore[union-attr]
     (place / "model.safetensors").touch()
-    with pytest.raises(WeightsError, match="is not what it was when it was loaded; load the translator again"):
+    with pytest.raises(WeightsError, match="is not what it was when it was loaded; load it again"):
         rounded.translate(TEXTS, alignments=True)
     assert rounded.translate(TEXTS) == before
     rounded = Translator.load(place, precision="int8")

@@ -24,8 +24,9 @@ class ModelConfig:
 
     `layers`, `heads` and `d_ff` hold for both stacks unless the decoder's own are given. A `src_vocab_size` gives the
     source an embedding of its own; without one, source and target share theirs. With a `patch_size` an encoder reads
-    square images of `image_size` and `channels`, and the vocabulary is that of their labels. A `None` number means
-    "derived": head width (`d_head`) from `d_model // heads`, key/value heads from `heads`, the scale of the scores from
+    square images of `image_size` and `channels`, and the vocabulary is that of their labels. With `labels` an encoder's
+    head gives, of the first position alone, a logit for each of so many labels. A `None` number means "derived": head
+    width (`d_head`) from `d_model // heads`, key/value heads from `heads`, the scale of the scores from
     1/sqrt(head width), `qkv_bias` from `bias`, both inner dropouts from `dropout`. JSON holds what `to_dict` gives
     `from_dict`.
     """
@@ -67,6 +68,7 @@ class ModelConfig:
     image_size: int = 224
     patch_size: int | None = None
     channels: int = 3
+    labels: int = 0
     tied: bool = True
     output_transform: bool = False
     output_bias: bool = False
@@ -155,7 +157,7 @@ def check(config: ModelConfig) -> None:
         value = getattr(config, name)
         if value is not None and value < 1:
             raise ConfigError(f"{name}={value}: it must be at least 1")
-    for name in ("layers", "decoder_layers", "segments"):
+    for name in ("layers", "decoder_layers", "segments", "labels"):
         if (getattr(config, name) or 0) < 0:
             raise ConfigError(f"{name}={getattr(config, name)}: it cannot be negative")
     for name in ("dropout", "attention_dropout", "activation_dropout"):
@@ -200,6 +202,8 @@ def check(config: ModelConfig) -> None:
             f"patch_size={config.patch_size} is for images: it must divide image_size={config.image_size}, and a head "
             f"has no words to be tied to (tied=False)"
         )
+    if config.labels and config.tied:
+        raise ConfigError(f"labels={config.labels}: a head of labels has no words to be tied to; set tied=False")
     buckets = config.relative_buckets
     if config.positions == "relative" and (buckets < 4 or buckets % 4 or config.relative_distance <= buckets):
         raise ConfigError(

@@ -31,8 +31,9 @@ class Stack(nn.Module):
     def __init__(self, config: ModelConfig, causal: bool, cross: bool) -> None:
         super().__init__()
         self.causal = causal
-        if causal and config.patch_size is not None:
-            raise ConfigError(f"patch_size={config.patch_size}: images are read by an EncoderOnly alone")
+        if causal and (config.patch_size is not None or config.labels):
+            name, what = ("labels", "labels are given") if config.labels else ("patch_size", "images are read")
+            raise ConfigError(f"{name}={getattr(config, name)}: {what} by an EncoderOnly alone")
         self.embedding = Embedding(config) if config.patch_size is None else PatchEmbedding(config, config.patch_size)
         self.rotary = Rotary(config) if config.positions == "rotary" else None
         self.distance: Alibi | RelativeBias | None = None
@@ -96,14 +97,14 @@ class Stack(nn.Module):
 
 
 class Head(nn.Module):
-    """Vectors to logits over the vocabulary, by the token embedding itself where the two are tied."""
+    """Vectors to logits over the vocabulary, by the token embedding itself where the two are tied; or over labels."""
 
     def __init__(self, config: ModelConfig, embedding: Embedding) -> None:
         super().__init__()
         self.transform = Transform(config) if config.output_transform else nn.Identity()
-        size = (config.vocab_size, config.d_model)
-        self.weight = embedding.tokens.weight if config.tied else nn.Parameter(torch.empty(size))
-        self.bias = nn.Parameter(torch.zeros(config.vocab_size)) if config.output_bias else None
+        size = config.labels or config.vocab_size
+        self.weight = embedding.tokens.weight if config.tied else nn.Parameter(torch.empty(size, config.d_model))
+        self.bias = nn.Parameter(torch.zeros(size)) if config.output_bias else None
 
     def forward(self, hidden: Tensor) -> Tensor:
         return F.linear(self.transform(hidden), self.weight, self.bias)  # (B, T, V)
@@ -199,7 +200,9 @@ class EncoderDecoder(nn.Module):
 
 
 class EncoderOnly(nn.Module):
-    """Reads a text both ways: `model(ids, mask)` gives logits for every position, masked ones included."""
+    """Reads a text both ways: `model(ids, mask)` gives logits for every position, masked ones included.
+
+    With `labels`, one row for the whole text or image, read off at its first position."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
@@ -209,8 +212,12 @@ class EncoderOnly(nn.Module):
         initialise(self, config)
 
     def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
-        logits: Tensor = self.head(self.encoder(ids, mask, segments=segments))
-        return logits  # (B, T, V)
+        hidden = self.encoder(ids, mask, segments=segments)
+        if self.config.labels:  # padding may have pushed a text away from the left
+            rows = torch.arange(hidden.shape[0], device=hidden.device)
+            hidden = hidden[rows, torch.zeros_like(rows) if mask is None else mask.int().argmax(1)]  # (B, D)
+        logits: Tensor = self.head(hidden)
+        return logits  # (B, T, V), of labels (B, V)
 
 
 class DecoderOnly(nn.Module):

@@ -54,7 +54,10 @@ def load_model(folder: str | Path, *, revision: str | None = None, offline: bool
     settings = read_config(folder)
     kind = settings.values.get("model_type")
     if settings.values.get("format") == "glassformer":
-        raise WeightsError(f"{folder} is a model that glassformer trained: gf.Translator.load(folder).model gives it")
+        raise WeightsError(
+            f"{folder} is a model that glassformer trained: gf.Translator, gf.TextGenerator, gf.MaskFiller or "
+            f"gf.Classifier, whichever it is for, loads it; its `.model` is this"
+        )
     if kind not in FAMILIES:
         experts = any("experts" in name for name in settings.values)
         reason = ", being a mixture of experts" if experts else ""
