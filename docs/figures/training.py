@@ -68,7 +68,8 @@ def pairs(t: Translator) -> Inputs:
         torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
         for rows in (sources, [[start, *ids] for ids in targets], [[*ids, end] for ids in targets])
     )
-    return Inputs(src, src != PAD, tgt_in, labels, 1 / (labels != PAD).sum())
+    rows = {"labels": labels, "src": src, "tgt": tgt_in, "src_mask": src != PAD}
+    return Inputs(rows, 1 / (labels != PAD).sum())
 
 
 def losses(rate: float, batch: Inputs) -> list[float]:

@@ -169,7 +169,11 @@ corpora = st.fixed_dictionaries(
 @settings(max_examples=200, deadline=None)
 @given(
     train=values_of(
-        Train, batch_tokens=batch_tokens, average=st.just(1), compile=st.sampled_from([True, False, "auto"])
+        Train,
+        objective=st.just("translate"),  # the one that learns from pairs
+        batch_tokens=batch_tokens,
+        average=st.just(1),
+        compile=st.sampled_from([True, False, "auto"]),
     ),
     score=values_of(Score),
     data=st.lists(corpora, min_size=1, max_size=3),

@@ -139,7 +139,8 @@ def our_stepper() -> Stepper:
 def ours(rows: int, length: int) -> Measure:
     trainer = our_stepper()
     src, tgt, labels = random_rows(rows, length)
-    inputs = Inputs(src, torch.ones_like(src, dtype=torch.bool), tgt, labels, torch.tensor(1 / src.numel()))
+    given = {"labels": labels, "src": src, "tgt": tgt, "src_mask": torch.ones_like(src, dtype=torch.bool)}
+    inputs = Inputs(given, torch.tensor(1 / src.numel()))
     return static_speed(partial(trainer, inputs.to(trainer.world.device), 1e-4, 0), rows * length)
 
 

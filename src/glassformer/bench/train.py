@@ -92,7 +92,10 @@ def recipe_steps(name: str = "numerals", count: int = 12, rounds: int = 3) -> li
         ours = Stepper(EncoderDecoder(config).train(), train, world)
         peer = HuggingFaceMarian(config)
         optimizer = adam(peer)
-        loops = [stepper(peer, x.src, x.tgt_in, x.labels, precision == "bf16", x.src_mask, optimizer) for x in inputs]
+        loops = [
+            stepper(peer, x["src"], x["tgt"], x["labels"], precision == "bf16", x["src_mask"], optimizer)
+            for x in (given.rows for given in inputs)
+        ]
         times: dict[str, list[float]] = {"glassformer": [], "hugging face marian": []}
         for round_ in range(rounds + 1):
             spent = dict.fromkeys(times, 0.0)

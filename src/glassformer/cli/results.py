@@ -19,6 +19,8 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     if int(os.environ.get("RANK", "0")):
         return
     recipe = saved_recipe(folder)
+    if recipe.train.objective != "translate":
+        return
     split = "test" if recipe.data.test else "valid"
     corpora = recipe.data.test or recipe.data.valid
     if not corpora:

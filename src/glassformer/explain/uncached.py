@@ -64,7 +64,13 @@ class UncachedDecoderOnly(DecoderOnly):
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:
         return TokenCache(capacity, beams)
 
-    def forward(self, ids: Tensor, mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:
+    def forward(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        cache: Cache | None = None,
+        places: Tensor | None = None,
+    ) -> Tensor:
         if isinstance(cache, TokenCache):
             prompt = mask if mask is not None else cache.real
             ids = cache.extend(ids)
@@ -73,7 +79,7 @@ class UncachedDecoderOnly(DecoderOnly):
                 written = prompt.new_ones(ids.shape[0], ids.shape[1] - prompt.shape[1])
                 mask = torch.cat((prompt.expand(ids.shape[0], -1), written), dim=1)
             cache = None
-        return super().forward(ids, mask, cache)
+        return super().forward(ids, mask, cache, places)
 
 
 def uncached(model: EncoderDecoder | DecoderOnly) -> EncoderDecoder | DecoderOnly:

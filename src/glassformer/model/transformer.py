@@ -211,8 +211,15 @@ class EncoderOnly(nn.Module):
         self.head = Head(config, self.encoder.embedding)
         initialise(self, config)
 
-    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
-        hidden = self.encoder(ids, mask, segments=segments)
+    def forward(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        segments: Tensor | None = None,
+        places: Tensor | None = None,
+    ) -> Tensor:
+        """`places` (B, T) are each token's place in its text, where rows hold several."""
+        hidden = self.encoder(ids, mask, segments=segments, places=places)
         if self.config.labels:  # padding may have pushed a text away from the left
             rows = torch.arange(hidden.shape[0], device=hidden.device)
             hidden = hidden[rows, torch.zeros_like(rows) if mask is None else mask.int().argmax(1)]  # (B, D)
@@ -230,9 +237,16 @@ class DecoderOnly(nn.Module):
         self.head = Head(config, self.decoder.embedding)
         initialise(self, config)
 
-    def forward(self, ids: Tensor, mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """With a cache, `ids` and `mask` hold only the tokens it has not seen yet."""
-        logits: Tensor = self.head(self.decoder(ids, mask, cache=cache))
+    def forward(
+        self,
+        ids: Tensor,
+        mask: Tensor | None = None,
+        cache: Cache | None = None,
+        places: Tensor | None = None,
+    ) -> Tensor:
+        """With a cache, `ids` and `mask` hold only the tokens it has not seen yet. `places` (B, T) are each token's
+        place in its text, where rows hold several."""
+        logits: Tensor = self.head(self.decoder(ids, mask, cache=cache, places=places))
         return logits  # (B, T, V)
 
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,32 +14,12 @@ from numpy.typing import NDArray
 from glassformer.errors import ConfigError
 from glassformer.text.packing import PackedPlan, packed_shape
 from glassformer.text.shapes import Batch as Batch
+from glassformer.text.shapes import BatchOptions as BatchOptions
 from glassformer.text.shapes import Shape, assign, moves, plan_shapes
 from glassformer.text.store import Store
 from glassformer.text.vocabulary import END, PAD, START
 
 BLOCK = 1 << 20  # pairs looked at together, which bounds the memory of planning
-
-
-@dataclass(frozen=True)
-class BatchOptions:
-    """How pairs are put together."""
-
-    tokens: int = 4096  # rows times the wider side of a batch, padding included
-    seed: int = 0
-    shapes: int = 10  # at most this many different (B, S, T)
-    multiple: int = 8  # widths above four times this are a multiple of it
-    divisor: int = 1  # rows divide by it: processes times accumulation steps
-    pack: bool = False  # several pairs in a row, each seeing only itself: one shape, little padding
-
-    def __post_init__(self) -> None:
-        for name in ("tokens", "shapes", "multiple", "divisor"):
-            if getattr(self, name) < 1:
-                raise ConfigError(f"batch.{name} {getattr(self, name)} must be at least 1")
-        if self.shapes > 255:
-            raise ConfigError(f"batch.shapes {self.shapes} must be at most 255; 10 are usually enough")
-        if self.seed < 0:
-            raise ConfigError(f"batch.seed {self.seed} must not be negative")
 
 
 class EpochPlan:
@@ -123,7 +102,7 @@ class Batches:
             )
         self._plan: tuple[int, EpochPlan | PackedPlan] | None = None
         if options.pack:
-            self.shapes: tuple[Shape, ...] = (packed_shape(longest, options.tokens, options.divisor),)
+            self.shapes: tuple[Shape, ...] = (packed_shape(longest, options, lone=not src.any()),)
             return
         self.shapes = plan_shapes(
             src,

@@ -1,4 +1,7 @@
-"""Where sentence pairs come from: two aligned files, TSV, JSONL, a Hugging Face dataset, or the built-in task."""
+"""Where sentence pairs come from: two aligned files, TSV, JSONL, a Hugging Face dataset, or the built-in task.
+
+Plain texts come from a file with one on each line, or from one side of such pairs. They are pairs without a source.
+"""
 
 from __future__ import annotations
 
@@ -19,14 +22,17 @@ MOST_PAIRS = 1_000_000  # of the built-in corpus
 
 @dataclass(frozen=True)
 class Corpus:
-    """One source of sentence pairs: exactly one of `src` with `tgt`, `tsv`, `jsonl`, `hub` or `builtin`."""
+    """One source of sentence pairs: exactly one of `src` with `tgt`, `tsv`, `jsonl`, `hub` or `builtin`; or of plain
+    texts: `text`, or `only` one side of the pairs."""
 
     src: str | Path | None = None
     tgt: str | Path | None = None
+    text: str | Path | None = None  # plain texts, one a line
     tsv: str | Path | None = None
     jsonl: str | Path | None = None
     hub: str | None = None  # a dataset's name on the Hugging Face hub
     builtin: Literal["numerals"] | None = None
+    only: Literal["src", "tgt"] | None = None  # the side of the pairs that is read, as plain texts
     weight: float = 1.0  # how often each pair is seen per epoch, on average
     from_: str | None = None  # the language of the sources, in recipes `from`
     to: str | None = None  # that of the targets: with it, one model translates into several
@@ -41,16 +47,18 @@ class Corpus:
 
     def __post_init__(self) -> None:
         files = self.src is not None or self.tgt is not None
-        given = [name for name in ("tsv", "jsonl", "hub", "builtin") if getattr(self, name) is not None]
+        given = [name for name in ("text", "tsv", "jsonl", "hub", "builtin") if getattr(self, name) is not None]
         given = (["src and tgt"] if files else []) + given
         if len(given) != 1:
             raise ConfigError(
-                f"a corpus has exactly one of `src` with `tgt`, `tsv`, `jsonl`, `hub` or `builtin`; "
+                f"a corpus has exactly one of `src` with `tgt`, `text`, `tsv`, `jsonl`, `hub` or `builtin`; "
                 f"got {one_of(given) if given else 'none of them'}"
             )
         if files and (self.src is None or self.tgt is None):
             there, absent = ("src", "tgt") if self.tgt is None else ("tgt", "src")
             raise ConfigError(f"a corpus with `{there}` also needs `{absent}`, the file of the other language")
+        if self.only is not None and self.text is not None:
+            raise ConfigError(f"a corpus with `text` has one side; `only = {self.only!r}` is for pairs")
         if self.builtin is not None and self.builtin != "numerals":
             raise ConfigError(
                 f"builtin corpus `{self.builtin}` does not exist{did_you_mean(self.builtin, ['numerals'])}"
@@ -69,7 +77,12 @@ class Corpus:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return tuple(Path(name) for name in (self.src, self.tgt, self.tsv, self.jsonl) if name is not None)
+        return tuple(Path(name) for name in (self.src, self.tgt, self.text, self.tsv, self.jsonl) if name is not None)
+
+    @property
+    def lone(self) -> bool:
+        """Whether it is one of plain texts."""
+        return self.text is not None or self.only is not None
 
     @property
     def name(self) -> str:
@@ -80,16 +93,19 @@ class Corpus:
 def read_pairs(corpus: Corpus) -> Iterator[Pair]:
     """The pairs of `corpus` in order, read as they are asked for."""
     empty = True
-    for pair in _pairs(corpus):
+    for source, target in _pairs(corpus):
         empty = False
-        yield pair
+        yield ("", source if corpus.only == "src" else target) if corpus.lone else (source, target)
     if empty:
-        raise DataError(f"{corpus.name}: the corpus is empty; it needs at least one sentence pair")
+        what = "text" if corpus.lone else "sentence pair"
+        raise DataError(f"{corpus.name}: the corpus is empty; it needs at least one {what}")
 
 
 def _pairs(corpus: Corpus) -> Iterator[Pair]:
     if corpus.src is not None and corpus.tgt is not None:
         return _aligned(Path(corpus.src), Path(corpus.tgt))
+    if corpus.text is not None:
+        return (("", line) for line in read_lines(Path(corpus.text)))
     if corpus.tsv is not None:
         return _tsv(Path(corpus.tsv))
     if corpus.jsonl is not None:

@@ -13,20 +13,18 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.text.shapes import Batch, Shape
+from glassformer.text.shapes import Batch, BatchOptions, Shape
 from glassformer.text.store import Store
 from glassformer.text.vocabulary import END, PAD, START
-
-WIDTH = 256  # of a row; a corpus with longer texts has wider ones
 
 Lengths = NDArray[np.int64]
 
 
-def packed_shape(longest: int, tokens: int, divisor: int) -> Shape:
-    """The one shape of all batches."""
-    width = max(min(WIDTH, tokens), -(-longest // 8) * 8)
-    rows = max(1, tokens // width // divisor) * divisor
-    return Shape(rows, width, width)
+def packed_shape(longest: int, options: BatchOptions, lone: bool = False) -> Shape:
+    """The one shape of all batches; that of `lone` texts has no source."""
+    width = max(min(-(-options.width // 8) * 8, options.tokens), -(-longest // 8) * 8)
+    rows = max(1, options.tokens // width // options.divisor) * options.divisor
+    return Shape(rows, 0 if lone else width, width)
 
 
 def fill_rows(src: Lengths, tgt: Lengths, width: int) -> Lengths:
@@ -47,7 +45,7 @@ class PackedPlan:
         src, tgt = store.lengths()
         self._store, self._shape, self._order = store, shape, order
         self._lengths = {"src": src[order].astype(np.int64), "tgt": tgt[order].astype(np.int64) + 1}
-        self._rows = fill_rows(self._lengths["src"], self._lengths["tgt"], shape.src)
+        self._rows = fill_rows(self._lengths["src"], self._lengths["tgt"], shape.tgt)
 
     def __len__(self) -> int:
         return -(-(len(self._rows) - 1) // self._shape.rows)
@@ -90,8 +88,9 @@ class PackedPlan:
         row_begins = np.concatenate(([0], ends))[self._rows[first:last] - begin]  # tokens before each row
         column = ends - lengths - row_begins[row]  # where each pair starts in its row
         place = np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)  # of each token in its text
-        cells = np.repeat(row * self._shape.src + column, lengths) + place
-        ids = np.full((self._shape.rows, self._shape.src), PAD, dtype=np.int64)
+        wide = self._shape.src if side == "src" else self._shape.tgt
+        cells = np.repeat(row * wide + column, lengths) + place
+        ids = np.full((self._shape.rows, wide), PAD, dtype=np.int64)
         positions = np.zeros_like(ids)
         positions.flat[cells] = place
         width = int(lengths.max())

@@ -172,7 +172,7 @@ class Encoder:
         pairs = list(hide(chunk, corpus.protect, len(tokenizer.placeholders))) if corpus.protect else chunk
         tagged = tokenizer if corpus.to is None else tokenizer.toward(corpus.to)
         report: Counter[str] = Counter()
-        sides = list(_encode(pairs, tagged, self.options, self.dtype, report))
+        sides = list(_encode(pairs, tagged, self.options, self.dtype, report, corpus.lone))
         return number, len(chunk), sides, report
 
 
@@ -182,20 +182,26 @@ def _encode(
     options: FilterOptions,
     dtype: np.dtype[np.unsignedinteger],
     report: Counter[str],
+    lone: bool,
 ) -> Iterator[Flat]:
-    """Ids end to end and lengths of the pairs that pass, source then target; `report` counts the others."""
+    """Ids end to end and lengths of the pairs that pass, source then target; `report` counts the others.
+
+    Of `lone` texts, the source has no ids.
+    """
     limit = CHARACTERS_PER_TOKEN * options.max_tokens
     pairs = []
     for pair in chunk:
         source, target = pair
-        if not source or not target or source.isspace() or target.isspace():
+        if not target or target.isspace() or (not lone and (not source or source.isspace())):
             report["empty"] += 1
         elif len(source) > limit or len(target) > limit:
             report["too_long"] += 1
         else:
             pairs.append(pair)
     sides = tokenizer.encode_flat(pairs, dtype)
-    shorter = np.minimum(sides[0][1], sides[1][1])
+    if lone:
+        sides = ((sides[0][0][:0], np.zeros_like(sides[0][1])), sides[1])
+    shorter = sides[1][1] if lone else np.minimum(sides[0][1], sides[1][1])
     longer = np.maximum(sides[0][1], sides[1][1])
     too_long = longer > options.max_tokens
     too_short = ~too_long & (shorter < options.min_tokens)

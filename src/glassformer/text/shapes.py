@@ -15,6 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.errors import ConfigError
+
 Lengths = NDArray[np.int32]
 Widths = tuple[int, int]  # of a shape, as positions in the list of allowed widths: source, target
 
@@ -43,6 +45,28 @@ class Shape:
 
     def holds(self, other: Shape) -> bool:
         return self.src >= other.src and self.tgt >= other.tgt
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How pairs are put together."""
+
+    tokens: int = 4096  # rows times the wider side of a batch, padding included
+    seed: int = 0
+    shapes: int = 10  # at most this many different (B, S, T)
+    multiple: int = 8  # widths above four times this are a multiple of it
+    divisor: int = 1  # rows divide by it: processes times accumulation steps
+    pack: bool = False  # several pairs in a row, each seeing only itself: one shape, little padding
+    width: int = 256  # of such a row; a corpus with longer texts has wider ones
+
+    def __post_init__(self) -> None:
+        for name in ("tokens", "shapes", "multiple", "divisor", "width"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"batch.{name} {getattr(self, name)} must be at least 1")
+        if self.shapes > 255:
+            raise ConfigError(f"batch.shapes {self.shapes} must be at most 255; 10 are usually enough")
+        if self.seed < 0:
+            raise ConfigError(f"batch.seed {self.seed} must not be negative")
 
 
 @dataclass(frozen=True)

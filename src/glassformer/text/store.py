@@ -55,7 +55,9 @@ class Store:
 
     def _map(self, name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
         try:
-            return np.asarray(np.memmap(self.folder / name, dtype=dtype, mode="r"))
+            path = self.folder / name
+            # Of plain texts, the sources are an empty file, of which there is no map.
+            return np.asarray(np.memmap(path, dtype=dtype, mode="r")) if path.stat().st_size else np.empty(0, dtype)
         except (OSError, ValueError) as error:
             raise DataError(
                 f"{self.folder / name} cannot be read ({error}); delete the folder and prepare again"

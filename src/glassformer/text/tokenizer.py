@@ -85,7 +85,8 @@ class Tokenizer:
         tags = [tag(language) for language in sorted(set(languages))]
         kept = sample(pairs, SAMPLE_PAIRS, progress)
         join = options.join if options.kind == "words" else ""
-        words = frequent_words(text.replace(join, "") if join else text for text, _ in kept)
+        sources = (source or target for source, target in kept)  # of plain texts, the text itself
+        words = frequent_words(text.replace(join, "") if join else text for text in sources)
         if options.joint:
             return cls(learn([text for pair in kept for text in pair], options, tags), None, words)
         source, target = (learn([pair[side] for pair in kept], options, tags) for side in (0, 1))

@@ -18,8 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import glassformer
-from glassformer.model import EncoderDecoder
-from glassformer.text import UNK, Batch
+from glassformer.text import UNK, Batch, BatchOptions
 from glassformer.text.packing import packed_shape
 from glassformer.text.shapes import Shape
 from glassformer.train import parallel
@@ -27,7 +26,6 @@ from glassformer.train.feed import local_rows
 from glassformer.train.folder import saved_recipe
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe
-from glassformer.train.start import known_sizes
 from glassformer.train.step import Stepper, compiled
 
 HEAD_START = 10.0  # seconds; a process that is not so far ahead saves nothing, since it had to start first
@@ -39,7 +37,8 @@ def known_shape(recipe: Recipe) -> Shape | None:
     tokens = recipe.train.batch_tokens
     if not recipe.train.pack or not isinstance(tokens, int) or recipe.tokenizer.kind == "words":
         return None
-    shapes = {packed_shape(longest, tokens, 1) for longest in (1, recipe.data.max_tokens + 1)}
+    options = BatchOptions(tokens=tokens, width=recipe.row_width)
+    shapes = {packed_shape(longest, options, recipe.objective.lone) for longest in (1, recipe.data.max_tokens + 1)}
     return shapes.pop() if len(shapes) == 1 else None
 
 
@@ -89,14 +88,14 @@ def trial_step(recipe: Recipe, world: World) -> None:
     """One step of the recipe's model as the run will take it, on a batch that says nothing."""
     shape = known_shape(recipe)
     assert shape is not None
-    ids = np.full((shape.rows, shape.src), UNK, dtype=np.int64)
-    places = np.tile(np.arange(shape.src), (shape.rows, 1))
+    ids = np.full((shape.rows, shape.tgt), UNK, dtype=np.int64)
+    places = np.tile(np.arange(shape.tgt), (shape.rows, 1))
     batch = Batch(ids, ids == UNK, ids.copy(), ids.copy(), ids.size, shape.rows, places, places.copy())
     size = recipe.tokenizer.vocab_size
-    sizes = known_sizes(recipe.train.start) or (size, None if recipe.tokenizer.joint else size)
-    model = EncoderDecoder(recipe.sized_config(*sizes))
+    model = recipe.objective.model(recipe.sized_config(size, None if recipe.tokenizer.joint else size))
     stepper = Stepper(model.to(world.device).train(), recipe.train, world)
-    stepper(local_rows(batch, world, recipe.train.accumulate), recipe.train.lr, recipe.train.seed)
+    rows = local_rows(batch, world, recipe.train.accumulate, recipe.train.objective)
+    stepper(rows, recipe.train.lr, recipe.train.seed)
 
 
 if __name__ == "__main__":

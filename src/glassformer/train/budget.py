@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from torch import nn
 
 from glassformer.errors import ConfigError
-from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model, ModelConfig
 from glassformer.text import END, PAD, Batch, Store
 from glassformer.train.feed import local_rows
+from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, Train
 from glassformer.train.step import Stepper
@@ -23,7 +25,7 @@ USE = 0.8  # of the memory that is free
 BYTES_PER_WEIGHT = 16  # its value, gradient and two moments
 
 
-def least_weights(config: ModelConfig) -> int:
+def least_weights(config: ModelConfig, kind: type[nn.Module] = EncoderDecoder) -> int:
     """The weights in a model's matrices, counted without making them; biases and norms are few."""
 
     def rows(stack: ModelConfig, attentions: int) -> int:
@@ -32,12 +34,15 @@ def least_weights(config: ModelConfig) -> int:
 
     tables = config.vocab_size * (1 if config.tied else 2) + (config.src_vocab_size or 0) + config.segments
     tables += config.max_length if config.positions in ("sinusoidal", "learned") else 0
-    return (tables + rows(config.encoder, 1) + rows(config.decoder, 2)) * config.d_model
+    encoder = 0 if kind is DecoderOnly else rows(config.encoder, 1)
+    decoder = 0 if kind is EncoderOnly else rows(config.decoder, 1 if kind is DecoderOnly else 2)
+    return (tables + encoder + decoder) * config.d_model
 
 
 def check_memory(config: ModelConfig, train: Train, world: World) -> None:
     """Refuse a model whose state alone is larger than the memory, before any of it is made."""
-    needed = least_weights(config) * BYTES_PER_WEIGHT
+    weights = least_weights(config, OBJECTIVES[train.objective].model)
+    needed = weights * BYTES_PER_WEIGHT
     if world.device.type == "cuda":
         there = torch.cuda.get_device_properties(world.device).total_memory
         there *= world.size if train.parallel == "fsdp" else 1
@@ -46,13 +51,13 @@ def check_memory(config: ModelConfig, train: Train, world: World) -> None:
     if needed > there:
         raise ConfigError(
             f"a model of d_model={config.d_model}, layers={config.layers}, d_ff={config.d_ff} and a vocabulary of "
-            f"{config.vocab_size:,} has over {least_weights(config):,} weights: training it takes "
+            f"{config.vocab_size:,} has over {weights:,} weights: training it takes "
             f"{needed / 2**30:,.1f} GiB for them, their gradients and moments, and there are {there / 2**30:,.1f}; "
             f"make it smaller"
         )
 
 
-def find_budget(recipe: Recipe, stores: list[Store], model: EncoderDecoder, world: World) -> int:
+def find_budget(recipe: Recipe, stores: list[Store], model: Model, world: World) -> int:
     """Measure the memory of two trial steps at the widest shape and extend the line between them.
 
     The first of `stores` is the one to train on; a batch must hold the longest sentence of any.
@@ -69,9 +74,9 @@ def find_budget(recipe: Recipe, stores: list[Store], model: EncoderDecoder, worl
         ids = np.full((rows, width), END, dtype=np.int64)
         batch = Batch(ids, ids > PAD, ids, ids, rows * width, rows)
         torch.cuda.reset_peak_memory_stats(world.device)
-        trial = EncoderDecoder(model.config).to(world.device)
+        trial = type(model)(model.config).to(world.device)
         stepper = Stepper(trial, replace(recipe.train, cuda_graphs=False, compile=False), world)
-        stepper(local_rows(batch, world, recipe.train.accumulate), 0.0, 0)
+        stepper(local_rows(batch, world, recipe.train.accumulate, recipe.train.objective), 0.0, 0)
         peaks.append((rows * width, torch.cuda.max_memory_allocated(world.device)))
         del trial, stepper
         torch.cuda.empty_cache()

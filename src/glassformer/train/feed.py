@@ -5,13 +5,13 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Iterator
+from typing import Any
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.nn import functional
 
 from glassformer.text import PAD, Batch, Batches
+from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World
 from glassformer.train.step import Inputs
 
@@ -20,25 +20,26 @@ AHEAD = 4
 Position = tuple[int, int]  # epoch and index of the batch that follows
 
 
-def local_rows(batch: Batch, world: World, portions: int = 1) -> Inputs:
+def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "translate") -> Inputs:
     """This process's rows of a batch, as tensors in memory a GPU can read while it computes.
 
     Empty rows make them divide evenly, so that the batches themselves are the same whatever the number of processes
     and the portions of their gradient.
     """
-    short = -len(batch.src) % (world.size * portions)
+    goal, pinned = OBJECTIVES[objective], world.device.type == "cuda"
+    made = goal.rows(batch)
+    short = -len(made["labels"]) % (world.size * portions)
 
-    def rows(array: NDArray[np.int64] | NDArray[np.bool_]) -> torch.Tensor:
+    def share(name: str, array: NDArray[Any]) -> torch.Tensor:
         tensor = torch.from_numpy(array)
         if short:
-            tensor = functional.pad(tensor, (0, 0, 0, short), value=PAD)
-        return tensor[world.rank :: world.size]
+            empty = tensor.new_full((short, *tensor.shape[1:]), goal.ignored if name == "labels" else PAD)
+            tensor = torch.cat((tensor, empty))
+        tensor = tensor[world.rank :: world.size]
+        return tensor.pin_memory() if pinned else tensor
 
-    tensors = [rows(array) for array in (batch.src, batch.src_mask, batch.tgt_in, batch.labels)]
-    tensors.append(torch.tensor(1.0 / max(1, batch.tokens)))
-    if batch.src_places is not None and batch.tgt_places is not None:
-        tensors += [rows(batch.src_places), rows(batch.tgt_places)]
-    return Inputs(*(tensor.pin_memory() if world.device.type == "cuda" else tensor for tensor in tensors))
+    weight = torch.tensor(1.0 / max(1, batch.tokens))
+    return Inputs({name: share(name, x) for name, x in made.items()}, weight.pin_memory() if pinned else weight)
 
 
 def follow(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:
@@ -55,16 +56,19 @@ def follow(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Po
 class Feed:
     """Reads ahead in a thread; iterate, then close."""
 
-    def __init__(self, batches: Batches, epoch: int, index: int, world: World, portions: int) -> None:
+    def __init__(
+        self, batches: Batches, epoch: int, index: int, world: World, portions: int, objective: str = "translate"
+    ) -> None:
         self.queue: queue.Queue[tuple[Inputs, Batch, Position] | BaseException] = queue.Queue(AHEAD)
         self.stopped = threading.Event()
-        self.thread = threading.Thread(target=self.fill, args=(batches, epoch, index, world, portions), daemon=True)
+        given = (follow(batches, epoch, index), world, portions, objective)
+        self.thread = threading.Thread(target=self.fill, args=given, daemon=True)
         self.thread.start()
 
-    def fill(self, batches: Batches, epoch: int, index: int, world: World, portions: int) -> None:
+    def fill(self, following: Iterator[tuple[Batch, Position]], world: World, portions: int, objective: str) -> None:
         try:
-            for batch, position in follow(batches, epoch, index):
-                if not self.offer((local_rows(batch, world, portions), batch, position)):
+            for batch, position in following:
+                if not self.offer((local_rows(batch, world, portions, objective), batch, position)):
                     return
         except BaseException as error:  # whatever it is, the training loop must hear of it
             self.offer(error)

@@ -49,12 +49,12 @@ def forecast(recipe: Recipe, device: str, report: Report | None = None) -> Forec
         widest = max(range(len(plan)), key=lambda i: plan.shape(i).cells)
         # The first steps of a shape also set up its kernels; they show the memory, the later ones the time.
         for i in [widest, *range(min(WARM_UP, len(plan)))]:
-            stepper(local_rows(plan[i], world, recipe.train.accumulate), 0.0, i)
+            stepper(local_rows(plan[i], world, recipe.train.accumulate, recipe.train.objective), 0.0, i)
         float(stepper.loss_total)  # waits for the device
         begin, count, step = time.perf_counter(), 0, 0
         while step < WARM_UP and (step < 1 or time.perf_counter() - begin < ENOUGH):
             batch = plan[step % len(plan)]
-            stepper(local_rows(batch, world, recipe.train.accumulate), 0.0, step)
+            stepper(local_rows(batch, world, recipe.train.accumulate, recipe.train.objective), 0.0, step)
             count, step = count + batch.tokens, step + 1
         float(stepper.loss_total)
         speed = count / (time.perf_counter() - begin)

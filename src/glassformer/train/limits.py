@@ -50,6 +50,7 @@ def check(recipe: Recipe) -> None:
         )
     if not recipe.data.valid and (train.patience or train.ship == "best"):
         raise ConfigError("train.patience and train.ship = 'best' need [[data.valid]] to judge by")
+    check_objective(recipe)
     check_languages(recipe)
     for name in recipe.model:
         own = [f.name for f in dataclasses.fields(ModelConfig)]
@@ -58,6 +59,28 @@ def check(recipe: Recipe) -> None:
         if name not in own:
             raise ConfigError(f"unknown key `model.{name}` in the recipe{did_you_mean(name, own)}")
     recipe.least_config()
+
+
+def check_objective(recipe: Recipe) -> None:
+    """An objective finds the texts that it is made of, and is asked for no score that it cannot have."""
+    name, lone = recipe.train.objective, recipe.objective.lone
+    for split in ("train", "valid", "test"):
+        for corpus in getattr(recipe.data, split):
+            if corpus.lone != lone:
+                has = "has plain texts" if corpus.lone else "has pairs"
+                mend = (
+                    "text = 'FILE', or only = 'src' for that side of the pairs"
+                    if lone
+                    else "its files as src and tgt, or tsv"
+                )
+                raise ConfigError(
+                    f"data.{split}: {corpus.name} {has}, and train.objective = '{name}' learns from "
+                    f"{'plain texts' if lone else 'pairs'}: give {mend}"
+                )
+    if name != "translate" and recipe.train.metric == "bleu":
+        raise ConfigError(f"train.metric = 'bleu' is for translations; train.objective = '{name}' has metric = 'loss'")
+    if lone and not recipe.tokenizer.joint:
+        raise ConfigError(f"train.objective = '{name}' has one vocabulary: leave out tokenizer.joint = false")
 
 
 def check_languages(recipe: Recipe) -> None:

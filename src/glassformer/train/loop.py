@@ -15,7 +15,7 @@ from torch import Tensor
 from glassformer.bundle import weights
 from glassformer.errors import RunError
 from glassformer.files import read_tensors, write_tensors
-from glassformer.model import EncoderDecoder
+from glassformer.model import Model
 from glassformer.report import Report, clock, running_for
 from glassformer.text import Batches
 from glassformer.train import checkpoint
@@ -23,6 +23,7 @@ from glassformer.train.checkpoint import Checkpoint, Progress
 from glassformer.train.cores import Cores, advice, threads_by_default
 from glassformer.train.feed import Feed, local_rows
 from glassformer.train.metrics import Metrics
+from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World, copy_into, distribute, full_tensor, unwrapped
 from glassformer.train.recipe import Recipe
 from glassformer.train.schedule import lr_factor
@@ -31,7 +32,7 @@ from glassformer.train.step import Stepper, compiled
 
 ASK = 4  # steps between two questions of several processes whether one of them was told to stop
 
-Judge = Callable[[EncoderDecoder], float]  # a model's score on the validation pairs; higher is better
+Judge = Callable[[Any], float]  # a model's score on the validation pairs; higher is better
 
 
 @dataclass
@@ -39,7 +40,7 @@ class Trainer:
     """A model in training: made from a recipe or a checkpoint, run to its end, shipped."""
 
     recipe: Recipe
-    model: EncoderDecoder
+    model: Model
     train_batches: Batches
     valid_batches: Batches | None
     folder: Path
@@ -68,7 +69,7 @@ class Trainer:
         """Train to the last step, or until patience ends."""
         train, progress = self.recipe.train, self.progress
         compiling = compiled(train, self.world.device)  # in the first step
-        feed = Feed(self.train_batches, progress.epoch, progress.index, self.world, train.accumulate)
+        feed = Feed(self.train_batches, progress.epoch, progress.index, self.world, train.accumulate, train.objective)
         self.metrics = Metrics(self.folder, progress.step, train.tensorboard) if self.world.first else None
         self.since, self.cores = time.perf_counter(), Cores()
         try:
@@ -166,13 +167,14 @@ class Trainer:
     def validate(self) -> None:
         assert self.valid_batches is not None
         train, progress, begin = self.recipe.train, self.progress, time.perf_counter()
-        plan, total, count = self.valid_batches.epoch(0), torch.zeros((), device=self.world.device), 0
+        plan, totals, count = self.valid_batches.epoch(0), torch.zeros(2, device=self.world.device), 0
         with self.stepper.averaged():
             for batch in plan:
-                total += self.stepper.evaluate(local_rows(batch, self.world).to(self.world.device))
+                inputs = local_rows(batch, self.world, objective=train.objective)
+                totals += self.stepper.evaluate(inputs.to(self.world.device))
                 count += batch.tokens
-            loss = self.world.sum(total).item() / count
-            values = {"valid_loss": loss}
+            loss, right = (total / count for total in self.world.sum(totals).tolist())
+            values = {"valid_loss": loss, **OBJECTIVES[train.objective].report(loss, right)}
             score = -loss
             if train.metric == "bleu" and self.judge is not None:
                 model = unwrapped(self.stepper.model).eval()

@@ -14,9 +14,9 @@ from torch.nn import functional as F
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, pad: int) -> Tensor:
-    """The sum over all real labels; logits (B, T, V), labels (B, T)."""
+    """The sum over all real labels; logits (B, T, V), labels (B, T); or (B, V) and (B)."""
     return F.cross_entropy(
-        logits.flatten(0, 1).float(),
+        logits.flatten(0, -2).float(),
         labels.flatten(),
         ignore_index=pad,
         reduction="sum",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from glassformer.device import pick_device
 from glassformer.errors import ConfigError
-from glassformer.model import EncoderDecoder
+from glassformer.model.transformer import Stack
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def enter(device: str = "auto") -> World:
     return World(rank, size, place)
 
 
-def distribute(model: EncoderDecoder, world: World, kind: Literal["ddp", "fsdp"]) -> nn.Module:
+def distribute(model: nn.Module, world: World, kind: Literal["ddp", "fsdp"]) -> nn.Module:
     """The model as this process trains it."""
     if world.size == 1:
         return model
@@ -93,8 +93,8 @@ def distribute(model: EncoderDecoder, world: World, kind: Literal["ddp", "fsdp"]
         )
     from torch.distributed.fsdp import fully_shard
 
-    for stack in (model.encoder, model.decoder):
-        for block in stack.blocks:
+    for stack in model.children():
+        for block in stack.blocks if isinstance(stack, Stack) else ():
             fully_shard(block)
     # Left whole after a validation, the outermost weights would still be the moving average's in the next step.
     fully_shard(model, reshard_after_forward=True)

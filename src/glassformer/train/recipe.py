@@ -1,6 +1,6 @@
 """A recipe: everything a training run depends on, as one TOML file.
 
-    [data]       where the sentence pairs come from, and which are left out
+    [data]       where the sentence pairs, or plain texts, come from, and which are left out
     [tokenizer]  how they are cut into pieces
     [model]      any of ModelConfig's settings but the vocabulary's
     [train]      how long, how fast, how often
@@ -23,10 +23,10 @@ from typing import Any, Literal
 from glassformer.errors import ConfigError, DataError, did_you_mean, one_of, why
 from glassformer.model import ModelConfig
 from glassformer.recipes import built_in
-from glassformer.text import END, PAD, START, About, Corpus, FilterOptions, Tokenizer, TokenizerOptions
+from glassformer.text import END, PAD, START, About, BatchOptions, Corpus, FilterOptions, Tokenizer, TokenizerOptions
 from glassformer.text.lines import missing
 from glassformer.train.limits import OF_THE_VOCABULARY, check, read
-from glassformer.train.start import settings
+from glassformer.train.objective import OBJECTIVES, Name, Objective
 
 FORMAT_VERSION = 1
 # A model draws its weights by train.seed unless it is given a seed of its own.
@@ -56,7 +56,7 @@ class Data:
 
 @dataclass(frozen=True)
 class Train:
-    start: str = ""  # a trained model to go on from: its shape, its vocabulary and its weights
+    objective: Name = "translate"
     steps: int = 10_000
     batch_tokens: int | Literal["auto"] = 4096
     shapes: int = 10
@@ -108,6 +108,10 @@ class Recipe:
     score: Score = field(default_factory=Score)
     about: About = field(default_factory=About)
 
+    @property
+    def objective(self) -> Objective:
+        return OBJECTIVES[self.train.objective]
+
     def model_config(self, tokenizer: Tokenizer) -> ModelConfig:
         """The model's configuration, once the vocabulary is known."""
         return self.sized_config(tokenizer.tgt_size, None if tokenizer.joint else tokenizer.src_size)
@@ -119,6 +123,11 @@ class Recipe:
             vocabulary["src_vocab_size"] = src_size
         seed = {"seed": self.train.seed}
         return ModelConfig.from_dict(seed | self.model | vocabulary)
+
+    @property
+    def row_width(self) -> int:
+        """Of packed rows: that of the longest text where nothing stands beside it, its context's length."""
+        return self.data.max_tokens + 1 if self.objective.lone else BatchOptions.width
 
     def check_files(self) -> None:
         """Every file of the corpora is there, those too that are read only at the end."""
@@ -228,14 +237,11 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
         data[split] = tuple(corpus(table, root, data.get("target"), f"data.{split}") for table in tables)
     if not data["train"]:
         raise ConfigError("the recipe has no [[data.train]]: name at least one corpus to train on")
-    train = read(Train, values.get("train", {}), "train")
-    if train.start:
-        train = dataclasses.replace(train, start=str((here / train.start).absolute()))
     recipe = Recipe(
         data=read(Data, data, "data"),
         tokenizer=read(TokenizerOptions, values.get("tokenizer", {}), "tokenizer"),
-        model=MODEL_DEFAULTS | settings(train.start, OF_THE_VOCABULARY) | values.get("model", {}),
-        train=train,
+        model=MODEL_DEFAULTS | values.get("model", {}),
+        train=read(Train, values.get("train", {}), "train"),
         score=read(Score, values.get("score", {}), "score"),
         about=read(About, card(values.get("about", {}), data), "about"),
     )
@@ -262,7 +268,7 @@ def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
     paths = {
         key: str((root / str(value)).absolute())
         for key, value in table.items()
-        if key in ("src", "tgt", "tsv", "jsonl")
+        if key in ("src", "tgt", "text", "tsv", "jsonl")
     }
     made: Corpus = read(Corpus, table | paths, where)
     return made

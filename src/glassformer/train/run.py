@@ -14,7 +14,7 @@ import torch
 from glassformer import bundle
 from glassformer.errors import ConfigError, DataError, RunError, why
 from glassformer.files import write_text
-from glassformer.model import EncoderDecoder
+from glassformer.model import Model
 from glassformer.report import Report, running_for
 from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
 from glassformer.train import checkpoint, parallel
@@ -26,7 +26,6 @@ from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, written
 from glassformer.train.signals import Interrupted, at_once, listening
-from glassformer.train.start import known_vocabulary, take_weights
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
 
@@ -70,7 +69,7 @@ class Ready:
 
     recipe: Recipe
     tokenizer: Tokenizer
-    model: EncoderDecoder
+    model: Model
     batches: Batches
     valid: Batches | None
 
@@ -89,10 +88,7 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
     )
     config = recipe.model_config(tokenizer)
     check_memory(config, recipe.train, world)
-    model = EncoderDecoder(config)
-    if recipe.train.start and not checkpoint.listing(folder / "checkpoints"):
-        take_weights(model, recipe.train.start)
-        report.say(f"going on from {recipe.train.start}")
+    model = recipe.objective.model(config)
     check_lengths(model, [store, valid] if valid else [store], recipe)
     if recipe.train.batch_tokens == "auto":
         found = find_budget(recipe, [store, valid] if valid else [store], model, world)
@@ -101,7 +97,7 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
     assert isinstance(recipe.train.batch_tokens, int)
     options = BatchOptions(tokens=recipe.train.batch_tokens, seed=recipe.train.seed, shapes=recipe.train.shapes)
     valid_batches = Batches(valid, replace(options, shapes=4)) if valid else None
-    batches = Batches(store, replace(options, pack=recipe.train.pack))
+    batches = Batches(store, replace(options, pack=recipe.train.pack, width=recipe.row_width))
     return Ready(recipe, tokenizer, model, batches, valid_batches)
 
 
@@ -146,9 +142,8 @@ def _train_beside(
 
 
 def vocabulary_file(recipe: Recipe, folder: Path) -> Path:
-    """The file that is there once the vocabulary is known."""
-    own = folder / "tokenizer.tgt.json"
-    return own if own.exists() or not (recipe.tokenizer.joint or recipe.train.start) else folder / "tokenizer.json"
+    """The file that is there once the vocabulary is learnt."""
+    return folder / ("tokenizer.json" if recipe.tokenizer.joint else "tokenizer.tgt.json")
 
 
 def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> Tokenizer:
@@ -157,18 +152,15 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
     if world.first and not marker.exists():
         if checkpoint.listing(folder / "checkpoints"):
             raise RunError(f"{marker} is missing, and the checkpoints know no other vocabulary; copy it back")
+        report.show("learning the vocabulary", every=0)
+        what = "texts" if recipe.objective.lone else "pairs"
+        pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
         languages = [source.to for source in recipe.data.train if source.to is not None]
-        if recipe.train.start:
-            made = known_vocabulary(recipe.train.start, languages)
-        else:
-            report.show("learning the vocabulary", every=0)
-            pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
-            counting = report.counting("learning the vocabulary, pairs read")
-            made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages)
+        counting = report.counting(f"learning the vocabulary, {what} read")
+        made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages)
         bundle.save_tokenizer(folder, made)  # the marker's name sorts last, so it is written last
         size = f"{made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})")
-        whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {running_for():.0f} s after the start"
-        report.say(f"vocabulary: {size}, {whence}")
+        report.say(f"vocabulary: {size}, learnt {running_for():.0f} s after the start")
     world.barrier()
     return Tokenizer.load(folder)
 
@@ -176,10 +168,10 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
 def corpus(
     recipe: Recipe, sources: tuple[Corpus, ...], tokenizer: Tokenizer, folder: Path, world: World, report: Report
 ) -> Store:
+    lone, what = recipe.objective.lone, "texts" if recipe.objective.lone else "pairs"
     if world.first:
-        store = prepare(
-            sources, tokenizer, folder, recipe.data.filter, report.counting(f"preparing {folder.name}, pairs")
-        )
+        counting = report.counting(f"preparing {folder.name}, {what}")
+        store = prepare(sources, tokenizer, folder, recipe.data.filter, counting)
         counts = store.report
         left_out = [
             f"{counts[key]:,} {words}"
@@ -191,15 +183,15 @@ def corpus(
             )
             if counts[key]
         ]
-        report.say(
-            f"{folder.name}: {counts['kept']:,} pairs, {counts['src_tokens']:,} source and {counts['tgt_tokens']:,} "
-            f"target tokens" + (f"; left out: {', '.join(left_out)}" if left_out else "")
-        )
+        sizes = "" if lone else f"{counts['src_tokens']:,} source and "
+        sizes += f"{counts['tgt_tokens']:,} {'' if lone else 'target '}tokens"
+        told = f"; left out: {', '.join(left_out)}" if left_out else ""
+        report.say(f"{folder.name}: {counts['kept']:,} {what}, {sizes}{told}")
     world.barrier()
     return prepare(sources, tokenizer, folder, recipe.data.filter)
 
 
-def check_lengths(model: EncoderDecoder, stores: list[Store], recipe: Recipe) -> None:
+def check_lengths(model: Model, stores: list[Store], recipe: Recipe) -> None:
     """The longest sentence must fit the position table and a batch; say so before training starts."""
     longest = max(max(int(src.max()), int(tgt.max()) + 1) for src, tgt in (store.lengths() for store in stores))
     tokens = recipe.train.batch_tokens
@@ -215,7 +207,7 @@ def check_lengths(model: EncoderDecoder, stores: list[Store], recipe: Recipe) ->
         )
 
 
-def describe(model: EncoderDecoder, batches: Batches, trainer: Trainer, recipe: Recipe) -> str:
+def describe(model: Model, batches: Batches, trainer: Trainer, recipe: Recipe) -> str:
     count = sum(p.numel() for p in model.parameters())
     plan = batches.epoch(trainer.progress.epoch)
     where: Any = trainer.world.device

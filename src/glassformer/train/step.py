@@ -10,14 +10,15 @@ import contextlib
 import platform
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
-from glassformer.text import PAD
 from glassformer.train.loss import smoothed_cross_entropy, two_way_divergence
+from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World, unwrapped
 from glassformer.train.recipe import Train
 
@@ -28,23 +29,15 @@ WORTH_COMPILING = 3_000  # steps for each shape of batch
 class Inputs:
     """One process's share of a batch, on its device. `loss_weight` is 1 / all labels of the global batch."""
 
-    src: Tensor
-    src_mask: Tensor
-    tgt_in: Tensor
-    labels: Tensor
+    rows: dict[str, Tensor]  # `labels`, and what the model's forward takes, by name
     loss_weight: Tensor
-    src_places: Tensor | None = None  # of rows that hold several pairs
-    tgt_places: Tensor | None = None
 
     def tensors(self) -> list[Tensor]:
-        return [tensor for tensor in vars(self).values() if tensor is not None]
-
-    def rows(self) -> list[Tensor]:
-        """What has a row for each of the batch's, in the order that the loss takes it."""
-        return [tensor for tensor in self.tensors() if tensor is not self.loss_weight]
+        return [*self.rows.values(), self.loss_weight]
 
     def to(self, device: torch.device) -> Inputs:
-        return Inputs(*(tensor.to(device, non_blocking=True) for tensor in self.tensors()))
+        rows = {name: tensor.to(device, non_blocking=True) for name, tensor in self.rows.items()}
+        return Inputs(rows, self.loss_weight.to(device, non_blocking=True))
 
 
 def precision(train: Train, device: torch.device) -> str:
@@ -91,6 +84,7 @@ class Stepper:
 
     def __init__(self, model: nn.Module, train: Train, world: World) -> None:
         self.model, self.train, self.world = model, train, world
+        self.ignored = OBJECTIVES[train.objective].ignored
         self.precision = precision(train, world.device)
         self.parameters = list(model.parameters())
         cuda = world.device.type == "cuda"
@@ -126,27 +120,27 @@ class Stepper:
         dtype = torch.float16 if self.precision == "fp16" else torch.bfloat16
         return torch.autocast(self.world.device.type, dtype=dtype, enabled=self.precision != "fp32")
 
-    def loss(self, src: Tensor, src_mask: Tensor, tgt_in: Tensor, labels: Tensor, *places: Tensor) -> Tensor:
+    def loss(self, labels: Tensor, **given: Tensor) -> Tensor:
         """The summed loss of some rows; to be called under `autocast`.
 
         Entered in here, it would be part of what is compiled, and the compiler does not keep that in its cache.
         """
         smoothing, r_drop = self.train.label_smoothing, self.train.r_drop
         if not r_drop:
-            logits = self.model(src, tgt_in, src_mask, *places)
+            logits = self.model(**given)
         else:
-            logits, second = self.model(*(torch.cat((x, x)) for x in (src, tgt_in, src_mask, *places))).chunk(2)
-        loss = smoothed_cross_entropy(logits, labels, smoothing, PAD)
+            logits, second = self.model(**{name: torch.cat((x, x)) for name, x in given.items()}).chunk(2)
+        loss = smoothed_cross_entropy(logits, labels, smoothing, self.ignored)
         if r_drop:
-            loss = (loss + smoothed_cross_entropy(second, labels, smoothing, PAD)) / 2
-            loss = loss + r_drop * two_way_divergence(logits, second, labels, PAD)
+            loss = (loss + smoothed_cross_entropy(second, labels, smoothing, self.ignored)) / 2
+            loss = loss + r_drop * two_way_divergence(logits, second, labels, self.ignored)
         return loss
 
-    def parts(self, inputs: Inputs) -> Iterator[tuple[tuple[Tensor, ...], bool]]:
+    def parts(self, inputs: Inputs) -> Iterator[tuple[dict[str, Tensor], bool]]:
         """The rows in `accumulate` portions, and whether each is the last."""
         count = self.train.accumulate
-        for i, portion in enumerate(zip(*(x.chunk(count) for x in inputs.rows()), strict=True)):
-            yield portion, i == count - 1
+        for i, portion in enumerate(zip(*(x.chunk(count) for x in inputs.rows.values()), strict=True)):
+            yield dict(zip(inputs.rows, portion, strict=True)), i == count - 1
 
     def work(self, inputs: Inputs) -> None:
         """All of a step but its learning rate and its seed; nothing here reads a value back from the device."""
@@ -155,7 +149,7 @@ class Stepper:
             quiet = isinstance(self.model, nn.parallel.DistributedDataParallel) and not last
             with self.unsynchronised() if quiet else contextlib.nullcontext():
                 with self.autocast():
-                    loss = self.rows_loss(*part)
+                    loss = self.rows_loss(**part)
                 loss = loss * inputs.loss_weight
                 # Gradients are averaged over the processes; the loss is shared out over the global batch already.
                 self.scaler.scale(loss * self.world.size).backward()
@@ -175,7 +169,7 @@ class Stepper:
         if not self.graphs_wanted:
             self.work(inputs.to(self.world.device))
             return
-        key = (*inputs.src.shape, *inputs.tgt_in.shape)
+        key = tuple(chain.from_iterable(tensor.shape for tensor in inputs.rows.values()))
         if key not in self.graphs:
             self.graphs[key] = None  # the first time is also the warm-up that recording needs
             with on_side_stream():
@@ -232,12 +226,14 @@ class Stepper:
 
     @torch.no_grad()
     def evaluate(self, inputs: Inputs) -> Tensor:
-        """The summed cross-entropy of some rows, without smoothing or dropout."""
+        """The summed cross-entropy of some rows, without smoothing or dropout, and how many labels were likeliest."""
+        labels, given = inputs.rows["labels"], {n: x for n, x in inputs.rows.items() if n != "labels"}
         self.model.eval()
         with self.autocast():
-            logits = self.model(inputs.src, inputs.tgt_in, inputs.src_mask)
+            logits = self.model(**given)
         self.model.train()
-        return smoothed_cross_entropy(logits, inputs.labels, 0.0, PAD)
+        right = (logits.argmax(-1) == labels) & (labels != self.ignored)
+        return torch.stack((smoothed_cross_entropy(logits, labels, 0.0, self.ignored), right.sum().float()))
 
     def named(self) -> list[tuple[str, nn.Parameter]]:
         return list(unwrapped(self.model).named_parameters())
