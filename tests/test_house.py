@@ -146,6 +146,14 @@ assert not loaded & {"train", "evaluation", "explain", "labs", "serve", "bench"}
     assert done.returncode == 0, done.stderr
 
 
+def test_nothing_is_tracked_that_git_ignores():
+    """A link or folder of one's own, such as .venv, would replace what others have in its place."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a checkout")
+    listed = ["git", "-C", str(ROOT), "ls-files", "--cached", "--ignored", "--exclude-standard"]
+    assert subprocess.run(listed, check=True, capture_output=True, text=True).stdout == ""
+
+
 def test_constraints_pin_what_pyproject_asks_for():
     pins = {line.split("==")[0].lower() for line in (ROOT / "constraints.txt").read_text().splitlines() if "==" in line}
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]

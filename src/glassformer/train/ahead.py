@@ -26,6 +26,7 @@ from glassformer.train.feed import local_rows
 from glassformer.train.folder import saved_recipe
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe
+from glassformer.train.start import known_sizes
 from glassformer.train.step import Stepper, compiled
 
 HEAD_START = 10.0  # seconds; a process that is not so far ahead saves nothing, since it had to start first
@@ -92,7 +93,8 @@ def trial_step(recipe: Recipe, world: World) -> None:
     places = np.tile(np.arange(shape.tgt), (shape.rows, 1))
     batch = Batch(ids, ids == UNK, ids.copy(), ids.copy(), ids.size, shape.rows, places, places.copy())
     size = recipe.tokenizer.vocab_size
-    model = recipe.objective.model(recipe.sized_config(size, None if recipe.tokenizer.joint else size))
+    sizes = known_sizes(recipe.train.start) or (size, None if recipe.tokenizer.joint else size)
+    model = recipe.objective.model(recipe.sized_config(*sizes))
     stepper = Stepper(model.to(world.device).train(), recipe.train, world)
     rows = local_rows(batch, world, recipe.train.accumulate, recipe.train.objective)
     stepper(rows, recipe.train.lr, recipe.train.seed)

@@ -27,6 +27,7 @@ from glassformer.text import END, PAD, START, About, BatchOptions, Corpus, Filte
 from glassformer.text.lines import missing
 from glassformer.train.limits import OF_THE_VOCABULARY, check, read
 from glassformer.train.objective import OBJECTIVES, Name, Objective
+from glassformer.train.start import settings
 
 FORMAT_VERSION = 1
 # A model draws its weights by train.seed unless it is given a seed of its own.
@@ -57,6 +58,7 @@ class Data:
 @dataclass(frozen=True)
 class Train:
     objective: Name = "translate"
+    start: str = ""  # a trained model to go on from: its shape, its vocabulary and its weights
     steps: int = 10_000
     batch_tokens: int | Literal["auto"] = 4096
     shapes: int = 10
@@ -237,11 +239,14 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
         data[split] = tuple(corpus(table, root, data.get("target"), f"data.{split}") for table in tables)
     if not data["train"]:
         raise ConfigError("the recipe has no [[data.train]]: name at least one corpus to train on")
+    train = read(Train, values.get("train", {}), "train")
+    if train.start:
+        train = dataclasses.replace(train, start=str((here / train.start).absolute()))
     recipe = Recipe(
         data=read(Data, data, "data"),
         tokenizer=read(TokenizerOptions, values.get("tokenizer", {}), "tokenizer"),
-        model=MODEL_DEFAULTS | values.get("model", {}),
-        train=read(Train, values.get("train", {}), "train"),
+        model=MODEL_DEFAULTS | settings(train.start, OF_THE_VOCABULARY) | values.get("model", {}),
+        train=train,
         score=read(Score, values.get("score", {}), "score"),
         about=read(About, card(values.get("about", {}), data), "about"),
     )

@@ -26,6 +26,7 @@ from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, written
 from glassformer.train.signals import Interrupted, at_once, listening
+from glassformer.train.start import known_vocabulary, take_weights
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
 
@@ -89,6 +90,9 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
     config = recipe.model_config(tokenizer)
     check_memory(config, recipe.train, world)
     model = recipe.objective.model(config)
+    if recipe.train.start and not checkpoint.listing(folder / "checkpoints"):
+        take_weights(model, recipe.train.start)
+        report.say(f"going on from {recipe.train.start}")
     check_lengths(model, [store, valid] if valid else [store], recipe)
     if recipe.train.batch_tokens == "auto":
         found = find_budget(recipe, [store, valid] if valid else [store], model, world)
@@ -142,8 +146,9 @@ def _train_beside(
 
 
 def vocabulary_file(recipe: Recipe, folder: Path) -> Path:
-    """The file that is there once the vocabulary is learnt."""
-    return folder / ("tokenizer.json" if recipe.tokenizer.joint else "tokenizer.tgt.json")
+    """The file that is there once the vocabulary is known."""
+    own = folder / "tokenizer.tgt.json"
+    return own if own.exists() or not (recipe.tokenizer.joint or recipe.train.start) else folder / "tokenizer.json"
 
 
 def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> Tokenizer:
@@ -152,15 +157,19 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
     if world.first and not marker.exists():
         if checkpoint.listing(folder / "checkpoints"):
             raise RunError(f"{marker} is missing, and the checkpoints know no other vocabulary; copy it back")
-        report.show("learning the vocabulary", every=0)
-        what = "texts" if recipe.objective.lone else "pairs"
-        pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
         languages = [source.to for source in recipe.data.train if source.to is not None]
-        counting = report.counting(f"learning the vocabulary, {what} read")
-        made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages)
+        if recipe.train.start:
+            made = known_vocabulary(recipe.train.start, languages)
+        else:
+            report.show("learning the vocabulary", every=0)
+            what = "texts" if recipe.objective.lone else "pairs"
+            pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
+            counting = report.counting(f"learning the vocabulary, {what} read")
+            made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages)
         bundle.save_tokenizer(folder, made)  # the marker's name sorts last, so it is written last
         size = f"{made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})")
-        report.say(f"vocabulary: {size}, learnt {running_for():.0f} s after the start")
+        whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {running_for():.0f} s after the start"
+        report.say(f"vocabulary: {size}, {whence}")
     world.barrier()
     return Tokenizer.load(folder)
 
