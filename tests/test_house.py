@@ -23,7 +23,7 @@ STOREYS = [
     ["bundle", "pretrained"],
     ["decode", "train"],
     ["translation"],
-    ["translator", "scores"],
+    ["translator", "scores", "use"],
     ["texts"],
     ["polyglot"],
     ["evaluation"],

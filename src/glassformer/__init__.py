@@ -30,22 +30,34 @@ if TYPE_CHECKING:
     from glassformer.texts import TranslatedText as TranslatedText
     from glassformer.translation import Translation as Translation
     from glassformer.translator import Translator as Translator
+    from glassformer.use import Classifier as Classifier
+    from glassformer.use import Continuation as Continuation
+    from glassformer.use import Filling as Filling
+    from glassformer.use import Label as Label
+    from glassformer.use import MaskFiller as MaskFiller
+    from glassformer.use import TextGenerator as TextGenerator
 
 __version__ = "0.1.0"
 
 # Loaded on first use, so that `glassformer --help` need not wait for torch.
 _HOMES = {
     "Cache": "glassformer.model",
+    "Classifier": "glassformer.use",
+    "Continuation": "glassformer.use",
     "DecoderOnly": "glassformer.model",
     "EncoderDecoder": "glassformer.model",
     "EncoderOnly": "glassformer.model",
     "Evaluation": "glassformer.evaluation",
     "Export": "glassformer.export.run",
+    "Filling": "glassformer.use",
     "Glossary": "glassformer.text.glossary",
     "Hypothesis": "glassformer.decode",
+    "Label": "glassformer.use",
+    "MaskFiller": "glassformer.use",
     "ModelConfig": "glassformer.model",
     "Sampling": "glassformer.decode",
     "Search": "glassformer.decode",
+    "TextGenerator": "glassformer.use",
     "TextTranslator": "glassformer.texts",
     "Trace": "glassformer.explain.traced",
     "TranslatedText": "glassformer.texts",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from glassformer.decode import Hypothesis
 from glassformer.decode.alignment import Alignment
@@ -12,6 +13,12 @@ from glassformer.decode.constraints import Placeholders
 from glassformer.errors import ConfigError, InputError
 from glassformer.text import About, PairTokenizer, Tokenizer
 from glassformer.text.cutting import Part, joined
+
+
+class Speller(Protocol):
+    """What makes text of ids."""
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]: ...
 
 
 class TooLong(InputError):
@@ -100,7 +107,7 @@ def placeholders_of(tokenizer: PairTokenizer, texts: Sequence[str]) -> Placehold
     return Placeholders(tuple(id for _, id in known), wanted) if known else None
 
 
-def spelt(tokenizer: PairTokenizer, tokens: Iterable[int]) -> Iterator[str]:
+def spelt(tokenizer: Speller, tokens: Iterable[int]) -> Iterator[str]:
     """The text of a growing target, each letter as soon as no later token can change it."""
     ids: list[int] = []
     text = shown = ""

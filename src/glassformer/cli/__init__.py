@@ -23,10 +23,13 @@ from glassformer import __version__
 from glassformer.cli import (
     bench,
     bulk,
+    classify,
     demo,
     doctor,
     evaluate,
     export,
+    fill,
+    generate,
     keys,
     lab,
     pack,
@@ -38,7 +41,13 @@ from glassformer.cli import (
 )  # fmt: skip
 from glassformer.errors import GlassformerError, why
 
-SPEAKING = ("translate", "trace")  # commands whose arguments are text, which may begin as an option does
+SPEAKING = (
+    "translate",
+    "trace",
+    "generate",
+    "fill",
+    "classify",
+)  # commands whose arguments are text, which may begin as an option does
 
 
 class Commands(TyperGroup):
@@ -90,8 +99,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS: list[Callable[..., None]] = [
-    demo.demo, train.train, translate.translate, evaluate.evaluate, score.score, trace.trace, serve.serve, bulk.bulk,
-    lab.lab, export.export, pack.pack, doctor.doctor,
+    demo.demo, train.train, translate.translate, generate.generate, fill.fill, classify.classify,
+    evaluate.evaluate, score.score, trace.trace, serve.serve, bulk.bulk, lab.lab, export.export, pack.pack,
+    doctor.doctor,
 ]  # fmt: skip
 for function in COMMANDS:
     app.command()(function)

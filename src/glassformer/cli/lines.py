@@ -104,6 +104,14 @@ def arguments(text: str) -> list[bytes]:
     return text.encode("utf-8", "surrogateescape").removesuffix(b"\n").split(b"\n")
 
 
+def given_lines(texts: list[str], report: Report) -> Iterator[list[str]]:
+    """Lines of the texts that a command is given, else of standard input, as many at a time as are there."""
+    raw = [line for one in texts for line in arguments(one)]
+    if not raw and sys.stdin.isatty():
+        report.say("type lines; Ctrl-D ends it")
+    return decoded([raw] if raw else read_raw(open_input(None), "standard input"), report)
+
+
 def open_input(path: Path | None) -> io.BufferedReader:
     from glassformer.text.lines import _open
 

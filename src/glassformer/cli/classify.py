@@ -1,0 +1,61 @@
+"""`glassformer classify`: what a text or an image is."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any
+
+import typer
+
+from glassformer.cli.lines import given_lines
+from glassformer.cli.models import Offline, Revision, find
+from glassformer.files import finite
+
+
+def classify(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A folder that glassformer train has made by objective = 'classify' or 'image'; a Hugging Face "
+            "folder, or a name of the hub, of ViT."
+        ),
+    ],
+    items: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TEXT | IMAGE]...",
+            help="Texts; or, of a model of images, files: PNG and other pictures, or .npy. Without any, lines of "
+            "standard input.",
+        ),
+    ] = None,
+    top: Annotated[int, typer.Option(help="Labels of each, the likeliest first.")] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    revision: Revision = None,
+    offline: Offline = False,
+) -> None:
+    """Label texts, or images, with an encoder: the likeliest label of each, with its probability.
+
+    glassformer classify runs/kinds "March 3, 2021"
+
+    glassformer classify runs/digits seven.png
+
+    Every text or image gives one line: label, probability and the text, with a TAB between; with --top N, N lines.
+    --json gives one object a line: {"text": ..., "labels": [{"name": ..., "probability": ...}]}, and of an image its
+    file as "image".
+    """
+    from glassformer.report import Report
+    from glassformer.use import Classifier
+
+    classifier = Classifier.load(find(model, revision, offline), device)
+    what = "image" if classifier.reads_images else "text"
+    for chunk in given_lines(items or [], Report()):
+        for item, labels in zip(chunk, classifier.classify(chunk, top=top), strict=True):
+            if as_json:
+                told: dict[str, Any] = {what: item, "labels": [vars(one) for one in labels]}
+                print(json.dumps(finite(told), ensure_ascii=False))
+                continue
+            for one in labels:
+                print(f"{one.name}\t{one.probability:.1%}\t{item}")
+        sys.stdout.flush()

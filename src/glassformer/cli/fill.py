@@ -1,0 +1,57 @@
+"""`glassformer fill`: what could stand in the gaps of a text."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated
+
+import typer
+
+from glassformer.cli.lines import given_lines
+from glassformer.cli.models import Offline, Revision, find
+from glassformer.files import finite
+
+
+def fill(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A folder that glassformer train has made by objective = 'masked'; a Hugging Face folder, or a name "
+            "of the hub, of BERT, RoBERTa or DistilBERT."
+        ),
+    ],
+    texts: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[TEXT]...", help="Texts with gaps, written [MASK]; without any, standard input."),
+    ] = None,
+    top: Annotated[int, typer.Option(help="Fillings of each gap, the likeliest first.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    revision: Revision = None,
+    offline: Offline = False,
+) -> None:
+    """Fill the gaps of texts with an encoder: the likeliest words for each, with their probabilities.
+
+    glassformer fill runs/bert "Paris is the [MASK] of France"
+
+    Of several gaps each is filled by itself, the others still open; in the texts shown they have their likeliest.
+    --json gives one object a line: {"text": ..., "gaps": [[{"token": ..., "probability": ..., "text": ...}]]}.
+    """
+    from glassformer.report import Report
+    from glassformer.use import MaskFiller
+
+    filler = MaskFiller.load(find(model, revision, offline), device)
+    for chunk in given_lines(texts or [], Report()):
+        for text, gaps in zip(chunk, filler.fill(chunk, top=top), strict=True):
+            if as_json:
+                told = {"text": text, "gaps": [[vars(one) for one in ranked] for ranked in gaps]}
+                print(json.dumps(finite(told), ensure_ascii=False))
+                continue
+            for number, ranked in enumerate(gaps, 1):
+                if len(gaps) > 1:
+                    print(f"gap {number} of {len(gaps)}: {text}")
+                width = max(len(one.token) for one in ranked)
+                for one in ranked:
+                    print(f"{one.probability:6.1%}  {one.token:{width}}  {one.text}")
+        sys.stdout.flush()

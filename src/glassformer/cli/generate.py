@@ -1,0 +1,98 @@
+"""`glassformer generate`: text in, more text out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Annotated, Any, cast
+
+import typer
+
+from glassformer.cli.lines import given_lines
+from glassformer.cli.models import Offline, Revision, find
+from glassformer.errors import ConfigError
+from glassformer.files import finite
+
+
+def generate(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="A folder that glassformer train has made by objective = 'language'; a Hugging Face folder, or a name "
+            "of the hub, of GPT-2, Llama, Mistral or Qwen2."
+        ),
+    ],
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts to go on with; without any, standard input.")
+    ] = None,
+    max_new_tokens: Annotated[int | None, typer.Option(help="Tokens written at most; 128 if none.")] = None,
+    beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy.")] = 1,
+    nbest: Annotated[int, typer.Option(help="Continuations of each text, at most as many as the beam.")] = 1,
+    length_penalty: Annotated[float, typer.Option(help="Score divided by length to this power.")] = 1.0,
+    repetition_penalty: Annotated[float, typer.Option(help="Above 1: said tokens become less likely.")] = 1.0,
+    no_repeat_ngram: Annotated[int, typer.Option(help="Let no so many tokens in a row come twice; 0: they may.")] = 0,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw what follows at random.")] = False,
+    temperature: Annotated[float | None, typer.Option(help="With --sample: below 1 safer, above 1 wilder.")] = None,
+    top_k: Annotated[int | None, typer.Option(help="With --sample: draw from so many likeliest tokens.")] = None,
+    top_p: Annotated[float | None, typer.Option(help="With --sample: draw from this share of probability.")] = None,
+    seed: Annotated[int | None, typer.Option(help="With --sample: the same seed draws the same.")] = None,
+    stream: Annotated[bool, typer.Option("--stream", help="Show each word as soon as it is written.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    revision: Revision = None,
+    offline: Offline = False,
+) -> None:
+    """Continue texts with a decoder: the likeliest words, a beam, or drawn at random.
+
+    glassformer generate runs/gpt "twenty-" --sample --seed 3
+
+    Every text, or line of standard input, gives one line: the text and what follows it. With --nbest N above 1 it gives
+    N lines: line number, rank and text with a TAB between. --json gives one object a line: {"prompt": ...,
+    "continuations": [{"text": ..., "score": ..., "finished": ...}]}.
+    """
+    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    drawing = {name: value for name, value in drawing.items() if value is not None}
+    if drawing and not sample:
+        raise ConfigError(f"--{next(iter(drawing)).replace('_', '-')} says how to draw at random; add --sample")
+    if stream and (as_json or nbest > 1):
+        raise ConfigError(f"--stream shows one text as it is written; leave out {'--json' if as_json else '--nbest'}")
+    from glassformer.decode import Sampling, Search
+    from glassformer.decode.search import check_stream
+    from glassformer.report import Report
+    from glassformer.use import TextGenerator
+    from glassformer.use.generator import joined
+
+    search = Search(
+        beam=beam,
+        nbest=nbest,
+        length_penalty=length_penalty,
+        sampling=Sampling(**cast(dict[str, Any], drawing)) if sample else None,
+        repetition_penalty=repetition_penalty,
+        no_repeat_ngram=no_repeat_ngram,
+        max_new_tokens=max_new_tokens,
+    )
+    if stream:
+        check_stream(search)
+    report, number = Report(), 0
+    generator = TextGenerator.load(find(model, revision, offline), device, cast(Any, precision))
+    for chunk in given_lines(texts or [], report):
+        if stream:
+            for text in chunk:
+                pieces = generator.stream(text, search=search)
+                sys.stdout.write(joined(text, next(pieces, "")))
+                for piece in pieces:
+                    sys.stdout.flush()
+                    sys.stdout.write(piece)
+                sys.stdout.write("\n")
+            continue
+        for text, best in zip(chunk, generator.generate(chunk, search=search), strict=True):
+            number += 1
+            if as_json:
+                told = [{"text": one.text, "score": one.score, "finished": one.finished} for one in best]
+                print(json.dumps(finite({"prompt": text, "continuations": told}), ensure_ascii=False))
+                continue
+            for rank, one in enumerate(best, 1):
+                line = one.whole if len(chunk) == number == 1 else one.whole.replace("\r", " ").replace("\n", " ")
+                print(f"{number}\t{rank}\t{line}" if nbest > 1 else line)
+        sys.stdout.flush()

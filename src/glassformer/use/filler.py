@@ -1,0 +1,141 @@
+"""A text with gaps in, what could stand there out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from glassformer import bundle
+from glassformer.decode.engine import BATCH_TOKENS, Likelihood
+from glassformer.device import pick_device
+from glassformer.errors import InputError, WeightsError, check_whole
+from glassformer.model import EncoderOnly
+from glassformer.text import About
+from glassformer.text.strings import one_string, strings
+from glassformer.use.loading import LoneText, check_lengths, opened, padded, rows_of
+
+
+@dataclass(frozen=True)
+class Filling:
+    """A token for a gap, how probable it is there, and the whole text with it; other gaps have their likeliest."""
+
+    token: str
+    probability: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Recovered:
+    """What a model made of a text whose tokens were hidden from it one at a time: how likely it found them all, and of
+    how many it found the very token likeliest."""
+
+    likelihood: Likelihood
+    right: int
+
+
+class MaskFiller:
+    """An encoder with its text side. `f("Paris is the [MASK] of France")` gives the text, its gaps filled by what is
+    likeliest, each gap by itself; `f.fill` takes many texts, and gives several fillings with their probabilities."""
+
+    def __init__(
+        self,
+        model: EncoderOnly,
+        tokenizer: LoneText,
+        device: str | torch.device = "cpu",
+        about: About | None = None,
+    ) -> None:
+        self.device, self.about = pick_device(device), about or About()
+        self.model, self.tokenizer = model.to(self.device).eval(), tokenizer
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        device: str | torch.device = "cpu",
+        *,
+        revision: str | None = None,
+        offline: bool = False,
+    ) -> MaskFiller:
+        """A folder that `glassformer train` has made by objective = "masked", or a Hugging Face folder, or a name of
+        the hub, of BERT, RoBERTa or DistilBERT with its tokenizer.json."""
+        found = opened(folder, EncoderOnly, revision, offline)
+        if found.model.config.labels or found.text is None:
+            raise WeightsError(f"{found.folder} {bundle.use_of(found.model)}")
+        if found.text.mask_id is None:
+            raise WeightsError(f"{found.folder} has no token for a gap in its vocabulary, so its model fills none")
+        return cls(found.model, found.text, device, found.about)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.model, self.tokenizer, self.device, self.about)
+
+    def __call__(self, text: str) -> str:
+        (gaps,) = self.fill([one_string(text)], top=1)
+        return gaps[0][0].text
+
+    def fill(
+        self, texts: Iterable[str], *, top: int = 5, batch_tokens: int = BATCH_TOKENS
+    ) -> list[list[list[Filling]]]:
+        """Of each text, for each of its gaps, the `top` likeliest tokens. A gap is written [MASK]."""
+        check_whole("top", top, 1, "5 is usual")
+        texts = strings(texts, "texts")
+        rows = self.tokenizer.encode_gaps(texts)
+        check_lengths(rows, self.model.config.max_length)
+        places = [[place for place, id in enumerate(ids) if id == self.tokenizer.mask_id] for ids in rows]
+        for i, (text, gaps) in enumerate(zip(texts, places, strict=True)):
+            if not gaps:
+                raise InputError(f"texts[{i}] has no gap: {text!r:.60}; write [MASK] where something is missing")
+        found: list[list[list[Filling]]] = [[] for _ in texts]
+        for batch in rows_of([len(ids) for ids in rows], batch_tokens):
+            told = self._log_probabilities([rows[i] for i in batch])
+            for i, own in zip(batch, told, strict=True):
+                values, tokens = own[places[i]].topk(min(top, own.shape[-1]))  # (gaps, top)
+                found[i] = self._told(texts[i], values.exp().tolist(), tokens.tolist())
+        return found
+
+    def recover(self, texts: Iterable[str], *, batch_tokens: int = BATCH_TOKENS) -> list[Recovered]:
+        """Hide each token of each text in turn, all others in sight, and see what the model makes of it."""
+        texts, gap = strings(texts, "texts"), self.tokenizer.mask_id
+        assert gap is not None
+        sources, bare = self.tokenizer.encode_source(texts), self.tokenizer.encode_target(texts)
+        check_lengths(sources, self.model.config.max_length)
+        # The marks around a text are given; what lies between them is what is asked.
+        starts = [
+            next((k for k in range(len(s)) if s[k : k + len(b)] == b), 0) for s, b in zip(sources, bare, strict=True)
+        ]
+        asked = [(i, starts[i] + k) for i, ids in enumerate(bare) for k in range(len(ids))]
+        totals, right = [0.0] * len(texts), [0] * len(texts)
+        for batch in rows_of([len(sources[i]) for i, _ in asked], batch_tokens):
+            hidden = [[gap if k == asked[n][1] else id for k, id in enumerate(sources[asked[n][0]])] for n in batch]
+            for n, own in zip(batch, self._log_probabilities(hidden), strict=True):
+                i, place = asked[n]
+                totals[i] += float(own[place, sources[i][place]])
+                right[i] += int(own[place].argmax()) == sources[i][place]
+        return [
+            Recovered(Likelihood(total, len(ids)), hits) for total, ids, hits in zip(totals, bare, right, strict=True)
+        ]
+
+    @torch.inference_mode()
+    def _log_probabilities(self, rows: list[list[int]]) -> Tensor:
+        pad = self.model.config.pad_id
+        ids, real = padded(rows, 0 if pad is None else pad, self.device)
+        told: Tensor = self.model(ids, real).float().log_softmax(-1).cpu()
+        return told  # (B, T, V)
+
+    def _told(self, text: str, values: list[list[float]], tokens: list[list[int]]) -> list[list[Filling]]:
+        best = [ranked[0] for ranked in tokens]
+        return [
+            [
+                Filling(self._word(token), value, self.tokenizer.filled(text, [*best[:gap], token, *best[gap + 1 :]]))
+                for value, token in zip(values[gap], ranked, strict=True)
+            ]
+            for gap, ranked in enumerate(tokens)
+        ]
+
+    def _word(self, token: int) -> str:
+        """A token as it is read; one that nobody sees, as it is called."""
+        return self.tokenizer.decode_target([[token]])[0].strip() or self.tokenizer.target_pieces([token])[0]

@@ -1,0 +1,96 @@
+"""Pictures as a model reads them: square, of its size and channels, in floating-point numbers.
+
+Shapes: C channels, N the side of an image.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from glassformer.errors import DataError, InputError, why
+from glassformer.files import read_json
+from glassformer.model import ModelConfig
+
+Image = str | Path | NDArray[Any] | Tensor
+SETTINGS = "preprocessor_config.json"
+
+
+@dataclass(frozen=True)
+class Sight:
+    """How pixels become what a model reads: whole numbers are shares of 255, less the mean of their channel, over its
+    spread."""
+
+    channels: int
+    size: int
+    mean: tuple[float, ...] = ()
+    spread: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, config: ModelConfig, folder: Path | None = None) -> Sight:
+        """That of a model; a published one's folder tells mean and spread."""
+        told = (read_json(folder / SETTINGS) or {}) if folder is not None else {}
+        if not told.get("do_normalize", bool(told)):
+            return cls(config.channels, config.image_size)
+        both = [told.get(name) or [0.5] * config.channels for name in ("image_mean", "image_std")]
+        return cls(config.channels, config.image_size, tuple(map(float, both[0])), tuple(map(float, both[1])))
+
+    def tensor(self, images: Sequence[Image]) -> Tensor:
+        """(B, C, N, N)"""
+        rows = [self.read(image, i) for i, image in enumerate(images)]
+        pixels = torch.stack(rows) if rows else torch.zeros(0, self.channels, self.size, self.size)
+        if self.mean:
+            mean, spread = (torch.tensor(values).view(1, -1, 1, 1) for values in (self.mean, self.spread))
+            pixels = (pixels - mean) / spread
+        return pixels
+
+    def read(self, image: Image, index: int) -> Tensor:
+        name = str(image) if isinstance(image, str | Path) else f"images[{index}]"
+        if isinstance(image, str | Path):
+            image = self.file(Path(image))
+        array = np.asarray(image)
+        if array.dtype.kind in "iub":
+            array = array.astype(np.float32) / (255 if array.dtype.kind != "b" else 1)
+        elif array.dtype.kind != "f":
+            raise InputError(f"{name} holds {array.dtype}; the pixels of an image are numbers")
+        pixels = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
+        if pixels.dim() == 2:
+            pixels = pixels.unsqueeze(0)
+        elif pixels.dim() == 3 and pixels.shape[0] != self.channels and pixels.shape[2] == self.channels:
+            pixels = pixels.permute(2, 0, 1)
+        wanted = (self.channels, self.size, self.size)
+        if tuple(pixels.shape) != wanted:
+            raise InputError(
+                f"{name} is of shape {tuple(array.shape)}; this model reads (channels, height, width) {wanted}: a PNG "
+                f"is brought to that size, an array has to have it"
+            )
+        return pixels
+
+    def file(self, path: Path) -> NDArray[Any]:
+        """The pixels of a file: an array of numpy's as it is, a picture in the model's size and channels."""
+        try:
+            if path.suffix == ".npy":
+                found: NDArray[Any] = np.load(path, allow_pickle=False)
+                return found
+            try:
+                from PIL import Image as pillow
+            except ImportError:
+                raise DataError(
+                    f"{path}: pictures are read by Pillow: pip install pillow; .npy is read without"
+                ) from None
+            with pillow.open(path) as picture:
+                plain = picture.convert("L" if self.channels == 1 else "RGB")
+                return np.asarray(plain.resize((self.size, self.size), pillow.Resampling.BILINEAR))
+        except FileNotFoundError:
+            raise DataError(f"{path} does not exist; give a picture, such as a PNG, or a .npy of its pixels") from None
+        except OSError as error:  # Pillow's own error is one too
+            raise DataError(f"{path} is not a picture that can be read: {why(error)}") from None
+        except ValueError as error:
+            raise DataError(f"{path} is no array of numbers: {error}") from None
