@@ -27,6 +27,16 @@ class Arithmetic:
         ids = self.manifest[op["ids"]]["ids"] if isinstance(op["ids"], str) else op["ids"]
         return self.weights[op["weight"]][ids]
 
+    def pixels(self, op, shape):
+        """What was given; a test of its own holds it to the image."""
+        return self.x("encoder.embedding.pixels")
+
+    def prepend(self, op, shape):
+        return np.concatenate((self.weights[op["weight"]][None], self.x(op["input"])))
+
+    def first(self, op, shape):
+        return self.x(op["input"])[:1]
+
     def scale(self, op, shape):
         return self.x(op["input"]) * op["by"]
 

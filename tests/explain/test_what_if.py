@@ -284,7 +284,7 @@ def test_an_encoder_alone():
         ({"kind": "remove_mask", "mask": "future"}, "`causal` or `padding`"),
         ({"kind": "remove_cross", "layer": 5}, "no layer 5"),
         ({"kind": "remove_positions", "stack": "head"}, "no stack 'head'"),
-        ({"kind": "swap_token", "position": 4, "piece": "one"}, "the 4 source tokens are numbered 0 to 3"),
+        ({"kind": "swap_token", "position": 4, "piece": "one"}, "the 4 tokens are numbered 0 to 3"),
         ({"kind": "swap_token", "position": 0, "piece": "elevn"}, "did you mean `eleven`"),
         ({"kind": "swap_token", "position": 0}, "`piece`, or an `id`"),
         ({"kind": "swap_token", "position": 0, "id": 9999}, "id 9999"),

@@ -99,6 +99,8 @@ def check_mask(change: Change, subject: Subject) -> None:
         raise InputError(f"remove_mask: there is no mask {change['mask']!r}; it is `causal` or `padding`")
     if change["mask"] == "causal" and not subject.writes:
         raise InputError("remove_mask: an encoder-only model reads both ways and has no causal mask")
+    if subject.reads_images:
+        raise InputError("remove_mask: an image has no padding, so nothing of it is masked")
 
 
 def check_cross(change: Change, subject: Subject) -> None:
@@ -123,6 +125,8 @@ def check_scale(change: Change, subject: Subject) -> None:
 def check_swap(change: Change, subject: Subject) -> None:
     if (change["piece"] is None) == (change["id"] is None):
         raise InputError("swap_token needs a `piece`, or an `id` instead")
+    if subject.reads_images:
+        raise InputError("swap_token: an image has no tokens to swap; trace another image")
     if not isinstance(change["piece"], str | None):
         raise InputError(f"swap_token: the piece {change['piece']!r:.60} is not text; an id is given as `id`")
 
@@ -143,7 +147,7 @@ def swapped(ids: list[int], changes: list[Change], subject: Subject) -> list[int
     ids = list(ids)
     for change in changes:
         if change["kind"] == "swap_token":
-            within(change, "position", len(ids), "source tokens")
+            within(change, "position", len(ids), "tokens")
             id = subject.piece_id(change["piece"], source=True) if change["id"] is None else change["id"]
             subject.check([id], subject.source_size, "swap_token")
             ids[change["position"]] = id

@@ -13,16 +13,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from glassformer.explain.ends import embedding, with_bias
 from glassformer.explain.parts import ACTIVATIONS, NORMS
 from glassformer.explain.record import Seen
 from glassformer.explain.weights import Weights
 from glassformer.model.attention import Attention, AttentionMask
 from glassformer.model.config import ModelConfig
-from glassformer.model.embedding import Embedding
 from glassformer.model.layer import Block, FeedForward, Residual
 from glassformer.model.norm import Norm
 from glassformer.model.position import Alibi, relative_bucket
-from glassformer.model.transformer import Head, Stack, Transform
+from glassformer.model.transformer import Stack
 
 Op = dict[str, Any]
 LINKS = ("input", "q", "k", "v", "pattern", "cos", "sin", "mask")  # where an operation names one other value
@@ -47,10 +47,11 @@ class Value:
 
 
 class Side:
-    """Names of the axes on the source's or the target's side, and of the ids there."""
+    """Names of the axes on the source's or the target's side, and of the ids there; `part`: of some of its places."""
 
-    def __init__(self, target: bool) -> None:
+    def __init__(self, target: bool, part: str | None = None) -> None:
         self.short, self.ids = ("tgt", "target") if target else ("src", "source")
+        self.short = part or self.short
         self.stream = (f"position:{self.short}", "channel")
         self.hidden = (f"position:{self.short}", "hidden")
         self.query, self.key = f"query:{self.short}", f"key:{self.short}"
@@ -80,7 +81,7 @@ class Account:
             return name
         if value is None:
             value = self.seen.values[name]
-            value = value[0] if value.dim() > len(axes) else value
+        value = value[0] if value.dim() > len(axes) else value
         self.values[name] = Value(name, axes, op, formula, value.detach().float().cpu().contiguous())
         return name
 
@@ -118,35 +119,6 @@ class Account:
 
     def added(self, name: str, axes: tuple[str, ...], parts: list[str], formula: str, value: Tensor | None) -> str:
         return self.record(name, axes, {"kind": "add", "inputs": parts}, formula, value)
-
-    def embedding(self, at: str, module: Embedding, side: Side) -> str:
-        axes, values = side.stream, self.seen.values
-        lookup = {"kind": "lookup", "weight": self.weights.name(module.tokens.weight), "ids": side.ids}
-        tokens = self.record(f"{at}.tokens", axes, lookup, "E[token]")
-        told = "E[token]" if module.scale == 1.0 else "√d_model · E[token]"
-        if module.scale == 1.0:
-            scaled = self.same(f"{at}.scaled", tokens, told)
-        else:
-            scale = {"kind": "scale", "input": tokens, "by": module.scale}
-            scaled = self.record(f"{at}.scaled", axes, scale, told, values[tokens][0] * module.scale)
-        parts, terms = [scaled], [told]
-        if module.segments is not None:
-            ids = [0] * values[tokens].shape[1]
-            rows = {"kind": "lookup", "weight": self.weights.name(module.segments.weight), "ids": ids}
-            parts.append(self.record(f"{at}.segments", axes, rows, "G[segment]"))
-            terms.append("G[segment]")
-        if module.positions is not None:
-            paper = id(module.positions.table) not in self.weights.names
-            weight = None if paper else self.weights.name(module.positions.table)
-            op: Op = {"kind": "positions", "scheme": self.config.positions, "weight": weight, "shift": self.shift}
-            formula = "sin, cos(t / 10000^(2i / d_model))" if paper else "P[t]"
-            parts.append(self.record(f"{at}.positions", axes, op, formula))
-            terms.append("P[t]")
-        total = " + ".join(terms)
-        if isinstance(module.norm, Norm):
-            summed = self.added(f"{at}.sum", axes, parts, total, self.seen.inputs[f"{at}.norm"][0])
-            return self.same(at, self.norm(f"{at}.norm", axes, module.norm, summed), "norm of the sum")
-        return self.same(at, scaled, total) if len(parts) == 1 else self.added(at, axes, parts, total, None)
 
     def mask(self, name: str, axes: tuple[str, str], seen: AttentionMask, shape: tuple[int, int], op: Op) -> str:
         """What a stack's queries could really see, read from what its attention was given."""
@@ -264,7 +236,7 @@ class Account:
 
     def stack(self, at: str, stack: Stack, visible: Op, memory: str | None = None, cross: Op | None = None) -> str:
         side = Side(target=at == "decoder")
-        stream = self.embedding(f"{at}.embedding", stack.embedding, side)
+        stream = embedding(self, f"{at}.embedding", stack.embedding, side)
         if len(stack.blocks):
             own = self.surroundings(at, stack, side, visible)
             if memory is not None and cross is not None:
@@ -277,24 +249,3 @@ class Account:
         if isinstance(stack.norm, Norm):
             stream = self.norm(f"{at}.norm", side.stream, stack.norm, stream)
         return stream
-
-    def head(self, head: Head, side: Side, stream: str, temperature: float) -> None:
-        if isinstance(head.transform, Transform):
-            at, last = "head.transform", head.transform
-            dense = self.linear(f"{at}.dense", side.stream, last.dense, stream, "x W")
-            act, value = self.activation(dense, gated=False), self.seen.inputs[f"{at}.norm"][0]
-            formed = self.record(f"{at}.activated", side.stream, act, f"{self.config.activation}(dense)", value)
-            stream = self.same(at, self.norm(f"{at}.norm", side.stream, last.norm, formed), "norm(activated)")
-        axes, weight, bias = (f"position:{side.short}", "vocab"), *map(self.weights.name, (head.weight, head.bias))
-        op = {"kind": "linear", "input": stream, "weight": weight, "bias": bias, "rows": [0, len(head.weight)]}
-        formula = with_bias("x Eᵀ" if self.config.tied else "x W_vocab", bias)
-        logits = self.record("logits", axes, op | {"heads": None}, formula, self.seen.values["head"][0])
-        shares: Op = {"kind": "softmax", "input": logits, "temperature": temperature}
-        formula = "softmax(logits)" if temperature == 1 else f"softmax(logits / {temperature:g})"
-        self.record("probabilities", axes, shares, formula, (self.values[logits].value / temperature).softmax(-1))
-
-
-def with_bias(formula: str, bias: str | None) -> str:
-    """`x W_Q` as `x W_Q + b_Q` where there is a bias."""
-    matrix = formula.rpartition(" ")[2]
-    return formula if bias is None else f"{formula} + b{matrix[1:] if matrix.startswith('W') else ''}"

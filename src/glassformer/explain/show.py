@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.errors import InputError
+from glassformer.explain.ends import SQUARES
 from glassformer.explain.operations import Value
 from glassformer.explain.words import AXES, WHY, formula, say
 from glassformer.text.strings import Language
@@ -39,8 +40,10 @@ def show(
         raise InputError(f"there is no head {head}; {span}")
     if pattern is None and head is None:
         print_lines(console, heading(trace, lang))
-        print_lines(console, [Text(""), *steps_table(trace, lang), *values_table(chosen, lang, width)])
-        print_lines(console, [Text(""), Text(say("hint", lang), style="dim")])
+        print_lines(console, [Text(""), *steps_table(trace, lang), *answer_table(trace, lang)])
+        print_lines(console, values_table(chosen, lang, width, two_sides(trace)))
+        kind = "cross_attention" if two_sides(trace) else "self_attention"
+        print_lines(console, [Text(""), Text(say("hint", lang, kind), style="dim")])
         return
     print_lines(console, [*heading(trace, lang), Text(say("legend", lang), style="dim"), Text("")])
     for value in chosen:
@@ -57,7 +60,9 @@ def heading(trace: Trace, lang: Language) -> list[Text]:
     output = trace.output
     line = Text(trace.text, style="bold")
     if output is None:
-        lines = [line]
+        lines = [line.append(f"  →  {trace.said}") if trace.said else line]
+        if trace.answer is not None and trace.answer["kind"] == "fill" and not trace.answer["masked"]:
+            lines.append(Text(say("no gap", lang), style="dim"))
     else:
         line.append("  →  ").append(output["text"])
         score = "–" if output["score"] is None else f"{output['score']:.4f}"
@@ -109,17 +114,43 @@ def steps_table(trace: Trace, lang: Language) -> list[Text]:
     return [*columns(rows), Text("")] if trace.steps else []
 
 
-def axis(name: str, lang: Language) -> str:
+def answer_table(trace: Trace, lang: Language) -> list[Text]:
+    """Of each gap the pieces that fit best, of a whole its labels."""
+    if trace.answer is None:
+        return []
+    if trace.answer["kind"] == "label":
+        rows = [titles(lang, "label", "probability")]
+        for one in trace.answer["places"][0]["top"]:
+            own = one["probability"]
+            rows.append([(one["piece"], "bold"), (f"{own:.3f} {SHADES[-1] * round(10 * own)}".rstrip(), "green")])
+        return [*columns(rows), Text("")]
+    rows = [titles(lang, "place", "gap", "fits", "probability", "next best")]
+    for place in trace.answer["places"]:
+        best, *others = place["top"]
+        rest = "  ".join(f"{one['piece']} {one['probability']:.3f}" for one in others[:3])
+        rows.append([(str(place["position"]), ""), (place["piece"], ""), (best["piece"], "bold")])
+        bar = f"{best['probability']:.3f} {SHADES[-1] * round(10 * best['probability'])}"
+        rows[-1] += [(bar, "green"), (rest, "dim")]
+    return [*columns(rows), Text("")]
+
+
+def two_sides(trace: Trace) -> bool:
+    """Whether there is a source and a target; else there is no need to say which is meant."""
+    return trace.subject.task == "translate"
+
+
+def axis(name: str, lang: Language, sides: bool) -> str:
+    name = name if sides else name.removesuffix(":src").removesuffix(":tgt")
     return name if lang == "en" else AXES[name]
 
 
-def values_table(values: Sequence[Value], lang: Language, width: int) -> list[Text]:
+def values_table(values: Sequence[Value], lang: Language, width: int, sides: bool = True) -> list[Text]:
     """A row for each value; on a narrow page, axes and formula go below its name."""
     rows, below = [titles(lang, "name", "shape", "values")], [titles(lang, "axes", "formula")]
     for value in values:
         shape = "×".join(map(str, value.value.shape))
         rows.append([(value.name, "cyan"), (shape, ""), (strip(value.value), "")])
-        axes = " ".join(axis(name, lang) for name in value.axes)
+        axes = " ".join(axis(name, lang, sides) for name in value.axes)
         below.append([(axes, "dim"), (formula(value.formula, lang), "magenta")])
     both = columns([[*row, *more] for row, more in zip(rows, below, strict=True)])
     if max(line.cell_len for line in both) <= width:
@@ -141,7 +172,7 @@ def strip(value: Tensor) -> str:
 def in_full(trace: Trace, value: Value, head: int | None, lang: Language, width: int) -> list[Text]:
     """A value's name, how it is made, and a map of it, head by head."""
     shape = "×".join(map(str, value.value.shape))
-    axes = ", ".join(axis(name, lang) for name in value.axes)
+    axes = ", ".join(axis(name, lang, two_sides(trace)) for name in value.axes)
     finite = value.value[value.value.isfinite()]
     low, high = (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)
     lines = [
@@ -161,9 +192,11 @@ def labels(trace: Trace, name: str, size: int) -> list[str]:
     """The tokens along an axis; its numbers where it has none."""
     side = name.partition(":")[2]
     if not side:
-        return [str(i) for i in range(size)]
-    ids = trace.source if side == "src" else trace.written.reads
-    return trace.subject.pieces(ids, source=side == "src")
+        return trace.subject.answers(range(size)) if name == "label" else [str(i) for i in range(size)]
+    if side == "tgt":
+        return trace.subject.pieces(trace.written.reads, source=False)
+    pieces = trace.subject.source_pieces(trace.source)
+    return pieces[1:] if side == SQUARES else pieces[:size]
 
 
 def heat_map(

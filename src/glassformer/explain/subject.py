@@ -15,6 +15,7 @@ from glassformer.text import About, PairTokenizer
 from glassformer.translator import Translator
 
 UNKNOWN = "<unk>"
+WHOLE = "[CLS]"  # the place in which a model gathers what an image is, as the field calls it
 Sentence = str | Sequence[int] | Tensor
 
 
@@ -32,17 +33,57 @@ class Subject:
             raise InputError(
                 f"a {type(given).__name__} cannot be traced; give a Translator, or a model that load_model() returns"
             )
-        if self.model.config.patch_size is not None:
-            raise InputError("this model reads images, and a trace follows texts; hooks on its modules show its values")
         self.given = given
         self.config = self.model.config
         self.device = next(self.model.parameters()).device
+        self.labels: Sequence[str] = ()  # their names, where they have some
+        self.mask_id: int | None = None  # of the token that stands for a gap
 
     @property
     def writes(self) -> bool:
         return not isinstance(self.model, EncoderOnly)
 
+    @property
+    def reads_images(self) -> bool:
+        return self.config.patch_size is not None
+
+    @property
+    def tells_labels(self) -> bool:
+        return self.config.labels > 0 or self.reads_images
+
+    @property
+    def task(self) -> str:
+        """What the model does with what it reads."""
+        if isinstance(self.model, EncoderDecoder):
+            return "translate"
+        if self.writes:
+            return "continue"
+        return "image" if self.reads_images else "label" if self.tells_labels else "fill"
+
+    @property
+    def places(self) -> list[str]:
+        """What the places of an image are called: the whole, then its squares by row and column; none of a text."""
+        side = self.config.image_size // (self.config.patch_size or self.config.image_size)
+        squares = [f"{row},{column}" for row in range(side) for column in range(side)]
+        return [WHOLE, *squares] if self.reads_images else []
+
+    def image(self, given: Sentence) -> Tensor:
+        """What the model reads of an image: (1, C, H, W)."""
+        shape = (self.config.channels, self.config.image_size, self.config.image_size)
+        if isinstance(given, Tensor) and given.is_floating_point() and given.shape in (shape, (1, *shape)):
+            return given.reshape(1, *shape).to(self.device)
+        told = f"of shape {tuple(given.shape)} and dtype {given.dtype}" if isinstance(given, Tensor) else "no tensor"
+        raise InputError(f"this model reads images of shape {shape} as floating-point numbers; what was given is {told}")
+
+    def answers(self, ids: Sequence[int]) -> list[str]:
+        """What the numbers of an answer stand for: labels, or pieces."""
+        if not self.tells_labels:
+            return self.pieces(ids, source=True)
+        return [self.labels[id] if self.labels else str(id) for id in ids]
+
     def source_ids(self, sentence: Sentence) -> list[int]:
+        if self.reads_images:
+            return []
         if self.text is None:
             ids = self._plain_ids(sentence, "the sentence")
         elif isinstance(sentence, str):
@@ -60,6 +101,13 @@ class Subject:
                 f"trace a shorter one"
             )
         return ids
+
+    def told(self, sentence: Sentence) -> str:
+        """What was read, in words."""
+        if isinstance(sentence, str):
+            return sentence
+        size = self.config.image_size
+        return f"{size}×{size}" if self.reads_images else " ".join(map(str, self.source_ids(sentence)))
 
     @property
     def opening(self) -> list[int]:
@@ -96,6 +144,10 @@ class Subject:
             cut = " ".join(made)
             raise InputError(f"`{piece}` is not one piece of the vocabulary (it is cut into: {cut}); give one of those")
         return int(ids[0])
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        """What stands at each place that is read."""
+        return self.places or self.pieces(ids, source=True)
 
     def pieces(self, ids: Sequence[int], source: bool) -> list[str]:
         if self.text is not None:

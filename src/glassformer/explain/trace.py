@@ -19,15 +19,17 @@ from torch import Tensor
 
 from glassformer.decode import Search
 from glassformer.errors import ConfigError, check_names
+from glassformer.explain.answer import answer
 from glassformer.explain.beam_tree import beam_tree
 from glassformer.explain.cache_view import cache_view
 from glassformer.explain.changes import Change, carry_out, checked, swapped
+from glassformer.explain.ends import head
 from glassformer.explain.operations import Account, Op, Side, Value
 from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.traced import Trace
 from glassformer.explain.values import Values
-from glassformer.explain.weights import Weights, fingerprint
+from glassformer.explain.weights import Weights, fingerprint, raw
 from glassformer.explain.writing import (
     Options,
     Written,
@@ -54,8 +56,8 @@ class Case:
     sentence: Sentence
     target: list[int] | None  # given, not searched for
     model: Model  # a private copy
-    src: Tensor  # (1, S)
-    mask: Tensor  # (1, S)
+    src: Tensor  # (1, S), or an image (1, C, H, W)
+    mask: Tensor  # (1, S), of an image its places
     options: Options
     changes: list[Change]
     replaced: dict[str, Change]
@@ -91,6 +93,9 @@ def begin(
 ) -> Case:
     """Check all that was asked for and make the model ready."""
     wanted = checked(changes, subject)
+    image = subject.image(sentence) if subject.reads_images else None
+    if image is not None and padding:
+        raise ConfigError(f"padding={padding}: an image fills its model's places; leave `padding` out")
     ids = swapped(subject.source_ids(sentence), wanted, subject)
     if target is not None and not subject.writes:
         raise ConfigError("an encoder-only model writes no target; leave `target` out")
@@ -117,7 +122,8 @@ def begin(
             if isinstance(module, Block):
                 module.register_forward_pre_hook(lambda _module, _args: between_steps())
     replaced = carry_out(model, wanted)
-    src, mask = (torch.tensor([row], device=subject.device) for row in (ids, real))
+    src, mask = (torch.tensor([row], device=subject.device) for row in (ids, real or [True] * len(subject.places)))
+    src = src if image is None else image
     given = None if target is None else subject.target_ids(target)
     return Case(name, subject, sentence, given, model, src, mask, options, wanted, replaced)
 
@@ -155,25 +161,26 @@ def follow(case: Case) -> Trace:
         written = write(case.model, case.src, case.mask, options)
     weights = Weights.of(case.model)
     values, memory = traced_pass(case, written, weights)
-    logits = values["logits"].value[max(0, len(written.prompt) - 1) :]  # (steps, V)
+    logits = values["logits"].value[max(0, len(written.prompt) - 1) :]  # (steps, V); of what writes nothing, (T, V)
     if not one_pass(case.model):
         logits = step_logits(case.model, case.src, case.mask, written)
     log_probs = log_probabilities(logits, options.temperature)
     rows = steps(log_probs, written, subject)
-    source = case.src[0].tolist()
+    source, real = [] if subject.reads_images else case.src[0].tolist(), case.mask[0].tolist()
     return Trace(
         subject=subject,
         name=case.name,
         run=run_id(subject, source, written, case),
-        text=case.sentence if isinstance(case.sentence, str) else " ".join(map(str, subject.source_ids(case.sentence))),
+        text=subject.told(case.sentence),
         source=source,
-        real=case.mask[0].tolist(),
+        real=real,
         written=written,
         options=options,
         changes=case.changes,
         values=Values(values),
         weights=weights,
         steps=rows,
+        answer=answer(subject, source, real, log_probs),
         score=rows[-1]["total"] / len(rows) ** options.search.length_penalty if rows else None,
         one_pass=one_pass(case.model),
         beam=beam_tree(subject, written, log_probs, options.search),
@@ -219,18 +226,20 @@ def watched_pass(
         stream = account.stack("decoder", model.decoder, causal, named, padding)
     elif isinstance(model, EncoderOnly):
         with watching(model, seen, "encoder"), watching(model, seen, "head"):
-            model(src, mask)
-        stream = account.stack("encoder", model.encoder, padding)
+            model(src, mask if model.config.patch_size is None else None)
+        seen_all: Op = {"causal": False, "padding": None}
+        stream = account.stack("encoder", model.encoder, padding if model.config.patch_size is None else seen_all)
     else:
         with watching(model, seen, "decoder"), watching(model, seen, "head"):
             model(tgt, whole_mask(mask, tgt.shape[1]))
         causal = padding | {"causal": model.decoder.causal}
         stream = account.stack("decoder", model.decoder, causal)
-    account.head(model.head, Side(not isinstance(model, EncoderOnly)), stream, temperature)
+    head(account, model.head, Side(not isinstance(model, EncoderOnly)), stream, temperature)
     return memory
 
 
 def run_id(subject: Subject, source: list[int], written: Written, case: Case) -> str:
     """The same for the same weights, ids, options and changes."""
-    facts = [fingerprint(subject.model), source, written.reads, written.chosen, case.options.as_dict(), case.changes]
+    pixels = hashlib.sha256(raw(case.src)).hexdigest() if subject.reads_images else None
+    facts = [fingerprint(subject.model), pixels or source, written.reads, written.chosen, case.options.as_dict(), case.changes]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]

@@ -16,13 +16,14 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import GlassformerError, InputError, WeightsError, one_of, why
+from glassformer.explain.answer import said
 from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
 from glassformer.explain.subject import Subject
 from glassformer.explain.values import Values
 from glassformer.explain.weights import Weights, facts, raw
 from glassformer.explain.words import formula
-from glassformer.explain.writing import Options, Written
+from glassformer.explain.writing import Options, Written, log_probabilities
 from glassformer.files import finite, read_json, write_bytes, write_text
 from glassformer.text.strings import Language
 
@@ -48,6 +49,7 @@ class Trace:
     values: Values
     weights: Weights
     steps: list[dict[str, Any]]
+    answer: dict[str, Any] | None  # of a model that writes nothing
     score: float | None
     one_pass: bool  # the values are those of every step; else those of the last, which read the whole output
     beam: dict[str, Any] | None
@@ -61,7 +63,7 @@ class Trace:
         return name in self.values
 
     def __repr__(self) -> str:
-        wrote = "" if self.output is None else f" -> {self.output['text']!r}"
+        wrote = f" -> {self.said!r}" if self.said else ""
         return f"Trace({self.text!r}{wrote}, {len(self.values)} values, run {self.run})"
 
     def value(self, name: str) -> Value:
@@ -99,6 +101,18 @@ class Trace:
         }
 
     @property
+    def log_probs(self) -> Tensor:
+        """The log-probabilities (T, V) at every place."""
+        return log_probabilities(self["logits"], self.options.temperature)
+
+    @property
+    def said(self) -> str | None:
+        """What came out, in words: the text that was written, a label, what goes into the gaps."""
+        if self.output is not None:
+            return str(self.output["text"])
+        return None if self.answer is None else said(self.answer) or None
+
+    @property
     def masks(self) -> dict[str, Tensor]:
         """Who may see whom: 1 visible, 0 hidden."""
         return {name: self[name] for name in self.names("masks.*")}
@@ -109,7 +123,7 @@ class Trace:
         return {
             "format": FORMAT,
             "run": self.run,
-            "model": facts(self.subject.model, self.name),
+            "model": facts(self.subject, self.name),
             "options": self.options.as_dict(),
             "changes": self.changes,
             "text": self.text,
@@ -117,7 +131,7 @@ class Trace:
             "unfamiliar": self.subject.unfamiliar(self.text),
             "source": {
                 "ids": self.source,
-                "pieces": self.subject.pieces(self.source, source=True),
+                "pieces": self.subject.source_pieces(self.source),
                 "real": self.real,
                 "tag": self.subject.tag,
             },
@@ -126,6 +140,7 @@ class Trace:
             "tensors": self._tensors(),
             "weights": self.weights.manifest(),
             "steps": finite(self.steps),
+            "answer": finite(self.answer),
             "one_pass": self.one_pass,
             "beam": finite(self.beam),
             "cache": finite(self.cache),

@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.model import DecoderOnly, EncoderDecoder, Model
+from glassformer.explain.subject import Subject
+from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.position import PositionTable, RelativeBias, sinusoid
 from glassformer.model.transformer import Head
 
@@ -99,15 +100,16 @@ def fingerprint(model: nn.Module) -> str:
     return digest.hexdigest()
 
 
-def facts(model: Model, name: str) -> dict[str, Any]:
+def facts(subject: Subject, name: str) -> dict[str, Any]:
     """What the manifest says of a model."""
-    config = model.config
+    model, config = subject.model, subject.config
     both = isinstance(model, EncoderDecoder)
     decoder, encoder = config.decoder, config.encoder
     first = decoder if isinstance(model, DecoderOnly) else encoder
     kind = "encoder-decoder" if both else "decoder-only" if isinstance(model, DecoderOnly) else "encoder-only"
     return {
         "kind": kind,
+        "task": subject.task,
         "name": name,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "encoder_layers": 0 if kind == "decoder-only" else encoder.layers,
@@ -132,4 +134,9 @@ def facts(model: Model, name: str) -> dict[str, Any]:
         "gated": config.gated,
         "score_scale": config.score_scale or first.d_head**-0.5,
         "embedding_scale": config.d_model**0.5 if config.embedding_scale else 1.0,
+        "labels": subject.answers(range(config.labels or config.vocab_size)) if subject.tells_labels else [],
+        "mask": None if subject.mask_id is None else subject.pieces([subject.mask_id], source=True)[0],
+        "image_size": config.image_size if subject.reads_images else None,
+        "patch_size": config.patch_size,
+        "channels": config.channels,
     }

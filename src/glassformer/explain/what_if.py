@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from glassformer.errors import InputError, check_names, one_of
+from glassformer.explain.answer import best_log_probabilities
 from glassformer.explain.changes import KINDS
 from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.trace import TraceOptions, begin, follow
@@ -19,7 +20,8 @@ from glassformer.translator import Translator
 
 @dataclass(frozen=True)
 class Difference:
-    """`forced`: for each token of the first run's output, its log-probability before and after the change."""
+    """`forced`: for each token of the first run's output, or what its answer puts first in each place, the
+    log-probability before and after the change."""
 
     output_before: str | None
     output_after: str | None
@@ -94,16 +96,16 @@ def what_if(
     who = Subject(subject)
     plain, changed = (begin(who, sentence, target, made, **options) for made in ((), changes))
     before, after = follow(plain), follow(changed)
-    then = []
-    if before.written.chosen:
+    pieces, then = who.pieces(before.written.chosen, source=False), list[float]()
+    now = [float(step["chosen_log_probability"]) for step in before.steps]
+    if before.answer is not None:
+        pieces = [str(place["top"][0]["piece"]) for place in before.answer["places"]]
+        now, then = (best_log_probabilities(before.answer, one.log_probs) for one in (before, after))
+    elif before.written.chosen:
         logits = step_logits(changed.model, changed.src, changed.mask, before.written)
         then = chosen_log_probabilities(log_probabilities(logits, changed.options.temperature), before.written)
-    pieces = who.pieces(before.written.chosen, source=False)
     rows = [
-        {"step": i, "piece": piece, "before": now, "after": later, "difference": later - now}
-        for i, (piece, now, later) in enumerate(
-            zip(pieces, (step["chosen_log_probability"] for step in before.steps), then, strict=True)
-        )
+        {"step": i, "piece": piece, "before": first, "after": later, "difference": later - first}
+        for i, (piece, first, later) in enumerate(zip(pieces, now, then, strict=True))
     ]
-    said = [None if one.output is None else str(one.output["text"]) for one in (before, after)]
-    return WhatIf(before, after, Difference(said[0], said[1], rows))
+    return WhatIf(before, after, Difference(before.said, after.said, rows))

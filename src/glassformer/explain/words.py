@@ -19,6 +19,14 @@ WORDS: dict[str, Text] = {
     "head": Text("head {0}", "第 {0} 个头"),
     "range": Text("from {0} to {1}", "从 {0} 到 {1}"),
     "more": Text("{0} more columns", "还有 {0} 列"),
+    "place": Text("place", "位置"),
+    "gap": Text("holds", "原有"),
+    "fits": Text("fits best", "最合适"),
+    "label": Text("label", "标签"),
+    "no gap": Text(
+        "no token is masked: below, what the model would put in the place of each token that it can see",
+        "没有被遮住的词元：下面是模型在每个它看得见的词元处会填什么",
+    ),
     "changed": Text("changed: {0}", "改动：{0}"),
     "score": Text("score {0}, beam {1}", "分数 {0}，束宽 {1}"),
     "tag": Text("{0} tells the model to write {1}; the encoder reads: {2}", "{0} 告诉模型写出 {1}；编码器读入：{2}"),
@@ -37,8 +45,8 @@ WORDS: dict[str, Text] = {
         "下面的数值来自最后一步，它读入了全部输出；各步则按写出时的情形列出",
     ),
     "hint": Text(
-        "one value in full: --name '*.cross_attention.pattern', --layer 0, --head 1",
-        "看某个值的全貌：--name '*.cross_attention.pattern'、--layer 0、--head 1",
+        "one value in full: --name '*.{0}.pattern', --layer 0, --head 1",
+        "看某个值的全貌：--name '*.{0}.pattern'、--layer 0、--head 1",
     ),
     "legend": Text(
         "darker is larger; blue below zero, red above; · hidden by a mask",
@@ -55,6 +63,13 @@ AXES: dict[str, str] = {
     "key:tgt": "键:目标",
     "position:src": "位置:源",
     "position:tgt": "位置:目标",
+    "position:square": "位置:图块",
+    "position:first": "位置:首位",
+    "query": "查询",
+    "key": "键",
+    "position": "位置",
+    "pixel": "像素",
+    "label": "标签",
     "dim": "头内维",
     "channel": "通道",
     "hidden": "隐层",
@@ -79,11 +94,17 @@ FORMULAS: dict[str, str] = {
     ", but heads": "，但头",
     "set by": "设定自",
     "learnt": "学得",
+    "pixels of the square": "图块的像素",
+    "first, then the squares": "先是学得的首个向量，再是各图块",
+    "x at place 0": "x 的第 0 位",
 }
 
 # What the arithmetic of each kind is for.
 WHY: dict[str, Text] = {
     "lookup": Text("each token's row of a learnt table", "每个词元在一张学得的表里对应的那一行"),
+    "pixels": Text("what was given: the image, cut into squares", "给定的输入：切成图块的图像"),
+    "prepend": Text("a learnt vector before the squares: it gathers the whole", "图块之前放一个学得的向量，用来汇集整体"),
+    "first": Text("the first place speaks for the whole", "由首位代表整体"),
     "scale": Text("the same numbers, all multiplied alike", "所有数乘以同一个系数"),
     "positions": Text("one row per position: where a token stands", "每个位置一行：词元站在哪里"),
     "add": Text("number by number, what each part brings is added", "各部分的贡献逐个相加"),

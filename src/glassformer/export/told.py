@@ -32,7 +32,7 @@ def told_of(translator: Translator, traced: Trace, values: list[str], examples: 
     return {
         "format": manifest["format"],
         "facts": {
-            "model": facts(translator.model, traced.name),
+            "model": facts(traced.subject, traced.name),
             "about": asdict(translator.about),
             "limits": LIMITS,
             "examples": [one._asdict() for one in examples],

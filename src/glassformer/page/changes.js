@@ -72,7 +72,11 @@ export function changeControls(app) {
       switchFor(app, { kind: "remove_layer", stack, layer }, `${t(`stack.${stack}`)} ${layer}`),
     ),
   );
-  const inputs = [swap(app, original), model.kind !== "encoder-only" && beginning(app), temperature(app)];
+  const inputs = [
+    model.task !== "image" && swap(app, original),
+    model.kind !== "encoder-only" && beginning(app),
+    temperature(app),
+  ];
   return [
     group("whatif.heads", heads),
     group("whatif.layers", h("div.choice", layers)),
@@ -90,7 +94,7 @@ function partSwitches(app, model, stacks) {
   const scale = [t("whatif.scale"), " ", raw("1/\u221ad")];
   return [
     model.decoder_layers > 0 && switchFor(app, { kind: "remove_mask", mask: "causal" }, t("whatif.causal")),
-    switchFor(app, { kind: "remove_mask", mask: "padding" }, t("whatif.padding")),
+    model.task !== "image" && switchFor(app, { kind: "remove_mask", mask: "padding" }, t("whatif.padding")),
     model.kind === "encoder-decoder" && switchFor(app, { kind: "remove_cross", layer: null }, t("whatif.cross")),
     model.positions !== "none" && switchFor(app, { kind: "remove_positions", stack: null }, t("whatif.positions")),
     model.positions !== "none" && stacks.length > 1 && ofStacks,
@@ -121,7 +125,8 @@ function textField(label, placeholder, attributes) {
 /** @param {App} app @param {Run} original */
 function swap(app, original) {
   const data = { key: "swap-piece", testid: "swap-piece" };
-  const field = textField("whatif.piece", "whatif.piece", { class: "short", maxlength: 40, data });
+  const { mask } = original.manifest.model;
+  const field = textField("whatif.piece", "whatif.piece", { class: "short", maxlength: 40, value: mask, data });
   const options = original.manifest.source.pieces.map((one, i) => h("option", { value: i }, `${i} ${one}`));
   const attributes = { "aria-label": t("whatif.token"), translate: "no", data: { key: "swap-at", testid: "swap-at" } };
   const which = h("select", attributes, options);

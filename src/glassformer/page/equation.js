@@ -120,6 +120,15 @@ const MAKERS = {
     const ids = Array.isArray(op.ids) ? op.ids : run.manifest[op.ids].ids;
     return number((await weightRow(cell, op.weight, ids[at]))[j]);
   },
+  pixels: (cell) => number(cell.value),
+  async prepend(cell) {
+    const [i, j] = cell.index;
+    if (i > 0) return inputAt(cell, cell.op.input, [i - 1, j]);
+    const values = await cell.run.weight(cell.op.weight);
+    cell.from.weights.push({ name: cell.op.weight, row: 0, values });
+    return number(values[j]);
+  },
+  first: (cell) => inputAt(cell, cell.op.input, [0, cell.index[1]]),
   scale: (cell) => product(inputAt(cell, cell.op.input, cell.index), number(cell.op.by, t("equation.scale"))),
   async positions(cell) {
     const { run, op } = cell;

@@ -12,12 +12,29 @@ export function setLanguage(name) {
   language = name;
 }
 
+/** What else a text may be called where the model does something else, the nearest first. @type {Record<Task, string[]>} */
+const VOICES = {
+  translate: [],
+  continue: ["continue", "one"],
+  fill: ["fill", "reads", "one"],
+  label: ["label", "reads", "one"],
+  image: ["image", "label", "reads", "one"],
+};
+/** @type {string[]} */
+let voices = [];
+
+/** What the model does, so that nothing is said of parts that it does not have. @param {Task} task */
+export function setTask(task) {
+  voices = VOICES[task];
+}
+
 /** @param {string} name */
 export const hasText = (name) => name in TEXTS;
 
 /** The text of that name in the page's language. @param {string} name @param {Record<string, unknown>} [values] */
 export function t(name, values = {}) {
-  const text = TEXTS[name]?.[COLUMN[language]] ?? name;
+  const voice = voices.find((one) => `${name}|${one}` in TEXTS);
+  const text = TEXTS[voice ? `${name}|${voice}` : name]?.[COLUMN[language]] ?? name;
   return text.replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
 }
 

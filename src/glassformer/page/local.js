@@ -181,6 +181,7 @@ export class Local {
       tensors: [],
       weights: told.weights,
       steps,
+      answer: null,
       one_pass: true,
       beam: treeOf(rows, written, selections, pieces, tree),
       cache: cacheOf(told, logits, cached, ids.length),

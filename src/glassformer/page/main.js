@@ -3,14 +3,14 @@
 import { repaint } from "./colour.js";
 import { code, find, findAll, focusedKey, h, zoom } from "./dom.js";
 import { Inspector } from "./inspector.js";
-import { setLanguage, t } from "./language.js";
+import { setLanguage, setTask, t } from "./language.js";
 import { plain, Sentence } from "./sentence.js";
 import { findSource, Refusal } from "./source.js";
-import { NEED_SERVER, readAddress, sameRun, writeAddress } from "./state.js";
+import { NEED_SERVER, readAddress, sameRun, viewsOf, writeAddress } from "./state.js";
 import { fits, layersOf, rowAndColumn } from "./tensors.js";
 import { drawTabs, drawTop } from "./top.js";
 import { Tour } from "./tour.js";
-import { nothing, PAINTERS } from "./views.js";
+import { nothing, painterOf } from "./views.js";
 
 /** Where there is no run, what is drawn asks for none. @param {Frame} frame */
 const withRun = (frame) => /** @type {App} */ (frame);
@@ -175,8 +175,14 @@ export class Frame {
     this.place.view.setAttribute("aria-busy", String(!fresh));
   }
 
+  /** What the model does. @returns {Task} */
+  get task() {
+    return this.run?.manifest.model.task ?? this.model?.model.task ?? "translate";
+  }
+
   /** Keep the state within what this run has. @param {Run} run */
   #settle(run) {
+    if (!viewsOf(this.task).includes(this.state.view)) this.state.view = "flow";
     if (NEED_SERVER.includes(this.state.view) && !this.source.server) this.state.view = "flow";
     const { model, source, target } = run.manifest;
     const layers = layersOf(model);
@@ -190,8 +196,9 @@ export class Frame {
 
   async redraw() {
     const turn = ++this.turn;
+    setTask(this.task);
     if (this.run) this.#settle(this.run);
-    const painter = this.run || this.state.view === "labs" ? PAINTERS[this.state.view] : nothing;
+    const painter = this.run || this.state.view === "labs" ? painterOf(this.state.view, this.task) : nothing;
     try {
       await this.run?.need(painter.names(withRun(this)));
       await painter.prepare?.(withRun(this));

@@ -120,14 +120,17 @@ export class Sentence {
       return;
     }
     const { manifest } = run;
-    const { output, model } = manifest;
-    const said = model.kind === "decoder-only" ? "ask.continuation" : card.target ? "ask.outputIn" : "ask.output";
-    this.outputLabel.textContent = output ? t(said, card) : "";
-    this.output.textContent = output?.text ?? "";
+    const { output, answer, model } = manifest;
+    const gaps = answer?.kind === "fill" && !answer.masked;
+    this.outputLabel.textContent = t(card.target ? "ask.outputIn" : "ask.output", card);
+    this.output.textContent = output?.text ?? (gaps ? "" : answered(answer?.places ?? []));
+    const likely = answer?.places[0]?.top[0];
     fill(
       this.facts,
       output && h("span.faint", t("decode.score"), " ", raw(show(output.score))),
       output && !output.finished && h("span.faint", ` \u00b7 ${t("ask.unfinished")}`),
+      !gaps && likely && h("span.faint", t("ask.certain"), " ", raw(show(likely.probability))),
+      gaps && model.mask && h("span.faint", t("ask.noGap", { mask: model.mask })),
     );
     this.#tokenRows(manifest);
   }
@@ -179,8 +182,8 @@ export class Sentence {
       this.settings,
       examples.length > 0 && h("div.examples", h("span.label", t("ask.examples")), examples),
       h("span.spring"),
-      counter("beam", 1, limits.beam),
-      counter("padding", 0, limits.padding),
+      ["translate", "continue"].includes(app.task) && counter("beam", 1, limits.beam),
+      app.task !== "image" && counter("padding", 0, limits.padding),
       !source.server && h("p.look", { data: { testid: "in-page" } }, t("ask.local")),
       shown?.look &&
         h("p.look", { data: { testid: "look" } }, h("span.label", t("ask.look")), " ", said(shown, "look")),
@@ -270,7 +273,11 @@ export class Sentence {
   }
 }
 
+/** What an answer puts first in each place. @param {AnswerPlace[]} places */
+const answered = (places) => places.map(({ top }) => top[0].piece).join(" ");
+
 const KNOWN_ERRORS = new Set([
+  "image",
   "empty",
   "long",
   "long_text",

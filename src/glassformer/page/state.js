@@ -6,6 +6,15 @@ export const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "
 /** What runs the model, and so is not in a saved page. @type {View[]} */
 export const NEED_SERVER = ["whatif", "labs"];
 
+/**
+ * The views of a model by what it does: one that writes nothing has an answer in place of the decoding.
+ * @param {Task} task
+ */
+export function viewsOf(task) {
+  if (task === "translate" || task === "continue") return VIEWS;
+  return VIEWS.filter((view) => view !== "cache").map((view) => (view === "decode" ? "answer" : view));
+}
+
 /** How the model is put together: glassformer.explain.schematic. @type {Drawing[]} */
 export const DRAWINGS = ["model", "encoder-layer", "decoder-layer", "attention", "masks"];
 
@@ -24,7 +33,7 @@ const READ = {
   beam: (text) => Math.max(1, count(text)),
   padding: count,
   prefix: counts,
-  view: (text) => VIEWS.find((view) => view === text) ?? "flow",
+  view: (text) => [...VIEWS, ...viewsOf("fill")].find((view) => view === text) ?? "flow",
   layer: (text) => (/^(encoder|decoder)\.\d{1,3}$/.test(text) ? text : ""),
   head: count,
   tensor: (text) => text,

@@ -70,13 +70,14 @@ export function drawStack(app, { stack, names, pieces, real, side }, { x, width,
   const y = lineAt(pieces.length, height, row);
   const group = svg("g", { class: `stack ${stack}` });
   const named = Math.min(100, width * 0.24, 16 + 8 * Math.max(...pieces.map(roomOf)));
-  const longest = Math.max(0, ...run.manifest.steps.map((step) => roomOf(step.piece)));
+  const ends = endings(run, stack, pieces.length);
+  const longest = Math.max(0, ...ends.map((end) => roomOf(end.piece)));
   const wished = Math.max(width * 0.24, Math.min(width * 0.36, 68 + LETTER * longest));
-  const writes = stack === "decoder" ? Math.min(168, Math.max(116, wished)) : 0;
+  const writes = ends.length ? Math.min(168, Math.max(116, wished)) : 0;
   const count = names.length - 1;
   const strip = Math.max(6, Math.min(34, (width - named - writes) * (count > 3 ? 0.03 : 0.06)));
   const wide = count ? (width - named - writes - (count + 1) * (strip + 12)) / count : 0;
-  group.append(svg("text", { x: x + 2, y: 20, class: "stack-name" }, t(`stack.${stack}`)));
+  group.append(svg("text", { x: x + 2, y: 20, class: "stack-name" }, t(`flow.${stack}`)));
   pieces.forEach((piece, index) => {
     const token = { side, index, piece, className: `piece${real[index] === false ? " padding" : ""}` };
     group.append(
@@ -92,7 +93,7 @@ export function drawStack(app, { stack, names, pieces, real, side }, { x, width,
     group.append(blockOf(app, stack, n, { at, wide, y, rows: pieces.length, row }));
     at += wide + 6;
   });
-  if (writes) group.append(...written(run, x + width - writes, writes, y, pieces.length));
+  group.append(...written(ends, x + width - writes, writes, y));
   return group;
 }
 
@@ -177,21 +178,32 @@ function threads(share, stack, left, right, y, rows) {
 }
 
 /**
- * What each line of the decoder writes next, and how sure it is.
+ * What comes of a stack's lines: the token that each writes next, or what an answer puts first.
  * @param {Run} run
+ * @param {Stack} stack
+ * @param {number} rows
+ */
+function endings(run, stack, rows) {
+  const { steps, answer } = run.manifest;
+  if (stack === "encoder") return answer?.places.map(({ position, top }) => ({ row: position, ...top[0] })) ?? [];
+  const prompt = rows - steps.length; // lines that were read before the first word was written
+  return steps.map((step, n) => {
+    const forced = { piece: step.piece, probability: 1 };
+    return { row: prompt + n, ...(candidates(step).find((one) => one.id === step.chosen) ?? forced) };
+  });
+}
+
+/**
+ * What lines end in, and how sure the model is.
+ * @param {{row: number, piece: string, probability: number}[]} ends
  * @param {number} x
  * @param {number} width
  * @param {(i: number) => number} y
- * @param {number} rows
  */
-function written(run, x, width, y, rows) {
-  const { steps } = run.manifest;
-  const prompt = rows - steps.length; // lines that were read before the first word was written
+function written(ends, x, width, y) {
   const [left, bar] = [x + 10, width - 14];
-  return steps.flatMap((step, n) => {
-    const at = y(prompt + n);
-    const forced = { piece: step.piece, probability: 1 };
-    const { piece, probability } = candidates(step).find((one) => one.id === step.chosen) ?? forced;
+  return ends.flatMap(({ row, piece, probability }) => {
+    const at = y(row);
     return [
       rect([left, at + 7, bar, 2.5], { rx: 1, class: "sure-of" }),
       rect([left, at + 7, Math.max(1, bar * probability), 2.5], { rx: 1, class: "sure" }),

@@ -19,7 +19,9 @@ export function axisLabels(run, axis) {
   const side = sideOf(axis);
   if (side === "src") return run.manifest.source.pieces;
   if (side === "tgt") return run.manifest.target.pieces;
-  return null;
+  if (axis === "label") return run.manifest.model.labels;
+  const { pieces } = run.manifest.source;
+  return axis.endsWith(":square") ? pieces.slice(1) : axis.endsWith(":first") ? pieces.slice(0, 1) : null;
 }
 
 /** The name of the mask that closes cells of this value, or null. @param {Run} run @param {string} name */

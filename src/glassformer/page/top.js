@@ -4,7 +4,7 @@ import { nameOf } from "./directions.js";
 import { button, fill, h, raw, rove } from "./dom.js";
 import { t } from "./language.js";
 import { whole } from "./number.js";
-import { NEED_SERVER, VIEWS } from "./state.js";
+import { NEED_SERVER, viewsOf } from "./state.js";
 
 /**
  * What the model is for, in the page's language: the names of its languages, what its sentences are about.
@@ -70,8 +70,9 @@ export function drawTop(app, place) {
 }
 
 /** The views of this page. @param {Frame} app */
-function viewsOf(app) {
-  return app.source.server ? VIEWS : VIEWS.filter((view) => !NEED_SERVER.includes(view));
+function shownViews(app) {
+  const views = viewsOf(app.task);
+  return app.source.server ? views : views.filter((view) => !NEED_SERVER.includes(view));
 }
 
 /** @param {Frame} app @param {HTMLElement} place */
@@ -93,7 +94,7 @@ export function drawTabs(app, place) {
   const list = h(
     "div.tabs",
     { role: "tablist" },
-    viewsOf(app).map((view) =>
+    shownViews(app).map((view) =>
       button(t(`view.${view}`), () => app.go({ view }), {
         role: "tab",
         id: `tab-${view}`,

@@ -2,17 +2,19 @@
 
 import { button, h, still } from "./dom.js";
 import { t } from "./language.js";
+import { viewsOf } from "./state.js";
 import { aboutOf } from "./top.js";
 
-/** @type {{view: View, at: string}[]} */
+/** The last word of each names what is said there. @type {{view: View, at: string, says: string}[]} */
 const STOPS = [
-  { view: "flow", at: "#sentence" },
-  { view: "flow", at: ".flow" },
-  { view: "block", at: ".overview" },
-  { view: "cell", at: ".cell-equation" },
-  { view: "decode", at: ".tree-plate" },
-  { view: "whatif", at: ".controls fieldset" },
-  { view: "trace", at: ".catalogue" },
+  { view: "flow", at: ".source", says: "sentence" },
+  { view: "flow", at: ".flow", says: "flow" },
+  { view: "block", at: ".overview", says: "block" },
+  { view: "cell", at: ".cell-equation", says: "cell" },
+  { view: "decode", at: ".tree-plate", says: "decode" },
+  { view: "answer", at: ".answer", says: "answer" },
+  { view: "whatif", at: ".controls fieldset", says: "whatif" },
+  { view: "trace", at: ".catalogue", says: "trace" },
 ];
 
 export class Tour {
@@ -24,6 +26,10 @@ export class Tour {
     this.back = null; // what had the focus
     /** @type {HTMLElement | null} */
     this.box = null;
+  }
+
+  get #stops() {
+    return STOPS.filter((stop) => viewsOf(this.app.task).includes(stop.view));
   }
 
   get open() {
@@ -46,7 +52,7 @@ export class Tour {
   }
 
   async #go() {
-    const stop = STOPS[this.at];
+    const stop = this.#stops[this.at];
     if (this.app.state.view !== stop.view) await this.app.go({ view: stop.view });
     if (!this.open) return;
     this.draw();
@@ -64,7 +70,7 @@ export class Tour {
   /** @param {number} by */
   #step(by) {
     const next = this.at + by;
-    if (next >= STOPS.length) return this.close();
+    if (next >= this.#stops.length) return this.close();
     this.at = Math.max(0, next);
     return this.#go();
   }
@@ -73,7 +79,7 @@ export class Tour {
   draw() {
     if (!this.open) return;
     this.box?.remove();
-    const last = this.at === STOPS.length - 1;
+    const last = this.at === this.#stops.length - 1;
     const next = button(t(last ? "tour.done" : "tour.next"), () => this.#step(1), {
       class: "solid",
       data: { key: "tour-next" },
@@ -82,7 +88,7 @@ export class Tour {
       "div.tour",
       {
         role: "dialog",
-        "aria-label": t("tour.label", { n: this.at + 1, all: STOPS.length }),
+        "aria-label": t("tour.label", { n: this.at + 1, all: this.#stops.length }),
         on: {
           keydown: (event) => {
             if (event.key === "Escape") this.close();
@@ -94,9 +100,9 @@ export class Tour {
       h(
         "div.tour-dots",
         { "aria-hidden": "true" },
-        STOPS.map((_, i) => h("i", { class: i === this.at ? "on" : null })),
+        this.#stops.map((_, i) => h("i", { class: i === this.at ? "on" : null })),
       ),
-      h("p", t(`tour.${this.at}`), this.at === 0 && ` ${aboutOf(this.app)}`),
+      h("p", t(`tour.${this.#stops[this.at].says}`), this.at === 0 && ` ${aboutOf(this.app)}`),
       h(
         "div.tour-buttons",
         button(t("tour.close"), () => this.close(), { class: "quiet" }),

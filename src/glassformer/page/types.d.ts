@@ -18,6 +18,7 @@ interface Manifest {
   tensors: Entry[];
   weights: WeightEntry[];
   steps: Step[];
+  answer: { kind: "fill" | "label"; masked: boolean; places: AnswerPlace[] } | null;
   one_pass: boolean;
   beam: { size: number; length_penalty: number; nodes: BeamNode[] } | null;
   cache: { steps: CacheStep[]; max_difference: number | null; equal: boolean; used: boolean } | null;
@@ -25,8 +26,12 @@ interface Manifest {
   capped?: Record<string, { asked: number; used: number }>;
 }
 
+/** What a model does with what it reads: glassformer.explain.subject. */
+type Task = "translate" | "continue" | "fill" | "label" | "image";
+
 interface Model {
   kind: "encoder-decoder" | "encoder-only" | "decoder-only";
+  task: Task;
   name: string;
   parameters: number;
   encoder_layers: number;
@@ -37,6 +42,12 @@ interface Model {
   max_length?: number;
   positions: "sinusoidal" | "learned" | "rotary" | "alibi" | "relative" | "none";
   score_scale: number;
+  labels: string[];
+  /** the token that stands for a gap */
+  mask: string | null;
+  image_size: number | null;
+  patch_size: number | null;
+  channels: number;
 }
 
 interface About {
@@ -66,6 +77,9 @@ interface Entry extends WeightEntry {
 /** How a value was made; a name within is that of a value or of a weight. */
 type Op =
   | { kind: "lookup"; weight: string; ids: "source" | "target" | number[] }
+  | { kind: "pixels" }
+  | { kind: "prepend"; weight: string; input: string }
+  | { kind: "first"; input: string }
   | { kind: "scale"; input: string; by: number }
   | { kind: "positions"; weight: string | null; shift?: number }
   | { kind: "add"; inputs: string[] }
@@ -104,6 +118,13 @@ interface Candidate {
   piece: string;
   probability: number;
   log_probability: number;
+}
+
+/** A place of what was read, and what the model would put there, the likeliest first. */
+interface AnswerPlace {
+  position: number;
+  piece: string;
+  top: Candidate[];
 }
 
 interface Step {
@@ -354,7 +375,7 @@ type Stack = "encoder" | "decoder";
 type Part = "self" | "cross" | "feed";
 type Side = "src" | "tgt";
 type Language = "en" | "zh";
-type View = "flow" | "block" | "cell" | "positions" | "decode" | "cache" | "whatif" | "trace" | "labs";
+type View = "flow" | "block" | "cell" | "positions" | "decode" | "answer" | "cache" | "whatif" | "trace" | "labs";
 
 type Drawing = "model" | "encoder-layer" | "decoder-layer" | "attention" | "masks";
 /** Drawings as SVG, by language and kind. */

@@ -70,16 +70,17 @@ export const flow = {
     if (rest.length) run.need(rest).then(drawRest, () => {}); // the picture stands without it
     return h(
       "section.view",
-      app.heading("flow", cross && chooser(app, cross), t(cross ? "says.flow" : "says.flow.one")),
+      app.heading("flow", chooser(app, cross ?? attentionsOf(run)[0])),
       picture,
-      h("p.caption", t(cross ? "flow.caption" : "flow.captionOne", { head })),
+      h("p.caption", t("flow.caption", { head })),
       drawings(app),
     );
   },
 };
 
-/** Which head's threads and ribbons: the mean of all, or one. @param {App} app @param {AttentionPlace} cross */
-function chooser(app, cross) {
+/** Which head's threads and ribbons: the mean of all, or one. @param {App} app @param {AttentionPlace} [shown] */
+export function chooser(app, shown) {
+  if (!shown) return null;
   /** @param {number | null} head */
   const pick = (head) => {
     const chosen = app.flowHead === head;
@@ -95,10 +96,10 @@ function chooser(app, cross) {
       data: { key: `flow-head:${head}` },
     });
   };
-  const buttons = [null, ...Array(cross.heads).keys()].map(pick);
+  const buttons = [null, ...Array(shown.heads).keys()].map(pick);
   const heads = h("div.choice", { role: "radiogroup", "aria-label": t("flow.heads") }, buttons);
   rove(heads);
-  return h("div.bar", h("span.label", t("flow.ribbons", { layer: cross.i })), heads);
+  return h("div.bar", h("span.label", t("flow.ribbons", { layer: shown.i })), heads);
 }
 
 /**
@@ -125,7 +126,7 @@ function compose(app, cross, width) {
     parts.push({
       name: "encoder",
       rows: source.pieces.length,
-      width: share * (encoder.length + 0.6),
+      width: share * (encoder.length + (decoder.length ? 0.6 : words)),
       draw: (place) => drawStack(app, { stack: "encoder", side: "src", ...drawn }, place),
     });
   }

@@ -57,7 +57,7 @@ export const whatif = {
 
 /** @param {Run} before @param {Run} after @param {Difference} difference */
 function outcome(before, after, difference) {
-  const writes = difference.output_before !== null;
+  const writes = difference.forced.length > 0;
   const changed = difference.same_output ? "" : " changed";
   /** @param {"before" | "after"} which @param {Run} run */
   const side = (which, run) =>

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import glassformer
+from glassformer.explain.subject import Subject
 from glassformer.explain.trace import TraceOptions, trace
 from glassformer.explain.traced import Trace
 from glassformer.explain.weights import facts
@@ -105,7 +106,7 @@ class Desk:
     def about(self, direction: str | None) -> dict[str, Any]:
         shown, known = self.directions.shown(direction), self.directions.known
         return {
-            "model": facts(shown.translator.model, shown.model.name),
+            "model": facts(Subject(shown.translator), shown.model.name),
             "about": asdict(shown.translator.about),
             "direction": shown.direction.name,
             "directions": [one._asdict() for one in known.values()],

@@ -1,0 +1,58 @@
+"""What an encoder alone makes of what it read: the pieces that would fill its gaps, or a label for the whole.
+
+Shapes: T positions, V vocabulary or labels.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from torch import Tensor
+
+from glassformer.explain.subject import Subject
+from glassformer.explain.writing import TOP
+
+MOST_LABELS = 20  # all are told where there are no more
+
+
+def answer(subject: Subject, source: Sequence[int], real: Sequence[bool], log_probs: Tensor) -> dict[str, Any] | None:
+    """By the log-probabilities (T, V) of every position, or (1, V) of the whole; nothing where a model writes instead.
+
+    `kind` is "label" or "fill". Each of its `places` is a position with the likeliest candidates, the best first: that
+    of the whole, or those that are masked; where none is, those of all real tokens.
+    """
+    if subject.writes:
+        return None
+    if subject.tells_labels:
+        most = log_probs.shape[-1] if log_probs.shape[-1] <= MOST_LABELS else TOP
+        place = {"position": 0, "piece": subject.source_pieces(source)[0]}
+        return {"kind": "label", "masked": False, "places": [place | {"top": candidates(subject, log_probs[0], most)}]}
+    shown = [i for i, id in enumerate(source) if real[i] and id == subject.mask_id]
+    masked = bool(shown)
+    shown = shown or [i for i, one in enumerate(real) if one]
+    pieces = subject.pieces(source, source=True)
+    places = [{"position": i, "piece": pieces[i], "top": candidates(subject, log_probs[i], TOP)} for i in shown]
+    return {"kind": "fill", "masked": masked, "places": places}
+
+
+def candidates(subject: Subject, log_probs: Tensor, most: int) -> list[dict[str, Any]]:
+    """The likeliest, by the log-probabilities (V) of one place."""
+    best, ids = log_probs.topk(min(most, log_probs.shape[0]))
+    return [
+        {"id": id, "piece": piece, "probability": math.exp(value), "log_probability": value}
+        for id, piece, value in zip(ids.tolist(), subject.answers(ids.tolist()), best.tolist(), strict=True)
+    ]
+
+
+def said(found: dict[str, Any]) -> str:
+    """An answer in a few words: the label, or what goes into each gap."""
+    best = [str(place["top"][0]["piece"]) for place in found["places"]]
+    return " ".join(best) if found["kind"] == "label" or found["masked"] else ""
+
+
+def best_log_probabilities(found: dict[str, Any], log_probs: Tensor) -> list[float]:
+    """Of what an answer puts first, by the log-probabilities (T, V) of this or of another run."""
+    rows = [0 if found["kind"] == "label" else place["position"] for place in found["places"]]
+    return [float(log_probs[row, place["top"][0]["id"]]) for row, place in zip(rows, found["places"], strict=True)]

@@ -1,0 +1,47 @@
+// Answer: what a model that writes nothing makes of what it read: what would fill its gaps, or a label for the whole.
+
+import { bar } from "./chart.js";
+import { h, raw } from "./dom.js";
+import { t } from "./language.js";
+import { percent, show } from "./number.js";
+
+/** @type {Painter} */
+export const answer = {
+  names: () => [],
+
+  draw(app) {
+    const { answer: found, model } = app.run.manifest;
+    const gaps = found?.kind === "fill";
+    const none = gaps && !found.masked && t(model.mask ? "answer.none" : "answer.noneIds", { mask: model.mask });
+    return h(
+      "section.view",
+      app.heading("answer"),
+      none && h("div.notice", { data: { testid: "no-gap" } }, none),
+      h(
+        "div.answer",
+        found?.places.map((place) =>
+          h(
+            "div.plate",
+            gaps && h("h3", t("answer.place", { n: place.position }), " ", raw(place.piece, { class: "token src" })),
+            likeliest(place),
+          ),
+        ),
+      ),
+      h("p.caption", t("answer.columns")),
+    );
+  },
+};
+
+/** The candidates of a place as bars. @param {AnswerPlace} place */
+export function likeliest({ position, top }) {
+  const rows = top.map((one, i) =>
+    bar({
+      label: one.piece,
+      length: one.probability,
+      figure: percent(one.probability),
+      more: show(one.log_probability),
+      chosen: i === 0,
+    }),
+  );
+  return h("ol.bars", { data: { testid: "top", position } }, rows);
+}

@@ -1,0 +1,194 @@
+// Image: what the model reads, cut into the squares it reads, and where each place of it looks.
+
+import { button, h, onKeys, raw, svg, zoom } from "./dom.js";
+import { t } from "./language.js";
+import { percent } from "./number.js";
+import { pixels } from "./raster.js";
+import { label, line, rect } from "./shapes.js";
+import { attentionsOf } from "./tensors.js";
+import { likeliest } from "./view_answer.js";
+import { chooser } from "./view_flow.js";
+
+const WIDE = 480; // the width of the picture, at most
+const ROOMY = 30; // the width of a square that has room for a number
+
+/** The place whose attention is shown: the whole image, unless a square has been chosen. @param {App} app */
+const placeOf = (app) => (app.state.token.startsWith("src:") ? Number(app.state.token.slice(4)) : 0);
+
+/** The layer that is looked at. @param {App} app */
+const shownOf = (app) => attentionsOf(app.run).find((one) => one.layer === app.state.layer) ?? attentionsOf(app.run)[0];
+
+/** @type {Painter} */
+export const image = {
+  names: (app) => ["encoder.embedding.pixels", ...attentionsOf(app.run).map((one) => one.name)],
+
+  draw(app) {
+    const { answer } = app.run.manifest;
+    const shown = shownOf(app);
+    const head = app.flowHead === null ? t("flow.meanOf") : t("flow.head", { n: app.flowHead });
+    return h(
+      "section.view",
+      app.heading("flow", shown && chooser(app, shown)),
+      h(
+        "div.two.flow",
+        h(
+          "div.plate",
+          layers(app, shown),
+          shown && told(app, shown),
+          picture(app, shown),
+          h("p.caption", t("image.caption", { head })),
+        ),
+        h("div.plate.answer", h("h3", t("head.answer")), answer?.places.map(likeliest)),
+      ),
+      stamps(app),
+    );
+  },
+};
+
+/** @param {App} app @param {AttentionPlace | undefined} shown */
+function layers(app, shown) {
+  const choices = attentionsOf(app.run).map(({ layer, i }) =>
+    button(String(i), () => app.go({ layer }), {
+      "aria-pressed": String(layer === shown?.layer),
+      "aria-label": t("flow.block.encoder", { n: i }),
+      data: { key: `image-layer:${i}` },
+    }),
+  );
+  const group = { role: "group", "aria-label": t("block.layer") };
+  return h("div.bar", h("span.label", t("block.layer")), h("div.choice", group, choices));
+}
+
+/**
+ * The share that the chosen place gives each place.
+ * @param {App} app
+ * @param {string} name
+ * @param {number | null} head   null: the mean of all
+ */
+function sharesOf(app, name, head) {
+  const [heads, rows] = app.run.entry(name).shape;
+  const values = app.run.values(name);
+  const from = placeOf(app);
+  return Array.from({ length: rows }, (_, j) => {
+    const each = Array.from({ length: heads }, (_, one) => values[(one * rows + from) * rows + j]);
+    return head === null || head >= heads ? each.reduce((a, b) => a + b, 0) / heads : each[head];
+  });
+}
+
+/** Who looks, and what of it no square shows: the share of the place of the whole. @param {App} app @param {AttentionPlace} shown */
+function told(app, shown) {
+  const from = placeOf(app);
+  const { pieces } = app.run.manifest.source;
+  const place = from ? t("image.square", { place: pieces[from] }) : t("image.whole");
+  const share = percent(sharesOf(app, shown.name, app.flowHead)[0]);
+  return h(
+    "p.looks",
+    { data: { testid: "looks" } },
+    h("strong", t("image.of", { place })),
+    " ",
+    h("span.faint", t(from ? "image.first" : "image.own", { share })),
+    from > 0 && button(t("image.back"), () => look(app, 0), { class: "quiet small", data: { key: "image-back" } }),
+  );
+}
+
+/** @param {App} app @param {number} place */
+function look(app, place) {
+  return app.go({ token: place && place !== placeOf(app) ? `src:${place}` : "" }, { replace: true });
+}
+
+/** The image itself: the numbers that the model reads, put back where they were. @param {Run} run */
+export function drawn(run) {
+  const { image_size: size, patch_size: patch, channels } = run.manifest.model;
+  const values = run.values("encoder.embedding.pixels");
+  const { low, high } = run.entry("encoder.embedding.pixels");
+  const [wide, side] = [size ?? 1, patch ?? 1];
+  const [least, span] = [low ?? 0, (high ?? 0) - (low ?? 0) || 1];
+  const across = wide / side;
+  return pixels(wide, wide, (y, x) => {
+    const square = Math.floor(y / side) * across + Math.floor(x / side);
+    const inside = (y % side) * side + (x % side);
+    const at = (/** @type {number} */ channel) => values[(square * channels + channel) * side * side + inside];
+    const light = [0, 1, 2].map((one) => Math.round((255 * (at(channels === 3 ? one : 0) - least)) / span));
+    return light;
+  });
+}
+
+/** @param {App} app @param {AttentionPlace | undefined} shown */
+function picture(app, shown) {
+  const { run } = app;
+  const { image_size: size, patch_size: patch } = run.manifest.model;
+  const across = (size ?? 1) / (patch ?? 1);
+  const each = WIDE / across;
+  const shares = shown ? sharesOf(app, shown.name, app.flowHead) : [];
+  const most = Math.max(...shares.slice(1), 1e-9);
+  const from = placeOf(app);
+  const squares = shares.slice(1).map((share, i) => {
+    const [x, y, place] = [(i % across) * each, Math.floor(i / across) * each, i + 1];
+    const name = t("image.square", { place: run.manifest.source.pieces[place] });
+    const choose = () => look(app, place);
+    return svg(
+      "g",
+      {
+        class: `square${place === from ? " chosen" : ""}`,
+        role: "button",
+        tabindex: "0",
+        "aria-label": `${name}: ${percent(share)}`,
+        "aria-pressed": String(place === from),
+        data: { place, share, key: `square:${place}` },
+        on: { click: choose, keydown: onKeys(["Enter", " "], choose) },
+      },
+      svg("title", `${name}: ${percent(share)}`),
+      rect([x, y, each, each], { "fill-opacity": ((0.78 * share) / most).toFixed(3) }),
+      each >= ROOMY && label([x + each / 2, y + each / 2 + 5], (100 * share).toFixed(1), { class: "share" }),
+    );
+  });
+  const lines = Array.from({ length: across - 1 }, (_, i) => (i + 1) * each).flatMap((at) => [
+    line([at, 0], [at, WIDE], { class: "cut" }),
+    line([0, at], [WIDE, at], { class: "cut" }),
+  ]);
+  const place = { href: drawn(run).toDataURL(), x: 0, y: 0, width: WIDE, height: WIDE };
+  return svg(
+    "svg.squares",
+    { viewBox: `0 0 ${WIDE} ${WIDE}`, width: WIDE * zoom(), role: "group", "aria-label": t("view.flow") },
+    svg("image", place),
+    lines,
+    squares,
+  );
+}
+
+/** Layer by head: where each looks from the same place. @param {App} app */
+function stamps(app) {
+  const { run, state } = app;
+  const { image_size: size, patch_size: patch } = run.manifest.model;
+  const across = (size ?? 1) / (patch ?? 1);
+  const rows = attentionsOf(run).map((one) => {
+    const heads = Array.from({ length: one.heads }, (_, head) => {
+      const shares = sharesOf(app, one.name, head);
+      const most = Math.max(...shares.slice(1), 1e-9);
+      const stamp = pixels(
+        across,
+        across,
+        (i, j) => Array(3).fill(Math.round((255 * shares[1 + i * across + j]) / most)),
+        { class: "stamp", "aria-hidden": "true" },
+      );
+      const chosen = one.layer === state.layer && head === app.flowHead;
+      const choose = () => {
+        app.flowHead = head;
+        return one.layer === state.layer ? app.redraw() : app.go({ layer: one.layer });
+      };
+      return button([stamp, raw(String(head))], choose, {
+        class: `stamp-button${chosen ? " chosen" : ""}`,
+        "aria-pressed": String(chosen),
+        "aria-label": `${t("flow.block.encoder", { n: one.i })}, ${t("flow.head", { n: head })}`,
+        data: { key: `look:${one.i}:${head}` },
+      });
+    });
+    const name = t("flow.block.encoder", { n: one.i });
+    return h("div.stamp-row", h("span.stamp-name.encoder", name), h("div.stamps", heads));
+  });
+  return h(
+    "details.grid-of-heads",
+    { open: true },
+    h("summary", { data: { key: "looks" } }, t("image.heads"), h("span.faint", t("image.headsHint"))),
+    h("div.stamp-grid", rows),
+  );
+}
