@@ -84,7 +84,15 @@ def test_every_text_is_used():
         assert any(key.startswith(family) for key in texts()), family
         some = SOME.get(family.rstrip("."))
         named |= {f"{family}{one}" for one in some.split()} if some else {k for k in texts() if k.startswith(family)}
-    assert set(texts()) - named == set()
+    plain = {key.partition("|")[0] for key in texts()}  # what another kind of model says instead goes by its name
+    assert plain - named == set()
+    assert plain <= set(texts())
+
+
+def test_every_voice_is_that_of_a_kind_of_model():
+    told = re.search(r"const VOICES = \{(.*?)\};", PAGE["language.js"], re.DOTALL)[1]
+    voices = {key.partition("|")[2] for key in texts() if "|" in key}
+    assert voices == set(re.findall(r'"(\w+)"', told))
 
 
 def test_every_export_is_imported():

@@ -20,9 +20,12 @@ SQUARES, FIRST = "square", "first"  # the places of an image's squares; the plac
 
 
 def embedding(account: Account, at: str, module: Embedding, side: Side) -> str:
-    axes, image = side.stream, isinstance(module, PatchEmbedding)
-    parts, terms = [squares(account, at, module, side)] if image else [tokens(account, at, module, side)], []
-    terms.append(account.values[parts[0]].formula if not image else "x")
+    axes = side.stream
+    if isinstance(module, PatchEmbedding):
+        parts, terms = [squares(account, at, module, side)], ["x"]
+    else:
+        parts = [tokens(account, at, module, side)]
+        terms = [account.values[parts[0]].formula]
     if module.segments is not None:
         ids = [0] * account.values[parts[0]].value.shape[0]
         rows = {"kind": "lookup", "weight": account.weights.name(module.segments.weight), "ids": ids}

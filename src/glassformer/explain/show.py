@@ -139,7 +139,7 @@ def two_sides(trace: Trace) -> bool:
     return trace.subject.task == "translate"
 
 
-def axis(name: str, lang: Language, sides: bool) -> str:
+def axis(name: str, lang: Language, sides: bool = True) -> str:
     name = name if sides else name.removesuffix(":src").removesuffix(":tgt")
     return name if lang == "en" else AXES[name]
 

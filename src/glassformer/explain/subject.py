@@ -73,7 +73,9 @@ class Subject:
         if isinstance(given, Tensor) and given.is_floating_point() and given.shape in (shape, (1, *shape)):
             return given.reshape(1, *shape).to(self.device)
         told = f"of shape {tuple(given.shape)} and dtype {given.dtype}" if isinstance(given, Tensor) else "no tensor"
-        raise InputError(f"this model reads images of shape {shape} as floating-point numbers; what was given is {told}")
+        raise InputError(
+            f"this model reads images of shape {shape} as floating-point numbers; what was given is {told}"
+        )
 
     def answers(self, ids: Sequence[int]) -> list[str]:
         """What the numbers of an answer stand for: labels, or pieces."""

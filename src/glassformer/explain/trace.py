@@ -241,5 +241,12 @@ def watched_pass(
 def run_id(subject: Subject, source: list[int], written: Written, case: Case) -> str:
     """The same for the same weights, ids, options and changes."""
     pixels = hashlib.sha256(raw(case.src)).hexdigest() if subject.reads_images else None
-    facts = [fingerprint(subject.model), pixels or source, written.reads, written.chosen, case.options.as_dict(), case.changes]
+    facts = [
+        fingerprint(subject.model),
+        pixels or source,
+        written.reads,
+        written.chosen,
+        case.options.as_dict(),
+        case.changes,
+    ]
     return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:16]

@@ -103,7 +103,9 @@ FORMULAS: dict[str, str] = {
 WHY: dict[str, Text] = {
     "lookup": Text("each token's row of a learnt table", "每个词元在一张学得的表里对应的那一行"),
     "pixels": Text("what was given: the image, cut into squares", "给定的输入：切成图块的图像"),
-    "prepend": Text("a learnt vector before the squares: it gathers the whole", "图块之前放一个学得的向量，用来汇集整体"),
+    "prepend": Text(
+        "a learnt vector before the squares: it gathers the whole", "图块之前放一个学得的向量，用来汇集整体"
+    ),
     "first": Text("the first place speaks for the whole", "由首位代表整体"),
     "scale": Text("the same numbers, all multiplied alike", "所有数乘以同一个系数"),
     "positions": Text("one row per position: where a token stands", "每个位置一行：词元站在哪里"),

@@ -12,7 +12,7 @@ export function setLanguage(name) {
   language = name;
 }
 
-/** What else a text may be called where the model does something else, the nearest first. @type {Record<Task, string[]>} */
+/** What else a text is called, where a model does something else; the nearest first. @type {Record<Task, string[]>} */
 const VOICES = {
   translate: [],
   continue: ["continue", "one"],

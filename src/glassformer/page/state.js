@@ -1,7 +1,7 @@
 // The whole state of the page, in the part of the address after #: a link shows what its sender saw.
 
 /** @type {View[]} */
-export const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "whatif", "trace", "labs"];
+const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "whatif", "trace", "labs"];
 
 /** What runs the model, and so is not in a saved page. @type {View[]} */
 export const NEED_SERVER = ["whatif", "labs"];

@@ -64,9 +64,10 @@ export const TEXTS = {
   "ask.output|label": ["Label", "标签"],
   "ask.certain": ["probability", "概率"],
   "ask.noGap": ["no gap: write {mask} where one should be", "没有空处：在要留空的地方写 {mask}"],
-  "ask.file": ["Choose an image", "选择图像"],
   "ask.working": ["Tracing", "正在追踪"],
   "ask.unfinished": ["not finished: the length limit came first", "未写完：先到了长度上限"],
+  "ask.embedded|image": ["A saved run: this file needs no server, and cannot trace another image.",
+    "这是一次保存下来的运行：文件无需服务器，也无法追踪别的图像。"],
   "ask.embedded": ["A saved run: this file needs no server, and cannot trace another sentence.",
     "这是一次保存下来的运行：文件无需服务器，也无法追踪别的句子。"],
 
@@ -420,6 +421,11 @@ export const TEXTS = {
       "continues from there.",
     "束宽 1：只保留最可能的词元，旁边是落选者。点击其一，模型就从那里继续写。",
   ],
+  "decode.greedySays|continue": [
+    "At each step the likeliest token is written; beside it, those it was preferred to. Click one: the model " +
+      "continues from there.",
+    "每一步写下最可能的词元，旁边是落选者。点击其一，模型就从那里继续写。",
+  ],
   "decode.later": ["The search went on for {n} more steps and found nothing better: show them",
     "搜索又多走了 {n} 步，没有找到更好的：显示出来"],
   "decode.root": ["Here the writing starts.", "从这里开始写。"],
@@ -447,10 +453,14 @@ export const TEXTS = {
   "image.own": ["itself: {share}", "看自身：{share}"],
   "image.first": ["the place of the whole: {share}", "看整体位：{share}"],
   "image.back": ["Back to the whole image", "回到整幅图像"],
+  "image.given": ["The image", "图像"],
+  "image.givenSays": [
+    "As the model reads it, in numbers: the lowest is drawn darkest, the highest lightest. Click a square to look from it.",
+    "按模型读入的数值画出：最小的最暗，最大的最亮。点击一个图块，就从它看出去。",
+  ],
   "image.caption": [
-    "The image as numbers that the model reads, darkest the lowest, lightest the highest. Squares: as strong as the " +
-      "share of attention that they get, {head}; the numbers are percent.",
-    "图像按模型读入的数值画出，最暗为最小，最亮为最大。图块颜色的深浅等于它得到的注意力份额（{head}），数字为百分比。",
+    "The stronger a square, the larger its share of the attention, {head}. The numbers are percent.",
+    "图块颜色越深，得到的注意力份额越大（{head}）。数字为百分比。",
   ],
   "image.heads": ["All layers and heads", "全部层与头"],
   "image.headsHint": ["where each looks, from the same place; click one", "从同一个位置看，各自在看哪里；点击查看"],

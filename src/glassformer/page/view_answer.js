@@ -5,6 +5,8 @@ import { h, raw } from "./dom.js";
 import { t } from "./language.js";
 import { percent, show } from "./number.js";
 
+const FEW = 3; // candidates of a place that is no gap
+
 /** @type {Painter} */
 export const answer = {
   names: () => [],
@@ -23,7 +25,7 @@ export const answer = {
           h(
             "div.plate",
             gaps && h("h3", t("answer.place", { n: place.position }), " ", raw(place.piece, { class: "token src" })),
-            likeliest(place),
+            likeliest(gaps && !found.masked ? { ...place, top: place.top.slice(0, FEW) } : place),
           ),
         ),
       ),

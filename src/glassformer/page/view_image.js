@@ -1,6 +1,6 @@
 // Image: what the model reads, cut into the squares it reads, and where each place of it looks.
 
-import { button, h, onKeys, raw, svg, zoom } from "./dom.js";
+import { button, h, onKeys, raw, svg } from "./dom.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
 import { pixels } from "./raster.js";
@@ -9,8 +9,8 @@ import { attentionsOf } from "./tensors.js";
 import { likeliest } from "./view_answer.js";
 import { chooser } from "./view_flow.js";
 
-const WIDE = 480; // the width of the picture, at most
-const ROOMY = 30; // the width of a square that has room for a number
+const WIDE = 480; // the width of a picture, in units of its own
+const ROOMY = 40; // the width of a square that has room for a number
 
 /** The place whose attention is shown: the whole image, unless a square has been chosen. @param {App} app */
 const placeOf = (app) => (app.state.token.startsWith("src:") ? Number(app.state.token.slice(4)) : 0);
@@ -28,16 +28,11 @@ export const image = {
     const head = app.flowHead === null ? t("flow.meanOf") : t("flow.head", { n: app.flowHead });
     return h(
       "section.view",
-      app.heading("flow", shown && chooser(app, shown)),
+      app.heading("flow", shown && h("div.bar", layers(app, shown), chooser(app, shown))),
       h(
-        "div.two.flow",
-        h(
-          "div.plate",
-          layers(app, shown),
-          shown && told(app, shown),
-          picture(app, shown),
-          h("p.caption", t("image.caption", { head })),
-        ),
+        "div.looking",
+        h("div.plate", h("h3", t("image.given")), picture(app, null), h("p.caption", t("image.givenSays"))),
+        shown && h("div.plate", told(app, shown), picture(app, shown), h("p.caption", t("image.caption", { head }))),
         h("div.plate.answer", h("h3", t("head.answer")), answer?.places.map(likeliest)),
       ),
       stamps(app),
@@ -45,11 +40,11 @@ export const image = {
   },
 };
 
-/** @param {App} app @param {AttentionPlace | undefined} shown */
+/** @param {App} app @param {AttentionPlace} shown */
 function layers(app, shown) {
   const choices = attentionsOf(app.run).map(({ layer, i }) =>
     button(String(i), () => app.go({ layer }), {
-      "aria-pressed": String(layer === shown?.layer),
+      "aria-pressed": String(layer === shown.layer),
       "aria-label": t("flow.block.encoder", { n: i }),
       data: { key: `image-layer:${i}` },
     }),
@@ -96,7 +91,7 @@ function look(app, place) {
 }
 
 /** The image itself: the numbers that the model reads, put back where they were. @param {Run} run */
-export function drawn(run) {
+function drawn(run) {
   const { image_size: size, patch_size: patch, channels } = run.manifest.model;
   const values = run.values("encoder.embedding.pixels");
   const { low, high } = run.entry("encoder.embedding.pixels");
@@ -112,7 +107,11 @@ export function drawn(run) {
   });
 }
 
-/** @param {App} app @param {AttentionPlace | undefined} shown */
+/**
+ * The image in its squares; with an attention, how much of it each of them gets.
+ * @param {App} app
+ * @param {AttentionPlace | null} shown
+ */
 function picture(app, shown) {
   const { run } = app;
   const { image_size: size, patch_size: patch } = run.manifest.model;
@@ -120,39 +119,42 @@ function picture(app, shown) {
   const each = WIDE / across;
   const shares = shown ? sharesOf(app, shown.name, app.flowHead) : [];
   const most = Math.max(...shares.slice(1), 1e-9);
-  const from = placeOf(app);
-  const squares = shares.slice(1).map((share, i) => {
+  const squares = Array.from({ length: across * across }, (_, i) => {
     const [x, y, place] = [(i % across) * each, Math.floor(i / across) * each, i + 1];
     const name = t("image.square", { place: run.manifest.source.pieces[place] });
+    const says = shown ? `${name}: ${percent(shares[place])}` : name;
     const choose = () => look(app, place);
+    const chosen = place === placeOf(app);
     return svg(
       "g",
       {
-        class: `square${place === from ? " chosen" : ""}`,
+        class: `square${chosen ? " chosen" : ""}`,
         role: "button",
         tabindex: "0",
-        "aria-label": `${name}: ${percent(share)}`,
-        "aria-pressed": String(place === from),
-        data: { place, share, key: `square:${place}` },
+        "aria-label": says,
+        "aria-pressed": String(chosen),
+        data: { place, share: shares[place] ?? "", key: `square:${shown ? "looks" : "given"}:${place}` },
         on: { click: choose, keydown: onKeys(["Enter", " "], choose) },
       },
-      svg("title", `${name}: ${percent(share)}`),
-      rect([x, y, each, each], { "fill-opacity": ((0.78 * share) / most).toFixed(3) }),
-      each >= ROOMY && label([x + each / 2, y + each / 2 + 5], (100 * share).toFixed(1), { class: "share" }),
+      svg("title", says),
+      rect([x, y, each, each], { "fill-opacity": shown ? ((0.85 * shares[place]) / most).toFixed(3) : 0 }),
+      shown &&
+        each >= ROOMY &&
+        label([x + each / 2, y + each / 2 + 6], (100 * shares[place]).toFixed(1), { class: "share" }),
     );
   });
   const lines = Array.from({ length: across - 1 }, (_, i) => (i + 1) * each).flatMap((at) => [
     line([at, 0], [at, WIDE], { class: "cut" }),
     line([0, at], [WIDE, at], { class: "cut" }),
   ]);
-  const place = { href: drawn(run).toDataURL(), x: 0, y: 0, width: WIDE, height: WIDE };
-  return svg(
-    "svg.squares",
-    { viewBox: `0 0 ${WIDE} ${WIDE}`, width: WIDE * zoom(), role: "group", "aria-label": t("view.flow") },
-    svg("image", place),
-    lines,
-    squares,
-  );
+  const image = { href: drawn(run).toDataURL(), x: 0, y: 0, width: WIDE, height: WIDE };
+  const attributes = {
+    viewBox: `0 0 ${WIDE} ${WIDE}`,
+    role: "group",
+    "aria-label": t(shown ? "head.flow" : "image.given"),
+  };
+  const kind = shown ? "looks" : "given";
+  return svg("svg", { class: `squares ${kind}`, ...attributes }, svg("image", image), lines, squares);
 }
 
 /** Layer by head: where each looks from the same place. @param {App} app */
