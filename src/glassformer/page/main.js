@@ -6,8 +6,8 @@ import { Inspector } from "./inspector.js";
 import { setLanguage, setTask, t } from "./language.js";
 import { plain, Sentence } from "./sentence.js";
 import { findSource, Refusal } from "./source.js";
-import { NEED_SERVER, readAddress, sameRun, viewsOf, writeAddress } from "./state.js";
-import { fits, layersOf, rowAndColumn } from "./tensors.js";
+import { readAddress, sameRun, settle, writeAddress } from "./state.js";
+import { fits, rowAndColumn } from "./tensors.js";
 import { drawTabs, drawTop } from "./top.js";
 import { Tour } from "./tour.js";
 import { nothing, painterOf } from "./views.js";
@@ -180,24 +180,10 @@ export class Frame {
     return this.run?.manifest.model.task ?? this.model?.model.task ?? "translate";
   }
 
-  /** Keep the state within what this run has. @param {Run} run */
-  #settle(run) {
-    if (!viewsOf(this.task).includes(this.state.view)) this.state.view = "flow";
-    if (NEED_SERVER.includes(this.state.view) && !this.source.server) this.state.view = "flow";
-    const { model, source, target } = run.manifest;
-    const layers = layersOf(model);
-    const last = layers.findLast((layer) => layer.startsWith("decoder")) ?? layers[0] ?? "";
-    if (!layers.includes(this.state.layer)) this.state.layer = last;
-    const heads = this.state.layer.startsWith("decoder") ? (model.decoder_heads ?? model.heads) : model.heads;
-    if (this.state.head >= heads) this.state.head = 0;
-    const [side, place] = this.state.token.split(":");
-    if (Number(place) >= (side === "src" ? source : target).pieces.length) this.state.token = "";
-  }
-
   async redraw() {
     const turn = ++this.turn;
     setTask(this.task);
-    if (this.run) this.#settle(this.run);
+    if (this.run) settle(this.state, this.run, this.source.server);
     const painter = this.run || this.state.view === "labs" ? painterOf(this.state.view, this.task) : nothing;
     try {
       await this.run?.need(painter.names(withRun(this)));

@@ -1,5 +1,7 @@
 // The whole state of the page, in the part of the address after #: a link shows what its sender saw.
 
+import { layersOf } from "./tensors.js";
+
 /** @type {View[]} */
 const VIEWS = ["flow", "block", "cell", "positions", "decode", "cache", "whatif", "trace", "labs"];
 
@@ -91,4 +93,18 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 export function sameRun(a, b) {
   const keys = /** @type {const} */ (["text", "direction", "beam", "padding", "prefix", "changes"]);
   return keys.every((key) => same(a[key], b[key]));
+}
+
+/** Keep the state within what a run has. @param {State} state @param {Run} run @param {boolean} server */
+export function settle(state, run, server) {
+  const { model, source, target } = run.manifest;
+  const lacks = !viewsOf(model.task).includes(state.view) || (NEED_SERVER.includes(state.view) && !server);
+  if (lacks) state.view = "flow";
+  const layers = layersOf(model);
+  const last = layers.findLast((layer) => layer.startsWith("decoder")) ?? layers[0] ?? "";
+  if (!layers.includes(state.layer)) state.layer = last;
+  const heads = state.layer.startsWith("decoder") ? (model.decoder_heads ?? model.heads) : model.heads;
+  if (state.head >= heads) state.head = 0;
+  const [side, place] = state.token.split(":");
+  if (Number(place) >= (side === "src" ? source : target).pieces.length) state.token = "";
 }

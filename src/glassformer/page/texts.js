@@ -439,11 +439,14 @@ export const TEXTS = {
 
   "decode.tree|continue": ["What else could have been written", "还可能写成什么"],
 
-  "answer.none": ["No token is masked. Each line tells what the model would put in the place of a token that it can " +
-    "see; write {mask} into the sentence to leave a gap.",
+  "answer.none": [
+    "No token is masked. Each line tells what the model would put in the place of a token that it can see; write " +
+      "{mask} into the sentence to leave a gap.",
     "没有被遮住的词元。每一行是模型在一个它看得见的词元处会填什么；在句子里写 {mask} 即可留空。"],
-  "answer.noneIds": ["No token is masked. Each line tells what the model would put in the place of a token that it can see.",
-    "没有被遮住的词元。每一行是模型在一个它看得见的词元处会填什么。"],
+  "answer.noneIds": [
+    "No token is masked. Each line tells what the model would put in the place of a token that it can see.",
+    "没有被遮住的词元。每一行是模型在一个它看得见的词元处会填什么。",
+  ],
   "answer.place": ["Place {n}", "第 {n} 位"],
   "answer.columns": ["Probability and log-probability.", "概率与对数概率。"],
 
@@ -455,7 +458,8 @@ export const TEXTS = {
   "image.back": ["Back to the whole image", "回到整幅图像"],
   "image.given": ["The image", "图像"],
   "image.givenSays": [
-    "As the model reads it, in numbers: the lowest is drawn darkest, the highest lightest. Click a square to look from it.",
+    "As the model reads it, in numbers: the lowest is drawn darkest, the highest lightest. Click a square to look " +
+      "from it.",
     "按模型读入的数值画出：最小的最暗，最大的最亮。点击一个图块，就从它看出去。",
   ],
   "image.caption": [
@@ -644,7 +648,7 @@ export const TEXTS = {
     "输入一段文字的开头。它会被切成词元、读入并续写，边输入边更新。"],
   "tour.sentence|fill": ["Type a sentence; a gap is written {mask}. It is cut into tokens and traced as you type.",
     "输入一句话，空处写作 {mask}。它会被切成词元，边输入边追踪。"],
-  "tour.sentence|image": ["Choose an image, or one of the examples. It is cut into squares and traced through the model.",
+  "tour.sentence|image": ["Choose an image, or an example. It is cut into squares and traced through the model.",
     "选择一幅图像，或试试例子。它会被切成图块，并追踪它穿过模型的全过程。"],
   "tour.flow|one": ["Flow shows the whole way. Rest on a token: the threads show which tokens look at it.",
     "“流程”展示全程。停在一个词元上，细线会显示哪些词元在看它。"],

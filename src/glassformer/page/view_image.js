@@ -69,7 +69,11 @@ function sharesOf(app, name, head) {
   });
 }
 
-/** Who looks, and what of it no square shows: the share of the place of the whole. @param {App} app @param {AttentionPlace} shown */
+/**
+ * Who looks, and what of it no square shows: the share of the place of the whole.
+ * @param {App} app
+ * @param {AttentionPlace} shown
+ */
 function told(app, shown) {
   const from = placeOf(app);
   const { pieces } = app.run.manifest.source;
