@@ -20,6 +20,7 @@ STOREYS = [
     ["box", "hub"],
     ["model", "text"],
     ["stored"],
+    ["adapter"],
     ["bundle", "pretrained"],
     ["decode", "train"],
     ["translation"],

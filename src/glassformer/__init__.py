@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from glassformer.adapter import load_adapter as load_adapter
     from glassformer.decode import Hypothesis as Hypothesis
     from glassformer.decode import Sampling as Sampling
     from glassformer.decode import Search as Search
@@ -67,6 +68,7 @@ _HOMES = {
     "evaluate": "glassformer.evaluation",
     "export": "glassformer.export",
     "generate": "glassformer.decode",
+    "load_adapter": "glassformer.adapter",
     "load_model": "glassformer.pretrained",
     "trace": "glassformer.explain.trace",
     "translate": "glassformer.polyglot",

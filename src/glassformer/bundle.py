@@ -29,6 +29,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
+from glassformer.adapter import load_adapter
 from glassformer.errors import ConfigError, WeightsError, check_choice, one_of
 from glassformer.files import read_json, read_tensors, write_bytes, write_tensors, write_text
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model, ModelConfig
@@ -140,9 +141,10 @@ def pack(folder: str | Path, out: str | Path) -> None:
         write_text(out / "recipe.toml", loaded.recipe)
 
 
-def load(folder: str | Path, rounded: bool = False) -> Bundle:
+def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None = None) -> Bundle:
     """The bundle in a folder. `rounded`: weights that are stored in int8 stay so, in a model that
-    `glassformer.decode.precision.ready` can make ready, but that cannot be called itself."""
+    `glassformer.decode.precision.ready` can make ready, but that cannot be called itself. What an `adapter` has learnt
+    is added to the weights."""
     folder = Path(folder)
     config, stored_as, kind, labels = read_config(folder)
     try:
@@ -158,8 +160,10 @@ def load(folder: str | Path, rounded: bool = False) -> Bundle:
     check_tensors(folder, model, tensors, stored_as)
     kept = (torch.int8, torch.float32)
     fill(model, {n: t.to(t.dtype if t.dtype in kept else torch.float32, copy=True) for n, t in tensors.items()})
-    if not rounded:
+    if not rounded or adapter is not None:
         restore(model)
+    if adapter is not None:
+        labels = load_adapter(model, adapter) or labels
     recipe = ""
     with contextlib.suppress(OSError):  # a model translates without
         recipe = (folder / "recipe.toml").read_text(encoding="utf-8", errors="replace")

@@ -101,7 +101,9 @@ def show_recipe(recipe: Recipe, device: str) -> None:
             line("overlap", f"of the sources of {name}, {both:,} in train too{flatter}")
     expected = forecast(recipe, device, report)
     report.clear()
-    line("model", f"{expected.parameters:,} parameters, vocabulary {expected.vocabulary:,}")
+    some = expected.learning < expected.parameters
+    learns = f", {expected.learning:,} of which learn ({expected.learning / expected.parameters:.2%})" if some else ""
+    line("model", f"{expected.parameters:,} parameters{learns}, vocabulary {expected.vocabulary:,}")
     line(
         "memory",
         f"{size(expected.state_bytes)} for weights and optimizer, "

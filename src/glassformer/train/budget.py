@@ -42,7 +42,7 @@ def least_weights(config: ModelConfig, kind: type[nn.Module] = EncoderDecoder) -
 def check_memory(config: ModelConfig, train: Train, world: World) -> None:
     """Refuse a model whose state alone is larger than the memory, before any of it is made."""
     weights = least_weights(config, OBJECTIVES[train.objective].model)
-    needed = weights * BYTES_PER_WEIGHT
+    needed = weights * (BYTES_PER_WEIGHT if not train.lora_rank else 4)
     if world.device.type == "cuda":
         there = torch.cuda.get_device_properties(world.device).total_memory
         there *= world.size if train.parallel == "fsdp" else 1

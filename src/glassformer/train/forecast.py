@@ -18,6 +18,7 @@ from glassformer.train.feed import local_rows
 from glassformer.train.recipe import Recipe
 from glassformer.train.run import ready
 from glassformer.train.step import Stepper
+from glassformer.train.tuning import counts, state_bytes
 
 WARM_UP = 5
 ENOUGH = 5.0  # seconds of trial
@@ -27,6 +28,7 @@ ENOUGH = 5.0  # seconds of trial
 class Forecast:
     vocabulary: int
     parameters: int
+    learning: int  # of them
     state_bytes: int  # weights, gradients, both moments, moving average
     peak_bytes: int  # at the widest batch, measured
     tokens_per_second: float
@@ -60,12 +62,13 @@ def forecast(recipe: Recipe, device: str, report: Report | None = None) -> Forec
         speed = count / (time.perf_counter() - begin)
         store = made.batches.store
         epoch_tokens = float(np.array(store.weights)[store.corpus] @ (store.lengths()[1] + 1))
-    parameters = sum(p.numel() for p in model.parameters())
+    parameters, learning = counts(model)
     on_gpu = world.device.type == "cuda"
     return Forecast(
         vocabulary=made.tokenizer.tgt_size,
         parameters=parameters,
-        state_bytes=parameters * (20 if recipe.train.ema else 16),
+        learning=learning,
+        state_bytes=state_bytes(parameters, learning, recipe.train),
         peak_bytes=torch.cuda.max_memory_allocated()
         if on_gpu
         else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,

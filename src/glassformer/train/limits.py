@@ -20,7 +20,7 @@ LEAST = {
     "data": {"max_tokens": 1, "max_ratio": 1},
     "train": dict.fromkeys(("steps", "batch_tokens", "shapes", "accumulate", "keep_last", "average"), 1)
     | dict.fromkeys(("log_every", "valid_every", "save_every"), 1)
-    | dict.fromkeys(("seed", "warmup_steps", "patience", "weight_decay", "r_drop", "clip"), 0),
+    | dict.fromkeys(("seed", "warmup_steps", "patience", "weight_decay", "r_drop", "clip", "lora_rank"), 0),
     "score": {"beam": 1, "samples": 0},
 }
 MOST = {"shapes": 255, "beam": 1000, "seed": 2**63 - 1}
@@ -36,8 +36,17 @@ def check(recipe: Recipe) -> None:
     for name in ("label_smoothing", "ema"):
         if not 0 <= getattr(train, name) < 1:
             raise ConfigError(f"train.{name} = {getattr(train, name)}: it lies in 0 <= x < 1")
-    if train.lr <= 0:
-        raise ConfigError(f"train.lr = {train.lr}: it must be above 0")
+    for name in ("lr", "lora_alpha", "layer_decay"):
+        if getattr(train, name) <= 0:
+            raise ConfigError(f"train.{name} = {getattr(train, name)}: it must be above 0")
+    if train.layer_decay > 1:
+        raise ConfigError(f"train.layer_decay = {train.layer_decay}: the rate falls by it, so it is at most 1")
+    if train.lora_rank and (train.freeze or not train.start):
+        raise ConfigError(
+            f"train.lora_rank = {train.lora_rank}: all of the model is frozen then; leave train.freeze out"
+            if train.start
+            else f"train.lora_rank = {train.lora_rank} needs a trained model to add to: set train.start"
+        )
     if train.batch_tokens != "auto" and train.accumulate > train.batch_tokens:
         raise ConfigError(
             f"train.accumulate = {train.accumulate}: a batch of train.batch_tokens = {train.batch_tokens} "
@@ -113,6 +122,7 @@ def read(cls: Any, table: Any, where: str) -> Any:
     if not isinstance(table, dict):
         raise ConfigError(f"`{where}` must be a section, not {table!r}")
     hints = get_type_hints(cls)
+    table = {key: texts(value) if hints.get(key) == tuple[str, ...] else value for key, value in table.items()}
     for key, value in table.items():
         if key not in hints:
             raise ConfigError(
@@ -122,6 +132,11 @@ def read(cls: Any, table: Any, where: str) -> Any:
             near = did_you_mean(value, map(str, get_args(hints[key]))) if isinstance(value, str) else ""
             raise ConfigError(f"{where}.{key} = {short(value)} must be {spoken(hints[key])}{near}")
     return cls(**{key: float(value) if hints[key] is float else value for key, value in table.items()})
+
+
+def texts(value: Any) -> Any:
+    """A list of texts as a tuple; what is none stays, to be refused."""
+    return tuple(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value
 
 
 def fits(value: Any, hint: Any) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from glassformer.adapter import whole
 from glassformer.bundle import weights
 from glassformer.errors import RunError
 from glassformer.files import read_tensors, write_tensors
@@ -178,7 +179,8 @@ class Trainer:
             score = -loss
             if train.metric == "bleu" and self.judge is not None:
                 model = unwrapped(self.stepper.model).eval()
-                values["valid_bleu"] = score = self.world.broadcast(self.judge(model) if self.world.first else 0.0)
+                judged = whole(model, train.lora_alpha / train.lora_rank) if train.lora_rank else model
+                values["valid_bleu"] = score = self.world.broadcast(self.judge(judged) if self.world.first else 0.0)
                 model.train()
             better = progress.best is None or score > self.signed(progress.best)
             if better:
@@ -203,7 +205,7 @@ class Trainer:
             moments = self.stepper.optimizer.state.get(p, {})
             found = {"model": p.detach(), **{k: v for k, v in moments.items() if isinstance(v, Tensor)}}
             if self.stepper.ema:
-                found["ema"] = next(averages)
+                found["ema"] = next(averages) if p.requires_grad else p.detach()
             for part, value in found.items():
                 state[f"{part}/{name}"] = full_tensor(value).cpu().clone()
         return state
@@ -239,7 +241,7 @@ class Trainer:
                     copy_into(state[part], value)
             if state:
                 self.stepper.optimizer.state[p] = state
-            if self.stepper.ema:
+            if self.stepper.ema and p.requires_grad:
                 copy_into(next(averages), saved.tensors[f"ema/{name}"])
         if self.world.first:
             self.stepper.loss_total.fill_(saved.progress.loss_total)

@@ -74,6 +74,12 @@ class Train:
     label_smoothing: float = 0.1
     r_drop: float = 0.0
 
+    freeze: tuple[str, ...] = ()  # names of weights that do not learn, such as "encoder.*"
+    layer_decay: float = 1.0  # of the rate, with each layer away from the head
+    lora_rank: int = 0  # of the matrices that learn in place of the model's own
+    lora_alpha: float = 16.0
+    lora_on: tuple[str, ...] = ("*attention.*",)  # names of the layers that get one
+
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     compile: bool | Literal["auto"] = False
     cuda_graphs: bool = True
@@ -255,12 +261,9 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
 
 
 def card(table: Any, data: dict[str, Any]) -> Any:
-    """The section [about], its list as a tuple; the built-in corpus is translated into the language it is asked for."""
+    """The section [about]; the built-in corpus is translated into the language it is asked for."""
     if not isinstance(table, dict):
         return table
-    examples = table.get("examples")
-    if isinstance(examples, list) and all(isinstance(one, str) for one in examples):
-        table = table | {"examples": tuple(examples)}
     return table | ({"target": data["target"]} if data.get("target") else {})
 
 

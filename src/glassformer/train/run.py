@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from glassformer import bundle
+from glassformer import adapter, bundle
 from glassformer.errors import ConfigError, DataError, RunError, why
 from glassformer.files import write_text
 from glassformer.model import Model
@@ -27,6 +27,7 @@ from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, written
 from glassformer.train.signals import Interrupted, at_once, listening
 from glassformer.train.start import known_vocabulary, take_weights
+from glassformer.train.tuning import choose
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
 
@@ -91,8 +92,9 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
     check_memory(config, recipe.train, world)
     model = recipe.objective.model(config)
     if recipe.train.start and not checkpoint.listing(folder / "checkpoints"):
-        take_weights(model, recipe.train.start)
-        report.say(f"going on from {recipe.train.start}")
+        report.say(take_weights(model, recipe.train.start))
+    if said := choose(model, recipe.train):
+        report.say(said)
     check_lengths(model, [store, valid] if valid else [store], recipe)
     if recipe.train.batch_tokens == "auto":
         found = find_budget(recipe, [store, valid] if valid else [store], model, world)
@@ -136,6 +138,10 @@ def _train_beside(
     trainer.run()
     tensors = trainer.shipped()
     if world.first:
+        if recipe.train.lora_rank:
+            adapter.save(folder, model, tensors, recipe.train.lora_alpha, recipe.train.start)
+            tensors = adapter.merged(tensors, recipe.train.lora_alpha / recipe.train.lora_rank)
+            report.say(f"the adapter is in {folder / adapter.TENSORS}; the model has it merged")
         bundle.save(folder, model, tensors, tokenizer)
         report.say(f"the model is in {folder}")
         curve = draw_curve(folder)

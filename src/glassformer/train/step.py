@@ -21,6 +21,7 @@ from glassformer.train.loss import smoothed_cross_entropy, two_way_divergence
 from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World, unwrapped
 from glassformer.train.recipe import Train
+from glassformer.train.tuning import distance
 
 WORTH_COMPILING = 3_000  # steps for each shape of batch
 
@@ -86,14 +87,11 @@ class Stepper:
         self.model, self.train, self.world = model, train, world
         self.ignored = OBJECTIVES[train.objective].ignored
         self.precision = precision(train, world.device)
-        self.parameters = list(model.parameters())
+        self.parameters = [p for p in model.parameters() if p.requires_grad]
         cuda = world.device.type == "cuda"
         self.graphs_wanted = cuda and train.cuda_graphs and world.size == 1 and self.precision != "fp16"
-        # A recorded step reads its learning rate from the device.
-        self.lr = torch.tensor(0.0, device=world.device) if self.graphs_wanted else 0.0
         self.optimizer = torch.optim.AdamW(
             self.groups(),
-            lr=self.lr,
             betas=(0.9, 0.98),
             eps=1e-9,
             fused=True if cuda or world.size == 1 else None,
@@ -110,11 +108,23 @@ class Stepper:
         self.pool: Any = None
 
     def groups(self) -> list[dict[str, object]]:
-        """Weight decay pulls matrices only; norms and biases are left alone."""
-        matrices = [p for p in self.parameters if p.dim() > 1]
-        rest = [p for p in self.parameters if p.dim() <= 1]
-        decays = ((matrices, self.train.weight_decay), (rest, 0.0))
-        return [{"params": params, "weight_decay": decay} for params, decay in decays if params]
+        """Weight decay pulls matrices only; norms and biases are left alone. Each distance from the head has a rate."""
+        table: dict[tuple[float, float], list[nn.Parameter]] = {}
+        for name, p in self.named():
+            if p.requires_grad:
+                decay = self.train.layer_decay
+                factor = decay ** distance(name, unwrapped(self.model)) if decay < 1 else 1.0
+                table.setdefault((self.train.weight_decay if p.dim() > 1 else 0.0, factor), []).append(p)
+        # A recorded step reads its learning rate from the device.
+        return [
+            {
+                "params": params,
+                "weight_decay": decay,
+                "factor": factor,
+                "lr": torch.tensor(0.0, device=self.world.device) if self.graphs_wanted else 0.0,
+            }
+            for (decay, factor), params in table.items()
+        ]
 
     def autocast(self) -> contextlib.AbstractContextManager[None]:
         dtype = torch.float16 if self.precision == "fp16" else torch.bfloat16
@@ -199,11 +209,11 @@ class Stepper:
         return context
 
     def set_lr(self, lr: float) -> None:
-        if isinstance(self.lr, Tensor):
-            self.lr.fill_(lr)
-            return
         for group in self.optimizer.param_groups:
-            group["lr"] = lr
+            if self.graphs_wanted:
+                group["lr"].fill_(lr * group["factor"])
+            else:
+                group["lr"] = lr * group["factor"]
 
     @contextlib.contextmanager
     def averaged(self) -> Iterator[None]:

@@ -1,0 +1,71 @@
+"""What of a model learns, and how fast: weights that stay as they are, low-rank adapters, rates by layer."""
+
+from __future__ import annotations
+
+import re
+
+from torch import nn
+
+from glassformer import adapter
+from glassformer.model import Model
+from glassformer.train.recipe import Train
+
+STATE = 3  # numbers beside each weight that learns: its gradient and two moments; a moving average is one more
+
+
+def choose(model: Model, train: Train) -> str:
+    """Let only the weights learn that the recipe names, and say which; nothing is said where all do.
+
+    With an adapter all of the model stays as it is but a head of labels, which has too few weights to be worth one.
+    """
+    if train.lora_rank:
+        chosen = adapter.attach(model, train.lora_rank, train.lora_alpha, train.lora_on, train.seed)
+        for name, p in model.named_parameters():
+            p.requires_grad_(adapter.is_added(name) or bool(model.config.labels and name.startswith("head.")))
+        return f"an adapter of rank {train.lora_rank} on {len(chosen)} matrices; {share(model, train)}"
+    if not train.freeze:
+        return ""
+    names = dict(model.named_parameters(remove_duplicate=False))
+    frozen = adapter.matching(train.freeze, names, "freeze")
+    for name in frozen:
+        names[name].requires_grad_(False)
+    tied = [name for name, p in names.items() if not p.requires_grad and name not in frozen]
+    also = f", and with them {', '.join(tied)}, tied to one" if tied else ""
+    return f"{len(frozen)} tensors are frozen{also}; {share(model, train)}"
+
+
+def share(model: nn.Module, train: Train) -> str:
+    """How much learns, and what memory that saves."""
+    every, learning = counts(model)
+    return (
+        f"{learning:,} of {every:,} parameters learn ({learning / every:.2%}); weights, gradients and optimizer take "
+        f"{state_bytes(every, learning, train) / 2**20:,.1f} MiB, were all to learn "
+        f"{state_bytes(every, every, train) / 2**20:,.1f}"
+    )
+
+
+def counts(model: nn.Module) -> tuple[int, int]:
+    """All parameters, and those that learn."""
+    parameters = list(model.parameters())
+    return sum(p.numel() for p in parameters), sum(p.numel() for p in parameters if p.requires_grad)
+
+
+def state_bytes(every: int, learning: int, train: Train) -> int:
+    """The memory that training needs beside its batches."""
+    return 4 * (every + (STATE + bool(train.ema)) * learning)
+
+
+def distance(name: str, model: nn.Module) -> int:
+    """How many layers a weight is away from the head, by the shortest way.
+
+    The last block is one away, an embedding one more than the lowest block, tied or not. The last block of an encoder
+    that a decoder looks at is two away: between it and the head lies the decoder's last.
+    """
+    stack = name.partition(".")[0]
+    if stack == "head":
+        return 0
+    below = 1 if stack == "encoder" and hasattr(model, "decoder") else 0
+    layers = len(model.get_submodule(f"{stack}.blocks")._modules)
+    if block := re.match(r"\w+\.blocks\.(\d+)\.", name):
+        return below + layers - int(block[1])
+    return below if name.startswith(f"{stack}.norm.") else below + layers + 1
