@@ -173,6 +173,9 @@ corpora = st.fixed_dictionaries(
         objective=st.just("translate"),  # the one that learns from pairs
         batch_tokens=batch_tokens,
         average=st.just(1),
+        freeze=st.lists(st.text()),
+        lora_rank=st.just(0),
+        lora_on=st.lists(st.text(), min_size=1),
         compile=st.sampled_from([True, False, "auto"]),
     ),
     score=values_of(Score),

@@ -41,6 +41,8 @@ def check(recipe: Recipe) -> None:
             raise ConfigError(f"train.{name} = {getattr(train, name)}: it must be above 0")
     if train.layer_decay > 1:
         raise ConfigError(f"train.layer_decay = {train.layer_decay}: the rate falls by it, so it is at most 1")
+    if train.lora_rank and not train.lora_on:
+        raise ConfigError("train.lora_on = []: name the layers that an adapter is put on, such as '*attention.*'")
     if train.lora_rank and (train.freeze or not train.start):
         raise ConfigError(
             f"train.lora_rank = {train.lora_rank}: all of the model is frozen then; leave train.freeze out"
