@@ -14,7 +14,6 @@ Relative paths in a recipe of your own start at the recipe's folder; in the buil
 from __future__ import annotations
 
 import dataclasses
-import json
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +27,7 @@ from glassformer.text.lines import missing
 from glassformer.train.limits import OF_THE_VOCABULARY, check, read
 from glassformer.train.objective import OBJECTIVES, Name, Objective
 from glassformer.train.start import settings
+from glassformer.train.toml import to_toml as to_toml
 
 FORMAT_VERSION = 1
 # A model draws its weights by train.seed unless it is given a seed of its own.
@@ -280,26 +280,3 @@ def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
     }
     made: Corpus = read(Corpus, table | paths, where)
     return made
-
-
-def to_toml(values: dict[str, Any]) -> str:
-    """Sections of plain values as TOML, enough for what a recipe holds."""
-
-    def literal(value: Any) -> str:
-        if isinstance(value, bool):
-            return "true" if value else "false"
-        if isinstance(value, str):
-            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")  # JSON's escapes are TOML's too
-        if isinstance(value, list):
-            return f"[{', '.join(map(literal, value))}]"
-        return repr(value)
-
-    lines: list[str] = []
-    for section, table in values.items():
-        tables = {k: v for k, v in table.items() if isinstance(v, list) and v and isinstance(v[0], dict)}
-        plain = {k: v for k, v in table.items() if k not in tables and v != []}
-        lines += [f"[{section}]", *(f"{key} = {literal(value)}" for key, value in plain.items()), ""]
-        for key, items in tables.items():
-            for item in items:
-                lines += [f"[[{section}.{key}]]", *(f"{k} = {literal(v)}" for k, v in item.items()), ""]
-    return "\n".join(lines)
