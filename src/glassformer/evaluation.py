@@ -21,7 +21,9 @@ from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, DataError, GlassformerError, WeightsError, one_of, why
 from glassformer.files import write_text
 from glassformer.hub import locate
-from glassformer.model import EncoderDecoder
+from glassformer.judged import given_items, judge, kind_of, refuse, split_items
+from glassformer.measures import Measures
+from glassformer.model import EncoderDecoder, Model
 from glassformer.report import Report
 from glassformer.scores import Scores, bleu_by, score
 from glassformer.text import Corpus, Tokenizer, read_pairs
@@ -40,11 +42,13 @@ SPLITS = ("train", "valid", "test")
 class Evaluation:
     """What `gf.evaluate` finds: the `scores`, with their signatures, and every translation beside its reference.
 
-    `name` says which pairs: a split of the recipe, or two files. `settings` is the recipe's [score] as it was used.
+    `name` says which pairs: a split of the recipe, or two files. `settings` is the recipe's [score] as it was used. Of
+    a model that does not translate, `scores` says by `measured` how it was judged; a classifier's labels are the
+    `hypotheses`, the right ones the `references`.
     """
 
     name: str
-    scores: Scores
+    scores: Scores | Measures
     settings: Score
     precision: str
     sources: tuple[str, ...]
@@ -69,7 +73,10 @@ def evaluate(
     record: bool = False,
     report: Report | None = None,
 ) -> Evaluation:
-    """Translate and compare, as `glassformer evaluate` does: BLEU, chrF and exact match, with signatures and intervals.
+    """Translate and compare, as `glassformer evaluate` does: BLEU, chrF and exact match, with signatures and intervals;
+    of other models, what fits them. A decoder: perplexity and bits per byte of texts. An encoder that fills gaps:
+    accuracy and pseudo-perplexity, each token hidden in turn. A classifier: accuracy and macro F1, `ref` being labels,
+    or `src` an .npz of `images` and `labels`.
 
     The pairs are those of `src` and `ref`, two files or two lists of sentences, else of a `split` of the recipe in the
     folder: test, if none is named, valid or train. Of a model that translates into several languages, one is judged at
@@ -80,6 +87,12 @@ def evaluate(
         print(found.scores, found.scores.bleu_signature, found.hypotheses)
     """
     folder, report = locate(folder), report or Report(quiet=True)
+    if (kind := kind_of(folder)) is not EncoderDecoder:
+        asked_for = {"to": to, "source": source, "beam": beam, "length_penalty": length_penalty, "tokenize": tokenize}
+        for option, value in (asked_for | {"lowercase": lowercase}).items():
+            if value is not None:
+                raise ConfigError(f"{option}={value} is for translations, and {folder} does not translate")
+        return evaluate_other(folder, kind, src, ref, split, device, precision, record, report)
     if (src is None) != (ref is None):
         raise ConfigError("src=... and ref=... go together: sources and their references, line by line")
     recipe: Recipe | None
@@ -87,6 +100,8 @@ def evaluate(
     if src is None or ref is None:
         name = split or "test"
         recipe, corpora = split_of(folder, name)
+        if corpora[0].lone:
+            raise DataError(f"the `{name}` texts of the recipe have no translations; give src=... and ref=... instead")
         corpora = into(to, corpora)
         if (to := corpora[0].to) is not None:
             name = f"{name} {corpora[0].from_ or ''}-{to}"
@@ -123,12 +138,41 @@ def evaluate(
     return found
 
 
+def evaluate_other(
+    folder: Path,
+    kind: type[Model],
+    src: str | Path | Iterable[Any] | None,
+    ref: str | Path | Iterable[str] | None,
+    split: str | None,
+    device: str,
+    precision: Precision,
+    record: bool,
+    report: Report,
+) -> Evaluation:
+    """The same of a model that does not translate."""
+    if src is not None and split is not None:
+        raise ConfigError("give either src=..., or split=..., not both")
+    if src is not None:
+        name, items, labels = given_items(folder, kind, src, ref)
+    else:
+        refuse(None if ref is None else [], "a split has its own")
+        name = split or "test"
+        items, labels = split_items(split_of(folder, name)[1])
+    found = judge(folder, kind, items, labels, device, precision, report)
+    report.clear()
+    made = Evaluation(name, found.scores, Score(), precision, found.items, found.told, found.right)
+    if record:
+        record_scores(folder, made, report)
+    return made
+
+
 def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
     """The recipe in a folder, and one of its splits."""
     if name not in SPLITS:
         raise DataError(f"split={name}: a recipe has train, valid and test")
     if not (folder / "recipe.toml").exists():
-        Translator.load(folder)  # says what is wrong with it, if that is it
+        if kind_of(folder) is EncoderDecoder:
+            Translator.load(folder)  # says what is wrong with it, if that is it
         raise DataError(f"{folder} holds no recipe that would name `{name}` pairs; give src=... and ref=... instead")
     recipe = saved_recipe(folder)
     corpora: tuple[Corpus, ...] = getattr(recipe.data, name)
@@ -194,10 +238,10 @@ def record_scores(folder: Path, found: Evaluation, report: Report, **details: An
     """Add a measurement to the bundle's scores.json, with what made it; into no other folder is written."""
     if not is_bundle(folder):
         return
+    if isinstance(found.scores, Scores):
+        details |= {"beam": found.settings.beam, "length_penalty": found.settings.length_penalty}
     details |= {
         "precision": found.precision,
-        "beam": found.settings.beam,
-        "length_penalty": found.settings.length_penalty,
         "versions": {"glassformer": __version__, "torch": torch.__version__},
     }
     try:

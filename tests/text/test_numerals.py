@@ -24,7 +24,7 @@ def test_sizes_and_disjoint_splits() -> None:
         assert len(set.union(*seen)) == sum(map(len, seen))
     for name, pairs in splits.items():
         repeated = {source for source, count in Counter(source for source, _ in pairs).items() if count > 1}
-        assert repeated == ({source for source, _ in numerals._tried_first("de")} if name == "train" else set())
+        assert repeated == ({source for source, _, _ in numerals._tried_first("de")} if name == "train" else set())
 
 
 EVERYDAY = """
@@ -182,18 +182,33 @@ def test_the_small_numbers_are_in_the_corpus() -> None:
     ],
 )
 def test_commas_hyphens_and_small_words_are_left_out(source: str, typed: str) -> None:
-    assert numerals._typed(source, "no comma, no hyphen, no word") == typed
-    assert numerals._typed(source, "as written") == source
-    other = numerals._typed(source, "other case")
+    assert numerals.typed(source, "no comma, no hyphen, no word") == typed
+    assert numerals.typed(source, "as written") == source
+    other = numerals.typed(source, "other case")
     assert other != source or not any(map(str.isalpha, source))
     assert other.lower() == source.lower()
 
 
 @pytest.mark.parametrize("target", ["de", "fr", "es", "zh"])
 def test_a_source_has_one_answer(target: str) -> None:
-    answers: dict[str, str] = {}
+    answers: dict[str, tuple[str, str]] = {}
     rng = random.Random(5)
     for kind in numerals._KINDS if target in numerals.SPELT else numerals._KINDS[len(numerals._SPELT_KINDS) :]:
         numerals._draw(rng, kind, 300, target, answers)  # fails where there are two
-    for source, answer in numerals._tried_first(target):
-        assert answers.setdefault(source, answer) == answer
+    for source, *answer in numerals._tried_first(target):
+        assert answers.setdefault(source, tuple(answer)) == tuple(answer)
+
+
+def test_a_kind_stands_beside_the_same_texts() -> None:
+    """What is told of a text follows from how it was made, and no label stands in a text."""
+    for split in ("train", "valid", "test"):
+        texts, kinds = generate(split), generate(split, kinds=True)
+        assert [source for source, _ in texts] == [source for source, _ in kinds]
+    told = dict(generate("train", kinds=True))
+    assert set(told.values()) == {"number", "date", "time", "money"}
+    assert told["twenty-one"] == "number"
+    signs = re.compile(r"[€$£]|CHF|euro|dollar|pound|franc", re.IGNORECASE)
+    for source, kind in told.items():
+        assert (signs.search(source) is not None) == (kind == "money"), source
+        assert (re.fullmatch(r"\d+:\d\d [AP]M", source, re.IGNORECASE) is not None) == (kind == "time"), source
+        assert kind not in source

@@ -110,7 +110,7 @@ def test_what_cannot_be_labelled_is_told(own: Path, tmp_path: Path) -> None:
     classifier = gf.Classifier.load(own)
     with pytest.raises(InputError, match=r"texts\[1\] is empty"):
         classifier.classify(["two", " "])
-    with pytest.raises(InputError, match=r"has 21 tokens, and the model reads at most 12"):
+    with pytest.raises(InputError, match=r"has 22 tokens, and the model reads at most 12"):
         classifier.classify(["two " * 20])
     bert(tmp_path / "bert")
     with pytest.raises(WeightsError, match=r"is an encoder alone, which fills gaps: `glassformer fill`"):

@@ -1,4 +1,4 @@
-"""`glassformer evaluate`: how good a model's translations are."""
+"""`glassformer evaluate`: how good a model is."""
 
 from __future__ import annotations
 
@@ -9,14 +9,16 @@ from typing import Annotated, Any, cast
 import typer
 
 from glassformer.cli.models import Offline, Revision, find
+from glassformer.files import finite
 
 
 def evaluate(
     model: Annotated[
-        str, typer.Argument(help="A folder that glassformer train has made, a Marian folder, or a name of the hub.")
+        str,
+        typer.Argument(help="A folder that glassformer train has made, a Hugging Face folder, or a name of the hub."),
     ],
-    src: Annotated[Path | None, typer.Option(help="A file of source sentences, one a line (gzip and xz too).")] = None,
-    ref: Annotated[Path | None, typer.Option(help="Their reference translations, line by line.")] = None,
+    src: Annotated[Path | None, typer.Option(help="A file of sentences, one a line (gzip and xz too).")] = None,
+    ref: Annotated[Path | None, typer.Option(help="Their reference translations, or labels, line by line.")] = None,
     split: Annotated[
         str | None, typer.Option(help="Instead of files: test, valid or train of the model's recipe.")
     ] = None,
@@ -36,13 +38,18 @@ def evaluate(
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:
-    """Translate and compare: BLEU, chrF and exact match, each with its confidence interval and signature.
+    """Judge a model: of a translator BLEU, chrF and exact match, each with its confidence interval and signature.
+
+    Of a decoder, perplexity and bits per byte of the texts in --src; of an encoder that fills gaps, accuracy and
+    pseudo-perplexity of theirs; of a classifier, accuracy and macro F1, the labels of --src being in --ref, or both in
+    one .npz of images.
 
     What is not given is as the model's recipe has it under [score]. The scores are added to scores.json in the folder
     of a model that glassformer train has made.
     """
     from glassformer.evaluation import evaluate
     from glassformer.report import Report
+    from glassformer.scores import Scores
 
     found = evaluate(
         find(model, revision, offline),
@@ -62,6 +69,8 @@ def evaluate(
     )
     scores = found.scores
     if as_json:
-        print(json.dumps(scores.to_dict(), indent=1))
-    else:
+        print(json.dumps(finite(scores.to_dict()), indent=1, ensure_ascii=False))
+    elif isinstance(scores, Scores):
         print(f"{scores}\n{scores.bleu_signature}\n{scores.chrf_signature}")
+    else:
+        print(f"{scores}\n{scores.measured}")

@@ -12,18 +12,19 @@ if TYPE_CHECKING:
 
 
 def show_results(folder: Path, device: str, report: Report) -> None:
-    """A run's score on unseen pairs, recorded with them, and a few translations, right ones and wrong ones."""
+    """A run's score on what it has not seen, recorded with it, and a few translations or labels, right and wrong."""
     from glassformer.evaluation import evaluate, into, record_scores, seen_in_training
+    from glassformer.judged import kind_of
+    from glassformer.model import EncoderDecoder
+    from glassformer.scores import Scores
     from glassformer.train.folder import saved_recipe
 
     if int(os.environ.get("RANK", "0")):
         return
     recipe = saved_recipe(folder)
-    if recipe.train.objective != "translate":
-        return
     split = "test" if recipe.data.test else "valid"
     corpora = recipe.data.test or recipe.data.valid
-    if not corpora:
+    if not corpora or (corpora[0].lone and kind_of(folder) is EncoderDecoder):  # which has no one right answer
         return
     for to in sorted({corpus.to for corpus in corpora}, key=str):
         found = evaluate(folder, split=split, to=to, device=device, report=report)
@@ -32,14 +33,17 @@ def show_results(folder: Path, device: str, report: Report) -> None:
         details: dict[str, Any] = {"command": command}
         record_scores(folder, found, report, **details | ({} if seen is None else {"met_in_training": seen}))
         told = ", never trained on" if seen == 0 else ""
+        what = "pairs" if isinstance(found.scores, Scores) else "images" if corpora[0].pictured else "texts"
         if seen:
-            told = f" ({seen:,} of {found.scores.sentences:,} are also training pairs)"
-        print(f"\n{found.name} pairs{told}:  {found.scores}")
+            told = f" ({seen:,} of {len(found.sources):,} are also training {what})"
+        print(f"\n{found.name} {what}{told}:  {found.scores}")
         show_samples(found, recipe.score.samples)
 
 
 def show_samples(found: Evaluation, count: int) -> None:
     """Some right and some wrong translations, spread over the set."""
+    if not found.hypotheses:
+        return
     rows = list(zip(found.sources, found.hypotheses, found.references, strict=True))
     wrong = [row for row in rows if row[1] != row[2]]
     right = [row for row in rows if row[1] == row[2]]

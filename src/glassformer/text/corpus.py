@@ -1,5 +1,7 @@
 """Where sentence pairs come from: two aligned files, TSV, JSONL, a Hugging Face dataset, or the built-in task.
 
+A text or an image and its label are a pair too.
+
 Plain texts come from a file with one on each line, or from one side of such pairs. They are pairs without a source.
 """
 
@@ -14,16 +16,18 @@ from typing import Any, Literal
 
 from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
 from glassformer.text.lines import read_lines
+from glassformer.text.pictures import picture_pairs
 
 Pair = tuple[str, str]
 MOST_WEIGHT = 10_000
+BUILTIN = ("numerals", "kinds", "digits")
 MOST_PAIRS = 1_000_000  # of the built-in corpus
 
 
 @dataclass(frozen=True)
 class Corpus:
     """One source of sentence pairs: exactly one of `src` with `tgt`, `tsv`, `jsonl`, `hub` or `builtin`; or of plain
-    texts: `text`, or `only` one side of the pairs."""
+    texts: `text`, or `only` one side of the pairs; or of `images` with labels."""
 
     src: str | Path | None = None
     tgt: str | Path | None = None
@@ -31,7 +35,8 @@ class Corpus:
     tsv: str | Path | None = None
     jsonl: str | Path | None = None
     hub: str | None = None  # a dataset's name on the Hugging Face hub
-    builtin: Literal["numerals"] | None = None
+    images: str | Path | None = None  # an .npz of `images` and their `labels`
+    builtin: Literal["numerals", "kinds", "digits"] | None = None
     only: Literal["src", "tgt"] | None = None  # the side of the pairs that is read, as plain texts
     weight: float = 1.0  # how often each pair is seen per epoch, on average
     from_: str | None = None  # the language of the sources, in recipes `from`
@@ -47,21 +52,24 @@ class Corpus:
 
     def __post_init__(self) -> None:
         files = self.src is not None or self.tgt is not None
-        given = [name for name in ("text", "tsv", "jsonl", "hub", "builtin") if getattr(self, name) is not None]
+        given = [
+            name for name in ("text", "tsv", "jsonl", "images", "hub", "builtin") if getattr(self, name) is not None
+        ]
         given = (["src and tgt"] if files else []) + given
         if len(given) != 1:
             raise ConfigError(
-                f"a corpus has exactly one of `src` with `tgt`, `text`, `tsv`, `jsonl`, `hub` or `builtin`; "
-                f"got {one_of(given) if given else 'none of them'}"
+                f"a corpus has exactly one of `src` with `tgt`, `text`, `tsv`, `jsonl`, `images`, `hub` or "
+                f"`builtin`; got {one_of(given) if given else 'none of them'}"
             )
         if files and (self.src is None or self.tgt is None):
             there, absent = ("src", "tgt") if self.tgt is None else ("tgt", "src")
             raise ConfigError(f"a corpus with `{there}` also needs `{absent}`, the file of the other language")
         if self.only is not None and self.text is not None:
             raise ConfigError(f"a corpus with `text` has one side; `only = {self.only!r}` is for pairs")
-        if self.builtin is not None and self.builtin != "numerals":
+        if self.builtin is not None and self.builtin not in BUILTIN:
             raise ConfigError(
-                f"builtin corpus `{self.builtin}` does not exist{did_you_mean(self.builtin, ['numerals'])}"
+                f"builtin corpus `{self.builtin}` does not exist; there are {one_of(BUILTIN)}"
+                f"{did_you_mean(self.builtin, BUILTIN)}"
             )
         if type(self.weight) not in (int, float) or not 0 < self.weight <= MOST_WEIGHT:
             raise ConfigError(
@@ -77,12 +85,17 @@ class Corpus:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        return tuple(Path(name) for name in (self.src, self.tgt, self.text, self.tsv, self.jsonl) if name is not None)
+        return tuple(Path(name) for name in (self.src, self.tgt, self.text, self.tsv, self.jsonl, self.images) if name)
 
     @property
     def lone(self) -> bool:
         """Whether it is one of plain texts."""
         return self.text is not None or self.only is not None
+
+    @property
+    def pictured(self) -> bool:
+        """Whether it is one of images."""
+        return self.images is not None or self.builtin == "digits"
 
     @property
     def name(self) -> str:
@@ -110,6 +123,8 @@ def _pairs(corpus: Corpus) -> Iterator[Pair]:
         return _tsv(Path(corpus.tsv))
     if corpus.jsonl is not None:
         return _jsonl(Path(corpus.jsonl), corpus)
+    if corpus.pictured:
+        return picture_pairs(corpus)
     if corpus.hub is not None:
         return _hub(corpus.hub, corpus)
     return _builtin(corpus)
@@ -204,4 +219,5 @@ def _columns(row: Any, corpus: Corpus, where: str) -> Pair:
 def _builtin(corpus: Corpus) -> Iterator[Pair]:
     from glassformer.text.numerals import generate
 
-    return iter(generate(corpus.split, seed=corpus.seed, size=corpus.size, target=corpus.target))
+    kinds = corpus.builtin == "kinds"
+    return iter(generate(corpus.split, seed=corpus.seed, size=corpus.size, target=corpus.target, kinds=kinds))

@@ -18,7 +18,6 @@ import datetime
 import hashlib
 import math
 import random
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, partial
@@ -27,6 +26,7 @@ from typing import Any
 
 from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
 from glassformer.text.corpus import Pair
+from glassformer.text.typed import WAYS, typed
 
 SIZES = {"train": 38_000, "valid": 1_000, "test": 1_000}
 SHARES = {"valid": 0.037, "test": 0.037}  # of all pairs; a little more than asked for, since a hash deals unevenly
@@ -37,6 +37,7 @@ TRIED_FIRST = (*range(100), *(digit * 10**zeros for zeros in range(2, 7) for dig
 OUR_YEARS = range(1980, 2031)
 SMALL_SUMS = 20
 REPEATS = 12
+Named = tuple[str, str, str]  # English, what another language writes for it, and what kind it is
 LOCALES = {"de": "de_DE", "fr": "fr_FR", "es": "es_ES", "zh": "zh_CN"}
 SPELT = ("de", "fr", "es")
 JOINTS = {"en": ", ", "de": "", "fr": " ", "es": " "}  # between thousands and the rest
@@ -44,17 +45,6 @@ CURRENCIES = ("EUR", "USD", "GBP", "CHF")
 FIRST_DAY = datetime.date(1900, 1, 1)
 LEAP_YEAR = datetime.date(2000, 1, 1)
 DAYS = (datetime.date(2100, 1, 1) - FIRST_DAY).days
-# What is left out of what the libraries write, or changed, each as often as the others.
-WAYS = (
-    *("as written",) * 4,
-    "no comma",
-    "no hyphen",
-    "no comma, no word",
-    "no comma, no hyphen, no word",
-    "other case",
-    "no comma, no hyphen, no word, other case",
-)
-_SMALL_WORDS = re.compile(r"\b(?:and|US|British|Swiss) ")
 
 
 @dataclass(frozen=True)
@@ -64,10 +54,13 @@ class _Kind:
     share: float
     size: int
     pair: Callable[[int, str], Pair]  # number, target language
+    name: str = "number"
 
 
-def generate(split: str, seed: int = 0, size: int | None = None, target: str = "de") -> list[Pair]:
-    """`size` pairs of `split` (train, valid or test), English to `target`; the same for the same arguments."""
+def generate(split: str, seed: int = 0, size: int | None = None, target: str = "de", kinds: bool = False) -> list[Pair]:
+    """`size` pairs of `split` (train, valid or test), English to `target`; the same for the same arguments.
+
+    `kinds`: beside the English stands not its translation but what it is: number, date, time or money."""
     if split not in SIZES:
         raise ConfigError(f"numerals has no split `{split}`; choose {one_of(SIZES)}{did_you_mean(split, SIZES)}")
     if target not in LOCALES:
@@ -80,19 +73,19 @@ def generate(split: str, seed: int = 0, size: int | None = None, target: str = "
     total = POOL - REPEATS * len(_tried_first(target))
     if wanted > SIZES[split]:
         total = max(total, math.ceil(1.2 * wanted / share))
-    pairs = _splits(seed, target, total)[split]
-    if len(pairs) < wanted:
-        raise ConfigError(f"numerals has {len(pairs)} pairs in `{split}`; a size of {wanted} is more than it can make")
-    return list(pairs[:wanted])
+    found = _splits(seed, target, total)[split]
+    if len(found) < wanted:
+        raise ConfigError(f"numerals has {len(found)} pairs in `{split}`; a size of {wanted} is more than it can make")
+    return [(source, name if kinds else answer) for source, answer, name in found[:wanted]]
 
 
 @lru_cache(maxsize=4)
-def _splits(seed: int, target: str, total: int) -> dict[str, tuple[Pair, ...]]:
+def _splits(seed: int, target: str, total: int) -> dict[str, tuple[Named, ...]]:
     """All three splits, from one pass over about `total` different pairs."""
     rng = random.Random(seed)
     kinds = [kind for kind in _KINDS if target in SPELT or kind not in _SPELT_KINDS]
     shares = sum(kind.share for kind in kinds)
-    answers: dict[str, str] = {}
+    answers: dict[str, tuple[str, str]] = {}  # and what kind each is
     # The scarcest kind first: what it cannot fill of its share, the others do.
     for kind in sorted(kinds, key=lambda kind: kind.size / kind.share):
         before = len(answers)
@@ -100,10 +93,10 @@ def _splits(seed: int, target: str, total: int) -> dict[str, tuple[Pair, ...]]:
         total -= len(answers) - before
         shares -= kind.share
     first = _tried_first(target)
-    pairs = [*answers.items(), *first * REPEATS]
-    known = {answer for _, answer in first}
+    pairs = [*((source, *answer) for source, answer in answers.items()), *first * REPEATS]
+    known = {answer for _, answer, _ in first}
     order = [rng.random() for _ in pairs]
-    splits: dict[str, list[Pair]] = {"train": [], "valid": [], "test": []}
+    splits: dict[str, list[Named]] = {"train": [], "valid": [], "test": []}
     for place in sorted(range(len(pairs)), key=order.__getitem__):
         answer = pairs[place][1]
         splits["train" if answer in known else _split_of(answer)].append(pairs[place])
@@ -120,7 +113,7 @@ def _split_of(target: str) -> str:
     return "train"
 
 
-def _draw(rng: random.Random, kind: _Kind, count: int, target: str, answers: dict[str, str]) -> None:
+def _draw(rng: random.Random, kind: _Kind, count: int, target: str, answers: dict[str, tuple[str, str]]) -> None:
     """Add `count` more pairs of `kind` to `answers`, or all there are."""
     size, end = kind.size * len(WAYS), len(answers) + count
     drawn: set[int] = set()
@@ -130,32 +123,21 @@ def _draw(rng: random.Random, kind: _Kind, count: int, target: str, answers: dic
         if number not in drawn:
             drawn.add(number)
             source, answer = kind.pair(number // len(WAYS), target)
-            source = _typed(source, WAYS[number % len(WAYS)])
-            assert answers.setdefault(source, answer) == answer, f"two answers to {source!r}"
+            source = typed(source, WAYS[number % len(WAYS)])
+            assert answers.setdefault(source, (answer, kind.name))[0] == answer, f"two answers to {source!r}"
 
 
 @lru_cache(maxsize=4)
-def _tried_first(target: str) -> tuple[Pair, ...]:
+def _tried_first(target: str) -> tuple[Named, ...]:
     """What people try first, in all the ways they type it."""
-    pairs = [_money("standard", whole=True)(0)(number, target) for number in range(len(CURRENCIES) * SMALL_SUMS)]
+    sums = [_money("standard", whole=True)(0)(number, target) for number in range(len(CURRENCIES) * SMALL_SUMS)]
+    pairs: list[Pair] = []
     if target in SPELT:
         pairs += [_words("cardinal", 0)(number, target) for number in TRIED_FIRST]
         pairs += [_digits(0)(number, target) for number in (*TRIED_FIRST, *OUR_YEARS)]
         pairs += [_digits(0, grouped=True)(number, target) for number in TRIED_FIRST]
-    return tuple(dict.fromkeys((_typed(source, way), answer) for source, answer in pairs for way in WAYS))
-
-
-def _typed(source: str, way: str) -> str:
-    """`source` as people type it: without commas, without hyphens, without small words, in another case of letters."""
-    if "comma" in way:
-        source = source.replace(",", "")
-    if "hyphen" in way:
-        source = source.replace("-", " ")
-    if "word" in way:
-        source = _SMALL_WORDS.sub("", source)
-    if "case" in way:
-        source = source.capitalize() if source.islower() else source.lower()
-    return source
+    named = [*((*pair, "money") for pair in sums), *((*pair, "number") for pair in pairs)]
+    return tuple(dict.fromkeys((typed(source, way), answer, name) for source, answer, name in named for way in WAYS))
 
 
 @lru_cache(maxsize=1)
@@ -269,9 +251,11 @@ def _format_money(amount: float, currency: str, style: str, locale: str, whole: 
     return _plain(text)
 
 
-def _by_length(share: float, ends: tuple[int, ...], form: Callable[[int], Callable[[int, str], Pair]]) -> list[_Kind]:
+def _by_length(
+    share: float, ends: tuple[int, ...], form: Callable[[int], Callable[[int, str], Pair]], name: str = "number"
+) -> list[_Kind]:
     """Numbers up to each of `ends` in equal parts: drawn from all alike, short ones would be too rare to be learnt."""
-    return [_Kind(share / len(ends), end - first, form(first)) for first, end in pairwise((0, *ends))]
+    return [_Kind(share / len(ends), end - first, form(first), name) for first, end in pairwise((0, *ends))]
 
 
 _CENTS = tuple(len(CURRENCIES) * end for end in (1_000, 10_000, 100_000, 1_000_000))
@@ -285,15 +269,15 @@ _SPELT_KINDS = (
 )
 _KINDS = (
     *_SPELT_KINDS,
-    _Kind(0.1, DAYS, _date("long")),
-    _Kind(0.03, DAYS, _date("long", english="en_GB")),
-    _Kind(0.08, DAYS, _date("full")),
-    _Kind(0.05, DAYS, _date("yMd")),
-    _Kind(0.015, 366, _date("MMMMd", LEAP_YEAR)),
-    _Kind(0.03, 2_400, _month),
-    _Kind(0.05, 1_440, _time),
-    *_by_length(0.08, _CENTS, _money("standard")),
-    *_by_length(0.03, _CENTS, _money("name")),
-    *_by_length(0.06, _WHOLE, _money("standard", whole=True)),
-    *_by_length(0.045, _WHOLE, _money("name", whole=True)),
+    _Kind(0.1, DAYS, _date("long"), "date"),
+    _Kind(0.03, DAYS, _date("long", english="en_GB"), "date"),
+    _Kind(0.08, DAYS, _date("full"), "date"),
+    _Kind(0.05, DAYS, _date("yMd"), "date"),
+    _Kind(0.015, 366, _date("MMMMd", LEAP_YEAR), "date"),
+    _Kind(0.03, 2_400, _month, "date"),
+    _Kind(0.05, 1_440, _time, "time"),
+    *_by_length(0.08, _CENTS, _money("standard"), "money"),
+    *_by_length(0.03, _CENTS, _money("name"), "money"),
+    *_by_length(0.06, _WHOLE, _money("standard", whole=True), "money"),
+    *_by_length(0.045, _WHOLE, _money("name", whole=True), "money"),
 )

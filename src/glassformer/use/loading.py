@@ -18,7 +18,7 @@ from glassformer.hub import locate
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.pretrained import load_model
 from glassformer.pretrained.plain_text import PlainText
-from glassformer.text import START, About, PairTokenizer, Tokenizer
+from glassformer.text import END, START, About, PairTokenizer, Tokenizer
 
 Some = TypeVar("Some", EncoderOnly, DecoderOnly)
 
@@ -52,7 +52,7 @@ def opened(folder: str | Path, kind: type[Some], revision: str | None = None, of
     if bundle.is_bundle(folder) or not (folder / "config.json").is_file():
         loaded = bundle.load(folder)
         model = loaded.of_kind(kind)
-        text = None if loaded.vocabulary is None else OwnText(loaded.vocabulary)
+        text = None if loaded.vocabulary is None else OwnText(loaded.vocabulary, isinstance(model, DecoderOnly))
         return Opened(folder, model, text, loaded.labels, About.of_recipe(loaded.recipe))
     published = load_model(folder)
     if not isinstance(published, kind):
@@ -64,22 +64,45 @@ def opened(folder: str | Path, kind: type[Some], revision: str | None = None, of
 
 
 class OwnText:
-    """The text side of a bundle: its one vocabulary, and the start mark that training has put before every text."""
+    """The text side of a bundle: its one vocabulary, and the marks that training has put around every text: the start,
+    and where a text does not go on, the end."""
 
     gap = "[MASK]"
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
-        self.tokenizer = tokenizer
-        self.mask_id: int | None = None
+    def __init__(self, tokenizer: Tokenizer, goes_on: bool) -> None:
+        self.tokenizer, self._goes_on = tokenizer, goes_on
+        self.mask_id = next((id for id, piece in tokenizer.pieces[1].items() if piece == self.gap), None)
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        return [[START, *ids] for ids in self.encode_target(texts)]
+        return [self._marked(ids) for ids in self.encode_target(texts)]
+
+    def _marked(self, ids: list[int]) -> list[int]:
+        return [START, *ids] if self._goes_on else [START, *ids, END]
 
     def encode_gaps(self, texts: Sequence[str]) -> list[list[int]]:
-        raise NotImplementedError
+        """As `encode_source`, each gap as its token. A gap is a piece with the space before it, if it has one."""
+        return [self._marked(self._with_gaps(text)) for text in texts]
+
+    def _with_gaps(self, text: str) -> list[int]:
+        assert self.mask_id is not None
+        first, *rest = text.split(self.gap)
+        ids = self.encode_target([first])[0]
+        for part in rest:
+            ids.append(self.mask_id)
+            if part.startswith(" "):
+                ids += self.encode_target([part[1:]])[0]
+            elif part:
+                # A text is encoded with a space before it. Behind a sign of another kind, its first piece has none.
+                before = "a" if not part[0].isalnum() else "-"
+                lone, both = self.encode_target([before, before + part])
+                ids += both[len(lone) :] if both[: len(lone)] == lone else self.encode_target([part])[0]
+        return ids
 
     def filled(self, text: str, tokens: Sequence[int]) -> str:
-        raise NotImplementedError
+        """The text, its gaps filled by these tokens one after the other."""
+        fillings = iter(tokens)
+        ids = [next(fillings) if id == self.mask_id else id for id in self._with_gaps(text)]
+        return self.decode_target([ids])[0]
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """A space at the end is the next word's own, and no piece."""

@@ -1,0 +1,118 @@
+"""A model of one stack judged: what it makes of texts, gaps or labels that it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from glassformer import bundle
+from glassformer.decode.precision import Precision
+from glassformer.errors import ConfigError, DataError
+from glassformer.measures import GapScores, LabelScores, Measures, TextScores
+from glassformer.model import DecoderOnly, EncoderDecoder, Model
+from glassformer.pretrained.loader import FAMILIES, read_config
+from glassformer.report import Report
+from glassformer.text import Corpus, read_pairs
+from glassformer.text.lines import read_lines
+from glassformer.text.pictures import pictures, read_images
+from glassformer.text.strings import strings
+from glassformer.use import Classifier, MaskFiller, TextGenerator
+
+CHUNK = 256  # texts or images looked at between two words on how far it is
+
+Given = str | Path | Iterable[Any] | None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The scores, what was read, what the model said of it, and what is right, where these are texts."""
+
+    scores: Measures
+    items: tuple[str, ...]
+    told: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
+
+
+def kind_of(folder: Path) -> type[Model]:
+    """What a folder holds, told by its config.json; where that says nothing, a translator is looked for."""
+    if bundle.is_bundle(folder):
+        return bundle.read_config(folder).kind
+    settings = read_config(folder) if (folder / "config.json").is_file() else None
+    family = FAMILIES.get(str(settings.values.get("model_type"))) if settings is not None else None
+    return EncoderDecoder if settings is None or family is None else family(settings).model
+
+
+def judge(
+    folder: Path,
+    kind: type[Model],
+    items: Sequence[Any],
+    labels: Sequence[str] | None,
+    device: str,
+    precision: Precision,
+    report: Report,
+) -> Judged:
+    """The model in a folder, which is of this kind, on texts or images; `labels` are theirs, for a classifier."""
+
+    def chunks(what: str) -> Iterable[Sequence[Any]]:
+        for first in range(0, len(items), CHUNK):
+            yield items[first : first + CHUNK]
+            report.show(f"{what}: {min(first + CHUNK, len(items)):,} of {len(items):,}")
+
+    if kind is DecoderOnly:
+        refuse(labels, "a decoder is judged by texts alone")
+        generator = TextGenerator.load(folder, device, precision)
+        found = [one for chunk in chunks("reading texts") for one in generator.likelihoods(chunk)]
+        totals, tokens = [one.log_probability for one in found], sum(one.tokens for one in found)
+        return Judged(TextScores.of(totals, tokens, items), tuple(items))
+    if labels is None:
+        filler = MaskFiller.load(folder, device)
+        hidden = [one for chunk in chunks("filling gaps") for one in filler.recover(chunk)]
+        likely = [one.likelihood for one in hidden]
+        scores = GapScores.of(
+            [one.log_probability for one in likely], [one.right for one in hidden], [one.tokens for one in likely]
+        )
+        return Judged(scores, tuple(items))
+    classifier = Classifier.load(folder, device)
+    for label in labels:
+        if label not in classifier.labels:
+            raise DataError(f"the label {label!r:.60} is not one that the model knows: {', '.join(classifier.labels)}")
+    ranked = [one for chunk in chunks("telling labels") for one in classifier.classify(chunk, top=1)]
+    told = [best[0].name for best in ranked]
+    names = [one if isinstance(one, str) else f"image {number}" for number, one in enumerate(items, 1)]
+    return Judged(LabelScores.of(told, labels), tuple(names), tuple(told), tuple(labels))
+
+
+def refuse(labels: Sequence[str] | None, why: str) -> None:
+    if labels is not None:
+        raise ConfigError(f"ref=... gives labels or translations, and {why}; leave it out")
+
+
+def given_items(folder: Path, kind: type[Model], src: Given, ref: Given) -> tuple[str, list[Any], list[str] | None]:
+    """What a caller gives: texts, one a line, and for a classifier their labels; or images with labels in an .npz."""
+    if isinstance(src, str | Path) and Path(src).suffix == ".npz":
+        images, labels = read_images(Path(src))
+        return Path(src).name, list(images), labels
+    name = Path(src).name if isinstance(src, str | Path) else "given texts"
+    items = list(read_lines(Path(src))) if isinstance(src, str | Path) else list(src or [])
+    if ref is not None:
+        found = list(read_lines(Path(ref))) if isinstance(ref, str | Path) else strings(ref, "ref")
+        if len(found) != len(items):
+            raise DataError(f"{len(items):,} items but {len(found):,} labels; give one each")
+        return name, items, found
+    if kind is not DecoderOnly and bundle.is_bundle(folder) and bundle.read_config(folder).config.labels:
+        raise ConfigError(f"{folder} tells labels: give the right ones too, ref=...")
+    return name, items, None
+
+
+def split_items(corpora: Sequence[Corpus]) -> tuple[list[Any], list[str] | None]:
+    """The same of a split of a recipe."""
+    if corpora[0].pictured:
+        both = [pictures(corpus) for corpus in corpora]
+        return list(chain.from_iterable(images for images, _ in both)), [name for _, names in both for name in names]
+    pairs = list(chain.from_iterable(map(read_pairs, corpora)))
+    if corpora[0].lone:
+        return [text for _, text in pairs], None
+    return [text for text, _ in pairs], [label for _, label in pairs]
