@@ -3,76 +3,193 @@
 from __future__ import annotations
 
 import gzip
-import itertools
+import random
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from small_run import RECIPE, digest, metrics, train_here, write_recipe
+from small_run import RECIPE, metrics, train_here, write_recipe
+from test_distributed import by_hand, losses
+from test_resume import SLOWLY, assert_same, start, wait_for
+from torch import Tensor
 
-from glassformer import bundle
+from glassformer import bundle, load_model
+from glassformer.bench.random_models import cases, random_model, saved
 from glassformer.errors import ConfigError
-from glassformer.model import DecoderOnly
-from glassformer.text import END, PAD, START, Batches, BatchOptions, Corpus, FilterOptions, Tokenizer, prepare
-from glassformer.train import read_recipe
-from glassformer.train.objective import OBJECTIVES
+from glassformer.model import Model, ModelConfig
+from glassformer.text import PAD, Batches, BatchOptions, Corpus, FilterOptions, Store, Tokenizer, prepare
+from glassformer.train import Recipe, read_recipe
+from glassformer.train.feed import local_rows
+from glassformer.train.parallel import World
+from glassformer.train.step import Stepper
 
-PAIRS = '{name}.en"\ntgt = "{name}.de"'
+ALONE = World(0, 1, torch.device("cpu"))
+# Each objective by its name, and what else its recipe says.
+GOALS = {
+    "language": ("train.objective=language",),
+    "masked": ("train.objective=masked",),
+    "spans": ("train.objective=denoise",),
+    "infill": ("train.objective=denoise", "train.noise=infill", "train.noise_share=0.3"),
+}
+every_goal = pytest.mark.parametrize("goal", GOALS)
 
 
 def lone(recipe: str = RECIPE) -> str:
     """The small run's recipe on the English of its pairs: a file of texts, and one side of two."""
     texts = recipe.replace('src = "train.en"\ntgt = "train.de"', 'text = "train.en"')
-    return texts.replace('tgt = "valid.de"', 'tgt = "valid.de"\nonly = "src"')
+    texts = texts.replace('tgt = "valid.de"', 'tgt = "valid.de"\nonly = "src"')
+    return texts.replace("[train]", '[train]\nobjective = "language"\npack = true') + "[data]\nmax_tokens = 30\n"
 
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_recipe(tmp_path_factory.mktemp("texts"), lone().replace("[train]", '[train]\nobjective = "language"'))
+    return write_recipe(tmp_path_factory.mktemp("texts"), lone())
 
 
-def test_a_language_model_is_trained_packed_and_resumed(texts: Path, tmp_path: Path) -> None:
-    packed = ("train.pack=true", "data.max_tokens=15")
-    told = train_here(texts, tmp_path / "whole", *packed)
+def asked(goal: str, lines: list[str], folder: Path) -> tuple[Recipe, Tokenizer, Store]:
+    """A recipe of the objective, a vocabulary of 61 words, and these lines as the objective has them."""
+    words = [f"w{number}" for number in range(40)]
+    recipe = read_recipe("numerals", (*GOALS[goal], *LONE, "data.max_tokens=40"))
+    pieces = recipe.objective.pieces(recipe)
+    tokenizer = Tokenizer.train([("", " ".join(words))], recipe.tokenizer, reserved=pieces)
+    folder.mkdir(exist_ok=True)
+    (folder / "texts").write_text("\n".join(lines) + "\n")
+    store = prepare([Corpus(text=folder / "texts")], tokenizer, folder / "store", FilterOptions(max_tokens=40))
+    noise = recipe.objective.noise
+    return recipe, tokenizer, store if noise is None else store.noised(noise(recipe, tokenizer), seed=5)
+
+
+SPLITS = ("train", "valid", "test")
+LONE = ('tokenizer.kind="words"', *(f'data.{split}=[{{builtin="numerals", only="src"}}]' for split in SPLITS))
+SETTINGS = {"d_model": 32, "heads": 2, "d_ff": 64, "layers": 2, "dropout": 0.0, "max_length": 64}
+PEERS = (("language", "gpt2"), ("masked", "bert"), ("spans", "t5"), ("infill", "bart"))
+
+
+def some_lines(count: int) -> list[str]:
+    chance = random.Random(0)
+    return [" ".join(f"w{chance.randrange(40)}" for _ in range(chance.randint(1, 25))) for _ in range(count)]
+
+
+def total(model: Model, recipe: Recipe, batches: Batches, spoil: Callable[[dict[str, Tensor]], None]) -> Tensor:
+    """The loss of an epoch's texts, and how many labels are the likeliest."""
+    stepper = Stepper(model, recipe.train, ALONE)
+    found = torch.zeros(2)
+    for batch in batches.epoch(3):
+        inputs = local_rows(batch, ALONE, objective=recipe.train.objective)
+        spoil(inputs.rows)
+        found += stepper.evaluate(inputs)
+    return found
+
+
+@every_goal
+def test_packed_texts_cost_what_they_cost_alone(goal: str, tmp_path: Path) -> None:
+    """And with their borders forgotten, something else."""
+    recipe, tokenizer, store = asked(goal, some_lines(60), tmp_path / "a")
+    model = recipe.objective.model(ModelConfig(vocab_size=tokenizer.tgt_size, **SETTINGS)).eval()
+    packed = Batches(store, BatchOptions(tokens=256, pack=True, width=recipe.row_width))
+    apart = Batches(store, BatchOptions(tokens=256))
+    assert sum(batch.pairs for batch in packed.epoch(3)) == 60
+    assert packed.epoch(3).padding_share < 0.4
+
+    def forget(rows: dict[str, Tensor]) -> None:
+        for name, places in rows.items():
+            if name.endswith("places"):
+                rows[name] = torch.arange(places.shape[1]).expand_as(places)
+
+    expected = total(model, recipe, apart, lambda rows: None)
+    assert torch.allclose(total(model, recipe, packed, lambda rows: None), expected, rtol=1e-5)
+    assert not torch.allclose(total(model, recipe, packed, forget), expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize(("goal", "family"), PEERS)
+def test_the_loss_is_hugging_faces(goal: str, family: str, tmp_path: Path) -> None:
+    recipe, _, store = asked(goal, some_lines(12), tmp_path / "a")
+    batch = Batches(store, BatchOptions(tokens=1000, shapes=1)).epoch(0)[0]
+    case = next(case for case in cases() if case.family == family)
+    peer = random_model(case)
+    with saved(peer, case) as folder:
+        model = load_model(folder)
+    inputs = local_rows(batch, ALONE, objective=recipe.train.objective)
+    ours = Stepper(model, recipe.train, ALONE).evaluate(inputs)[0] / inputs.count
+    rows = inputs.rows
+    labels = rows["labels"].masked_fill(rows["labels"] == PAD, -100)
+    if "src" in rows:
+        given = {"input_ids": rows["src"], "attention_mask": rows["src_mask"].long(), "decoder_input_ids": rows["tgt"]}
+    else:
+        given = {"input_ids": rows["ids"]} | ({"attention_mask": rows["mask"].long()} if "mask" in rows else {})
+    with torch.no_grad():
+        if goal == "language":  # GPT-2 shifts labels itself: each is asked of the token before it
+            labels = torch.cat((torch.full_like(labels[:, :1], -100), labels), 1)
+            given["input_ids"] = torch.cat((given["input_ids"], torch.zeros_like(labels[:, :1])), 1)
+        theirs = peer(**given, labels=labels).loss
+        assert abs(float(ours - theirs)) < 1e-5
+        labels[labels == -100] = 5  # what is not asked must not count
+        assert abs(float(ours - peer(**given, labels=labels).loss)) > 1e-3
+
+
+def packed_rows(goal: str, words: list[str], folder: Path) -> tuple[Recipe, Tokenizer, dict[str, Tensor]]:
+    recipe, tokenizer, store = asked(goal, [" ".join(words), "w3 w4"], folder)
+    batch = Batches(store, BatchOptions(tokens=256, pack=True)).epoch(0)[0]
+    return recipe, tokenizer, local_rows(batch, ALONE, objective=recipe.train.objective).rows
+
+
+@every_goal
+@torch.no_grad()
+def test_no_answer_is_seen(goal: str, tmp_path: Path) -> None:
+    """Another word in a text changes its label, and nothing of the logits that are asked for it; with the mask broken,
+    it does."""
+    words = [f"w{number}" for number in range(1, 21)]
+    recipe, tokenizer, rows = packed_rows(goal, words, tmp_path / "a")
+    model = recipe.objective.model(ModelConfig(vocab_size=tokenizer.tgt_size, **SETTINGS)).eval()
+    source = rows.get("src", rows.get("ids"))
+
+    def logits(given: dict[str, Tensor]) -> Tensor:
+        return model(**{name: x for name, x in given.items() if name != "labels"})
+
+    pairs = []
+    for place in range(len(words)):
+        other = packed_rows(goal, [*words[:place], "w39", *words[place + 1 :]], tmp_path / f"{place}")[2]
+        differ = (rows["labels"] != other["labels"]).nonzero()
+        # A word that is not asked, or that stands in the source for all to see, is no secret.
+        if len(differ) and (goal == "language" or torch.equal(source, other.get("src", other.get("ids")))):
+            assert len(differ) == 1
+            pairs.append((tuple(differ[0].tolist()), other))
+    assert pairs
+    assert all(torch.equal(logits(rows)[at], logits(other)[at]) for at, other in pairs)
+    if goal == "masked":  # the gaps are filled again
+        for given in (rows, *(other for _, other in pairs)):
+            given["ids"] = torch.where(given["labels"] == PAD, given["ids"], given["labels"])
+    else:  # every token sees what follows it
+        model.decoder.causal = False
+    assert all((logits(rows)[at] - logits(other)[at]).abs().max() > 1e-4 for at, other in pairs)
+
+
+@every_goal
+def test_an_objective_survives_a_kill_and_runs_on_two_processes(goal: str, texts: Path, tmp_path: Path) -> None:
+    changes = (*GOALS[goal], "train.steps=14", "train.log_every=1", "train.valid_every=7", "train.ema=0.0")
+    plain = (*changes, "model.dropout=0.0")
+    told = train_here(texts, tmp_path / "whole", *changes)
     assert "train: 300 texts, " in told
-    assert "source" not in told
-    assert "valid perplexity" in told
-    made = bundle.load(tmp_path / "whole").of_kind(DecoderOnly)
-    assert made.config.vocab_size == 10  # four special pieces and the six words of the English side
-    losses = [row["valid_loss"] for row in metrics(tmp_path / "whole") if "valid_loss" in row]
-    assert losses[-1] < losses[0]
-    train_here(texts, tmp_path / "half", *packed, "train.steps=35")
-    train_here(None, tmp_path / "half", "train.steps=60", resume=True)
-    assert digest(tmp_path / "half") == digest(tmp_path / "whole")
-
-
-def test_texts_side_by_side_do_not_see_each_other(texts: Path, tmp_path: Path) -> None:
-    """The loss of packed rows is that of each text alone; with the borders forgotten, it is another."""
-    corpus = [Corpus(text=texts.parent / "train.en")]
-    lines = (texts.parent / "train.en").read_text().splitlines()
-    recipe = read_recipe(str(texts))
-    tokenizer = Tokenizer.train((("", line) for line in lines), recipe.tokenizer)
-    store = prepare(corpus, tokenizer, tmp_path / "store", FilterOptions(max_tokens=15))
-    batches = Batches(store, BatchOptions(tokens=256, pack=True, width=16))
-    assert (batches.shapes[0].src, batches.shapes[0].tgt) == (0, 16)
-    assert batches.epoch(0).padding_share < 0.25
-    assert sum(batch.pairs for batch in batches.epoch(0)) == len(lines)
-    rows = {name: torch.from_numpy(x) for name, x in OBJECTIVES["language"].rows(batches.epoch(0)[0]).items()}
-    labels = rows.pop("labels")
-    model = DecoderOnly(recipe.model_config(tokenizer)).eval()
-    seen = model(**rows)
-    forgotten = model(rows["ids"])
-    alone, ids = torch.zeros_like(seen), rows["ids"]
-    for row in range(len(ids)):
-        starts = [*(ids[row] == START).nonzero().flatten().tolist(), int((ids[row] != PAD).sum())]
-        for begin, end in itertools.pairwise(starts):
-            alone[row, begin:end] = model(ids[row, begin:end][None])[0]
-            assert labels[row, end - 1] == END
-            assert torch.equal(labels[row, begin : end - 1], ids[row, begin + 1 : end])
-    real = labels != PAD
-    assert (seen - alone)[real].abs().max() < 1e-5
-    assert (forgotten - alone)[real].abs().max() > 1e-2
+    assert ("valid accuracy" if goal == "masked" else "valid perplexity") in told
+    assert type(bundle.load(tmp_path / "whole").model) is read_recipe(str(texts), changes).objective.model
+    words = [word for change in changes for word in ("--set", change)]
+    process = start(texts, tmp_path / "run", *SLOWLY, *words)
+    wait_for(process, tmp_path / "run", 3)
+    time.sleep(random.Random(goal).uniform(0, 0.02))
+    process.kill()
+    process.communicate()
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+    train_here(None, tmp_path / "run", resume=True)
+    assert_same(tmp_path / "run", tmp_path / "whole")
+    train_here(texts, tmp_path / "one", *plain)
+    by_hand("train", texts, "--out", tmp_path / "two", *(word for change in plain for word in ("--set", change)))
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert sorted(one) == sorted(two) == list(range(1, 15))
+    assert max(abs(one[step] - two[step]) for step in one) < 1e-4
+    assert metrics(tmp_path / "one")[-1]["valid_loss"] < metrics(tmp_path / "one")[0]["loss"]
 
 
 def test_texts_may_be_compressed_and_empty_ones_are_counted(tmp_path: Path) -> None:

@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError
-from glassformer.text.packing import PackedPlan, packed_shape
+from glassformer.text.chance import random_numbers
+from glassformer.text.packing import PackedPlan, packed_shape, uneven_shape
 from glassformer.text.shapes import Batch as Batch
 from glassformer.text.shapes import BatchOptions as BatchOptions
 from glassformer.text.shapes import Shape, assign, moves, plan_shapes
 from glassformer.text.store import Store
 from glassformer.text.vocabulary import END, PAD, START
-
-BLOCK = 1 << 20  # pairs looked at together, which bounds the memory of planning
 
 
 class EpochPlan:
@@ -102,7 +101,8 @@ class Batches:
             )
         self._plan: tuple[int, EpochPlan | PackedPlan] | None = None
         if options.pack:
-            self.shapes: tuple[Shape, ...] = (packed_shape(longest, options, lone=not src.any()),)
+            even = packed_shape(longest, options, lone=not src.any())
+            self.shapes: tuple[Shape, ...] = (uneven_shape(src, tgt, options) if store.noisy else even,)
             return
         self.shapes = plan_shapes(
             src,
@@ -129,11 +129,11 @@ class Batches:
         seed = self.options.seed
         chosen = self._chosen(epoch)  # (n), pair numbers, repeated or left out by weight
         if self.options.pack:
-            order = chosen[np.argsort(_random(seed, epoch, 1, len(chosen)), kind="stable")]
-            return PackedPlan(self.store, self.shapes[0], order)
+            order = chosen[np.argsort(random_numbers(seed, epoch, 1, len(chosen)), kind="stable")]
+            return PackedPlan(self.store.at(epoch), self.shapes[0], order)
         buckets = self._bucket[chosen]
         # Sorting by a random key within the bucket shuffles and groups in one go.
-        key = _random(seed, epoch, 1, len(chosen)) >> np.uint64(8)
+        key = random_numbers(seed, epoch, 1, len(chosen)) >> np.uint64(8)
         key |= buckets.astype(np.uint64) << np.uint64(56)
         order = chosen[np.argsort(key, kind="stable")]
         del key
@@ -152,8 +152,9 @@ class Batches:
             ],
             dtype=np.int64,
         ).reshape(-1, 2)
-        table = table[np.argsort(_random(seed, epoch, 2, len(table)), kind="stable")]
-        return EpochPlan(self.store, self.shapes, order, starts, table, int(self._real[order].sum(dtype=np.int64)))
+        table = table[np.argsort(random_numbers(seed, epoch, 2, len(table)), kind="stable")]
+        real = int(self._real[order].sum(dtype=np.int64))
+        return EpochPlan(self.store.at(epoch), self.shapes, order, starts, table, real)
 
     def _chosen(self, epoch: int) -> NDArray[np.int32]:
         weights = np.array(self.store.weights)
@@ -162,29 +163,5 @@ class Batches:
             return everything
         whole = np.floor(weights).astype(np.int32)[self.store.corpus]
         chance = ((weights % 1) * 2.0**32).astype(np.uint64)[self.store.corpus]
-        times = whole + ((_random(self.options.seed, epoch, 3, len(whole)) >> np.uint64(32)) < chance)
+        times = whole + ((random_numbers(self.options.seed, epoch, 3, len(whole)) >> np.uint64(32)) < chance)
         return np.repeat(everything, times)
-
-
-def _random(seed: int, epoch: int, use: int, count: int) -> NDArray[np.uint64]:
-    """`count` random 64-bit numbers that depend on the arguments only, whatever numpy's version.
-
-    Each is the splitmix64 mix of its position, started at a mix of the arguments.
-    """
-    start: NDArray[np.uint64] = np.zeros(1, np.uint64)
-    for part in (seed, epoch, use):
-        start = _mix(start ^ np.uint64(part % 2**64))
-    numbers = np.empty(count, np.uint64)
-    for first in range(0, count, BLOCK):
-        block = numbers[first : first + BLOCK]
-        places: NDArray[np.uint64] = np.arange(first, first + len(block), dtype=np.uint64)
-        block[:] = _mix(start + places)
-    return numbers
-
-
-def _mix(state: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """The splitmix64 generator's step and output function; arrays wrap around silently, as it wants."""
-    state = (state + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return state ^ (state >> np.uint64(31))

@@ -8,6 +8,7 @@ Shapes: B rows, W positions of a row, on either side.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -22,18 +23,34 @@ Lengths = NDArray[np.int64]
 
 def packed_shape(longest: int, options: BatchOptions, lone: bool = False) -> Shape:
     """The one shape of all batches; that of `lone` texts has no source."""
-    width = max(min(-(-options.width // 8) * 8, options.tokens), -(-longest // 8) * 8)
+    width = max(min(eights(options.width), options.tokens), eights(longest))
     rows = max(1, options.tokens // width // options.divisor) * options.divisor
     return Shape(rows, 0 if lone else width, width)
 
 
-def fill_rows(src: Lengths, tgt: Lengths, width: int) -> Lengths:
+def uneven_shape(src: NDArray[np.int32], tgt: NDArray[np.int32], options: BatchOptions) -> Shape:
+    """The same, of sides that are always as much longer or shorter than each other, as noise makes them."""
+    sides, most = (src, tgt), max(src.sum(), tgt.sum())
+    whole = packed_shape(max(int(src.max()), int(tgt.max())), options)
+    widths = (max(eights(int(side.max())), eights(math.ceil(whole.tgt * side.sum() / most))) for side in sides)
+    return Shape(whole.rows, *widths)
+
+
+def eights(width: int) -> int:
+    return -(-width // 8) * 8
+
+
+def fill_rows(src: Lengths, tgt: Lengths, shape: Shape) -> Lengths:
     """Where each row begins, for pairs of these lengths in this order, and the end: a row takes what still fits."""
     ends = [np.concatenate(([0], np.cumsum(side))) for side in (src, tgt)]
+    widths = (shape.src, shape.tgt)
     starts = [0]
     while starts[-1] < len(src):
         first = starts[-1]
-        fits = [int(np.searchsorted(side, side[first] + width, "right")) - 1 for side in ends]
+        fits = [
+            int(np.searchsorted(side, side[first] + width, "right")) - 1
+            for side, width in zip(ends, widths, strict=True)
+        ]
         starts.append(min(fits))
     return np.array(starts, dtype=np.int64)
 
@@ -45,7 +62,7 @@ class PackedPlan:
         src, tgt = store.lengths()
         self._store, self._shape, self._order = store, shape, order
         self._lengths = {"src": src[order].astype(np.int64), "tgt": tgt[order].astype(np.int64) + 1}
-        self._rows = fill_rows(self._lengths["src"], self._lengths["tgt"], shape.tgt)
+        self._rows = fill_rows(self._lengths["src"], self._lengths["tgt"], shape)
 
     def __len__(self) -> int:
         return -(-(len(self._rows) - 1) // self._shape.rows)

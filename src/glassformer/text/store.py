@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import DataError
+from glassformer.text.chance import uniform
+from glassformer.text.noise import Noise
 from glassformer.text.vocabulary import PAD
 
 VERSION = 1
@@ -23,6 +26,7 @@ META = "meta.json"
 SIDES = ("src", "tgt")
 OFFSET = np.dtype("<i8")
 NUMBER = np.dtype("<u2")  # of a corpus
+NOISE = 16  # the first use of random numbers that is the noise's; batches have those before
 
 Ids = NDArray[np.int64]
 Index = NDArray[np.int64] | NDArray[np.int32] | Sequence[int]
@@ -39,6 +43,7 @@ class Store:
         self.pairs: int = meta["pairs"]
         self.report: dict[str, int] = meta["report"]
         self.fingerprint: str = meta["fingerprint"]
+        self._noise: tuple[Noise, int, int] | None = None  # and the seed and the epoch that it is drawn by
         self.weights = tuple(weights) if weights is not None else (1.0,) * meta["corpora"]
         assert len(self.weights) == meta["corpora"]
         ids = np.dtype(meta["dtype"])
@@ -66,10 +71,30 @@ class Store:
     def __len__(self) -> int:
         return self.pairs
 
+    def noised(self, noise: Noise, seed: int) -> Store:
+        """The same texts, each a pair now: what is left of it, and what is asked."""
+        other = copy(self)
+        other._noise = (noise, seed, 0)
+        return other
+
+    @property
+    def noisy(self) -> bool:
+        return self._noise is not None
+
+    def at(self, epoch: int) -> Store:
+        """The store as an epoch sees it: its noise is drawn anew."""
+        if self._noise is None:
+            return self
+        other = copy(self)
+        other._noise = (*self._noise[:2], epoch)
+        return other
+
     def lengths(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """How many ids each source and each target has, without start and end."""
-        src, tgt = (np.diff(self._offsets[side]).astype(np.int32) for side in SIDES)
-        return src, tgt
+        src, tgt = (np.diff(self._offsets[side]) for side in SIDES)
+        if self._noise is not None:
+            src, tgt = self._noise[0].lengths(tgt)
+        return src.astype(np.int32), tgt.astype(np.int32)
 
     def pair(self, index: int) -> tuple[list[int], list[int]]:
         if not 0 <= index < self.pairs:
@@ -81,11 +106,26 @@ class Store:
 
     def gather_src(self, indices: Index, width: int) -> tuple[Ids, Ids]:
         """The sources of `indices`, padded: ids (B, width) and lengths (B). A negative index is an empty row."""
-        return self._gather("src", indices, width)
+        return self._gather("src", indices, width) if self._noise is None else self._noisy(0, indices, width)
 
     def gather_tgt(self, indices: Index, width: int) -> tuple[Ids, Ids]:
         """The targets of `indices`, padded: ids (B, width) and lengths (B). A negative index is an empty row."""
-        return self._gather("tgt", indices, width)
+        return self._gather("tgt", indices, width) if self._noise is None else self._noisy(1, indices, width)
+
+    def _noisy(self, side: int, indices: Index, width: int) -> tuple[Ids, Ids]:
+        """The same of what the noise makes of the texts."""
+        assert self._noise is not None
+        noise, seed, epoch = self._noise
+        rows = np.asarray(indices, dtype=np.int64)
+        real = rows[rows >= 0]
+        counts = self._offsets["tgt"][real + 1] - self._offsets["tgt"][real]
+        texts, _ = self._gather("tgt", real, int(counts.max(initial=1)))
+        made = noise(texts, counts, lambda use: uniform(seed, epoch, NOISE + use, real, texts.shape[1]))[side]
+        lengths = np.zeros(len(rows), dtype=np.int64)
+        lengths[rows >= 0] = noise.lengths(counts)[side]
+        out = np.full((len(rows), width), PAD, dtype=np.int64)
+        out[np.flatnonzero(rows >= 0), : made.shape[1]] = made[:, :width]
+        return out, lengths
 
     def _gather(self, side: str, indices: Index, width: int) -> tuple[Ids, Ids]:
         rows = np.asarray(indices, dtype=np.int64)

@@ -77,12 +77,14 @@ class Tokenizer:
         options: TokenizerOptions,
         progress: Callable[[int], None] | None = None,
         languages: Iterable[str] = (),
+        reserved: Iterable[str] = (),
     ) -> Tokenizer:
         """Learn the vocabulary from (a sample of) `pairs`; `progress` is told how many pairs have been read.
 
-        `languages` are those that one model is to translate into, each by a tag of its own.
+        `languages` are those that one model is to translate into, each by a tag of its own. `reserved` pieces are in
+        the vocabulary too, and no text yields them.
         """
-        tags = [tag(language) for language in sorted(set(languages))]
+        tags = [tag(language) for language in sorted(set(languages))] + list(reserved)
         kept = sample(pairs, SAMPLE_PAIRS, progress)
         join = options.join if options.kind == "words" else ""
         sources = (source or target for source, target in kept)  # of plain texts, the text itself

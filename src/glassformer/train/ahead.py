@@ -36,7 +36,8 @@ PATIENCE = 60.0  # seconds, about what compiling takes
 def known_shape(recipe: Recipe) -> Shape | None:
     """The shape of every batch, where it is the same whatever the text is and so is the size of the vocabulary."""
     tokens = recipe.train.batch_tokens
-    if not recipe.train.pack or not isinstance(tokens, int) or recipe.tokenizer.kind == "words":
+    known = recipe.train.pack and recipe.train.objective != "denoise"  # its sides' widths are the texts' affair
+    if not known or not isinstance(tokens, int) or recipe.tokenizer.kind == "words":
         return None
     options = BatchOptions(tokens=tokens, width=recipe.row_width)
     shapes = {packed_shape(longest, options, recipe.objective.lone) for longest in (1, recipe.data.max_tokens + 1)}

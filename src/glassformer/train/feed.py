@@ -38,8 +38,9 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
         tensor = tensor[world.rank :: world.size]
         return tensor.pin_memory() if pinned else tensor
 
-    weight = torch.tensor(1.0 / max(1, batch.tokens))
-    return Inputs({name: share(name, x) for name, x in made.items()}, weight.pin_memory() if pinned else weight)
+    count = int((made["labels"] != goal.ignored).sum())
+    weight = torch.tensor(1.0 / max(1, count))
+    return Inputs({name: share(name, x) for name, x in made.items()}, weight.pin_memory() if pinned else weight, count)
 
 
 def follow(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:
@@ -59,7 +60,7 @@ class Feed:
     def __init__(
         self, batches: Batches, epoch: int, index: int, world: World, portions: int, objective: str = "translate"
     ) -> None:
-        self.queue: queue.Queue[tuple[Inputs, Batch, Position] | BaseException] = queue.Queue(AHEAD)
+        self.queue: queue.Queue[tuple[Inputs, Position] | BaseException] = queue.Queue(AHEAD)
         self.stopped = threading.Event()
         given = (follow(batches, epoch, index), world, portions, objective)
         self.thread = threading.Thread(target=self.fill, args=given, daemon=True)
@@ -68,12 +69,12 @@ class Feed:
     def fill(self, following: Iterator[tuple[Batch, Position]], world: World, portions: int, objective: str) -> None:
         try:
             for batch, position in following:
-                if not self.offer((local_rows(batch, world, portions, objective), batch, position)):
+                if not self.offer((local_rows(batch, world, portions, objective), position)):
                     return
         except BaseException as error:  # whatever it is, the training loop must hear of it
             self.offer(error)
 
-    def offer(self, item: tuple[Inputs, Batch, Position] | BaseException) -> bool:
+    def offer(self, item: tuple[Inputs, Position] | BaseException) -> bool:
         """Wait for room, unless the loop has ended."""
         while not self.stopped.is_set():
             try:
@@ -83,7 +84,7 @@ class Feed:
                 continue
         return False
 
-    def next(self) -> tuple[Inputs, Batch, Position]:
+    def next(self) -> tuple[Inputs, Position]:
         item = self.queue.get()
         if isinstance(item, BaseException):
             raise item

@@ -76,7 +76,7 @@ class Trainer:
         try:
             with between_steps(alone=self.world.size == 1) as heard:
                 while not self.ended():
-                    inputs, batch, position = feed.next()
+                    inputs, position = feed.next()
                     self.stepper(
                         inputs,
                         train.lr * lr_factor(train, progress.step),
@@ -85,7 +85,7 @@ class Trainer:
                     if compiling:
                         compiling = False
                         self.report.say(f"compiled, {running_for():.0f} s after the start")
-                    self.labels_seen += batch.tokens
+                    self.labels_seen += inputs.count
                     progress.steps_logged += 1
                     progress.step += 1
                     progress.epoch, progress.index = position
@@ -173,7 +173,7 @@ class Trainer:
             for batch in plan:
                 inputs = local_rows(batch, self.world, objective=train.objective)
                 totals += self.stepper.evaluate(inputs.to(self.world.device))
-                count += batch.tokens
+                count += inputs.count
             loss, right = (total / count for total in self.world.sum(totals).tolist())
             values = {"valid_loss": loss, **OBJECTIVES[train.objective].report(loss, right)}
             score = -loss

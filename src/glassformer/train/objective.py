@@ -3,6 +3,8 @@
     objective   what it reads                   what it says of it                        the model
     translate   a source, and a target so far   the target's next token                   EncoderDecoder
     language    a text so far                   its next token                            DecoderOnly
+    masked      a text, some tokens hidden      the hidden tokens                         EncoderOnly
+    denoise     a text, some runs hidden        the runs, or the whole text               EncoderDecoder
 
 The loss of each is the cross-entropy of its labels, a mean over all that are not left out.
 """
@@ -12,14 +14,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.model import DecoderOnly, EncoderDecoder, Model
-from glassformer.text import PAD, Batch
+from glassformer.errors import ConfigError
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
+from glassformer.text import END, PAD, Batch, Tokenizer
+from glassformer.text.noise import MASK, Gaps, Infilling, Noise, Spans, closing, ordinary, sentinel
 
-Name = Literal["translate", "language"]
+if TYPE_CHECKING:
+    from glassformer.train.recipe import Recipe
+
+Name = Literal["translate", "language", "masked", "denoise"]
 Rows = dict[str, NDArray[Any]]
 
 
@@ -31,6 +39,14 @@ def with_perplexity(loss: float, right: float) -> dict[str, float]:
     return {"valid_perplexity": math.exp(min(loss, 700.0))}
 
 
+def with_accuracy(loss: float, right: float) -> dict[str, float]:
+    return {"valid_accuracy": right}
+
+
+def no_pieces(recipe: Recipe) -> list[str]:
+    return []
+
+
 @dataclass(frozen=True)
 class Objective:
     """`rows` makes of a batch the labels, and by their names the things that the model's forward takes, each with a
@@ -40,6 +56,9 @@ class Objective:
     rows: Callable[[Batch], Rows]
     lone: bool = True  # made of plain texts, not of pairs
     ignored: int = PAD  # the label of what is not asked
+    noise: Callable[[Recipe, Tokenizer], Noise] | None = None  # what makes a pair of a text, anew in every epoch
+    pieces: Callable[[Recipe], list[str]] = no_pieces  # of the vocabulary, that no text yields
+    margin: int = 1  # tokens that stand around a text
     report: Callable[[float, float], dict[str, float]] = loss_alone  # of validation's loss and share of right labels
 
 
@@ -56,7 +75,54 @@ def continued(batch: Batch) -> Rows:
     return found if batch.tgt_places is None else found | {"places": batch.tgt_places}
 
 
+def filled(batch: Batch) -> Rows:
+    """Labels stand in the places of the tokens that they name; nothing is asked of the end."""
+    found = {"labels": np.where(batch.labels == END, PAD, batch.labels), "ids": batch.src}
+    return found | ({"mask": batch.src_mask} if batch.src_places is None else {"places": batch.src_places})
+
+
+def one_mask(recipe: Recipe) -> list[str]:
+    return [MASK]
+
+
+def gaps(recipe: Recipe, tokenizer: Tokenizer) -> Noise:
+    pieces = tokenizer.pieces[1]
+    others = np.array(sorted(ordinary(pieces)), dtype=np.int64)
+    return Gaps(ids_of([MASK], pieces)[0], others, recipe.train.noise_share)
+
+
+def denoising_pieces(recipe: Recipe) -> list[str]:
+    """The gap's, or as many sentinels as the longest text has hidden runs."""
+    train = recipe.train
+    if train.noise == "infill":
+        return [MASK]
+    spans = Spans(np.empty(0, np.int64), train.noise_share, train.noise_span)
+    return [sentinel(number) for number in range(int(spans.sizes(np.arange(1, recipe.data.max_tokens + 1))[1].max()))]
+
+
+def runs(recipe: Recipe, tokenizer: Tokenizer) -> Noise:
+    train, pieces = recipe.train, tokenizer.pieces[1]
+    marks = ids_of(denoising_pieces(recipe), pieces)
+    if train.noise == "infill":
+        return Infilling(marks[0], closing(pieces), train.noise_share, train.noise_span)
+    return Spans(np.array(marks), train.noise_share, train.noise_span)
+
+
+def ids_of(wanted: list[str], pieces: Mapping[int, str]) -> list[int]:
+    """The ids of pieces that the vocabulary must have."""
+    known = {piece: id for id, piece in pieces.items()}
+    for piece in wanted:
+        if piece not in known:
+            raise ConfigError(
+                f"the vocabulary has no piece `{piece}`, which stands for what is hidden; learn one anew, without "
+                f"train.start, or lower data.max_tokens if only some sentinels are missing"
+            )
+    return [known[piece] for piece in wanted]
+
+
 OBJECTIVES: Mapping[str, Objective] = {
     "translate": Objective(EncoderDecoder, translated, lone=False),
     "language": Objective(DecoderOnly, continued, report=with_perplexity),
+    "masked": Objective(EncoderOnly, filled, noise=gaps, pieces=one_mask, margin=2, report=with_accuracy),
+    "denoise": Objective(EncoderDecoder, translated, noise=runs, pieces=denoising_pieces, report=with_perplexity),
 }

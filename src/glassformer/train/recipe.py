@@ -59,6 +59,9 @@ class Data:
 class Train:
     objective: Name = "translate"
     start: str = ""  # a trained model to go on from: its shape, its vocabulary and its weights
+    noise: Literal["spans", "infill"] = "spans"  # of `denoise`
+    noise_share: float = 0.15  # of a text's tokens that are hidden, of `masked` and `denoise`
+    noise_span: float = 3.0  # tokens of a hidden run, on average, of `denoise`
     steps: int = 10_000
     batch_tokens: int | Literal["auto"] = 4096
     shapes: int = 10
@@ -135,7 +138,7 @@ class Recipe:
     @property
     def row_width(self) -> int:
         """Of packed rows: that of the longest text where nothing stands beside it, its context's length."""
-        return self.data.max_tokens + 1 if self.objective.lone else BatchOptions.width
+        return self.data.max_tokens + self.objective.margin if self.objective.lone else BatchOptions.width
 
     def check_files(self) -> None:
         """Every file of the corpora is there, those too that are read only at the end."""

@@ -171,7 +171,7 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
             what = "texts" if recipe.objective.lone else "pairs"
             pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
             counting = report.counting(f"learning the vocabulary, {what} read")
-            made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages)
+            made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages, recipe.objective.pieces(recipe))
         bundle.save_tokenizer(folder, made)  # the marker's name sorts last, so it is written last
         size = f"{made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})")
         whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {running_for():.0f} s after the start"
@@ -203,7 +203,8 @@ def corpus(
         told = f"; left out: {', '.join(left_out)}" if left_out else ""
         report.say(f"{folder.name}: {counts['kept']:,} {what}, {sizes}{told}")
     world.barrier()
-    return prepare(sources, tokenizer, folder, recipe.data.filter)
+    store, noise = prepare(sources, tokenizer, folder, recipe.data.filter), recipe.objective.noise
+    return store if noise is None else store.noised(noise(recipe, tokenizer), recipe.train.seed)
 
 
 def check_lengths(model: Model, stores: list[Store], recipe: Recipe) -> None:
@@ -215,10 +216,11 @@ def check_lengths(model: Model, stores: list[Store], recipe: Recipe) -> None:
             f"train.batch_tokens = {tokens} is smaller than the longest sentence, {longest} tokens; "
             f"raise it to {longest} or more, or lower data.max_tokens"
         )
-    if model.config.positions in ("sinusoidal", "learned") and recipe.data.max_tokens + 1 > model.config.max_length:
+    needed = recipe.data.max_tokens + recipe.objective.margin
+    if model.config.positions in ("sinusoidal", "learned") and needed > model.config.max_length:
         raise ConfigError(
             f"data.max_tokens = {recipe.data.max_tokens} and the end token do not fit model.max_length = "
-            f"{model.config.max_length}; set model.max_length to {recipe.data.max_tokens + 1} or more"
+            f"{model.config.max_length}; set model.max_length to {needed} or more"
         )
 
 

@@ -32,13 +32,14 @@ class Inputs:
 
     rows: dict[str, Tensor]  # `labels`, and what the model's forward takes, by name
     loss_weight: Tensor
+    count: int = 0  # all labels of the global batch
 
     def tensors(self) -> list[Tensor]:
         return [*self.rows.values(), self.loss_weight]
 
     def to(self, device: torch.device) -> Inputs:
         rows = {name: tensor.to(device, non_blocking=True) for name, tensor in self.rows.items()}
-        return Inputs(rows, self.loss_weight.to(device, non_blocking=True))
+        return Inputs(rows, self.loss_weight.to(device, non_blocking=True), self.count)
 
 
 def precision(train: Train, device: torch.device) -> str:
