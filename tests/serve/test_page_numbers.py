@@ -179,7 +179,7 @@ def test_a_file_from_disk_shows_every_kind_of_model(visit, tmp_path: Path, kind)
     file = tmp_path / "run.html"
     trace.to_html(file)
     page = visit(file.as_uri())
-    for view in ("flow", "block", "positions", "decode", "cache", "trace"):
+    for view in ("flow", "block", "positions", *(["answer"] if make is EncoderOnly else ["decode", "cache"]), "trace"):
         page.go(view=view)
     for name, index in picks(trace, 16):
         shown = page.pick(name, index)

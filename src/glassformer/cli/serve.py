@@ -22,7 +22,7 @@ def serve(
         typer.Argument(
             metavar="[MODEL]...",
             help="Folders that glassformer train has made, Marian folders, en-de and others of the box, or names of "
-            "the hub; all of the box's if none.",
+            "the hub; all of the box's if none. A model that does not translate (GPT-2, BERT, ViT) is shown alone.",
         ),
     ] = None,
     to: Annotated[
@@ -85,6 +85,7 @@ def serve(
         from glassformer.serve.listen import Options
         from glassformer.serve.listen import serve as run
         from glassformer.serve.queue import usual_workers
+        from glassformer.use.reader import described
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
             raise
@@ -99,6 +100,11 @@ def serve(
             does = does.replace("are", "is").replace("translate", "translates")
         named = ", ".join(models[:-1]) + " and " * (len(models) > 1) + models[-1]
         folders = [Path(find(model, revision, offline)) for model in models]
+        if any(map(described, folders)):  # models that do not translate
+            if len(folders) > 1 or only == "api" or to or source:
+                odd = next(folder for folder in folders if described(folder))
+                raise ConfigError(f"{odd} does not translate: serve it alone, without --to, --from and --only api")
+            only, does = "page", "is shown"
         title, load = f"{named} {does}", partial(of_several, folders, device, to, source=source)
     else:
         title, load = f"the translators in the box {does}", partial(of_box, device, str(first))

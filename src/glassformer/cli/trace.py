@@ -1,4 +1,4 @@
-"""`glassformer trace`: every tensor between a sentence and its translation."""
+"""`glassformer trace`: every tensor between what a model reads and what it makes of it."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ from glassformer.errors import ConfigError, GlassformerError, InputError, why
 from glassformer.files import write_text
 
 if TYPE_CHECKING:
+    from glassformer.explain.subject import Traced
     from glassformer.explain.traced import Trace
-    from glassformer.model import Model
-    from glassformer.translator import Translator
 
 
 class Language(StrEnum):
@@ -35,7 +34,11 @@ def trace(
         ),
     ] = None,
     sentence: Annotated[
-        str | None, typer.Argument(help="The sentence; ids where the folder holds no text side.")
+        str | None,
+        typer.Argument(
+            help="The sentence; of other models a prompt, a text with gaps ([MASK]), a text or the file of an image; "
+            "ids where the folder holds no text side."
+        ),
     ] = None,
     to: Annotated[
         str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")
@@ -50,7 +53,7 @@ def trace(
     ] = None,
     layer: Annotated[int | None, typer.Option(help="Only this layer, counted from 0.")] = None,
     head: Annotated[int | None, typer.Option(help="Only this head, counted from 0, in full.")] = None,
-    target: Annotated[str | None, typer.Option(help="Follow this translation, not the model's own.")] = None,
+    target: Annotated[str | None, typer.Option(help="Follow this text, not the model's own.")] = None,
     beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy.")] = 1,
     padding: Annotated[int, typer.Option(min=0, help="Padding put beside the sentence, to see its mask.")] = 0,
     json_file: Annotated[
@@ -138,25 +141,30 @@ def run(
 ) -> Trace:
     from glassformer.explain.trace import trace as follow
     from glassformer.hub import called
+    from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
     from glassformer.translator import Translator
 
     subject = load(folder, device, to, source)
-    given = [
-        None if text is None else text if isinstance(subject, Translator) else ids(text) for text in (sentence, target)
-    ]
+    alone = isinstance(subject, EncoderDecoder | EncoderOnly | DecoderOnly)
+    given = [None if text is None else ids(text) if alone else text for text in (sentence, target)]
     assert given[0] is not None
     if isinstance(subject, Translator) and (unmet := subject.unfamiliar([sentence])):
         print(subject.about.warning(unmet), file=sys.stderr)
     return follow(subject, given[0], given[1], beam=beam, padding=padding, name=called(folder))
 
 
-def load(folder: Path, device: str, to: str | None, source: str | None) -> Translator | Model:
-    """A translator where the folder holds one; of other published families the model alone."""
+def load(folder: Path, device: str, to: str | None, source: str | None) -> Traced:
+    """A translator where the folder holds one, or what else reads texts or images; else the model alone."""
     from glassformer.bundle import is_bundle
     from glassformer.device import pick_device
     from glassformer.pretrained.loader import load_model, read_config
     from glassformer.translator import Translator
+    from glassformer.use.reader import load_reader
 
+    if (reader := load_reader(folder, device)) is not None:
+        if to or source:
+            raise ConfigError(f"{folder} does not translate; leave out --to and --from")
+        return reader
     if not is_bundle(folder) and os.path.isfile(folder / "config.json"):
         kind = read_config(folder).values.get("model_type")
         if kind is not None and kind != "marian" and to is None and source is None:

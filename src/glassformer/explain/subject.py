@@ -1,9 +1,10 @@
-"""Who is traced: a translator, which reads text, or a model alone, which reads ids."""
+"""Who is traced: a translator, or another that reads texts or images, or a model alone, which reads ids."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import cast
+from pathlib import Path
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -13,17 +14,24 @@ from glassformer.errors import InputError, did_you_mean
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.text import About, PairTokenizer
 from glassformer.translator import Translator
+from glassformer.use import Classifier, MaskFiller, TextGenerator
+from glassformer.use.images import Image
+from glassformer.use.reader import Reader
 
 UNKNOWN = "<unk>"
 WHOLE = "[CLS]"  # the place in which a model gathers what an image is, as the field calls it
-Sentence = str | Sequence[int] | Tensor
+Sentence = str | Sequence[int] | Image
+Traced = Translator | Reader | Model
 
 
 class Subject:
     """A model, and the tokenizer that gives its ids a face where there is one."""
 
-    def __init__(self, given: Translator | Model) -> None:
-        if isinstance(given, Translator):
+    def __init__(self, given: Traced) -> None:
+        self.labels: Sequence[str] = given.labels if isinstance(given, Classifier) else ()
+        self.mask_id = given.tokenizer.mask_id if isinstance(given, MaskFiller) else None  # that stands for a gap
+        self.gap = given.tokenizer.gap if isinstance(given, MaskFiller) else None  # as it is written in a text
+        if isinstance(given, Translator | Reader):
             self.model: Model = given.model
             self.text: PairTokenizer | None = given.tokenizer
             self.about = given.about
@@ -31,13 +39,12 @@ class Subject:
             self.model, self.text, self.about = given, None, About()
         else:
             raise InputError(
-                f"a {type(given).__name__} cannot be traced; give a Translator, or a model that load_model() returns"
+                f"a {type(given).__name__} cannot be traced; give a Translator, a TextGenerator, a MaskFiller or a "
+                f"Classifier, or a model that load_model() returns"
             )
         self.given = given
         self.config = self.model.config
         self.device = next(self.model.parameters()).device
-        self.labels: Sequence[str] = ()  # their names, where they have some
-        self.mask_id: int | None = None  # of the token that stands for a gap
 
     @property
     def writes(self) -> bool:
@@ -67,8 +74,11 @@ class Subject:
         squares = [f"{row},{column}" for row in range(side) for column in range(side)]
         return [WHOLE, *squares] if self.reads_images else []
 
-    def image(self, given: Sentence) -> Tensor:
+    def image(self, given: Any) -> Tensor:
         """What the model reads of an image: (1, C, H, W)."""
+        if isinstance(self.given, Classifier):
+            given = given[0] if isinstance(given, Tensor) and given.dim() == 4 and given.shape[0] == 1 else given
+            return self.given.sight.tensor([given]).to(self.device)
         shape = (self.config.channels, self.config.image_size, self.config.image_size)
         if isinstance(given, Tensor) and given.is_floating_point() and given.shape in (shape, (1, *shape)):
             return given.reshape(1, *shape).to(self.device)
@@ -89,11 +99,12 @@ class Subject:
         if self.text is None:
             ids = self._plain_ids(sentence, "the sentence")
         elif isinstance(sentence, str):
-            ids = self.text.encode_source([sentence])[0]
-            if not sentence.strip() or not ids:
+            ids = self.encoded(sentence)
+            if (not sentence.strip() and not isinstance(self.given, TextGenerator)) or not ids:
                 raise InputError("the sentence is empty; there is nothing to trace")
         else:
-            raise InputError(f"a translator reads text; the sentence is a {type(sentence).__name__}, not a string")
+            name = f"a {type(self.given).__name__}" if isinstance(self.given, Reader) else "a translator"
+            raise InputError(f"{name} reads text; the sentence is a {type(sentence).__name__}, not a string")
         if not ids:
             raise InputError("the sentence holds no ids; there is nothing to trace")
         self.check(ids, self.source_size, "the sentence")
@@ -104,12 +115,20 @@ class Subject:
             )
         return ids
 
+    def encoded(self, sentence: str) -> list[int]:
+        """A text as the model reads it."""
+        assert self.text is not None
+        if isinstance(self.given, TextGenerator):
+            return self.given.prompts([sentence])[0]
+        encode = self.given.tokenizer.encode_gaps if isinstance(self.given, MaskFiller) else self.text.encode_source
+        return encode([sentence])[0]
+
     def told(self, sentence: Sentence) -> str:
         """What was read, in words."""
-        if isinstance(sentence, str):
-            return sentence
-        size = self.config.image_size
-        return f"{size}×{size}" if self.reads_images else " ".join(map(str, self.source_ids(sentence)))
+        if self.reads_images:
+            size = self.config.image_size
+            return Path(sentence).name if isinstance(sentence, str | Path) else f"{size}×{size}"
+        return sentence if isinstance(sentence, str) else " ".join(map(str, self.source_ids(sentence)))
 
     @property
     def opening(self) -> list[int]:
@@ -132,6 +151,8 @@ class Subject:
     def piece_id(self, piece: str, source: bool) -> int:
         """The id of a piece as it is shown, or of a text that makes exactly one piece."""
         size = self.source_size if source else self.config.vocab_size
+        if self.mask_id is not None and piece == self.gap:
+            return self.mask_id
         pieces = self.pieces(range(size), source)
         if piece in pieces:
             return pieces.index(piece)
@@ -166,8 +187,14 @@ class Subject:
         """The words of a sentence that the model's training never met."""
         return self.given.unfamiliar([sentence]) if isinstance(self.given, Translator) else []
 
-    def written(self, ids: Sequence[int]) -> str:
-        return " ".join(map(str, ids)) if self.text is None else self.text.decode_target([ids])[0]
+    def written(self, ids: Sequence[int], prompt: Sequence[int]) -> str:
+        """What was written after a prompt: a first word keeps the space before it."""
+        if self.text is None:
+            return " ".join(map(str, ids))
+        if self.task != "continue":
+            return self.text.decode_target([ids])[0]
+        begun, whole = self.text.decode_target([prompt, [*prompt, *ids]])
+        return whole[len(begun) :]
 
     def max_target_length(self, read: int) -> int:
         """How many tokens may be written after a source of `read` tokens, unless the caller says."""
@@ -179,8 +206,14 @@ class Subject:
     def source_size(self) -> int:
         return self.config.vocab_size if isinstance(self.model, DecoderOnly) else self.config.encoder.vocab_size
 
+    def max_source_length(self) -> int:
+        """The most tokens that can be read."""
+        if isinstance(self.given, Translator):
+            return self.given.max_source_length()
+        return self.config.max_length - isinstance(self.model, DecoderOnly)  # with room for one that is written
+
     def _plain_ids(self, given: Sentence, what: str) -> list[int]:
-        if isinstance(given, str):
+        if isinstance(given, str | Path):
             raise InputError(f"{what} is text, but a model alone reads ids; give ids, or trace a Translator")
         if isinstance(given, Tensor):
             if given.dim() not in (1, 2) or (given.dim() == 2 and given.shape[0] != 1):
@@ -190,7 +223,7 @@ class Subject:
             if given.dtype not in (torch.int64, torch.int32):
                 raise InputError(f"{what} has dtype {given.dtype}; ids are whole numbers")
             return cast(list[int], given.flatten().tolist())
-        return list(given)
+        return cast(list[int], list(given))
 
     def check(self, ids: list[int], size: int, what: str) -> None:
         for id in ids:

@@ -26,7 +26,7 @@ from glassformer.explain.changes import Change, carry_out, checked, swapped
 from glassformer.explain.ends import head
 from glassformer.explain.operations import Account, Op, Side, Value
 from glassformer.explain.record import Seen, watching
-from glassformer.explain.subject import Sentence, Subject
+from glassformer.explain.subject import Sentence, Subject, Traced
 from glassformer.explain.traced import Trace
 from glassformer.explain.values import Values
 from glassformer.explain.weights import Weights, fingerprint, raw
@@ -44,7 +44,6 @@ from glassformer.explain.writing import (
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.model.layer import Block
 from glassformer.model.probe import twin
-from glassformer.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -129,7 +128,7 @@ def begin(
 
 
 def trace(
-    subject: Translator | Model,
+    subject: Traced,
     sentence: Sentence,
     target: Sentence | None = None,
     *,
@@ -138,8 +137,10 @@ def trace(
 ) -> Trace:
     """Follow a sentence through a model: `trace(t, "twenty-one")["decoder.blocks.0.cross_attention.pattern"]`.
 
-    A translator takes text, a model alone takes ids. Without a `target` the model writes one. Several threads may trace
-    one model while others use it. `changes` are those of `what_if`; by name there may also be said:
+    A `Translator` takes a sentence, a `TextGenerator` a prompt, a `MaskFiller` a text with gaps, a `Classifier` a text
+    or an image; a model alone takes ids. What writes does so unless a `target` is given; of the others `answer` tells
+    what fills the gaps, or the labels. Several threads may trace one model while others use it. `changes` are those of
+    `what_if`; by name there may also be said:
 
     beam, length_penalty, max_new_tokens   how a target is looked for, as in `Search`
     prefix                                 ids or pieces that it begins with

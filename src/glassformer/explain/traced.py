@@ -95,7 +95,7 @@ class Trace:
         return {
             "ids": ids,
             "pieces": self.subject.pieces(ids, source=False),
-            "text": self.subject.written(ids),
+            "text": self.subject.written(ids, self.written.prompt),
             "score": self.score,
             "finished": self.written.finished and not self.written.forced_end,
         }

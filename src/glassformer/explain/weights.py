@@ -135,7 +135,7 @@ def facts(subject: Subject, name: str) -> dict[str, Any]:
         "score_scale": config.score_scale or first.d_head**-0.5,
         "embedding_scale": config.d_model**0.5 if config.embedding_scale else 1.0,
         "labels": subject.answers(range(config.labels or config.vocab_size)) if subject.tells_labels else [],
-        "mask": None if subject.mask_id is None else subject.pieces([subject.mask_id], source=True)[0],
+        "mask": subject.gap,
         "image_size": config.image_size if subject.reads_images else None,
         "patch_size": config.patch_size,
         "channels": config.channels,

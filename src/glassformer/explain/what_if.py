@@ -9,13 +9,11 @@ from typing import Any, Unpack
 from glassformer.errors import InputError, check_names, one_of
 from glassformer.explain.answer import best_log_probabilities
 from glassformer.explain.changes import KINDS
-from glassformer.explain.subject import Sentence, Subject
+from glassformer.explain.subject import Sentence, Subject, Traced
 from glassformer.explain.trace import TraceOptions, begin, follow
 from glassformer.explain.traced import Trace
 from glassformer.explain.writing import chosen_log_probabilities, log_probabilities, step_logits
 from glassformer.files import finite
-from glassformer.model import Model
-from glassformer.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -74,7 +72,7 @@ class WhatIf:
 
 
 def what_if(
-    subject: Translator | Model,
+    subject: Traced,
     sentence: Sentence,
     changes: Iterable[Mapping[str, Any]],
     target: Sentence | None = None,

@@ -4,6 +4,7 @@ import { repaint } from "./colour.js";
 import { code, find, findAll, focusedKey, h, zoom } from "./dom.js";
 import { Inspector } from "./inspector.js";
 import { setLanguage, setTask, t } from "./language.js";
+import { blankImage } from "./picture_field.js";
 import { plain, Sentence } from "./sentence.js";
 import { findSource, Refusal } from "./source.js";
 import { readAddress, sameRun, settle, writeAddress } from "./state.js";
@@ -100,7 +101,11 @@ export class Frame {
     if (!this.source.live) {
       const { text, options } = this.source.manifest;
       this.state = { ...this.state, text, beam: options.beam, padding: options.padding, prefix: [], changes: [] };
-    } else if (!this.state.text) this.state = { ...this.state, text: this.model.examples[0]?.text ?? "" };
+    } else if (!this.state.text) {
+      const { examples, model } = this.model;
+      const none = model.task === "image" ? blankImage(model) : "";
+      this.state = { ...this.state, text: examples[0]?.text ?? none };
+    }
     history.replaceState(null, "", writeAddress(this.state));
     this.sentence.input.value ||= this.state.text;
     return this.load();

@@ -5,7 +5,8 @@ import { drawDirections, nameOf } from "./directions.js";
 import { button, fill, h, onKeys, raw, rove } from "./dom.js";
 import { t } from "./language.js";
 import { show } from "./number.js";
-import { Refusal } from "./source.js";
+import { pictureField } from "./picture_field.js";
+import { tellError } from "./refusals.js";
 import { cardOf } from "./top.js";
 
 // Milliseconds of rest in typing before the model is asked: longer than between a quick typist's letters,
@@ -45,6 +46,7 @@ export class Sentence {
       },
     });
     this.way = h("div.way");
+    this.picture = h("div"); // in place of the field, where an image is read
     this.label = h("label", { for: "sentence", class: "label" });
     this.output = h("div.said", { translate: "no", data: { testid: "output" } });
     this.outputLabel = h("span.label");
@@ -55,7 +57,7 @@ export class Sentence {
     this.work = h("div.working", { role: "progressbar", hidden: true });
     this.pair = h(
       "div.pair",
-      h("div.source", this.label, this.input),
+      h("div.source", this.label, this.input, this.picture),
       h("div.arrow", { "aria-hidden": "true" }),
       h("div.target", h("div.target-head", this.outputLabel, this.facts), this.output),
     );
@@ -110,7 +112,10 @@ export class Sentence {
     input.placeholder = t(card.purpose ? "ask.placeholderOf" : "ask.placeholder", card);
     input.readOnly = !source.live;
     if (document.activeElement !== input && input.value !== state.text) input.value = state.text;
-    const longest = Math.max(state.text.length, run?.manifest.output?.text.length ?? 0);
+    const image = app.task === "image" && source.live && app.model;
+    input.hidden = !!image;
+    fill(this.picture, image && pictureField(app, image.model));
+    const longest = image ? 0 : Math.max(state.text.length, run?.manifest.output?.text.length ?? 0);
     this.pair.dataset.size = longest <= 24 ? "large" : longest <= 60 ? "middle" : "small";
     this.#grow();
     this.work.setAttribute("aria-label", t("ask.working"));
@@ -275,23 +280,3 @@ export class Sentence {
 
 /** What an answer puts first in each place. @param {AnswerPlace[]} places */
 const answered = (places) => places.map(({ top }) => top[0].piece).join(" ");
-
-const KNOWN_ERRORS = new Set([
-  "image",
-  "empty",
-  "long",
-  "long_text",
-  "offline",
-  "busy",
-  "no_weights",
-  "no_file",
-  "needs_server",
-]);
-
-/** @param {unknown} error @returns {Child} */
-function tellError(error) {
-  if (!(error instanceof Refusal))
-    return [t("error.page"), " ", raw(error instanceof Error ? error.message : String(error))];
-  if (KNOWN_ERRORS.has(error.code)) return t(`error.${error.code}`, error.values);
-  return [t("error.refused"), " ", raw([error.message, error.hint].filter(Boolean).join(" "))];
-}

@@ -81,6 +81,7 @@ class PlainText:
         return [str(self._rust.decode(list(ids), skip_special_tokens=True)) for ids in batch]
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
-        return [self._rust.id_to_token(id) or UNKNOWN for id in ids]
+        """To look at: a space is drawn as everywhere here, not as a family spells it."""
+        return [(self._rust.id_to_token(id) or UNKNOWN).replace("Ġ", "▁").replace("Ċ", "\\n") for id in ids]
 
     target_pieces = source_pieces

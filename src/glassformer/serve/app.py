@@ -110,7 +110,8 @@ def create_app(
         lifespan=lifespan,
     )
     meter = metered(routes)
-    app.add_middleware(Door, hosts=hosts, by_address=by_address, origins=tuple(origins))
+    images = isinstance(served, Directions) and served.images
+    app.add_middleware(Door, hosts=hosts, by_address=by_address, origins=tuple(origins), images=images)
     app.add_middleware(Metered, meter=meter, paths=lambda: frozenset(app.openapi()["paths"]), log=log)
     install(app)
     if routes is not None:
@@ -186,7 +187,7 @@ def install_page(
 
     @api.get("/api/schematics")
     async def drawings(request: Request, direction: str | None = None, lang: Language = "en") -> Response:
-        model = await anyio.to_thread.run_sync(lambda: desk.directions.shown(direction).translator.model)
+        model = await anyio.to_thread.run_sync(lambda: desk.directions.shown(direction).served.model)
         return as_json(request, await anyio.to_thread.run_sync(schematics, model, lang))
 
     @api.get("/api/weights", responses=BYTES)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import glassformer
-from glassformer.explain.subject import Subject
+from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.trace import TraceOptions, trace
 from glassformer.explain.traced import Trace
 from glassformer.explain.weights import facts
@@ -14,9 +14,10 @@ from glassformer.explain.what_if import what_if
 from glassformer.serve.asked import Asked, Changed, TraceAsked, WhatIfAsked
 from glassformer.serve.directions import Directions, Shown
 from glassformer.serve.errors import Refused
+from glassformer.serve.pictures import pixels
 from glassformer.serve.recent import RecentRuns, Run
 from glassformer.serve.turns import Wanted
-from glassformer.translator import Translator
+from glassformer.use import Classifier
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,7 @@ class Limits:
     beam: int = 8
     padding: int = 8
     new_tokens: int = 64
+    continued: int = 24  # tokens written after a prompt, which seldom ends by itself
     characters: int = 2000
     waiting: int = 256  # requests that may wait for their turn
 
@@ -39,13 +41,15 @@ class Desk:
         self.handbook, self.translates = handbook, translates  # what else there is beside the page
         self.recent = RecentRuns()
 
-    def check(self, text: str, by: Translator) -> int:
-        """How many tokens a sentence has, if it can be read."""
+    def check(self, text: str, by: Subject) -> int:
+        """How many tokens a sentence has, or places an image, if it can be read."""
         limits = self.limits
+        if by.reads_images:
+            return len(by.places)
         if len(text) > limits.characters:
             message = f"the sentence has {len(text):,} characters, at most {limits.characters:,} are read"
             raise Refused(422, "long_text", message, "shorten it", limit=limits.characters)
-        tokens = len(by.tokenizer.encode_source([text])[0]) if text.strip() else 0
+        tokens = len(by.encoded(text)) if text.strip() else 0
         if tokens == 0:
             raise Refused(422, "empty", "the sentence is empty", "send some words as `text`")
         most = min(limits.source_tokens, by.max_source_length())
@@ -62,12 +66,14 @@ class Desk:
 
     def options(self, asked: Changed, by: Shown, wanted: Wanted) -> tuple[TraceOptions, dict[str, dict[str, int]]]:
         """How a sentence is traced here, and what of that is not as asked for."""
-        tokens, most = self.check(asked.text, by.translator), self.limits.new_tokens
+        subject = Subject(by.served)
+        most = self.limits.continued if subject.task == "continue" else self.limits.new_tokens
+        tokens = self.check(asked.text, subject)
         used, capped = self.capped(beam=asked.beam, padding=asked.padding)
         return {
             "beam": used["beam"],
             "padding": used["padding"],
-            "max_new_tokens": most if by.translator.max_target_length(tokens) > most else None,
+            "max_new_tokens": most if subject.max_target_length(tokens) > most else None,
             "name": by.model.name,
             "between_steps": wanted,
         }, capped
@@ -80,25 +86,25 @@ class Desk:
     def trace(self, asked: TraceAsked, wanted: Wanted) -> dict[str, Any]:
         by = self.directions.shown(asked.direction)
         options, capped = self.options(asked, by, wanted)
-        most, encode = self.limits.new_tokens, by.translator.tokenizer.encode_target
-        if asked.target is not None and len(encode([asked.target])[0]) > most:
+        most = self.limits.new_tokens
+        if asked.target is not None and len(Subject(by.served).target_ids(asked.target)) > most:
             raise Refused(422, "refused", f"the target has more than {most} tokens", "shorten it", limit=most)
         options |= {"prefix": asked.prefix, "temperature": asked.temperature}
-        found = trace(by.translator, asked.text, asked.target, changes=asked.plain_changes(), **options)
+        found = trace(by.served, given(asked.text, by), asked.target, changes=asked.plain_changes(), **options)
         self.recent.add(found)
         return found.manifest() | self.told(found, capped, options["max_new_tokens"])
 
     def what_if(self, asked: WhatIfAsked, wanted: Wanted) -> dict[str, Any]:
         by = self.directions.shown(asked.direction)
         options, capped = self.options(asked, by, wanted)
-        found = what_if(by.translator, asked.text, asked.plain_changes(), **options)
+        found = what_if(by.served, given(asked.text, by), asked.plain_changes(), **options)
         for one in (found.before, found.after):
             self.recent.add(one)
         return found.as_dict() | self.told(found.after, capped, options["max_new_tokens"])
 
     def translate(self, asked: Asked, wanted: Wanted) -> dict[str, Any]:
         by = self.directions.shown(asked.direction).translator
-        self.check(asked.text, by)
+        self.check(asked.text, Subject(by))
         used, capped = self.capped(beam=asked.beam)
         best = by.translate([asked.text], beam=used["beam"], between_steps=wanted)[0][0]
         return {"text": best.text, "score": best.score, "tokens": best.tokens} | noted(capped)
@@ -106,8 +112,8 @@ class Desk:
     def about(self, direction: str | None) -> dict[str, Any]:
         shown, known = self.directions.shown(direction), self.directions.known
         return {
-            "model": facts(Subject(shown.translator), shown.model.name),
-            "about": asdict(shown.translator.about),
+            "model": facts(Subject(shown.served), shown.model.name),
+            "about": asdict(shown.served.about),
             "direction": shown.direction.name,
             "directions": [one._asdict() for one in known.values()],
             "examples": [one._asdict() for one in shown.examples],
@@ -127,6 +133,12 @@ class Desk:
             hint = "POST the same request to /api/trace again"
             raise Refused(404, "forgotten", f"the run {run} is not, or no longer, in this server's memory", hint)
         return found
+
+
+def given(text: str, by: Shown) -> Sentence:
+    """What a model is to read: a text as it was sent, or the image that it tells."""
+    reads = by.served
+    return pixels(text, reads.sight) if isinstance(reads, Classifier) and reads.reads_images else text
 
 
 def noted(capped: dict[str, dict[str, int]]) -> dict[str, Any]:

@@ -24,7 +24,10 @@ from glassformer.hub import called
 from glassformer.serve.errors import Refused
 from glassformer.text import About, Tokenizer
 from glassformer.translator import Translator
+from glassformer.use import Classifier
+from glassformer.use.reader import Reader, load_reader
 
+Served = Translator | Reader
 ANYTHING = ("Hello, world!",)  # to try on a model that names no examples
 
 
@@ -40,23 +43,23 @@ class Direction(NamedTuple):
 class ServedModel:
     """A model by its name, loaded when it is first needed."""
 
-    def __init__(self, name: str, load: Callable[[], Translator]) -> None:
+    def __init__(self, name: str, load: Callable[[], Served]) -> None:
         self.name, self._load = name, load
-        self._translator: Translator | None = None
+        self._served: Served | None = None
         self._weights: Weights | None = None
         self._blob: bytes | None = None
         self._lock = threading.RLock()
 
     @property
-    def translator(self) -> Translator:
+    def served(self) -> Served:
         with self._lock:
-            self._translator = self._translator or self._load()
-            return self._translator
+            self._served = self._served or self._load()
+            return self._served
 
     @property
     def weights(self) -> Weights:
         with self._lock:
-            self._weights = self._weights or Weights.of(self.translator.model)
+            self._weights = self._weights or Weights.of(self.served.model)
             return self._weights
 
     @property
@@ -73,8 +76,15 @@ class Shown:
 
     direction: Direction
     model: ServedModel
-    translator: Translator
+    served: Served
     examples: Sequence[Example]
+
+    @property
+    def translator(self) -> Translator:
+        """For whoever wants a translation."""
+        if not isinstance(self.served, Translator):
+            raise Refused(422, "refused", f"{self.model.name} does not translate", "ask /api/trace")
+        return self.served
 
 
 class Directions:
@@ -86,7 +96,9 @@ class Directions:
         directions: Sequence[Direction],
         examples: Mapping[str, Sequence[Example]],
         first: str,
+        images: bool = False,
     ) -> None:
+        self.images = images  # are read, not texts
         self.models = {one.name: one for one in models}
         self.known = {one.name: one for one in directions}
         self.examples, self.first = examples, first
@@ -99,7 +111,9 @@ class Directions:
                 422, "direction", f"no direction is called {name!r:.60}", f"there are {', '.join(self.known)}"
             )
         model = self.models[found.model]
-        way = model.translator if model.translator.to is None else model.translator.toward(found.target)
+        way = model.served
+        if isinstance(way, Translator) and way.to is not None:
+            way = way.toward(found.target)
         return Shown(found, model, way, self.examples.get(found.name, ()))
 
 
@@ -114,6 +128,13 @@ def of_translator(
     opened = next((one for one in known if one.target == first), known[0])
     tried = {known[0].name: [Example(text) for text in examples]}
     return Directions([ServedModel(name, lambda: translator)], known, tried, opened.name)
+
+
+def of_reader(reader: Reader, name: str, examples: Sequence[Example] = ()) -> Directions:
+    """That of a model which does not translate: it goes no way but its own."""
+    only = Direction(name, name, "", "")
+    images = isinstance(reader, Classifier) and reader.reads_images
+    return Directions([ServedModel(name, lambda: reader)], [only], {name: examples}, name, images)
 
 
 def of_several(
@@ -158,6 +179,8 @@ def of_folder(
 ) -> Directions:
     """Those of a model in a folder, or of the box where there is no such folder; opens on that into `to`. A published
     model of many languages goes from `source` into `to` alone."""
+    if (reader := load_reader(folder, device)) is not None:
+        return of_reader(reader, called(folder), [Example(text) for text in reader.about.examples])
     if not os.path.lexists(folder) and str(folder) in box.directions():
         model = box.directions()[str(folder)].model
         into = {way.to: name for name, way in box.directions().items() if way.model == model}

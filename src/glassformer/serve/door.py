@@ -20,6 +20,7 @@ from glassformer.serve.errors import body_for, is_interface
 LARGEST_HEAD = 16_384  # bytes: the address, and the fields before the body
 LARGEST = 65_536  # bytes of a request; the longest sentence and every change fit many times
 LARGER = {"/translate": 2_000_000, "/v2/translate": 2_000_000, "/translate_file": 1_048_576}  # of a translation's
+IMAGE = 1_000_000  # bytes of a request that tells one
 SLOWEST = 30.0  # seconds for all of them
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = {
@@ -35,6 +36,7 @@ HEADERS = {
 class Door:
     """`hosts`: the names that this server answers to. `by_address`: to any number too, for those are no names.
     `origins`: other sites whose pages may ask what programs may ask (`*`: all); the page's own addresses stay its own.
+    `images`: the page's requests tell such.
     """
 
     def __init__(
@@ -44,14 +46,16 @@ class Door:
         by_address: bool = False,
         slowest: float = SLOWEST,
         origins: Sequence[str] = (),
+        images: bool = False,
     ) -> None:
         self.app, self.hosts, self.by_address, self.slowest, self.origins = app, hosts, by_address, slowest, origins
+        self.larger = LARGER | (dict.fromkeys(("/api/trace", "/api/whatif"), IMAGE) if images else {})
         self.shared = CORSMiddleware(
             self.enter, origins, allow_methods=("GET", "POST"), allow_headers=("Authorization", "Content-Type")
         )
 
     def largest(self, path: str) -> int:
-        return LARGER.get(path, LARGEST)
+        return self.larger.get(path, LARGEST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":

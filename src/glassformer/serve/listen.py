@@ -25,13 +25,12 @@ import uvicorn
 from glassformer.errors import ConfigError, why
 from glassformer.serve.app import create_app
 from glassformer.serve.connection import Connection
-from glassformer.serve.directions import Directions
+from glassformer.serve.directions import Directions, Served
 from glassformer.serve.door import LOCAL
 from glassformer.serve.handbook import SITE, is_handbook
 from glassformer.serve.keys import Gate
 from glassformer.serve.queue import Queue
 from glassformer.serve.routes import Routes
-from glassformer.translator import Translator
 
 FIRST_PORT, TRIED = 8017, 20
 SMALL = 20_000_000  # parameters
@@ -120,9 +119,9 @@ def origin_of(given: str) -> str:
     return given.lower()
 
 
-def cores_each(translator: Translator, turns: int) -> int:
+def cores_each(served: Served, turns: int) -> int:
     """The cores for one request: a small model gains nothing from a second, and loses much where others are at work."""
-    small = sum(weight.numel() for weight in translator.model.parameters()) < SMALL
+    small = sum(weight.numel() for weight in served.model.parameters()) < SMALL
     return 1 if small else max(1, torch.get_num_threads() // turns)
 
 
@@ -210,7 +209,7 @@ def serve(
             seconds=options.timeout,
         )
         if shown is not None:
-            torch.set_num_threads(cores_each(shown.shown().translator, app.state.turns.at_once))
+            torch.set_num_threads(cores_each(shown.shown().served, app.state.turns.at_once))
         patient = type("Patient", (Connection,), {"grace": options.grace})
         longest = math.ceil(options.grace) + 5 if options.grace else None  # for what does not end when it is broken off
         server = Server(
