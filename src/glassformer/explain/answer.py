@@ -21,20 +21,26 @@ def answer(subject: Subject, source: Sequence[int], real: Sequence[bool], log_pr
     """By the log-probabilities (T, V) of every position, or (1, V) of the whole; nothing where a model writes instead.
 
     `kind` is "label" or "fill". Each of its `places` is a position with the likeliest candidates, the best first: that
-    of the whole, or those that are masked; where none is, those of all real tokens.
+    of the whole, or those that are masked; where none is, those of all real tokens. `text` says it in words: the label,
+    or what was read with its gaps filled.
     """
     if subject.writes:
         return None
     if subject.tells_labels:
         most = log_probs.shape[-1] if log_probs.shape[-1] <= MOST_LABELS else TOP
         place = {"position": 0, "piece": subject.source_pieces(source)[0]}
-        return {"kind": "label", "masked": False, "places": [place | {"top": candidates(subject, log_probs[0], most)}]}
+        top = candidates(subject, log_probs[0], most)
+        return {"kind": "label", "masked": False, "text": top[0]["piece"], "places": [place | {"top": top}]}
     shown = [i for i, id in enumerate(source) if real[i] and id == subject.mask_id]
     masked = bool(shown)
     shown = shown or [i for i, one in enumerate(real) if one]
     pieces = subject.pieces(source, source=True)
-    places = [{"position": i, "piece": pieces[i], "top": candidates(subject, log_probs[i], TOP)} for i in shown]
-    return {"kind": "fill", "masked": masked, "places": places}
+    places: list[dict[str, Any]] = [
+        {"position": i, "piece": pieces[i], "top": candidates(subject, log_probs[i], TOP)} for i in shown
+    ]
+    best = {place["position"]: place["top"][0]["id"] for place in places}
+    text = subject.filled([best.get(i, id) for i, id in enumerate(source)], list(best.values())) if masked else ""
+    return {"kind": "fill", "masked": masked, "text": text, "places": places}
 
 
 def candidates(subject: Subject, log_probs: Tensor, most: int) -> list[dict[str, Any]]:
@@ -44,12 +50,6 @@ def candidates(subject: Subject, log_probs: Tensor, most: int) -> list[dict[str,
         {"id": id, "piece": piece, "probability": math.exp(value), "log_probability": value}
         for id, piece, value in zip(ids.tolist(), subject.answers(ids.tolist()), best.tolist(), strict=True)
     ]
-
-
-def said(found: dict[str, Any]) -> str:
-    """An answer in a few words: the label, or what goes into each gap."""
-    best = [str(place["top"][0]["piece"]) for place in found["places"]]
-    return " ".join(best) if found["kind"] == "label" or found["masked"] else ""
 
 
 def best_log_probabilities(found: dict[str, Any], log_probs: Tensor) -> list[float]:

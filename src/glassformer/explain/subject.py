@@ -196,6 +196,12 @@ class Subject:
         begun, whole = self.text.decode_target([prompt, [*prompt, *ids]])
         return whole[len(begun) :]
 
+    def filled(self, ids: Sequence[int], fillings: Sequence[int]) -> str:
+        """A text whose gaps hold `fillings`; of a model alone, these."""
+        if self.text is None:
+            return " ".join(self.pieces(fillings, source=True))
+        return self.text.decode_target([ids])[0].strip()
+
     def max_target_length(self, read: int) -> int:
         """How many tokens may be written after a source of `read` tokens, unless the caller says."""
         if isinstance(self.given, Translator):

@@ -16,7 +16,6 @@ import torch
 from torch import Tensor
 
 from glassformer.errors import GlassformerError, InputError, WeightsError, one_of, why
-from glassformer.explain.answer import said
 from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
 from glassformer.explain.subject import Subject
@@ -107,10 +106,10 @@ class Trace:
 
     @property
     def said(self) -> str | None:
-        """What came out, in words: the text that was written, a label, what goes into the gaps."""
+        """What came out, in words: the text that was written, a label, the text with its gaps filled."""
         if self.output is not None:
             return str(self.output["text"])
-        return None if self.answer is None else said(self.answer) or None
+        return None if self.answer is None else self.answer["text"] or None
 
     @property
     def masks(self) -> dict[str, Tensor]:

@@ -1,4 +1,4 @@
-// An image for the model to read: drawn by hand, or taken from a file. It is told as its pixels, which the address holds.
+// An image for the model to read: drawn by hand, or taken from a file; told as its pixels, which the address holds.
 
 import { button, h } from "./dom.js";
 import { t } from "./language.js";

@@ -128,7 +128,7 @@ export class Sentence {
     const { output, answer, model } = manifest;
     const gaps = answer?.kind === "fill" && !answer.masked;
     this.outputLabel.textContent = t(card.target ? "ask.outputIn" : "ask.output", card);
-    this.output.textContent = output?.text ?? (gaps ? "" : answered(answer?.places ?? []));
+    this.output.textContent = output?.text ?? answer?.text ?? "";
     const likely = answer?.places[0]?.top[0];
     fill(
       this.facts,
@@ -277,6 +277,3 @@ export class Sentence {
     this.notices.replaceChildren(...notices);
   }
 }
-
-/** What an answer puts first in each place. @param {AnswerPlace[]} places */
-const answered = (places) => places.map(({ top }) => top[0].piece).join(" ");

@@ -60,7 +60,7 @@ export const TEXTS = {
   "ask.target|one": ["The model reads", "模型读入"],
   "ask.output": ["Translation", "译文"],
   "ask.output|continue": ["Continuation", "续写"],
-  "ask.output|fill": ["What goes into the gaps", "空处填入"],
+  "ask.output|fill": ["With its gaps filled", "填好之后"],
   "ask.output|label": ["Label", "标签"],
   "ask.certain": ["probability", "概率"],
   "ask.file": ["Choose an image", "选择图像"],

@@ -8,7 +8,7 @@ import { aboutOf } from "./top.js";
 /** The last word of each names what is said there. @type {{view: View, at: string, says: string}[]} */
 const STOPS = [
   { view: "flow", at: ".source", says: "sentence" },
-  { view: "flow", at: ".flow", says: "flow" },
+  { view: "flow", at: ".flow, .looking", says: "flow" },
   { view: "block", at: ".overview", says: "block" },
   { view: "cell", at: ".cell-equation", says: "cell" },
   { view: "decode", at: ".tree-plate", says: "decode" },

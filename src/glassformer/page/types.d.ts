@@ -18,7 +18,7 @@ interface Manifest {
   tensors: Entry[];
   weights: WeightEntry[];
   steps: Step[];
-  answer: { kind: "fill" | "label"; masked: boolean; places: AnswerPlace[] } | null;
+  answer: { kind: "fill" | "label"; masked: boolean; text: string; places: AnswerPlace[] } | null;
   one_pass: boolean;
   beam: { size: number; length_penalty: number; nodes: BeamNode[] } | null;
   cache: { steps: CacheStep[]; max_difference: number | null; equal: boolean; used: boolean } | null;
