@@ -35,8 +35,8 @@ def test_the_model_is_told(client, translator):
     told = client.get("/api/model").json()
     assert told["model"]["name"] == "toy"
     assert [example["text"] for example in told["examples"]] == list(EXAMPLES)
-    assert told["limits"] == {"source_tokens": 64, "beam": 8, "padding": 8, "new_tokens": 64, "characters": 2000,
-                              "waiting": 256}  # fmt: skip
+    assert told["limits"] == {"source_tokens": 64, "beam": 8, "padding": 8, "new_tokens": 64, "continued": 24,
+                              "characters": 2000, "waiting": 256}  # fmt: skip
     assert told["version"] == gf.__version__
     assert told["weights"] == gf.trace(translator, SENTENCE).manifest()["weights"]
 
