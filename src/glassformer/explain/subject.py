@@ -9,6 +9,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from glassformer.decode import Search
 from glassformer.decode.generation import USUAL_LIMIT
 from glassformer.errors import InputError, did_you_mean
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
@@ -206,6 +207,8 @@ class Subject:
         """How many tokens may be written after a source of `read` tokens, unless the caller says."""
         if isinstance(self.given, Translator):
             return self.given.max_target_length(read)
+        if isinstance(self.given, TextGenerator):
+            return self.given.max_new_tokens(read, Search())
         return max(1, min(USUAL_LIMIT, self.config.max_length - (read if isinstance(self.model, DecoderOnly) else 1)))
 
     @property
