@@ -18,12 +18,13 @@ from glassformer.serve.app import create_app
 from glassformer.serve.desk import Limits
 from glassformer.serve.directions import of_reader
 from glassformer.serve.pictures import pixels, written
-from glassformer.text import Tokenizer, TokenizerOptions
+from glassformer.text import About, Tokenizer, TokenizerOptions
 from glassformer.use.loading import OwnText
 
 SIZES = {"d_model": 16, "heads": 4, "d_ff": 24, "layers": 2, "max_length": 64, "dropout": 0.0}
 IMAGE = {"image_size": 8, "patch_size": 2, "channels": 1, "positions": "learned"}
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "[MASK]"]
+CARD = About(source="en", target="en", purpose="numbers", purpose_zh="数字")
 LABELS = ("number", "date", "time")
 DRAWN = written(np.random.RandomState(0).randint(0, 256, (8, 8, 1)).astype(np.uint8))
 TEXTS = {"continue": "one two three", "fill": "one [MASK] three [MASK]", "label": "one two three", "image": DRAWN}
@@ -57,11 +58,11 @@ def reader(kind: str):
     for parameter in model.parameters():  # biases and gains of zero and one would hide mistakes
         parameter.data += 0.1 * torch.randn(parameter.shape, generator=chance)
     if kind == "continue":
-        return gf.TextGenerator(model, OwnText(tokenizer, goes_on=True))
+        return gf.TextGenerator(model, OwnText(tokenizer, goes_on=True), about=CARD)
     if kind == "fill":
-        return gf.MaskFiller(model, OwnText(tokenizer, goes_on=False))
+        return gf.MaskFiller(model, OwnText(tokenizer, goes_on=False), about=CARD)
     if kind == "label":
-        return gf.Classifier(model, OwnText(tokenizer, goes_on=False), LABELS)
+        return gf.Classifier(model, OwnText(tokenizer, goes_on=False), LABELS, about=CARD)
     return gf.Classifier(model, None)
 
 

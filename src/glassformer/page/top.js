@@ -13,9 +13,10 @@ import { NEED_SERVER, viewsOf } from "./state.js";
 export function cardOf(app) {
   /** @type {Partial<About>} */
   const about = app.model?.about ?? {};
+  const translates = app.task === "translate";
   return {
-    source: nameOf(app, about.source ?? ""),
-    target: nameOf(app, about.target ?? ""),
+    source: translates ? nameOf(app, about.source ?? "") : "",
+    target: translates ? nameOf(app, about.target ?? "") : "",
     purpose: (app.lang === "zh" && about.purpose_zh) || about.purpose || "",
   };
 }

@@ -22,6 +22,7 @@ from glassformer.errors import ConfigError, one_of
 from glassformer.explain.weights import Weights
 from glassformer.hub import called
 from glassformer.serve.errors import Refused
+from glassformer.serve.pictures import of_recipe
 from glassformer.text import About, Tokenizer
 from glassformer.translator import Translator
 from glassformer.use import Classifier
@@ -180,7 +181,9 @@ def of_folder(
     """Those of a model in a folder, or of the box where there is no such folder; opens on that into `to`. A published
     model of many languages goes from `source` into `to` alone."""
     if (reader := load_reader(folder, device)) is not None:
-        return of_reader(reader, called(folder), [Example(text) for text in reader.about.examples])
+        images = isinstance(reader, Classifier) and reader.reads_images
+        tried = of_recipe(folder) if images else [Example(text) for text in reader.about.examples]
+        return of_reader(reader, called(folder), tried)
     if not os.path.lexists(folder) and str(folder) in box.directions():
         model = box.directions()[str(folder)].model
         into = {way.to: name for name, way in box.directions().items() if way.model == model}

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import base64
 import binascii
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from glassformer.box import Example
+from glassformer.errors import DataError
 from glassformer.serve.errors import Refused
+from glassformer.text.pictures import digits
 from glassformer.use.images import Sight
 
 MARK = "pixels:"  # before the bytes, which are in base64
@@ -31,3 +36,16 @@ def pixels(text: str, sight: Sight) -> NDArray[Any]:
 def written(image: NDArray[np.uint8]) -> str:
     """An image (N, N, C) as a text."""
     return MARK + base64.b64encode(np.ascontiguousarray(image).tobytes()).decode()
+
+
+def of_recipe(folder: Path) -> list[Example]:
+    """Images to try on a model whose recipe learns from the digits: one of each, none that it has learnt from."""
+    try:
+        data: Any = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8")).get("data", {})
+        if not any(corpus.get("builtin") == "digits" for corpus in data["train"]):
+            return []
+        images, labels = digits("test")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, DataError):
+        return []  # a page works without
+    first = {label: image for image, label in zip(reversed(images), reversed(labels), strict=True)}
+    return [Example(written(first[label].transpose(1, 2, 0)), label, label) for label in sorted(first)]

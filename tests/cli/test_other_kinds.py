@@ -8,7 +8,9 @@ import pytest
 import glassformer as gf
 from glassformer import bundle
 from glassformer.serve.directions import of_folder
+from glassformer.serve.pictures import pixels
 from glassformer.text import Tokenizer, TokenizerOptions
+from glassformer.text.pictures import digits
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 24, "layers": 1, "max_length": 40, "dropout": 0.0}
 KINDS = {
@@ -73,6 +75,16 @@ def test_what_they_cannot_do_is_said(cli, folders, words, why):
     code, _, error = cli(*(folders / word if word in KINDS else word for word in words))
     assert code != 0
     assert why in error
+
+
+def test_a_model_of_digits_brings_one_of_each_to_try(folders):
+    (folders / "digits" / "recipe.toml").write_text('[[data.train]]\nbuiltin = "digits"\nsplit = "train"\n')
+    shown = of_folder(folders / "digits", "cpu").shown()
+    assert [example.label for example in shown.examples] == list("0123456789")
+    images, labels = digits("test")
+    known = {image.tobytes(): label for image, label in zip(images, labels, strict=True)}
+    for example in shown.examples:
+        assert known[pixels(example.text, shown.served.sight).tobytes()] == example.label
 
 
 def test_a_folder_goes_no_way_but_its_own(folders):
