@@ -91,6 +91,7 @@ def test_a_page_shows_the_models_numbers_and_speaks_of_nothing_it_has_not(visit,
         views = page.page.locator("[role=tab]").evaluate_all("tabs => tabs.map((tab) => tab.dataset.view)")
         assert ("decode" in views, "cache" in views, "answer" in views) == (writes, writes, not writes)
         assert page.page.locator("[data-testid=beam]").count() == writes
+        assert page.page.locator("#sentence").is_visible() == (kind != "image")
         assert page.text("[data-testid=output]").strip() == trace.said.strip()
         change = {"kind": "remove_head", "stack": "decoder" if writes else "encoder", "layer": 0, "attention": "self"}
         change["head"] = 1
