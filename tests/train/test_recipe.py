@@ -173,6 +173,7 @@ corpora = st.fixed_dictionaries(
         objective=st.just("translate"),  # the one that learns from pairs
         batch_tokens=batch_tokens,
         average=st.just(1),
+        noise_span=st.floats(1, 9),
         freeze=st.lists(st.text()),
         lora_rank=st.just(0),
         lora_on=st.lists(st.text(), min_size=1),

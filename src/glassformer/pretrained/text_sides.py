@@ -8,11 +8,13 @@ from glassformer.errors import InputError, WeightsError
 from glassformer.files import read_json
 from glassformer.model import EncoderDecoder
 from glassformer.pretrained.language_text import KINDS, load_languages
-from glassformer.pretrained.loader import read_config
+from glassformer.pretrained.loader import load_model, read_config
 from glassformer.pretrained.marian_text import load_marian
+from glassformer.pretrained.plain_text import PlainText
 from glassformer.text import PairTokenizer
 
 TRANSLATORS = ("marian", *KINDS)
+TAUGHT = ("bart", "t5", "pegasus")  # which write what they were trained to write
 
 
 def reads_several(folder: Path) -> bool:
@@ -27,12 +29,16 @@ def load_published(
     kind = read_config(folder).values.get("model_type")
     if kind in KINDS:
         return load_languages(folder, source, to)
-    if kind != "marian":
+    if kind not in ("marian", *TAUGHT):
         what = f"holds a model of type {kind!r}" if kind else "is not a trained model"
         raise WeightsError(
             f"{folder} {what}; `glassformer train` makes a translator, and of Hugging Face folders those of Marian, "
-            f"M2M100, NLLB and mBART are read too"
+            f"M2M100, NLLB and mBART are read too, and of BART, T5 and Pegasus, which have to be taught"
         )
     if source is not None:
         raise InputError(f"{folder} translates from one language only; source={source!r} cannot be chosen")
-    return load_marian(folder)
+    if kind == "marian":
+        return load_marian(folder)
+    model = load_model(folder)
+    assert isinstance(model, EncoderDecoder)
+    return model, PlainText.load(folder, model.config.vocab_size)

@@ -3,6 +3,7 @@
 from glassformer.text.about import About
 from glassformer.text.batch import Batch, Batches, BatchOptions, EpochPlan
 from glassformer.text.corpus import Corpus, Pair, read_pairs
+from glassformer.text.numbering import Numbering
 from glassformer.text.preparation import FilterOptions, prepare
 from glassformer.text.shapes import Shape, plan_shapes
 from glassformer.text.store import Store
@@ -22,6 +23,7 @@ __all__ = [
     "Corpus",
     "EpochPlan",
     "FilterOptions",
+    "Numbering",
     "Pair",
     "PairTokenizer",
     "Shape",

@@ -69,7 +69,8 @@ class EpochPlan:
         tgt_in[: len(pairs), 0] = START
         labels[np.arange(len(pairs)), lengths[: len(pairs)]] = END
         mask = np.arange(shape.src) < src_lengths[:, None]  # (B, S)
-        return Batch(src, mask, tgt_in, labels, int(lengths.sum()) + len(pairs), len(pairs))
+        count, numbering = int(lengths.sum()) + len(pairs), self._store.numbering
+        return Batch(src, mask, tgt_in, labels, count, len(pairs), numbering=numbering)
 
     @property
     def padding_share(self) -> float:

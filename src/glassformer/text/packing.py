@@ -89,7 +89,8 @@ class PackedPlan:
         starts = np.flatnonzero(tgt_places.flat[cells] == 0)  # each target's first cell, counted along `cells`
         tgt_in.flat[cells[starts]] = START
         labels.flat[cells[np.append(starts[1:], len(cells)) - 1]] = END
-        return Batch(src, src != PAD, tgt_in, labels, len(cells), len(pairs), src_places, tgt_places)
+        own, numbering = src != PAD, self._store.numbering
+        return Batch(src, own, tgt_in, labels, len(cells), len(pairs), src_places, tgt_places, numbering)
 
     def _span(self, index: int) -> tuple[int, int]:
         first = index * self._shape.rows

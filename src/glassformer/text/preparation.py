@@ -75,7 +75,7 @@ def prepare(
     meta = read_meta(folder)
     if meta is not None and meta["fingerprint"] == fingerprint:
         try:
-            return Store(folder, weights)
+            return Store(folder, weights, tokenizer.numbering)
         except DataError:
             pass  # damaged since; made anew below
     names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
@@ -97,7 +97,7 @@ def prepare(
         raise DataError(f"{folder} cannot be written: {why(error)}; free some space or choose another folder") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return Store(folder, weights)
+    return Store(folder, weights, tokenizer.numbering)
 
 
 def _write(
@@ -108,7 +108,8 @@ def _write(
     fingerprint: str,
     progress: Callable[[int], None] | None,
 ) -> None:
-    dtype = np.dtype("<u2" if max(tokenizer.src_size, tokenizer.tgt_size) <= 1 << 16 else "<u4")
+    most = max(tokenizer.src_size, tokenizer.tgt_size) + (tokenizer.numbering.offset if tokenizer.numbering else 0)
+    dtype = np.dtype("<u2" if most <= 1 << 16 else "<u4")
     report: Counter[str] = Counter()
     ends = dict.fromkeys(SIDES, 0)
     with _Files(folder) as files:

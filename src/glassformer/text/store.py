@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from glassformer.errors import DataError
 from glassformer.text.chance import uniform
 from glassformer.text.noise import Noise
+from glassformer.text.numbering import Numbering
 from glassformer.text.vocabulary import PAD
 
 VERSION = 1
@@ -35,7 +36,9 @@ Index = NDArray[np.int64] | NDArray[np.int32] | Sequence[int]
 class Store:
     """A prepared corpus. `weights` says how often the pairs of each corpus are seen per epoch."""
 
-    def __init__(self, folder: str | Path, weights: Sequence[float] | None = None) -> None:
+    def __init__(
+        self, folder: str | Path, weights: Sequence[float] | None = None, numbering: Numbering | None = None
+    ) -> None:
         self.folder = Path(folder)
         meta = read_meta(self.folder)
         if meta is None:
@@ -44,6 +47,7 @@ class Store:
         self.report: dict[str, int] = meta["report"]
         self.fingerprint: str = meta["fingerprint"]
         self._noise: tuple[Noise, int, int] | None = None  # and the seed and the epoch that it is drawn by
+        self.numbering = numbering  # to the ids of a model that has others
         self.weights = tuple(weights) if weights is not None else (1.0,) * meta["corpora"]
         assert len(self.weights) == meta["corpora"]
         ids = np.dtype(meta["dtype"])

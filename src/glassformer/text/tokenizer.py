@@ -15,6 +15,7 @@ import tokenizers
 from glassformer.errors import DataError, InputError, did_you_mean, one_of, why
 from glassformer.text.about import About, frequent_words, unmet
 from glassformer.text.corpus import Pair
+from glassformer.text.numbering import Numbering
 from glassformer.text.protect import PLACEHOLDERS
 from glassformer.text.side import Flat, Side
 from glassformer.text.vocabulary import SAMPLE_PAIRS, TokenizerOptions, learn, sample, tag
@@ -57,6 +58,8 @@ class Tokenizer:
     The ids 0 to 3 are padding, start, end and unknown. Encoding adds none of them, and no text yields the first three.
     With `bpe` and `unigram`, decoding gives back exactly the text that was encoded.
     """
+
+    numbering: Numbering | None = None  # to the ids of a model that has others than a store's
 
     def __init__(
         self,

@@ -7,15 +7,18 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from glassformer.text import PAD, Batch, Batches
+from glassformer.train.loss import IGNORED
 from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World
 from glassformer.train.step import Inputs
 
 AHEAD = 4
+ID_ROWS = ("src", "tgt", "ids", "labels")  # that hold tokens
 
 Position = tuple[int, int]  # epoch and index of the batch that follows
 
@@ -30,10 +33,15 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
     made = goal.rows(batch)
     short = -len(made["labels"]) % (world.size * portions)
 
+    def known(name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """As the model numbers its tokens, and the loss what is not asked."""
+        ours = array if batch.numbering is None or name not in ID_ROWS else batch.numbering(array)
+        return np.where(array == goal.ignored, IGNORED, ours) if name == "labels" else ours
+
     def share(name: str, array: NDArray[Any]) -> torch.Tensor:
-        tensor = torch.from_numpy(array)
+        tensor = torch.from_numpy(known(name, array))
         if short:
-            empty = tensor.new_full((short, *tensor.shape[1:]), goal.ignored if name == "labels" else PAD)
+            empty = tensor.new_full((short, *tensor.shape[1:]), IGNORED if name == "labels" else PAD)
             tensor = torch.cat((tensor, empty))
         tensor = tensor[world.rank :: world.size]
         return tensor.pin_memory() if pinned else tensor

@@ -12,6 +12,8 @@ from __future__ import annotations
 from torch import Tensor
 from torch.nn import functional as F
 
+IGNORED = -100  # the label of what is not asked
+
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, pad: int) -> Tensor:
     """The sum over all real labels; logits (B, T, V), labels (B, T); or (B, V) and (B)."""

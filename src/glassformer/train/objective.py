@@ -55,7 +55,7 @@ class Objective:
     model: type[Model]
     rows: Callable[[Batch], Rows]
     lone: bool = True  # made of plain texts, not of pairs
-    ignored: int = PAD  # the label of what is not asked
+    ignored: int = PAD  # what the batch's labels say where nothing is asked
     noise: Callable[[Recipe, Tokenizer], Noise] | None = None  # what makes a pair of a text, anew in every epoch
     pieces: Callable[[Recipe], list[str]] = no_pieces  # of the vocabulary, that no text yields
     margin: int = 1  # tokens that stand around a text

@@ -20,14 +20,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from glassformer.errors import ConfigError, DataError, did_you_mean, one_of, why
+from glassformer.files import to_toml as to_toml
 from glassformer.model import ModelConfig
+from glassformer.pretrained.start_text import StartText
 from glassformer.recipes import built_in
 from glassformer.text import END, PAD, START, About, BatchOptions, Corpus, FilterOptions, Tokenizer, TokenizerOptions
 from glassformer.text.lines import missing
 from glassformer.train.limits import OF_THE_VOCABULARY, check, read
 from glassformer.train.objective import OBJECTIVES, Name, Objective
-from glassformer.train.start import settings
-from glassformer.train.toml import to_toml as to_toml
+from glassformer.train.start import placed, settings
 
 FORMAT_VERSION = 1
 # A model draws its weights by train.seed unless it is given a seed of its own.
@@ -125,6 +126,8 @@ class Recipe:
 
     def model_config(self, tokenizer: Tokenizer) -> ModelConfig:
         """The model's configuration, once the vocabulary is known."""
+        if isinstance(tokenizer, StartText):
+            return ModelConfig.from_dict({"seed": self.train.seed} | self.model | tokenizer.sizes)
         return self.sized_config(tokenizer.tgt_size, None if tokenizer.joint else tokenizer.src_size)
 
     def sized_config(self, size: int, src_size: int | None) -> ModelConfig:
@@ -250,7 +253,7 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
         raise ConfigError("the recipe has no [[data.train]]: name at least one corpus to train on")
     train = read(Train, values.get("train", {}), "train")
     if train.start:
-        train = dataclasses.replace(train, start=str((here / train.start).absolute()))
+        train = dataclasses.replace(train, start=placed(train.start, here))
     recipe = Recipe(
         data=read(Data, data, "data"),
         tokenizer=read(TokenizerOptions, values.get("tokenizer", {}), "tokenizer"),

@@ -12,9 +12,10 @@ from typing import Any
 import torch
 
 from glassformer import adapter, bundle
-from glassformer.errors import ConfigError, DataError, RunError, why
+from glassformer.errors import ConfigError, DataError, RunError, WeightsError, why
 from glassformer.files import write_text
 from glassformer.model import Model
+from glassformer.pretrained.start_text import is_published
 from glassformer.report import Report, running_for
 from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
 from glassformer.train import checkpoint, parallel
@@ -26,7 +27,7 @@ from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, written
 from glassformer.train.signals import Interrupted, at_once, listening
-from glassformer.train.start import known_vocabulary, take_weights
+from glassformer.train.start import known_vocabulary, load_vocabulary, save, take_weights
 from glassformer.train.tuning import choose
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
@@ -50,7 +51,7 @@ def train(
         with listening(at_once), opened(recipe, folder, resume, world) as recipe:
             try:
                 return _train(recipe, folder, world, report, make_judge)
-            except (ConfigError, DataError):
+            except (ConfigError, DataError, WeightsError):
                 if world.first and not resume:
                     withdraw(folder)
                 raise
@@ -142,7 +143,7 @@ def _train_beside(
             adapter.save(folder, model, tensors, recipe.train.lora_alpha, recipe.train.start)
             tensors = adapter.merged(tensors, recipe.train.lora_alpha / recipe.train.lora_rank)
             report.say(f"the adapter is in {folder / adapter.TENSORS}; the model has it merged")
-        bundle.save(folder, model, tensors, tokenizer)
+        save(folder, model, tensors, tokenizer)
         report.say(f"the model is in {folder}")
         curve = draw_curve(folder)
         if curve is not None:
@@ -153,6 +154,8 @@ def _train_beside(
 
 def vocabulary_file(recipe: Recipe, folder: Path) -> Path:
     """The file that is there once the vocabulary is known."""
+    if is_published(folder):
+        return folder / "config.json"
     own = folder / "tokenizer.tgt.json"
     return own if own.exists() or not (recipe.tokenizer.joint or recipe.train.start) else folder / "tokenizer.json"
 
@@ -177,7 +180,7 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
         whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {running_for():.0f} s after the start"
         report.say(f"vocabulary: {size}, {whence}")
     world.barrier()
-    return Tokenizer.load(folder)
+    return load_vocabulary(folder)
 
 
 def corpus(

@@ -1,14 +1,27 @@
-"""Going on from a trained model: its shape, its vocabulary and its weights, and training with other data or rates."""
+"""Going on from a trained model: its shape, its vocabulary and its weights, and training with other data or rates.
+
+It is a bundle, or a published model: a Hugging Face folder, or a name of the hub. What comes of a bundle is a bundle,
+what comes of a Hugging Face folder is one of the same family.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import torch
+from torch import Tensor
+
 from glassformer import bundle
 from glassformer.errors import ConfigError
+from glassformer.files import write_tensors
+from glassformer.hub import hub_name, locate
 from glassformer.model import Model
+from glassformer.pretrained import load_model
+from glassformer.pretrained.loader import NoHead, read_config, unload
+from glassformer.pretrained.start_text import StartText, is_published
 from glassformer.text import Tokenizer
 
 # Settings that no weight depends on: a recipe may give its own.
@@ -17,27 +30,52 @@ FREE = ("dropout", "attention_dropout", "activation_dropout", "seed")
 OF_THE_HEAD = ("labels", "tied", "output_transform", "output_bias")
 
 
+def placed(start: str, here: Path) -> str:
+    """The folder of a model to go on from, from the recipe's own folder on; a name of the hub stays one."""
+    folder = (here / start).absolute()
+    return start if not folder.exists() and hub_name(start) is not None else str(folder)
+
+
+@lru_cache(maxsize=1)
+def begun(start: str) -> Model | None:
+    """The model to go on from; None where there is none."""
+    folder = locate(start) if hub_name(start) is not None else Path(start)
+    if bundle.is_bundle(folder):
+        return bundle.load(folder).model
+    return load_model(folder) if is_published(folder) else None
+
+
 def settings(start: str, without: Collection[str]) -> dict[str, Any]:
     """The settings of the model to go on from. A run that is continued keeps them itself, and needs it no more."""
-    if not start or not bundle.is_bundle(start):
+    if not start:
         return {}
-    config = bundle.read_config(Path(start))[0].to_dict()
+    if bundle.is_bundle(start):
+        config = bundle.read_config(Path(start))[0].to_dict()
+    else:
+        model = begun(start)
+        config = {} if model is None else model.config.to_dict()
     return {name: value for name, value in config.items() if name not in (*without, "seed") and value is not None}
 
 
 def known_sizes(start: str) -> tuple[int, int | None] | None:
     """How many pieces its vocabulary has, and the source's own where it has one; None where there is no such model."""
-    if not start:
-        return None
-    config = bundle.read_config(Path(start))[0]
-    return config.vocab_size, config.src_vocab_size
+    model = begun(start) if start else None
+    return None if model is None else (model.config.vocab_size, model.config.src_vocab_size)
+
+
+def load_vocabulary(folder: Path) -> Tokenizer:
+    """The vocabulary that a folder holds, ours or a published model's."""
+    return StartText(folder) if is_published(folder) else Tokenizer.load(folder)
 
 
 def known_vocabulary(start: str, languages: Collection[str]) -> Tokenizer:
     """The vocabulary of the model to go on from, which must know the languages that are to be translated into."""
-    if not bundle.is_bundle(start):
-        raise ConfigError(f"train.start = {start} is not a trained model; name a folder that glassformer train made")
-    tokenizer = Tokenizer.load(start)
+    if begun(start) is None:
+        raise ConfigError(
+            f"train.start = {start} is not a trained model; name a folder that glassformer train made, or a Hugging "
+            f"Face folder"
+        )
+    tokenizer = load_vocabulary(locate(start))
     for language in languages:
         tokenizer.toward(language)  # says which it knows
     return tokenizer
@@ -48,11 +86,16 @@ def take_weights(model: Model, start: str) -> str:
 
     A head of labels is new where shapes differ: then the other's is left, and this one begins at random.
     """
-    begun = bundle.load(start).model
-    if type(begun) is not type(model):
-        raise ConfigError(f"train.start = {start} {bundle.use_of(begun)}; this recipe trains another kind of model")
-    ours, theirs = model.config.to_dict(), begun.config.to_dict()
-    new_head = model.config.labels and any(ours[name] != theirs[name] for name in OF_THE_HEAD)
+    other = begun(start)
+    assert other is not None
+    begun.cache_clear()
+    if type(other) is not type(model):
+        raise ConfigError(f"train.start = {start} {bundle.use_of(other)}; this recipe trains another kind of model")
+    headless = isinstance(other.head, NoHead)
+    if headless and not model.config.labels:
+        raise ConfigError(f"train.start = {start} holds no output head; save it from a class that has one")
+    ours, theirs = model.config.to_dict(), other.config.to_dict()
+    new_head = model.config.labels and (headless or any(ours[name] != theirs[name] for name in OF_THE_HEAD))
     for name, value in theirs.items():
         if name not in FREE and ours[name] != value and not (new_head and name in OF_THE_HEAD):
             raise ConfigError(
@@ -60,9 +103,22 @@ def take_weights(model: Model, start: str) -> str:
                 f"leave model.{name} out of the recipe, or train from nothing"
             )
     if not new_head:
-        model.load_state_dict(begun.state_dict())
+        model.load_state_dict(other.state_dict())
         return f"going on from {start}"
-    kept = {name: tensor for name, tensor in begun.state_dict().items() if not name.startswith("head.")}
+    kept = {name: tensor for name, tensor in other.state_dict().items() if not name.startswith("head.")}
     model.load_state_dict(kept | {f"head.{name}": tensor for name, tensor in model.head.state_dict().items()})
     fresh = ", ".join(f"head.{name} {tuple(p.shape)}" for name, p in model.head.named_parameters())
     return f"going on from {start} with a new head, at random: {fresh}; its own is left behind"
+
+
+@torch.no_grad()
+def save(folder: Path, model: Model, tensors: Mapping[str, Tensor], tokenizer: Tokenizer) -> None:
+    """Write what was trained: a bundle, or with a published vocabulary the folder that such a model comes in."""
+    if not isinstance(tokenizer, StartText):
+        bundle.save(folder, model, dict(tensors), tokenizer)
+        return
+    whole = type(model)(model.config)
+    own = bundle.weights(whole)
+    for name, tensor in tensors.items():
+        own[name].copy_(tensor)
+    write_tensors(folder / "model.safetensors", unload(whole, read_config(folder)))

@@ -17,8 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.errors import ConfigError
-from glassformer.train.loss import smoothed_cross_entropy, two_way_divergence
-from glassformer.train.objective import OBJECTIVES
+from glassformer.train.loss import IGNORED, smoothed_cross_entropy, two_way_divergence
 from glassformer.train.parallel import World, unwrapped
 from glassformer.train.recipe import Train
 from glassformer.train.tuning import distance
@@ -86,7 +85,6 @@ class Stepper:
 
     def __init__(self, model: nn.Module, train: Train, world: World) -> None:
         self.model, self.train, self.world = model, train, world
-        self.ignored = OBJECTIVES[train.objective].ignored
         self.precision = precision(train, world.device)
         self.parameters = [p for p in model.parameters() if p.requires_grad]
         cuda = world.device.type == "cuda"
@@ -141,10 +139,10 @@ class Stepper:
             logits = self.model(**given)
         else:
             logits, second = self.model(**{name: torch.cat((x, x)) for name, x in given.items()}).chunk(2)
-        loss = smoothed_cross_entropy(logits, labels, smoothing, self.ignored)
+        loss = smoothed_cross_entropy(logits, labels, smoothing, IGNORED)
         if r_drop:
-            loss = (loss + smoothed_cross_entropy(second, labels, smoothing, self.ignored)) / 2
-            loss = loss + r_drop * two_way_divergence(logits, second, labels, self.ignored)
+            loss = (loss + smoothed_cross_entropy(second, labels, smoothing, IGNORED)) / 2
+            loss = loss + r_drop * two_way_divergence(logits, second, labels, IGNORED)
         return loss
 
     def parts(self, inputs: Inputs) -> Iterator[tuple[dict[str, Tensor], bool]]:
@@ -243,8 +241,8 @@ class Stepper:
         with self.autocast():
             logits = self.model(**given)
         self.model.train()
-        right = (logits.argmax(-1) == labels) & (labels != self.ignored)
-        return torch.stack((smoothed_cross_entropy(logits, labels, 0.0, self.ignored), right.sum().float()))
+        right = (logits.argmax(-1) == labels) & (labels != IGNORED)
+        return torch.stack((smoothed_cross_entropy(logits, labels, 0.0, IGNORED), right.sum().float()))
 
     def named(self) -> list[tuple[str, nn.Parameter]]:
         return list(unwrapped(self.model).named_parameters())

@@ -1,0 +1,147 @@
+"""The text side of a published model that is trained on: its own tokenizer, as training asks for one."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from glassformer.errors import ConfigError, WeightsError
+from glassformer.files import read_json
+from glassformer.model import DecoderOnly, EncoderDecoder
+from glassformer.pretrained.loader import FAMILIES, read_config
+from glassformer.pretrained.marian_text import MarianText
+from glassformer.pretrained.plain_text import PlainText
+from glassformer.text import Numbering, PairTokenizer, Tokenizer
+from glassformer.text.corpus import Pair
+from glassformer.text.noise import MASK
+from glassformer.text.side import Flat
+
+# What a folder holds beside its weights; a run keeps them, so that it ends as a folder of the same kind.
+FILES = (
+    "config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json",
+    "special_tokens_map.json", "added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt",
+    "source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model",
+)  # fmt: skip
+OF_MANY = ("mbart", "m2m_100")  # which are told the languages of each sentence
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder holds somebody else's model: its config.json names a family."""
+    try:
+        return "model_type" in (read_json(folder / "config.json") or {})
+    except WeightsError:
+        return False
+
+
+class StartText(Tokenizer):
+    """A published tokenizer. What it encodes for a store is numbered as our own vocabularies are, so that padding,
+    start and end are theirs; `numbering` leads back to the model's ids."""
+
+    numbering: Numbering
+
+    def __init__(self, folder: Path) -> None:
+        settings = read_config(folder)
+        kind = settings.need("model_type")
+        if kind in OF_MANY:
+            raise ConfigError(
+                f"{folder} is of type {kind}, which is told the language of each sentence; train.start takes models of "
+                f"one direction, or of one text"
+            )
+        family = FAMILIES[kind](settings)
+        config = family.config(settings, True)  # its ids are those of an untied head as well
+        self.folder, self.joint, self.words, self.to = folder, config.src_vocab_size is None, frozenset(), None
+        self.text: PairTokenizer
+        if kind == "marian":
+            self.text = MarianText.load(folder, shared=self.joint)
+            self.text.check_sizes(config.encoder.vocab_size, config.vocab_size)
+        else:
+            self.text = PlainText.load(folder, config.vocab_size)
+        self.sizes = {name: getattr(config, name) for name in ("vocab_size", "src_vocab_size")}
+        self.sizes |= {name: getattr(config, name) for name in ("pad_id", "start_id", "end_id")}
+        self._pair, (around,) = family.model is EncoderDecoder, self.text.encode_source([""])
+        start, end = config.start_id, config.end_id
+        if family.model not in (EncoderDecoder, DecoderOnly) and around:  # the marks that stand around a text
+            start, end = around[0], around[-1]
+        if end is None:
+            raise ConfigError(f"{folder}: its config.json names no end of a text (eos_token_id), which training needs")
+        pad = config.pad_id
+        self.numbering = Numbering(0 if pad is None else pad, end if start is None else start, end)
+
+    @property
+    def src_size(self) -> int:
+        return int(self.sizes["src_vocab_size"] or self.tgt_size)
+
+    @property
+    def tgt_size(self) -> int:
+        return int(self.sizes["vocab_size"] or 0)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def placeholders(self) -> str:
+        return ""
+
+    @property
+    def pieces(self) -> tuple[dict[int, str], dict[int, str]]:
+        """By the numbers of a store; a gap is called as our own vocabularies call it."""
+        source, target = (
+            {id + self.numbering.offset: piece for id, piece in enumerate(name(range(size)))}
+            for name, size in ((self.text.source_pieces, self.src_size), (self.text.target_pieces, self.tgt_size))
+        )
+        if (mask := getattr(self.text, "mask_id", None)) is not None:
+            target[mask + self.numbering.offset] = MASK
+        return source, target
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.text.encode_source(texts)
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        """Without the end; of a pair, with the mark that the family puts first, if it puts one."""
+        if not self._pair or isinstance(self.text, MarianText):
+            return self.text.encode_target(texts)
+        marked = self.text.encode_source(texts)
+        return [ids[:-1] if ids and ids[-1] == self.numbering.end else ids for ids in marked]
+
+    def encode_flat(self, pairs: Sequence[Pair], dtype: np.dtype[np.unsignedinteger]) -> tuple[Flat, Flat]:
+        """What stands alone, without a source, has no marks: the objective puts its own around it."""
+        texts = [target for _, target in pairs]
+        alone = not any(source for source, _ in pairs)
+        sides = (
+            ([[]] * len(pairs), self.text.encode_target(texts))
+            if alone
+            else (self.encode_source([source for source, _ in pairs]), self.encode_target(texts))
+        )
+        source, target = (
+            (
+                np.array([id + self.numbering.offset for ids in side for id in ids], dtype=dtype),
+                np.array([len(ids) for ids in side], dtype=np.int64),
+            )
+            for side in sides
+        )
+        return source, target
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
+        return self.text.decode_target(batch)
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        return self.text.source_pieces(ids)
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]:
+        return self.text.target_pieces(ids)
+
+    def save(self, folder: str | Path, small: bool = False) -> None:
+        for name in FILES:
+            if (self.folder / name).is_file():
+                (Path(folder) / name).write_bytes((self.folder / name).read_bytes())
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for name in FILES:
+            if (self.folder / name).is_file():
+                digest.update(f"{name}\n".encode() + (self.folder / name).read_bytes())
+        return digest.hexdigest()
