@@ -20,9 +20,10 @@ from glassformer import bundle, load_model
 from glassformer.bench.random_models import cases, random_model, saved
 from glassformer.errors import ConfigError
 from glassformer.model import Model, ModelConfig
-from glassformer.text import PAD, Batches, BatchOptions, Corpus, FilterOptions, Store, Tokenizer, prepare
+from glassformer.text import Batches, BatchOptions, Corpus, FilterOptions, Store, Tokenizer, prepare
 from glassformer.train import Recipe, read_recipe
 from glassformer.train.feed import local_rows
+from glassformer.train.loss import IGNORED
 from glassformer.train.parallel import World
 from glassformer.train.step import Stepper
 
@@ -115,7 +116,7 @@ def test_the_loss_is_hugging_faces(goal: str, family: str, tmp_path: Path) -> No
     inputs = local_rows(batch, ALONE, objective=recipe.train.objective)
     ours = Stepper(model, recipe.train, ALONE).evaluate(inputs)[0] / inputs.count
     rows = inputs.rows
-    labels = rows["labels"].masked_fill(rows["labels"] == PAD, -100)
+    labels = rows["labels"].clone()
     if "src" in rows:
         given = {"input_ids": rows["src"], "attention_mask": rows["src_mask"].long(), "decoder_input_ids": rows["tgt"]}
     else:
@@ -161,7 +162,7 @@ def test_no_answer_is_seen(goal: str, tmp_path: Path) -> None:
     assert all(torch.equal(logits(rows)[at], logits(other)[at]) for at, other in pairs)
     if goal == "masked":  # the gaps are filled again
         for given in (rows, *(other for _, other in pairs)):
-            given["ids"] = torch.where(given["labels"] == PAD, given["ids"], given["labels"])
+            given["ids"] = torch.where(given["labels"] == IGNORED, given["ids"], given["labels"])
     else:  # every token sees what follows it
         model.decoder.causal = False
     assert all((logits(rows)[at] - logits(other)[at]).abs().max() > 1e-4 for at, other in pairs)
