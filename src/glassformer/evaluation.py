@@ -152,13 +152,16 @@ def evaluate_other(
     """The same of a model that does not translate."""
     if src is not None and split is not None:
         raise ConfigError("give either src=..., or split=..., not both")
+    known = False
     if src is not None:
         name, items, labels = given_items(folder, kind, src, ref)
     else:
         refuse(None if ref is None else [], "a split has its own")
         name = split or "test"
-        items, labels = split_items(split_of(folder, name)[1])
-    found = judge(folder, kind, items, labels, device, precision, report)
+        corpora = split_of(folder, name)[1]
+        items, labels = split_items(corpora)
+        known = all(corpus.known for corpus in corpora)
+    found = judge(folder, kind, items, labels, device, precision, report, known)
     report.clear()
     made = Evaluation(name, found.scores, Score(), precision, found.items, found.told, found.right)
     if record:

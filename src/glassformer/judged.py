@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -15,11 +15,14 @@ from glassformer.measures import GapScores, LabelScores, Measures, TextScores
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.pretrained.loader import FAMILIES, read_config
 from glassformer.report import Report
-from glassformer.text import Corpus, read_pairs
+from glassformer.text import Corpus, Tokenizer, read_pairs
+from glassformer.text.known import determined, limit
 from glassformer.text.lines import read_lines
+from glassformer.text.noise import ordinary
 from glassformer.text.pictures import pictures, read_images
 from glassformer.text.strings import strings
 from glassformer.use import Classifier, MaskFiller, TextGenerator
+from glassformer.use.filler import Recovered
 
 CHUNK = 256  # texts or images looked at between two words on how far it is
 
@@ -53,8 +56,10 @@ def judge(
     device: str,
     precision: Precision,
     report: Report,
+    known: bool = False,
 ) -> Judged:
-    """The model in a folder, which is of this kind, on texts or images; `labels` are theirs, for a classifier."""
+    """The model in a folder, which is of this kind, on texts or images; `labels` are theirs, for a classifier. `known`:
+    the texts are of the source whose law is known."""
 
     def chunks(what: str) -> Iterable[Sequence[Any]]:
         for first in range(0, len(items), CHUNK):
@@ -66,13 +71,16 @@ def judge(
         generator = TextGenerator.load(folder, device, precision)
         found = [one for chunk in chunks("reading texts") for one in generator.likelihoods(chunk)]
         totals, tokens = [one.log_probability for one in found], sum(one.tokens for one in found)
-        return Judged(TextScores.of(totals, tokens, items), tuple(items))
+        return Judged(TextScores.of(totals, tokens, items, limit(items) if known else None), tuple(items))
     if labels is None:
         filler = MaskFiller.load(folder, device)
         hidden = [one for chunk in chunks("filling gaps") for one in filler.recover(chunk)]
         likely = [one.likelihood for one in hidden]
         scores = GapScores.of(
-            [one.log_probability for one in likely], [one.right for one in hidden], [one.tokens for one in likely]
+            [one.log_probability for one in likely],
+            [one.right for one in hidden],
+            [one.tokens for one in likely],
+            list(told_by_the_rest(bundle.load(folder).tokenizer, items, hidden, report)) if known else (),
         )
         return Judged(scores, tuple(items))
     classifier = Classifier.load(folder, device)
@@ -83,6 +91,16 @@ def judge(
     told = [best[0].name for best in ranked]
     names = [one if isinstance(one, str) else f"image {number}" for number, one in enumerate(items, 1)]
     return Judged(LabelScores.of(told, labels), tuple(names), tuple(told), tuple(labels))
+
+
+def told_by_the_rest(
+    tokenizer: Tokenizer, texts: Sequence[str], recovered: Sequence[Recovered], report: Report
+) -> Iterator[bool]:
+    """Of each gap that the rest of its text leaves no choice for, whether it is filled right."""
+    pieces = [*ordinary(tokenizer.pieces[1])]
+    for number, (ids, one) in enumerate(zip(tokenizer.encode_target(texts), recovered, strict=True), 1):
+        report.show(f"trying other tokens: {number:,} of {len(texts):,}")
+        yield from (right for right, only in zip(one.each, determined(ids, tokenizer, pieces), strict=True) if only)
 
 
 def refuse(labels: Sequence[str] | None, why: str) -> None:

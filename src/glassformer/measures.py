@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,21 +35,26 @@ class TextScores(Measures):
     loss: float  # nats a token
     perplexity: float
     bits_per_byte: float
+    least: float | None = None  # nats a token that the source's own law costs, where it is known
 
     @classmethod
-    def of(cls, log_probabilities: Sequence[float], tokens: int, texts: Sequence[str]) -> TextScores:
+    def of(
+        cls, log_probabilities: Sequence[float], tokens: int, texts: Sequence[str], least: float | None = None
+    ) -> TextScores:
         size, total = sum(len(text.encode("utf-8", "replace")) for text in texts), -math.fsum(log_probabilities)
         if not tokens or not size:
             raise DataError("there is nothing to score: the texts are empty")
         how = "each token after those before it, a text's end counted as a token, and in its bytes as none"
         loss = total / tokens
         perplexity = math.exp(loss) if loss < 700 else math.inf
-        return cls(how, len(texts), tokens, size, loss, perplexity, total / math.log(2) / size)
+        best = None if least is None else least / tokens
+        return cls(how, len(texts), tokens, size, loss, perplexity, total / math.log(2) / size, best)
 
     def __str__(self) -> str:
         return (
             f"perplexity {self.perplexity:.4g}   bits per byte {self.bits_per_byte:.4f}   {self.loss:.4f} nats a token"
-            f"   ({self.texts:,} texts, {self.tokens:,} tokens)"
+            + ("" if self.least is None else f", {self.loss - self.least:.4f} above the source's own {self.least:.4f}")
+            + f"   ({self.texts:,} texts, {self.tokens:,} tokens)"
         )
 
 
@@ -62,9 +67,18 @@ class GapScores(Measures):
     accuracy: float
     accuracy_interval: float
     pseudo_perplexity: float
+    determined: int | None = None  # gaps that the rest of the text leaves no choice for, where that is known
+    determined_accuracy: float | None = None
 
     @classmethod
-    def of(cls, log_probabilities: Sequence[float], right: Sequence[int], tokens: Sequence[int]) -> GapScores:
+    def of(
+        cls,
+        log_probabilities: Sequence[float],
+        right: Sequence[int],
+        tokens: Sequence[int],
+        determined: Sequence[bool] = (),
+    ) -> GapScores:
+        """`determined`: of each gap that the rest determines, whether it is filled right."""
         if not sum(tokens):
             raise DataError("there is nothing to score: the texts are empty")
         hits, counts = np.array(right, dtype=float), np.array(tokens, dtype=float)
@@ -72,12 +86,20 @@ class GapScores(Measures):
         spread = np.std(hits[picks].sum(1) / np.maximum(1, counts[picks].sum(1)))
         how = "each token hidden in turn, all others in sight; interval of 95 % by bootstrap over the texts"
         pseudo = math.exp(min(700.0, -math.fsum(log_probabilities) / sum(tokens)))
-        return cls(how, len(tokens), sum(tokens), 100 * hits.sum() / counts.sum(), 100 * SURE * float(spread), pseudo)
+        made = cls(how, len(tokens), sum(tokens), 100 * hits.sum() / counts.sum(), 100 * SURE * float(spread), pseudo)
+        if not determined:
+            return made
+        return replace(made, determined=len(determined), determined_accuracy=100 * sum(determined) / len(determined))
 
     def __str__(self) -> str:
         return (
             f"accuracy {self.accuracy:.1f} % ± {self.accuracy_interval:.1f}   pseudo-perplexity "
             f"{self.pseudo_perplexity:.4g}   ({self.texts:,} texts, {self.tokens:,} tokens)"
+            + (
+                ""
+                if self.determined_accuracy is None
+                else f"   of the {self.determined:,} gaps that the rest determines {self.determined_accuracy:.1f} %"
+            )
         )
 
 

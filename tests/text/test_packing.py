@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from glassformer import EncoderDecoder, ModelConfig
 from glassformer.text import (
@@ -16,12 +19,14 @@ from glassformer.text import (
     Batches,
     BatchOptions,
     Corpus,
+    Shape,
     Store,
     Tokenizer,
     TokenizerOptions,
     prepare,
     read_pairs,
 )
+from glassformer.text.packing import LOOK, fill_rows, tighten
 
 CORPUS = Corpus(builtin="numerals", size=700)
 
@@ -88,3 +93,20 @@ def test_packed_rows_are_told_by_their_corpus(tmp_path: Path) -> None:
     tokenizer = Tokenizer.train(read_pairs(corpus), TokenizerOptions(kind="words", vocab_size=10))
     plan = Batches(prepare([corpus], tokenizer, tmp_path / "s"), BatchOptions(16, pack=True)).epoch(0)
     assert sum(batch.pairs for batch in plan) == 6
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.tuples(st.integers(0, 20), st.integers(1, 24)), min_size=1, max_size=120))
+def test_tight_rows_take_every_pair_once_and_leave_no_room_for_those_that_wait(pairs: list[tuple[int, int]]) -> None:
+    src, tgt = (np.array(side) for side in zip(*pairs, strict=True))
+    shape = Shape(1, 20, 24)
+    order = tighten(src.tolist(), tgt.tolist(), shape)
+    assert sorted(order.tolist()) == list(range(len(pairs)))
+    starts = fill_rows(src[order], tgt[order], shape).tolist()
+    for row, (begin, end) in enumerate(pairwise(starts)):
+        there, later = order[begin:end], order[end:]
+        assert src[there].sum() <= 20
+        assert tgt[there].sum() <= 24
+        waiting = sorted(later.tolist())[: LOOK - 1]  # that were looked at when this row ended
+        fits = [k for k in waiting if src[there].sum() + src[k] <= 20 and tgt[there].sum() + tgt[k] <= 24]
+        assert not fits or row == len(starts) - 2

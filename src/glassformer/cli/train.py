@@ -20,11 +20,11 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Go on where --out stands.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
 ) -> None:
-    """Train a translator from text.
+    """Train a model from text: a translator, or by train.objective what else a recipe asks for.
 
-    Built-in recipes: numerals (needs no data), multi30k, multi30k-raw, tatoeba-en-de, tatoeba-en-zh, box-en-de,
-    box-en-zh. For your own files, write a recipe like the README's. Several processes: torchrun --nproc-per-node 2 -m
-    glassformer train ...
+    Built-in recipes: numerals, numerals-gpt, numerals-bert, numerals-t5 (which need no data), multi30k, multi30k-raw,
+    tatoeba-en-de, tatoeba-en-zh, box-en-de, box-en-zh. For your own files, write a recipe like the README's. Several
+    processes: torchrun --nproc-per-node 2 -m glassformer train ...
     """
     from glassformer.cli.results import show_results
     from glassformer.evaluation import validation_bleu

@@ -101,6 +101,7 @@ class Batches:
                 f"raise batch.tokens to at least {longest}, or lower filter.max_tokens"
             )
         self._plan: tuple[int, EpochPlan | PackedPlan] | None = None
+        self._tight = store.noisy or not src.any()  # of plain texts
         if options.pack:
             even = packed_shape(longest, options, lone=not src.any())
             self.shapes: tuple[Shape, ...] = (uneven_shape(src, tgt, options) if store.noisy else even,)
@@ -131,7 +132,7 @@ class Batches:
         chosen = self._chosen(epoch)  # (n), pair numbers, repeated or left out by weight
         if self.options.pack:
             order = chosen[np.argsort(random_numbers(seed, epoch, 1, len(chosen)), kind="stable")]
-            return PackedPlan(self.store.at(epoch), self.shapes[0], order)
+            return PackedPlan(self.store.at(epoch), self.shapes[0], order, tight=self._tight)
         buckets = self._bucket[chosen]
         # Sorting by a random key within the bucket shuffles and groups in one go.
         key = random_numbers(seed, epoch, 1, len(chosen)) >> np.uint64(8)

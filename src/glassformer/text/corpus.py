@@ -20,7 +20,7 @@ from glassformer.text.pictures import picture_pairs
 
 Pair = tuple[str, str]
 MOST_WEIGHT = 10_000
-BUILTIN = ("numerals", "kinds", "digits")
+BUILTIN = ("numerals", "numerals-text", "kinds", "digits")
 MOST_PAIRS = 1_000_000  # of the built-in corpus
 
 
@@ -36,7 +36,7 @@ class Corpus:
     jsonl: str | Path | None = None
     hub: str | None = None  # a dataset's name on the Hugging Face hub
     images: str | Path | None = None  # an .npz of `images` and their `labels`
-    builtin: Literal["numerals", "kinds", "digits"] | None = None
+    builtin: Literal["numerals", "numerals-text", "kinds", "digits"] | None = None
     only: Literal["src", "tgt"] | None = None  # the side of the pairs that is read, as plain texts
     weight: float = 1.0  # how often each pair is seen per epoch, on average
     from_: str | None = None  # the language of the sources, in recipes `from`
@@ -90,7 +90,12 @@ class Corpus:
     @property
     def lone(self) -> bool:
         """Whether it is one of plain texts."""
-        return self.text is not None or self.only is not None
+        return self.text is not None or self.only is not None or self.known
+
+    @property
+    def known(self) -> bool:
+        """Whether its law is known: see glassformer.text.known."""
+        return self.builtin == "numerals-text"
 
     @property
     def pictured(self) -> bool:
@@ -217,6 +222,10 @@ def _columns(row: Any, corpus: Corpus, where: str) -> Pair:
 
 
 def _builtin(corpus: Corpus) -> Iterator[Pair]:
+    if corpus.known:
+        from glassformer.text.known import draw
+
+        return (("", text) for text in draw(corpus.split, corpus.seed, corpus.size))
     from glassformer.text.numerals import generate
 
     kinds = corpus.builtin == "kinds"

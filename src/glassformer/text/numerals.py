@@ -48,7 +48,7 @@ DAYS = (datetime.date(2100, 1, 1) - FIRST_DAY).days
 
 
 @dataclass(frozen=True)
-class _Kind:
+class Kind:
     """`size` different pairs, numbered; `share` of the corpus is drawn from them, or all if they are fewer."""
 
     share: float
@@ -83,7 +83,7 @@ def generate(split: str, seed: int = 0, size: int | None = None, target: str = "
 def _splits(seed: int, target: str, total: int) -> dict[str, tuple[Named, ...]]:
     """All three splits, from one pass over about `total` different pairs."""
     rng = random.Random(seed)
-    kinds = [kind for kind in _KINDS if target in SPELT or kind not in _SPELT_KINDS]
+    kinds = [kind for kind in KINDS if target in SPELT or kind not in _SPELT_KINDS]
     shares = sum(kind.share for kind in kinds)
     answers: dict[str, tuple[str, str]] = {}  # and what kind each is
     # The scarcest kind first: what it cannot fill of its share, the others do.
@@ -113,7 +113,7 @@ def _split_of(target: str) -> str:
     return "train"
 
 
-def _draw(rng: random.Random, kind: _Kind, count: int, target: str, answers: dict[str, tuple[str, str]]) -> None:
+def _draw(rng: random.Random, kind: Kind, count: int, target: str, answers: dict[str, tuple[str, str]]) -> None:
     """Add `count` more pairs of `kind` to `answers`, or all there are."""
     size, end = kind.size * len(WAYS), len(answers) + count
     drawn: set[int] = set()
@@ -155,12 +155,12 @@ def _libraries() -> tuple[Any, Any, Any]:
 
 
 @lru_cache(maxsize=1 << 14)
-def _spell(number: int, language: str, form: str = "cardinal") -> str:
+def spell(number: int, language: str, form: str = "cardinal") -> str:
     """`number` in words. Thousands and rest are spelt apart: num2words takes its time, and these two repeat."""
     thousands, rest = divmod(number, 1000)
     if form == "cardinal" and thousands and rest:
         joint = " and " if language == "en" and rest < 100 else JOINTS[language]
-        return _spell(thousands * 1000, language) + joint + _spell(rest, language)
+        return spell(thousands * 1000, language) + joint + spell(rest, language)
     return str(_libraries()[0](number, lang=language, to=form))
 
 
@@ -171,7 +171,7 @@ def _plain(text: str) -> str:
 
 def _words(form: str, first: int) -> Callable[[int, str], Pair]:
     def pair(number: int, target: str) -> Pair:
-        return _spell(first + number, "en", form), _spell(first + number, target, form)
+        return spell(first + number, "en", form), spell(first + number, target, form)
 
     return pair
 
@@ -179,7 +179,7 @@ def _words(form: str, first: int) -> Callable[[int, str], Pair]:
 def _digits(first: int, grouped: bool = False) -> Callable[[int, str], Pair]:
     def pair(number: int, target: str) -> Pair:
         number += first
-        return f"{number:,}" if grouped else str(number), _spell(number, target)
+        return f"{number:,}" if grouped else str(number), spell(number, target)
 
     return pair
 
@@ -253,9 +253,9 @@ def _format_money(amount: float, currency: str, style: str, locale: str, whole: 
 
 def _by_length(
     share: float, ends: tuple[int, ...], form: Callable[[int], Callable[[int, str], Pair]], name: str = "number"
-) -> list[_Kind]:
+) -> list[Kind]:
     """Numbers up to each of `ends` in equal parts: drawn from all alike, short ones would be too rare to be learnt."""
-    return [_Kind(share / len(ends), end - first, form(first), name) for first, end in pairwise((0, *ends))]
+    return [Kind(share / len(ends), end - first, form(first), name) for first, end in pairwise((0, *ends))]
 
 
 _CENTS = tuple(len(CURRENCIES) * end for end in (1_000, 10_000, 100_000, 1_000_000))
@@ -264,18 +264,18 @@ _SPELT_KINDS = (
     *_by_length(0.28, (1_000, 10_000, 100_000, 1_000_000), partial(_words, "cardinal")),
     *_by_length(0.19, (1_000, 10_000, 100_000, 1_000_000), _digits),
     *_by_length(0.05, (10_000, 100_000, 1_000_000), partial(_digits, grouped=True)),
-    _Kind(0.035, 999, _words("ordinal", 1)),
-    _Kind(0.035, 1_000, _words("year", 1_100)),
+    Kind(0.035, 999, _words("ordinal", 1)),
+    Kind(0.035, 1_000, _words("year", 1_100)),
 )
-_KINDS = (
+KINDS = (
     *_SPELT_KINDS,
-    _Kind(0.1, DAYS, _date("long"), "date"),
-    _Kind(0.03, DAYS, _date("long", english="en_GB"), "date"),
-    _Kind(0.08, DAYS, _date("full"), "date"),
-    _Kind(0.05, DAYS, _date("yMd"), "date"),
-    _Kind(0.015, 366, _date("MMMMd", LEAP_YEAR), "date"),
-    _Kind(0.03, 2_400, _month, "date"),
-    _Kind(0.05, 1_440, _time, "time"),
+    Kind(0.1, DAYS, _date("long"), "date"),
+    Kind(0.03, DAYS, _date("long", english="en_GB"), "date"),
+    Kind(0.08, DAYS, _date("full"), "date"),
+    Kind(0.05, DAYS, _date("yMd"), "date"),
+    Kind(0.015, 366, _date("MMMMd", LEAP_YEAR), "date"),
+    Kind(0.03, 2_400, _month, "date"),
+    Kind(0.05, 1_440, _time, "time"),
     *_by_length(0.08, _CENTS, _money("standard"), "money"),
     *_by_length(0.03, _CENTS, _money("name"), "money"),
     *_by_length(0.06, _WHOLE, _money("standard", whole=True), "money"),

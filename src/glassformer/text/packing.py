@@ -9,7 +9,8 @@ Shapes: B rows, W positions of a row, on either side.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 from glassformer.text.shapes import Batch, BatchOptions, Shape
 from glassformer.text.store import Store
 from glassformer.text.vocabulary import END, PAD, START
+
+LOOK = 24  # pairs that are tried where a row is nearly full
 
 Lengths = NDArray[np.int64]
 
@@ -55,11 +58,32 @@ def fill_rows(src: Lengths, tgt: Lengths, shape: Shape) -> Lengths:
     return np.array(starts, dtype=np.int64)
 
 
+def tighten(src: Sequence[int], tgt: Sequence[int], shape: Shape) -> NDArray[np.int64]:
+    """The order of pairs of these lengths in which rows are full: where the next does not fit, one of those that follow
+    may. The first to wait is the first in the next row, so that none waits long."""
+    sizes = list(zip(src, tgt, strict=True))
+    coming, waiting, order = iter(range(len(sizes))), list[int](), list[int]()
+    waiting.extend(islice(coming, LOOK))
+    while waiting:
+        left, below, place = shape.src, shape.tgt, 0
+        while place < len(waiting):
+            one, other = sizes[waiting[place]]
+            if one > left or other > below:
+                place += 1
+                continue
+            left, below = left - one, below - other
+            order.append(waiting.pop(place))
+            waiting.extend(islice(coming, 1))
+    return np.array(order, dtype=np.int64)
+
+
 class PackedPlan:
     """The batches of one epoch; `plan[i]` makes any of them without those before it."""
 
-    def __init__(self, store: Store, shape: Shape, order: NDArray[np.int32]) -> None:
+    def __init__(self, store: Store, shape: Shape, order: NDArray[np.int32], tight: bool = False) -> None:
         src, tgt = store.lengths()
+        if tight:
+            order = order[tighten(src[order].tolist(), (tgt[order] + 1).tolist(), shape)]
         self._store, self._shape, self._order = store, shape, order
         self._lengths = {"src": src[order].astype(np.int64), "tgt": tgt[order].astype(np.int64) + 1}
         self._rows = fill_rows(self._lengths["src"], self._lengths["tgt"], shape)

@@ -36,6 +36,7 @@ class Recovered:
 
     likelihood: Likelihood
     right: int
+    each: tuple[bool, ...] = ()  # of which ones
 
 
 class MaskFiller:
@@ -108,15 +109,16 @@ class MaskFiller:
             next((k for k in range(len(s)) if s[k : k + len(b)] == b), 0) for s, b in zip(sources, bare, strict=True)
         ]
         asked = [(i, starts[i] + k) for i, ids in enumerate(bare) for k in range(len(ids))]
-        totals, right = [0.0] * len(texts), [0] * len(texts)
+        totals, right = [0.0] * len(texts), [[False] * len(ids) for ids in bare]
         for batch in rows_of([len(sources[i]) for i, _ in asked], batch_tokens):
             hidden = [[gap if k == asked[n][1] else id for k, id in enumerate(sources[asked[n][0]])] for n in batch]
             for n, own in zip(batch, self._log_probabilities(hidden), strict=True):
                 i, place = asked[n]
                 totals[i] += float(own[place, sources[i][place]])
-                right[i] += int(own[place].argmax()) == sources[i][place]
+                right[i][place - starts[i]] = int(own[place].argmax()) == sources[i][place]
         return [
-            Recovered(Likelihood(total, len(ids)), hits) for total, ids, hits in zip(totals, bare, right, strict=True)
+            Recovered(Likelihood(total, len(hits)), sum(hits), tuple(hits))
+            for total, hits in zip(totals, right, strict=True)
         ]
 
     @torch.inference_mode()
