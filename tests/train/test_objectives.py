@@ -20,10 +20,11 @@ from glassformer import bundle, load_model
 from glassformer.bench.random_models import cases, random_model, saved
 from glassformer.errors import ConfigError
 from glassformer.model import Model, ModelConfig
-from glassformer.text import Batches, BatchOptions, Corpus, FilterOptions, Store, Tokenizer, prepare
+from glassformer.text import PAD, Batch, Batches, BatchOptions, Corpus, FilterOptions, Store, Tokenizer, prepare
 from glassformer.train import Recipe, read_recipe
 from glassformer.train.feed import local_rows
 from glassformer.train.loss import IGNORED
+from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World
 from glassformer.train.step import Stepper
 
@@ -103,6 +104,13 @@ def test_packed_texts_cost_what_they_cost_alone(goal: str, tmp_path: Path) -> No
     expected = total(model, recipe, apart, lambda rows: None)
     assert torch.allclose(total(model, recipe, packed, lambda rows: None), expected, rtol=1e-5)
     assert not torch.allclose(total(model, recipe, packed, forget), expected, rtol=1e-3)
+
+
+@pytest.mark.parametrize("wide", [5, 6, 7])
+def test_gaps_stand_where_their_labels_do_whatever_the_padding(wide: int) -> None:
+    src, labels = np.array([[1, 9, 8, 2, 0, 0]]), np.array([[0, 7, 0, 2, *[0] * (wide - 4)]])
+    rows = OBJECTIVES["masked"].rows(Batch(src, src != PAD, labels, labels, 1, 1))
+    assert rows["labels"].tolist() == [[0, 7, 0, 0, 0, 0]]
 
 
 @pytest.mark.parametrize(("goal", "family"), PEERS)

@@ -77,7 +77,10 @@ def continued(batch: Batch) -> Rows:
 
 def filled(batch: Batch) -> Rows:
     """Labels stand in the places of the tokens that they name; nothing is asked of the end."""
-    found = {"labels": np.where(batch.labels == END, PAD, batch.labels), "ids": batch.src}
+    labels = np.full_like(batch.src, PAD)  # sides that are planned apart may differ in their padding
+    width = min(labels.shape[1], batch.labels.shape[1])
+    labels[:, :width] = np.where(batch.labels == END, PAD, batch.labels)[:, :width]
+    found = {"labels": labels, "ids": batch.src}
     return found | ({"mask": batch.src_mask} if batch.src_places is None else {"places": batch.src_places})
 
 
