@@ -11,6 +11,7 @@ from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import PAD
 from glassformer.text.numerals import generate
 from glassformer.train import read_recipe
+from glassformer.train.loss import IGNORED
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Train
 from glassformer.train.schedule import lr_factor
@@ -68,7 +69,8 @@ def pairs(t: Translator) -> Inputs:
         torch.nn.utils.rnn.pad_sequence([torch.tensor(row) for row in rows], batch_first=True, padding_value=PAD)
         for rows in (sources, [[start, *ids] for ids in targets], [[*ids, end] for ids in targets])
     )
-    rows = {"labels": labels, "src": src, "tgt": tgt_in, "src_mask": src != PAD}
+    asked = labels.masked_fill(labels == PAD, IGNORED)
+    rows = {"labels": asked, "src": src, "tgt": tgt_in, "src_mask": src != PAD}
     return Inputs(rows, 1 / (labels != PAD).sum())
 
 

@@ -171,7 +171,6 @@ corpora = st.fixed_dictionaries(
     train=values_of(
         Train,
         objective=st.just("translate"),  # the one that learns from pairs
-        noise_span=st.floats(1, 9),
         batch_tokens=batch_tokens,
         average=st.just(1),
         noise_span=st.floats(1, 9),

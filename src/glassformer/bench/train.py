@@ -17,9 +17,10 @@ from torch.nn import functional as F
 
 from glassformer.bench.peers import HuggingFaceMarian, contestants
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.text import PAD, Batches, BatchOptions, Tokenizer, prepare, read_pairs
+from glassformer.text import Batches, BatchOptions, Tokenizer, prepare, read_pairs
 from glassformer.train import read_recipe
 from glassformer.train.feed import local_rows
+from glassformer.train.loss import IGNORED
 from glassformer.train.parallel import World
 from glassformer.train.step import Stepper
 
@@ -64,7 +65,8 @@ def stepper(
     def step() -> None:
         with torch.autocast(src.device.type, dtype=torch.bfloat16, enabled=bf16):
             logits = model(src, tgt) if src_mask is None else model(src, tgt, src_mask)
-        loss = F.cross_entropy(logits.flatten(0, 1).float(), labels.flatten(), ignore_index=PAD, label_smoothing=0.1)
+        flat, asked = logits.flatten(0, 1).float(), labels.flatten()
+        loss = F.cross_entropy(flat, asked, ignore_index=IGNORED, label_smoothing=0.1)
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
