@@ -7,9 +7,8 @@ import glassformer as gf
 from glassformer.bench.parity import cases, hugging_face, random_batch, random_model, saved, wrong_norm_order
 
 BAR = 1e-5
-TEXTS = [case for case in cases() if case.family != "vit"]  # a trace follows no images
-CASES = {f"{case.family} {i}": case for i, case in enumerate(TEXTS) if case.family != "marian" or i < 3}
-FIRST = {case.family: case for case in reversed(TEXTS)}
+CASES = {f"{case.family} {i}": case for i, case in enumerate(cases()) if case.family != "marian" or i < 3}
+FIRST = {case.family: case for case in reversed(cases())}
 PADDING_HAS_A_PLACE = {"m2m_100", "roberta", "xlm-roberta"}
 SOURCE, TARGET = [7, 30, 11, 52, 9, 44], [8, 33, 21, 5]
 
@@ -19,6 +18,9 @@ def peers_view(peer, found, family):
     m = found.manifest()
     peer.set_attn_implementation("eager")
     arguments = {"output_attentions": True, "output_hidden_states": True}
+    if family == "vit":
+        out = peer(image_for(found.subject.config), **arguments)
+        return named(found, "encoder", out.hidden_states, {"self": out.attentions}, normed=False)
     if isinstance(found.subject.model, gf.DecoderOnly):
         out = peer(torch.tensor([m["target"]["ids"]]), **arguments)
         return named(found, "decoder", out.hidden_states, {"self": out.attentions})
@@ -36,11 +38,11 @@ def peers_view(peer, found, family):
     return view
 
 
-def named(found, stack, hidden, attentions):
-    """The last hidden state is that after the last norm, where the stack has one."""
+def named(found, stack, hidden, attentions, normed=True):
+    """The last hidden state is that after the last norm, where the stack has one; but with ViT."""
     view = {f"{stack}.embedding": hidden[0]}
     for i, state in enumerate(hidden[1:]):
-        last = f"{stack}.norm" in found and i == len(hidden) - 2
+        last = normed and f"{stack}.norm" in found and i == len(hidden) - 2
         view[f"{stack}.norm" if last else f"{stack}.blocks.{i}"] = state
     for kind, patterns in attentions.items():
         for i, pattern in enumerate(patterns):
@@ -48,7 +50,14 @@ def named(found, stack, hidden, attentions):
     return {name: value[0] for name, value in view.items()}
 
 
+def image_for(config):
+    shape = (1, config.channels, config.image_size, config.image_size)
+    return torch.randn(shape, generator=torch.Generator().manual_seed(2))
+
+
 def followed(model):
+    if model.config.patch_size is not None:
+        return gf.trace(model, image_for(model.config))
     if isinstance(model, gf.EncoderOnly):
         return gf.trace(model, SOURCE, padding=2)
     if isinstance(model, gf.DecoderOnly):

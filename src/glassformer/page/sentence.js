@@ -13,6 +13,7 @@ import { cardOf } from "./top.js";
 // and longer yet where answers take their time.
 const PAUSE = { least: 140, most: 400 };
 
+const MOST_TOKENS = 100; // of what is read; more of them, the squares of an image, say nothing by their names
 const NAMED = 8; // words that a warning names
 
 /** A sentence on one line. @param {string} text */
@@ -228,7 +229,7 @@ export class Sentence {
       return h("div.token-row", { data: { testid: `tokens-${side}` } }, h("span.label", label), tokens);
     };
     const rows = [];
-    if (manifest.model.encoder_layers)
+    if (manifest.model.encoder_layers && manifest.source.pieces.length <= MOST_TOKENS)
       rows.push(row("src", t("ask.source"), manifest.source.pieces, manifest.source.real));
     if (manifest.model.decoder_layers) rows.push(row("tgt", t("ask.target"), manifest.target.pieces));
     this.tokens.replaceChildren(...rows);

@@ -9,6 +9,7 @@ import { attentionsOf } from "./tensors.js";
 import { likeliest } from "./view_answer.js";
 import { chooser } from "./view_flow.js";
 
+const MOST = 600_000; // bytes of attention that are fetched before the first picture; the rest is drawn when it comes
 const WIDE = 480; // the width of a picture, in units of its own
 const ROOMY = 40; // the width of a square that has room for a number
 
@@ -20,7 +21,12 @@ const shownOf = (app) => attentionsOf(app.run).find((one) => one.layer === app.s
 
 /** @type {Painter} */
 export const image = {
-  names: (app) => ["encoder.embedding.pixels", ...attentionsOf(app.run).map((one) => one.name)],
+  names(app) {
+    const all = attentionsOf(app.run);
+    const size = all.reduce((total, one) => total + app.run.entry(one.name).bytes, 0);
+    const shown = size > MOST ? [shownOf(app)].filter(Boolean) : all;
+    return ["encoder.embedding.pixels", ...shown.map((one) => one.name)];
+  },
 
   draw(app) {
     const { answer } = app.run.manifest;
@@ -164,6 +170,13 @@ function picture(app, shown) {
 /** Layer by head: where each looks from the same place. @param {App} app */
 function stamps(app) {
   const { run, state } = app;
+  const late = attentionsOf(run).filter((one) => !run.isLoaded(one.name));
+  const place = h("div");
+  if (late.length) {
+    const drawLate = () => place.replaceWith(stamps(app));
+    run.need(late.map((one) => one.name)).then(drawLate, () => {}); // the picture stands without them
+    return place;
+  }
   const { image_size: size, patch_size: patch } = run.manifest.model;
   const across = (size ?? 1) / (patch ?? 1);
   const rows = attentionsOf(run).map((one) => {
