@@ -101,8 +101,7 @@ export function settle(state, run, server) {
   const lacks = !viewsOf(model.task).includes(state.view) || (NEED_SERVER.includes(state.view) && !server);
   if (lacks) state.view = "flow";
   const layers = layersOf(model);
-  const last = layers.findLast((layer) => layer.startsWith("decoder")) ?? layers[0] ?? "";
-  if (!layers.includes(state.layer)) state.layer = last;
+  if (!layers.includes(state.layer)) state.layer = layers.at(-1) ?? "";
   const heads = state.layer.startsWith("decoder") ? (model.decoder_heads ?? model.heads) : model.heads;
   if (state.head >= heads) state.head = 0;
   const [side, place] = state.token.split(":");

@@ -466,8 +466,8 @@ export const TEXTS = {
     "按模型读入的数值画出：最小的最暗，最大的最亮。点击一个图块，就从它看出去。",
   ],
   "image.caption": [
-    "The stronger a square, the larger its share of the attention, {head}. The numbers are percent.",
-    "图块颜色越深，得到的注意力份额越大（{head}）。数字为百分比。",
+    "The stronger a square, the larger its share of the attention, {head}. Point at one to read it in percent.",
+    "图块颜色越深，得到的注意力份额越大（{head}）。指向图块即可看到百分比。",
   ],
   "image.heads": ["All layers and heads", "全部层与头"],
   "image.headsHint": ["where each looks, from the same place; click one", "从同一个位置看，各自在看哪里；点击查看"],
