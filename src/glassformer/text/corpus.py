@@ -103,6 +103,11 @@ class Corpus:
         return self.images is not None or self.builtin == "digits"
 
     @property
+    def made_of(self) -> str:
+        """What it has, in words."""
+        return "images" if self.pictured else "plain texts" if self.lone else "pairs"
+
+    @property
     def name(self) -> str:
         """What messages call this corpus."""
         return " and ".join(map(str, self.files)) or self.hub or f"{self.builtin} ({self.split})"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -16,11 +17,13 @@ from typing import Any
 
 import numpy as np
 import tokenizers
+from numpy.typing import NDArray
 
-from glassformer.errors import DataError, did_you_mean, one_of
+from glassformer.errors import ConfigError, DataError, RunError, did_you_mean, one_of
 from glassformer.files import read_json, write_text
 from glassformer.text.corpus import Corpus, Pair, read_pairs
 from glassformer.text.pictures import BRIGHTEST, DARKEST, pictures
+from glassformer.text.shapes import Batch
 from glassformer.text.side import Flat
 from glassformer.text.tokenizer import Tokenizer
 from glassformer.text.vocabulary import END, PAD, SPECIALS, START, UNK
@@ -55,6 +58,14 @@ class Labels:
             raise DataError(f"there is one label only, {one_of(names) or 'an empty one'}; give texts of two or more")
         return cls(tuple(sorted(names)), shapes.pop() if shapes else None)
 
+    @classmethod
+    def keep(cls, folder: Path, corpora: Sequence[Corpus], begun: bool) -> None:
+        """Find the labels of a run's corpora, the first time, and keep them in its folder."""
+        if cls.load(folder) is None:
+            if begun:
+                raise RunError(f"{folder / FILE} is missing, and the checkpoints know no labels; copy it back")
+            cls.found(corpora).save(folder)
+
     def save(self, folder: Path) -> None:
         write_text(folder / FILE, json.dumps({"labels": self.names, "image": self.image}, ensure_ascii=False) + "\n")
 
@@ -68,6 +79,11 @@ class Labelled(Tokenizer):
     """A tokenizer of texts that have labels: a pair is a text and its label's name."""
 
     def __init__(self, tokenizer: Tokenizer, labels: Labels) -> None:
+        if type(tokenizer) is not Tokenizer:
+            raise ConfigError(
+                "train.start is a published model, and its family has no head for these labels; start from a folder "
+                "that glassformer train made by objective = 'masked'"
+            )
         super().__init__(tokenizers.Tokenizer.from_str(tokenizer.forms[1]), None, tokenizer.words)
         self.labels = labels
         self._numbers = {name: number for number, name in enumerate(labels.names, 1)}  # 0 is padding
@@ -77,10 +93,14 @@ class Labelled(Tokenizer):
         return len(self.labels.names) + 1
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """What a model of such pairs has to have."""
+    def pixels(self) -> int:
+        """How many an image has; 0 where texts are read."""
+        return 0 if self.labels.image is None else self.labels.image[0] * self.labels.image[1] ** 2
+
+    def settings(self, asked: dict[str, Any]) -> dict[str, Any]:
+        """What a model of such pairs has to have, by what a recipe asks for."""
         marks = {"pad_id": PAD, "start_id": START, "end_id": END}
-        return {"vocab_size": self.tgt_size, "labels": len(self.labels.names), "tied": False, **marks}
+        return {"vocab_size": self.tgt_size, "labels": len(self.labels.names), **marks}
 
     def encode_flat(self, pairs: Sequence[Pair], dtype: np.dtype[np.unsignedinteger]) -> tuple[Flat, Flat]:
         numbers = np.array([self.number(label) for _, label in pairs], dtype=dtype)
@@ -112,21 +132,33 @@ class Pictures(Labelled):
     def tgt_size(self) -> int:
         return BRIGHTEST + 1
 
-    @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self, asked: dict[str, Any]) -> dict[str, Any]:
         assert self.labels.image is not None
         channels, side = self.labels.image
         none: dict[str, Any] = dict.fromkeys(("pad_id", "start_id", "end_id"))
-        own = {"vocab_size": len(self.labels.names), "labels": len(self.labels.names), "tied": False}
-        return {**own, **none, "channels": channels, "image_size": side}
+        own = {"vocab_size": len(self.labels.names), "labels": len(self.labels.names)}
+        squares = (side // asked["patch_size"]) ** 2
+        return {**own, **none, "channels": channels, "image_size": side, "max_length": squares + 1}
 
     def _texts(self, texts: list[str], dtype: np.dtype[np.unsignedinteger]) -> Flat:
-        assert self.labels.image is not None
-        channels, side = self.labels.image
         for text in texts:
-            if len(text) != channels * side**2:
-                raise DataError(
-                    f"an image of {len(text)} pixels, where those of data.train have {channels} x {side} x {side}"
-                )
+            if len(text) != self.pixels:
+                raise DataError(f"an image has {len(text):,} pixels, where those of data.train have {self.pixels:,}")
         pixels = np.frombuffer("".join(texts).encode("utf-32-le"), "<u4") - DARKEST
         return pixels.astype(dtype), np.array([len(text) for text in texts], dtype=np.int64)
+
+
+def labelled_rows(batch: Batch) -> dict[str, NDArray[Any]]:
+    """What a model learns from of a batch: the label of each, from 0 on, none being -1, and a text with its start and
+    its end."""
+    ids = np.concatenate((batch.tgt_in[:, :1], batch.labels), axis=1)
+    return {"labels": batch.src[:, 0] - 1, "ids": ids, "mask": ids != PAD}
+
+
+def picture_rows(batch: Batch) -> dict[str, NDArray[Any]]:
+    """The same of images: what stands before the end are their pixels, of one channel or of three."""
+    count = batch.tokens // batch.pairs - 1
+    channels = 1 if math.isqrt(count) ** 2 == count else 3
+    pixels = batch.labels[:, :count].astype(np.float32) / BRIGHTEST
+    images = pixels.reshape(len(pixels), channels, math.isqrt(count // channels), -1)
+    return {"labels": batch.src[:, 0] - 1, "ids": images}

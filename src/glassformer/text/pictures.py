@@ -58,10 +58,10 @@ def brought(images: NDArray[Any], name: str) -> NDArray[np.uint8]:
         images = images[:, None]
     elif images.ndim == 4 and images.shape[3] in (1, 3) and images.shape[1] not in (1, 3):
         images = images.transpose(0, 3, 1, 2)
-    if images.ndim != 4 or images.shape[2] != images.shape[3] or images.dtype.kind not in "uif":
+    if images.ndim != 4 or images.shape[1] not in (1, 3) or images.shape[2] != images.shape[3]:
         raise DataError(
-            f"{name}: images of shape {images.shape} and {images.dtype}; they are (n, side, side), with or "
-            f"without their channels, of numbers"
+            f"{name}: images of shape {images.shape} and {images.dtype}; they are (n, side, side), with one "
+            f"channel or three"
         )
     if images.size and not (images.min() >= 0 and images.max() <= BRIGHTEST):
         raise DataError(f"{name}: pixels lie in 0 to {BRIGHTEST}; these go from {images.min()} to {images.max()}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import math
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ import numpy as np
 
 from glassformer.errors import ConfigError, DataError, why
 from glassformer.text.corpus import Corpus, Pair, read_pairs
+from glassformer.text.labelled import Labelled
 from glassformer.text.protect import hide
 from glassformer.text.side import Flat
 from glassformer.text.store import META, NUMBER, OFFSET, SIDES, VERSION, Store, read_meta
@@ -68,6 +70,9 @@ def prepare(
     """
     folder = Path(folder)
     options = options or FilterOptions()
+    if isinstance(tokenizer, Labelled):  # a label is always shorter than its text; all images are of one size
+        longest = tokenizer.pixels or options.max_tokens
+        options = dataclasses.replace(options, max_ratio=math.inf, max_tokens=longest)
     if not corpora:
         raise ConfigError("there is no corpus to prepare; name at least one")
     weights = [corpus.weight for corpus in corpora]

@@ -14,6 +14,7 @@ from glassformer import bundle
 from glassformer.errors import GlassformerError, RunError, why
 from glassformer.files import sweep, write_text
 from glassformer.pretrained.start_text import FILES
+from glassformer.text.labelled import FILE as LABELS
 from glassformer.train import checkpoint
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, apply, parse, written
@@ -168,5 +169,5 @@ def standing(folder: Path) -> str:
 def withdraw(folder: Path) -> None:
     """Leave no run behind that a mistake in the recipe or the data kept from starting; its folder was empty before."""
     if not checkpoint.listing(folder / "checkpoints"):
-        for name in ("recipe.toml", *bundle.VOCABULARY, *FILES):
+        for name in ("recipe.toml", LABELS, *bundle.VOCABULARY, *FILES):
             (folder / name).unlink(missing_ok=True)

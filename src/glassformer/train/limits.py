@@ -14,6 +14,12 @@ from glassformer.model import ModelConfig
 if TYPE_CHECKING:
     from glassformer.train.recipe import Recipe
 
+GIVE = {
+    "pairs": "its files as src and tgt, or tsv",
+    "plain texts": "text = 'FILE', or only = 'src' for that side of the pairs",
+    "labelled texts": "a tsv of text and label",
+    "images": "images = 'FILE.npz'",
+}
 OF_THE_VOCABULARY = ("vocab_size", "src_vocab_size", "pad_id", "start_id", "end_id")
 
 LEAST = {
@@ -78,23 +84,27 @@ def check(recipe: Recipe) -> None:
 
 def check_objective(recipe: Recipe) -> None:
     """An objective finds the texts that it is made of, and is asked for no score that it cannot have."""
-    name, lone = recipe.train.objective, recipe.objective.lone
+    name = recipe.train.objective
     for split in ("train", "valid", "test"):
         for corpus in getattr(recipe.data, split):
-            if corpus.lone != lone:
-                has = "has plain texts" if corpus.lone else "has pairs"
-                mend = (
-                    "text = 'FILE', or only = 'src' for that side of the pairs"
-                    if lone
-                    else "its files as src and tgt, or tsv"
-                )
+            wants = recipe.objective.made_of
+            if corpus.made_of != wants.replace("labelled texts", "pairs"):
                 raise ConfigError(
-                    f"data.{split}: {corpus.name} {has}, and train.objective = '{name}' learns from "
-                    f"{'plain texts' if lone else 'pairs'}: give {mend}"
+                    f"data.{split}: {corpus.name} has {corpus.made_of}, and train.objective = '{name}' learns from "
+                    f"{wants}: give {GIVE[wants]}"
                 )
+            if recipe.objective.labelled and (corpus.to is not None or corpus.protect):
+                raise ConfigError(f"data.{split}: `to` and `protect` are for translations, not objective = '{name}'")
     if name != "translate" and recipe.train.metric == "bleu":
         raise ConfigError(f"train.metric = 'bleu' is for translations; train.objective = '{name}' has metric = 'loss'")
-    if lone and not recipe.tokenizer.joint:
+    if recipe.objective.made_of == "images" and not recipe.model["patch_size"]:
+        raise ConfigError(
+            "model.patch_size is not set: give the side of the squares that an image is cut into, such as 2"
+        )
+    if recipe.objective.labelled and (recipe.train.pack or recipe.train.batch_tokens == "auto"):
+        key = "pack = true" if recipe.train.pack else "batch_tokens = 'auto'"
+        raise ConfigError(f"train.{key} is not for objective = '{name}', which has one label a row; leave it out")
+    if name != "translate" and not recipe.tokenizer.joint:
         raise ConfigError(f"train.objective = '{name}' has one vocabulary: leave out tokenizer.joint = false")
 
 

@@ -5,6 +5,8 @@
     language    a text so far                   its next token                            DecoderOnly
     masked      a text, some tokens hidden      the hidden tokens                         EncoderOnly
     denoise     a text, some runs hidden        the runs, or the whole text               EncoderDecoder
+    classify    a text                          its label                                 EncoderOnly
+    image       an image, cut into squares      its label                                 EncoderOnly
 
 The loss of each is the cross-entropy of its labels, a mean over all that are not left out.
 """
@@ -22,12 +24,14 @@ from numpy.typing import NDArray
 from glassformer.errors import ConfigError
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.text import END, PAD, Batch, Tokenizer
+from glassformer.text.labelled import labelled_rows, picture_rows
 from glassformer.text.noise import MASK, Gaps, Infilling, Noise, Spans, closing, ordinary, sentinel
 
 if TYPE_CHECKING:
     from glassformer.train.recipe import Recipe
 
-Name = Literal["translate", "language", "masked", "denoise"]
+Name = Literal["translate", "language", "masked", "denoise", "classify", "image"]
+Made = Literal["pairs", "plain texts", "labelled texts", "images"]
 Rows = dict[str, NDArray[Any]]
 
 
@@ -54,12 +58,21 @@ class Objective:
 
     model: type[Model]
     rows: Callable[[Batch], Rows]
-    lone: bool = True  # made of plain texts, not of pairs
+    made_of: Made = "plain texts"
     ignored: int = PAD  # what the batch's labels say where nothing is asked
     noise: Callable[[Recipe, Tokenizer], Noise] | None = None  # what makes a pair of a text, anew in every epoch
     pieces: Callable[[Recipe], list[str]] = no_pieces  # of the vocabulary, that no text yields
     margin: int = 1  # tokens that stand around a text
     report: Callable[[float, float], dict[str, float]] = loss_alone  # of validation's loss and share of right labels
+
+    @property
+    def lone(self) -> bool:
+        return self.made_of == "plain texts"
+
+    @property
+    def labelled(self) -> bool:
+        """Whether each text, or image, has a label."""
+        return self.made_of in ("labelled texts", "images")
 
 
 def translated(batch: Batch) -> Rows:
@@ -124,8 +137,10 @@ def ids_of(wanted: list[str], pieces: Mapping[int, str]) -> list[int]:
 
 
 OBJECTIVES: Mapping[str, Objective] = {
-    "translate": Objective(EncoderDecoder, translated, lone=False),
+    "translate": Objective(EncoderDecoder, translated, "pairs"),
     "language": Objective(DecoderOnly, continued, report=with_perplexity),
     "masked": Objective(EncoderOnly, filled, noise=gaps, pieces=one_mask, margin=2, report=with_accuracy),
     "denoise": Objective(EncoderDecoder, translated, noise=runs, pieces=denoising_pieces, report=with_perplexity),
+    "classify": Objective(EncoderOnly, labelled_rows, "labelled texts", ignored=-1, margin=2, report=with_accuracy),
+    "image": Objective(EncoderOnly, picture_rows, "images", ignored=-1, report=with_accuracy),
 }

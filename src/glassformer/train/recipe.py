@@ -25,6 +25,7 @@ from glassformer.model import ModelConfig
 from glassformer.pretrained.start_text import StartText
 from glassformer.recipes import built_in
 from glassformer.text import END, PAD, START, About, BatchOptions, Corpus, FilterOptions, Tokenizer, TokenizerOptions
+from glassformer.text.labelled import Labelled
 from glassformer.text.lines import missing
 from glassformer.train.limits import OF_THE_VOCABULARY, check, read
 from glassformer.train.objective import OBJECTIVES, Name, Objective
@@ -128,6 +129,8 @@ class Recipe:
         """The model's configuration, once the vocabulary is known."""
         if isinstance(tokenizer, StartText):
             return ModelConfig.from_dict({"seed": self.train.seed} | self.model | tokenizer.sizes)
+        if isinstance(tokenizer, Labelled):
+            return ModelConfig.from_dict({"seed": self.train.seed} | self.model | tokenizer.settings(self.model))
         return self.sized_config(tokenizer.tgt_size, None if tokenizer.joint else tokenizer.src_size)
 
     def sized_config(self, size: int, src_size: int | None) -> ModelConfig:
@@ -154,7 +157,7 @@ class Recipe:
 
     def least_config(self) -> ModelConfig:
         """The model's configuration with a small vocabulary, to be checked before its own is known."""
-        return ModelConfig.from_dict(self.model | {"vocab_size": 1000})
+        return ModelConfig.from_dict(self.model | {"vocab_size": 1000, "patch_size": None})
 
     def to_dict(self) -> dict[str, Any]:
         """Every value but None, which TOML does not know: a default that changes later changes no run begun before."""
@@ -254,10 +257,11 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
     train = read(Train, values.get("train", {}), "train")
     if train.start:
         train = dataclasses.replace(train, start=placed(train.start, here))
+    apart = {"tied": False} if OBJECTIVES[train.objective].labelled else {}  # labels have no embedding to be tied to
     recipe = Recipe(
         data=read(Data, data, "data"),
         tokenizer=read(TokenizerOptions, values.get("tokenizer", {}), "tokenizer"),
-        model=MODEL_DEFAULTS | settings(train.start, OF_THE_VOCABULARY) | values.get("model", {}),
+        model=MODEL_DEFAULTS | settings(train.start, OF_THE_VOCABULARY) | apart | values.get("model", {}),
         train=train,
         score=read(Score, values.get("score", {}), "score"),
         about=read(About, card(values.get("about", {}), data), "about"),
@@ -282,7 +286,7 @@ def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
     paths = {
         key: str((root / str(value)).absolute())
         for key, value in table.items()
-        if key in ("src", "tgt", "text", "tsv", "jsonl")
+        if key in ("src", "tgt", "text", "tsv", "jsonl", "images")
     }
     made: Corpus = read(Corpus, table | paths, where)
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import chain
@@ -17,7 +17,8 @@ from glassformer.files import write_text
 from glassformer.model import Model
 from glassformer.pretrained.start_text import is_published
 from glassformer.report import Report, running_for
-from glassformer.text import Batches, BatchOptions, Corpus, Store, Tokenizer, prepare, read_pairs
+from glassformer.text import Batches, BatchOptions, Corpus, Pair, Store, Tokenizer, prepare, read_pairs
+from glassformer.text.labelled import Labelled, Labels, Pictures
 from glassformer.train import checkpoint, parallel
 from glassformer.train.ahead import Ahead, compiling_ahead
 from glassformer.train.budget import check_memory, find_budget
@@ -162,6 +163,12 @@ def vocabulary_file(recipe: Recipe, folder: Path) -> Path:
 
 def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> Tokenizer:
     """The run's tokenizer, learnt from its training pairs the first time."""
+    if recipe.objective.labelled and world.first:
+        Labels.keep(folder, recipe.data.train, bool(checkpoint.listing(folder / "checkpoints")))
+    world.barrier()
+    names = Labels.load(folder) if recipe.objective.labelled else None
+    if names is not None and names.image is not None:
+        return Pictures(names)
     marker = vocabulary_file(recipe, folder)
     if world.first and not marker.exists():
         if checkpoint.listing(folder / "checkpoints"):
@@ -171,22 +178,24 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
             made = known_vocabulary(recipe.train.start, languages)
         else:
             report.show("learning the vocabulary", every=0)
-            what = "texts" if recipe.objective.lone else "pairs"
-            pairs = chain.from_iterable(read_pairs(source) for source in recipe.data.train)
-            counting = report.counting(f"learning the vocabulary, {what} read")
+            pairs: Iterable[Pair] = chain.from_iterable(map(read_pairs, recipe.data.train))
+            if names is not None:
+                pairs = (("", text) for text, _ in pairs)  # no label becomes a piece
+            counting = report.counting(f"learning the vocabulary, {recipe.objective.made_of.split()[-1]} read")
             made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages, recipe.objective.pieces(recipe))
         bundle.save_tokenizer(folder, made)  # the marker's name sorts last, so it is written last
         size = f"{made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})")
         whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {running_for():.0f} s after the start"
         report.say(f"vocabulary: {size}, {whence}")
     world.barrier()
-    return load_vocabulary(folder)
+    found = load_vocabulary(folder)
+    return found if names is None else Labelled(found, names)
 
 
 def corpus(
     recipe: Recipe, sources: tuple[Corpus, ...], tokenizer: Tokenizer, folder: Path, world: World, report: Report
 ) -> Store:
-    lone, what = recipe.objective.lone, "texts" if recipe.objective.lone else "pairs"
+    what = recipe.objective.made_of.split()[-1]
     if world.first:
         counting = report.counting(f"preparing {folder.name}, {what}")
         store = prepare(sources, tokenizer, folder, recipe.data.filter, counting)
@@ -201,8 +210,9 @@ def corpus(
             )
             if counts[key]
         ]
-        sizes = "" if lone else f"{counts['src_tokens']:,} source and "
-        sizes += f"{counts['tgt_tokens']:,} {'' if lone else 'target '}tokens"
+        sizes = f"{counts['tgt_tokens']:,} {'pixels' if what == 'images' else 'tokens'}"
+        if what == "pairs":
+            sizes = f"{counts['src_tokens']:,} source and {counts['tgt_tokens']:,} target tokens"
         told = f"; left out: {', '.join(left_out)}" if left_out else ""
         report.say(f"{folder.name}: {counts['kept']:,} {what}, {sizes}{told}")
     world.barrier()
@@ -214,13 +224,15 @@ def check_lengths(model: Model, stores: list[Store], recipe: Recipe) -> None:
     """The longest sentence must fit the position table and a batch; say so before training starts."""
     longest = max(max(int(src.max()), int(tgt.max()) + 1) for src, tgt in (store.lengths() for store in stores))
     tokens = recipe.train.batch_tokens
+    images = recipe.objective.made_of == "images"
     if tokens != "auto" and tokens < longest:
+        what = f"image, {longest} pixels" if images else f"sentence, {longest} tokens"
         raise ConfigError(
-            f"train.batch_tokens = {tokens} is smaller than the longest sentence, {longest} tokens; "
-            f"raise it to {longest} or more, or lower data.max_tokens"
+            f"train.batch_tokens = {tokens} is smaller than the longest {what}; raise it to {longest} or more"
+            + ("" if images else ", or lower data.max_tokens")
         )
     needed = recipe.data.max_tokens + recipe.objective.margin
-    if model.config.positions in ("sinusoidal", "learned") and needed > model.config.max_length:
+    if not images and model.config.positions in ("sinusoidal", "learned") and needed > model.config.max_length:
         raise ConfigError(
             f"data.max_tokens = {recipe.data.max_tokens} and the end token do not fit model.max_length = "
             f"{model.config.max_length}; set model.max_length to {needed} or more"

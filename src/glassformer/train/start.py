@@ -23,6 +23,7 @@ from glassformer.pretrained import load_model
 from glassformer.pretrained.loader import NoHead, read_config, unload
 from glassformer.pretrained.start_text import StartText, is_published
 from glassformer.text import Tokenizer
+from glassformer.text.labelled import Labelled, Pictures
 
 # Settings that no weight depends on: a recipe may give its own.
 FREE = ("dropout", "attention_dropout", "activation_dropout", "seed")
@@ -115,7 +116,8 @@ def take_weights(model: Model, start: str) -> str:
 def save(folder: Path, model: Model, tensors: Mapping[str, Tensor], tokenizer: Tokenizer) -> None:
     """Write what was trained: a bundle, or with a published vocabulary the folder that such a model comes in."""
     if not isinstance(tokenizer, StartText):
-        bundle.save(folder, model, dict(tensors), tokenizer)
+        labels = tokenizer.labels.names if isinstance(tokenizer, Labelled) else ()
+        bundle.save(folder, model, dict(tensors), None if isinstance(tokenizer, Pictures) else tokenizer, labels=labels)
         return
     whole = type(model)(model.config)
     own = bundle.weights(whole)

@@ -1,0 +1,305 @@
+"""Texts and images with labels: what a model sees, what it is asked, that the two never meet, and a kill in between."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from small_run import train_here
+from test_distributed import by_hand, losses
+from test_resume import SLOWLY, assert_same, start, wait_for
+
+import glassformer as gf
+from glassformer import bundle
+from glassformer.errors import ConfigError, DataError, RunError
+from glassformer.text import END, PAD, START, Batches, BatchOptions, Corpus, Tokenizer, TokenizerOptions, prepare
+from glassformer.text.labelled import Labelled, Labels, Pictures
+from glassformer.text.pictures import brought, digits, pictures, written
+from glassformer.train import read_recipe
+from glassformer.train.feed import local_rows
+from glassformer.train.parallel import World
+
+ALONE = World(0, 1, torch.device("cpu"))
+RECIPE = """
+[tokenizer]
+kind = "words"
+
+[model]
+d_model = 32
+heads = 2
+d_ff = 64
+layers = 1
+max_length = 24
+dropout = 0.1
+output_bias = true
+
+[train]
+steps = 60
+batch_tokens = 512
+shapes = 3
+lr = 0.005
+warmup_steps = 10
+precision = "fp32"
+ema = 0.9
+log_every = 5
+valid_every = 20
+save_every = 10
+"""
+NUMBERS = ("one", "two", "three", "four", "five")
+COLOURS = ("red", "green", "blue")
+
+
+def texts(folder: Path) -> Path:
+    """Colours among numbers: a text's label is the colour it begins or ends with, in another word."""
+    chance = random.Random(3)
+    for name, count in (("train", 240), ("valid", 40), ("test", 40)):
+        rows = []
+        for _ in range(count):
+            colour, words = chance.choice(COLOURS), [chance.choice(NUMBERS) for _ in range(chance.randint(0, 6))]
+            place = chance.choice((0, len(words)))
+            rows.append(" ".join([*words[:place], colour, *words[place:]]) + f"\tlike {colour}\n")
+        (folder / f"{name}.tsv").write_text("".join(rows))
+    splits = "".join(f'[[data.{split}]]\ntsv = "{split}.tsv"\n' for split in ("train", "valid", "test"))
+    more = RECIPE.replace("[train]", '[train]\nobjective = "classify"') + "[data]\nmax_tokens = 20\n"
+    return recipe_in(folder, splits + more)
+
+
+def images(folder: Path) -> Path:
+    """Squares of which one quarter is bright: which, is the label."""
+    rng = np.random.default_rng(4)
+    for name, count in (("train", 160), ("valid", 30), ("test", 30)):
+        labels = rng.integers(0, 4, count)
+        pixels = rng.integers(0, 90, (count, 8, 8))
+        for image, label in zip(pixels, labels, strict=True):
+            image[4 * (label // 2) :, 4 * (label % 2) :][:4, :4] += 120
+        names = np.array(["upper left", "upper right", "lower left", "lower right"])[labels]
+        np.savez(folder / f"{name}.npz", images=pixels.astype(np.uint8), labels=names)
+    splits = "".join(f'[[data.{split}]]\nimages = "{split}.npz"\n' for split in ("train", "valid", "test"))
+    more = RECIPE.replace("[train]", '[train]\nobjective = "image"').replace(
+        "batch_tokens = 512", "batch_tokens = 2304"
+    )
+    return recipe_in(folder, splits + more.replace("max_length = 24", "patch_size = 4"))
+
+
+def recipe_in(folder: Path, text: str) -> Path:
+    (folder / "recipe.toml").write_text(text)
+    return folder / "recipe.toml"
+
+
+MADE: dict[str, Callable[[Path], Path]] = {"classify": texts, "image": images}
+both = pytest.mark.parametrize("goal", MADE)
+
+
+@pytest.fixture(scope="module", params=MADE)
+def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path, Path]:
+    folder = tmp_path_factory.mktemp(request.param)
+    recipe = MADE[request.param](folder)
+    train_here(recipe, folder / "trained", f"train.steps={200 if request.param == 'image' else 60}")
+    return request.param, recipe, folder / "trained"
+
+
+def test_a_model_learns_and_is_a_bundle_that_says_what_it_knows(trained: tuple[str, Path, Path]) -> None:
+    goal, recipe, folder = trained
+    found = gf.evaluate(folder, split="test", device="cpu")
+    assert found.scores.accuracy > 90
+    loaded = bundle.load(folder)
+    assert loaded.labels == tuple(sorted(loaded.labels))
+    assert loaded.labels == gf.Classifier.load(folder).labels
+    if goal == "image":
+        assert not list(folder.glob("tokenizer*"))
+        assert loaded.model.config.max_length == 5
+        with np.load(recipe.parent / "test.npz") as kept:
+            assert gf.Classifier.load(folder)(kept["images"][0]) == found.hypotheses[0]
+    else:
+        assert gf.Classifier.load(folder)("two red") == "like red"
+        words = set(loaded.tokenizer.pieces[1].values())
+        assert {"red", "two"} <= words
+        assert "like" not in words  # no label is in the vocabulary
+
+
+@both
+def test_a_kill_changes_nothing_and_two_processes_are_one(goal: str, tmp_path: Path) -> None:
+    recipe = MADE[goal](tmp_path)
+    less = ("train.steps=10", "train.log_every=1", "train.valid_every=5")
+    train_here(recipe, tmp_path / "whole", *less)
+    process = start(recipe, tmp_path / "run", *SLOWLY, *(word for change in less for word in ("--set", change)))
+    wait_for(process, tmp_path / "run", 3)
+    process.kill()
+    process.communicate()
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+    train_here(None, tmp_path / "run", resume=True)
+    assert_same(tmp_path / "run", tmp_path / "whole")
+    plain = (*less, "model.dropout=0.0", "train.ema=0.0")
+    train_here(recipe, tmp_path / "one", *plain)
+    by_hand("train", recipe, "--out", tmp_path / "two", *(word for change in plain for word in ("--set", change)))
+    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
+    assert sorted(one) == sorted(two) == list(range(1, 11))
+    assert max(abs(one[step] - two[step]) for step in one) < 1e-4
+
+
+def batch_of(tmp_path: Path, rows: list[str]) -> tuple[Labelled, dict[str, torch.Tensor]]:
+    (tmp_path / "rows.tsv").write_text("".join(f"{row}\n" for row in rows))
+    corpus = Corpus(tsv=tmp_path / "rows.tsv")
+    words = Tokenizer.train([("", "one two three")], TokenizerOptions(kind="words"))
+    tokenizer = Labelled(words, Labels.found([corpus]))
+    store = prepare([corpus], tokenizer, tmp_path / "store")
+    (batch,) = Batches(store, BatchOptions(tokens=4 * 16, shapes=1)).epoch(0)
+    return tokenizer, local_rows(batch, ALONE, objective="classify").rows
+
+
+def test_a_text_is_seen_whole_and_its_label_is_asked(tmp_path: Path) -> None:
+    """However much longer the text is than its label."""
+    tokenizer, rows = batch_of(
+        tmp_path, ["one two\tb", "three\ta", "two one one one two three two one one two one one\tb"]
+    )
+    real = rows["labels"] >= 0
+    assert int(real.sum()) == 3
+    for label, ids, mask in zip(rows["labels"][real], rows["ids"][real], rows["mask"][real], strict=True):
+        kept = ids[mask].tolist()
+        assert (kept[0], kept[-1]) == (START, END)
+        text = tokenizer.decode_target([kept[1:-1]])[0]
+        assert tokenizer.labels.names[label] == ("a" if text == "three" else "b")
+    assert not rows["mask"][~real].any()
+
+
+def test_no_label_is_in_what_the_model_reads(tmp_path: Path) -> None:
+    """The same texts with other labels are the same input, and only the labels differ; a text that differs shows."""
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+    _, one = batch_of(tmp_path / "a", ["one two\tyes", "three\tno", "two\tno"])
+    _, other = batch_of(tmp_path / "b", ["one two\tno", "three\tyes", "two\tyes"])
+    _, third = batch_of(tmp_path / "c", ["one three\tno", "three\tyes", "two\tyes"])
+    assert torch.equal(one["ids"], other["ids"])
+    assert torch.equal(one["mask"], other["mask"])
+    assert not torch.equal(one["labels"], other["labels"])
+    assert not torch.equal(one["ids"], third["ids"])
+
+
+def test_an_image_comes_out_of_the_store_as_it_went_in(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    for channels in (1, 3):
+        whole = rng.integers(0, 256, (5, channels, 6, 6), dtype=np.uint8)
+        np.savez(tmp_path / "some.npz", images=whole, labels=["b", "a", "b", "c", "a"])
+        corpus = Corpus(images=tmp_path / "some.npz")
+        tokenizer = Pictures(Labels.found([corpus]))
+        store = prepare([corpus], tokenizer, tmp_path / f"store{channels}")
+        (batch,) = Batches(store, BatchOptions(tokens=8 * 120, shapes=1)).epoch(0)
+        rows = local_rows(batch, ALONE, objective="image").rows
+        real = rows["labels"] >= 0
+        found = {
+            tuple((image * 255).round().int().flatten().tolist()): label
+            for image, label in zip(rows["ids"][real], rows["labels"][real].tolist(), strict=True)
+        }
+        assert rows["ids"].shape[1:] == (channels, 6, 6)
+        assert found == {
+            tuple(image.flatten().tolist()): "abc".index(name) for image, name in zip(whole, "babca", strict=True)
+        }
+
+
+def test_digits_are_scikit_learns_and_dealt_once() -> None:
+    load_digits = pytest.importorskip("sklearn.datasets").load_digits()
+    parts = {split: digits(split) for split in ("train", "valid", "test")}
+    assert {split: len(labels) for split, (_, labels) in parts.items()} == {"train": 1347, "valid": 90, "test": 360}
+    dealt = sorted(image.tobytes() for images, _ in parts.values() for image in images)
+    whole = np.rint(load_digits.images / 16 * 255).astype(np.uint8)
+    assert dealt == sorted(image.tobytes() for image in whole)
+    assert not np.array_equal(digits("test", seed=1)[0], parts["test"][0])
+    with pytest.raises(DataError, match=r"digits has no split `tests`; .* did you mean `test`"):
+        digits("tests")
+
+
+def test_images_of_every_usual_form_are_brought_to_one() -> None:
+    grey = np.arange(2 * 4 * 4).reshape(2, 4, 4)
+    assert brought(grey, "x").shape == (2, 1, 4, 4)
+    assert np.array_equal(brought(grey / 255, "x"), brought(grey, "x"))
+    assert brought(np.zeros((2, 8, 8, 3)), "x").shape == (2, 3, 8, 8)
+    for wrong, said in (
+        (np.zeros((2, 4, 5)), "with one channel or three"),
+        (grey + 300, "lie in 0 to 255"),
+        (grey * 1.0, "in 0 to 1"),
+    ):
+        with pytest.raises(DataError, match=said):
+            brought(wrong, "x")
+    assert len(written(grey[0].astype(np.uint8))) == 16
+    assert not any(sign.isspace() for sign in written(np.arange(256, dtype=np.uint8)))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (["one\ta", "two\ta"], r"there is one label only, `a`; give texts of two or more"),
+        ([f"one\tl{number}" for number in range(10_001)], r"over 10,000 different labels"),
+    ],
+)
+def test_labels_that_are_none_are_told(tmp_path: Path, rows: list[str], said: str) -> None:
+    (tmp_path / "rows.tsv").write_text("\n".join(rows) + "\n")
+    with pytest.raises(DataError, match=said):
+        Labels.found([Corpus(tsv=tmp_path / "rows.tsv")])
+
+
+def test_a_label_that_training_never_met_is_told(tmp_path: Path) -> None:
+    recipe = texts(tmp_path)
+    (tmp_path / "valid.tsv").write_text("one red\tlike rad\n")
+    with pytest.raises(
+        DataError, match=r"the label 'like rad' is not one of data.train's, .*; did you mean `like red`"
+    ):
+        train_here(recipe, tmp_path / "run")
+    assert not (tmp_path / "run" / "recipe.toml").exists()
+    assert not (tmp_path / "run" / "labels.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("goal", "change", "said"),
+    [
+        ("classify", "train.pack=true", r"train.pack = true is not for objective = 'classify'"),
+        ("classify", "train.batch_tokens='auto'", r"batch_tokens = 'auto' is not for objective = 'classify'"),
+        ("classify", "train.metric='bleu'", r"metric = 'bleu' is for translations"),
+        ("classify", "model.tied=true", r"labels=3: a head of labels has no words to be tied to"),
+        ("classify", "data.valid=[{builtin='digits'}]", r"has images, and .* 'classify' learns from labelled texts"),
+        ("image", "data.valid=[{builtin='kinds'}]", r"has pairs, and .* 'image' learns from images: give images = "),
+        ("image", "model.patch_size=3", r"patch_size=3 is for images: it must divide image_size=8"),
+        ("image", "train.batch_tokens=60", r"smaller than the longest image, 65 pixels"),
+        ("classify", "train.objective='language'", r"has pairs, and .* 'language' learns from plain texts"),
+    ],
+)
+def test_what_cannot_be_learnt_is_told(tmp_path: Path, goal: str, change: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        train_here(MADE[goal](tmp_path), tmp_path / "run", change)
+
+
+def test_an_image_recipe_without_a_patch_is_told(tmp_path: Path) -> None:
+    recipe = images(tmp_path)
+    recipe.write_text(recipe.read_text().replace("patch_size = 4\n", ""))
+    with pytest.raises(ConfigError, match=r"model.patch_size is not set: give the side of the squares"):
+        read_recipe(str(recipe))
+
+
+def test_lost_labels_are_told(trained: tuple[str, Path, Path], tmp_path: Path) -> None:
+    _, recipe, _ = trained
+    train_here(recipe, tmp_path / "run", "train.steps=3", "train.save_every=1")
+    (tmp_path / "run" / "labels.json").unlink()
+    with pytest.raises(RunError, match=r"labels.json is missing, and the checkpoints know no labels; copy it back"):
+        train_here(None, tmp_path / "run", "train.steps=5", resume=True)
+
+
+def test_jsonl_of_texts_and_labels(tmp_path: Path) -> None:
+    rows = [{"text": "one", "label": "a"}, {"text": "two", "label": "b"}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    corpus = Corpus(jsonl=tmp_path / "rows.jsonl", src_key="text", tgt_key="label")
+    assert Labels.found([corpus]).names == ("a", "b")
+
+
+@pytest.mark.parametrize("name", ["numerals-classify", "digits-vit"])
+def test_the_recipes_are_read(name: str) -> None:
+    recipe = read_recipe(name)
+    assert recipe.objective.labelled
+    assert recipe.train.steps >= 300
+    if name == "digits-vit":
+        pytest.importorskip("sklearn")
+        assert pictures(recipe.data.train[0])[0].shape == (1347, 1, 8, 8)
+    assert PAD not in (START, END)
