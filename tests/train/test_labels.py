@@ -303,3 +303,17 @@ def test_the_recipes_are_read(name: str) -> None:
         pytest.importorskip("sklearn")
         assert pictures(recipe.data.train[0])[0].shape == (1347, 1, 8, 8)
     assert PAD not in (START, END)
+
+
+def test_shifted_images_come_beside_the_whole(tmp_path: Path) -> None:
+    image = np.arange(1, 10, dtype=np.uint8).reshape(1, 3, 3)
+    np.savez(tmp_path / "one.npz", images=np.concatenate((image, image + 9)), labels=["a", "b"])
+    found, labels = pictures(Corpus(images=tmp_path / "one.npz", shift=1))
+    assert (found.shape, labels) == ((18, 1, 3, 3), ["a", "b"] * 9)
+    moved = {tuple(one.flatten().tolist()) for one, label in zip(found, labels, strict=True) if label == "a"}
+    assert len(moved) == 9
+    assert (1, 2, 3, 4, 5, 6, 7, 8, 9) in moved
+    assert (0, 0, 0, 0, 1, 2, 0, 4, 5) in moved  # down and to the right
+    assert (5, 6, 0, 8, 9, 0, 0, 0, 0) in moved
+    with pytest.raises(ConfigError, match=r"corpus shift 1 is for images"):
+        Corpus(tsv="x.tsv", shift=1)

@@ -20,6 +20,7 @@ from glassformer.text.pictures import picture_pairs
 
 Pair = tuple[str, str]
 MOST_WEIGHT = 10_000
+MOST_SHIFT = 8  # pixels
 BUILTIN = ("numerals", "numerals-text", "kinds", "digits")
 MOST_PAIRS = 1_000_000  # of the built-in corpus
 
@@ -36,6 +37,7 @@ class Corpus:
     jsonl: str | Path | None = None
     hub: str | None = None  # a dataset's name on the Hugging Face hub
     images: str | Path | None = None  # an .npz of `images` and their `labels`
+    shift: int = 0  # of images: each comes moved by up to so many pixels, too, in every direction
     builtin: Literal["numerals", "numerals-text", "kinds", "digits"] | None = None
     only: Literal["src", "tgt"] | None = None  # the side of the pairs that is read, as plain texts
     weight: float = 1.0  # how often each pair is seen per epoch, on average
@@ -75,6 +77,10 @@ class Corpus:
             raise ConfigError(
                 f"corpus weight {self.weight!r:.40} must be a number above 0 and at most {MOST_WEIGHT:,}; "
                 f"leave out a corpus not wanted"
+            )
+        if type(self.shift) is not int or not 0 <= self.shift <= MOST_SHIFT or (self.shift and not self.pictured):
+            raise ConfigError(
+                f"corpus shift {self.shift!r:.40} is for images, and a whole number from 0 to {MOST_SHIFT}"
             )
         if type(self.protect) not in (int, float) or not 0 <= self.protect <= 1:
             raise ConfigError(f"corpus protect {self.protect!r:.40} must be a share between 0 and 1")

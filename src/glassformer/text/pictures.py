@@ -25,7 +25,17 @@ def written(image: NDArray[np.uint8]) -> str:
 
 def pictures(corpus: Corpus) -> tuple[NDArray[np.uint8], list[str]]:
     """The images of a corpus (n, channels, side, side), and their labels."""
-    return digits(corpus.split, corpus.seed) if corpus.images is None else read_images(Path(corpus.images))
+    images, labels = digits(corpus.split, corpus.seed) if corpus.images is None else read_images(Path(corpus.images))
+    steps = range(-corpus.shift, corpus.shift + 1)
+    moved = [shifted(images, down, right) for down in steps for right in steps]
+    return np.concatenate(moved), labels * len(moved)
+
+
+def shifted(images: NDArray[np.uint8], down: int, right: int) -> NDArray[np.uint8]:
+    """Moved by some pixels; what comes in is dark."""
+    side, edge = images.shape[2], max(abs(down), abs(right))
+    wide = np.pad(images, ((0, 0), (0, 0), (edge, edge), (edge, edge)))
+    return wide[:, :, edge - down : edge - down + side, edge - right : edge - right + side]
 
 
 def picture_pairs(corpus: Corpus) -> Iterator[Pair]:

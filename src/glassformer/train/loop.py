@@ -135,6 +135,7 @@ class Trainer:
         train = self.recipe.train
         lr = train.lr * lr_factor(train, self.progress.step - 1)
         self.record(loss=loss, lr=lr, tokens_per_second=speed, epoch=self.progress.epoch, seconds=running_for())
+        unit = "labels" if self.recipe.objective.labelled else "tokens"
         self.latest = f"loss {loss:.3f}  lr {lr:.1e}  {speed:,.0f} {unit}/s"
         if self.report.live:
             self.report.show(self.line(), every=0)
