@@ -25,3 +25,11 @@ def test_sources_shared_by_two_splits_are_found(tmp_path: Path) -> None:
     train = survey([write(tmp_path / "a.tsv", ["one\teins", "two\tzwei", "three\tdrei"])])
     valid = survey([write(tmp_path / "b.tsv", ["two\tzwo", "four\tvier", "one\teins"])])
     assert train.shared(valid) == valid.shared(train) == 2
+
+
+def test_plain_texts_are_counted_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "texts").write_text("one two\n\nthree\none two\n")
+    found = survey([Corpus(text=tmp_path / "texts")])
+    assert (found.pairs, found.empty, found.outliers, found.repeated, found.longest) == (4, 1, 0, 1, 7)
+    assert found.mean_length == 19 / 4
+    assert found.shared(survey([Corpus(text=tmp_path / "texts")])) == 3

@@ -82,16 +82,17 @@ def show_recipe(recipe: Recipe, device: str) -> None:
     print()
     splits = {"train": recipe.data.train, "valid": recipe.data.valid, "test": recipe.data.test}
     surveys = {}
+    what = "texts" if recipe.objective.lone else "pairs"
     for name, corpora in splits.items():
         if not corpora:
             line(name, "none")
             continue
-        found = surveys[name] = survey(corpora, report.counting(f"reading {name}, pairs"))
+        found = surveys[name] = survey(corpora, report.counting(f"reading {name}, {what}"))
         report.clear()
         line(
             name,
-            f"{found.pairs:,} pairs, {found.mean_length:.0f} characters a sentence, longest {found.longest:,} "
-            f"(pair {found.longest_at:,}); {found.empty:,} empty, {found.outliers:,} of very unequal length, "
+            f"{found.pairs:,} {what}, {found.mean_length:.0f} characters a sentence, longest {found.longest:,} "
+            f"({what[:-1]} {found.longest_at:,}); {found.empty:,} empty, {found.outliers:,} of very unequal length, "
             f"{found.repeated:,} repeated",
         )
     for name in ("valid", "test"):
