@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import socket
-import subprocess
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 import torch
-from small_run import PATIENCE, call, digest, metrics, torchrun, train_here
-from warm import Warm
+from small_run import by_hand, call, digest, metrics, torchrun, train_here
 
 from glassformer.train import checkpoint
 from glassformer.train.folder import claimed
@@ -36,19 +32,6 @@ def by_torchrun(*words: str | Path) -> tuple[str, str]:
     done = call(torchrun("-m", "glassformer", *words))
     assert done.returncode == 0, done.stderr
     return done.stdout, done.stderr
-
-
-def by_hand(*words: str | Path, codes: tuple[int, int] = (0, 0)) -> tuple[str, str]:
-    """The same without the wait for torchrun: its variables are set for two processes that have torch loaded."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free.getsockname()[1]), "WORLD_SIZE": "2"}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
-    ranks = [Warm(words, env=meeting | {"RANK": rank, "LOCAL_RANK": rank}, **pipes) for rank in "01"]
-    with ThreadPoolExecutor(2) as readers:
-        said = list(readers.map(lambda process: process.communicate(timeout=PATIENCE), ranks))
-    assert tuple(process.returncode for process in ranks) == codes, said
-    return said[0][0] + said[1][0], said[0][1] + said[1][1]
 
 
 def launch(kind: str, *words: str | Path, run: Callable[..., tuple[str, str]] = by_hand) -> str:

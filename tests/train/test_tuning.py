@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from small_run import metrics
+from small_run import by_hand, metrics
 from torch import Tensor
 
 import glassformer as gf
@@ -261,3 +261,18 @@ def test_an_adapter_brings_its_head(encoder: tuple[Path, EncoderOnly], begun: Pa
     ids = torch.randint(4, 300, (2, 6))
     with torch.no_grad():
         torch.testing.assert_close(loaded.model(ids), model.eval()(ids), atol=1e-5, rtol=0)
+
+
+def test_two_processes_train_an_adapter_as_one_does(begun: Path, tmp_path: Path) -> None:
+    model, changes = {"dropout": 0.0}, LORA | {"layer_decay": 0.7, "steps": 4, "start": str(begun)}
+    made = parse({"data": DATA, "model": model, "train": TRAIN | {"warmup_steps": 1} | changes})
+    one = train(made, tmp_path / "one", report=Report(quiet=True))
+    (tmp_path / "recipe.toml").write_text((one / "recipe.toml").read_text(encoding="utf-8"), encoding="utf-8")
+    words = ("train", tmp_path / "recipe.toml", "--out", tmp_path / "two", "--device", "cpu")
+    by_hand(*words)
+    ours, theirs = ([row["loss"] for row in metrics(folder) if "loss" in row] for folder in (one, tmp_path / "two"))
+    assert len(ours) == 4
+    assert ours == pytest.approx(theirs, abs=1e-4)
+    both = weights(one), weights(tmp_path / "two")
+    assert max(float((tensor - both[1][name]).abs().max()) for name, tensor in both[0].items()) < 1e-4
+    assert any(not torch.equal(tensor, both[0][name]) for name, tensor in weights(begun).items())

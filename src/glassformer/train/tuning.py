@@ -37,10 +37,11 @@ def choose(model: Model, train: Train) -> str:
 def share(model: nn.Module, train: Train) -> str:
     """How much learns, and what memory that saves."""
     every, learning = counts(model)
+    before = every - sum(p.numel() for name, p in model.named_parameters() if adapter.is_added(name))
     return (
         f"{learning:,} of {every:,} parameters learn ({learning / every:.2%}); weights, gradients and optimizer take "
-        f"{state_bytes(every, learning, train) / 2**20:,.1f} MiB, were all to learn "
-        f"{state_bytes(every, every, train) / 2**20:,.1f}"
+        f"{state_bytes(every, learning, train) / 2**20:,.1f} MiB, were all of the model to learn "
+        f"{state_bytes(before, before, train) / 2**20:,.1f}"
     )
 
 
