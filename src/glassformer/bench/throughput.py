@@ -168,13 +168,17 @@ def by_shape(batches: Batches) -> dict[Shape, list[Batch]]:
     return dict(sorted(parts.items(), key=lambda part: part[0].width))
 
 
-def work(name: str, number: str, store: str = "") -> None:
-    """A worker: compile one shape, say so, wait to be called, measure."""
+def work(name: str, number: str, store: str = "") -> Measure:
+    """Compile one shape for a contestant."""
     if store:
-        measure = real_shape(Path(store), int(number))
-    else:
-        shape = SHAPES[int(number)]
-        measure = ours(*shape) if name == "glassformer" else peer(name, *shape)
+        return real_shape(Path(store), int(number))
+    shape = SHAPES[int(number)]
+    return ours(*shape) if name == "glassformer" else peer(name, *shape)
+
+
+def when_called(work: Callable[..., Measure]) -> None:
+    """A worker: compile, say so, wait to be called, measure."""
+    measure = work(*sys.argv[1:])
     print("ready", flush=True)
     sys.stdin.readline()
     print(measure(), flush=True)
@@ -210,13 +214,15 @@ def throughput(data: Path | None, say: Callable[[str], None]) -> Throughput:
     return Throughput(speeds, real, padding)
 
 
-def measured(jobs: list[Job], say: Callable[[str], None]) -> dict[Job, float]:
-    """What each job's worker reports; one that fails is left out."""
+def measured(
+    jobs: list[Job], say: Callable[[str], None], module: str = "glassformer.bench.throughput"
+) -> dict[Job, float]:
+    """What the worker of each job, a process that runs `module`, reports; one that fails is left out."""
     threads = max(1, (os.cpu_count() or 1) // len(jobs))
     environment = {"TORCHINDUCTOR_COMPILE_THREADS": str(threads), "OMP_NUM_THREADS": "1", **os.environ}
     workers = {}
     for job in jobs:
-        command = [sys.executable, "-W", "ignore", "-m", "glassformer.bench.throughput", *job]
+        command = [sys.executable, "-W", "ignore", "-m", module, *job]
         workers[job] = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
         )
@@ -239,4 +245,4 @@ def measured(jobs: list[Job], say: Callable[[str], None]) -> dict[Job, float]:
 
 
 if __name__ == "__main__":
-    work(*sys.argv[1:])
+    when_called(work)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 import typer
 
 from glassformer.cli.bench_export import exports
+from glassformer.cli.bench_gpu import gpu, language
 from glassformer.cli.bench_serve import serve, soak
 from glassformer.errors import ConfigError
 
@@ -23,51 +24,8 @@ bench = typer.Typer(help="Measure speed beside the peers, in one run.", no_args_
 bench.command("serve")(serve)
 bench.command("soak")(soak)
 bench.command("export")(exports)
-
-
-@bench.command("gpu")
-def gpu(
-    data: Annotated[
-        Path | None, typer.Option(help="A folder with train.en.gz and train.de.gz, to measure real batches too.")
-    ] = None,
-) -> None:
-    """Training throughput on a GPU: glassformer beside compiled Hugging Face Marian and torch.nn.Transformer."""
-    import torch
-
-    from glassformer.bench.throughput import BASE, MATRIX_RATE, REAL, SHAPES, operations, throughput
-    from glassformer.errors import GlassformerError
-
-    if not torch.cuda.is_available():
-        raise GlassformerError("glassformer bench gpu needs a CUDA device, and this torch sees none")
-    found = throughput(data, lambda text: print(text, file=sys.stderr, flush=True))
-    print(
-        f"training, d {BASE.d_model}, {BASE.layers}+{BASE.layers} layers, vocabulary {BASE.vocab_size}, bf16, "
-        f"all compiled; torch {torch.__version__}, {torch.cuda.get_device_name()}; thousand target tokens/s\n"
-    )
-    ours = found.speeds.get("glassformer", {})
-    for rows, length in SHAPES:
-        shape = f"{rows}x{length}"
-        peers = {
-            name: speeds[shape] for name, speeds in found.speeds.items() if name != "glassformer" and shape in speeds
-        }
-        everyone = ({"glassformer": ours[shape]} if shape in ours else {}) | peers
-        for name, speed in everyone.items():
-            share = speed * operations(BASE, length) / MATRIX_RATE
-            print(f"{rows} x ({length} + {length})  {name:22} {speed / 1000:7.0f}   MFU {share:.1%}")
-        if peers and shape in ours:
-            print(f"  ours to the best peer: {ours[shape] / max(peers.values()):.2f}\n")
-    static = f"{SHAPES[0][0]}x{SHAPES[0][1]}"
-    if found.real and static in ours:
-        print(
-            f"real batches of {data}, {REAL.tokens} tokens a step: {found.real_speed / 1000:.0f} thousand non-padding "
-            f"target tokens/s, {found.real_speed / ours[static]:.1%} of the static {static}; "
-            f"{found.padding:.1%} of the positions are padding"
-        )
-        for real in found.real:
-            print(
-                f"  {real.batches:3} of {real.shape.rows:4} x ({real.shape.src} + {real.shape.tgt})  "
-                f"{1000 * real.seconds / real.batches:6.1f} ms each  {real.tokens / real.seconds / 1000:5.0f}"
-            )
+bench.command("gpu")(gpu)
+bench.command("language")(language)
 
 
 @bench.command("decode")
