@@ -91,8 +91,9 @@ def test_a_card_says_data_scores_and_seed(place: Path, tmp_path: Path, language:
 def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, runs, out = tmp_path / "data", tmp_path / "runs", tmp_path / "out"
     loaded = bundle.load(make_box(tmp_path / "box") / "en-de")
-    bundle.save(runs / "box-en-de", loaded.model, bundle.weights(loaded.model), loaded.tokenizer)
-    for corpus in ("docs-en-de", "tatoeba-en-de"):
+    for part in ("int8", "more"):
+        bundle.save(runs / f"box-en-de-{part}", loaded.model, bundle.weights(loaded.model), loaded.tokenizer)
+    for corpus in ("docs-en-de", "tatoeba-en-de", "docs-en"):
         (data / corpus).mkdir(parents=True)
         (data / corpus / "ATTRIBUTION.txt").write_text(f"{corpus}: CC BY 4.0", encoding="utf-8")
     for language in ("en", "de"):
@@ -107,7 +108,7 @@ def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monke
     assert [file.name for file in made.iterdir()] == ["mine.txt"]
     (made / "README.md").write_text("# The translator en-de\n", encoding="utf-8")  # of an earlier one
     make.make("en-de", data, runs, out)
-    assert [folder.name for folder in runs.iterdir()] == ["box-en-de"]
+    assert sorted(folder.name for folder in runs.iterdir()) == ["box-en-de-int8", "box-en-de-more"]
     assert (made / "mine.txt").read_text(encoding="utf-8") == "of the user"
     assert bundle.read_config(made)[1] == "int8"
     assert list(scores := bundle.read_scores(made)) == ["docs en-de", "docs de-en"]
@@ -116,6 +117,16 @@ def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monke
     assert "tatoeba-en-de: CC BY 4.0" in (made / "README.zh-CN.md").read_text(encoding="utf-8")
     for name in ("recipe.toml", "scores.json", "README.md"):
         assert str(tmp_path) not in (made / name).read_text(encoding="utf-8")
+
+
+def test_english_that_is_translated_back_is_in_no_corpus_with_translations(tmp_path: Path) -> None:
+    (tmp_path / "docs-en-de").mkdir()
+    (tmp_path / "docs-en").mkdir()
+    mono = ["Close the file at once.", "Save the file at once.", "Save the file at once.", "Too short.", "word " * 60]
+    for place, lines in (("docs-en-de/test.en.xz", mono[:1]), ("docs-en/mono.en.xz", mono)):
+        with lzma.open(tmp_path / place, "wt", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    assert make.untranslated(tmp_path) == ["Save the file at once."]
 
 
 def test_what_ships_fits_and_translates() -> None:

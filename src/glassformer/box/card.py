@@ -7,6 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from glassformer import recipes
 from glassformer.files import write_text
 
 FILES = {"en": "README.md", "zh": "README.zh-CN.md"}
@@ -21,7 +22,10 @@ TEXTS: dict[str, dict[str, Any]] = {
         "wrong anywhere; have a person read what matters.",
         "scores": "## Scores\n\nWith these weights, by sacreBLEU.\n\n| set | BLEU | chrF | sentences |",
         "commands": "The command of each, to be run in the folder that holds the corpora, and BLEU's signature:",
-        "recipe": "## Recipe\n\n{steps:,} steps, seed {seed}; `recipe.toml` beside this file says all of it.",
+        "recipe": "## Recipe\n\n{steps:,} steps by the recipe `{first}`; then English documentation was "
+        "translated back, and "
+        "{more:,} steps by `{first}-more`, the `recipe.toml` beside this file, went on from there. "
+        "Seed {seed}.",
         "data": "## Data\n\nOnly what may be used so, by Creative Commons Attribution; thanks to those who wrote it.",
         "licence": "## Licence\n\nThe weights, like the code, are under Apache-2.0; the texts they learnt from under "
         "the terms above.",
@@ -36,7 +40,9 @@ TEXTS: dict[str, dict[str, Any]] = {
         "它从未读过这些。任何译文都可能有错，重要内容请由人审阅。",
         "scores": "## 分数\n\n用这里的权重，由 sacreBLEU 计算。\n\n| 测试集 | BLEU | chrF | 句数 |",
         "commands": "各项的命令（在存放语料的目录里运行）和 BLEU 签名：",
-        "recipe": "## 训练配方\n\n训练 {steps:,} 步，随机种子 {seed}。完整内容见同目录的 `recipe.toml`。",
+        "recipe": "## 训练配方\n\n先按配方 `{first}` 训练 {steps:,} 步；再用它回译英文文档，"
+        "并按 `{first}-more`（即同目录的 `recipe.toml`）续训 {more:,} 步。"
+        "随机种子 {seed}。",
         "data": "## 数据\n\n只使用知识共享署名许可（CC BY）允许的数据；感谢它们的作者。",
         "licence": "## 许可\n\n权重与代码同为 Apache-2.0；训练文本遵循上述条款。",
     },
@@ -49,7 +55,8 @@ def card(folder: Path, data: Path, name: str, language: str) -> str:
     scores: dict[str, Any] = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     a, b = (texts["languages"][code] for code in name.split("-"))
     size = (folder / "model.safetensors").stat().st_size / 1e6  # a byte for each parameter, and little else
-    training = recipe.get("train", {})
+    training = recipe["train"]
+    first = tomllib.loads(recipes.built_in()[f"box-{name}"].read_text(encoding="utf-8"))["train"]
     rows = [
         f"| {judged} | {one['bleu']:.2f} | {one['chrf']:.2f} | {one['sentences']:,} |" for judged, one in scores.items()
     ]
@@ -61,7 +68,9 @@ def card(folder: Path, data: Path, name: str, language: str) -> str:
         "\n".join([texts["scores"], "|---|---|---|---|", *rows]),
         texts["commands"],
         "\n".join(["```text", *commands, "```"]),
-        texts["recipe"].format(seed=training.get("seed", 0), steps=training.get("steps", 0)),
+        texts["recipe"].format(
+            first=f"box-{name}", steps=first["steps"], more=training["steps"], seed=training.get("seed", 0)
+        ),
         texts["data"],
         *(f"### {corpus}\n\n```text\n{text}\n```" for corpus, text in attributions(recipe, data).items()),
         texts["licence"],

@@ -1,15 +1,19 @@
-"""Make the translators of the box: train, pack, score, and write their cards.
+"""Make the translators of the box: train, translate back, train on, pack, score, and write their cards.
 
     python -m glassformer.box.make DATA [en-de] [en-zh] [--runs FOLDER] [--out FOLDER]
 
-DATA holds the corpora that the recipes name (docs-en-de, tatoeba-en-de, ...). Each step is a glassformer command and is
-shown before it runs. A training that was stopped goes on; one that has ended is not repeated.
+DATA holds the corpora that the recipes name (docs-en-de, tatoeba-en-de, ...) and docs-en, English that nobody has
+translated. A first model learns from what people translated. It translates this English, and a second training goes on
+from it with the pairs that this makes. Each step is a glassformer command and is shown before it runs. A training that
+was stopped goes on; a step that has ended is not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import lzma
+import random
 import shlex
 import shutil
 import subprocess
@@ -23,6 +27,8 @@ from glassformer.files import write_text
 
 # What each direction is judged by: a name, and its files in DATA.
 SETS = (("docs", "docs-en-{other}/test.{language}.xz"), ("everyday", "tatoeba-en-{other}/valid.{language}.gz"))
+
+BACK = 260_000  # English sentences that are translated back
 
 
 def judged_by(model: str) -> dict[str, list[str]]:
@@ -55,25 +61,66 @@ def glassformer(*words: str | Path, inside: Path | None = None, quiet: bool = Fa
 
 def make(model: str, data: Path, runs: Path, out: Path) -> None:
     """One translator, from its texts to its card in `out`; one that lies there is replaced once all is done."""
-    run, place = runs / f"box-{model}", out / model
+    run, first, more = (runs / f"box-{model}{part}" for part in ("", "-int8", "-more"))
+    place = out / model
     check_replaceable(place)
-    if not (run / "model.safetensors").is_file():
-        going_on = ["--resume"] if (run / "recipe.toml").is_file() else []
-        glassformer("train", f"box-{model}", "--out", run, "--set", f"data.root={data}", *going_on)
+    if not first.exists():
+        train(f"box-{model}", run, f"data.root={data}")
+        glassformer("pack", run, "--out", first)
+    if not (more / "model.safetensors").is_file():
+        texts = with_back_translations(model, first, data, runs)
+        train(f"box-{model}-more", more, f"data.root={texts}", f"train.start={first}")
     runs.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f"packed-{model}-", dir=runs) as folder:
         new = Path(folder)
-        finish(model, run, new, data)
+        finish(model, more, new, data)
         place.mkdir(parents=True, exist_ok=True)
         for file in new.iterdir():
             shutil.copy(file, place)
     print(f"{place}: {sum(file.stat().st_size for file in place.iterdir()) / 1e6:.1f} MB")
 
 
+def train(recipe: str, run: Path, *changes: str) -> None:
+    if not (run / "model.safetensors").is_file():
+        going_on = ["--resume"] if (run / "recipe.toml").is_file() else []
+        settings = [word for change in changes for word in ("--set", change)]
+        glassformer("train", recipe, "--out", run, *settings, *going_on)
+
+
+def with_back_translations(model: str, translator: Path, data: Path, runs: Path) -> Path:
+    """A folder with all corpora of `data`, and English sentences of docs-en with what the translator makes of them."""
+    texts, other = runs / f"box-{model}-data", box.MODELS[model][1]
+    own = texts / "docs-en"
+    own.mkdir(parents=True, exist_ok=True)
+    for corpus in (f"docs-en-{other}", f"tatoeba-en-{other}"):
+        if not (texts / corpus).exists():
+            (texts / corpus).symlink_to(data / corpus, target_is_directory=True)
+    if not (own / "back.en").is_file():
+        write_text(own / "back.en", "".join(f"{line}\n" for line in untranslated(data)))
+    if not (own / f"back.{other}").is_file():
+        options = f"--to {other} --beam 1 --precision int8 --device cpu".split()
+        files: list[str | Path] = ["--input", own / "back.en", "--output", own / f"back.{other}"]
+        glassformer("translate", translator, *files, *options)
+    return texts
+
+
+def untranslated(data: Path) -> list[str]:
+    """English sentences of middling length, each once, none of them in a corpus that has translations."""
+    known: set[str] = set()
+    for file in sorted(data.glob("docs-en-*/*.en.xz")):
+        with lzma.open(file, "rt", encoding="utf-8") as lines:
+            known.update(line.strip() for line in lines)
+    with lzma.open(data / "docs-en" / "mono.en.xz", "rt", encoding="utf-8") as lines:
+        found = dict.fromkeys(line.strip() for line in lines)
+    fit = [line for line in found if line not in known and 4 <= len(line.split()) <= 45 and len(line) <= 300]
+    random.Random(1).shuffle(fit)
+    return fit[:BACK]
+
+
 def finish(model: str, run: Path, new: Path, data: Path) -> None:
     """What ships of a run: its weights packed, the recipe, the scores and the card."""
     glassformer("pack", run, "--out", new)
-    recipe = recipes.built_in()[f"box-{model}"]
+    recipe = recipes.built_in()[f"box-{model}-more"]
     write_text(new / "recipe.toml", recipe.read_text(encoding="utf-8"))  # the run's own names folders of this machine
     scores = {}
     for name, command in judged_by(model).items():
@@ -105,6 +152,7 @@ def main() -> None:
     data = given.data.absolute()
     for model in models:
         needed = {data / word for words in judged_by(model).values() for word in words if "/" in word}
+        needed.add(data / "docs-en" / "mono.en.xz")
         if missing := sorted(file for file in needed if not file.is_file()):
             raise SystemExit(
                 f"{missing[0]} is missing; name the folder that holds the corpora of the recipe box-{model}"
