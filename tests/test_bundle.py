@@ -183,6 +183,10 @@ def test_a_setting_that_came_later_is_written_where_it_says_something(tmp_path: 
     assert (config["format_version"], config["rotary_factor"]) == (3, 8.0)
     assert "qkv_bias" not in config
     assert bundle.load(tmp_path).model.config == model.config
+    kept = bundle.load(KEPT / "one-way-float32")
+    bundle.save(tmp_path / "again", kept.model, bundle.weights(kept.model), kept.tokenizer)
+    before = json.loads((KEPT / "one-way-float32" / "config.json").read_text())
+    assert json.loads((tmp_path / "again" / "config.json").read_text()) == before
 
 
 def test_a_recipe_of_a_newer_format_is_refused_with_what_to_update(tmp_path: Path) -> None:

@@ -41,7 +41,10 @@ FORMAT = "glassformer"
 # 2: weights may be int8; 3: settings that came LATER; 4: a kind. A config.json that names no version is of the first.
 FORMAT_VERSION = 4
 # Settings that the first two versions did not know: one at its default is not written, so that they still read it.
-LATER = ("qkv_bias", "rotary_factor", "rotary_length", "rotary_low", "rotary_high", "labels")
+LATER = (
+    *("qkv_bias", "rotary_factor", "rotary_length", "rotary_low", "rotary_high"),
+    *("image_size", "patch_size", "channels", "labels"),
+)
 VOCABULARY = ("source_words.txt", "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json")
 Weights = Literal["float32", "int8"]
 WEIGHTS = ("float32", "int8")
