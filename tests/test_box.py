@@ -152,3 +152,13 @@ def test_there_is_something_to_try_in_each_direction(direction: str) -> None:
         assert one.look.endswith(("?", ".", ")")), "a question, or what to try"
     assert any("`" in one.text and "**" in one.text for one in known), "a line of documentation with markup"
     assert any(one.text.endswith(("?", "？")) for one in known), "a question"
+
+
+def test_what_finds_no_end_stays_as_it_is() -> None:
+    """The model repeats itself until the limit, and so does a second try that may not: that is no translation."""
+    noise = "command" * 11
+    translator = gf.Translator.load("en-de", to="de")
+    limit = 3 * len(translator.tokenizer.encode_target([noise])[0]) + 10
+    assert not translator.translate([noise], beam=4, max_new_tokens=limit)[0][0].finished
+    with pytest.warns(UserWarning, match="found no end"):
+        assert gf.translate(noise, to="de", source="en") == noise

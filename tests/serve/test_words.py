@@ -33,7 +33,7 @@ def partners(found) -> set[tuple[str, str]]:
     ("q", "source", "target", "some"),
     [
         (f"  {STATION} \U0001f44d {HERE}\t", "en", "de", {("station", "Bahnhof"), ("nearest", "nächste")}),
-        ("请选择您要使用的语言。", "zh-Hans", "en", {("选择", "Select"), ("语言", "language")}),
+        ("请选择您要使用的语言。", "zh-Hans", "en", {("语言", "language"), ("。", ".")}),
         (
             "Wo ist der Bahnhof? Wählen Sie die Sprache.",
             "de",

@@ -38,7 +38,9 @@ def test_a_loop_is_tried_again_without_repetition(de: Translator) -> None:
     length = len(de.tokenizer.encode_source(["red house and tree."])[0]) - 1
     assert second.max_new_tokens == most_tokens(length)
     assert not made.finished
+    assert made.text == "red house and tree."  # the second try found no end either
     assert [note.kind for note in made.notes] == ["cut"]
+    assert "found no end" in made.notes[0].text
 
 
 def noise(chance: random.Random) -> str:

@@ -148,7 +148,10 @@ class Hop:
         progress: Callable[[int], None] | None = None,
         placeholders: bool = False,
     ) -> list[Written]:
-        """What the model makes of `texts`; where it goes round in circles or too far, what it makes of a second try."""
+        """What the model makes of `texts`; where it goes round in circles or too far, what it makes of a second try.
+
+        Where that finds no end either, the text was none that it can translate, and stays as it is.
+        """
         if not texts:
             return []
         translator = self.translator
@@ -167,7 +170,8 @@ class Hop:
             careful = replace(search, no_repeat_ngram=NGRAM, max_new_tokens=min(limit, longest))
             second = translator.translate([texts[i] for i in rows], search=careful, placeholders=placeholders)
             for i, ranked in zip(rows, second, strict=True):
-                best[i] = ranked[0]
+                endless = not ranked[0].finished and limit < longest
+                best[i] = replace(ranked[0], text=texts[i]) if endless else ranked[0]
         return [Written(one_line(one.text), one.finished) for one in best]
 
     def _runs_on(self, one: Translation, source: list[int], length: int) -> bool:

@@ -184,7 +184,10 @@ class TextTranslator:
             return made
         notes = [*known, *warnings(self.hops[0].translator, text, self.source, self.detect)]
         if not made.finished:
-            notes.append(Note("cut", "the translation was stopped by the limit of length before its end"))
+            same = [one for one in made.sentences if not one.finished and one.text == one.source]
+            told = "left as it is, since its translation found no end"
+            cut = "the translation was stopped by the limit of length before its end"
+            notes.append(Note("cut", f"{told}: {same[0].source:.60}" if same else cut))
         if left := [one for one in made.sentences if one.way == "source"]:
             notes.append(
                 Note("kept", f"left as it is, since no translation kept what must not change: {left[0].source:.60}")
