@@ -19,6 +19,7 @@ from glassformer.errors import ConfigError, DataError
 from glassformer.measures import GapScores, LabelScores, TextScores, wilson
 from glassformer.model import DecoderOnly, EncoderOnly, ModelConfig
 from glassformer.text import Tokenizer, TokenizerOptions
+from glassformer.use.loading import OwnText
 
 TEXTS = ["twenty-one", "one hundred and two", "zwölf of them"]
 SIZES = {"d_model": 32, "heads": 4, "d_ff": 64, "layers": 1, "max_length": 40}
@@ -134,3 +135,18 @@ def test_the_command_prints_and_records(
     kept = bundle.read_scores(tmp_path / "model")["texts.txt"]
     assert kept["perplexity"] == pytest.approx(scores.perplexity)
     assert "beam" not in kept
+
+
+def test_a_gap_in_an_own_text_is_one_piece_of_it() -> None:
+    """With the space before it, where it has one; all else is cut as in the whole text."""
+    words = ["twenty-one of them", "one hundred and two", "€5 of them"] * 4
+    tokenizer = Tokenizer.train([("", word) for word in words], TokenizerOptions(vocab_size=290), reserved=["[MASK]"])
+    text = OwnText(tokenizer, goes_on=False)
+    for before, token, after in (("twenty-", "one", " of them"), ("", "one", " hundred and two"), ("€", "5", "")):
+        (whole,), (gap,) = text.encode_source([before + token + after]), text.encode_gaps([f"{before}[MASK]{after}"])
+        first = gap.index(text.mask_id)
+        hidden = whole[first : len(whole) - (len(gap) - first - 1)]
+        assert whole == [*gap[:first], *hidden, *gap[first + 1 :]]
+        assert tokenizer.decode_target([hidden])[0] == token
+        if len(hidden) == 1:
+            assert text.filled(f"{before}[MASK]{after}", hidden) == before + token + after

@@ -37,6 +37,7 @@ class Continuation:
 
     @property
     def whole(self) -> str:
+        """The prompt and what follows it."""
         return joined(self.prompt, self.text)
 
 
@@ -158,6 +159,7 @@ class TextGenerator:
 
     @property
     def ready(self) -> DecoderOnly:
+        """The copy that runs."""
         with self._lock:
             if self._ready is None or not self._ready[1].holds():
                 self._ready = ready(self.model, self.precision), Stamp(self.model)
