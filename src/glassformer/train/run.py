@@ -141,7 +141,8 @@ def _train_beside(
     tensors = trainer.shipped()
     if world.first:
         if recipe.train.lora_rank:
-            adapter.save(folder, model, tensors, recipe.train.lora_alpha, recipe.train.start)
+            names = tokenizer.labels.names if isinstance(tokenizer, Labelled) else ()
+            adapter.save(folder, model, tensors, recipe.train.lora_alpha, recipe.train.start, names)
             tensors = adapter.merged(tensors, recipe.train.lora_alpha / recipe.train.lora_rank)
             report.say(f"the adapter is in {folder / adapter.TENSORS}; the model has it merged")
         save(folder, model, tensors, tokenizer)
