@@ -23,6 +23,7 @@ from typing import Any
 
 from glassformer.evaluation import evaluate
 from glassformer.report import Report
+from glassformer.scores import Scores
 from glassformer.text.lines import read_lines
 from glassformer.train.recipe import parse
 from glassformer.train.run import train
@@ -150,13 +151,15 @@ class Bench:
                     "train": [{"tsv": write(self.out / "data" / f"pairs.{count}.{seed}", rows)}],
                     "valid": [{"tsv": write(self.out / "data" / "pairs.valid", judged)}],
                 }
-                for way, given in {
+                ways: dict[str, dict[str, Any]] = {
                     "from nothing": {"lr": 1e-3, "vocab_size": 2000 if self.scale == 1 else 500},
                     "tuned": {"lr": 3e-4, "start": str(base)},
-                }.items():
+                }
+                for way, given in ways.items():
                     name = f"pairs-{count}-{way.replace(' ', '-')}-{seed}"
                     made = self.run(name, 3000, data, seed=seed, **given)
                     scored = evaluate(made, valid[0][half:], valid[1][half:], beam=4, device=self.device)
+                    assert isinstance(scored.scores, Scores)
                     found.setdefault(f"{count:,} {way}", []).append(scored.scores.bleu)
         return found
 
