@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT / folder) for folder in ("docs", "docs/build", "docs/before", "tests/docs", "tests/serve")]
+sys.path[:0] = [
+    str(ROOT / folder) for folder in ("docs", "docs/build", "docs/before", "tests/docs", "tests/serve", "tests/use")
+]
 
 import keep_demo  # noqa: E402
 

@@ -13,7 +13,11 @@ import fences
 import pytest
 import torch
 from runner import run_command, run_page
+from tiny_published import bert, gpt2
 
+from glassformer import bundle
+from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.text import Tokenizer, TokenizerOptions
 from glassformer.text.numerals import generate
 
 ROOT = Path(__file__).parents[2]
@@ -38,8 +42,19 @@ def test_both_readmes_show_the_same_python() -> None:
     assert len(trees[0]) >= 2
 
 
+def kinds(folder: Path) -> None:
+    """A classifier that has learnt nothing."""
+    tokenizer = Tokenizer.train([("", "March 3, 2021")], TokenizerOptions(vocab_size=262))
+    size = tokenizer.tgt_size
+    model = EncoderOnly(ModelConfig(vocab_size=size, d_model=16, heads=2, d_ff=32, layers=1, labels=2, tied=False))
+    bundle.save(folder, model, bundle.weights(model), tokenizer, labels=("date", "number"))
+
+
 def test_the_python_runs(demo: Path, tmp_path: Path) -> None:
     marian(tmp_path / "opus-mt-en-de")
+    gpt2(tmp_path / "gpt2-folder")
+    bert(tmp_path / "bert-folder")
+    kinds(tmp_path / "runs" / "kinds")
     names: dict[str, object] = {
         "src": torch.tensor([[5, 6, 7], [8, 9, 0]]),
         "tgt": torch.tensor([[1, 5, 6], [1, 7, 8]]),
