@@ -80,6 +80,10 @@ def check(recipe: Recipe) -> None:
         if name not in own:
             raise ConfigError(f"unknown key `model.{name}` in the recipe{did_you_mean(name, own)}")
     recipe.least_config()
+    patch = recipe.model["patch_size"]
+    if patch is not None:  # the size of the images is known later
+        fitting = patch if type(patch) is int and 1 <= patch <= 4096 else 1
+        ModelConfig(vocab_size=1000, patch_size=patch, image_size=fitting, tied=False)
 
 
 def check_objective(recipe: Recipe) -> None:

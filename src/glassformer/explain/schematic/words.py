@@ -101,7 +101,7 @@ SAY = {
     "memory": Text("memory", "记忆"),
     "memory.every": Text("for every decoder layer", "供解码器的每一层使用"),
     "in": Text("stream in", "流入"),
-    "out": Text("stream out, to the next layer", "流出，送往下一层"),
+    "out": Text("out, to the next layer", "流出，送往下一层"),
     "mask.padding": Text("mask: padding of the source", "掩码：源句的填充"),
     "mask.causal": Text("mask: causal, no look ahead", "掩码：因果，看不到后面"),
     "mask": Text("mask", "掩码"),
