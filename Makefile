@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo build-it test runtime page docs docs-test notebooks browser check check-page format-page package oldest box bench clean
+.PHONY: demo build-it test test-long runtime page docs docs-test notebooks browser check check-page format-page package oldest box bench clean
 
 demo: .venv/ready
 	$(BIN)/glassformer demo
@@ -11,8 +11,14 @@ demo: .venv/ready
 build-it: .venv/ready
 	$(BIN)/python docs/build/grow.py
 
+PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --durations=40 --durations-min=5
+
 test: .venv/ready-dev browser runtime
-	$(BIN)/python -m pytest -n 2 --dist worksteal --durations=40 --durations-min=5
+	$(PYTEST) -m "not long"
+
+# What takes long by its nature: processes killed at random moments, a cluster, notebooks, each chapter's training.
+test-long: .venv/ready-dev browser runtime
+	$(PYTEST) -m long
 
 # A page of a model that needs no server, written to site/page: make page, or make page MODEL=FOLDER OUT=FOLDER. What runs
 # it in a browser is fetched from npm's registry once and checked by its hash; neither node nor npm is needed.

@@ -61,6 +61,7 @@ def wait_for(state: Callable[[], object], run: subprocess.Popen[bytes] | None = 
 
 
 @needs_ray
+@pytest.mark.long
 def test_a_worker_and_the_run_are_killed_and_no_row_is_lost_or_doubled(tmp_path: Path) -> None:
     words = ("one", "two", "three", "four", "five")
     lines = [

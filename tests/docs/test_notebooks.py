@@ -63,6 +63,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.long
 def test_a_notebook_runs(name: str, kernel: KernelManager, tmp_path: Path) -> None:
     notebook = read(NOTEBOOKS / "en" / f"{name}.ipynb", as_version=4)
     whole, less = LIGHTER.get(name, ("", ""))
