@@ -52,16 +52,29 @@ def entry(name: str) -> Entry:
     if isinstance(node, ast.FunctionDef):
         return Entry(name, header(node, source), docstring(node))
     assert isinstance(node, ast.ClassDef)
-    members, inner = [], [header(node, source)]
+    inner, members = [header(node, source)], functions(name, value)
     for part in node.body:
         if isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name) and not part.target.id.startswith("_"):
             inner.append("    " + source.splitlines()[part.lineno - 1].strip())
         elif isinstance(part, ast.FunctionDef) and part.name == "__init__":
             inner.append(indent(header(part, source), "    "))
-        elif isinstance(part, ast.FunctionDef) and (not part.name.startswith("_") or part.name == "__call__"):
-            members.append(Entry(f"{name}.{part.name}", header(part, source), docstring(part)))
     shown = "\n".join([*choices(inner, inspect.getmodule(value)), *inner])
-    return Entry(name, shown, docstring(node), tuple(members))
+    return Entry(name, shown, docstring(node), members)
+
+
+def functions(name: str, value: type) -> tuple[Entry, ...]:
+    """A class's public functions, its own and those that it has of ours."""
+    found: dict[str, Entry] = {}
+    for one in inspect.getmro(value):
+        if not one.__module__.startswith("glassformer."):
+            continue
+        source = named_source.find(f"{one.__module__}.{one.__qualname__}").text
+        (node,) = ast.parse(source).body
+        assert isinstance(node, ast.ClassDef)
+        for part in node.body:
+            if isinstance(part, ast.FunctionDef) and (not part.name.startswith("_") or part.name == "__call__"):
+                found.setdefault(part.name, Entry(f"{name}.{part.name}", header(part, source), docstring(part)))
+    return tuple(found.values())
 
 
 def choices(lines: list[str], module: object) -> list[str]:

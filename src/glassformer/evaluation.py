@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -21,7 +20,7 @@ from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, DataError, GlassformerError, WeightsError, one_of, why
 from glassformer.files import write_text
 from glassformer.hub import locate
-from glassformer.judged import given_items, judge, kind_of, refuse, split_items
+from glassformer.judged import Loading, given_items, judge, kind_of, refuse, split_items
 from glassformer.measures import Measures
 from glassformer.model import EncoderDecoder, Model
 from glassformer.report import Report
@@ -70,6 +69,7 @@ def evaluate(
     lowercase: bool | None = None,
     device: str = "auto",
     precision: Precision = "fp32",
+    adapter: str | Path | None = None,
     record: bool = False,
     report: Report | None = None,
 ) -> Evaluation:
@@ -81,18 +81,43 @@ def evaluate(
     The pairs are those of `src` and `ref`, two files or two lists of sentences, else of a `split` of the recipe in the
     folder: test, if none is named, valid or train. Of a model that translates into several languages, one is judged at
     a time: `to`; one that reads several is told from which, `source`. What is not given is as the recipe has it under
-    [score]. With `record`, the scores are added to scores.json in the folder. A `report` is told how far it is.
+    [score]. With an `adapter`, the model is judged with what that has learnt. With `record`, the scores are added to
+    scores.json in the folder. A `report` is told how far it is.
 
         found = gf.evaluate("runs/demo", ["twenty-one"], ["einundzwanzig"], beam=4)
         print(found.scores, found.scores.bleu_signature, found.hypotheses)
     """
     folder, report = locate(folder), report or Report(quiet=True)
+    loading = Loading(device, precision, adapter)
+    options = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
+    asked = {name: value for name, value in options.items() if value is not None}
     if (kind := kind_of(folder)) is not EncoderDecoder:
-        asked_for = {"to": to, "source": source, "beam": beam, "length_penalty": length_penalty, "tokenize": tokenize}
-        for option, value in (asked_for | {"lowercase": lowercase}).items():
+        for option, value in ({"to": to, "source": source} | asked).items():
             if value is not None:
                 raise ConfigError(f"{option}={value} is for translations, and {folder} does not translate")
-        return evaluate_other(folder, kind, src, ref, split, device, precision, record, report)
+        found = evaluate_other(folder, kind, src, ref, split, loading, report)
+    else:
+        found = evaluate_translator(folder, src, ref, split, to, source, asked, loading, report)
+    report.clear()
+    if adapter is not None:
+        found = replace(found, name=f"{found.name} with the adapter {Path(adapter).resolve().name}")
+    if record:
+        record_scores(folder, found, report)
+    return found
+
+
+def evaluate_translator(
+    folder: Path,
+    src: str | Path | Iterable[str] | None,
+    ref: str | Path | Iterable[str] | None,
+    split: str | None,
+    to: str | None,
+    source: str | None,
+    asked: dict[str, Any],
+    loading: Loading,
+    report: Report,
+) -> Evaluation:
+    """Translations beside their references; `asked` goes before what the recipe says."""
     if (src is None) != (ref is None):
         raise ConfigError("src=... and ref=... go together: sources and their references, line by line")
     recipe: Recipe | None
@@ -111,10 +136,8 @@ def evaluate(
     else:
         recipe = readable_recipe(folder, report)
         name, pairs = pairs_of(src, ref)
-    asked = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
-    given: dict[str, Any] = {key: value for key, value in asked.items() if value is not None}
-    settings = replace(recipe.score if recipe else Score(), **given)
-    if tokenize is None:
+    settings = replace(recipe.score if recipe else Score(), **asked)
+    if "tokenize" not in asked:
         settings = replace(settings, tokenize=cut_by(settings, to))
     search = Search(beam=settings.beam, length_penalty=settings.length_penalty)
     bleu_by(settings.tokenize)  # a wrong name is told before any work
@@ -124,18 +147,16 @@ def evaluate(
             "the references are written without spaces, and BLEU by 13a takes each line for a word; for Chinese give "
             '--tokenize zh, or write tokenize = "zh" under [score] in the recipe (ja-mecab for Japanese)'
         )
-    translations = Translator.load(folder, device, precision, to=to, source=source).translate(
+    translations = Translator.load(
+        folder, loading.device, loading.precision, to=to, source=source, adapter=loading.adapter
+    ).translate(
         sources,
         search=search,
         progress=lambda done: report.show(f"translating {name}: {done:,} of {len(sources):,}"),
     )
     hypotheses = [best[0].text for best in translations]
     scores = score(hypotheses, references, settings.tokenize, settings.lowercase)
-    report.clear()
-    found = Evaluation(name, scores, settings, precision, tuple(sources), tuple(hypotheses), tuple(references))
-    if record:
-        record_scores(folder, found, report)
-    return found
+    return Evaluation(name, scores, settings, loading.precision, tuple(sources), tuple(hypotheses), tuple(references))
 
 
 def evaluate_other(
@@ -144,9 +165,7 @@ def evaluate_other(
     src: str | Path | Iterable[Any] | None,
     ref: str | Path | Iterable[str] | None,
     split: str | None,
-    device: str,
-    precision: Precision,
-    record: bool,
+    loading: Loading,
     report: Report,
 ) -> Evaluation:
     """The same of a model that does not translate."""
@@ -161,12 +180,8 @@ def evaluate_other(
         corpora = split_of(folder, name)[1]
         items, labels = split_items(corpora)
         known = all(corpus.known for corpus in corpora)
-    found = judge(folder, kind, items, labels, device, precision, report, known)
-    report.clear()
-    made = Evaluation(name, found.scores, Score(), precision, found.items, found.told, found.right)
-    if record:
-        record_scores(folder, made, report)
-    return made
+    found = judge(folder, kind, items, labels, loading, report, known)
+    return Evaluation(name, found.scores, Score(), loading.precision, found.items, found.told, found.right)
 
 
 def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
@@ -279,25 +294,3 @@ def validation_bleu(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
         return sum(found) / len(found)
 
     return bleu
-
-
-def seen_in_training(corpora: tuple[Corpus, ...], recipe: Recipe, report: Report) -> int | None:
-    """How many pairs of `corpora` are among the training pairs too; None where those cannot be read once more."""
-
-    def pairs(corpora: tuple[Corpus, ...]) -> Iterator[tuple[str, str]]:
-        for source, target in chain.from_iterable(map(read_pairs, corpora)):
-            yield source.strip(), target.strip()
-
-    if any(corpus.hub for corpus in recipe.data.train):  # it would be fetched a second time
-        return None
-    wanted, seen = Counter(pairs(corpora)), set()
-    try:
-        for number, pair in enumerate(pairs(recipe.data.train)):
-            if pair in wanted:
-                seen.add(pair)
-            if number % 10_000 == 0:
-                report.show(f"looking for them among the training pairs: {number:,}")
-    except DataError:
-        return None
-    report.clear()
-    return sum(wanted[pair] for pair in seen)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -21,12 +22,22 @@ from glassformer.text.lines import read_lines
 from glassformer.text.noise import ordinary
 from glassformer.text.pictures import pictures, read_images
 from glassformer.text.strings import strings
+from glassformer.train import Recipe
 from glassformer.use import Classifier, MaskFiller, TextGenerator
 from glassformer.use.filler import Recovered
 
 CHUNK = 256  # texts or images looked at between two words on how far it is
 
 Given = str | Path | Iterable[Any] | None
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a model is loaded to be judged."""
+
+    device: str
+    precision: Precision
+    adapter: str | Path | None = None
 
 
 @dataclass(frozen=True)
@@ -53,8 +64,7 @@ def judge(
     kind: type[Model],
     items: Sequence[Any],
     labels: Sequence[str] | None,
-    device: str,
-    precision: Precision,
+    loading: Loading,
     report: Report,
     known: bool = False,
 ) -> Judged:
@@ -68,12 +78,12 @@ def judge(
 
     if kind is DecoderOnly:
         refuse(labels, "a decoder is judged by texts alone")
-        generator = TextGenerator.load(folder, device, precision)
+        generator = TextGenerator.load(folder, loading.device, loading.precision, adapter=loading.adapter)
         found = [one for chunk in chunks("reading texts") for one in generator.likelihoods(chunk)]
         totals, tokens = [one.log_probability for one in found], sum(one.tokens for one in found)
         return Judged(TextScores.of(totals, tokens, items, limit(items) if known else None), tuple(items))
     if labels is None:
-        filler = MaskFiller.load(folder, device)
+        filler = MaskFiller.load(folder, loading.device, adapter=loading.adapter)
         hidden = [one for chunk in chunks("filling gaps") for one in filler.recover(chunk)]
         likely = [one.likelihood for one in hidden]
         scores = GapScores.of(
@@ -83,7 +93,7 @@ def judge(
             list(told_by_the_rest(bundle.load(folder).tokenizer, items, hidden, report)) if known else (),
         )
         return Judged(scores, tuple(items))
-    classifier = Classifier.load(folder, device)
+    classifier = Classifier.load(folder, loading.device, adapter=loading.adapter)
     for label in labels:
         if label not in classifier.labels:
             raise DataError(f"the label {label!r:.60} is not one that the model knows: {', '.join(classifier.labels)}")
@@ -134,3 +144,25 @@ def split_items(corpora: Sequence[Corpus]) -> tuple[list[Any], list[str] | None]
     if corpora[0].lone:
         return [text for _, text in pairs], None
     return [text for text, _ in pairs], [label for _, label in pairs]
+
+
+def seen_in_training(corpora: tuple[Corpus, ...], recipe: Recipe, report: Report) -> int | None:
+    """How many pairs of `corpora` are among the training pairs too; None where those cannot be read once more."""
+
+    def pairs(corpora: tuple[Corpus, ...]) -> Iterator[tuple[str, str]]:
+        for source, target in chain.from_iterable(map(read_pairs, corpora)):
+            yield source.strip(), target.strip()
+
+    if any(corpus.hub for corpus in recipe.data.train):  # it would be fetched a second time
+        return None
+    wanted, seen = Counter(pairs(corpora)), set()
+    try:
+        for number, pair in enumerate(pairs(recipe.data.train)):
+            if pair in wanted:
+                seen.add(pair)
+            if number % 10_000 == 0:
+                report.show(f"looking for them among the training pairs: {number:,}")
+    except DataError:
+        return None
+    report.clear()
+    return sum(wanted[pair] for pair in seen)

@@ -1,17 +1,21 @@
-"""A translation, put together from those of its text's parts."""
+"""A translator as a folder holds it, and a translation, put together from those of its text's parts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
+from glassformer import bundle
+from glassformer.adapter import load_adapter
 from glassformer.decode import Hypothesis
 from glassformer.decode.alignment import Alignment
 from glassformer.decode.constraints import Placeholders
 from glassformer.errors import ConfigError, InputError
-from glassformer.text import About, PairTokenizer, Tokenizer
+from glassformer.model import EncoderDecoder
+from glassformer.text import About, Directed, PairTokenizer, Tokenizer
 from glassformer.text.cutting import Part, joined
 
 
@@ -122,11 +126,47 @@ def spelt(tokenizer: Speller, tokens: Iterable[int]) -> Iterator[str]:
         yield text[len(shown) :]
 
 
-def check_source(folder: Path, source: str | None, about: About) -> None:
-    """A model of two languages reads the one that it does not write: another cannot be asked for."""
-    if source is not None and source != about.source:
-        what = f"translates from {about.source}" if about.source else "has one source"
-        raise InputError(f"{folder} {what}; source={source!r} cannot be chosen")
+class Opened(NamedTuple):
+    """A translator in a folder, and how its model is loaded once more."""
+
+    model: EncoderDecoder
+    tokenizer: PairTokenizer
+    about: About | None
+    again: Callable[[], EncoderDecoder] | None
+
+
+def opened(folder: Path, source: str | None, to: str | None, rounded: bool, adapter: str | Path | None) -> Opened:
+    """What a folder holds, ours or a published one, told its languages, and with what an `adapter` has learnt."""
+    tokenizer: PairTokenizer
+    about: About | None = None
+    if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
+        from glassformer.pretrained.text_sides import load_published
+
+        model, tokenizer = load_published(folder, source, to)
+        if adapter is not None:
+            load_adapter(model, adapter)
+        tokenizer = tokenizer if to is None else toward(tokenizer, to)
+        about = tokenizer.card(About()) if isinstance(tokenizer, Directed) else None
+        again = bundle.unchanged(folder, lambda place: load_published(place, source, to)[0])
+    else:
+        loaded = bundle.load(folder, rounded, adapter)
+        model = loaded.of_kind(EncoderDecoder)
+        if to is None and (tags := loaded.tokenizer.tags):
+            raise InputError(f"{folder} translates into {' and '.join(tags)}; say into which: to={tags[0]!r}")
+        tokenizer = own = loaded.tokenizer if to is None else loaded.tokenizer.toward(to)
+        about = own.card(About.of_recipe(loaded.recipe))
+        if source is not None and source != about.source:  # it reads the language that it does not write
+            what = f"translates from {about.source}" if about.source else "has one source"
+            raise InputError(f"{folder} {what}; source={source!r} cannot be chosen")
+        again = bundle.unchanged(folder, lambda place: bundle.load(place).of_kind(EncoderDecoder))
+    return Opened(model, tokenizer, about, again if adapter is None else None)
+
+
+def toward(tokenizer: PairTokenizer, language: str) -> PairTokenizer:
+    """The same, translating into another of the languages that it knows."""
+    if not isinstance(tokenizer, Directed):
+        raise InputError(f"this model translates into one language only; to={language!r} cannot be chosen")
+    return tokenizer.toward(language)
 
 
 def check_batch_tokens(batch_tokens: int) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import torch
 
-from glassformer import box, bundle
+from glassformer import box
 from glassformer.decode import Hypothesis, LengthRule, Search
 from glassformer.decode.alignment import Alignment
 from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood
@@ -26,7 +26,7 @@ from glassformer.text.strings import one_string, strings
 from glassformer.translation import Alternative as Alternative
 from glassformer.translation import TooLong as TooLong
 from glassformer.translation import Translation as Translation
-from glassformer.translation import assemble, check_batch_tokens, check_source, placeholders_of, spelt
+from glassformer.translation import assemble, check_batch_tokens, opened, placeholders_of, spelt, toward
 
 SHORTEST = 8  # tokens; in fewer, not every single character can be spelt
 
@@ -62,10 +62,7 @@ class Translator:
 
     def toward(self, language: str) -> Translator:
         """The same model, translating into another of the languages that it knows."""
-        if not isinstance(self.tokenizer, Directed):
-            raise InputError(f"this model translates into one language only; to={language!r} cannot be chosen")
-        other = object.__new__(type(self))
-        tokenizer = self.tokenizer.toward(language)
+        other, tokenizer = object.__new__(type(self)), toward(self.tokenizer, language)
         assert isinstance(tokenizer, Directed)
         vars(other).update(vars(self), tokenizer=tokenizer, about=tokenizer.card(self.about))
         return other
@@ -79,6 +76,7 @@ class Translator:
         *,
         to: str | None = None,
         source: str | None = None,
+        adapter: str | Path | None = None,
         revision: str | None = None,
         offline: bool = False,
     ) -> Translator:
@@ -88,28 +86,15 @@ class Translator:
         does.
 
         A model that translates into several languages has to be told which: `to="de"`. One that reads several too, from
-        which: `source="en"`.
+        which: `source="en"`. What an `adapter` has learnt, a folder that a run with `train.lora_rank` has made, is
+        added to the weights.
         """
         if not os.path.lexists(folder) and (way := box.directions().get(str(folder))) is not None:
             folder, to = box.folder(way.model), to or way.to
         device, folder = pick_device(device), locate(folder, revision, offline)
-        if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
-            from glassformer.pretrained.text_sides import load_published
-
-            published, text = load_published(folder, source, to)
-            card = text.card(About()) if isinstance(text, Directed) else None
-            made = cls(published, text, device, precision, card)
-            made.engine.again = bundle.unchanged(folder, lambda place: load_published(place, source, to)[0])
-            return made if to is None else made.toward(to)
-        loaded = bundle.load(folder, rounded=device.type == "cpu")
-        model = loaded.of_kind(EncoderDecoder)
-        if to is None and (tags := loaded.tokenizer.tags):
-            raise InputError(f"{folder} translates into {' and '.join(tags)}; say into which: to={tags[0]!r}")
-        tokenizer = loaded.tokenizer if to is None else loaded.tokenizer.toward(to)
-        about = tokenizer.card(About.of_recipe(loaded.recipe))
-        check_source(folder, source, about)
-        made = cls(model, tokenizer, device, precision, about)
-        made.engine.again = bundle.unchanged(folder, lambda place: bundle.load(place).of_kind(EncoderDecoder))
+        found = opened(folder, source, to, device.type == "cpu", adapter)
+        made = cls(found.model, found.tokenizer, device, precision, found.about)
+        made.engine.again = found.again
         return made
 
     @property

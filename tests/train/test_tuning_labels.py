@@ -11,6 +11,7 @@ import torch
 
 import glassformer as gf
 from glassformer import bundle
+from glassformer.errors import WeightsError
 from glassformer.report import Report
 from glassformer.train.recipe import parse
 from glassformer.train.run import train
@@ -50,6 +51,11 @@ def test_an_adapter_brings_its_labels_to_the_base(fills: Path, tmp_path: Path) -
     merged, built = bundle.load(tmp_path / "run"), bundle.load(fills, adapter=tmp_path / "run")
     assert built.labels == merged.labels
     assert len(built.labels) == 4
+    classifier = gf.Classifier.load(fills, adapter=tmp_path / "run")
+    assert classifier.labels == merged.labels
+    assert classifier("March 3, 2021") == gf.Classifier.load(tmp_path / "run")("March 3, 2021")
+    with pytest.raises(WeightsError, match=r"which fills gaps"):
+        gf.Classifier.load(fills)
     ids = torch.randint(4, 300, (3, 8))
     with torch.no_grad():
         torch.testing.assert_close(built.model(ids), merged.model(ids), atol=1e-5, rtol=0)

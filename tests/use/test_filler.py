@@ -61,7 +61,7 @@ def test_a_piece_of_a_word_joins_the_word_before_it(published: tuple[Path, objec
 def test_recovering_hides_one_token_at_a_time(published: tuple[Path, object]) -> None:
     filler = gf.MaskFiller.load(published[0])
     texts = ["Paris is the capital", "The river"]
-    for text, found in zip(texts, filler.recover(texts), strict=True):
+    for text, found in zip(texts, filler.recover(texts), strict=True):  # beside the slow way, written out
         (ids,) = filler.tokenizer.encode_source([text])
         total, right = 0.0, 0
         for place in range(1, len(ids) - 1):
@@ -71,8 +71,23 @@ def test_recovering_hides_one_token_at_a_time(published: tuple[Path, object]) ->
             total += float(told[ids[place]])
             right += int(told.argmax()) == ids[place]
         assert found.likelihood.tokens == len(ids) - 2
-        assert found.likelihood.log_probability == pytest.approx(total, abs=1e-4)
+        assert found.likelihood.log_probability == pytest.approx(total, abs=1e-5)
         assert found.right == right
+
+
+def test_recovering_in_batches_is_recovering_one_by_one(published: tuple[Path, object]) -> None:
+    """Texts of many lengths; the control: the totals of two texts are not the same to that precision."""
+    filler = gf.MaskFiller.load(published[0])
+    texts = [" ".join(["Paris", "is", "the", "capital", "of", "the", "long", "river"][: 1 + n % 8]) for n in range(24)]
+    assert len({len(ids) for ids in filler.tokenizer.encode_source(texts)}) > 4
+    alone = [filler.recover([text], batch_tokens=1)[0] for text in texts]
+    for budget in (64, 4096):
+        for one, other in zip(alone, filler.recover(texts, batch_tokens=budget), strict=True):
+            total = one.likelihood.log_probability
+            assert other.likelihood.log_probability == pytest.approx(total, rel=1e-6)
+            assert (other.each, other.likelihood.tokens) == (one.each, one.likelihood.tokens)
+    totals = [one.likelihood.log_probability for one in filler.recover(texts)]
+    assert totals[1:] != pytest.approx(totals[:-1], abs=1e-3)
 
 
 def test_what_cannot_be_filled_is_told(published: tuple[Path, object], tmp_path: Path) -> None:

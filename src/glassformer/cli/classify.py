@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer.cli.lines import given_lines
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.models import Adapter, Offline, Revision, find
 from glassformer.files import finite
 
 
@@ -32,6 +32,7 @@ def classify(
     top: Annotated[int, typer.Option(help="Labels of each, the likeliest first.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    adapter: Adapter = None,
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:
@@ -48,7 +49,7 @@ def classify(
     from glassformer.report import Report
     from glassformer.use import Classifier
 
-    classifier = Classifier.load(find(model, revision, offline), device)
+    classifier = Classifier.load(find(model, revision, offline), device, adapter=adapter)
     what = "image" if classifier.reads_images else "text"
     for chunk in given_lines(items or [], Report()):
         for item, labels in zip(chunk, classifier.classify(chunk, top=top), strict=True):

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.models import Adapter, Offline, Revision, find
 from glassformer.files import finite
 
 
@@ -35,6 +35,7 @@ def evaluate(
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "fp32",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    adapter: Adapter = None,
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:
@@ -64,6 +65,7 @@ def evaluate(
         lowercase=lowercase,
         device=device,
         precision=cast(Any, precision),
+        adapter=adapter,
         record=True,
         report=Report(),
     )

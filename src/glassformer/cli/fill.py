@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.lines import given_lines
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.models import Adapter, Offline, Revision, find
 from glassformer.files import finite
 
 
@@ -28,6 +28,7 @@ def fill(
     top: Annotated[int, typer.Option(help="Fillings of each gap, the likeliest first.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    adapter: Adapter = None,
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:
@@ -41,7 +42,7 @@ def fill(
     from glassformer.report import Report
     from glassformer.use import MaskFiller
 
-    filler = MaskFiller.load(find(model, revision, offline), device)
+    filler = MaskFiller.load(find(model, revision, offline), device, adapter=adapter)
     for chunk in given_lines(texts or [], Report()):
         for text, gaps in zip(chunk, filler.fill(chunk, top=top), strict=True):
             if as_json:

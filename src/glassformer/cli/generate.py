@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from glassformer.cli.lines import given_lines
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.models import Adapter, Offline, Revision, find
 from glassformer.errors import ConfigError
 from glassformer.files import finite
 
@@ -40,6 +40,7 @@ def generate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    adapter: Adapter = None,
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:
@@ -75,7 +76,7 @@ def generate(
     if stream:
         check_stream(search)
     report, number = Report(), 0
-    generator = TextGenerator.load(find(model, revision, offline), device, cast(Any, precision))
+    generator = TextGenerator.load(find(model, revision, offline), device, cast(Any, precision), adapter=adapter)
     for chunk in given_lines(texts or [], report):
         if stream:
             for text in chunk:

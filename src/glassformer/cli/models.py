@@ -14,6 +14,10 @@ Revision = Annotated[str | None, typer.Option(help="Of a model of the hub: a bra
 Offline = Annotated[
     bool, typer.Option("--offline", help="Fetch nothing; of the hub's models, take those in the cache.")
 ]
+Adapter = Annotated[
+    Path | None,
+    typer.Option(help="Add what an adapter has learnt: a folder of a run with train.lora_rank on this very model."),
+]
 # As models are called, and few texts are: and/or is none.
 _HUB = re.compile(r"(?=.*/.*[-_0-9])[A-Za-z][\w.-]*/[A-Za-z0-9][\w.-]*")
 

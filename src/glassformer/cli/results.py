@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def show_results(folder: Path, device: str, report: Report) -> None:
     """A run's score on what it has not seen, recorded with it, and a few translations or labels, right and wrong."""
-    from glassformer.evaluation import evaluate, into, record_scores, seen_in_training
-    from glassformer.judged import kind_of
+    from glassformer.evaluation import evaluate, into, record_scores
+    from glassformer.judged import kind_of, seen_in_training
     from glassformer.model import EncoderDecoder
     from glassformer.scores import Scores
     from glassformer.train.folder import saved_recipe

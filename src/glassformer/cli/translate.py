@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from glassformer.cli.lines import arguments, decoded, open_input, open_output, read_raw, row
-from glassformer.cli.models import Offline, Revision, find, looks_like_hub
+from glassformer.cli.models import Adapter, Offline, Revision, find, looks_like_hub
 from glassformer.errors import ConfigError
 
 BATCH_TOKENS = 4096
@@ -70,6 +70,7 @@ def translate(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
     precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    adapter: Adapter = None,
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:
@@ -118,7 +119,7 @@ def translate(
         from glassformer.cli.translate_box import BoxOptions, translate_by_box
 
         of_a_model = {"--nbest": nbest > 1, "--scores": scores, "--alignments": alignments, "--prefix": prefix}
-        of_a_model |= {"--max-length": max_length, "--batch-tokens": batch_tokens != BATCH_TOKENS}
+        of_a_model |= {"--max-length": max_length, "--batch-tokens": batch_tokens != BATCH_TOKENS, "--adapter": adapter}
         for option, asked in of_a_model.items():
             if asked:
                 raise ConfigError(
@@ -138,7 +139,9 @@ def translate(
 
     text = [line for one in given for line in arguments(one)]
     lines = decoded([text] if text else read_raw(open_input(input), str(input or "standard input")), report)
-    translator = Translator.load(find(model, revision, offline), device, cast(Any, precision), to=to, source=source)
+    translator = Translator.load(
+        find(model, revision, offline), device, cast(Any, precision), to=to, source=source, adapter=adapter
+    )
     translate = partial(
         translator.translate,
         search=search,

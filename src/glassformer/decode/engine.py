@@ -93,10 +93,7 @@ class Engine:
 
     def tensors(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         """Sources as one table of ids (B, S), and which of them are real."""
-        width = max(map(len, sources))
-        src = torch.tensor([[*ids, *[self.pad] * (width - len(ids))] for ids in sources])
-        mask = torch.arange(width) < torch.tensor([[len(ids)] for ids in sources])
-        return src.to(self.device), mask.to(self.device)
+        return padded(sources, self.pad, self.device)
 
     def write(
         self,
@@ -167,15 +164,25 @@ def counted(length: int) -> int:
     return -(-length // STRIDE) * STRIDE
 
 
-def batches(lengths: list[int], tokens: int) -> list[list[int]]:
-    """Indices in batches of at most `tokens`, longest first, like with like, so that little of a batch is padding.
+def padded(sources: Sequence[Sequence[int]], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Ids as one table (B, S), and which of them are real."""
+    width = max(map(len, sources))
+    ids = torch.tensor([[*ids, *[pad] * (width - len(ids))] for ids in sources])
+    mask = torch.arange(width) < torch.tensor([[len(ids)] for ids in sources])
+    return ids.to(device), mask.to(device)
+
+
+def batches(lengths: Sequence[int], tokens: int, alike: bool = False) -> list[list[int]]:
+    """Indices in batches of at most `tokens`, longest first, like with like, so that little of a batch is padding;
+    `alike`: none of it.
 
     All lengths of a batch count alike, so all have the same limit for their targets, whatever else is translated.
     """
     rows: list[list[int]] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        width = counted(lengths[i])
-        if rows and counted(lengths[rows[-1][0]]) == width and (len(rows[-1]) + 1) * width <= tokens:
+        width, first = counted(lengths[i]), lengths[rows[-1][0]] if rows else 0
+        near = lengths[i] == first if alike else width == counted(first)
+        if rows and near and (len(rows[-1]) + 1) * width <= tokens:
             rows[-1].append(i)
         else:
             rows.append([i])

@@ -58,17 +58,18 @@ def _drawn(split: str, seed: int, size: int) -> tuple[str, ...]:
 
 def log_probability(text: str) -> float:
     """How likely the source is to draw a text: the sum over all that could have become it, minus infinity for none."""
-    total = math.fsum(kind.share for kind, _, _ in _table())
-    chance = 0.0
-    plain = bare(text)
-    numbers = {reader: set(reader(plain)) for reader in {reader for _, reader, _ in _table()}}
+    plain, total, chance = bare(text), 0.0, 0.0
+    numbers: dict[Reader, set[int]] = {}  # as each reader reads the text, once
     for kind, reader, first in _table():
+        total += kind.share
+        if reader not in numbers:
+            numbers[reader] = set(reader(plain))
         for number in numbers[reader]:
             if 0 <= number - first < kind.size:
                 origin = _english(kind, number - first)
                 ways = sum(typed(origin, way) == text for way in WAYS)
-                chance += kind.share / total / kind.size * ways / len(WAYS)
-    return math.log(chance) if chance else -math.inf
+                chance += kind.share / kind.size * ways / len(WAYS)
+    return math.log(chance / total) if chance else -math.inf
 
 
 def limit(texts: Sequence[str]) -> float:
@@ -156,11 +157,11 @@ def _digits(plain: str) -> Iterator[int]:
         yield int(plain)
 
 
-def _dates(plain: str) -> Iterator[tuple[int, list[int]]]:
-    """A month's name, and the numbers beside it."""
+@lru_cache(maxsize=1)
+def _dates(plain: str) -> list[tuple[int, list[int]]]:
+    """A month's name, and the numbers beside it; three readers ask for those of one text."""
     name = next((word for word in plain.split() if word in MONTHS), None)
-    if name is not None:
-        yield MONTHS[name], [int(word) for word in re.findall("[0-9]{1,4}", plain)]
+    return [] if name is None else [(MONTHS[name], [int(word) for word in re.findall("[0-9]{1,4}", plain)])]
 
 
 def _day(year: int, month: int, day: int, first: datetime.date) -> Iterator[int]:
@@ -198,11 +199,11 @@ def _times(plain: str) -> Iterator[int]:
         yield (int(match[1]) % 12 + 12 * (match[3] == "pm")) * 60 + int(match[2])
 
 
-def _amounts(plain: str) -> Iterator[tuple[str, int]]:
+@lru_cache(maxsize=1)
+def _amounts(plain: str) -> list[tuple[str, int]]:
     currencies = {place for sign, place in SIGNS.items() if sign in plain}
-    amounts = re.findall(r"[0-9]+(?:\.[0-9]+)?", plain)
-    if len(currencies) == len(amounts) == 1:
-        yield amounts[0], currencies.pop()
+    amounts = re.findall(r"[0-9]+(?:\.[0-9]+)?", plain) if len(currencies) == 1 else []
+    return [(amounts[0], currencies.pop())] if len(amounts) == 1 else []
 
 
 def _cents(plain: str) -> Iterator[int]:

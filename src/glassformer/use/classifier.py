@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from glassformer import bundle
-from glassformer.decode.engine import BATCH_TOKENS
-from glassformer.device import pick_device
+from glassformer.decode.engine import BATCH_TOKENS, batches, padded
 from glassformer.errors import ConfigError, InputError, WeightsError, check_whole
 from glassformer.model import EncoderOnly
 from glassformer.text import About
 from glassformer.text.strings import strings
 from glassformer.use.images import Image, Sight
-from glassformer.use.loading import LoneText, check_lengths, opened, padded, rows_of
+from glassformer.use.loading import LoneModel, LoneText, Opened, check_lengths
 
 IMAGES = 64  # read at once
 
@@ -31,9 +30,14 @@ class Label:
     probability: float
 
 
-class Classifier:
+class Classifier(LoneModel[EncoderOnly, LoneText | None]):
     """An encoder that tells labels. `c("March 3, 2021")` gives the likeliest; `c.classify` takes many, and gives their
-    labels with probabilities. It reads texts, or images: paths, or arrays of pixels; `c.reads_images` says which."""
+    labels with probabilities. It reads texts, or images: paths, or arrays of pixels; `c.reads_images` says which.
+
+    It is trained by objective = "classify" or "image", or published: ViT.
+    """
+
+    kind = EncoderOnly
 
     def __init__(
         self,
@@ -48,22 +52,11 @@ class Classifier:
         self.labels = tuple(labels) or tuple(map(str, range(count)))
         if len(self.labels) != count:
             raise ConfigError(f"there are {len(self.labels)} labels, and the model tells {count} apart")
-        self.device, self.about = pick_device(device), about or About()
-        self.model, self.tokenizer = model.to(self.device).eval(), tokenizer
+        super().__init__(model, tokenizer, device, about)
         self.sight = sight or Sight.of(model.config)
 
     @classmethod
-    def load(
-        cls,
-        folder: str | Path,
-        device: str | torch.device = "cpu",
-        *,
-        revision: str | None = None,
-        offline: bool = False,
-    ) -> Classifier:
-        """A folder that `glassformer train` has made by objective = "classify" or "image", or a Hugging Face folder, or
-        a name of the hub, of ViT."""
-        found = opened(folder, EncoderOnly, revision, offline)
+    def _of(cls, found: Opened[EncoderOnly], device: str | torch.device) -> Self:
         if not found.model.config.labels and found.text is not None:
             raise WeightsError(f"{found.folder} {bundle.use_of(found.model)}")
         sight = Sight.of(found.model.config, found.folder)
@@ -111,7 +104,7 @@ class Classifier:
                 if not ids or not texts[i].strip():
                     raise InputError(f"texts[{i}] is empty; there is nothing to tell of it")
             pad = self.model.config.pad_id or 0
-            for rows in rows_of([len(ids) for ids in sources], batch_tokens):
+            for rows in batches([len(ids) for ids in sources], batch_tokens):
                 found.append(self._told(*padded([sources[i] for i in rows], pad, self.device)))
                 order += rows
         told = torch.zeros(len(order), len(self.labels))

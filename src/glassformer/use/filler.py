@@ -4,20 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
 
 from glassformer import bundle
-from glassformer.decode.engine import BATCH_TOKENS, Likelihood
-from glassformer.device import pick_device
+from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, padded
 from glassformer.errors import InputError, WeightsError, check_whole
 from glassformer.model import EncoderOnly
-from glassformer.text import About
 from glassformer.text.strings import one_string, strings
-from glassformer.use.loading import LoneText, check_lengths, opened, padded, rows_of
+from glassformer.use.loading import LoneModel, LoneText, Opened, check_lengths
 
 
 @dataclass(frozen=True)
@@ -39,32 +36,17 @@ class Recovered:
     each: tuple[bool, ...] = ()  # of which ones
 
 
-class MaskFiller:
+class MaskFiller(LoneModel[EncoderOnly, LoneText]):
     """An encoder with its text side. `f("Paris is the [MASK] of France")` gives the text, its gaps filled by what is
-    likeliest, each gap by itself; `f.fill` takes many texts, and gives several fillings with their probabilities."""
+    likeliest, each gap by itself; `f.fill` takes many texts, and gives several fillings with their probabilities.
 
-    def __init__(
-        self,
-        model: EncoderOnly,
-        tokenizer: LoneText,
-        device: str | torch.device = "cpu",
-        about: About | None = None,
-    ) -> None:
-        self.device, self.about = pick_device(device), about or About()
-        self.model, self.tokenizer = model.to(self.device).eval(), tokenizer
+    It is trained by objective = "masked", or published: BERT, RoBERTa or DistilBERT with its tokenizer.json.
+    """
+
+    kind = EncoderOnly
 
     @classmethod
-    def load(
-        cls,
-        folder: str | Path,
-        device: str | torch.device = "cpu",
-        *,
-        revision: str | None = None,
-        offline: bool = False,
-    ) -> MaskFiller:
-        """A folder that `glassformer train` has made by objective = "masked", or a Hugging Face folder, or a name of
-        the hub, of BERT, RoBERTa or DistilBERT with its tokenizer.json."""
-        found = opened(folder, EncoderOnly, revision, offline)
+    def _of(cls, found: Opened[EncoderOnly], device: str | torch.device) -> Self:
         if found.model.config.labels or found.text is None:
             raise WeightsError(f"{found.folder} {bundle.use_of(found.model)}")
         if found.text.mask_id is None:
@@ -91,10 +73,11 @@ class MaskFiller:
             if not gaps:
                 raise InputError(f"texts[{i}] has no gap: {text!r:.60}; write [MASK] where something is missing")
         found: list[list[list[Filling]]] = [[] for _ in texts]
-        for batch in rows_of([len(ids) for ids in rows], batch_tokens):
-            told = self._log_probabilities([rows[i] for i in batch])
-            for i, own in zip(batch, told, strict=True):
-                values, tokens = own[places[i]].topk(min(top, own.shape[-1]))  # (gaps, top)
+        for batch in batches([len(ids) for ids in rows], batch_tokens):
+            told = self._log_probabilities([rows[i] for i in batch], [places[i] for i in batch])
+            counts = [len(places[i]) for i in batch]
+            both = (part.split(counts) for part in told.topk(min(top, told.shape[-1])))
+            for i, values, tokens in zip(batch, *both, strict=True):  # (gaps, top)
                 found[i] = self._told(texts[i], values.exp().tolist(), tokens.tolist())
         return found
 
@@ -110,23 +93,27 @@ class MaskFiller:
         ]
         asked = [(i, starts[i] + k) for i, ids in enumerate(bare) for k in range(len(ids))]
         totals, right = [0.0] * len(texts), [[False] * len(ids) for ids in bare]
-        for batch in rows_of([len(sources[i]) for i, _ in asked], batch_tokens):
-            hidden = [[gap if k == asked[n][1] else id for k, id in enumerate(sources[asked[n][0]])] for n in batch]
-            for n, own in zip(batch, self._log_probabilities(hidden), strict=True):
-                i, place = asked[n]
-                totals[i] += float(own[place, sources[i][place]])
-                right[i][place - starts[i]] = int(own[place].argmax()) == sources[i][place]
+        for batch in batches([len(sources[i]) for i, _ in asked], batch_tokens):
+            here = [asked[n] for n in batch]
+            hidden = [[*sources[i][:place], gap, *sources[i][place + 1 :]] for i, place in here]
+            told = self._log_probabilities(hidden, [[place] for _, place in here])  # (B, V)
+            wanted = torch.tensor([sources[i][place] for i, place in here], device=told.device)
+            values, hits = told.gather(1, wanted.unsqueeze(1)).squeeze(1), told.argmax(1) == wanted
+            for (i, place), value, hit in zip(here, values.tolist(), hits.tolist(), strict=True):
+                totals[i] += value
+                right[i][place - starts[i]] = hit
         return [
             Recovered(Likelihood(total, len(hits)), sum(hits), tuple(hits))
             for total, hits in zip(totals, right, strict=True)
         ]
 
     @torch.inference_mode()
-    def _log_probabilities(self, rows: list[list[int]]) -> Tensor:
-        pad = self.model.config.pad_id
-        ids, real = padded(rows, 0 if pad is None else pad, self.device)
-        told: Tensor = self.model(ids, real).float().log_softmax(-1).cpu()
-        return told  # (B, T, V)
+    def _log_probabilities(self, rows: list[list[int]], places: list[list[int]]) -> Tensor:
+        """(N, V): of each of the N places of these texts, one after the other; nothing is told of the others."""
+        ids, real = padded(rows, self.model.config.pad_id or 0, self.device)
+        which = torch.tensor([(row, place) for row, own in enumerate(places) for place in own], device=self.device).T
+        told: Tensor = self.model.head(self.model.encoder(ids, real)[*which]).float().log_softmax(-1)
+        return told
 
     def _told(self, text: str, values: list[list[float]], tokens: list[list[int]]) -> list[list[Filling]]:
         best = [ranked[0] for ranked in tokens]

@@ -11,17 +11,16 @@ from typing import Any, Unpack
 import torch
 
 from glassformer.decode import Hypothesis, Search, generate
-from glassformer.decode.engine import BATCH_TOKENS, Likelihood
+from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, padded
 from glassformer.decode.generation import USUAL_LIMIT, stream
 from glassformer.decode.precision import Precision, Stamp, ready
 from glassformer.decode.search import SearchOptions, check_stream, search_of
-from glassformer.device import pick_device
 from glassformer.errors import InputError
 from glassformer.model import DecoderOnly
 from glassformer.text import About
 from glassformer.text.strings import one_string, strings
 from glassformer.translation import spelt
-from glassformer.use.loading import LoneText, check_lengths, opened, padded, rows_of
+from glassformer.use.loading import LoneModel, LoneText, check_lengths, opened
 
 
 @dataclass(frozen=True)
@@ -46,8 +45,9 @@ def joined(prompt: str, text: str) -> str:
     return (prompt.rstrip(" ") if text.startswith(" ") else prompt) + text
 
 
-class TextGenerator:
-    """A decoder with its text side. `g("Once upon")` gives the text continued; `g.generate` takes many.
+class TextGenerator(LoneModel[DecoderOnly, LoneText]):
+    """A decoder with its text side. `g("Once upon")` gives the text continued; `g.generate` takes many. It is trained
+    by objective = "language", or published: GPT-2, Llama, Mistral or Qwen2 with its tokenizer.json.
 
     `g.model` is the plain float32 model; what runs is a copy of it for the `precision` asked for, made anew when the
     weights have changed.
@@ -61,8 +61,8 @@ class TextGenerator:
         precision: Precision = "fp32",
         about: About | None = None,
     ) -> None:
-        self.device, self.precision, self.about = pick_device(device), precision, about or About()
-        self.model, self.tokenizer = model.to(self.device).eval(), tokenizer
+        super().__init__(model, tokenizer, device, about)
+        self.precision = precision
         self._ready: tuple[DecoderOnly, Stamp] | None = None
         self._lock = threading.Lock()
 
@@ -73,12 +73,13 @@ class TextGenerator:
         device: str | torch.device = "cpu",
         precision: Precision = "fp32",
         *,
+        adapter: str | Path | None = None,
         revision: str | None = None,
         offline: bool = False,
     ) -> TextGenerator:
-        """A folder that `glassformer train` has made by objective = "language", or a Hugging Face folder, or a name of
-        the hub, of GPT-2, Llama, Mistral or Qwen2 with its tokenizer.json."""
-        found = opened(folder, DecoderOnly, revision, offline)
+        """A folder that `glassformer train` has made, a Hugging Face folder, or a name of the hub, of such a model.
+        What an `adapter` has learnt, a folder that a run with `train.lora_rank` has made, is added to the weights."""
+        found = opened(folder, DecoderOnly, revision, offline, adapter)
         assert found.text is not None
         return cls(found.model, found.text, device, precision, found.about)
 
@@ -105,7 +106,7 @@ class TextGenerator:
         search, texts = search_of(search, **options), strings(texts, "texts")
         prompts = self.prompts(texts)
         found: list[list[Continuation]] = [[] for _ in texts]
-        for rows in rows_of([len(ids) for ids in prompts], batch_tokens // search.beam, alike=True):
+        for rows in batches([len(ids) for ids in prompts], batch_tokens // search.beam, alike=True):
             src = torch.tensor([prompts[i] for i in rows], device=self.device)
             limited = replace(search, max_new_tokens=self.max_new_tokens(src.shape[1], search))
             for i, best in zip(rows, generate(self.ready, src, search=limited), strict=True):
@@ -131,7 +132,7 @@ class TextGenerator:
         rows = [[*(start or ids[:1]), *(ids if start else ids[1:]), *end] for ids in wanted]
         check_lengths([row[:-1] for row in rows], config.max_length)
         found = [Likelihood(0.0, 0)] * len(texts)
-        for batch in rows_of([len(row) for row in rows], batch_tokens):
+        for batch in batches([len(row) for row in rows], batch_tokens):
             ids, real = padded([rows[i] for i in batch], 0, self.device)
             if ids.shape[1] < 2:  # nothing but what is given
                 continue

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, Self, TypeVar
 
 import torch
-from torch import Tensor
 
 from glassformer import bundle
-from glassformer.decode.engine import counted
+from glassformer.adapter import load_adapter
+from glassformer.device import pick_device
 from glassformer.errors import InputError, WeightsError
 from glassformer.files import read_json
 from glassformer.hub import locate
@@ -37,6 +37,9 @@ class LoneText(PairTokenizer, Protocol):
     def filled(self, text: str, tokens: Sequence[int]) -> str: ...
 
 
+Side = TypeVar("Side", bound=LoneText | None)
+
+
 @dataclass(frozen=True)
 class Opened(Generic[Some]):
     folder: Path
@@ -46,11 +49,17 @@ class Opened(Generic[Some]):
     about: About
 
 
-def opened(folder: str | Path, kind: type[Some], revision: str | None = None, offline: bool = False) -> Opened[Some]:
-    """The model in a folder, or of a name of the hub, if it is of this kind."""
+def opened(
+    folder: str | Path,
+    kind: type[Some],
+    revision: str | None = None,
+    offline: bool = False,
+    adapter: str | Path | None = None,
+) -> Opened[Some]:
+    """The model in a folder, or of a name of the hub, if it is of this kind, with what an `adapter` has learnt."""
     folder = locate(folder, revision, offline)
     if bundle.is_bundle(folder) or not (folder / "config.json").is_file():
-        loaded = bundle.load(folder)
+        loaded = bundle.load(folder, adapter=adapter)
         model = loaded.of_kind(kind)
         text = None if loaded.vocabulary is None else OwnText(loaded.vocabulary, isinstance(model, DecoderOnly))
         return Opened(folder, model, text, loaded.labels, About.of_recipe(loaded.recipe))
@@ -60,7 +69,40 @@ def opened(folder: str | Path, kind: type[Some], revision: str | None = None, of
     read = None if published.config.patch_size is not None else PlainText.load(folder, published.config.vocab_size)
     named = (read_json(folder / "config.json") or {}).get("id2label")
     labels = tuple(str(label) for label in named.values()) if isinstance(named, dict) else ()
+    if adapter is not None:
+        labels = load_adapter(published, adapter) or labels
     return Opened(folder, published, read, labels, About())
+
+
+class LoneModel(Generic[Some, Side]):
+    """A model of one stack on its device, with its text side, if it reads texts."""
+
+    kind: type[Some]
+
+    def __init__(
+        self, model: Some, tokenizer: Side, device: str | torch.device = "cpu", about: About | None = None
+    ) -> None:
+        self.device, self.about = pick_device(device), about or About()
+        self.model: Some = model.to(self.device).eval()
+        self.tokenizer = tokenizer
+
+    @classmethod
+    def load(
+        cls,
+        folder: str | Path,
+        device: str | torch.device = "cpu",
+        *,
+        adapter: str | Path | None = None,
+        revision: str | None = None,
+        offline: bool = False,
+    ) -> Self:
+        """A folder that `glassformer train` has made, a Hugging Face folder, or a name of the hub, of such a model.
+        What an `adapter` has learnt, a folder that a run with `train.lora_rank` has made, is added to the weights."""
+        return cls._of(opened(folder, cls.kind, revision, offline, adapter), device)
+
+    @classmethod
+    def _of(cls, found: Opened[Some], device: str | torch.device) -> Self:
+        raise NotImplementedError
 
 
 class OwnText:
@@ -115,27 +157,6 @@ class OwnText:
         return self.tokenizer.target_pieces(ids)
 
     target_pieces = source_pieces
-
-
-def rows_of(lengths: Sequence[int], tokens: int, alike: bool = False) -> list[list[int]]:
-    """Indices in batches of at most `tokens`, like with like; `alike`: of one length exactly."""
-    rows: list[list[int]] = []
-    for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        width = lengths[rows[-1][0]] if rows else 0
-        near = lengths[i] == width if alike else counted(lengths[i]) == counted(width)
-        if rows and near and (len(rows[-1]) + 1) * width <= tokens:
-            rows[-1].append(i)
-        else:
-            rows.append([i])
-    return rows
-
-
-def padded(sources: Sequence[Sequence[int]], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
-    """Ids as one table (B, T), and which of them are real."""
-    width = max(map(len, sources))
-    ids = torch.tensor([[*ids, *[pad] * (width - len(ids))] for ids in sources])
-    mask = torch.arange(width) < torch.tensor([[len(ids)] for ids in sources])
-    return ids.to(device), mask.to(device)
 
 
 def check_lengths(sources: Sequence[Sequence[int]], limit: int, name: str = "texts") -> None:
