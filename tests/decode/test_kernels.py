@@ -25,7 +25,6 @@ try:
 except NoKernels as reason:
     pytest.skip(f"no kernels: {reason}", allow_module_level=True)
 WAYS = [(name, kind) for name, built in BUILT.items() for kind in sorted(built.kinds)]
-HERE = next(iter(LEVELS.values()))
 BEST = next(iter(BUILT.values()))
 LOTS = settings(max_examples=60, deadline=None)
 
@@ -231,37 +230,66 @@ def test_a_model_that_uses_them_can_be_copied() -> None:
     assert gf.generate(copy.deepcopy(fast), src, max_new_tokens=6) == gf.generate(fast, src, max_new_tokens=6)
 
 
-def test_they_are_compiled_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "first"))
-    load(HERE)
-    (kept,) = (tmp_path / "first" / "glassformer").iterdir()
-    monkeypatch.setenv("CC", "no-such-compiler")
-    load(HERE)  # from the last time
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "second"))
-    with pytest.raises(NoKernels, match="no C compiler was found; install gcc, or name one in the variable CC"):
-        load(HERE)
-    monkeypatch.setenv("CC", "false")
-    with pytest.raises(NoKernels, match="false does not compile them: it says nothing"):
-        load(HERE)
-    monkeypatch.delenv("CC")
-    half = tmp_path / "second" / "glassformer" / kept.name
-    half.parent.mkdir(parents=True)
-    half.write_bytes(b"half a file")
-    load(HERE)
-    assert half.stat().st_size == kept.stat().st_size
-    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    load(HERE)  # with nowhere to keep them
+@pytest.fixture(scope="module")
+def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Kernels | str]:
+    """A cache of its own, and the kernels that a compiler which knows less has put there."""
+    folder = tmp_path_factory.mktemp("cache")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(folder))
+        patch.setenv(
+            "CC", str(compiler(folder, 'case "$*" in *amx*) echo "error: unknown" >&2; exit 1;; esac; exec cc "$@"'))
+        )
+        return folder, found.__wrapped__()
 
 
-def test_a_compiler_that_knows_less_is_asked_for_less(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    old = tmp_path / "old-cc"
-    old.write_text('#!/bin/sh\ncase "$*" in *amx*) echo "error: unknown" >&2; exit 1;; esac\nexec cc "$@"\n')
-    old.chmod(0o755)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setenv("CC", str(old))
-    own = found.__wrapped__()
+def compiler(folder: Path, does: str) -> Path:
+    script = folder / "old-cc"
+    script.write_text(f"#!/bin/sh\n{does}\n")
+    script.chmod(0o755)
+    return script
+
+
+def test_a_compiler_that_knows_less_is_asked_for_less(
+    elsewhere: tuple[Path, Kernels | str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, own = elsewhere
+    assert isinstance(own, Kernels)
     assert own.level != "amx"
     assert own.kinds == {"fp32", "int8"}
-    old.write_text("#!/bin/sh\necho 'x.c:1: error: nothing works' >&2; exit 1\n")
+    old = compiler(tmp_path, "echo 'x.c:1: error: nothing works' >&2; exit 1")
+    monkeypatch.setenv("CC", str(old))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     assert found.__wrapped__() == f"{old} does not compile them: x.c:1: error: nothing works"
+
+
+def test_they_are_compiled_once(
+    elsewhere: tuple[Path, Kernels | str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, own = elsewhere
+    level = LEVELS[own.level]
+    assert len(list((folder / "glassformer").iterdir())) == 1
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    monkeypatch.setenv("CC", "no-such-compiler")
+    load(level)  # from the last time
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    with pytest.raises(NoKernels, match="no C compiler was found; install gcc, or name one in the variable CC"):
+        load(level)
+    monkeypatch.setenv("CC", "false")
+    with pytest.raises(NoKernels, match="false does not compile them: it says nothing"):
+        load(level)
+
+
+@pytest.mark.long  # tests/decode/test_build.py has the same of a library of one line
+def test_they_are_compiled_again_where_half_of_them_is_kept_or_nothing_can_be(
+    elsewhere: tuple[Path, Kernels | str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, own = elsewhere
+    (kept,) = (folder / "glassformer").iterdir()
+    half = tmp_path / "glassformer" / kept.name
+    half.parent.mkdir()
+    half.write_bytes(b"half a file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    load(LEVELS[own.level])
+    assert half.stat().st_size == kept.stat().st_size
+    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
+    load(LEVELS[own.level])  # with nowhere to keep them

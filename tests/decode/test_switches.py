@@ -110,19 +110,27 @@ def test_a_setting_that_does_not_exist_is_told(fresh: pytest.MonkeyPatch) -> Non
         instructions()
 
 
+@pytest.fixture(scope="module")
+def plain() -> list[list[gf.Hypothesis]]:
+    """What the plain model writes, with kernels if this machine has them."""
+    return gf.generate(tiny(), SRC, beam=3, max_new_tokens=8)
+
+
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: "=".join(*one.items()))
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
 def test_nothing_is_lost_without_kernels(
-    setting: dict[str, str], precision: str, fresh: pytest.MonkeyPatch, tmp_path: Path
+    setting: dict[str, str],
+    precision: str,
+    plain: list[list[gf.Hypothesis]],
+    fresh: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
-    """The tokens are those of the plain model, with kernels if this machine has them."""
-    model = tiny()
-    plain = gf.generate(model, SRC, beam=3, max_new_tokens=8)
+    """The tokens are those of the plain model."""
     for name, value in (setting | {"XDG_CACHE_HOME": str(tmp_path / "empty")}).items():
         fresh.setenv(name, value)
     found.cache_clear()
     assert isinstance(found(), str)
-    fast = gf.generate(ready(model, precision), SRC, beam=3, max_new_tokens=8)
+    fast = gf.generate(ready(tiny(), precision), SRC, beam=3, max_new_tokens=8)
     assert [[h.ids for h in row] for row in fast] == [[h.ids for h in row] for row in plain]
     near = {"fp32": 1e-5, "int8": 0.05}[precision]
     for ours, theirs in zip(fast, plain, strict=True):

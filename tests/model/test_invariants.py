@@ -241,7 +241,12 @@ def test_without_positions_word_order_is_lost_and_with_each_scheme_it_is_not():
 
 
 @pytest.mark.parametrize(
-    "choices", [{}, {"positions": "rotary", "kv_heads": 2, "norm": "post"}, {"positions": "relative"}]
+    "choices",
+    [
+        {"positions": "rotary", "kv_heads": 2, "norm": "post"},
+        pytest.param({}, marks=pytest.mark.long),
+        pytest.param({"positions": "relative"}, marks=pytest.mark.long),
+    ],
 )
 def test_compile_takes_the_training_forward_and_the_cached_step_whole(choices):
     torch._dynamo.reset()

@@ -7,6 +7,7 @@ import random
 import re
 import sys
 from collections import Counter
+from functools import lru_cache
 
 import pytest
 
@@ -55,6 +56,8 @@ def test_everyday_sentences_hold_words_that_its_training_never_met_and_its_own_t
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numerals, "POOL", 12_500)
+    # In a cache of their own, so that the whole corpus stays in the other one.
+    monkeypatch.setattr(numerals, "_splits", lru_cache(numerals._splits.__wrapped__))
 
 
 @pytest.mark.usefixtures("small")
@@ -64,8 +67,13 @@ def test_splits_stay_disjoint_across_seeds() -> None:
     assert not tested & {target for _, target in generate("train", size=2_000)}
 
 
-def test_more_than_the_default() -> None:
-    assert len({source for source, _ in generate("valid", size=1_200)}) == 1_200
+@pytest.mark.usefixtures("small")
+def test_more_than_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(numerals.SIZES, "valid", 300)
+    assert len({source for source, _ in generate("valid", size=400)}) == 400
+    monkeypatch.setitem(numerals.SIZES, "valid", 1_000)
+    with pytest.raises(ConfigError, match="a size of 1000 is more than it can make"):  # of the small pool
+        generate("valid", size=1_000)
 
 
 @pytest.mark.usefixtures("small")
@@ -133,9 +141,6 @@ def test_wrong_options() -> None:
 
 
 def test_missing_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
-    numerals._splits.cache_clear()
-    numerals._tried_first.cache_clear()
-    numerals.spell.cache_clear()
     numerals._libraries.cache_clear()
     monkeypatch.setitem(sys.modules, "num2words", None)
     with pytest.raises(DataError, match="pip install num2words Babel"):
