@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 from small_run import train_here, write_recipe
+
+
+@pytest.fixture(autouse=True)
+def no_curve(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where matplotlib is not installed: tests/cli/test_train.py looks at the curve, whose drawing takes a while."""
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_agg", None)
 
 
 @pytest.fixture(scope="session")

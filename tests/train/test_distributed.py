@@ -51,10 +51,26 @@ def at_step_4(run: Path, copy: Path) -> Path:
     return copy
 
 
+sharding = pytest.mark.skipif(
+    torch.__version__.startswith("2.8."),
+    reason="PyTorch 2.8 does not average gradients there, so sharding is refused",
+)
+
+
+@sharding
+def test_two_that_share_the_weights_go_on_from_one_and_do_what_it_does(recipe: Path, tmp_path: Path) -> None:
+    train_here(recipe, tmp_path / "single", *SAME)
+    from_one = at_step_4(tmp_path / "single", tmp_path / "from-one")
+    told = launch("fsdp", "--out", from_one, "--resume")
+    assert "2 processes (fsdp)" in told
+    assert told.count("resumed at step 4") == told.count("step 8/8") == 1  # only the first process speaks
+    assert apart(from_one, tmp_path / "single") < 1e-4
+
+
+@pytest.mark.long
+@sharding
 @pytest.mark.parametrize(("kind", "other"), [("ddp", "fsdp"), ("fsdp", "ddp")])
 def test_two_processes_do_what_one_does(recipe: Path, tmp_path: Path, kind: str, other: str) -> None:
-    if torch.__version__.startswith("2.8."):
-        pytest.skip("PyTorch 2.8 does not average gradients there, so sharding is refused")
     single, ours = tmp_path / "single", tmp_path / "ours"
     train_here(recipe, single, *SAME)
     told = launch(kind, recipe, "--out", ours, run=by_torchrun if kind == "ddp" else by_hand)

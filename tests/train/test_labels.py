@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -122,6 +123,7 @@ def test_a_model_learns_and_is_a_bundle_that_says_what_it_knows(trained: tuple[s
         assert "like" not in words  # no label is in the vocabulary
 
 
+@pytest.mark.long
 @both
 def test_a_kill_changes_nothing_and_two_processes_are_one(goal: str, tmp_path: Path) -> None:
     recipe = MADE[goal](tmp_path)
@@ -279,12 +281,17 @@ def test_an_image_recipe_without_a_patch_is_told(tmp_path: Path) -> None:
         read_recipe(str(recipe))
 
 
-def test_lost_labels_are_told(trained: tuple[str, Path, Path], tmp_path: Path) -> None:
+def test_a_resumed_run_is_the_same_and_lost_labels_are_told(trained: tuple[str, Path, Path], tmp_path: Path) -> None:
     _, recipe, _ = trained
-    train_here(recipe, tmp_path / "run", "train.steps=3", "train.save_every=1")
-    (tmp_path / "run" / "labels.json").unlink()
+    often = ("train.save_every=1", "train.log_every=1", "train.valid_every=3")
+    train_here(recipe, tmp_path / "run", "train.steps=3", *often)
+    train_here(recipe, tmp_path / "whole", "train.steps=6", *often)
+    shutil.copytree(tmp_path / "run", tmp_path / "lost")
+    train_here(None, tmp_path / "run", "train.steps=6", resume=True)
+    assert_same(tmp_path / "run", tmp_path / "whole")
+    (tmp_path / "lost" / "labels.json").unlink()
     with pytest.raises(RunError, match=r"labels.json is missing, and the checkpoints know no labels; copy it back"):
-        train_here(None, tmp_path / "run", "train.steps=5", resume=True)
+        train_here(None, tmp_path / "lost", "train.steps=6", resume=True)
 
 
 def test_jsonl_of_texts_and_labels(tmp_path: Path) -> None:

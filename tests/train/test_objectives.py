@@ -176,14 +176,13 @@ def test_no_answer_is_seen(goal: str, tmp_path: Path) -> None:
     assert all((logits(rows)[at] - logits(other)[at]).abs().max() > 1e-4 for at, other in pairs)
 
 
-@every_goal
+@pytest.mark.parametrize(
+    "goal", ["language", *(pytest.param(goal, marks=pytest.mark.long) for goal in GOALS if goal != "language")]
+)
 def test_an_objective_survives_a_kill_and_runs_on_two_processes(goal: str, texts: Path, tmp_path: Path) -> None:
     changes = (*GOALS[goal], "train.steps=14", "train.log_every=1", "train.valid_every=7", "train.ema=0.0")
     plain = (*changes, "model.dropout=0.0")
-    told = train_here(texts, tmp_path / "whole", *changes)
-    assert "train: 300 texts, " in told
-    assert ("valid accuracy" if goal == "masked" else "valid perplexity") in told
-    assert type(bundle.load(tmp_path / "whole").model) is read_recipe(str(texts), changes).objective.model
+    train_here(texts, tmp_path / "whole", *changes)
     words = [word for change in changes for word in ("--set", change)]
     process = start(texts, tmp_path / "run", *SLOWLY, *words)
     wait_for(process, tmp_path / "run", 3)
@@ -199,6 +198,18 @@ def test_an_objective_survives_a_kill_and_runs_on_two_processes(goal: str, texts
     assert sorted(one) == sorted(two) == list(range(1, 15))
     assert max(abs(one[step] - two[step]) for step in one) < 1e-4
     assert metrics(tmp_path / "one")[-1]["valid_loss"] < metrics(tmp_path / "one")[0]["loss"]
+
+
+@every_goal
+def test_an_objective_trains_and_goes_on_as_if_uninterrupted(goal: str, texts: Path, tmp_path: Path) -> None:
+    changes = (*GOALS[goal], "train.log_every=1", "train.valid_every=3", "train.save_every=2", "train.ema=0.0")
+    told = train_here(texts, tmp_path / "whole", *changes, "train.steps=6")
+    assert "train: 300 texts, " in told
+    assert ("valid accuracy" if goal == "masked" else "valid perplexity") in told
+    assert type(bundle.load(tmp_path / "whole").model) is read_recipe(str(texts), changes).objective.model
+    train_here(texts, tmp_path / "run", *changes, "train.steps=3")
+    train_here(None, tmp_path / "run", "train.steps=6", resume=True)
+    assert_same(tmp_path / "run", tmp_path / "whole")
 
 
 def test_texts_may_be_compressed_and_empty_ones_are_counted(tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ def test_patience_by_bleu(recipe: Path, tmp_path: Path) -> None:
 
 
 def test_the_model_learns_the_task(recipe: Path, tmp_path: Path) -> None:
-    train_here(recipe, tmp_path / "run", "train.steps=400", "train.metric=bleu", "train.valid_every=200")
+    train_here(recipe, tmp_path / "run", "train.steps=200", "train.metric=bleu", "train.valid_every=100")
     scores = [row["valid_bleu"] for row in metrics(tmp_path / "run") if "valid_bleu" in row]
     assert scores[-1] > max(25, scores[0])
     assert set(Translator.load(tmp_path / "run")("one two").split()) <= set(WORDS.values())

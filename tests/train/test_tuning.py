@@ -263,6 +263,7 @@ def test_an_adapter_brings_its_head(encoder: tuple[Path, EncoderOnly], begun: Pa
         torch.testing.assert_close(loaded.model(ids), model.eval()(ids), atol=1e-5, rtol=0)
 
 
+@pytest.mark.long
 def test_two_processes_train_an_adapter_as_one_does(begun: Path, tmp_path: Path) -> None:
     model, changes = {"dropout": 0.0}, LORA | {"layer_decay": 0.7, "steps": 4, "start": str(begun)}
     made = parse({"data": DATA, "model": model, "train": TRAIN | {"warmup_steps": 1} | changes})

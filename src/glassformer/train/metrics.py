@@ -56,9 +56,9 @@ def draw_curve(folder: Path) -> Path | None:
     except ImportError:
         return None
     rows = read_metrics(folder)
-    figure = Figure(figsize=(8, 4.5), layout="constrained")
+    figure = Figure(figsize=(8, 4.5))
     FigureCanvasAgg(figure)
-    axes = figure.subplots()
+    axes = figure.subplots(gridspec_kw={"left": 0.1, "right": 0.89, "bottom": 0.12, "top": 0.97})
     for key, label, colour in (("loss", "training", "#8aa6c1"), ("valid_loss", "validation", "#c0392b")):
         points = [(row["step"], row[key]) for row in rows if key in row]
         if points:
