@@ -80,8 +80,16 @@ def _quiet():
     hugging_face()
 
 
+def first_of_each(cases):
+    """The others of a family, which have other sizes and settings, take their time."""
+    met = set()
+    for name, case in cases.items():
+        yield pytest.param(name, marks=[pytest.mark.long] if case.family in met else [])
+        met.add(case.family)
+
+
 @torch.no_grad()
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", first_of_each(CASES))
 def test_every_pattern_and_hidden_state(name):
     case = CASES[name]
     peer = random_model(case)
