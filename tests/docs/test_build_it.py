@@ -76,6 +76,17 @@ def test_each_step_stands_in_one_page_in_order() -> None:
             assert told == [int(step.stem[:2]) for step in build_pages.steps_of(page) if step != growing.STEPS[-1]]
 
 
+def test_a_step_trains_and_has_its_row(capsys: pytest.CaptureFixture[str]) -> None:
+    task: Any = growing.names_after(growing.STEPS[:1])["Task"]()
+    task.held_out = task.held_out[:12]
+    before, found = (build_rows.measured(step, task, [7], 10, {}) for step in (1, 4))
+    assert found.losses[0] < found.curves[0][0][1] - 0.5
+    assert found.losses[0] < before.losses[0]
+    grow.say(found, before)
+    assert capsys.readouterr().out.split()[0] == "4"
+
+
+@pytest.mark.long
 def test_every_step_trains_and_has_its_row(capsys: pytest.CaptureFixture[str]) -> None:
     rows = grow.grow(seeds=[7], training=10, tell=grow.say, held_out=12)
     assert len(rows) == len(build_rows.PARTS) >= 10

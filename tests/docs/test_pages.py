@@ -14,6 +14,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 SLOW = bool(os.environ.get("DOCS_SLOW"))
 # Both languages hold the same code and print the same, each in its words (test_structure.py): one of them is run.
 PAGES = sorted(page.stem for page in (DOCS / "en").glob("*.md"))
+# These train, translate or load more than the others.
+LONG = {"17-families", "18-the-page", "19-your-own-translator", "24-in-bulk", "api"}
 
 
 BUILD = build_pages.ORDER
@@ -27,6 +29,6 @@ def test_page_of_the_build(name: str, demo: Path, tmp_path: Path) -> None:
     run_page(page, demo, tmp_path, SLOW, growing.names_after(before) if before else None)
 
 
-@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in PAGES])
 def test_page(name: str, demo: Path, tmp_path: Path) -> None:
     run_page(DOCS / "en" / f"{name}.md", demo, tmp_path, SLOW)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 
@@ -10,7 +9,6 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
-from browser import MISSING, find_browser  # noqa: E402
 from small_run import train_here, write_recipe  # noqa: E402
 from visitor import EXAMPLES, Live, Visit  # noqa: E402
 
@@ -48,20 +46,6 @@ def live(translator: Translator):
 def shipped():
     """The box that ships, as it translates for others."""
     return of_box("cpu", "en-de", precision="int8")
-
-
-@pytest.fixture(scope="session")
-def chromium():
-    from playwright.sync_api import sync_playwright
-
-    path = find_browser()
-    if path is None:
-        pytest.fail(MISSING)
-    with sync_playwright() as playwright:
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
-        browser = playwright.chromium.launch(executable_path=path, args=arguments)
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
