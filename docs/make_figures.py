@@ -1,5 +1,7 @@
 """Draw the handbook's figures: docs/figures/NAME.py gives NAME.en.svg and NAME.zh.svg, a lab gives lab-NAME.*.svg.
 
+A script whose `draw` takes a translator gets the demo's; one that names a `RECIPE` gets the folder of what that trains.
+
     python docs/make_figures.py            draws all of them
     python docs/make_figures.py attention lab-scaling      draws these
     python docs/make_figures.py --check    draws into the air and says which differ from the files
@@ -32,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
 # Some figures are drawn with what is measured there.
 sys.path += [str(ROOT / "docs" / "build"), str(ROOT / "docs" / "before")]
-DEMO = ROOT / "runs" / "demo"
+RUNS = ROOT / "runs"
 LANGUAGES = ("en", "zh")
 NUMBER = re.compile(r"(?<![\w#])[-−]?\d+(?:\.\d+)?(?![\w#])")
 COLOUR = re.compile(r"#[0-9a-f]{6}\b")
@@ -42,9 +44,14 @@ NEAR, ALIKE = 4.0, 12  # pixels; shades of red, green or blue, of 256
 @cache
 def translator() -> Translator:
     """The demo's model, trained now if it is not there."""
-    if not (DEMO / "model.safetensors").exists():
-        subprocess.run([sys.executable, "-m", "glassformer", "demo"], cwd=ROOT, check=True)
-    return Translator.load(DEMO)
+    return Translator.load(trained("demo", "demo"))
+
+
+def trained(name: str, *command: str) -> Path:
+    """The folder of a trained model, trained now by that command if it is not there."""
+    if not (RUNS / name / "model.safetensors").exists():
+        subprocess.run([sys.executable, "-m", "glassformer", *command], cwd=ROOT, check=True)
+    return RUNS / name
 
 
 def names() -> list[str]:
@@ -60,7 +67,10 @@ def make(name: str) -> Figure:
     assert spec.loader is not None
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
-    figure: Figure = script.draw(translator()) if inspect.signature(script.draw).parameters else script.draw()
+    if recipe := getattr(script, "RECIPE", None):
+        figure: Figure = script.draw(trained(recipe, "train", recipe, "--out", f"runs/{recipe}"))
+    else:
+        figure = script.draw(translator()) if inspect.signature(script.draw).parameters else script.draw()
     return figure
 
 
