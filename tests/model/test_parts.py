@@ -1,6 +1,7 @@
 """Each part against torch's own, the paper's values, or a loop written here."""
 
 import math
+import warnings
 
 import pytest
 import torch
@@ -11,9 +12,9 @@ from torch.nn import functional as F
 
 import glassformer as gf
 from glassformer.model.activation import ACTIVATIONS
-from glassformer.model.attention import Attention, AttentionMask, softmax
+from glassformer.model.attention import NO_MASK, Attention, AttentionMask, softmax
 from glassformer.model.layer import FeedForward
-from glassformer.model.mask import additive, causal_mask, padding_mask
+from glassformer.model.mask import additive, causal_mask, own_blocks, own_mask, padding_mask
 from glassformer.model.norm import NORMS, LayerNorm, RMSNorm
 from glassformer.model.position import Rotary, alibi_slopes, relative_bucket, rotate, sinusoid
 
@@ -250,3 +251,43 @@ def test_dropout_falls_in_every_place_the_paper_and_the_documents_name():
     assert "encoder.embedding.dropout" in places
     assert "decoder.blocks.0.cross_attention_residual.dropout" in places
     assert model.decoder.blocks[0].self_attention.dropout == 0.5
+
+
+def several_texts(*rows):
+    """Each token's place in its text, of rows that hold texts of these lengths."""
+    return torch.stack([torch.cat([torch.arange(n) for n in row]) for row in rows])
+
+
+@pytest.mark.parametrize("causal", [True, False])
+def test_squares_that_are_passed_over_change_nothing(causal):
+    """Rows that hold several texts, by the kernel that knows where nobody sees anybody; here without a GPU, slowly."""
+    places, order = several_texts([200, 7, 93], [1, 130, 169]), torch.arange(300)
+    attention = Attention(config(d_model=32, heads=2, kv_heads=1)).eval()
+    torch.manual_seed(1)
+    visible = own_mask(places, places) & (causal_mask(order, order) if causal else torch.tensor(True))
+    blocks = own_blocks(places, causal)
+    assert int(blocks.kv_num_blocks.sum() + blocks.full_kv_num_blocks.sum()) < 2 * 9  # some squares are empty
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # PyTorch's word that nothing is compiled
+        q, k, v = attention.project(torch.randn(2, 300, 32), None, NO_MASK, None)
+        found = attention.by_blocks(q, k, v, blocks)
+        torch.testing.assert_close(found, attention.fused(q, k, v, AttentionMask(additive(visible, None))))
+        assert not torch.allclose(found, attention.fused(q, k, v, AttentionMask(causal=causal)), atol=1e-2)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("kind", [gf.DecoderOnly, gf.EncoderOnly])
+def test_compiled_on_a_gpu_rows_of_several_texts_learn_the_same(kind):
+    places = several_texts([200, 7, 93], [1, 130, 169]).cuda()
+    model = kind(config(d_model=64, heads=2, max_length=300, positions="learned", layers=2)).cuda().train()
+    ids, labels = torch.randint(3, 20, (2, 2, 300), device="cuda", generator=torch.Generator("cuda").manual_seed(0))
+
+    def learnt(forward, places):
+        model.zero_grad()
+        F.cross_entropy(forward(ids=ids, places=places).flatten(0, 1), labels.flatten()).backward()
+        return torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
+
+    plain, fast = learnt(model, places), learnt(torch.compile(model, dynamic=False), places)
+    assert (fast - plain).norm() < 1e-3 * plain.norm()
+    one = learnt(model, torch.arange(300, device="cuda").expand(2, 300))
+    assert (one - plain).norm() > 1e-2 * plain.norm()

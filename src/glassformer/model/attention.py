@@ -13,6 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
 from glassformer.cache import LayerCache
 from glassformer.model.config import ModelConfig
@@ -30,6 +31,7 @@ class AttentionMask(NamedTuple):
     bias: Tensor | None = None  # broadcasts to (B, H, T, S)
     causal: bool = False
     rotation: tuple[Tensor, Tensor] | None = None  # cosines and sines, each (T, d/2)
+    blocks: BlockMask | None = None  # what `bias` says, where squares that are empty can be passed over
 
 
 NO_MASK = AttentionMask()
@@ -130,10 +132,19 @@ class Attention(nn.Module):
             enable_gqa=self.groups < self.heads,
         )
 
+    def by_blocks(self, q: Tensor, k: Tensor, v: Tensor, blocks: BlockMask) -> Tensor:
+        """The same in a kernel that passes over what nobody may see; it knows no dropout."""
+        context: Tensor = flex_attention(
+            q, k, v, block_mask=blocks, scale=self.scale, enable_gqa=self.groups < self.heads
+        )
+        return context
+
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, cache: LayerCache | None) -> Tensor:
         """By the one of several equal ways that is right here: (B, H, T, d)."""
         if watched(self._probes):
             return self.written_out(q, k, v, mask)
+        if mask.blocks is not None and not (self.training and self.dropout) and self.d_head in (16, 32, 64, 128):
+            return self.by_blocks(q, k, v, mask.blocks)
         if torch.compiler.is_compiling() and q.is_cuda and k.shape[2] <= self.d_head:
             # A compiler fuses the written lines too: with heads 64 wide, which were measured, better than the kernel
             # is while a query's scores are no more numbers than the query itself.

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
 from glassformer.errors import InputError
 
@@ -31,6 +32,20 @@ def own_mask(queries: Tensor, keys: Tensor) -> Tensor:
     places in their texts, (B, T) and (B, S): with every 0 another text begins."""
     asking, asked = ((places == 0).cumsum(1) for places in (queries, keys))
     return (asking.unsqueeze(2) == asked.unsqueeze(1)).unsqueeze(1)  # (B, 1, T, S)
+
+
+def own_blocks(places: Tensor, causal: bool) -> BlockMask:
+    """The same of rows that hold several texts, by squares of 128 queries and keys, for a kernel that passes over those
+    in which nobody sees anybody."""
+    length = places.shape[1]
+    first = torch.arange(length, device=places.device) - places  # (B, T): where each token's text begins
+
+    def seen(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        if causal:
+            return (key <= query) & (key >= first[row, query])
+        return first[row, query] == first[row, key]
+
+    return create_block_mask(seen, places.shape[0], None, length, length, device=places.device)
 
 
 def additive(visible: Tensor | None, bias: Tensor | None) -> Tensor | None:

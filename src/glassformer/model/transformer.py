@@ -20,9 +20,11 @@ from glassformer.model.attention import AttentionMask, Projection
 from glassformer.model.config import ModelConfig
 from glassformer.model.embedding import Embedding, PatchEmbedding
 from glassformer.model.layer import Block
-from glassformer.model.mask import additive, causal_mask, check_mask, own_mask, padding_mask
+from glassformer.model.mask import additive, causal_mask, check_mask, own_blocks, own_mask, padding_mask
 from glassformer.model.norm import make_norm
 from glassformer.model.position import Alibi, PositionTable, RelativeBias, Rotary
+
+LONG = 256  # positions of a row from which on it pays to pass over what its texts do not see of each other
 
 
 class Stack(nn.Module):
@@ -85,6 +87,8 @@ class Stack(nn.Module):
             if places is not None:
                 positions, visible = places, own_mask(places, places)
         own = self.attention_mask(queries, keys, visible)
+        if places is not None and length >= LONG and self.distance is None and ids.is_cuda:
+            own = own._replace(blocks=own_blocks(places, self.causal) if torch.compiler.is_compiling() else None)
         seen = None if memory_mask is None else padding_mask(memory_mask)
         if places is not None and memory_places is not None:
             seen = own_mask(places, memory_places)
