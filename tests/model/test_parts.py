@@ -275,6 +275,7 @@ def test_squares_that_are_passed_over_change_nothing(causal):
         assert not torch.allclose(found, attention.fused(q, k, v, AttentionMask(causal=causal)), atol=1e-2)
 
 
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
 @pytest.mark.parametrize("kind", [gf.DecoderOnly, gf.EncoderOnly])
 def test_compiled_on_a_gpu_rows_of_several_texts_learn_the_same(kind):
