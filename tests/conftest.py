@@ -5,12 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from local_hub import LocalHub
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test asks anybody outside; those of the hub have one of their own
 os.environ.pop("PYTHONUNBUFFERED", None)  # which hides a line that was never flushed
+settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # by the clock
+settings.load_profile("busy")
 
 
 @pytest.fixture(autouse=True)

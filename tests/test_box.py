@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from small_run import call
 from tiny_box import SENTENCES, make_box
 
 import glassformer as gf
@@ -100,6 +101,7 @@ def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monke
         with lzma.open(data / "docs-en-de" / f"test.{language}.xz", "wt", encoding="utf-8") as file:
             file.write("\n".join(SENTENCES[language]) + "\n")
     monkeypatch.setattr(make, "SETS", make.SETS[:1])
+    monkeypatch.setattr(make.subprocess, "run", lambda words, cwd, **_: call(words, cwd=cwd))  # torch is loaded there
     made = out / "en-de"
     made.mkdir(parents=True)
     (made / "mine.txt").write_text("of the user", encoding="utf-8")

@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from functools import cache
 from importlib import import_module
 from typing import Any
@@ -103,6 +104,25 @@ def serve(line: socket.socket) -> None:
         return
 
 
+def run() -> None:
+    """The command, to its end as Python has it, less the taking apart of all modules: it would copy their memory."""
+    try:
+        sys.modules["glassformer.cli"].main()
+        code = 0
+    except SystemExit as ended:
+        if not isinstance(ended.code, int | None):
+            raise
+        code = ended.code or 0
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        code = 120
+    os._exit(code)
+
+
 if __name__ == "__main__":
     for name in LOADED:
         with contextlib.suppress(ImportError):  # an extra that is not installed
@@ -113,4 +133,4 @@ if __name__ == "__main__":
     gc.freeze()  # nothing of it will be garbage: a fork need not touch, and so copy, it
     hand.send(b"ready")
     serve(hand)
-    sys.modules["glassformer.cli"].main()
+    run()

@@ -48,9 +48,10 @@ def content(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
 
-def test_killed_three_times_and_interrupted_once_it_ends_as_if_undisturbed(rows: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [(13,), pytest.param((3, 13, 21), marks=pytest.mark.long)], ids=len)
+def test_killed_and_interrupted_it_ends_as_if_undisturbed(rows: Path, tmp_path: Path, kills: tuple[int, ...]) -> None:
     out, seen = tmp_path / "out", 0
-    for wanted in (3, 13, 21):
+    for wanted in kills:
         run = begin(rows, out)
         stop(run, out, max(wanted, seen + 1), signal.SIGKILL)
         assert run.returncode == -signal.SIGKILL

@@ -26,7 +26,7 @@ from glassformer.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from small_run import call, command
+from small_run import call, command, launch
 
 PATIENCE = 60  # seconds, for a machine that is busy with other things
 HALF = b"POST /api/trace HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
@@ -34,14 +34,8 @@ HALF = b"POST /api/trace HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\
 
 @contextmanager
 def serving(folder, *words):
-    process = subprocess.Popen(
-        command("serve", folder, "--port", "0", *words),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever the tests were started with
-    )
-    with process:
+    pipe = subprocess.PIPE
+    with launch(command("serve", folder, "--port", "0", *words), stdout=pipe, stderr=pipe, text=True) as process:
         try:
             yield process
         finally:

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_run import OLD, RECIPE, Cli, call, command, write_recipe
+from small_run import OLD, RECIPE, Cli, call, command, train_here, write_recipe
 
 from glassformer.cli.train import train
 from glassformer.train import built_in
@@ -20,6 +20,14 @@ FEW = ("--set", "train.steps=4", "--set", "train.log_every=2")
 @pytest.fixture
 def recipe(tmp_path: Path) -> Path:
     return write_recipe(tmp_path / "mine")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run, beside the folder `mine` of its recipe."""
+    folder = tmp_path_factory.mktemp("trained")
+    train_here(write_recipe(folder / "mine"), folder / "run", "train.steps=4")
+    return folder / "run"
 
 
 def test_unequal_line_counts(cli: Cli, recipe: Path, tmp_path: Path) -> None:
@@ -85,23 +93,20 @@ def test_a_vocabulary_larger_than_the_data(cli: Cli, recipe: Path, tmp_path: Pat
     assert "set tokenizer.vocab_size to at most" in told
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
+def test_a_mistake_in_the_recipe(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+    for change, said in (
         ("train.warmup_stps=5", "unknown key `train.warmup_stps` in the recipe; did you mean `warmup_steps`?"),
         ("train.steps=many", "train.steps = 'many' must be a whole number"),
         ("training.steps=5", "unknown section `training`"),
         ("data=5", "`data` must be a section"),
         ("data.max_tokens=300", "data.max_tokens = 300 and the end token do not fit model.max_length = 272"),
         ("train.batch_tokens=5", "train.batch_tokens = 5 is smaller than the longest sentence, 10 tokens"),
-    ],
-)
-def test_a_mistake_in_the_recipe(cli: Cli, recipe: Path, tmp_path: Path, change: str, said: str) -> None:
-    code, _, told = cli("train", recipe, "--out", tmp_path / "run", "--set", change)
-    assert code == 2
-    assert told.splitlines()[-1].startswith("glassformer: ")
-    assert said in told.splitlines()[-1]
-    # Mended, the same command works: the failed start left nothing in the way.
+    ):
+        code, _, told = cli("train", recipe, "--out", tmp_path / "run", "--set", change)
+        assert code == 2
+        assert told.splitlines()[-1].startswith("glassformer: ")
+        assert said in told.splitlines()[-1]
+    # Mended, the same command works: the failed starts left nothing in the way.
     code, _, told = cli("train", recipe, "--out", tmp_path / "run", *FEW)
     assert code == 0, told
 
@@ -207,9 +212,8 @@ def test_from_any_folder_to_a_whole_model(cli: Cli, tmp_path: Path, monkeypatch:
     assert set(json.loads((out / "scores.json").read_text())) == {"test", "valid"}
 
 
-def test_evaluate_files_and_its_mistakes(cli: Cli, recipe: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert cli("train", recipe, "--out", run, *FEW)[0] == 0
+def test_evaluate_files_and_its_mistakes(cli: Cli, recipe: Path, trained: Path, tmp_path: Path) -> None:
+    run = trained
     src, ref = recipe.parent / "valid.en", recipe.parent / "valid.de"
     code, printed, _ = cli("evaluate", run, "--src", src, "--ref", ref, "--beam", 2)
     assert code == 0
@@ -228,9 +232,8 @@ def test_evaluate_files_and_its_mistakes(cli: Cli, recipe: Path, tmp_path: Path)
     assert "has 30 lines but" in cli.fails("evaluate", run, "--src", src, "--ref", ref)
 
 
-def test_translate_lines(cli: Cli, recipe: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = tmp_path / "run"
-    assert cli("train", recipe, "--out", run, *FEW)[0] == 0
+def test_translate_lines(cli: Cli, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = trained
     code, printed, _ = cli("translate", run, "one two", "three")
     assert code == 0
     assert printed.count("\n") == 2

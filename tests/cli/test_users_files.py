@@ -34,6 +34,9 @@ RUN |= {
 THINGS = ("notes.txt", ".writable", "tokenizer.mine.json", "step-1.safetensors", "checkpoint/best", ".hidden/x.partial")
 
 
+KILLS = pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
+
+
 def start(*words: object, number: int = 0, seconds: float = 0.0) -> tuple[int, float]:
     """Run a command to its end, or send it a signal after some seconds: how it ended, and after how long."""
     begin, nothing = time.monotonic(), subprocess.DEVNULL
@@ -66,7 +69,8 @@ def assert_kept(before: dict[Path, bytes]) -> None:
     assert {path: path.read_bytes() for path in before if path.exists()} == before
 
 
-def test_train_keeps_what_else_is_in_its_folder(tmp_path: Path) -> None:
+@KILLS
+def test_train_keeps_what_else_is_in_its_folder(tmp_path: Path, kills: int) -> None:
     chance = random.Random(0)
     recipe, out = write_recipe(tmp_path / "mine"), tmp_path / "run"
     before = fill(tmp_path) | contents(recipe.parent)
@@ -74,7 +78,7 @@ def test_train_keeps_what_else_is_in_its_folder(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
     code, length = start("train", recipe, "--out", tmp_path / "whole", *FEW)
     assert code == 0
-    for _ in range(3):
+    for _ in range(kills):
         kill(chance, length, "train", recipe, "--out", out, "--resume", *FEW)
         if out.exists() and (out / "recipe.toml").exists():
             before |= fill(out)
@@ -85,7 +89,7 @@ def test_train_keeps_what_else_is_in_its_folder(tmp_path: Path) -> None:
     assert own == RUN
     model = (out / "model.safetensors").read_bytes()
     assert model == (tmp_path / "whole" / "model.safetensors").read_bytes()
-    for _ in range(2):  # it may be replaced by its own continuation, and is a whole model all the while
+    for _ in range(kills - 1):  # it may be replaced by its own continuation, and is a whole model all the while
         kill(chance, length, "train", "--out", out, "--resume", "--set", f"train.steps={chance.randint(8, 12)}")
         load_file(out / "model.safetensors")
         assert_kept(before)
@@ -96,21 +100,23 @@ def test_train_keeps_what_else_is_in_its_folder(tmp_path: Path) -> None:
     assert_kept(before)
 
 
-def test_demo_keeps_what_is_in_its_folder(tmp_path: Path) -> None:
+@KILLS
+def test_demo_keeps_what_is_in_its_folder(tmp_path: Path, kills: int) -> None:
     chance, demo = random.Random(0), tmp_path / "demo"
     before = fill(tmp_path / "mine")
     assert start("demo", "--out", tmp_path / "mine")[0] == 2
     shutil.copytree(OLD, demo)  # by its recipe, a finished demo
     (demo / "recipe.toml").write_text(to_toml(read_recipe("numerals").to_dict()))
     before |= fill(demo) | {path: data for path, data in contents(demo).items() if path.name != "scores.json"}
-    for _ in range(3):
+    for _ in range(kills):
         kill(chance, 1.0, "demo", "--out", demo)
         assert_kept(before)
         json.loads((demo / "scores.json").read_text())
 
 
 @pytest.mark.parametrize("kind", ["translate", "trace", "lab"])
-def test_a_file_is_replaced_whole_and_only_if_it_was_named(tmp_path: Path, kind: str) -> None:
+@KILLS
+def test_a_file_is_replaced_whole_and_only_if_it_was_named(tmp_path: Path, kind: str, kills: int) -> None:
     chance, out = random.Random(kind), tmp_path / "out"
     (tmp_path / "lines").write_text("one two\nthree\n" * 40)
     words = {
@@ -124,7 +130,7 @@ def test_a_file_is_replaced_whole_and_only_if_it_was_named(tmp_path: Path, kind:
     assert code == 0
     new = {path: path.read_bytes() for path in named}
     assert all(new.values())
-    for _ in range(3):
+    for _ in range(kills):
         if kind != "lab":
             named[0].write_text("old")
         kill(chance, length, *words)

@@ -182,14 +182,14 @@ BLOCK = st.one_of(
 DOCUMENT = st.lists(BLOCK, max_size=6).map(lambda blocks: "\n\n".join([*blocks, "[ref]: http://x.y\n\n[^n]: note\n"]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(DOCUMENT, st.sampled_from([*standins.HARD.values()]))
 def test_any_document_keeps_its_structure_with_any_translator(text, change):
     made, _, _ = through(text, change)
     assert markdown_structure(made) == markdown_structure(text)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(DOCUMENT)
 def test_a_translator_that_changes_nothing_changes_nothing_but_line_breaks(text):
     made, tally, _ = through(text, str)
@@ -202,7 +202,7 @@ PLACEHOLDER = st.sampled_from(
 )
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(
     st.lists(st.one_of(WORD, PLACEHOLDER), min_size=1, max_size=12).map(" ".join),
     st.sampled_from([".md", ".txt", ".html", ".po"]),

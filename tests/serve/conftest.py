@@ -9,8 +9,7 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
-from small_run import train_here, write_recipe  # noqa: E402
-from visitor import EXAMPLES, Live, Visit  # noqa: E402
+from visitor import EXAMPLES, SCREEN, Live, Visit  # noqa: E402
 
 from glassformer.serve.app import create_app  # noqa: E402
 from glassformer.serve.directions import of_box, of_translator  # noqa: E402
@@ -21,12 +20,8 @@ from glassformer.translator import Translator  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("served")
-    out = folder / "toy"
-    changes = ("model.layers=2", "model.dropout=0", "train.steps=200", "train.lr=0.005", "train.save_every=200")
-    train_here(write_recipe(folder), out, *changes, "train.valid_every=200")
-    return out
+def bundle() -> Path:
+    return Path(__file__).parent / "bundle"  # made by make_bundle.py
 
 
 @pytest.fixture(scope="session")
@@ -48,15 +43,43 @@ def shipped():
     return of_box("cpu", "en-de", precision="int8")
 
 
+@pytest.fixture(scope="session")
+def kept(chromium):
+    """Pages that stay open for the next test, by their addresses, and one in whose context others are opened: to open
+    one is most of what a look at it takes."""
+    open_pages: dict[str, Visit] = {}
+    yield open_pages
+    for one in open_pages.values():
+        one.context.close()
+
+
 @pytest.fixture
-def visit(chromium, live):
+def visit(chromium, live, kept):
+    """Opens a page: where nothing else is asked for, one that is open already; where it is `fresh`, a new one."""
     made = []
 
-    def open_page(address: str | None = None, **options: object) -> Visit:
-        made.append(Visit(chromium, address or live.address, **options))
+    def open_page(address: str | None = None, *, fresh: bool = False, **options: object) -> Visit:
+        address = address or live.address
+        if options:
+            made.append(Visit(chromium, address, **options))
+        elif fresh or made or address not in kept:
+            made.append(Visit(chromium, address, beside=kept.get("")))
+            kept.setdefault("", made[-1])
+            if not fresh and address.startswith("http"):
+                kept.setdefault(address, made[-1])
+        else:
+            made.append(kept[address])
+            made[-1].page.set_viewport_size(SCREEN)
         return made[-1]
 
     yield open_page
+    wrong = [[*one.errors] for one in made if one.errors]
     for one in made:
-        one.context.close()
-    assert [one.errors for one in made if one.errors] == [], "the page has written to the browser's console"
+        one.errors.clear()
+        if wrong and one.address in kept:
+            del kept[one.address]
+        if "" not in kept or one.context is not kept[""].context:
+            one.context.close()
+        elif one not in kept.values():
+            one.page.close()
+    assert wrong == [], "the page has written to the browser's console"

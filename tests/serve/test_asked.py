@@ -17,6 +17,7 @@ from glassformer.explain.changes import KINDS
 from glassformer.serve.asked import TYPES
 
 FUZZ = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
+TIMES = pytest.mark.parametrize("times", [6, pytest.param(20, marks=pytest.mark.long)])
 
 
 @pytest.fixture(scope="module")
@@ -97,8 +98,9 @@ def near_changes(draw):
 
 
 @pytest.mark.parametrize("address", ["/api/trace", "/api/whatif"])
-def test_no_json_in_changes_makes_the_server_fail(client, address):
-    @settings(max_examples=30, **FUZZ)
+@TIMES
+def test_no_json_in_changes_makes_the_server_fail(client, address, times):
+    @settings(max_examples=2 * times, **FUZZ)
     @given(st.lists(near_changes() | ANYTHING, min_size=1, max_size=3), st.sampled_from([1, 1, 3]))
     def fuzz(changes, beam):
         answer = post(client, address, changes=changes, beam=beam)
@@ -158,12 +160,13 @@ def test_every_operation_is_described(interface):
 
 @pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fitting", "unfitting"])
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_nothing_that_is_sent_makes_the_server_fail(interface, method, path, mode):
+@TIMES
+def test_nothing_that_is_sent_makes_the_server_fail(interface, method, path, mode, times):
     operation = interface[path][method]
     if mode is GenerationMode.NEGATIVE and not (operation.body or "{" in path):
         return  # there is nothing in it that could be wrong
 
-    @settings(max_examples=20, **FUZZ)
+    @settings(max_examples=times, **FUZZ)
     @given(case=operation.as_strategy(generation_mode=mode))
     def fuzz(case):
         case.call_and_validate(checks=[not_a_server_error])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import re
 import shutil
 import signal
@@ -22,7 +23,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from small_run import command
+from small_run import command, launch
 
 PATIENCE = 60
 GRACE = 2
@@ -34,13 +35,8 @@ BOMB = ("a.srt", b"\n" * 40_000)  # keeps its parser busy for minutes
 class Server:
     def __init__(self, folder: Path, *words: str) -> None:
         self.wrong = tempfile.TemporaryFile("w+")  # noqa: SIM115  # a pipe that nobody reads holds it up
-        self.process = subprocess.Popen(
-            command("serve", folder, "--port", "0", "--threads", "1", *words),
-            stdout=subprocess.PIPE,
-            stderr=self.wrong,
-            text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever the tests were started with
-        )
+        asked = command("serve", folder, "--port", "0", "--threads", "1", *words)
+        self.process = launch(asked, stdout=subprocess.PIPE, stderr=self.wrong, text=True)
         said = self.process.stdout.readline()
         self.address, port = re.search(r"(http://127\.0\.0\.1:(\d+))", said).groups()
         self.port = int(port)
@@ -74,7 +70,7 @@ class Server:
         for place in Path("/proc").glob("[0-9]*"):
             try:
                 parent = int((place / "stat").read_text().rpartition(")")[2].split()[1])
-                if parent in (self.process.pid, 1) and READER in (place / "cmdline").read_bytes():
+                if parent in (self.process.pid, os.getpid(), 1) and READER in (place / "cmdline").read_bytes():
                     found.append(int(place.name))
             except (OSError, IndexError):
                 continue  # it has ended meanwhile
@@ -171,6 +167,7 @@ def test_others_are_served_meanwhile(server, attack):
     until(lambda: not server.readers())  # who leaves takes their document along
 
 
+@pytest.mark.long
 def test_ctrl_c_ends_it_whatever_goes_on(named):
     with serving(named, "--grace", str(GRACE)) as server, ExitStack() as held:
         for attack in ATTACKS:

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from visitor import Live
+from visitor import Live, Visit
 
 import glassformer as gf
 from glassformer.serve import keys
@@ -43,9 +43,8 @@ def said(routes):
 class Page:
     """The page in the browser, and what a visitor does there."""
 
-    def __init__(self, visit, address: str, **options: object) -> None:
-        self.visit = visit(address, **{"locale": "en-US", **options})
-        self.page = self.visit.page
+    def __init__(self, visit: Visit) -> None:
+        self.visit, self.page = visit, visit.page
 
     def open(self, hash: str = "") -> None:
         self.page.goto(self.visit.address + hash)
@@ -71,16 +70,34 @@ class Page:
         return self.find(".sheet mark").all_inner_texts()
 
 
+@pytest.fixture(scope="module")
+def first(chromium, front):
+    """A visit whose cache later ones share."""
+    made = Visit(chromium, front.address, locale="en-US")
+    yield made
+    made.context.close()
+
+
 @pytest.fixture
-def page(visit, front):
+def page(visit, first, front, chromium):
+    """Opens the page, as it is to one who has never been there."""
+
     def open_page(hash: str = "", **options: object) -> Page:
-        made.append(Page(visit, front.address, **options))
+        if options:
+            made.append(Page(visit(front.address, **{"locale": "en-US", **options})))
+        else:
+            made.append(Page(Visit(chromium, front.address, beside=first)))
         made[-1].open(hash)
         return made[-1]
 
     made: list[Page] = []
     yield open_page
+    for one in made:
+        one.page.evaluate("localStorage.clear()")
+        if one.visit.context is first.context:
+            one.page.close()
     assert [one.visit.outside for one in made if one.visit.outside] == [], "the page asked another server"
+    assert [one.visit.errors for one in made if one.visit.errors] == [], "the page has written to the browser's console"
 
 
 def test_what_is_typed_is_translated_paragraph_by_paragraph(page, said):
@@ -180,6 +197,13 @@ def test_look_inside_opens_the_sentence_and_the_way_back_keeps_the_text(page, sa
     assert there.page.locator("[data-testid=output]").inner_text() == said(STATION, "zh")
     there.find("[data-key=translate]").click()
     there.wait_for(f"{said(USE, 'zh')}\n{said(STATION, 'zh')}")
+
+
+@pytest.mark.long
+def test_without_a_word_chosen_look_inside_opens_the_first_sentence(page):
+    there = page("#to=zh-Hans")
+    there.type(f"{USE}\n{STATION}")
+    there.find("[data-key=copy]").wait_for()
     there.find("[data-key=look]").click()
     there.page.wait_for_selector("main[data-view=flow] > section")
     assert there.page.locator("#sentence").input_value() == USE
@@ -199,7 +223,7 @@ def test_by_way_of_english_both_models_can_be_looked_into(page):
 
 
 def test_bookmarks_of_the_views_still_lead_there(front, visit):
-    there = visit(front.address).page
+    there = visit(front.address, fresh=True).page
     there.goto(f"{front.address}/#text={quote(STATION)}&view=decode&lang=en")
     there.wait_for_selector("main[data-view=decode] > section")
     assert urlsplit(there.url).path == "/look"
@@ -280,8 +304,8 @@ def test_files_are_dropped_in_and_given_back(page, said, tmp_path):
 @pytest.mark.parametrize(
     ("locale", "lang", "label", "made"),
     [
-        ("en-GB", "en", "Text to translate", "de"),
-        ("de-AT", "de", "Zu übersetzender Text", "de"),
+        pytest.param("en-GB", "en", "Text to translate", "de", marks=pytest.mark.long),
+        pytest.param("de-AT", "de", "Zu übersetzender Text", "de", marks=pytest.mark.long),
         ("zh-CN", "zh-Hans", "要翻译的文本", "zh"),
     ],
 )
@@ -369,7 +393,7 @@ def test_where_keys_are_asked_for_the_page_asks_for_one(visit, shipped, tmp_path
     key = keys.add(tmp_path / "keys.json", "ann")
     routes = Routes(shipped, Queue(threads=1))
     with Live(create_app(shipped, routes=routes, gate=Gate(tmp_path / "keys.json"))) as server:
-        there = Page(visit, server.address)
+        there = Page(visit(server.address, locale="en-US"))
         there.open("#from=en&to=de")
         there.find("#key").fill("wrong")
         there.type(STATION)
@@ -385,7 +409,7 @@ def test_where_keys_are_asked_for_the_page_asks_for_one(visit, shipped, tmp_path
 
 
 def test_a_model_that_goes_one_way_is_looked_into_first(live, visit):
-    there = visit().page
+    there = visit(fresh=True).page
     there.goto(live.address)
     there.wait_for_selector("main[data-view=flow] > section")
     there.locator("[data-key=translate]").click()

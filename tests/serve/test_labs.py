@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import httpx
 import pytest
 import torch
+from sampled import sampled
 from sockets import post, until
 from visitor import SENTENCE, Live, agrees
 
@@ -52,7 +53,7 @@ def refused(answer, status, code):
     return error
 
 
-@pytest.mark.parametrize("lang", ["en", "zh"])
+@pytest.mark.parametrize("lang", sampled(["en", "zh"], ["zh"]))
 def test_the_list_and_a_run_are_those_of_the_python_interface(client, shelf, lang):
     told = client.get("/api/labs", params={"lang": lang}).json()
     assert told == {"labs": [find(name).as_dict(lang) for name in NAMES], "kept": [], "running": None}
@@ -189,7 +190,9 @@ def table(page, name):
     return [row.locator("td").all_inner_texts() for row in rows.all()]
 
 
-@pytest.mark.parametrize(("lang", "theme", "width"), [("en", "light", 1280), ("zh", "dark", 390)])
+@pytest.mark.parametrize(
+    ("lang", "theme", "width"), [("en", "light", 1280), pytest.param("zh", "dark", 390, marks=pytest.mark.long)]
+)
 def test_the_page_runs_a_lab_and_shows_the_servers_numbers(visit, client, shelf, lang, theme, width):
     page = visit(viewport={"width": width, "height": 900})
     page.go(text=SENTENCE, view="labs", lang=lang, theme=theme)
@@ -250,7 +253,7 @@ def test_bars_heat_and_points_are_drawn_from_the_data(visit, shelf):
         {Text("size", "大小"): float("inf")}, [Check(T, 1, low=2), Check(T, 2, extent=True)], EVERY_KIND, T
     )
     shelf.find, shelf.run = lambda name: Lab(name, T, T, T, T, lambda seed: finding), here(shelf)
-    page = visit()
+    page = visit(fresh=True)
     open_lab(page, lab="heads")
     bars = page.page.locator("[data-panel='0'] .bar-mark")
     assert [float(bar.get_attribute("data-y")) for bar in bars.all()] == [1, -2, 3, 4, 5]
@@ -271,10 +274,11 @@ def test_bars_heat_and_points_are_drawn_from_the_data(visit, shelf):
     assert page.errors == []
 
 
+@pytest.mark.long
 def test_a_busy_server_is_told_and_the_seed_is_checked(visit, shelf):
     gate = Gate()
     gate.put_on(shelf)
-    page = visit()
+    page = visit(fresh=True)
     page.go(text=SENTENCE, view="labs", lab="sinusoids")
     page.page.locator("[data-testid=lab-seed]").fill("-1")
     page.page.locator("[data-testid=lab-run]").click()
@@ -298,6 +302,7 @@ def test_a_busy_server_is_told_and_the_seed_is_checked(visit, shelf):
     assert table(page, "lab-numbers") == [["seed", "5.000"]]
 
 
+@pytest.mark.long
 def test_a_saved_page_has_no_labs(visit, translator, tmp_path):
     import glassformer as gf
 

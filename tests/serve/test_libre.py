@@ -22,7 +22,7 @@ from libretranslatepy import LibreTranslateAPI
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from fragments import Seen, fragments
-from small_run import command
+from small_run import command, launch
 
 from glassformer.polyglot import Polyglot
 
@@ -31,12 +31,8 @@ PATIENCE = 60
 
 @pytest.fixture(scope="module")
 def address():
-    with subprocess.Popen(
-        command("serve", "--only", "api", "--port", "0", "--threads", "1"),
-        stdout=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # whatever the tests were started with
-    ) as process:
+    asked = command("serve", "--only", "api", "--port", "0", "--threads", "1")
+    with launch(asked, stdout=subprocess.PIPE, text=True) as process:
         said = process.stdout.readline()
         yield re.search(r"http://[\d.]+:\d+", said)[0]
         process.send_signal(signal.SIGINT)
@@ -261,7 +257,7 @@ def test_with_the_interface_alone_no_page_and_no_weights_are_given(address):
 
 
 def test_many_at_once_get_each_their_own(address, expected):
-    texts = [f"I have {i} apples and {i + 1} books." for i in range(24)]
+    texts = [f"I have {i} apples and {i + 1} books." for i in range(12)]
     found: dict[int, str] = {}
 
     def ask(i: int) -> None:

@@ -50,7 +50,7 @@ def choose(page, direction: str) -> None:
 
 
 def test_the_visitor_chooses_the_direction_and_is_told_what_that_does(boxed, visit):
-    page = visit(boxed.address)
+    page = visit(boxed.address, fresh=True)
     page.go(lang="en")
     named = page.page.locator("[data-direction]").all_inner_texts()
     arrows = ["English → German", "German → English", "English → Chinese", "Chinese → English"]
@@ -127,7 +127,7 @@ def test_a_number_on_the_page_is_of_the_model_that_is_shown(boxed, visit):
 
 
 def test_a_direction_that_is_not_there_is_the_first(boxed, visit):
-    page = visit(boxed.address)
+    page = visit(boxed.address, fresh=True)
     page.go(text=EN, direction="fr-en", lang="en")
     page.page.wait_for_selector("[data-direction=en-de][aria-pressed=true]")
     assert tokens(page)[0] == "<2de>"
@@ -203,6 +203,7 @@ def test_a_model_of_three_languages_is_told_only_what_to_write(translator):
     ]
 
 
+@pytest.mark.long  # tests/serve/test_front.py looks into the box that ships, too
 def test_the_real_page(visit, monkeypatch):
     monkeypatch.setattr(box, "HERE", SHIPPED)
     with Live(create_app(of_box("cpu", "en-de"))) as server:

@@ -155,6 +155,7 @@ def test_a_model_without_two_stacks_has_no_drawings() -> None:
     assert schematics(gf.EncoderDecoder(gf.ModelConfig(layers=0, **sizes)), "en") == {}
 
 
+@pytest.mark.long
 def test_what_the_handbook_says_to_open_opens(visit) -> None:
     """The addresses of its chapter on the page: one for each view, the same in both languages."""
     chapters = [(CHAPTERS / language / "18-the-page.md").read_text("utf-8") for language in ("en", "zh")]

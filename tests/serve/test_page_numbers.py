@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from sampled import sampled
 from visitor import SENTENCE, agrees, printed, unit
 
 import glassformer as gf
@@ -17,7 +18,7 @@ from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelCon
 from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.norm import NORMS
 
-PICKS = 30
+PICKS = 16  # and at least one of every kind
 
 
 def picks(trace, count, seed=0):
@@ -47,7 +48,11 @@ def check_equation(shown, name, index):
         assert abs(found - result) <= 0.5000001 * unit(shown["result"]), (name, index, shown)
 
 
-@pytest.mark.parametrize(("state", "count"), [({}, PICKS), ({"beam": 3, "padding": 2}, 16)], ids=["greedy", "beam"])
+@pytest.mark.parametrize(
+    ("state", "count"),
+    [pytest.param({}, PICKS, marks=pytest.mark.long), ({"beam": 3, "padding": 2}, 16)],
+    ids=["greedy", "beam"],
+)
 def test_picked_cells_show_the_traces_numbers_and_equations_that_hold(visit, translator, state, count):
     trace = gf.trace(translator, SENTENCE, **state)
     page = visit()
@@ -167,7 +172,7 @@ MODELS |= {
 }
 
 
-@pytest.mark.parametrize("kind", MODELS)
+@pytest.mark.parametrize("kind", sampled(MODELS, ["rotary, rms, SwiGLU, grouped", "relative, tanh", "encoder only"]))
 def test_a_file_from_disk_shows_every_kind_of_model(visit, tmp_path: Path, kind):
     make, options = MODELS[kind]
     model = make(ModelConfig(**{**BASE, **options})).eval()
@@ -247,6 +252,7 @@ def test_the_bucket_of_a_distance_is_named_even_where_two_hold_the_same_number(v
         assert page.text(".weight-rows .shape") == f"row {bucket}"
 
 
+@pytest.mark.long
 def test_a_large_model_is_drawn_whole(visit, tmp_path: Path):
     """Patterns of a megabyte come in two goes; in the end every block has its threads and every head its stamp."""
     model = EncoderDecoder(ModelConfig(**BASE | {"layers": 4, "heads": 8})).eval()

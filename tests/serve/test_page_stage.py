@@ -6,7 +6,6 @@ import colorsys
 import re
 from itertools import combinations
 
-import pytest
 from visitor import SENTENCE, VIEWS, Live
 
 import glassformer as gf
@@ -30,7 +29,8 @@ SMALLEST_TYPE = """() => {
 
 
 def test_on_a_laptop_the_head_leaves_two_thirds_to_the_picture_and_folds(visit):
-    page = visit(viewport=LAPTOP)
+    page = visit()
+    page.page.set_viewport_size(LAPTOP)
     page.go(text=SENTENCE)
     bottom = "document.querySelector('#tabs').getBoundingClientRect().bottom"
     assert page.page.evaluate(bottom) <= LAPTOP["height"] / 3
@@ -44,24 +44,31 @@ def test_on_a_laptop_the_head_leaves_two_thirds_to_the_picture_and_folds(visit):
     assert page.page.locator(".token-rows").is_visible()
 
 
-def test_in_a_hall_no_type_is_small(visit):
-    page = visit(viewport=HALL)
+def test_in_a_hall_no_type_is_small_and_every_view_keeps_its_promise(visit):
+    page = visit()
+    page.page.set_viewport_size(HALL)
     for view in VIEWS:
         page.go(text=SENTENCE, view=view, beam=2, tensor=CROSS, cell="0.1.1")
+        assert page.page.locator("main h2").count() == 1
+        promised = page.text(f"[data-key='tab:{view}']") in page.text("#foot p")  # that its cells can be clicked
+        cells = page.page.locator("main .field[data-tensor]").count()
+        assert promised == (cells > 0), f"{view} has {cells} fields of cells; does `footer` in texts.js name it?"
         size, place = page.page.evaluate(SMALLEST_TYPE)
         assert size >= 13, (view, place)
         assert float(page.page.evaluate("parseFloat(getComputedStyle(document.body).fontSize)")) >= 16
 
 
-@pytest.mark.parametrize("viewport", [LAPTOP, HALL, {"width": 390, "height": 844}], ids=lambda one: str(one["width"]))
-def test_the_stages_of_a_block_are_all_in_sight(visit, viewport):
-    page = visit(viewport=viewport)
-    page.go(text=SENTENCE, view="block")
-    outside = page.page.locator(".overview .step").evaluate_all(
-        "steps => steps.filter((one) => one.getBoundingClientRect().right > window.innerWidth).length"
-    )
-    assert outside == 0
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
+def test_the_stages_of_a_block_are_all_in_sight(visit):
+    page = visit()
+    for viewport in (LAPTOP, HALL, {"width": 390, "height": 844}):
+        page.page.set_viewport_size(viewport)
+        for view in ("trace", "block"):  # so that it is drawn anew
+            page.go(text=SENTENCE, view=view)
+        outside = page.page.locator(".overview .step").evaluate_all(
+            "steps => steps.map((one) => one.getBoundingClientRect().right > window.innerWidth)"
+        )
+        assert outside == [False] * len(outside) != [], viewport
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
 
 
 def threads(page):

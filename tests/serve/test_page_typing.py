@@ -59,7 +59,7 @@ def test_typing_shows_the_tokens_and_the_translation_of_the_python_interface(vis
 
 
 def test_from_the_last_letter_to_the_picture_it_is_one_trace_and_its_values(visit, translator):
-    page = visit()
+    page = visit(fresh=True)
     page.go(text=SENTENCE)
     sent = []
     page.page.on("request", lambda one: sent.append(one.url.rpartition("/")[2]))
@@ -71,7 +71,7 @@ def test_from_the_last_letter_to_the_picture_it_is_one_trace_and_its_values(visi
 
 
 def test_an_emptied_field_asks_nothing_and_shows_nothing_of_the_old_sentence(visit, translator):
-    page = visit()
+    page = visit(fresh=True)
     page.go(text=SENTENCE, view="decode")
     assert results(page)
     texts = asked(page)
@@ -106,7 +106,7 @@ def test_a_refused_sentence_says_why_and_shows_nothing_of_the_old_one(visit):
 
 
 def test_until_its_answer_comes_nothing_old_stands_beside_a_new_sentence(visit, translator):
-    page = visit()
+    page = visit(fresh=True)
     page.go(text=SENTENCE)
     held = Held(page)
     page.page.locator("#sentence").fill("two two")
@@ -127,7 +127,7 @@ def test_until_its_answer_comes_nothing_old_stands_beside_a_new_sentence(visit, 
 
 
 def test_typing_sixty_seven_letters_asks_once_and_an_overtaken_answer_is_never_shown(visit, translator):
-    page = visit()
+    page = visit(fresh=True)
     page.page.clock.install()
     page.go(text=SENTENCE, beam=8)
     page.page.clock.pause_at(page.page.evaluate("Date.now() + 1000"))

@@ -12,6 +12,7 @@ import re
 
 import pytest
 import torch
+from sampled import sampled
 from visitor import EXAMPLES, agrees, printed, unit
 
 import glassformer as gf
@@ -161,44 +162,48 @@ def check_digits(text):
         assert len(number.replace(".", "").lstrip("0")) <= 9, number
 
 
-@pytest.mark.parametrize("name", CHANGES)
-def test_whatever_a_what_if_prints_is_what_ran(visit, translator, name):
-    page = visit()
-    for sentence, change in zip(EXAMPLES, CHANGES[name], strict=True):
-        for beam in (1, 4):
-            expected = gf.what_if(translator, sentence, [change], beam=beam, padding=PADDING)
-            after, chosen = expected.after, expected.after.written.chosen
-            judge = Judge(translator, [change], after)
-            own = judge.log_probabilities(chosen)
-            asked = {"text": sentence, "beam": beam, "padding": PADDING, "changes": json.dumps([change])}
-            looks = [
-                ("decode", len(chosen) // 2),
-                ("decode", len(chosen) - 1),
-                ("cache", 0),
-                ("flow", 0),
-                ("whatif", 0),
-            ]
-            read = {}
-            for view, step in looks:
-                page.go(view=view, step=step, **asked)
-                if view == "flow":  # its picture is drawn once its width is known
-                    page.page.wait_for_selector(".flow-picture")
-                seen = read[view] = page.page.evaluate(READ)
-                assert seen["output"] == after.output["text"]
-                assert near(seen["score"], sum(own) / len(own)), (seen["score"], own)
-                check_digits(seen["figures"])
-                if view == "decode":
-                    check_decode(seen, own, step, beam == 1, step >= len(after.options.prefix))
-            first = Judge(translator, [], expected.before)
-            written = expected.before.written.chosen
-            check_whatif(read["whatif"], expected, first.log_probabilities(written), judge.log_probabilities(written))
-            causal = change.get("mask") == "causal"
-            equal = judge.a_cache_is_equal(chosen)
-            assert equal == (not causal or len(chosen) == 1)
-            assert read["cache"]["cacheLabel"] == ("Equal" if equal else "Not equal") + " to the full pass"
-            assert (printed(read["cache"]["cacheApart"]) < 1e-3) == equal
-            assert ("written by reading all of it anew" in read["cache"]["cacheSays"]) == causal
-            assert bool(read["flow"]["lastStep"]) == causal
-            assert [float(text.strip("<> %")) for text in read["flow"]["chances"]] == pytest.approx(
-                [min(99.9, max(0.1, 100 * math.exp(x))) if x else 100 for x in own], abs=0.051
-            )
+# Of either turn, one sentence is read greedily and the other by a beam.
+GRID = [(name, beams) for name in CHANGES for beams in ((4, 1), (1, 4))]
+FEW = [("the causal mask", (4, 1)), ("a beginning", (1, 4))]
+
+
+@pytest.mark.parametrize("asked", sampled(GRID, FEW), ids=str)
+def test_whatever_a_what_if_prints_is_what_ran(visit, translator, asked):
+    page, (name, beams) = visit(), asked
+    for sentence, change, beam in zip(EXAMPLES, CHANGES[name], beams, strict=True):
+        expected = gf.what_if(translator, sentence, [change], beam=beam, padding=PADDING)
+        after, chosen = expected.after, expected.after.written.chosen
+        judge = Judge(translator, [change], after)
+        own = judge.log_probabilities(chosen)
+        state = {"text": sentence, "beam": beam, "padding": PADDING, "changes": json.dumps([change])}
+        looks = [
+            ("decode", len(chosen) // 2),
+            ("decode", len(chosen) - 1),
+            ("cache", 0),
+            ("flow", 0),
+            ("whatif", 0),
+        ]
+        read = {}
+        for view, step in looks:
+            page.go(view=view, step=step, **state)
+            if view == "flow":  # its picture is drawn once its width is known
+                page.page.wait_for_selector(".flow-picture")
+            seen = read[view] = page.page.evaluate(READ)
+            assert seen["output"] == after.output["text"]
+            assert near(seen["score"], sum(own) / len(own)), (seen["score"], own)
+            check_digits(seen["figures"])
+            if view == "decode":
+                check_decode(seen, own, step, beam == 1, step >= len(after.options.prefix))
+        first = Judge(translator, [], expected.before)
+        written = expected.before.written.chosen
+        check_whatif(read["whatif"], expected, first.log_probabilities(written), judge.log_probabilities(written))
+        causal = change.get("mask") == "causal"
+        equal = judge.a_cache_is_equal(chosen)
+        assert equal == (not causal or len(chosen) == 1)
+        assert read["cache"]["cacheLabel"] == ("Equal" if equal else "Not equal") + " to the full pass"
+        assert (printed(read["cache"]["cacheApart"]) < 1e-3) == equal
+        assert ("written by reading all of it anew" in read["cache"]["cacheSays"]) == causal
+        assert bool(read["flow"]["lastStep"]) == causal
+        assert [float(text.strip("<> %")) for text in read["flow"]["chances"]] == pytest.approx(
+            [min(99.9, max(0.1, 100 * math.exp(x))) if x else 100 for x in own], abs=0.051
+        )

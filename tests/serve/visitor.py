@@ -17,6 +17,7 @@ SENTENCE = "one two three four"
 EXAMPLES = (SENTENCE, "six five")
 VIEWS = re.findall(r'"(\w+)"', re.search(r"const VIEWS = \[(.*?)\]", page_files()["state.js"], re.S)[1])
 LOOPBACK = ("127.0.0.1", "localhost")
+SCREEN = {"width": 1280, "height": 900}
 
 
 class Live:
@@ -43,12 +44,15 @@ class Live:
 
 
 class Visit:
-    """A page in the browser, with what a test asks of it."""
+    """A page in the browser, with what a test asks of it; `beside` another it shares its context, and what that has."""
 
-    def __init__(self, chromium, address: str, **options: object) -> None:
-        self.address, self.outside, self.errors, self.received = address, [], [], 0
-        self.context = chromium.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        self.context.route("**/*", self._guard)
+    def __init__(self, chromium, address: str, beside: Visit | None = None, **options: object) -> None:
+        self.address, self.outside, self.errors = address, [], []
+        if beside is None:
+            self.context = chromium.new_context(**{"viewport": SCREEN, **options})
+            self.context.route("**/*", self._guard)
+        else:
+            self.context, self.outside = beside.context, beside.outside
         self.page = self.context.new_page()
         self.page.set_default_timeout(15_000)
         self.page.on("console", lambda said: said.type in ("error", "warning") and self.errors.append(said.text))

@@ -63,7 +63,7 @@ ODD: dict[str, Any] = {
 
 @example("`make` `make` `make` `make` `make`. red red red\n", "backwards")
 @given(texts(), st.sampled_from(sorted(ODD)))
-@settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_nothing_is_lost_whatever_the_model_does(de: Translator, text: str, odd: str) -> None:
     (made,) = TextTranslator(StandIn(de, ODD[odd])).details([text])
     assert held(made.text) == held(text), made
