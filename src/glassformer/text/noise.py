@@ -119,16 +119,14 @@ class Spans:
 
     @staticmethod
     def hide(texts: Ids, lengths: Ids, hidden: Ids, spans: Ids, chance: Chance) -> tuple[Flags, Flags]:
-        """Which tokens are hidden, and where their runs begin: kept and hidden runs take turns, a hidden one last."""
+        """Which tokens are hidden, and where their runs begin: each run lies in a gap of its own between kept tokens,
+        before the first of them or behind the last."""
         place = np.arange(texts.shape[1])
         kept = (lengths - hidden)[:, None]
         later = place >= kept  # tokens as they are dealt out: first those that are kept, then those that are hidden
-        nth = np.where(later, place - kept, place)  # of its kind
-        borders = np.zeros(texts.shape, dtype=bool)
-        for use, kind in enumerate((~later, later & within(texts, lengths))):
-            borders |= lowest(chance(use), kind & (nth > 0), spans - 1)
-        # A run's number counts the borders of its own kind.
-        run = np.where(later, np.cumsum(borders & later, 1), np.cumsum(borders & ~later, 1))
+        gaps = lowest(chance(0), place <= kept, spans)
+        borders = lowest(chance(1), (place > kept) & within(texts, lengths), spans - 1)
+        run = np.where(later, np.cumsum(borders, 1), np.cumsum(gaps, 1))  # of a kept token, how many lie before it
         key = np.where(within(texts, lengths), 2 * run + later, 2 * texts.shape[1] + 2)
         order = np.argsort(key, 1, kind="stable")
         noise = np.take_along_axis(later & within(texts, lengths), order, 1)
