@@ -58,7 +58,7 @@ export const TEXTS = {
   "ask.source|one": ["The model reads", "模型读入"],
   "ask.target": ["The decoder reads", "解码器读入"],
   "ask.target|one": ["The model reads", "模型读入"],
-  "ask.output": ["Translation", "译文"],
+  "ask.output": ["What it writes", "写出的内容"],
   "ask.output|continue": ["Continuation", "续写"],
   "ask.output|fill": ["With its gaps filled", "填好之后"],
   "ask.output|label": ["Label", "标签"],
@@ -78,7 +78,7 @@ export const TEXTS = {
     "模型就在这个页面里、在你的机器上运行。“假如”和“实验”需要服务器：glassformer serve"],
 
   "none.empty": ["Nothing to look at yet.", "还没有可看的内容。"],
-  "none.emptySays": ["Type a sentence above, and the model writes its translation.", "在上方输入一句话，模型就会写出译文。"],
+  "none.emptySays": ["Type a sentence above, and see what the model writes.", "在上方输入一句话，看模型写出什么。"],
   "none.emptySays|continue": ["Type the beginning of a text above, and the model continues it.",
     "在上方输入一段文字的开头，模型就会续写下去。"],
   "none.emptySays|fill": ["Type a sentence with a gap above, and the model fills it.", "在上方输入一句留有空处的话，模型就会把它填上。"],
