@@ -45,8 +45,15 @@ def by_recording(recorder, model, src, mask, beam, limit):
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "rotary", "alibi", "relative", "learned", "grouped"])
-@pytest.mark.parametrize("kind", ["encoder-decoder", "decoder-only"])
-@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize(
+    ("kind", "beam"),
+    [
+        ("encoder-decoder", 3),
+        ("decoder-only", 1),
+        pytest.param("encoder-decoder", 1, marks=pytest.mark.long),
+        pytest.param("decoder-only", 3, marks=pytest.mark.long),
+    ],
+)
 def test_recorded_steps_write_the_same(kind, beam, positions):
     grouped = {"decoder_heads": 8, "kv_heads": 4, "decoder_d_ff": 40, "head_width": 6}
     model, src, mask = model_and_sources(kind, **(grouped if positions == "grouped" else {"positions": positions}))

@@ -1,6 +1,7 @@
 """Search against Hugging Face `generate`, against trying everything, and against itself."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 import torch
@@ -98,7 +99,9 @@ def peer_answer(peer, ids, mask, beam, penalty, early=False, **more):
     return rows, None if beam == 1 else found.sequences_scores.tolist()
 
 
-@pytest.mark.parametrize("family", THOROUGH)
+@pytest.mark.parametrize(
+    "family", ["marian", "gpt2", *(pytest.param(family, marks=pytest.mark.long) for family in ("bart", "t5"))]
+)
 def test_the_same_tokens_and_scores_as_hugging_face(family):
     """Their default rule for stopping is `huggingface` here; `exact` goes on until nothing better can come, as their
     "never" does, and can only find better ones."""
@@ -218,6 +221,12 @@ def test_output_does_not_depend_on_the_batch(seed, beam, extra, order):
             assert other.ids == alone.ids
 
 
+def same(one, other):
+    """But for rounding: of one search fewer sentences may be left in a step's batch than of the other."""
+    assert one.score == pytest.approx(other.score, abs=1e-6)
+    assert replace(one, score=other.score) == other
+
+
 @given(st.integers(0, 30), st.integers(2, 5), st.sampled_from([0.0, 0.6, 1.0, 2.0]))
 @settings(max_examples=25, deadline=None)
 @torch.no_grad()
@@ -227,7 +236,7 @@ def test_n_best_is_sorted_starts_with_the_best_and_its_scores_are_true(seed, bea
     one = gf.generate(model, src, beam=beam, length_penalty=penalty, max_new_tokens=6)
     many = gf.generate(model, src, beam=beam, nbest=beam, length_penalty=penalty, max_new_tokens=6)
     for i, (single, several) in enumerate(zip(one, many, strict=True)):
-        assert single[0] == several[0]
+        same(single[0], several[0])
         assert [h.score for h in several] == sorted((h.score for h in several), reverse=True)
         for h in several:
             ids = h.ids + ([2] if len(h.ids) < 6 else [])
@@ -280,7 +289,7 @@ def test_under_constraints_the_first_of_n_best_is_the_best(seed, beam, penalty, 
     }
     one, many = gf.generate(model, src, **options), gf.generate(model, src, nbest=beam, **options)
     for single, several in zip(one, many, strict=True):
-        assert single[0] == several[0]
+        same(single[0], several[0])
         assert [h.score for h in several] == sorted((h.score for h in several), reverse=True)
         for h in several if ngram else []:
             grams = list(zip(*(h.ids[k:] for k in range(ngram)), strict=False))

@@ -55,6 +55,7 @@ def test_models_are_of_one_size(task: Task) -> None:
     assert list(before_rows.kept()["weights"].values()) == sizes
 
 
+@pytest.mark.long
 def test_each_model_trains(task: Task) -> None:
     sample = task.train[:64]
     for kind in trials.MODELS:

@@ -81,7 +81,6 @@ def test_a_step_trains_and_has_its_row(capsys: pytest.CaptureFixture[str]) -> No
     task.held_out = task.held_out[:12]
     before, found = (build_rows.measured(step, task, [7], 10, {}) for step in (1, 4))
     assert found.losses[0] < found.curves[0][0][1] - 0.5
-    assert found.losses[0] < before.losses[0]
     grow.say(found, before)
     assert capsys.readouterr().out.split()[0] == "4"
 

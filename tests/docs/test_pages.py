@@ -15,7 +15,10 @@ SLOW = bool(os.environ.get("DOCS_SLOW"))
 # Both languages hold the same code and print the same, each in its words (test_structure.py): one of them is run.
 PAGES = sorted(page.stem for page in (DOCS / "en").glob("*.md"))
 # These train, translate or load more than the others.
-LONG = {"17-families", "18-the-page", "19-your-own-translator", "24-in-bulk", "api"}
+LONG = {
+    "00-before-transformers", "14-greedy", "17-families", "18-the-page", "19-your-own-translator", "23-serve-it",
+    "24-in-bulk", "25-take-it-with-you", "api", "where-tutorials-go-wrong",
+}  # fmt: skip
 
 
 BUILD = build_pages.ORDER

@@ -113,13 +113,16 @@ def test_out_holds_a_report_a_figure_and_the_numbers(here, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.json", "sinusoids.svg"])
-def test_out_replaces_a_labs_report_and_nothing_else(here, tmp_path, name):
+def test_out_replaces_nothing_that_no_lab_has_written(here, tmp_path, name):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / name).write_text("[]")
     code, _, error = here("sinusoids", "--out", "mine")
     assert code == 2
     assert f"--out mine holds another {name}, which no lab has written; choose another folder" in error
     assert [path.read_text() for path in (tmp_path / "mine").iterdir()] == ["[]"]
+
+
+def test_out_replaces_a_report_of_before(here, tmp_path):
     assert here("sinusoids", "--out", "ours")[0] == here("sinusoids", "--seed", "1", "--out", "ours")[0] == 0
     assert json.loads((tmp_path / "ours" / "report.json").read_text(encoding="utf-8"))["seed"] == 1
 

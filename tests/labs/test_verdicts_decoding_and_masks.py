@@ -1,5 +1,6 @@
 """What is said of decoding and of masks: each lab's verdict, and that a broken part turns it."""
 
+import pytest
 import torch
 
 from glassformer.decode import generate
@@ -51,6 +52,7 @@ def test_kv_cache_off_by_one():
     assert kv_cache.run(0, make_cache=late).verdict == Verdict.FAILS
 
 
+@pytest.mark.long
 def test_causal_mask(shipped):
     assert shipped(causal_mask).verdict == Verdict.HOLDS
 
@@ -83,6 +85,7 @@ def test_beam_search(shipped):
     assert shipped(beam_search).verdict == Verdict.LIMITED
 
 
+@pytest.mark.long
 def test_beam_search_that_forgets_its_beams():
     def narrow(model, src, beam, **options):
         return generate(model, src, beam=1, **options)

@@ -2,6 +2,8 @@
 
 from dataclasses import replace
 
+import pytest
+
 from glassformer.labs import Verdict, distance, identity, repetition, softmax_axis
 from glassformer.labs.residuals import sever
 from glassformer.model import EncoderOnly
@@ -11,6 +13,7 @@ def test_distance(shipped):
     assert shipped(distance).verdict is Verdict.LIMITED
 
 
+@pytest.mark.long
 def test_distance_with_a_recurrence_in_the_place_of_attention():
     finding = distance.run(0, build=distance.Recurrent)
     assert finding.verdict is Verdict.FAILS
@@ -18,6 +21,7 @@ def test_distance_with_a_recurrence_in_the_place_of_attention():
     assert not finding.checks[3].passed  # and it does not learn
 
 
+@pytest.mark.long
 def test_softmax_axis(shipped):
     assert shipped(softmax_axis).verdict is Verdict.LIMITED
 
@@ -32,6 +36,7 @@ def test_identity(shipped):
     assert shipped(identity).verdict is Verdict.LIMITED
 
 
+@pytest.mark.long
 def test_identity_with_residuals_that_add_nothing():
     finding = identity.run(0, build=lambda config: sever(EncoderOnly(config)))
     assert finding.verdict is Verdict.FAILS

@@ -1,5 +1,7 @@
 """Scaling, norm placement, residuals, kinds of norm, embedding scale: the verdict, and another for a broken part."""
 
+import pytest
+
 from glassformer.labs import Verdict, embedding_scale, norm_kind, norm_placement, residuals, scaling
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
@@ -41,6 +43,7 @@ def always_post(config):
     return model
 
 
+@pytest.mark.long
 def test_norm_placement(shipped):
     assert shipped(norm_placement).verdict is Verdict.LIMITED
 
@@ -52,6 +55,7 @@ def test_norm_placement_without_the_identity_path(monkeypatch):
     assert not any(check.passed for check in finding.checks[:3])  # it is seen in the gradient, before any training
 
 
+@pytest.mark.long
 def test_residuals(shipped):
     assert shipped(residuals).verdict is Verdict.LIMITED
 
@@ -63,6 +67,7 @@ def test_residuals_that_add_nothing(monkeypatch):
     assert not finding.checks[4].passed  # positions become alike, before any training
 
 
+@pytest.mark.long
 def test_norm_kind(shipped):
     assert shipped(norm_kind).verdict is Verdict.LIMITED
 
@@ -81,6 +86,7 @@ def scaled_by_the_width(config):
     return model
 
 
+@pytest.mark.long
 def test_embedding_scale(shipped):
     assert shipped(embedding_scale).verdict is Verdict.LIMITED
 

@@ -1,5 +1,6 @@
 """Claims on positions, heads, memories, losses and layout: the verdict of seed 0, and a broken part that turns it."""
 
+import pytest
 import torch
 
 from glassformer.labs import Verdict, heads, layout, memories, permutation, sinusoids, smoothing
@@ -24,8 +25,12 @@ def test_sinusoids(shipped):
     assert sinusoids.run(0, positions=EachColumnItsOwnFrequency).verdict is Verdict.FAILS
 
 
-def test_permutation(shipped, monkeypatch):
+@pytest.mark.long
+def test_permutation(shipped):
     assert shipped(permutation).verdict is Verdict.LIMITED
+
+
+def test_permutation_where_one_kind_of_positions_is_none(monkeypatch):
     monkeypatch.setattr(permutation, "STEPS", 20)  # it is seen before any training
     assert permutation.run(0, without="alibi").verdict is Verdict.FAILS
 
@@ -38,8 +43,12 @@ class OnePatternForAll(Attention):
         return torch.softmax(scores, -1) @ v
 
 
-def test_heads(shipped, monkeypatch):
+@pytest.mark.long
+def test_heads(shipped):
     assert shipped(heads).verdict is Verdict.LIMITED
+
+
+def test_heads_that_all_look_the_same_way(monkeypatch):
     monkeypatch.setattr(heads, "MOST", 150)  # twice what several heads need
     assert heads.run(0, attention=OnePatternForAll).verdict is Verdict.FAILS
 
@@ -72,6 +81,10 @@ class WithoutActivation(FeedForward):
 
 def test_memories(shipped):
     assert shipped(memories).verdict is Verdict.LIMITED
+
+
+@pytest.mark.long
+def test_memories_whose_keys_and_values_do_not_belong_together_or_that_recognise_nothing():
     other = memories.run(0, feed_forward=ValuesOfTheNeighbour)
     assert [check.passed for check in other.checks[:2]] == [True, False]
     linear = memories.run(0, feed_forward=WithoutActivation)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 from torch import nn
 
@@ -10,6 +11,7 @@ from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.layer import FeedForward
 
 
+@pytest.mark.long
 def test_concatenation(shipped):
     assert shipped(concatenation).verdict is Verdict.LIMITED
 
@@ -35,12 +37,14 @@ def by_distance(config):
     return DecoderOnly(replace(config, positions="alibi") if config.positions == "sinusoidal" else config)
 
 
+@pytest.mark.long
 def test_length_holds_where_the_sinusoids_are_distances():
     finding = length.run(0, build=by_distance)
     assert finding.verdict in (Verdict.HOLDS, Verdict.LIMITED)
     assert all(check.passed for check in finding.checks[:3])
 
 
+@pytest.mark.long
 def test_dropout(shipped):
     assert shipped(dropout).verdict is Verdict.LIMITED
 
@@ -52,7 +56,8 @@ def always_in_use(config):
     return model.train()
 
 
-def test_dropout_that_drops_nothing():
+def test_dropout_that_drops_nothing(monkeypatch):
+    monkeypatch.setattr(dropout, "STEPS", {"few": 40, "many": 40})  # the runs are the same, however long
     finding = dropout.run(0, build=always_in_use)
     assert finding.verdict is Verdict.FAILS
     assert finding.checks[1].value == 1.0
@@ -67,6 +72,7 @@ def far_too_large(config):
     return initialisation.start(EncoderOnly(config), lambda weight: 10 * weight)
 
 
+@pytest.mark.long
 def test_initialisation_that_begins_too_large():
     finding = initialisation.run(0, build=far_too_large)
     assert finding.verdict is Verdict.FAILS
@@ -74,6 +80,7 @@ def test_initialisation_that_begins_too_large():
     assert not finding.checks[1].passed
 
 
+@pytest.mark.long
 def test_activations(shipped):
     assert shipped(activations).verdict is Verdict.LIMITED
 
@@ -86,7 +93,8 @@ class Kinked(FeedForward):
         self.activation = torch.relu
 
 
-def test_activations_that_are_all_the_same():
+def test_activations_that_are_all_the_same(monkeypatch):
+    monkeypatch.setattr(activations, "STEPS", 40)  # the runs are the same, however long
     finding = activations.run(0, part=Kinked)
     assert finding.verdict is Verdict.FAILS
     assert finding.checks[1].value == 1.0

@@ -51,7 +51,7 @@ def test_every_text_that_is_drawn_has_a_probability() -> None:
 
 def test_the_mean_of_samples_is_the_entropy() -> None:
     """Two samples agree within their errors, and one of another law costs more."""
-    one, two = (known.draw(split, seed=1, size=1500) for split in ("train", "valid"))
+    one, two = (known.draw(split, seed=1, size=700) for split in ("train", "valid"))
     costs = [[-known.log_probability(text) for text in texts] for texts in (one, two)]
     means = [sum(cost) / len(cost) for cost in costs]
     error = math.sqrt(sum((c - means[0]) ** 2 for c in costs[0]) / len(one) ** 2)

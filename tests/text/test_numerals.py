@@ -121,6 +121,7 @@ def test_other_languages(target: str) -> None:
     assert any("hundred" in source for source, _ in pairs) == (target != "zh")
 
 
+@pytest.mark.long
 def test_chinese_which_has_fewer_kinds_is_as_large() -> None:
     sizes = {split: len(generate(split, target="zh")) for split in ("train", "valid", "test")}
     assert sizes == {"train": 38_000, "valid": 1_000, "test": 1_000}

@@ -46,7 +46,7 @@ def assert_same(out: Path, whole: Path) -> None:
     assert not list(out.rglob("*.partial*"))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
 def test_a_signal_ends_the_run_politely(recipe: Path, whole: Path, tmp_path: Path, number: signal.Signals) -> None:
     process = start(recipe, tmp_path / "run")
     wait_for(process, tmp_path / "run", 10)
@@ -100,6 +100,7 @@ def test_kill_at_random_moments(recipe: Path, whole: Path, tmp_path: Path, seed:
     assert_same(out, whole)
 
 
+@pytest.mark.long
 def test_kill_inside_a_checkpoints_write(recipe: Path, whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     process = start(recipe, out, *SLOWLY)
