@@ -81,6 +81,7 @@ def test_padding_with_a_softmax_that_divides_by_zero():
     assert padding.run(0, softmax=padding.plain).verdict == Verdict.FAILS
 
 
+@pytest.mark.long
 def test_beam_search(shipped):
     assert shipped(beam_search).verdict == Verdict.LIMITED
 

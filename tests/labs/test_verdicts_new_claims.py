@@ -9,6 +9,7 @@ from glassformer.labs.residuals import sever
 from glassformer.model import EncoderOnly
 
 
+@pytest.mark.long
 def test_distance(shipped):
     assert shipped(distance).verdict is Verdict.LIMITED
 
@@ -26,12 +27,14 @@ def test_softmax_axis(shipped):
     assert shipped(softmax_axis).verdict is Verdict.LIMITED
 
 
+@pytest.mark.long
 def test_softmax_axis_where_the_shipped_attention_has_the_mistake():
     finding = softmax_axis.run(0, part=softmax_axis.OverQueries)
     assert finding.verdict is Verdict.FAILS
     assert not any(finding.checks[i].passed for i in (0, 2, 4, 5))
 
 
+@pytest.mark.long
 def test_identity(shipped):
     assert shipped(identity).verdict is Verdict.LIMITED
 

@@ -20,12 +20,14 @@ def without_positions(config):
     return EncoderOnly(replace(config, positions="none"))
 
 
+@pytest.mark.long
 def test_concatenation_where_nothing_is_added():
     finding = concatenation.run(0, build=without_positions)
     assert finding.verdict is Verdict.FAILS
     assert not any(check.passed for check in finding.checks[:3])
 
 
+@pytest.mark.long
 def test_length(shipped):
     finding = shipped(length)
     assert finding.verdict is Verdict.FAILS
@@ -63,6 +65,7 @@ def test_dropout_that_drops_nothing(monkeypatch):
     assert finding.checks[1].value == 1.0
 
 
+@pytest.mark.long
 def test_initialisation(shipped):
     assert shipped(initialisation).verdict is Verdict.LIMITED
 
