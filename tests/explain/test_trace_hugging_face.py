@@ -89,7 +89,7 @@ def first_of_each(cases):
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("name", first_of_each(CASES))
+@pytest.mark.parametrize("name", [*first_of_each(CASES)])
 def test_every_pattern_and_hidden_state(name):
     case = CASES[name]
     peer = random_model(case)
