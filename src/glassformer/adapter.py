@@ -35,6 +35,7 @@ from glassformer.stored import weights
 FORMAT, FORMAT_VERSION = "glassformer-adapter", 1
 NUMBERS, TENSORS = "adapter.json", "adapter.safetensors"
 ORIGINAL, ADDED = ".parametrizations.weight.original", ".parametrizations.weight.0."  # torch's own names
+HEAD_FOLDER = "head"  # of labels, beside a published model that was given one
 HEAD = ("labels", "tied", "output_transform", "output_bias")  # the settings that a head of labels brings with it
 Some = TypeVar("Some", EncoderDecoder, EncoderOnly, DecoderOnly)
 
@@ -131,8 +132,15 @@ def save(
     if model.config.labels:
         parts |= {name: tensor for name, tensor in tensors.items() if name.startswith("head.")}
         told["head"] = {name: getattr(model.config, name) for name in HEAD} | {"names": list(labels)}
+    folder.mkdir(exist_ok=True)
     write_tensors(folder / TENSORS, parts)
     write_text(folder / NUMBERS, json.dumps(told, indent=1) + "\n")
+
+
+def kept_labels(folder: Path) -> tuple[str, ...]:
+    """The names of the labels that a published model in this folder was taught; none where it was taught none."""
+    told = read_json(folder / HEAD_FOLDER / NUMBERS) or {}
+    return tuple((told.get("head") or {}).get("names", ()))
 
 
 @torch.no_grad()

@@ -164,7 +164,7 @@ def test_a_text_is_seen_whole_and_its_label_is_asked(tmp_path: Path) -> None:
     for label, ids, mask in zip(rows["labels"][real], rows["ids"][real], rows["mask"][real], strict=True):
         kept = ids[mask].tolist()
         assert (kept[0], kept[-1]) == (START, END)
-        text = tokenizer.decode_target([kept[1:-1]])[0]
+        text = tokenizer.texts.decode_target([kept[1:-1]])[0]
         assert tokenizer.labels.names[label] == ("a" if text == "three" else "b")
     assert not rows["mask"][~real].any()
 

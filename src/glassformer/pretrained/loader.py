@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from glassformer.adapter import HEAD_FOLDER, kept_labels, load_adapter
 from glassformer.errors import InputError, WeightsError, did_you_mean, one_of, why
 from glassformer.files import read_json, read_tensors
 from glassformer.hub import locate
@@ -66,7 +67,10 @@ def load_model(folder: str | Path, *, revision: str | None = None, offline: bool
         )
     family = FAMILIES[kind](settings)
     tensors = read_weights(folder)
-    return assemble(family, settings, tensors).eval()
+    model = assemble(family, settings, tensors)
+    if kept_labels(folder):  # of a run that gave it a head of labels
+        load_adapter(model, folder / HEAD_FOLDER)
+    return model.eval()
 
 
 def read_config(folder: Path) -> Settings:
@@ -195,6 +199,7 @@ def unload(model: Model, settings: Settings) -> dict[str, Tensor]:
     """
     family = FAMILIES[settings.need("model_type")](settings)
     own = dict(model.named_parameters()) | dict(model.named_buffers())
+    bare = isinstance(model.head, NoHead)
     tensors: dict[str, Tensor] = {}
     for ours, take in family.weights(model.config, settings).items():
         if ours not in own:
@@ -202,7 +207,7 @@ def unload(model: Model, settings: Settings) -> dict[str, Tensor]:
         parts = ORIGINALS.get(model, {}).get(ours)
         if parts is None or not torch.equal(take.fold(*parts).to(own[ours]), own[ours]):
             parts = take.parts(own[ours].detach())
-        prefix = "" if ours.startswith("head.") else family.prefix
+        prefix = "" if bare or ours.startswith("head.") else family.prefix
         for name, part in zip(take.names, parts, strict=True):
             if part is not None:
                 tensors[prefix + name.removesuffix("?")] = part.contiguous()

@@ -19,7 +19,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from glassformer.errors import ConfigError, DataError, RunError, did_you_mean, one_of
+from glassformer.errors import DataError, RunError, did_you_mean, one_of
 from glassformer.files import read_json, write_text
 from glassformer.text.corpus import Corpus, Pair, read_pairs
 from glassformer.text.pictures import BRIGHTEST, DARKEST, pictures
@@ -79,18 +79,22 @@ class Labelled(Tokenizer):
     """A tokenizer of texts that have labels: a pair is a text and its label's name."""
 
     def __init__(self, tokenizer: Tokenizer, labels: Labels) -> None:
-        if type(tokenizer) is not Tokenizer:
-            raise ConfigError(
-                "train.start is a published model, and its family has no head for these labels; start from a folder "
-                "that glassformer train made by objective = 'masked'"
-            )
-        super().__init__(tokenizers.Tokenizer.from_str(tokenizer.forms[1]), None, tokenizer.words)
+        self.texts, self.numbering = tokenizer, tokenizer.numbering
+        self.joint, self.words, self.to = True, tokenizer.words, None
         self.labels = labels
         self._numbers = {name: number for number, name in enumerate(labels.names, 1)}  # 0 is padding
 
     @property
     def src_size(self) -> int:
         return len(self.labels.names) + 1
+
+    @property
+    def tgt_size(self) -> int:
+        return self.texts.tgt_size
+
+    @property
+    def placeholders(self) -> str:
+        return self.texts.placeholders
 
     @property
     def pixels(self) -> int:
@@ -107,7 +111,7 @@ class Labelled(Tokenizer):
         return (numbers, np.ones(len(pairs), dtype=np.int64)), self._texts([text for text, _ in pairs], dtype)
 
     def _texts(self, texts: list[str], dtype: np.dtype[np.unsignedinteger]) -> Flat:
-        return self._target.encode_flat(texts, dtype)
+        return self.texts.encode_flat([("", text) for text in texts], dtype)[1]
 
     def number(self, label: str) -> int:
         if label not in self._numbers:
@@ -118,7 +122,7 @@ class Labelled(Tokenizer):
         return self._numbers[label]
 
     def fingerprint(self) -> str:
-        return hashlib.sha256(f"{super().fingerprint()}{self.labels}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.texts.fingerprint()}{self.labels}".encode()).hexdigest()
 
 
 class Pictures(Labelled):

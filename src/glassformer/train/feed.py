@@ -18,7 +18,7 @@ from glassformer.train.parallel import World
 from glassformer.train.step import Inputs
 
 AHEAD = 4
-ID_ROWS = ("src", "tgt", "ids", "labels")  # that hold tokens
+ID_ROWS = ("src", "tgt", "ids", "labels")  # that hold tokens, where labels are no names
 
 Position = tuple[int, int]  # epoch and index of the batch that follows
 
@@ -35,7 +35,8 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
 
     def known(name: str, array: NDArray[Any]) -> NDArray[Any]:
         """As the model numbers its tokens, and the loss what is not asked."""
-        ours = array if batch.numbering is None or name not in ID_ROWS else batch.numbering(array)
+        tokens = name in ID_ROWS and not (goal.labelled and name == "labels")
+        ours = batch.numbering(array) if tokens and batch.numbering is not None else array
         return np.where(array == goal.ignored, IGNORED, ours) if name == "labels" else ours
 
     def share(name: str, array: NDArray[Any]) -> torch.Tensor:

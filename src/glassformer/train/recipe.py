@@ -127,10 +127,13 @@ class Recipe:
 
     def model_config(self, tokenizer: Tokenizer) -> ModelConfig:
         """The model's configuration, once the vocabulary is known."""
-        if isinstance(tokenizer, StartText):
-            return ModelConfig.from_dict({"seed": self.train.seed} | self.model | tokenizer.sizes)
+        own, texts = {}, tokenizer
         if isinstance(tokenizer, Labelled):
-            return ModelConfig.from_dict({"seed": self.train.seed} | self.model | tokenizer.settings(self.model))
+            own, texts = tokenizer.settings(self.model), tokenizer.texts
+        if isinstance(texts, StartText):
+            own |= texts.sizes
+        if own:
+            return ModelConfig.from_dict({"seed": self.train.seed} | self.model | own)
         return self.sized_config(tokenizer.tgt_size, None if tokenizer.joint else tokenizer.src_size)
 
     def sized_config(self, size: int, src_size: int | None) -> ModelConfig:

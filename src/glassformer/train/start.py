@@ -1,7 +1,7 @@
 """Going on from a trained model: its shape, its vocabulary and its weights, and training with other data or rates.
 
 It is a bundle, or a published model: a Hugging Face folder, or a name of the hub. What comes of a bundle is a bundle,
-what comes of a Hugging Face folder is one of the same family.
+what comes of a Hugging Face folder is one of the same family; a head of labels lies beside it, in a folder of its own.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer import bundle
+from glassformer import adapter, bundle
 from glassformer.errors import ConfigError
 from glassformer.files import write_tensors
 from glassformer.hub import hub_name, locate
@@ -109,18 +109,24 @@ def take_weights(model: Model, start: str) -> str:
     kept = {name: tensor for name, tensor in other.state_dict().items() if not name.startswith("head.")}
     model.load_state_dict(kept | {f"head.{name}": tensor for name, tensor in model.head.state_dict().items()})
     fresh = ", ".join(f"head.{name} {tuple(p.shape)}" for name, p in model.head.named_parameters())
-    return f"going on from {start} with a new head, at random: {fresh}; its own is left behind"
+    return f"going on from {start} with a new head, at random: {fresh}" + (
+        "" if headless else "; its own is left behind"
+    )
 
 
 @torch.no_grad()
 def save(folder: Path, model: Model, tensors: Mapping[str, Tensor], tokenizer: Tokenizer) -> None:
     """Write what was trained: a bundle, or with a published vocabulary the folder that such a model comes in."""
-    if not isinstance(tokenizer, StartText):
-        labels = tokenizer.labels.names if isinstance(tokenizer, Labelled) else ()
-        bundle.save(folder, model, dict(tensors), None if isinstance(tokenizer, Pictures) else tokenizer, labels=labels)
+    labels = tokenizer.labels.names if isinstance(tokenizer, Labelled) else ()
+    texts = tokenizer.texts if isinstance(tokenizer, Labelled) else tokenizer
+    if not isinstance(texts, StartText):
+        bundle.save(folder, model, dict(tensors), None if isinstance(tokenizer, Pictures) else texts, labels=labels)
         return
     whole = type(model)(model.config)
     own = bundle.weights(whole)
     for name, tensor in tensors.items():
         own[name].copy_(tensor)
+    if labels:  # no family's file has a place for such a head
+        adapter.save(folder / adapter.HEAD_FOLDER, whole, own, 1.0, str(folder), labels)
+        whole.add_module("head", NoHead())
     write_tensors(folder / "model.safetensors", unload(whole, read_config(folder)))

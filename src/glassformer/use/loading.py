@@ -10,7 +10,7 @@ from typing import Generic, Protocol, Self, TypeVar
 import torch
 
 from glassformer import bundle
-from glassformer.adapter import load_adapter
+from glassformer.adapter import kept_labels, load_adapter
 from glassformer.device import pick_device
 from glassformer.errors import InputError, WeightsError
 from glassformer.files import read_json
@@ -69,6 +69,7 @@ def opened(
     read = None if published.config.patch_size is not None else PlainText.load(folder, published.config.vocab_size)
     named = (read_json(folder / "config.json") or {}).get("id2label")
     labels = tuple(str(label) for label in named.values()) if isinstance(named, dict) else ()
+    labels = kept_labels(folder) or labels
     if adapter is not None:
         labels = load_adapter(published, adapter) or labels
     return Opened(folder, published, read, labels, About())
