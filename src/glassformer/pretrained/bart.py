@@ -5,11 +5,26 @@ from __future__ import annotations
 from typing import Any
 
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.pretrained.family import Family, Settings, Take, Weights, from_row, layers, pairs
+from glassformer.pretrained.family import Family, Names, Settings, Take, Weights, from_row, layers, pairs
 
 LOGITS_BIAS = Take(("final_logits_bias",), lambda t: t.flatten(), lambda t: (t.unsqueeze(0),))
 OFFSET = 2  # rows of the position table that no token uses
 
+NAMES: Names = {
+    "d_model": "d_model",
+    "heads": "encoder_attention_heads",
+    "d_ff": "encoder_ffn_dim",
+    "layers": "encoder_layers",
+    "decoder_heads": "decoder_attention_heads",
+    "decoder_d_ff": "decoder_ffn_dim",
+    "decoder_layers": "decoder_layers",
+    "max_length": ("max_position_embeddings", 1024),
+    "activation": ("activation_function", "gelu"),
+    "embedding_scale": ("scale_embedding", False),
+    "dropout": ("dropout", 0.1),
+    "attention_dropout": ("attention_dropout", 0.0),
+    "activation_dropout": ("activation_dropout", 0.0),
+}
 ENCODER_LAYER = {
     "self_attention.projection": ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"),
     "self_attention.output": ("self_attn.out_proj",),
@@ -30,21 +45,9 @@ def common(settings: Settings, vocab: int) -> dict[str, Any]:
     start = settings.token("decoder_start_token_id", vocab)
     return {
         "vocab_size": vocab,
-        "d_model": settings.need("d_model"),
-        "heads": settings.need("encoder_attention_heads"),
-        "d_ff": settings.need("encoder_ffn_dim"),
-        "layers": settings.need("encoder_layers"),
-        "decoder_heads": settings.need("decoder_attention_heads"),
-        "decoder_d_ff": settings.need("decoder_ffn_dim"),
-        "decoder_layers": settings.need("decoder_layers"),
-        "max_length": settings.get("max_position_embeddings", 1024),
+        **settings.read(NAMES),
         "norm": "post",
-        "activation": settings.activation("activation_function", "gelu"),
-        "embedding_scale": settings.get("scale_embedding", False),
         "output_bias": True,
-        "dropout": settings.get("dropout", 0.1),
-        "attention_dropout": settings.get("attention_dropout", 0.0),
-        "activation_dropout": settings.get("activation_dropout", 0.0),
         "pad_id": settings.token("pad_token_id", vocab),
         "start_id": settings.token("bos_token_id", vocab) if start is None else start,
         "end_id": settings.token("eos_token_id", vocab),

@@ -3,8 +3,22 @@
 from __future__ import annotations
 
 from glassformer.model import EncoderOnly, ModelConfig
-from glassformer.pretrained.family import Family, Settings, Take, Weights, layers, pairs
+from glassformer.pretrained.family import Family, Names, Settings, Take, Weights, layers, pairs
 
+SIZES: Names = {
+    "d_model": "hidden_size",
+    "heads": "num_attention_heads",
+    "d_ff": "intermediate_size",
+    "layers": "num_hidden_layers",
+    "norm_eps": ("layer_norm_eps", 1e-12),
+    "activation": ("hidden_act", "gelu"),
+}
+NAMES = SIZES | {
+    "max_length": ("max_position_embeddings", 512),
+    "segments": ("type_vocab_size", 2),
+    "dropout": ("hidden_dropout_prob", 0.1),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+}
 LAYER = {
     "self_attention.projection": ("attention.self.query", "attention.self.key", "attention.self.value"),
     "self_attention.output": ("attention.output.dense",),
@@ -21,23 +35,14 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
     vocab = settings.need("vocab_size")
     return ModelConfig(
         vocab_size=vocab,
-        d_model=settings.need("hidden_size"),
-        heads=settings.need("num_attention_heads"),
-        d_ff=settings.need("intermediate_size"),
-        layers=settings.need("num_hidden_layers"),
+        **settings.read(NAMES),
         norm="post",
-        norm_eps=settings.get("layer_norm_eps", 1e-12),
-        activation=settings.activation("hidden_act", "gelu"),
         positions="learned",
-        max_length=settings.get("max_position_embeddings", 512),
         embedding_scale=False,
         embedding_norm=True,
-        segments=settings.get("type_vocab_size", 2),
         tied=tied,
         output_transform=True,
         output_bias=True,
-        dropout=settings.get("hidden_dropout_prob", 0.1),
-        attention_dropout=settings.get("attention_probs_dropout_prob", 0.1),
         activation_dropout=0.0,
         pad_id=settings.token("pad_token_id", vocab),
         start_id=None,

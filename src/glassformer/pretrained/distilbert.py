@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 from glassformer.model import EncoderOnly, ModelConfig
-from glassformer.pretrained.family import Family, Settings, Take, Weights, layers, pairs
+from glassformer.pretrained.family import Family, Names, Settings, Take, Weights, layers, pairs
 
+NAMES: Names = {
+    "d_model": "dim",
+    "heads": "n_heads",
+    "d_ff": "hidden_dim",
+    "layers": "n_layers",
+    "activation": ("activation", "gelu"),
+    "max_length": ("max_position_embeddings", 512),
+    "dropout": ("dropout", 0.1),
+    "attention_dropout": ("attention_dropout", 0.1),
+}
 LAYER = {
     "self_attention.projection": ("attention.q_lin", "attention.k_lin", "attention.v_lin"),
     "self_attention.output": ("attention.out_lin",),
@@ -19,22 +29,15 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
     vocab = settings.need("vocab_size")
     return ModelConfig(
         vocab_size=vocab,
-        d_model=settings.need("dim"),
-        heads=settings.need("n_heads"),
-        d_ff=settings.need("hidden_dim"),
-        layers=settings.need("n_layers"),
+        **settings.read(NAMES),
         norm="post",
         norm_eps=1e-12,
-        activation=settings.activation("activation", "gelu"),
         positions="learned",
-        max_length=settings.get("max_position_embeddings", 512),
         embedding_scale=False,
         embedding_norm=True,
         tied=tied,
         output_transform=True,
         output_bias=True,
-        dropout=settings.get("dropout", 0.1),
-        attention_dropout=settings.get("attention_dropout", 0.1),
         activation_dropout=0.0,
         pad_id=settings.token("pad_token_id", vocab),
         start_id=None,

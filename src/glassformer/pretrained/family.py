@@ -22,6 +22,8 @@ ACTIVATIONS: dict[str, Activation] = {
     "swish": "silu",
 }
 
+Names = dict[str, str | tuple[str, Any]]  # of our settings: the family's own, with its published default if any
+
 
 class Settings:
     """A family's own `config.json`, read with its published defaults."""
@@ -52,12 +54,41 @@ class Settings:
             raise WeightsError(f"config.json sets `{name}` to {value!r}; supported are {one_of(ACTIVATIONS)}")
         return ACTIVATIONS[value]
 
+    def read(self, names: Names) -> dict[str, Any]:
+        """Our settings, by a family's names for them; one that comes without a default is needed."""
+        found: dict[str, Any] = {}
+        for ours, name in names.items():
+            if isinstance(name, str):
+                found[ours] = self.need(name)
+            else:
+                found[ours] = self.activation(*name) if ours == "activation" else self.get(*name)
+        return found
+
     def token(self, name: str, vocab_size: int) -> int | None:
         """The id of a special token, if the vocabulary has it; of several end tokens the first."""
         value = self.values.get(name)
         if isinstance(value, list):
             value = value[0] if value else None
         return value if isinstance(value, int) and 0 <= value < vocab_size else None
+
+
+def say(config: ModelConfig, names: Names) -> dict[str, Any]:
+    """The other way: a configuration of ours by a family's names."""
+    spelt = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
+    shares = {name: getattr(config, name) for name in ("attention_dropout", "activation_dropout")}
+    computed = {name: config.dropout if share is None else share for name, share in shares.items()} | {
+        "activation": spelt[config.activation],
+        "head_width": config.d_head,
+        "kv_heads": config.kv_heads or config.heads,
+        "segments": config.segments or 1,
+        "decoder_heads": config.decoder.heads,
+        "decoder_d_ff": config.decoder.d_ff,
+        "decoder_layers": config.decoder.layers,
+    }
+    return {
+        name if isinstance(name, str) else name[0]: computed[ours] if ours in computed else getattr(config, ours)
+        for ours, name in names.items()
+    }
 
 
 def join(*parts: Tensor) -> Tensor:

@@ -8,27 +8,31 @@ import torch
 from torch import Tensor
 
 from glassformer.model import DecoderOnly, ModelConfig
-from glassformer.pretrained.family import Family, Settings, Take, Weights
+from glassformer.pretrained.family import Family, Names, Settings, Take, Weights
+
+NAMES: Names = {
+    "d_model": "n_embd",
+    "heads": "n_head",
+    "d_ff": ("n_inner", None),
+    "layers": "n_layer",
+    "norm_eps": ("layer_norm_epsilon", 1e-5),
+    "activation": ("activation_function", "gelu_new"),
+    "max_length": ("n_positions", 1024),
+    "dropout": ("resid_pdrop", 0.1),
+    "attention_dropout": ("attn_pdrop", 0.1),
+}
 
 
 def config(settings: Settings, tied: bool) -> ModelConfig:
     settings.only("add_cross_attention", False)
-    vocab, width = settings.need("vocab_size"), settings.need("n_embd")
+    vocab, own = settings.need("vocab_size"), settings.read(NAMES)
     return ModelConfig(
         vocab_size=vocab,
-        d_model=width,
-        heads=settings.need("n_head"),
-        d_ff=settings.get("n_inner", 4 * width),
-        layers=settings.need("n_layer"),
+        **own | {"d_ff": own["d_ff"] or 4 * own["d_model"]},
         norm="pre",
-        norm_eps=settings.get("layer_norm_epsilon", 1e-5),
-        activation=settings.activation("activation_function", "gelu_new"),
         positions="learned",
-        max_length=settings.get("n_positions", 1024),
         embedding_scale=False,
         tied=tied,
-        dropout=settings.get("resid_pdrop", 0.1),
-        attention_dropout=settings.get("attn_pdrop", 0.1),
         activation_dropout=0.0,
         pad_id=settings.token("pad_token_id", vocab),
         start_id=settings.token("bos_token_id", vocab),

@@ -14,8 +14,20 @@ from torch import Tensor
 
 from glassformer.errors import WeightsError, one_of
 from glassformer.model import DecoderOnly, ModelConfig
-from glassformer.pretrained.family import Family, Parts, Settings, Take, Weights
+from glassformer.pretrained.family import Family, Names, Parts, Settings, Take, Weights
 
+NAMES: Names = {
+    "d_model": "hidden_size",
+    "heads": "num_attention_heads",
+    "kv_heads": ("num_key_value_heads", None),
+    "head_width": ("head_dim", None),
+    "d_ff": "intermediate_size",
+    "layers": "num_hidden_layers",
+    "norm_eps": ("rms_norm_eps", 1e-6),
+    "activation": ("hidden_act", "silu"),
+    "max_length": ("max_position_embeddings", 2048),
+    "attention_dropout": ("attention_dropout", 0.0),
+}
 LAYER = {
     "self_attention.output": ("self_attn.o_proj",),
     "self_attention_residual.norm": ("input_layernorm",),
@@ -28,28 +40,19 @@ LAYER = {
 def config(settings: Settings, tied: bool) -> ModelConfig:
     for name in ("attention_bias", "mlp_bias"):
         settings.only(name, False)
-    vocab, heads = settings.need("vocab_size"), settings.need("num_attention_heads")
+    vocab, own = settings.need("vocab_size"), settings.read(NAMES)
     return ModelConfig(
         vocab_size=vocab,
-        d_model=settings.need("hidden_size"),
-        heads=heads,
-        kv_heads=settings.get("num_key_value_heads", heads),
-        head_width=settings.get("head_dim", None),
-        d_ff=settings.need("intermediate_size"),
-        layers=settings.need("num_hidden_layers"),
+        **own | {"kv_heads": own["kv_heads"] or own["heads"]},
         norm="pre",
         norm_type="rms",
-        norm_eps=settings.get("rms_norm_eps", 1e-6),
-        activation=settings.activation("hidden_act", "silu"),
         gated=True,
         bias=False,
         positions="rotary",
-        max_length=settings.get("max_position_embeddings", 2048),
         **rotation(settings),
         embedding_scale=False,
         tied=tied,
         dropout=0.0,
-        attention_dropout=settings.get("attention_dropout", 0.0),
         pad_id=settings.token("pad_token_id", vocab),
         start_id=settings.token("bos_token_id", vocab),
         end_id=settings.token("eos_token_id", vocab),

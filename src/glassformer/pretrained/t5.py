@@ -7,11 +7,24 @@ that factor here.
 from __future__ import annotations
 
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.pretrained.family import Family, Settings, Take, Weights
+from glassformer.pretrained.family import Family, Names, Settings, Take, Weights
+
+NAMES: Names = {
+    "d_model": "d_model",
+    "head_width": "d_kv",
+    "heads": "num_heads",
+    "d_ff": "d_ff",
+    "layers": "num_layers",
+    "decoder_layers": ("num_decoder_layers", None),
+    "norm_eps": ("layer_norm_epsilon", 1e-6),
+    "relative_buckets": ("relative_attention_num_buckets", 32),
+    "relative_distance": ("relative_attention_max_distance", 128),
+    "dropout": ("dropout_rate", 0.1),
+}
 
 
 def config(settings: Settings, tied: bool) -> ModelConfig:
-    vocab = settings.need("vocab_size")
+    vocab, own = settings.need("vocab_size"), settings.read(NAMES)
     gate, _, activation = str(settings.get("feed_forward_proj", "relu")).rpartition("-")
     # "gated-gelu" has always meant the tanh form; a plain "gelu" the exact one.
     act = "gelu_new" if (gate, activation) == ("gated", "gelu") else activation
@@ -19,25 +32,16 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
     start = settings.token("decoder_start_token_id", vocab)
     return ModelConfig(
         vocab_size=vocab,
-        d_model=settings.need("d_model"),
-        head_width=settings.need("d_kv"),
+        **own | {"decoder_layers": own["decoder_layers"] or own["layers"]},
         score_scale=1.0,
-        heads=settings.need("num_heads"),
-        d_ff=settings.need("d_ff"),
-        layers=settings.need("num_layers"),
-        decoder_layers=settings.get("num_decoder_layers", settings.need("num_layers")),
         norm="pre",
         norm_type="rms",
-        norm_eps=settings.get("layer_norm_epsilon", 1e-6),
         activation=Settings({"feed_forward_proj": act}).activation("feed_forward_proj", "relu"),
         gated=gate == "gated",
         bias=False,
         positions="relative",
-        relative_buckets=settings.get("relative_attention_num_buckets", 32),
-        relative_distance=settings.get("relative_attention_max_distance", 128),
         embedding_scale=False,
         tied=tied,
-        dropout=settings.get("dropout_rate", 0.1),
         pad_id=pad,
         start_id=pad if start is None else start,
         end_id=settings.token("eos_token_id", vocab),

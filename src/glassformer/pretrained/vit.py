@@ -8,18 +8,18 @@ from __future__ import annotations
 from torch import Tensor
 
 from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.pretrained import bert
 from glassformer.pretrained.family import Family, Settings, Take, Weights, layers, pairs
 
-LAYER = {
-    "self_attention.projection": (
-        "attention.attention.query",
-        "attention.attention.key",
-        "attention.attention.value",
-    ),
-    "self_attention.output": ("attention.output.dense",),
+NAMES = bert.SIZES | {
+    "qkv_bias": ("qkv_bias", True),
+    "channels": ("num_channels", 3),
+    "dropout": ("hidden_dropout_prob", 0.0),
+    "attention_dropout": ("attention_probs_dropout_prob", 0.0),
+}
+LAYER = bert.LAYER | {
+    "self_attention.projection": tuple(f"attention.attention.{name}" for name in ("query", "key", "value")),
     "self_attention_residual.norm": ("layernorm_before",),
-    "feed_forward.up": ("intermediate.dense",),
-    "feed_forward.down": ("output.dense",),
     "feed_forward_residual.norm": ("layernorm_after",),
 }
 
@@ -37,24 +37,15 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
     image, patch = side(settings, "image_size", 224), side(settings, "patch_size", 16)
     return ModelConfig(
         vocab_size=len(settings.get("id2label", ("no", "yes"))),
-        d_model=settings.need("hidden_size"),
-        heads=settings.need("num_attention_heads"),
-        d_ff=settings.need("intermediate_size"),
-        layers=settings.need("num_hidden_layers"),
+        **settings.read(NAMES),
         norm="pre",
-        norm_eps=settings.get("layer_norm_eps", 1e-12),
-        activation=settings.activation("hidden_act", "gelu"),
-        qkv_bias=settings.get("qkv_bias", True),
         positions="learned",
         max_length=(image // patch) ** 2 + 1,
         image_size=image,
         patch_size=patch,
-        channels=settings.get("num_channels", 3),
         embedding_scale=False,
         tied=False,
         output_bias=True,
-        dropout=settings.get("hidden_dropout_prob", 0.0),
-        attention_dropout=settings.get("attention_probs_dropout_prob", 0.0),
         activation_dropout=0.0,
         pad_id=None,
         start_id=None,
