@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Seed, Temperature, TopK, TopP, given_drawing
 from glassformer.cli.lines import given_lines
 from glassformer.cli.models import Adapter, Offline, Revision, find
 from glassformer.errors import ConfigError
@@ -28,14 +29,14 @@ def generate(
     max_new_tokens: Annotated[int | None, typer.Option(help="Tokens written at most; 128 if none.")] = None,
     beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy.")] = 1,
     nbest: Annotated[int, typer.Option(help="Continuations of each text, at most as many as the beam.")] = 1,
-    length_penalty: Annotated[float, typer.Option(help="Score divided by length to this power.")] = 1.0,
-    repetition_penalty: Annotated[float, typer.Option(help="Above 1: said tokens become less likely.")] = 1.0,
+    length_penalty: LengthPenalty = 1.0,
+    repetition_penalty: RepetitionPenalty = 1.0,
     no_repeat_ngram: Annotated[int, typer.Option(help="Let no so many tokens in a row come twice; 0: they may.")] = 0,
     sample: Annotated[bool, typer.Option("--sample", help="Draw what follows at random.")] = False,
-    temperature: Annotated[float | None, typer.Option(help="With --sample: below 1 safer, above 1 wilder.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="With --sample: draw from so many likeliest tokens.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="With --sample: draw from this share of probability.")] = None,
-    seed: Annotated[int | None, typer.Option(help="With --sample: the same seed draws the same.")] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
     stream: Annotated[bool, typer.Option("--stream", help="Show each word as soon as it is written.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
@@ -52,10 +53,7 @@ def generate(
     N lines: line number, rank and text with a TAB between. --json gives one object a line: {"prompt": ...,
     "continuations": [{"text": ..., "score": ..., "finished": ...}]}.
     """
-    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    drawing = {name: value for name, value in drawing.items() if value is not None}
-    if drawing and not sample:
-        raise ConfigError(f"--{next(iter(drawing)).replace('_', '-')} says how to draw at random; add --sample")
+    drawing = given_drawing(sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     if stream and (as_json or nbest > 1):
         raise ConfigError(f"--stream shows one text as it is written; leave out {'--json' if as_json else '--nbest'}")
     from glassformer.decode import Sampling, Search
@@ -68,7 +66,7 @@ def generate(
         beam=beam,
         nbest=nbest,
         length_penalty=length_penalty,
-        sampling=Sampling(**cast(dict[str, Any], drawing)) if sample else None,
+        sampling=Sampling(**drawing) if sample else None,
         repetition_penalty=repetition_penalty,
         no_repeat_ngram=no_repeat_ngram,
         max_new_tokens=max_new_tokens,

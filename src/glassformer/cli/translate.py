@@ -10,6 +10,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Seed, Temperature, TopK, TopP, given_drawing
 from glassformer.cli.lines import arguments, decoded, open_input, open_output, read_raw, row
 from glassformer.cli.models import Adapter, Offline, Revision, find, looks_like_hub
 from glassformer.errors import ConfigError
@@ -45,20 +46,20 @@ def translate(
         int | None, typer.Option(help="Beam width; 1 is greedy. 4 if none for the box, 1 for a model.")
     ] = None,
     nbest: Annotated[int, typer.Option(help="Translations for each line, at most as many as the beam.")] = 1,
-    length_penalty: Annotated[float, typer.Option(help="Score divided by length to this power.")] = 1.0,
+    length_penalty: LengthPenalty = 1.0,
     length_rule: Annotated[
         str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")
     ] = "average",
     prefix: Annotated[str, typer.Option(help="Begin every translation with this text.")] = "",
-    repetition_penalty: Annotated[float, typer.Option(help="Above 1: said tokens become less likely.")] = 1.0,
+    repetition_penalty: RepetitionPenalty = 1.0,
     no_repeat_ngram: Annotated[
         int, typer.Option(help="Let no so many tokens in a row come twice, unless --prefix does; 0: they may.")
     ] = 0,
     sample: Annotated[bool, typer.Option("--sample", help="Draw translations at random.")] = False,
-    temperature: Annotated[float | None, typer.Option(help="With --sample: below 1 safer, above 1 wilder.")] = None,
-    top_k: Annotated[int | None, typer.Option(help="With --sample: draw from so many likeliest tokens.")] = None,
-    top_p: Annotated[float | None, typer.Option(help="With --sample: draw from this share of probability.")] = None,
-    seed: Annotated[int | None, typer.Option(help="With --sample: the same seed draws the same.")] = None,
+    temperature: Temperature = None,
+    top_k: TopK = None,
+    top_p: TopP = None,
+    seed: Seed = None,
     max_length: Annotated[
         int | None, typer.Option(help="Tokens read at once; a longer line is split. The model's limit if none.")
     ] = None,
@@ -92,10 +93,7 @@ def translate(
     """
     if input is not None and output is not None and input.exists() and output.exists() and output.samefile(input):
         raise ConfigError(f"--output {output} is the input file itself; name another")
-    drawing = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
-    drawing = {name: value for name, value in drawing.items() if value is not None}
-    if drawing and not sample:
-        raise ConfigError(f"--{next(iter(drawing)).replace('_', '-')} says how to draw at random; add --sample")
+    drawing = given_drawing(sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     given = list(words or [])
     model = given.pop(0) if names_a_model(given, to or source or out) else None
     if given and input is not None:
@@ -111,7 +109,7 @@ def translate(
         nbest=nbest,
         length_penalty=length_penalty,
         length_rule=cast(Any, length_rule),
-        sampling=Sampling(**cast(dict[str, Any], drawing)) if sample else None,
+        sampling=Sampling(**drawing) if sample else None,
         repetition_penalty=repetition_penalty,
         no_repeat_ngram=no_repeat_ngram,
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Generic
 
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from glassformer.decode.alignment import Alignment, align
 from glassformer.decode.constraints import Placeholders
 from glassformer.decode.generation import generate, stream
 from glassformer.decode.hypothesis import Hypothesis, LengthRule, Marks
-from glassformer.decode.precision import Precision, Stamp, pick, ready
+from glassformer.decode.precision import Model, Precision, Stamp, pick, ready
 from glassformer.decode.scoring import alternatives, score
 from glassformer.decode.search import Search
 from glassformer.model import EncoderDecoder
@@ -41,7 +42,7 @@ class Likelihood:
         return self.log_probability / float(rule.divisor(torch.tensor(max(1, self.tokens))))
 
 
-class Engine:
+class Running(Generic[Model]):
     """A model, and the copy of it that runs: made on first use, and again when the weights have changed since; shared
     by all threads.
 
@@ -49,20 +50,19 @@ class Engine:
     somebody has asked for it. A model whose weights are stored in int8 is no plain one: of it only the copy is made.
     """
 
-    def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
+    def __init__(self, model: Model, device: torch.device, precision: Precision) -> None:
         stored = is_rounded(model)
         self.precision = pick(precision, model.config.d_model, device, stored)
         self.config, self.device = model.config, device
-        self.pad = Marks.of(model.encoder.embedding.config).pad
-        self.again: Callable[[], EncoderDecoder] | None = None
-        self._plain: EncoderDecoder | None = None if stored else model.to(device).eval()
-        self._stored: EncoderDecoder | None = model.eval() if stored else None
-        self._ready: EncoderDecoder | None = None
+        self.again: Callable[[], Model] | None = None
+        self._plain: Model | None = None if stored else model.to(device).eval()
+        self._stored: Model | None = model.eval() if stored else None
+        self._ready: Model | None = None
         self._stamp: Stamp | None = None  # of the plain model, as it was when the copy was made
         self._lock = threading.Lock()
 
     @property
-    def model(self) -> EncoderDecoder:
+    def model(self) -> Model:
         """The plain float32 model; kept from now on, for it may be changed."""
         with self._lock:
             if self._plain is None:
@@ -73,7 +73,7 @@ class Engine:
             return self._plain
 
     @property
-    def ready(self) -> EncoderDecoder:
+    def ready(self) -> Model:
         with self._lock:
             plain = self._plain
             if self._stored is not None and self._ready is None:
@@ -84,6 +84,14 @@ class Engine:
                     self._plain = self._stamp = None
             assert self._ready is not None
             return self._ready
+
+
+class Engine(Running[EncoderDecoder]):
+    """Sources to targets, in batches."""
+
+    def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
+        super().__init__(model, device, precision)
+        self.pad = Marks.of(model.encoder.embedding.config).pad
 
     def max_target_length(self, length: int, search: Search | None = None) -> int:
         """The longest target tried for a source of `length` tokens; the start token needs a position too."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 import inspect
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -90,13 +90,9 @@ class Onnx(Format):
         assert isinstance(subject.model, EncoderDecoder)
         stored = options.quantization or subject.stored
         model = rounded_model(subject.model) if stored == "int8" else subject.model
-        files = Driver(folder, threads=1)
-
-        def write(sources: Sequence[Ids], beam: int, limit: int, _ours: Sequence[Hypothesis]) -> list[Hypothesis]:
-            found = files.write(list(sources), beam, limit)
-            return [Hypothesis(one.ids, one.score, one.finished) for one in found]
-
-        figures = same_targets(model, write, sample, TOLERANCE, progress, spelling(subject))
+        figures = same_targets(
+            model, written_by(Driver(folder, threads=1)), sample, TOLERANCE, progress, spelling(subject)
+        )
         return figures | check_text(subject, folder, sample)
 
     def versions(self) -> dict[str, str]:
@@ -195,3 +191,13 @@ def settings(subject: Subject, stored: Weights) -> dict[str, Any]:
 
 def write_json(path: Path, told: dict[str, Any]) -> None:
     write_text(path, json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+
+
+def written_by(driver: Driver) -> Callable[[Sequence[Ids], int, int, Sequence[Hypothesis]], list[Hypothesis]]:
+    """What the files write, as it is compared with ours."""
+
+    def write(sources: Sequence[Ids], beam: int, limit: int, _ours: Sequence[Hypothesis]) -> list[Hypothesis]:
+        found = driver.write(list(sources), beam, limit)
+        return [Hypothesis(one.ids, one.score, one.finished) for one in found]
+
+    return write

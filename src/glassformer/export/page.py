@@ -22,15 +22,14 @@ import onnx
 import onnxruntime
 
 from glassformer import box
-from glassformer.decode import Hypothesis
 from glassformer.explain.trace import trace
 from glassformer.explain.traced import Trace
 from glassformer.export.blob import Blob, expanded
-from glassformer.export.check import Ids, same_targets
+from glassformer.export.check import same_targets
 from glassformer.export.driver import Model as Driver
 from glassformer.export.format import CannotExport, CheckFailed, Format, Progress
 from glassformer.export.graph import MASK, SOURCE, TARGET, trace_graph
-from glassformer.export.onnx import FOLDER, graphs, reasons, rounded_matrices, settings, write_json
+from glassformer.export.onnx import FOLDER, graphs, reasons, rounded_matrices, settings, write_json, written_by
 from glassformer.export.runtime import SCRIPT, VERSION, runtime_files
 from glassformer.export.sample import Sample
 from glassformer.export.subject import Subject
@@ -108,12 +107,7 @@ class Page(Format):
             (place / FOLDER / WEIGHTS).write_bytes(expanded((folder / MODEL / WEIGHTS).read_bytes(), told))
             (place / "config.json").write_bytes((folder / MODEL / "config.json").read_bytes())
             driver = Driver(place, threads=1)
-
-            def write(sources: Sequence[Ids], beam: int, limit: int, _ours: Sequence[Hypothesis]) -> list[Hypothesis]:
-                found = driver.write(list(sources), beam, limit)
-                return [Hypothesis(one.ids, one.score, one.finished) for one in found]
-
-            figures = same_targets(translator.model, write, sample, TOLERANCE, progress, spelling(subject))
+            figures = same_targets(translator.model, written_by(driver), sample, TOLERANCE, progress, spelling(subject))
             traced = same_values(translator, place / FOLDER / "trace.onnx", told["values"], examples(subject)[:TRACED])
         return figures | {"traced": traced}
 

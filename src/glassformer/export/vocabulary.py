@@ -15,7 +15,7 @@ from glassformer.export.format import CheckFailed
 from glassformer.export.sample import Sample
 from glassformer.export.subject import Subject
 from glassformer.files import write_text
-from glassformer.text import Tokenizer
+from glassformer.text import PairTokenizer, Tokenizer
 from glassformer.text.vocabulary import SPECIALS
 
 Ids = list[int]
@@ -105,12 +105,19 @@ def check_text(subject: Subject, folder: Path, sample: Sample) -> dict[str, Any]
     joint = subject.tokenizer.joint
     source = tokenizers.Tokenizer.from_file(str(folder / (JOINT if joint else SOURCE)))
     target = source if joint else tokenizers.Tokenizer.from_file(str(folder / TARGET))
+    return same_texts(subject.tokenizer, sample, lambda text: source.encode(text).ids, target.decode)
+
+
+def same_texts(
+    own: PairTokenizer, sample: Sample, read_by: Callable[[str], Ids], spelt_by: Callable[[Ids], str]
+) -> dict[str, Any]:
+    """The figures of texts that the files cut and put together as the model's own tokenizer; CheckFailed where not."""
     for text, ids in zip(sample.texts, sample.ids, strict=False):
-        read = source.encode(text).ids
+        read = read_by(text)
         if read != ids:
             raise CheckFailed(f"the tokenizer that was written cuts {text!r:.200} into {read}, not into {ids}")
-        written = subject.tokenizer.encode_target([text])[0]
-        again, ours = target.decode(written), subject.tokenizer.decode_target([written])[0]
+        written = own.encode_target([text])[0]
+        again, ours = spelt_by(written), own.decode_target([written])[0]
         if again != ours:
             raise CheckFailed(f"the tokenizer that was written spells {written} as {again!r:.200}, not {ours!r:.200}")
     return {"text": {"sentences": len(sample.texts), "equal": len(sample.texts)}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any, Unpack
 import torch
 
 from glassformer.decode import Hypothesis, Search, generate
-from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, padded
+from glassformer.decode.engine import BATCH_TOKENS, Likelihood, Running, batches, padded
 from glassformer.decode.generation import USUAL_LIMIT, stream
-from glassformer.decode.precision import Precision, Stamp, ready
+from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions, check_stream, search_of
 from glassformer.errors import InputError
 from glassformer.model import DecoderOnly
@@ -63,8 +62,7 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
     ) -> None:
         super().__init__(model, tokenizer, device, about)
         self.precision = precision
-        self._ready: tuple[DecoderOnly, Stamp] | None = None
-        self._lock = threading.Lock()
+        self._running = Running(self.model, self.device, precision)
 
     @classmethod
     def load(
@@ -161,10 +159,7 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
     @property
     def ready(self) -> DecoderOnly:
         """The copy that runs."""
-        with self._lock:
-            if self._ready is None or not self._ready[1].holds():
-                self._ready = ready(self.model, self.precision), Stamp(self.model)
-            return self._ready[0]
+        return self._running.ready
 
     def _told(self, text: str, prompt: list[int], one: Hypothesis) -> Continuation:
         (written,) = _After(self.tokenizer, prompt).decode_target([one.ids])
