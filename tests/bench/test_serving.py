@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.bench.serving import ask, bare, running
+from glassformer.bench.serving import Bare, ask, running
 from glassformer.bench.soak import FILE, LEFT, requests, soak
 
 TEXTS = ["Save the file.", "Open the window.", "Close it.", "Press the key.", "It is late."]
@@ -21,7 +21,7 @@ def test_a_soaked_server_answers_each_as_alone_and_another_answer_is_seen():
         done = asyncio.run(soak(server.address, server.pid, pool, lambda number: None, clients=8))
         swapped = [one._replace(answer=pool[i - 1].answer) for i, one in enumerate(pool)]
         other = asyncio.run(soak(server.address, server.pid, swapped, lambda number: None, clients=8))
-    assert answers == bare("en-de", "de", TEXTS)[2]
+    assert answers == Bare("en-de", "de", TEXTS).answers()
     assert done.kinds.total() == 40
     assert set(done.kinds) >= {"text", "array", "wrong", FILE, LEFT}
     assert set(done.statuses) == {200, 400}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 import re
 import statistics
 import subprocess
@@ -40,22 +41,34 @@ class Figure:
     median: float  # seconds from asking to the answer
     p95: float
     wrong: int  # answers that are not those of a text translator in Python
+    one_list: float = math.nan  # sentences per second in Python as one list, before and after it
 
 
-def bare(model: str, target: str, texts: Sequence[str]) -> tuple[float, float, list[str]]:
-    """Sentences a second as one list, the median seconds of one alone, and what a text translator makes of each."""
-    translator = Translator.load(model, precision="auto", to=target)
-    translator.translate(texts[:8], beam=BEAM)
-    begin = time.perf_counter()
-    translator.translate(texts, beam=BEAM)
-    speed = len(texts) / (time.perf_counter() - begin)
-    alone = []
-    for text in texts[:FEWEST]:
+class Bare:
+    """The bare call: the same sentences in Python, without a server."""
+
+    def __init__(self, model: str, target: str, texts: Sequence[str]) -> None:
+        self.texts, self.translator = texts, Translator.load(model, precision="auto", to=target)
+        self.translator.translate(texts[:8], beam=BEAM)
+
+    def speed(self) -> float:
+        """Sentences a second as one list."""
         begin = time.perf_counter()
-        translator.translate([text], beam=BEAM)
-        alone.append(time.perf_counter() - begin)
-    whole = TextTranslator(translator, detect=clearly)  # cuts a line that holds several sentences
-    return speed, statistics.median(alone), whole.translate(texts)
+        self.translator.translate(self.texts, beam=BEAM)
+        return len(self.texts) / (time.perf_counter() - begin)
+
+    def alone(self) -> float:
+        """The median seconds of one sentence."""
+        seconds = []
+        for text in self.texts[:FEWEST]:
+            begin = time.perf_counter()
+            self.translator.translate([text], beam=BEAM)
+            seconds.append(time.perf_counter() - begin)
+        return statistics.median(seconds)
+
+    def answers(self) -> list[str]:
+        """What a text translator, which cuts a line that holds several sentences, makes of each."""
+        return TextTranslator(self.translator, detect=clearly).translate(self.texts)
 
 
 async def ask(
