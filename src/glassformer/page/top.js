@@ -13,7 +13,8 @@ import { NEED_SERVER, viewsOf } from "./state.js";
 export function cardOf(app) {
   /** @type {Partial<About>} */
   const about = app.model?.about ?? {};
-  const translates = app.task === "translate" && about.source !== about.target; // a text may be mended in its own language
+  // A text may be mended in its own language.
+  const translates = app.task === "translate" && about.source !== about.target;
   return {
     source: translates ? nameOf(app, about.source ?? "") : "",
     target: translates ? nameOf(app, about.target ?? "") : "",
