@@ -70,7 +70,7 @@ def test_search_goes_through_every_kind_of_model(kind: str, precision: str, kern
         pytest.skip("this processor has no bfloat16 arithmetic")
     model = model_of(kind)
     fast = ready(model, precision)  # type: ignore[arg-type]
-    for beam in (1, 3):
+    for beam in (1, 3) if precision == "fp32" else (3,):
         found = [best[0] for best in gf.generate(fast, SRC, MASK, beam=beam, max_new_tokens=8)]
         ended = [h.ids + [2] * (len(h.ids) < 8) for h in found]
         for h, same in zip(found, gf.generate(model, SRC, MASK, prefix=ended, max_new_tokens=8), strict=True):

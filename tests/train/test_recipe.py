@@ -169,7 +169,7 @@ corpora = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     train=values_of(
         Train,

@@ -145,7 +145,7 @@ def test_more_steps_extend_a_run(forty: Path, whole: Path, tmp_path: Path) -> No
     assert_same(tmp_path / "run", whole)
 
 
-@pytest.mark.parametrize("damage", ["flipped", "truncated", "empty"])
+@pytest.mark.parametrize("damage", ["flipped", pytest.param("truncated", marks=pytest.mark.long), "empty"])
 def test_a_damaged_checkpoint_is_passed_over(half: Path, whole: Path, damage: str) -> None:
     newest = checkpoint.listing(half / "checkpoints")[-1]
     data = bytearray(newest.read_bytes())
