@@ -31,6 +31,7 @@ TEXT = [
     "sechs, neun (vier)!",
 ]
 ROOT = Path(__file__).parents[2]
+KEPT = Path(__file__).parent / "graphs"  # of the small model, made by make_graphs.py
 
 
 class Files:
@@ -59,9 +60,8 @@ def tokenizer(kind, texts, size):
     return Tokenizer.train([(text, text) for text in texts], TokenizerOptions(kind=kind, vocab_size=size))
 
 
-@pytest.fixture(scope="module")
-def small():
-    """A model that has learnt nothing, and writes all the more different tokens."""
+def small_translator() -> gf.Translator:
+    """Of a model that has learnt nothing, and writes all the more different tokens."""
     text = tokenizer("bpe", TEXT * 30, 300)
     config = gf.ModelConfig(
         vocab_size=text.tgt_size, d_model=16, heads=2, d_ff=24, layers=1, max_length=64, gated=True, activation="silu"
@@ -74,7 +74,13 @@ def small():
 
 
 @pytest.fixture(scope="module")
-def site(small, tmp_path_factory):
+def small():
+    return small_translator()
+
+
+@pytest.fixture(scope="module")
+def runtime():
+    """What an export to a page needs."""
     pytest.importorskip("onnxscript")
     pytest.importorskip("onnxruntime")
     from glassformer.export.runtime import runtime_files
@@ -83,11 +89,35 @@ def site(small, tmp_path_factory):
         runtime_files()
     except GlassformerError as missing:
         pytest.skip(str(missing))
+
+
+@pytest.fixture(scope="module")
+def site(small, runtime, tmp_path_factory):
+    """An export, checked as all are, of graphs that were captured before: see make_graphs.py."""
+    import onnx
+
+    from glassformer.export import page as exporting
+
     folder = tmp_path_factory.mktemp("page") / "site"
-    made = gf.export(small, "page", folder, sentences=4)
+    *two, third = (onnx.load(KEPT / f"{name}.onnx") for name in exporting.GRAPHS)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exporting, "graphs", lambda model: two)
+        patch.setattr(exporting, "trace_graph", lambda model, values: third)
+        made = gf.export(small, "page", folder, sentences=4)
     assert made.report["figures"]["traced"]["numbers"] > 1000
     with Files(folder) as files:
         yield files
+
+
+@pytest.mark.long
+def test_graphs_that_are_captured_now_make_the_same_page(small, site, tmp_path):
+    made = gf.export(small, "page", tmp_path / "new", sentences=20)
+    assert made.report["figures"]["greedy"]["sentences"] == 20
+    assert {*made.report["files"]} == {str(file.relative_to(site.folder)) for file in site.folder.rglob("*.*")} - {
+        "report.json"
+    }
+    for name in ("weights.bin", "told.json", "config.json"):
+        assert (tmp_path / "new" / "model" / name).read_bytes() == (site.folder / "model" / name).read_bytes(), name
 
 
 @pytest.fixture(scope="module")
