@@ -186,14 +186,14 @@ def check_squares(page, trace):
 def check_pad(page):
     """What is drawn by hand is what the model reads."""
     page.page.locator("[data-key=clear]").click()
-    page.page.wait_for_function(f"/^pixels:A+==$/.test({ASKED})")
+    page.page.wait_for_function(f"() => /^pixels:A+==$/.test({ASKED})")
     nothing = pixels(page.page.evaluate(ASKED), reader("image").sight)
     page.page.wait_for_selector(f"main[data-run='{gf.trace(reader('image'), nothing).run}'][aria-busy=false]")
     box = page.page.locator(".pad").bounding_box()
     page.page.mouse.move(box["x"] + box["width"] * 3.5 / 8, box["y"] + box["height"] * 2.5 / 8)
     page.page.mouse.down()
     page.page.mouse.up()
-    page.page.wait_for_function(f"!/^pixels:A+==$/.test({ASKED})")
+    page.page.wait_for_function(f"() => !/^pixels:A+==$/.test({ASKED})")
     drawn = pixels(page.page.evaluate(ASKED), reader("image").sight)
     assert drawn[2, 3] == drawn.max() == 255
     assert (drawn == 128).sum() == 4  # half as light beside it

@@ -263,10 +263,10 @@ def test_a_large_model_is_drawn_whole(visit, tmp_path: Path):
     page = visit(file.as_uri())
     page.go(view="flow")
     page.page.wait_for_function(
-        "[...document.querySelectorAll('.flow .block')].filter((one) => one.querySelector('.weave')).length === 8"
+        "() => [...document.querySelectorAll('.flow .block')].filter((one) => one.querySelector('.weave')).length === 8"
     )
     page.go(view="block")
-    page.page.wait_for_function("document.querySelectorAll('canvas.stamp').length === 12 * 8")
+    page.page.wait_for_function("() => document.querySelectorAll('canvas.stamp').length === 12 * 8")
     assert page.page.locator("span.stamp").count() == 0
     assert not page.errors
 

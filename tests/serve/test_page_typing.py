@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from visitor import EXAMPLES, SENTENCE
+from visitor import EXAMPLES, SCREEN, SENTENCE
 
 import glassformer as gf
 
@@ -30,14 +30,14 @@ class Held:
 
     def __init__(self, page):
         self.page, self.routes = page, []
-        page.context.route("**/api/trace", lambda route: self.routes.append(route))
+        page.page.route("**/api/trace", lambda route: self.routes.append(route))
 
     def wait(self, count):
         while len(self.routes) < count:
             self.page.page.wait_for_timeout(10)
 
     def let_go(self, number):
-        self.page.context.unroute("**/api/trace")
+        self.page.page.unroute("**/api/trace")
         self.routes[number].continue_()
 
 
@@ -127,7 +127,7 @@ def test_until_its_answer_comes_nothing_old_stands_beside_a_new_sentence(visit, 
 
 
 def test_typing_sixty_seven_letters_asks_once_and_an_overtaken_answer_is_never_shown(visit, translator):
-    page = visit(fresh=True)
+    page = visit(viewport=SCREEN)  # in a context of its own: the clock is of all its pages
     page.page.clock.install()
     page.go(text=SENTENCE, beam=8)
     page.page.clock.pause_at(page.page.evaluate("Date.now() + 1000"))
