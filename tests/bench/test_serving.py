@@ -7,12 +7,22 @@ from pathlib import Path
 
 import pytest
 
+import glassformer as gf
 from glassformer.bench.serving import Bare, ask, running
 from glassformer.bench.soak import FILE, LEFT, requests, soak
 
 TEXTS = ["Save the file.", "Open the window.", "Close it.", "Press the key.", "It is late."]
 
 
+def test_what_a_translator_makes_alone_is_what_its_server_is_held_to():
+    bare = Bare("en-de", "de", TEXTS[:2])
+    assert min(bare.speed(), bare.alone()) > 0
+    assert bare.answers() == [gf.translate(text, to="de", source="en") for text in TEXTS[:2]]
+    kinds = {one.kind for one in requests(TEXTS, 40, seed=3)}
+    assert kinds >= {"text", "array", "wrong", FILE, LEFT}
+
+
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the server's memory is read from /proc")
 def test_a_soaked_server_answers_each_as_alone_and_another_answer_is_seen():
     pool = requests(TEXTS, 40, seed=3)

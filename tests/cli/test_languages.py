@@ -39,7 +39,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "data": {"train": [there, back], "test": [there, back], "max_tokens": 60},
             "tokenizer": {"vocab_size": 320, "placeholders": 2},
             "model": {"d_model": 64, "heads": 4, "d_ff": 128, "layers": 1, "max_length": 64, "dropout": 0.0},
-            "train": {"steps": 160, "batch_tokens": 512, "pack": True, "lr": 5e-3, "schedule": "cosine"}
+            "train": {"steps": 90, "batch_tokens": 512, "pack": True, "lr": 5e-3, "schedule": "cosine"}
             | {"warmup_steps": 10, "label_smoothing": 0.0, "precision": "fp32"},
         },
         folder,

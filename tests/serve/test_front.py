@@ -182,6 +182,7 @@ def test_another_word_is_chosen_in_its_place(page, said):
     there.wait_for(f"{first} {second}")
 
 
+@pytest.mark.long
 def test_look_inside_opens_the_sentence_and_the_way_back_keeps_the_text(page, said):
     there = page("#to=zh-Hans")
     there.type(f"{USE}\n{STATION}")
@@ -228,6 +229,8 @@ def test_bookmarks_of_the_views_still_lead_there(front, visit):
     there.wait_for_selector("main[data-view=decode] > section")
     assert urlsplit(there.url).path == "/look"
     assert there.locator("#sentence").input_value() == STATION
+    there.locator("[data-key=translate]").click()  # and there is a way back
+    there.wait_for_selector("#source")
 
 
 def test_by_keyboard_alone(page, said):

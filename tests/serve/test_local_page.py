@@ -139,7 +139,11 @@ def near(text, value):
     return abs(printed(text) - value) <= 0.5000001 * unit(text) + 1e-4 * abs(value) + 1e-9
 
 
-@pytest.mark.parametrize(("state", "count"), [({}, 16), ({"beam": 3, "padding": 2}, 16)], ids=["greedy", "beam"])
+@pytest.mark.parametrize(
+    ("state", "count"),
+    [pytest.param({}, 16, marks=pytest.mark.long), ({"beam": 3, "padding": 2}, 16)],
+    ids=["greedy", "beam"],
+)
 def test_every_kind_of_value_is_that_of_a_trace(page, small, state, count):
     trace = gf.trace(small, SENTENCE, **state)
     for name, index in picks(trace, count):

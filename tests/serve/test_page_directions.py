@@ -134,7 +134,8 @@ def test_a_direction_that_is_not_there_is_the_first(boxed, visit):
 
 
 def test_on_a_phone_nothing_of_it_is_cut(boxed, visit):
-    page = visit(boxed.address, viewport={"width": 360, "height": 740})
+    page = visit(boxed.address)
+    page.page.set_viewport_size({"width": 360, "height": 740})
     for lang in ("en", "zh"):
         page.go(lang=lang, text=EN, direction="en-zh")
         assert page.page.evaluate("document.documentElement.scrollWidth") <= 360

@@ -30,14 +30,14 @@ class Held:
 
     def __init__(self, page):
         self.page, self.routes = page, []
-        page.page.route("**/api/trace", lambda route: self.routes.append(route))
+        page.context.route("**/api/trace", lambda route: self.routes.append(route))
 
     def wait(self, count):
         while len(self.routes) < count:
             self.page.page.wait_for_timeout(10)
 
     def let_go(self, number):
-        self.page.page.unroute("**/api/trace")
+        self.page.context.unroute("**/api/trace")
         self.routes[number].continue_()
 
 
