@@ -70,6 +70,7 @@ def visit(chromium, live, kept):
         else:
             made.append(kept[address])
             made[-1].page.set_viewport_size(SCREEN)
+            made[-1].page.mouse.move(0, 0)  # what is pointed at is told
         return made[-1]
 
     yield open_page
