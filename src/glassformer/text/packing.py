@@ -135,10 +135,16 @@ class PackedPlan:
         ids = np.full((self._shape.rows, wide), PAD, dtype=np.int64)
         positions = np.zeros_like(ids)
         positions.flat[cells] = place
-        width = int(lengths.max())
         gather = self._store.gather_src if side == "src" else self._store.gather_tgt
-        texts, _ = gather(self._order[begin:end], width)
-        ids.flat[cells] = texts[np.arange(width) < lengths[:, None]]
+        found = np.empty(len(cells), dtype=np.int64)
+        # Texts that are about as long together: one long one would make room for itself beside thousands of short ones.
+        kinds = np.frexp(lengths)[1]
+        for some in (np.flatnonzero(kinds == kind) for kind in np.unique(kinds)):
+            width = int(lengths[some].max())
+            texts, _ = gather(self._order[begin:end][some], width)
+            own = np.arange(width) < lengths[some][:, None]
+            found[((ends - lengths)[some][:, None] + np.arange(width))[own]] = texts[own]
+        ids.flat[cells] = found
         return ids, positions, cells
 
     @property
