@@ -69,6 +69,7 @@ def visit(chromium, live, kept):
                 kept.setdefault(address, made[-1])
         else:
             made.append(kept[address])
+            made[-1].page.bring_to_front()
             made[-1].page.set_viewport_size(SCREEN)
             made[-1].page.mouse.move(0, 0)  # what is pointed at is told
         return made[-1]

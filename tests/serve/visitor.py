@@ -83,6 +83,13 @@ class Visit:
         else:
             self.page.goto(self.address + hash)
         self.page.wait_for_selector(f"main[data-view={view}] > section:not([data-old])")
+        # Ribbons and matrices are drawn when the browser has told their sizes, a frame later.
+        self.page.evaluate(
+            """() => new Promise((done) => {
+                requestAnimationFrame(() => requestAnimationFrame(done));
+                setTimeout(done, 2000);
+            })"""
+        )
 
     def forgive(self, status: int) -> None:
         """Chromium writes every refusal of the server to the console: one that the test has asked for is no error."""

@@ -7,7 +7,7 @@ import { t } from "./language.js";
 import { show } from "./number.js";
 import { pictureField } from "./picture_field.js";
 import { tellError } from "./refusals.js";
-import { cardOf } from "./top.js";
+import { cardOf, mends } from "./top.js";
 
 // Milliseconds of rest in typing before the model is asked: longer than between a quick typist's letters,
 // and longer yet where answers take their time.
@@ -128,7 +128,7 @@ export class Sentence {
     const { manifest } = run;
     const { output, answer, model } = manifest;
     const gaps = answer?.kind === "fill" && !answer.masked;
-    this.outputLabel.textContent = t(card.target ? "ask.outputIn" : "ask.output", card);
+    this.outputLabel.textContent = t(card.target ? "ask.outputIn" : mends(app) ? "ask.writes" : "ask.output", card);
     this.output.textContent = output?.text ?? answer?.text ?? "";
     const likely = answer?.places[0]?.top[0];
     fill(

@@ -7,14 +7,22 @@ import { whole } from "./number.js";
 import { NEED_SERVER, viewsOf } from "./state.js";
 
 /**
+ * Whether texts are mended in their own language, and not translated.
+ * @param {Frame} app
+ */
+export function mends(app) {
+  const about = app.model?.about;
+  return app.task === "translate" && Boolean(about?.source) && about?.source === about?.target;
+}
+
+/**
  * What the model is for, in the page's language: the names of its languages, what its sentences are about.
  * @param {Frame} app
  */
 export function cardOf(app) {
   /** @type {Partial<About>} */
   const about = app.model?.about ?? {};
-  // A text may be mended in its own language.
-  const translates = app.task === "translate" && about.source !== about.target;
+  const translates = app.task === "translate" && !mends(app);
   return {
     source: translates ? nameOf(app, about.source ?? "") : "",
     target: translates ? nameOf(app, about.target ?? "") : "",
