@@ -30,6 +30,7 @@ def test_every_level_can_be_held_on_both_sides() -> None:
     assert set(HELD) == {level.name for level in LEVELS}
 
 
+@pytest.mark.long
 def test_both_translate_and_are_compared(tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
     if isinstance(found(), str):

@@ -327,6 +327,7 @@ def test_looking_leaves_no_mark():
     assert all(p.grad is None for p in model.parameters())
 
 
+@pytest.mark.long
 def test_eight_threads_trace_one_model_while_others_use_it(t):
     texts = [" ".join(WORDS[i : i + 2 + i % 3]) for i in range(8)]
     changes = [[], [{"kind": "remove_head", "stack": "decoder", "layer": 0, "head": 1}]]

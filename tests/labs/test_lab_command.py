@@ -173,6 +173,7 @@ def test_a_claim_that_does_not_hold_is_a_result_not_an_error(here, instead):
     assert json.loads(here("sinusoids", "--json", "--lang", "zh")[1])["labs"][0]["numbers"] == {"大小": "inf"}
 
 
+@pytest.mark.long
 def test_several_labs_share_two_processes_and_come_in_order(here):
     code, out, error = here("teacher_forcing", "sinusoids", "--json", "--seeds", "2")
     told = json.loads(out)["labs"]

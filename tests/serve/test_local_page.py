@@ -217,6 +217,7 @@ def test_a_prefix_is_kept(page, small):
     assert told["output"]["ids"][:2] == prefix
 
 
+@pytest.mark.long
 def test_every_view_is_drawn_in_both_languages_on_a_phone(page):
     page.page.set_viewport_size({"width": 390, "height": 844})
     for lang in ("en", "zh"):
@@ -227,6 +228,7 @@ def test_every_view_is_drawn_in_both_languages_on_a_phone(page):
     assert page.page.locator("#tab-labs, #tab-whatif").count() == 0
 
 
+@pytest.mark.long
 def test_a_file_that_is_missing_is_told(chromium, site):
     page = Visit(chromium, site.address)
     page.context.route("**/weights.bin", lambda route: route.fulfill(status=404, body=""))

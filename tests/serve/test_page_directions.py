@@ -49,6 +49,7 @@ def choose(page, direction: str) -> None:
     page.page.wait_for_selector(f"[data-direction={direction}][aria-pressed=true]")
 
 
+@pytest.mark.long
 def test_the_visitor_chooses_the_direction_and_is_told_what_that_does(boxed, visit):
     page = visit(boxed.address, fresh=True)
     page.go(lang="en")

@@ -6,6 +6,7 @@ import colorsys
 import re
 from itertools import combinations
 
+import pytest
 from visitor import SENTENCE, VIEWS, Live
 
 import glassformer as gf
@@ -90,6 +91,7 @@ def test_a_head_of_the_flow_is_shown_in_threads_and_ribbons_alike(visit, transla
     assert drawn.count() == int((pattern >= 0.03).sum())
 
 
+@pytest.mark.long
 def test_a_token_is_followed_by_a_click_in_the_picture_or_in_the_head(visit):
     page = visit()
     page.go(text=SENTENCE)

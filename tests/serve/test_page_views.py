@@ -16,6 +16,7 @@ from glassformer.serve.app import create_app
 CROSS = "decoder.blocks.1.cross_attention.pattern"
 
 
+@pytest.mark.long
 def test_pointing_at_cross_attention_lights_its_target_and_its_source(visit, translator):
     manifest = gf.trace(translator, SENTENCE, padding=2).manifest()
     rows, cols = len(manifest["target"]["pieces"]), len(manifest["source"]["pieces"])
@@ -219,6 +220,7 @@ def test_positions_that_a_what_if_removed_are_not_described_as_if_they_were_ther
     assert page.page.locator("main .chart").count() == 1
 
 
+@pytest.mark.long
 def test_the_keyboard_alone_reaches_any_cell(visit, translator):
     trace = gf.trace(translator, SENTENCE)
     page = visit(fresh=True)
@@ -290,9 +292,7 @@ def untranslated(texts, pieces):
     return found
 
 
-@pytest.mark.parametrize(
-    "views", [("decode", "cell"), pytest.param(VIEWS, marks=pytest.mark.long)], ids=["some", "all"]
-)
+@pytest.mark.parametrize("views", [("decode",), pytest.param(VIEWS, marks=pytest.mark.long)], ids=["some", "all"])
 def test_chinese_leaves_no_text_untranslated(visit, translator, views):
     page = visit()
     vocabulary = translator.tokenizer.target_pieces(range(translator.model.config.vocab_size))
