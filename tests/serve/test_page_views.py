@@ -43,8 +43,9 @@ def test_pointing_at_cross_attention_lights_its_target_and_its_source(visit, tra
 
 def test_flow_draws_the_ribbons_of_the_traces_pattern_and_opens_blocks(visit, translator):
     shares = gf.trace(translator, SENTENCE)[CROSS].mean(0)
-    page = visit()
+    page = visit(fresh=True)
     page.go(text=SENTENCE)
+    page.page.wait_for_selector(".ribbon", state="attached")  # they are drawn when sizes are told
     drawn = page.page.locator(".ribbon title").evaluate_all(
         """titles => titles.map((one) =>
             [one.parentNode.dataset.to, one.parentNode.dataset.from, one.textContent.split(': ').pop()])"""
