@@ -9,14 +9,14 @@ Shapes: B vectors, D model width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars, listed
 from glassformer.model import ModelConfig
 from glassformer.model.activation import Activation
 from glassformer.model.layer import FeedForward
@@ -39,6 +39,7 @@ KINDS = {
     "swiglu": Kind(Text("SwiGLU", "SwiGLU"), "silu", gated=True),
 }
 MODERN = ("gelu", "swiglu")
+ERROR = Text("error", "误差")
 
 
 @dataclass(frozen=True)
@@ -84,17 +85,8 @@ def run(seed: int, *, part: Part = FeedForward) -> Finding:
     errors = {key: error for key, (error, _) in fitted.items()}
     sizes = {kind: fitted["smooth", kind][1] for kind in KINDS}
     numbers = {
-        **{
-            Text(
-                f"error, {TASKS[task].name.en}, {KINDS[kind].name.en}",
-                f"误差，{TASKS[task].name.zh}，{KINDS[kind].name.zh}",
-            ): value
-            for (task, kind), value in errors.items()
-        },
-        **{
-            Text(f"parameters, {KINDS[kind].name.en}", f"参数量，{KINDS[kind].name.zh}"): float(size)
-            for kind, size in sizes.items()
-        },
+        **{listed(ERROR, TASKS[task].name, KINDS[kind].name): value for (task, kind), value in errors.items()},
+        **{listed(Text("parameters", "参数量"), KINDS[kind].name): float(size) for kind, size in sizes.items()},
     }
     ratio = {(task, kind): errors[task, kind] / errors[task, "relu"] for task in TASKS for kind in MODERN}
     checks = [
@@ -130,17 +122,13 @@ def run(seed: int, *, part: Part = FeedForward) -> Finding:
 
 
 def figure(errors: Mapping[tuple[str, str], float]) -> Figure:
-    def bars(task: str) -> Sequence[Series]:
-        values = [errors[task, kind] for kind in KINDS]
-        return [Series(Text("error", "误差"), list(range(len(values))), values, kind="bars")]
-
     return Figure(
         [
             Panel(
                 task.name,
                 Text("activation", "激活函数"),
                 Text("error / that of a constant", "误差 / 输出常数的误差"),
-                bars(name),
+                [bars(ERROR, [errors[name, kind] for kind in KINDS])],
                 ticks=[kind.name for kind in KINDS.values()],
             )
             for name, task in TASKS.items()

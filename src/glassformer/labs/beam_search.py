@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from glassformer.decode import generate
 from glassformer.decode.hypothesis import Hypothesis
 from glassformer.labs.every_output import best_of_all, random_models
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars
 from glassformer.labs.little_language import EMPTY, FIRM_ENDING, LONG, SHORT, START, SYMBOLS, lessons, truly
 from glassformer.labs.toy import FIRST, learn, small
 from glassformer.model import DecoderOnly
@@ -265,10 +265,7 @@ def draw(outcomes: Mapping[int, Outcome], texts: Texts) -> Figure:
                 Text("Right texts of the trained model", "训练后模型的译文正确率"),
                 Text("beam (1: greedy; / n: score divided by length)", "束宽（1：贪心；/ n：分数除以长度）"),
                 Text("share of right texts", "正确译文的比例"),
-                [
-                    Series(name, list(range(len(WAYS))), [texts[length, way].right for way in WAYS], "bars")
-                    for length, name in SOURCES.items()
-                ],
+                [bars(name, [texts[length, way].right for way in WAYS]) for length, name in SOURCES.items()],
                 ticks=[f"{way.beam} / n" if way.penalty else str(way.beam) for way in WAYS],
             ),
         ]

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars, listed
 from glassformer.labs.toy import FIRST, SYMBOLS
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.embedding import Embedding
@@ -104,7 +104,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     }
     added, same, wider = trained.values()
     numbers = {
-        Text(f"{what.en}, {NAMES[name].en}", f"{what.zh}，{NAMES[name].zh}"): value
+        listed(what, NAMES[name]): value
         for name, one in trained.items()
         for what, value in {
             Text(f"loss after {STEPS} steps", f"{STEPS} 步后的损失"): one.loss,
@@ -171,7 +171,6 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
 
 
 def figure(trained: Mapping[str, Trained]) -> Figure:
-    sizes = [float(one.parameters) for one in trained.values()]
     return Figure(
         [
             toy.training_panel(
@@ -183,7 +182,7 @@ def figure(trained: Mapping[str, Trained]) -> Figure:
                 Text("What it costs", "代价"),
                 Text("positions", "位置编码"),
                 Text("parameters", "参数量"),
-                [Series(Text("parameters", "参数量"), list(range(len(sizes))), sizes, kind="bars")],
+                [bars(Text("parameters", "参数量"), [float(one.parameters) for one in trained.values()])],
                 ticks=[NAMES[name] for name in trained],
             ),
         ],

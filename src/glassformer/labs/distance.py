@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
 from glassformer.labs.toy import FIRST, PAD, Pair
 from glassformer.model import DecoderOnly, ModelConfig
 
@@ -112,10 +112,7 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
             for name, by_distance in steps.items()
             for d, count in by_distance.items()
         },
-        **{
-            Text(f"parameters, {NAMES[name].en}", f"参数量，{NAMES[name].zh}"): float(size[name])
-            for name in ("attention", "lstm")
-        },
+        **{listed(Text("parameters", "参数量"), NAMES[name]): float(size[name]) for name in ("attention", "lstm")},
     }
     growth = {name: steps[name][far] / steps[name][near] for name in ("attention", "lstm")}
     checks = [

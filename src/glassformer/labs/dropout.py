@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
 from glassformer.labs.toy import FIRST, Pair, loss_of
 from glassformer.model import EncoderOnly, ModelConfig
 
@@ -89,25 +89,14 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderOnly] = EncoderOnly)
     end = {key: course.end for key, course in courses.items()}
     stopped = min(courses["few", none].held_out)
     names = {rate: Text(f"dropout {rate:.1f}", f"dropout {rate:.1f}") for rate in RATES}
+    others = Text("loss on other texts", "其他文本上的损失")
+    trained = Text("loss on the training texts", "训练文本上的损失")
     numbers = {
         Text("lowest loss that the noise allows", "噪声所允许的最低损失"): FLOOR,
-        **{
-            Text(
-                f"loss on other texts, {DATA[data].en}, {names[rate].en}",
-                f"其他文本上的损失，{DATA[data].zh}，{names[rate].zh}",
-            ): value
-            for (data, rate), value in end.items()
-        },
-        **{
-            Text(
-                f"loss on the training texts, {DATA['few'].en}, {names[rate].en}",
-                f"训练文本上的损失，{DATA['few'].zh}，{names[rate].zh}",
-            ): courses["few", rate].trained
-            for rate in RATES
-        },
-        Text(
-            f"loss on other texts, {DATA['few'].en}, no dropout, stopped at its best step",
-            f"其他文本上的损失，{DATA['few'].zh}，无 dropout，停在最好的一步",
+        **{listed(others, DATA[data], names[rate]): value for (data, rate), value in end.items()},
+        **{listed(trained, DATA["few"], names[rate]): courses["few", rate].trained for rate in RATES},
+        listed(
+            others, DATA["few"], Text("no dropout, stopped at its best step", "无 dropout，停在最好的一步")
         ): stopped,
     }
     checks = [

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
 from glassformer.model import EncoderOnly, ModelConfig
 
 WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
@@ -66,21 +66,14 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     low, high = min(sizes["scaled"]), max(sizes["scaled"])
     at_512 = {kind: ratios[WIDTHS.index(512)] for kind, ratios in sizes.items()}
     fall = math.log(sizes["raw"][-1] / sizes["raw"][0]) / math.log(WIDTHS[-1] / WIDTHS[0])
+    ratio_of, width = Text("token / position", "词元 / 位置"), Text("D = 512", "D = 512")
     numbers = {
         Text("token / position, scaled, smallest over all widths", "词元 / 位置，缩放，各宽度中的最小值"): low,
         Text("token / position, scaled, largest over all widths", "词元 / 位置，缩放，各宽度中的最大值"): high,
-        Text("token / position, not scaled, D = 512", "词元 / 位置，不缩放，D = 512"): at_512["raw"],
+        listed(ratio_of, STARTS["raw"], width): at_512["raw"],
         Text("power of D with which it falls, not scaled", "不缩放时该比值随 D 下降的幂次"): fall,
-        **{
-            Text(f"token / position, {STARTS[kind].en}, D = 512", f"词元 / 位置，{STARTS[kind].zh}，D = 512"): at_512[
-                kind
-            ]
-            for kind in ("scaled unit", "raw unit")
-        },
-        **{
-            Text(f"loss after {STEPS} steps, {name.en}", f"{STEPS} 步后的损失，{name.zh}"): loss[kind]
-            for kind, name in STARTS.items()
-        },
+        **{listed(ratio_of, STARTS[kind], width): at_512[kind] for kind in ("scaled unit", "raw unit")},
+        **{listed(toy.loss_after(STEPS), name): loss[kind] for kind, name in STARTS.items()},
         **toy.NOTHING,
     }
     above, below, falls, slower, whatever = (

@@ -23,6 +23,11 @@ class Series:
     high: Sequence[float] = ()
 
 
+def bars(name: Text, values: Sequence[float]) -> Series:
+    """A bar for each of the panel's ticks."""
+    return Series(name, range(len(values)), values, kind="bars")
+
+
 @dataclass(frozen=True)
 class Panel:
     """One pair of axes. With `heat`, a matrix of colours instead of series: rows downwards, columns to the right."""

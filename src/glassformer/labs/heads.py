@@ -11,12 +11,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from glassformer.labs import toy
 from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.labs.toy import FIRST, PAD, SETTLED, SYMBOLS, Pair, learn, loss_of, reversals, settled, small
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.config import Positions
-from glassformer.model.transformer import initialise
 
 BATCH, SEVERAL, RATE = 16, 8, 5e-3
 MOST, LEARNT = 900, 0.05  # steps at most; the settled loss at which a task is learnt
@@ -71,10 +71,7 @@ class Outcome:
 def train(task: Task, heads: int, seed: int, attention: type[Attention]) -> Outcome:
     """Until the task is learnt, so that what is compared is the end of learning and not a moment of it."""
     config = small(seed, layers=1, heads=heads, vocab_size=task.vocabulary, positions=task.positions)
-    model = EncoderOnly(config)
-    for block in model.encoder.blocks:
-        block.self_attention = attention(config)
-    initialise(model, config)
+    model = toy.with_attention(EncoderOnly, config, attention)
     curve = learn(model, task.pairs(seed, MOST, BATCH), RATE, until=LEARNT)
     with torch.no_grad():
         unseen: Tensor = loss_of(model, next(task.pairs(seed + 1_000_000, 1, 200)))

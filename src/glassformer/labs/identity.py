@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from glassformer.labs import toy
 from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.labs.residuals import NAMES, blocks, sever
+from glassformer.labs.residuals import NAMES, sever
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import NO_MASK
 
@@ -35,29 +35,16 @@ def draws(seed: int, steps: int) -> list[Tensor]:
 def error(model: EncoderOnly, x: Tensor) -> Tensor:
     """How far the blocks take the vectors from where they were: the square, over that of putting out zeros."""
     y = x
-    for block in blocks(model):
+    for block in toy.blocks(model):
         y = block(y, NO_MASK)
     return (y - x).square().mean() / x.square().mean()
-
-
-def train(model: EncoderOnly, seed: int) -> list[float]:
-    weights = [weight for block in blocks(model) for weight in block.parameters()]
-    optimizer = torch.optim.Adam(weights, lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
-    errors = []
-    for x in draws(seed, STEPS):
-        optimizer.zero_grad()
-        loss = error(model, x)
-        loss.backward()
-        optimizer.step()
-        errors.append(loss.item())
-    return errors
 
 
 @torch.no_grad()
 def by_hand(model: EncoderOnly) -> EncoderOnly:
     """Weights that make blocks without residuals the identity."""
     one = torch.eye(WIDTH)
-    for block in blocks(model):
+    for block in toy.blocks(model):
         attention, network = block.self_attention, block.feed_forward
         for weight in (*attention.parameters(), *network.parameters()):
             weight.zero_()
@@ -74,7 +61,9 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         return build(config) if residual else sever(EncoderOnly(config))
 
     curves = {
-        (name, layers): train(model(layers, name == "with"), seed) for name in ("with", "without") for layers in DEPTHS
+        (name, layers): toy.learn(model(layers, name == "with"), draws(seed, STEPS), RATE, loss=error)
+        for name in ("with", "without")
+        for layers in DEPTHS
     }
     shallow, deep = DEPTHS
     with torch.no_grad():
@@ -157,7 +146,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
 
 @torch.no_grad()
 def silent(model: EncoderOnly) -> EncoderOnly:
-    for block in blocks(model):
+    for block in toy.blocks(model):
         for weight in (*block.self_attention.parameters(), *block.feed_forward.parameters()):
             weight.zero_()
     return model

@@ -14,8 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Text
-from glassformer.labs.residuals import blocks
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Text, listed
 from glassformer.labs.scaling import record
 from glassformer.model import EncoderOnly
 from glassformer.model.probe import twin
@@ -53,7 +52,7 @@ def start(model: EncoderOnly, change: Callable[[Tensor], Tensor]) -> EncoderOnly
 def look(model: EncoderOnly, seed: int) -> tuple[float, float]:
     """In the first layer of a fresh model: the variance of the queries, and the largest attention weight of a query."""
     watched = twin(model)  # hooks on a copy, so that training keeps the fast way
-    attention = blocks(watched)[0].self_attention
+    attention = toy.blocks(watched)[0].self_attention
     queries, patterns = record(attention.q), record(attention.pattern)
     watched(next(toy.reversals(seed, 1))[0])
     return float(queries[0].var()), float(patterns[0].amax(-1).mean())
@@ -67,24 +66,12 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         variances[name], weights[name] = look(model, seed)
         curves[name] = toy.learn(model, toy.reversals(seed, STEPS, 16, LENGTH), RATE)
     losses = {name: toy.settled(curve) for name, curve in curves.items()}
+    variance = Text("variance of the queries before training", "训练前查询的方差")
+    largest = Text("largest attention weight before training", "训练前最大的注意力权重")
     numbers = {
-        **{
-            Text(
-                f"variance of the queries before training, {NAMES[name].en}", f"训练前查询的方差，{NAMES[name].zh}"
-            ): value
-            for name, value in variances.items()
-        },
-        **{
-            Text(
-                f"largest attention weight before training, {NAMES[name].en}",
-                f"训练前最大的注意力权重，{NAMES[name].zh}",
-            ): weights[name]
-            for name in ("xavier", "large")
-        },
-        **{
-            Text(f"loss after {STEPS} steps, {NAMES[name].en}", f"{STEPS} 步后的损失，{NAMES[name].zh}"): value
-            for name, value in losses.items()
-        },
+        **{listed(variance, NAMES[name]): value for name, value in variances.items()},
+        **{listed(largest, NAMES[name]): weights[name] for name in ("xavier", "large")},
+        **{listed(toy.loss_after(STEPS), NAMES[name]): value for name, value in losses.items()},
         **toy.NOTHING,
     }
     checks = [

@@ -14,9 +14,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from glassformer.labs.figure import Figure, Panel, Series, Text, said
+from glassformer.labs.figure import Figure, Panel, Series, Text, bars, said
 
-__all__ = ["VERDICTS", "Check", "Figure", "Finding", "Lab", "Outcome", "Panel", "Series", "Text", "Verdict"]
+__all__ = [
+    "VERDICTS", "Check", "Figure", "Finding", "Lab", "Outcome", "Panel", "Series", "Text", "Verdict", "bars", "listed",
+]  # fmt: skip
 
 
 class Verdict(StrEnum):
@@ -50,6 +52,11 @@ def verdict(outcomes: Sequence[tuple[Outcome, bool]]) -> Verdict:
     if Outcome.OPEN in core:
         return Verdict.OPEN
     return Verdict.HOLDS if all(outcome is Outcome.PASSED for outcome, _ in outcomes) else Verdict.LIMITED
+
+
+def listed(*texts: Text) -> Text:
+    """What is measured, and of what: "loss after 60 steps", "with residuals", commas between them."""
+    return Text(", ".join(one.en for one in texts), "，".join(one.zh for one in texts))
 
 
 @dataclass(frozen=True)

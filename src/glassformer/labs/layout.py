@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars
 from glassformer.model import Cache, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 
@@ -154,10 +154,7 @@ def draw(steps: Mapping[int, tuple[float, float]], moved: Mapping[Text, tuple[fl
                 Text(f"What is copied, by kernel ({LENGTH} keys)", f"不同算子的复制量（{LENGTH} 个键）"),
                 Text("what is computed", "计算内容"),
                 megabytes,
-                [
-                    Series(layout, list(range(len(moved))), [pair[i] for pair in moved.values()], kind="bars")
-                    for i, layout in enumerate(LAYOUTS)
-                ],
+                [bars(layout, [pair[i] for pair in moved.values()]) for i, layout in enumerate(LAYOUTS)],
                 ticks=list(moved),
             ),
         ],

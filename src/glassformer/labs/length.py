@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
 from glassformer.labs.toy import FIRST, Pair
 from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.model.config import Positions
@@ -31,6 +31,8 @@ NAMES: dict[Positions, Text] = {
     "alibi": Text("ALiBi", "ALiBi"),
     "relative": Text("relative", "相对"),
 }
+
+RIGHT = Text("share right", "正确率")
 
 Build = Callable[[ModelConfig], DecoderOnly]
 
@@ -71,10 +73,7 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
         "twice": Text(f"places {TRAINED + 1} to {TWICE}", f"第 {TRAINED + 1} 至 {TWICE} 位"),
         "far": Text(f"places {TWICE + 1} to {LONGEST}", f"第 {TWICE + 1} 至 {LONGEST} 位"),
     }
-    numbers = {
-        Text(f"share right, {NAMES[name].en}, {where[span].en}", f"正确率，{NAMES[name].zh}，{where[span].zh}"): value
-        for (name, span), value in right.items()
-    }
+    numbers = {listed(RIGHT, NAMES[name], where[span]): value for (name, span), value in right.items()}
     learnt = min(right[name, "within"] for name in NAMES)
     checks = [
         Check(
@@ -139,7 +138,7 @@ def figure(curves: Mapping[Positions, Tensor]) -> Figure:
             Panel(
                 Text("Beyond the length of training", "超出训练长度"),
                 Text("place in the text", "文本中的位置"),
-                Text("share right", "正确率"),
+                RIGHT,
                 [*(series(name) for name in NAMES), edge],
             )
         ],

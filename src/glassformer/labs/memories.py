@@ -15,7 +15,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars
 from glassformer.labs.toy import FIRST, PAD, Pair, learn, small
 from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.model.layer import FeedForward
@@ -181,7 +181,7 @@ def run(seed: int, *, feed_forward: type[nn.Module] = FeedForward) -> Finding:
 def draw(wants: Tensor, writes: Tensor, numbers: Mapping[Text, float]) -> Figure:
     stored = (wants - wants.mean(0)) @ writes.T  # (A, A): where this letter should follow, all neurons write that one
     letters = [chr(ord("a") + i) for i in range(A)]
-    bars = {
+    shown = {
         Text("with the layer", "有前馈网络"): KNOWN,
         Text("trained without", "训练时没有"): WITHOUT,
         Text("cut out", "训练后切除"): CUT,
@@ -200,8 +200,8 @@ def draw(wants: Tensor, writes: Tensor, numbers: Mapping[Text, float]) -> Figure
                 Text("Facts known", "记住的事实"),
                 Text("model", "模型"),
                 Text(f"share of {A * A} facts", f"{A * A} 条事实中的比例"),
-                [Series(Text("share", "占比"), [0, 1, 2], [numbers[name] for name in bars.values()], kind="bars")],
-                ticks=list(bars),
+                [bars(Text("share", "占比"), [numbers[name] for name in shown.values()])],
+                ticks=list(shown),
             ),
         ],
         Text(

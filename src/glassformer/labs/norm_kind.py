@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.norm import LayerNorm
 
@@ -168,7 +168,7 @@ def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mappi
                 Text("What moves a sentence's logits (training mode)", "什么会改变一句话的 logit（训练模式）"),
                 Text("changed in the batch: other neighbours, more padding", "批次中的改动：换句子，加填充"),
                 Text("largest change / spread", "最大变化 / 标准差"),
-                [Series(names[name], range(len(causes)), moves, kind="bars") for name, moves in fresh.items()],
+                [bars(names[name], moves) for name, moves in fresh.items()],
                 ticks=causes,
             ),
             Panel(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.config import Placement
@@ -125,10 +125,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
             for norm, value in zip(("Pre-LN", "Post-LN"), both, strict=True)
         },
         **{
-            Text(
-                f"loss after {STEPS} steps, {layers} layers, {way.name.en}",
-                f"{STEPS} 步后的损失，{layers} 层，{way.name.zh}",
-            ): loss
+            listed(toy.loss_after(STEPS), Text(f"{layers} layers", f"{layers} 层"), way.name): loss
             for way, layers, loss in losses
         },
         **toy.NOTHING,

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars
 from glassformer.labs.toy import small
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention, AttentionMask, softmax
@@ -213,7 +213,6 @@ def refuses() -> bool:
 
 
 def draw(masked: list[float], unmasked: list[float], weights: Mapping[tuple[str, float], list[float]]) -> Figure:
-    places = list(range(len(TYPES)))
     floor = 1e-9  # no change at all has no place on a logarithmic axis
     return Figure(
         [
@@ -232,17 +231,9 @@ def draw(masked: list[float], unmasked: list[float], weights: Mapping[tuple[str,
                 Text("precision", "精度"),
                 Text("weight on hidden keys", "被遮住的键得到的权重"),
                 [
-                    Series(
-                        Text("-inf, rows checked", "-inf，处理空行"),
-                        places,
-                        [weights[name, NEVER][1] for name in TYPES],
-                        "bars",
-                    ),
-                    Series(
-                        Text("-1e9 (float16: NaN)", "-1e9（float16：NaN）"),
-                        places,
-                        [weights[name, LARGE][1] for name in TYPES],
-                        "bars",
+                    bars(Text("-inf, rows checked", "-inf，处理空行"), [weights[name, NEVER][1] for name in TYPES]),
+                    bars(
+                        Text("-1e9 (float16: NaN)", "-1e9（float16：NaN）"), [weights[name, LARGE][1] for name in TYPES]
                     ),
                 ],
                 ticks=list(TYPES),

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars, listed
 from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, learn, small
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.config import Positions
@@ -78,10 +78,7 @@ def run(seed: int, *, without: Positions = "none") -> Finding:
             Text(f"shuffle gap, positions: {NAMES[name].en}", f"打乱前后的差距，位置编码：{NAMES[name].zh}"): gap
             for name, gap in gaps.items()
         },
-        **{
-            Text(f"accuracy on word order, {READERS[name].en}", f"判断词序的正确率，{READERS[name].zh}"): value
-            for name, value in right.items()
-        },
+        **{listed(Text("accuracy on word order", "判断词序的正确率"), READERS[name]): right[name] for name in right},
     }
     checks = [
         Check(
@@ -126,14 +123,13 @@ def draw(gaps: Mapping[Positions, float], losses: Mapping[str, Sequence[float]])
     steps = list(range(STEPS))
     learning = [Series(READERS[name], steps, values) for name, values in losses.items()]
     chance = Series(Text("a coin", "抛硬币"), [0, STEPS - 1], [0.693, 0.693], dashed=True)
-    bars = Series(Text("gap", "差距"), list(range(len(gaps))), list(gaps.values()), kind="bars")
     return Figure(
         [
             Panel(
                 Text("Shuffle then read, against read then shuffle", "先打乱再读，对比先读再打乱"),
                 Text("positions", "位置编码"),
                 Text("largest difference / spread of logits", "最大差 / logit 标准差"),
-                [bars],
+                [bars(Text("gap", "差距"), list(gaps.values()))],
                 log_y=True,
                 ticks=[NAMES[name] for name in gaps],
             ),

@@ -9,7 +9,7 @@ Shapes: N texts, T words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 
 import torch
 from torch import Tensor
@@ -17,9 +17,8 @@ from torch import Tensor
 from glassformer.decode.generation import generate
 from glassformer.decode.sampling import Sampling
 from glassformer.decode.search import Search
-from glassformer.labs.figure import Kind
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.labs.toy import FIRST, Pair, learn, settled, small
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars, listed
+from glassformer.labs.toy import FIRST, Pair, learn, loss_after, settled, small
 from glassformer.model import DecoderOnly
 
 WORDS = 12
@@ -108,20 +107,13 @@ def run(seed: int, *, write: Write = write) -> Finding:
     foreign = {name: share_foreign(texts[name], table) for name in ways(seed)}
     chances = torch.tensor(FOLLOWS)
     entropy = float(-(chances * chances.log()).sum())
+    loops = Text("texts that end in a loop", "以循环结尾的文本比例")
+    odd = Text("words that the language does not have there", "语言中不会出现的接续比例")
     numbers = {
         Text("entropy of the next word, the lowest honest loss", "下一个词的熵，即不作弊所能达到的最低损失"): entropy,
-        Text(f"loss after {STEPS} steps", f"{STEPS} 步后的损失"): loss,
-        **{
-            Text(f"texts that end in a loop, {NAMES[name].en}", f"以循环结尾的文本比例，{NAMES[name].zh}"): value
-            for name, value in looping.items()
-        },
-        **{
-            Text(
-                f"words that the language does not have there, {NAMES[name].en}",
-                f"语言中不会出现的接续比例，{NAMES[name].zh}",
-            ): value
-            for name, value in foreign.items()
-        },
+        loss_after(STEPS): loss,
+        **{listed(loops, NAMES[name]): value for name, value in looping.items()},
+        **{listed(odd, NAMES[name]): value for name, value in foreign.items()},
     }
     checks = [
         Check(
@@ -164,25 +156,20 @@ def run(seed: int, *, write: Write = write) -> Finding:
 
 
 def figure(looping: Mapping[str, float], foreign: Mapping[str, float]) -> Figure:
-    kind: Kind = "bars"
-
-    def bars(name: Text, values: Sequence[float]) -> list[Series]:
-        return [Series(name, list(range(len(values))), list(values), kind=kind)]
-
     return Figure(
         [
             Panel(
                 Text("Stuck in repetition", "陷入重复"),
                 Text("way of decoding", "解码方式"),
                 Text("share of texts that end in a loop", "以循环结尾的比例"),
-                bars(Text("looping", "循环"), list(looping.values())),
+                [bars(Text("looping", "循环"), list(looping.values()))],
                 ticks=[NAMES[name] for name in looping],
             ),
             Panel(
                 Text("What the language does not have", "语言中没有的接续"),
                 Text("way of decoding", "解码方式"),
                 Text("share of words", "占词数的比例"),
-                bars(Text("foreign", "不合语言"), list(foreign.values())),
+                [bars(Text("foreign", "不合语言"), list(foreign.values()))],
                 ticks=[NAMES[name] for name in foreign],
             ),
         ]

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
 from glassformer.model import EncoderOnly
-from glassformer.model.layer import Block, Residual
+from glassformer.model.layer import Residual
 
 TRAINED = (1, 2, 8)  # layers
 AT_START = (1, 4, 12, 24)
@@ -45,14 +45,10 @@ class Severed(nn.Module):
 
 
 def sever(model: EncoderOnly, norm: bool = True) -> EncoderOnly:
-    for block in blocks(model):
+    for block in toy.blocks(model):
         for name in ("self_attention_residual", "feed_forward_residual"):
             setattr(block, name, Severed(getattr(block, name), norm))
     return model
-
-
-def blocks(model: EncoderOnly) -> list[Block]:
-    return [module for module in model.modules() if isinstance(module, Block)]
 
 
 def first_gradient(build: toy.Build, layers: int, seed: int) -> float:
@@ -60,7 +56,7 @@ def first_gradient(build: toy.Build, layers: int, seed: int) -> float:
     norms = []
     for pair, draw in zip(toy.reversals(seed, DRAWS, batch=8), range(DRAWS), strict=True):
         model = build(toy.small(DRAWS * seed + draw, layers))
-        matrices = [p for p in blocks(model)[0].parameters() if p.dim() > 1]
+        matrices = [p for p in toy.blocks(model)[0].parameters() if p.dim() > 1]
         gradients = torch.autograd.grad(toy.loss_of(model, pair), matrices)
         norms.append(float(torch.cat([gradient.flatten() for gradient in gradients]).norm()))
     return geometric_mean(norms)
@@ -98,18 +94,14 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     known = {kind: {layers: toy.UNINFORMED - value for layers, value in losses[kind].items()} for kind in losses}
     numbers = {
         **{
-            Text(
-                f"loss after {STEPS} steps, depth {layers}, {NAMES[kind].en}",
-                f"{STEPS} 步后的损失，{layers} 层，{NAMES[kind].zh}",
-            ): value
+            listed(toy.loss_after(STEPS), Text(f"depth {layers}", f"{layers} 层"), NAMES[kind]): value
             for kind, by_depth in losses.items()
             for layers, value in by_depth.items()
         },
         **toy.NOTHING,
         **{
-            Text(
-                f"difference of positions after {layers} layers, {NAMES[kind].en}",
-                f"{layers} 层之后各位置之间的差别，{NAMES[kind].zh}",
+            listed(
+                Text(f"difference of positions after {layers} layers", f"{layers} 层之后各位置之间的差别"), NAMES[kind]
             ): by_depth[layers]
             for kind, by_depth in differ.items()
             for layers in (two, deep)

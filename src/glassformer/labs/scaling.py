@@ -21,15 +21,11 @@ from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Tex
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 from glassformer.model.probe import Probe, twin
-from glassformer.model.transformer import initialise
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 KEYS = 32
 STEPS = 120
 TRAINED, RATE = 128, 3e-3  # head width and learning rate of the models that are trained with and without
-
-
-Part = Callable[[ModelConfig], Attention]
 
 
 @dataclass(frozen=True)
@@ -66,13 +62,10 @@ def attend(attention: Attention, seed: int) -> Measured:
     )
 
 
-def train(seed: int, part: Part, scale: float | None) -> tuple[list[float], float, float]:
+def train(seed: int, part: toy.Part, scale: float | None) -> tuple[list[float], float, float]:
     """The loss of every step, and the scores' variance before and after them."""
     config = toy.small(seed, layers=1, d_model=TRAINED, heads=1, score_scale=scale)
-    model = EncoderOnly(config)
-    for block in model.encoder.blocks:
-        block.self_attention = part(config)
-    initialise(model, config)
+    model = toy.with_attention(EncoderOnly, config, part)
     fresh = next(iter(toy.reversals(seed + 1_000_000, 1)))[0]
 
     def variance() -> float:
@@ -86,7 +79,7 @@ def train(seed: int, part: Part, scale: float | None) -> tuple[list[float], floa
     return toy.learn_reversals(model, seed, STEPS, RATE), before, variance()
 
 
-def run(seed: int, *, part: Part = Attention) -> Finding:
+def run(seed: int, *, part: toy.Part = Attention) -> Finding:
     def measure(width: int, scale: float | None) -> Measured:
         config = ModelConfig(vocab_size=4, d_model=width, heads=1, dropout=0.0, score_scale=scale)
         return attend(part(config), seed + width)

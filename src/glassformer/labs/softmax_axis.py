@@ -9,21 +9,17 @@ Shapes: B batch, T queries, S keys, H heads, d head width.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from glassformer.cache import LayerCache
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair
-from glassformer.model import DecoderOnly, EncoderOnly, ModelConfig
+from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars, listed
+from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, Part
+from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.attention import Attention, AttentionMask, softmax
-from glassformer.model.layer import Block
-from glassformer.model.transformer import initialise
-
-Part = Callable[[ModelConfig], Attention]
 
 TURN = 1  # the id after which the symbols are to be written backwards
 LENGTH = 4
@@ -42,28 +38,6 @@ class OverQueries(Attention):
             future = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
             scores = scores.masked_fill(future, float("-inf"))
         return softmax(scores.mT).mT @ v  # (B, H, T, d)
-
-
-def with_part(model: nn.Module, config: ModelConfig, part: Part) -> None:
-    """Put `part` in the place of every attention, with the weights that the seed gives."""
-    for module in model.modules():
-        if isinstance(module, Block):
-            module.self_attention = part(config)
-    initialise(model, config)
-
-
-def decoder(seed: int, part: Part) -> DecoderOnly:
-    config = toy.small(seed, layers=1)
-    model = DecoderOnly(config)
-    with_part(model, config, part)
-    return model
-
-
-def encoder(seed: int, part: Part) -> EncoderOnly:
-    config = toy.small(seed, layers=1)
-    model = EncoderOnly(config)
-    with_part(model, config, part)
-    return model
 
 
 def turned(seed: int, steps: int, batch: int = 16) -> Iterator[Pair]:
@@ -112,7 +86,9 @@ def run(seed: int, *, part: Part = Attention) -> Finding:
     losses: dict[str, Sequence[float]] = {}
     for name, each in parts.items():
         errors[name] = row_sum_error(each, seed)
-        writer, reader = decoder(seed, each), encoder(seed, each)
+        config = toy.small(seed, layers=1)
+        writer = toy.with_attention(DecoderOnly, config, each)
+        reader = toy.with_attention(EncoderOnly, config, each)
         leaks[name] = leak(writer, seed)
         losses[name] = toy.learn(writer, turned(seed, STEPS), RATE)
         curves[name] = toy.settled(losses[name])
@@ -127,11 +103,7 @@ def run(seed: int, *, part: Part = Attention) -> Finding:
         Text("decoder: symbols right when it writes by itself", "解码器：自行生成时的正确率"): written,
         Text("encoder: symbols right", "编码器：正确率"): read,
     }
-    numbers = {
-        Text(f"{kind.en}, {NAMES[name].en}", f"{kind.zh}，{NAMES[name].zh}"): value
-        for kind, values in kinds.items()
-        for name, value in values.items()
-    }
+    numbers = {listed(kind, NAMES[name]): value for kind, values in kinds.items() for name, value in values.items()}
     lost = written["keys"] - written["queries"]
     checks = [
         Check(
@@ -201,10 +173,6 @@ def figure(
         Text("decoder, writing", "解码器（自行生成）"),
         Text("encoder", "编码器"),
     )
-    right = [
-        Series(NAMES[name], list(range(len(places))), [forced[name], written[name], read[name]], kind="bars")
-        for name in NAMES
-    ]
     return Figure(
         [
             toy.training_panel(
@@ -216,7 +184,7 @@ def figure(
                 Text("Symbols right after training", "训练后的正确率"),
                 Text("model and use", "模型与用法"),
                 Text("share right", "正确率"),
-                right,
+                [bars(NAMES[name], [forced[name], written[name], read[name]]) for name in NAMES],
                 ticks=places,
             ),
         ],

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from glassformer.labs.figure import Panel, Series, Text
-from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.model import DecoderOnly, EncoderOnly, ModelConfig
+from glassformer.model.attention import Attention
+from glassformer.model.layer import Block
+from glassformer.model.transformer import initialise
 from glassformer.train.loss import smoothed_cross_entropy
 
 PAD = 0
@@ -28,6 +32,8 @@ TASK = Text("The task: write a random sequence backwards.", "任务：把随机�
 
 Pair = tuple[Tensor, Tensor]  # inputs (B, T) and the labels wanted at the same places (B, T)
 Build = Callable[[ModelConfig], EncoderOnly]
+Part = Callable[[ModelConfig], Attention]
+Stack = TypeVar("Stack", EncoderOnly, DecoderOnly)
 
 
 def small(seed: int, layers: int = 2, d_model: int = 32, **changes: object) -> ModelConfig:
@@ -36,6 +42,19 @@ def small(seed: int, layers: int = 2, d_model: int = 32, **changes: object) -> M
     return ModelConfig.from_dict(
         {"vocab_size": FIRST + SYMBOLS, "dropout": 0.0, "tied": False, "seed": seed} | sizes | changes
     )
+
+
+def blocks(model: nn.Module) -> list[Block]:
+    return [module for module in model.modules() if isinstance(module, Block)]
+
+
+def with_attention(kind: type[Stack], config: ModelConfig, part: Part) -> Stack:
+    """A model with `part` in the place of every attention, and the weights that the seed gives."""
+    model = kind(config)
+    for block in blocks(model):
+        block.self_attention = part(config)
+    initialise(model, config)
+    return model
 
 
 def reversals(seed: int, steps: int, batch: int = 32, length: int = 8) -> Iterator[Pair]:
@@ -58,7 +77,14 @@ def share_right(model: Callable[[Tensor], Tensor], pair: Pair) -> float:
     return float((model(ids).argmax(-1) == labels)[labels != PAD].float().mean())
 
 
-def learn(model: nn.Module, pairs: Iterable[Pair], lr: float, warmup: int = 0, until: float = -math.inf) -> list[float]:
+def learn(
+    model: nn.Module,
+    pairs: Iterable[Any],
+    lr: float,
+    warmup: int = 0,
+    until: float = -math.inf,
+    loss: Callable[[Any, Any], Tensor] = loss_of,
+) -> list[float]:
     """Train in place with the paper's Adam at a constant rate, after a straight warm-up, to the last pair or until the
     settled loss is below `until`; the loss of every step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
@@ -66,10 +92,10 @@ def learn(model: nn.Module, pairs: Iterable[Pair], lr: float, warmup: int = 0, u
     for step, pair in enumerate(pairs):
         optimizer.param_groups[0]["lr"] = lr * min(1.0, (step + 1) / max(1, warmup))
         optimizer.zero_grad()
-        loss = loss_of(model, pair)
-        loss.backward()
+        now = loss(model, pair)
+        now.backward()
         optimizer.step()
-        losses.append(loss.item())
+        losses.append(now.item())
         if len(losses) >= SETTLED and settled(losses) < until:
             break
     return losses
@@ -83,6 +109,10 @@ def learn_reversals(model: nn.Module, seed: int, steps: int, lr: float, warmup: 
 def settled(losses: Sequence[float]) -> float:
     """The loss that training has come to: the mean of its last steps."""
     return sum(losses[-SETTLED:]) / len(losses[-SETTLED:])
+
+
+def loss_after(steps: int) -> Text:
+    return Text(f"loss after {steps} steps", f"{steps} 步后的损失")
 
 
 def power(x: Sequence[float], y: Sequence[float]) -> float:
