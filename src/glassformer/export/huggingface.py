@@ -31,7 +31,6 @@ TOLERANCE = 1e-4  # of scores
 LOGITS = 1e-5  # of logits, and for each unit of their size
 CLASSES = {EncoderDecoder: "AutoModelForSeq2SeqLM", DecoderOnly: "AutoModelForCausalLM"}
 NOT_TEXT = (".safetensors", ".bin", ".h5", ".msgpack", ".onnx", ".pt", ".index.json")  # of a folder: weights
-COMPUTED = ("embed_positions.weight", "embed_positions.weights")  # a fixed table, which need not be stored
 WRITTEN = ("config.json", "report.json")
 
 

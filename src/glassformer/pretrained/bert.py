@@ -32,10 +32,15 @@ LAYER = {
 def config(settings: Settings, tied: bool) -> ModelConfig:
     settings.only("position_embedding_type", "absolute")
     settings.only("is_decoder", False)
+    return common(settings, NAMES, tied)
+
+
+def common(settings: Settings, names: Names, tied: bool) -> ModelConfig:
+    """What BERT and the families after it say alike, each by its own names."""
     vocab = settings.need("vocab_size")
     return ModelConfig(
         vocab_size=vocab,
-        **settings.read(NAMES),
+        **settings.read(names),
         norm="post",
         positions="learned",
         embedding_scale=False,

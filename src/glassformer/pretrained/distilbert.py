@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from glassformer.model import EncoderOnly, ModelConfig
+from glassformer.pretrained import bert
 from glassformer.pretrained.family import Family, Names, Settings, Take, Weights, layers, pairs
 
 NAMES: Names = {
@@ -26,23 +29,7 @@ LAYER = {
 
 
 def config(settings: Settings, tied: bool) -> ModelConfig:
-    vocab = settings.need("vocab_size")
-    return ModelConfig(
-        vocab_size=vocab,
-        **settings.read(NAMES),
-        norm="post",
-        norm_eps=1e-12,
-        positions="learned",
-        embedding_scale=False,
-        embedding_norm=True,
-        tied=tied,
-        output_transform=True,
-        output_bias=True,
-        activation_dropout=0.0,
-        pad_id=settings.token("pad_token_id", vocab),
-        start_id=None,
-        end_id=None,
-    )
+    return replace(bert.common(settings, NAMES, tied), norm_eps=1e-12)
 
 
 def weights(config: ModelConfig, settings: Settings) -> Weights:

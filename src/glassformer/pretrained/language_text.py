@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,10 +21,11 @@ from glassformer.pretrained.family import Settings
 from glassformer.pretrained.languages import language, pick
 from glassformer.pretrained.loader import load_model, read_config
 from glassformer.pretrained.marian_text import SURROGATE, UNKNOWN, read_pieces
+from glassformer.pretrained.plain_text import WHOLE, read_rules
 from glassformer.text import About
 
 KINDS = ("m2m_100", "mbart")
-PIECES, WHOLE = "sentencepiece.bpe.model", "tokenizer.json"
+PIECES = "sentencepiece.bpe.model"
 SPECIAL = {"<s>": 0, "<pad>": 1, "</s>": 2, UNKNOWN: 3}  # before the pieces, where no file numbers these
 CODE = re.compile(r"(?:__)?([a-z]{2,3}(?:_[A-Z][A-Za-z]{1,3})?)(?:__)?")
 
@@ -57,12 +59,7 @@ class ByRules:
     """By a tokenizer.json, which holds the same rules written out."""
 
     def __init__(self, path: Path) -> None:
-        import tokenizers
-
-        try:
-            self._rust = tokenizers.Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises plain Exception
-            raise WeightsError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
+        self._rust = read_rules(path)
         self._rust.encode_special_tokens = True  # a mark that a text spells out is text
         self.names = [self._rust.id_to_token(id) or UNKNOWN for id in range(self._rust.get_vocab_size())]
 
@@ -190,7 +187,7 @@ def cutter_of(folder: Path, numbered: bool) -> Cutter:
     path, whole = folder / PIECES, folder / WHOLE
     if not path.is_file() and not whole.is_file():
         raise WeightsError(f"{folder} holds neither {PIECES} nor {WHOLE}: the model is there, but not its tokenizer")
-    if whole.is_file() and not (path.is_file() and has_sentencepiece()):
+    if whole.is_file() and not (path.is_file() and find_spec("sentencepiece")):
         return ByRules(whole)
     processor: Any = read_pieces(path)
     if numbered:
@@ -209,12 +206,6 @@ def cutter_of(folder: Path, numbered: bool) -> Cutter:
             f"{path} begins with {one_of(pieces[:3])}, not with `<unk>`, `<s>`, `</s>`: not of this family"
         )
     return ByPieces(processor, SPECIAL | {piece: id + 1 for id, piece in enumerate(pieces) if id > 2})
-
-
-def has_sentencepiece() -> bool:
-    from importlib.util import find_spec
-
-    return find_spec("sentencepiece") is not None
 
 
 def numbered_languages(folder: Path, told: dict[str, Any]) -> dict[str, int]:

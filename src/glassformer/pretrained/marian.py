@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
-from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.model import ModelConfig
 from glassformer.model.position import sinusoid
-from glassformer.pretrained.bart import LOGITS_BIAS, common, stacks
+from glassformer.pretrained import bart
 from glassformer.pretrained.family import Family, Settings, Take, Weights
 
 
@@ -19,7 +21,7 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
         settings.only(name, value)
     settings.only("static_position_embeddings", True)
     return ModelConfig(
-        **common(settings, vocab), src_vocab_size=None if shared else source, positions="sinusoidal", tied=tied
+        **bart.common(settings, vocab), src_vocab_size=None if shared else source, positions="sinusoidal", tied=tied
     )
 
 
@@ -29,7 +31,7 @@ def sines_first(length: int, width: int) -> Tensor:
 
 
 def weights(config: ModelConfig, settings: Settings) -> Weights:
-    table = stacks(config)
+    table = bart.stacks(config)
     for side in ("encoder", "decoder"):
         # Older files carry the table; newer ones leave it to be computed.
         table[f"{side}.embedding.positions.table"] = Take(
@@ -42,18 +44,11 @@ def weights(config: ModelConfig, settings: Settings) -> Weights:
     else:
         table["encoder.embedding.tokens.weight"] = Take(("encoder.embed_tokens.weight",))
         table["decoder.embedding.tokens.weight"] = Take(("decoder.embed_tokens.weight",))
-    table["head.bias"] = LOGITS_BIAS
+    table["head.bias"] = bart.LOGITS_BIAS
     return table
 
 
 def family(settings: Settings) -> Family:
     shared = settings.get("share_encoder_decoder_embeddings", True)
-    return Family(
-        model=EncoderDecoder,
-        config=config,
-        weights=weights,
-        prefix="model.",
-        embedding="shared.weight" if shared else "decoder.embed_tokens.weight",
-        head="lm_head.weight",
-        same=(("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"),) if shared else (),
-    )
+    own = replace(bart.FAMILY, config=config, weights=weights)
+    return own if shared else replace(own, embedding="decoder.embed_tokens.weight", same=())

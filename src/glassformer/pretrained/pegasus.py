@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from glassformer.model import ModelConfig
 from glassformer.pretrained import bart, marian
-from glassformer.pretrained.family import Settings, Weights
+from glassformer.pretrained.family import Settings
 
 
 def config(settings: Settings, tied: bool) -> ModelConfig:
@@ -17,8 +17,4 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
     return ModelConfig(**shared, positions="sinusoidal", tied=tied)
 
 
-def weights(config: ModelConfig, settings: Settings) -> Weights:
-    return marian.weights(config, settings)
-
-
-FAMILY = replace(bart.FAMILY, config=config, weights=weights)
+FAMILY = replace(bart.FAMILY, config=config, weights=marian.weights)

@@ -17,6 +17,13 @@ GAPS = ("[MASK]", "<mask>")  # as the families write a gap
 INSIDE = "##"  # before a piece that goes on a word, as BERT's are written
 
 
+def read_rules(path: Path) -> tokenizers.Tokenizer:
+    try:
+        return tokenizers.Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises plain Exception
+        raise WeightsError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
+
+
 class PlainText:
     """Text to ids and back as the library `tokenizers` reads the folder's file; what a text spells as one of its marks,
     such as "[SEP]", is that mark. Sources come with the marks that the family puts around them."""
@@ -35,10 +42,7 @@ class PlainText:
                 f"{folder} holds no {WHOLE}, so its model reads ids alone; write one with transformers: "
                 f"AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER)"
             )
-        try:
-            rust = tokenizers.Tokenizer.from_file(str(path))
-        except Exception as error:  # the library raises plain Exception
-            raise WeightsError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
+        rust = read_rules(path)
         if (highest := max(rust.get_vocab().values())) >= size:
             raise WeightsError(
                 f"{path} has ids up to {highest}, but the model only 0 to {size - 1}; do {WHOLE} and config.json "

@@ -13,7 +13,6 @@ from glassformer.pretrained.marian_text import load_marian
 from glassformer.pretrained.plain_text import PlainText
 from glassformer.text import PairTokenizer
 
-TRANSLATORS = ("marian", *KINDS)
 TAUGHT = ("bart", "t5", "pegasus")  # which write what they were trained to write
 
 
