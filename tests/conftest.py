@@ -53,7 +53,8 @@ def chromium() -> Iterator[object]:
     if path is None:
         pytest.fail(MISSING)
     with sync_playwright() as playwright:
-        arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
+        arguments = ["--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost"]
+        arguments += ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=path, args=arguments)
         yield browser
         browser.close()

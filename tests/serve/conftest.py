@@ -9,7 +9,7 @@ import pytest
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
 
-from visitor import EXAMPLES, SCREEN, Live, Visit  # noqa: E402
+from visitor import EXAMPLES, Live, Visit  # noqa: E402
 
 from glassformer.serve.app import create_app  # noqa: E402
 from glassformer.serve.directions import of_box, of_translator  # noqa: E402
@@ -45,43 +45,40 @@ def shipped():
 
 @pytest.fixture(scope="session")
 def kept(chromium):
-    """Pages that stay open for the next test, by their addresses, and one in whose context others are opened: to open
-    one is most of what a look at it takes."""
-    open_pages: dict[str, Visit] = {}
-    yield open_pages
-    for one in open_pages.values():
-        one.context.close()
+    """Tabs that stay open for the next test, in one context: to open one takes more than to load a page in it."""
+    tabs = [Visit(chromium, "")]
+    yield tabs
+    tabs[0].context.close()
 
 
 @pytest.fixture
 def visit(chromium, live, kept):
-    """Opens a page: where nothing else is asked for, one that is open already; where it is `fresh`, a new one."""
+    """Opens a page, in a tab that has been used before; in a new one where it is `fresh`, and so has no history."""
     made = []
 
     def open_page(address: str | None = None, *, fresh: bool = False, **options: object) -> Visit:
         address = address or live.address
+        idle = [one for one in kept if one not in made]
+        here = [one for one in idle if one.address == address]
         if options:
             made.append(Visit(chromium, address, **options))
-        elif fresh or made or address not in kept:
-            made.append(Visit(chromium, address, beside=kept.get("")))
-            kept.setdefault("", made[-1])
-            if not fresh and address.startswith("http"):
-                kept.setdefault(address, made[-1])
+        elif fresh:
+            made.append(Visit(chromium, address, beside=kept[0]))
+        elif not idle:
+            made.append(Visit(chromium, address, beside=kept[0]))
+            kept.append(made[-1])
         else:
-            made.append(kept[address])
-            made[-1].page.bring_to_front()
-            made[-1].page.set_viewport_size(SCREEN)
-            made[-1].page.mouse.move(0, 0)  # what is pointed at is told
+            made.append((here or idle)[-1])
+            made[-1].use_again(address)
         return made[-1]
 
     yield open_page
     wrong = [[*one.errors] for one in made if one.errors]
+    kept[0].context.unroute_all()
     for one in made:
         one.errors.clear()
-        if wrong and one.address in kept:
-            del kept[one.address]
-        if "" not in kept or one.context is not kept[""].context:
+        if one.context is not kept[0].context:
             one.context.close()
-        elif one not in kept.values():
+        elif one not in kept:
             one.page.close()
     assert wrong == [], "the page has written to the browser's console"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,6 +12,7 @@ import pytest
 from visitor import EXAMPLES, SENTENCE, Live
 
 import glassformer as gf
+from glassformer.page import page_files
 from glassformer.serve.app import Limits, create_app
 from glassformer.serve.listen import own_names
 
@@ -226,6 +228,19 @@ def test_every_answer_is_guarded(client):
         assert "default-src 'none'" in headers["content-security-policy"]
         assert "unsafe" not in headers["content-security-policy"]
         assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_a_browser_keeps_the_pages_files_until_they_change(client):
+    page = client.get("/")
+    assert page.headers["cache-control"] == "no-cache"
+    (script,) = re.findall(r'src="(static/v-\w+/main\.js)"', page.text)
+    kept = client.get(f"/{script}")
+    assert kept.text == page_files()["main.js"]
+    assert kept.headers["cache-control"] == "max-age=31536000, immutable"
+    # By no name, and by that of another edition, it is what there is now, and asked for again.
+    for address in ("/static/main.js", "/static/v-0/main.js"):
+        again = client.get(address)
+        assert (again.text, again.headers["cache-control"]) == (kept.text, "no-cache")
 
 
 def test_many_at_once_are_each_answered_as_alone(live, translator):

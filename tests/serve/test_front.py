@@ -47,7 +47,7 @@ class Page:
         self.visit, self.page = visit, visit.page
 
     def open(self, hash: str = "") -> None:
-        self.page.goto(self.visit.address + hash)
+        self.visit.open(hash)
         self.page.locator("[data-to]:visible, [data-testid=to-list]:visible").first.wait_for()
 
     def type(self, text: str) -> None:
@@ -72,32 +72,29 @@ class Page:
 
 @pytest.fixture(scope="module")
 def first(chromium, front):
-    """A visit whose cache later ones share."""
+    """The tab of those who bring nothing of their own."""
     made = Visit(chromium, front.address, locale="en-US")
     yield made
     made.context.close()
 
 
 @pytest.fixture
-def page(visit, first, front, chromium):
+def page(visit, first, front):
     """Opens the page, as it is to one who has never been there."""
 
     def open_page(hash: str = "", **options: object) -> Page:
-        if options:
-            made.append(Page(visit(front.address, **{"locale": "en-US", **options})))
-        else:
-            made.append(Page(Visit(chromium, front.address, beside=first)))
+        made.append(Page(visit(front.address, **{"locale": "en-US", **options}) if options else first))
         made[-1].open(hash)
         return made[-1]
 
     made: list[Page] = []
     yield open_page
+    first.context.unroute_all()
     for one in made:
-        one.page.evaluate("localStorage.clear()")
-        if one.visit.context is first.context:
-            one.page.close()
-    assert [one.visit.outside for one in made if one.visit.outside] == [], "the page asked another server"
-    assert [one.visit.errors for one in made if one.visit.errors] == [], "the page has written to the browser's console"
+        one.page.evaluate("() => (localStorage.clear(), sessionStorage.clear())")
+    wrong = [(one.visit.outside[:], one.visit.errors[:]) for one in made if one.visit.outside or one.visit.errors]
+    first.errors.clear()
+    assert wrong == [], "the page asked another server, or has written to the browser's console"
 
 
 def test_what_is_typed_is_translated_paragraph_by_paragraph(page, said):
@@ -131,12 +128,18 @@ def test_a_language_that_is_not_here_is_told(page):
 def test_only_a_changed_paragraph_is_asked_for(page, said):
     there = page()
     asked: list[list[str]] = []
-    there.page.on("request", lambda one: one.url.endswith("/translate") and asked.append(one.post_data_json["q"]))
+
+    def note(request):
+        if request.url.endswith("/translate"):
+            asked.append(request.post_data_json["q"])
+
+    there.page.on("request", note)
     there.type(TEXT)
     there.find("[data-key=copy]").wait_for()
     there.type(f"{TEXT}\nIt is late.")
     there.wait_for("\n".join([said(STATION, "de"), "", said(f"{USE} {LATE}", "de"), said("It is late.", "de")]))
     assert [text for some in asked for text in some] == [STATION, f"{USE} {LATE}", "It is late."]
+    there.page.remove_listener("request", note)
 
 
 def test_swap_turns_round_with_the_translation(page, said):
@@ -361,8 +364,8 @@ def test_a_long_text_tells_how_far_it_is(page, said):
     assert said(LATE, "de") in there.find(".line").first.inner_text()
     while not held:
         there.page.wait_for_timeout(10)
-    there.visit.context.unroute("**/translate")
     held[0].continue_()
+    there.visit.context.unroute("**/translate")
     progress.wait_for(state="detached")
     assert there.find(".line.waiting").count() == 0
 

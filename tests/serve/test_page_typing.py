@@ -37,8 +37,8 @@ class Held:
             self.page.page.wait_for_timeout(10)
 
     def let_go(self, number):
-        self.page.context.unroute("**/api/trace")
         self.routes[number].continue_()
+        self.page.context.unroute("**/api/trace")
 
 
 def test_typing_shows_the_tokens_and_the_translation_of_the_python_interface(visit, translator):

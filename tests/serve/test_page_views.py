@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 from sampled import sampled
-from visitor import SENTENCE, VIEWS, Live, agrees, printed
+from visitor import SCREEN, SENTENCE, VIEWS, Live, agrees, printed
 
 import glassformer as gf
 from glassformer.serve.app import create_app
@@ -43,9 +43,8 @@ def test_pointing_at_cross_attention_lights_its_target_and_its_source(visit, tra
 
 def test_flow_draws_the_ribbons_of_the_traces_pattern_and_opens_blocks(visit, translator):
     shares = gf.trace(translator, SENTENCE)[CROSS].mean(0)
-    page = visit(fresh=True)
+    page = visit()
     page.go(text=SENTENCE)
-    page.page.wait_for_selector(".ribbon", state="attached")  # they are drawn when sizes are told
     drawn = page.page.locator(".ribbon title").evaluate_all(
         """titles => titles.map((one) =>
             [one.parentNode.dataset.to, one.parentNode.dataset.from, one.textContent.split(': ').pop()])"""
@@ -362,7 +361,7 @@ def test_the_address_holds_the_state_and_back_undoes(visit, translator):
 
 
 def test_first_paint_is_light(visit):
-    page = visit(fresh=True)
+    page = visit(viewport=SCREEN)  # in a context of its own, where nothing is kept of another visit
     sizes = []
     parts = ("responseBodySize", "responseHeadersSize")
     page.page.on("requestfinished", lambda request: sizes.append(sum(request.sizes()[part] for part in parts)))

@@ -17,6 +17,7 @@ SENTENCE = "one two three four"
 EXAMPLES = (SENTENCE, "six five")
 VIEWS = re.findall(r'"(\w+)"', re.search(r"const VIEWS = \[(.*?)\]", page_files()["state.js"], re.S)[1])
 LOOPBACK = ("127.0.0.1", "localhost")
+PATIENCE = 120_000  # milliseconds; only what will never come takes so long, even where every core is busy
 SCREEN = {"width": 1280, "height": 900}
 
 
@@ -44,33 +45,61 @@ class Live:
 
 
 class Visit:
-    """A page in the browser, with what a test asks of it; `beside` another it shares its context, and what that has."""
+    """A tab of the browser, with what a test asks of it; `beside` another it shares its context, and what that has."""
 
     def __init__(self, chromium, address: str, beside: Visit | None = None, **options: object) -> None:
-        self.address, self.outside, self.errors = address, [], []
+        self.address, self.outside, self.errors, self.used = address, [], [], False
         if beside is None:
             self.context = chromium.new_context(**{"viewport": SCREEN, **options})
-            self.context.route("**/*", self._guard)
+            # Not by a route, which would turn the browser's cache off.
+            self.context.on("request", self._note)
         else:
             self.context, self.outside = beside.context, beside.outside
         self.page = self.context.new_page()
-        self.page.set_default_timeout(15_000)
+        self.page.set_default_timeout(PATIENCE)
         self.page.on("console", lambda said: said.type in ("error", "warning") and self.errors.append(said.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
-    def _guard(self, route) -> None:
-        url = urlsplit(route.request.url)
-        if url.scheme in ("data", "file", "blob") or url.hostname in LOOPBACK:
-            route.continue_()
+    def _note(self, request) -> None:
+        url = urlsplit(request.url)
+        if url.scheme not in ("data", "file", "blob") and url.hostname not in LOOPBACK:
+            self.outside.append(request.url)
+
+    def use_again(self, address: str) -> None:
+        """For another test, which is to find nothing of what the last one has done here."""
+        self.address, self.used = address, True
+        self.page.bring_to_front()
+        self.page.set_viewport_size(SCREEN)
+        self.page.mouse.move(0, 0)  # what is pointed at is told
+
+    def open(self, hash: str = "") -> None:
+        """The page as one meets it who has never been there: much of what is chosen stands in no address."""
+        if self._is_here():
+            self.page.evaluate(
+                """hash => {
+                    localStorage.clear();
+                    sessionStorage.clear();
+                    history.replaceState(null, '', hash || location.pathname);
+                    // An answer that comes yet is for nobody, and writes nothing down.
+                    Storage.prototype.setItem = history.replaceState = history.pushState = () => {};
+                }""",
+                hash,
+            )
+            self.page.reload()
         else:
-            self.outside.append(route.request.url)
-            route.abort()
+            self.page.goto(self.address + hash)
+        self.used = False
+
+    def _is_here(self) -> bool:
+        return self.page.url.split("#")[0].rstrip("/") == self.address.rstrip("/")
 
     def go(self, **state: object) -> None:
         """Open the page at a state, or move there by its address; wait until it is drawn."""
         view = state.get("view", "flow")
         hash = "#" + "&".join(f"{name}={quote(str(value))}" for name, value in state.items())
-        if self.page.url.split("#")[0].rstrip("/") == self.address.rstrip("/"):
+        if self.used or not self._is_here():
+            self.open(hash)
+        else:
             # A mark that the next drawing removes tells the new picture from the old.
             self.page.evaluate(
                 """hash => {
@@ -80,14 +109,12 @@ class Visit:
                 }""",
                 hash,
             )
-        else:
-            self.page.goto(self.address + hash)
-        self.page.wait_for_selector(f"main[data-view={view}] > section:not([data-old])")
+        self.page.wait_for_selector(f"html:not([data-stale]) main[data-view={view}] > section:not([data-old])")
         # Ribbons and matrices are drawn when the browser has told their sizes, a frame later.
         self.page.evaluate(
             """() => new Promise((done) => {
                 requestAnimationFrame(() => requestAnimationFrame(done));
-                setTimeout(done, 2000);
+                setTimeout(done, 2000);  // a tab behind another has no frames
             })"""
         )
 

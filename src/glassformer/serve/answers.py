@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 from collections.abc import AsyncIterator
+from functools import cache
 from typing import Any
 
 from fastapi import Request, Response
@@ -17,6 +19,7 @@ from glassformer.serve.errors import Refused
 PACK_FROM = 1024  # bytes; less is not worth packing
 SLICE = 262_144  # bytes sent at a time
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
+KEPT = {"Cache-Control": "max-age=31536000, immutable"}
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
 
@@ -28,12 +31,25 @@ def packed(request: Request, content: bytes, media: str, headers: dict[str, str]
     return Response(content, media_type=media, headers=sent)
 
 
-def page_file(request: Request, name: str, front: bool = False) -> Response:
-    """A file of the page, or of that in `front` of it."""
+@cache
+def edition() -> str:
+    """A name for all that the pages' files hold: what is asked for by it never changes, and a browser may keep it."""
+    told = hashlib.sha256()
+    for files in (page_files(), front_files()):
+        told.update(json.dumps(files).encode())
+    return told.hexdigest()[:16]
+
+
+def page_file(request: Request, name: str, front: bool = False, asked: str = "") -> Response:
+    """A file of the page, or of that in `front` of it; `asked` for by the name of its edition, it may be kept."""
     files = front_files() if front else page_files()
     if name not in files:
         raise Refused(404, "unknown", "the page has no such file", "GET / is the page")
-    return packed(request, files[name].encode(), f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8")
+    text = files[name]
+    if name.endswith(".html"):
+        text = text.replace('"static/', f'"static/v-{edition()}/')
+    kept = KEPT if asked == edition() else None
+    return packed(request, text.encode(), f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8", kept)
 
 
 def as_json(request: Request, value: Any) -> Response:

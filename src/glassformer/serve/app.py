@@ -164,8 +164,9 @@ def install_page(
         return page_file(request, "index.html")
 
     @api.get("/static/{file}", include_in_schema=False)
-    async def static(request: Request, file: str) -> Response:
-        return page_file(request, file)
+    @api.get("/static/v-{edition}/{file}", include_in_schema=False)
+    async def static(request: Request, file: str, edition: str = "") -> Response:
+        return page_file(request, file, asked=edition)
 
     if routes is not None:
         words.install(app, words.Words(routes), Turns(limits.waiting), gate, ERRORS)
@@ -175,8 +176,9 @@ def install_page(
             return page_file(request, "index.html", front=True)
 
         @api.get("/static/front/{file}", include_in_schema=False)
-        async def front_static(request: Request, file: str) -> Response:
-            return page_file(request, file, front=True)
+        @api.get("/static/v-{edition}/front/{file}", include_in_schema=False)
+        async def front_static(request: Request, file: str, edition: str = "") -> Response:
+            return page_file(request, file, front=True, asked=edition)
 
     if handbook is not None:
         app.mount("/handbook", Handbook(directory=handbook, html=True))
