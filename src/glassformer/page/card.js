@@ -1,6 +1,6 @@
 // A value as a card: what it is, its formula and shape, its matrix, its scale of colours and its name.
 
-import { button, code, h, raw } from "./dom.js";
+import { button, code, h, raw, toggle } from "./dom.js";
 import { formulaOf, hasText, t } from "./language.js";
 import { legend } from "./raster.js";
 import { hasHeads, lastWord } from "./tensors.js";
@@ -18,6 +18,9 @@ export function stageKey(name) {
 
 /** @param {string} name */
 export const stageTitle = (name) => t(`stage.${stageKey(name)}`);
+
+/** @param {string} stack @param {string} [layer] */
+export const stackLabel = (stack, layer = "") => [h("i", { class: `dot ${stack}` }), `${t(`stack.${stack}`)}${layer}`];
 
 /** A shape with its axes named: 4 heads x 9 queries x 32. @param {Entry} entry */
 export function shapeOf(entry) {
@@ -64,8 +67,7 @@ export function nameLink(app, name, key, label = code(name), attributes = {}) {
 export function headPicker(entry, chosen, pick) {
   if (!hasHeads(entry)) return null;
   const heads = Array.from({ length: entry.shape[0] }, (_, head) =>
-    button(String(head), () => pick(head), {
-      "aria-pressed": String(head === chosen),
+    toggle(String(head), head === chosen, () => pick(head), {
       "aria-label": t("flow.head", { n: head }),
       data: { key: `head:${head}` },
     }),

@@ -1,6 +1,6 @@
 // What-if changes: their names, the switches that make them, the way to take them back.
 
-import { button, h, raw } from "./dom.js";
+import { button, h, raw, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { fixed } from "./number.js";
 import { attentionsOf, layerCount, STACKS } from "./tensors.js";
@@ -41,8 +41,7 @@ function switchFor(app, change, label) {
   const { changes } = app.state;
   const others = changes.filter((one) => keyOf(one) !== key);
   const on = others.length < changes.length;
-  return button(label, () => app.go({ changes: on ? others : [...changes, change] }), {
-    "aria-pressed": String(on),
+  return toggle(label, on, () => app.go({ changes: on ? others : [...changes, change] }), {
     data: { key, change: key },
     "aria-label": nameChange(app.run, change),
   });

@@ -1,7 +1,7 @@
 // Small charts in SVG: lines over a whole-numbered axis with a marker, bars.
 
 import { fill, h, raw, svg, zoom } from "./dom.js";
-import { fixed, show } from "./number.js";
+import { fixed, percent, show } from "./number.js";
 import { line, move, label as text } from "./shapes.js";
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [240, 52, 12, 14, 26]; // with the space around the lines
@@ -64,16 +64,21 @@ export function lines(curves, { label, say, key }) {
 }
 
 /**
- * One bar of a list: a label, a length from 0 to 1, numbers.
- * @param {{label: string, length: number, figure: string, more: string, chosen: boolean}} bar
+ * Candidates as bars as long as they are probable.
+ * @param {Candidate[]} top
+ * @param {number} chosen   by its id
+ * @param {Record<string, Value>} [data]
  */
-export function bar({ label, length, figure, more, chosen }) {
-  return h(
-    "li",
-    { class: `bar-row${chosen ? " chosen" : ""}` },
-    raw(label, { class: "bar-label" }),
-    h("span.bar-track", h("span.bar-fill", { style: { width: `${(100 * length).toFixed(2)}%` } })),
-    raw(figure, { class: "bar-figure" }),
-    raw(more, { class: "bar-more" }),
+export function candidateBars(top, chosen, data = {}) {
+  const rows = top.map(({ id, piece, probability, log_probability: log }) =>
+    h(
+      "li",
+      { class: `bar-row${id === chosen ? " chosen" : ""}` },
+      raw(piece, { class: "bar-label" }),
+      h("span.bar-track", h("span.bar-fill", { style: { width: `${(100 * probability).toFixed(2)}%` } })),
+      raw(percent(probability), { class: "bar-figure" }),
+      raw(show(log), { class: "bar-more" }),
+    ),
   );
+  return h("ol.bars", { data: { testid: "top", ...data } }, rows);
 }

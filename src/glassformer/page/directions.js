@@ -1,6 +1,6 @@
 // From which language into which: what the models of this page can do, and the way from one to another.
 
-import { button, fill, h, raw } from "./dom.js";
+import { fill, h, raw, toggle } from "./dom.js";
 import { t } from "./language.js";
 
 /** What a language is called in the page's own; its code where nobody knows. @param {Frame} app @param {string} code */
@@ -27,8 +27,7 @@ export function drawDirections(app, place) {
   const { direction } = app.state;
   const asked = model.directions.some((one) => one.name === direction) ? direction : model.direction;
   const choices = model.directions.map((one) =>
-    button(raw(titleOf(app, one)), () => turn(app, one), {
-      "aria-pressed": String(one.name === asked),
+    toggle(raw(titleOf(app, one)), one.name === asked, () => turn(app, one), {
       data: { key: `direction:${one.name}`, direction: one.name },
     }),
   );

@@ -91,6 +91,17 @@ export function button(label, click, attributes = {}) {
 }
 
 /**
+ * A button that is pressed or not.
+ * @param {Child} label
+ * @param {boolean} on
+ * @param {() => unknown} click
+ * @param {Attributes} [attributes]
+ */
+export function toggle(label, on, click, attributes = {}) {
+  return button(label, click, { "aria-pressed": String(on), ...attributes });
+}
+
+/**
  * A table of numbers; where there is no room for it, it scrolls.
  * @param {Attributes} attributes
  * @param {{head?: Child[], rows: Child[], foot?: Child[], short?: boolean}} parts
@@ -190,6 +201,14 @@ export function stepInGrid(key, [i, j], rows, cols) {
 /** The key of what has the focus; it finds its like when the view is drawn anew. */
 export function focusedKey() {
   return document.activeElement?.getAttribute("data-key") ?? null;
+}
+
+/** Give the focus to what has the key that had it before, if something has. @param {string | null} key */
+export function refocus(key) {
+  if (!key || focusedKey() === key) return;
+  /** @type {HTMLElement | SVGElement | null} */
+  const again = document.querySelector(`[data-key="${CSS.escape(key)}"]`);
+  again?.focus({ preventScroll: true });
 }
 
 /** How much larger than usual everything is shown: sizes in pictures are given for letters of 16 pixels. */

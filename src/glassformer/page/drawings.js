@@ -1,6 +1,6 @@
 // Drawings of how the model is put together: each part leads to the view that shows it and to its chapter.
 
-import { button, code, fill, focusOnly, h, onKeys, raw } from "./dom.js";
+import { button, code, fill, focusOnly, h, onKeys, raw, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { DRAWINGS, NEED_SERVER } from "./state.js";
 
@@ -23,8 +23,7 @@ export function drawings(app) {
   };
   /** @param {Drawing} kind */
   const chooser = (kind) =>
-    button(t(`drawing.${kind}`), () => go(kind), {
-      "aria-pressed": String(kind === app.state.drawing),
+    toggle(t(`drawing.${kind}`), kind === app.state.drawing, () => go(kind), {
       data: { key: `drawing:${kind}`, kind },
     });
   /** @param {State["drawing"]} drawing */

@@ -4,7 +4,8 @@ import { fetched, Graphs, Writer, whole } from "./local_graphs.js";
 import { logProbabilities, Search } from "./local_search.js";
 import { Text } from "./local_text.js";
 import { entriesOf, multiplyAdds, stepsOf, treeOf } from "./local_told.js";
-import { Refusal, Run } from "./source.js";
+import { Refusal } from "./request.js";
+import { Run } from "./source.js";
 
 const KEPT = 8; // runs whose values stay in memory
 

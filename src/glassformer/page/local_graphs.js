@@ -1,6 +1,6 @@
 // The graphs of a model in a browser: their files, their weights, and a decoder that is asked step by step.
 
-import { Refusal } from "./source.js";
+import { Refusal } from "./request.js";
 
 /** @param {string} address */
 export async function fetched(address) {

@@ -35,7 +35,6 @@ export class Search {
 
   /** @param {{beam: number, limit: number, end: number | null, forceEnd: boolean, prefix: number[]}} options */
   constructor({ beam, limit, end, forceEnd, prefix }) {
-    Object.assign(this, { beam, limit, end, forceEnd, prefix });
     this.beam = beam;
     this.limit = limit;
     this.end = end;

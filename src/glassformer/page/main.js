@@ -1,12 +1,13 @@
 // The page: a state in the address, a run of the model, and the view that shows it.
 
 import { repaint } from "./colour.js";
-import { code, find, findAll, focusedKey, h, zoom } from "./dom.js";
+import { code, find, findAll, focusedKey, h, refocus, zoom } from "./dom.js";
 import { Inspector } from "./inspector.js";
 import { setLanguage, setTask, t } from "./language.js";
 import { blankImage } from "./picture_field.js";
+import { Refusal } from "./request.js";
 import { plain, Sentence } from "./sentence.js";
-import { findSource, Refusal } from "./source.js";
+import { findSource } from "./source.js";
 import { readAddress, sameRun, settle, writeAddress } from "./state.js";
 import { fits, rowAndColumn } from "./tensors.js";
 import { drawTabs, drawTop } from "./top.js";
@@ -191,7 +192,7 @@ export class Frame {
     if (this.run) settle(this.state, this.run, this.source.server);
     const painter = this.run || this.state.view === "labs" ? painterOf(this.state.view, this.task) : nothing;
     try {
-      await this.run?.need(painter.names(withRun(this)));
+      await this.run?.need(painter.names?.(withRun(this)) ?? []);
       await painter.prepare?.(withRun(this));
     } catch (error) {
       if (turn === this.turn) this.fail(error);
@@ -211,11 +212,7 @@ export class Frame {
     this.place.view.setAttribute("aria-labelledby", `tab-${this.state.view}`);
     this.place.view.dataset.run = this.run?.id ?? "";
     this.place.view.dataset.view = this.state.view;
-    if (focused && focusedKey() !== focused) {
-      /** @type {HTMLElement | SVGElement | null} */
-      const again = document.querySelector(`[data-key="${CSS.escape(focused)}"]`);
-      again?.focus({ preventScroll: true });
-    }
+    refocus(focused);
     if (painter.shown) painter.shown(withRun(this));
     else this.#relock();
   }

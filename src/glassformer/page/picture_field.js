@@ -3,7 +3,7 @@
 import { button, h } from "./dom.js";
 import { t } from "./language.js";
 import { pixels } from "./raster.js";
-import { Refusal } from "./source.js";
+import { Refusal } from "./request.js";
 
 const MARK = "pixels:"; // as glassformer.serve.pictures reads it
 

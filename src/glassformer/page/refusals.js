@@ -2,7 +2,7 @@
 
 import { raw } from "./dom.js";
 import { t } from "./language.js";
-import { Refusal } from "./source.js";
+import { Refusal } from "./request.js";
 
 const KNOWN_ERRORS = new Set([
   "image",

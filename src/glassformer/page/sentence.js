@@ -2,7 +2,7 @@
 
 import { nameChange } from "./changes.js";
 import { drawDirections, nameOf } from "./directions.js";
-import { button, fill, h, onKeys, raw, rove } from "./dom.js";
+import { button, fill, h, onKeys, raw, rove, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { show } from "./number.js";
 import { pictureField } from "./picture_field.js";
@@ -169,8 +169,9 @@ export class Sentence {
     /** @param {Example} one @param {"label" | "look"} what */
     const said = (one, what) => (app.lang === "zh" && one[`${what}_zh`]) || one[what];
     const examples = (model?.examples ?? []).map((one) =>
-      button(
+      toggle(
         said(one, "label") || raw(one.text),
+        one.text === state.text,
         () => {
           this.input.value = one.text;
           app.go({ text: one.text, changes: [], prefix: [], cell: [], step: 0, token: "" });
@@ -178,7 +179,6 @@ export class Sentence {
         {
           class: "example",
           title: said(one, "label") && one.text,
-          "aria-pressed": String(one.text === state.text),
           data: { key: `example:${one.text}` },
         },
       ),
@@ -202,22 +202,22 @@ export class Sentence {
     const { tag } = manifest.source;
     const tells = tag ? t("ask.tag", { target: nameOf(app, tag) }) : "";
     /** @param {Side} side @param {string} piece @param {number} i @param {boolean} padding */
-    const token = (side, piece, i, padding) =>
-      button(
-        piece,
-        () =>
-          app.state.view === "flow"
-            ? app.go({ token: app.state.token === `${side}:${i}` ? "" : `${side}:${i}` }, { replace: true })
-            : app.go({ view: "flow", token: `${side}:${i}` }),
-        {
-          class: `token ${side}${padding ? " padding" : ""}${tells && side === "src" && !i ? " tag" : ""}`,
-          translate: "no",
-          title: tells && side === "src" && !i ? tells : t("ask.follow"),
-          tabindex: i ? "-1" : "0",
-          "aria-pressed": String(app.state.token === `${side}:${i}`),
-          data: { side, index: i, key: `token:${side}:${i}` },
-        },
-      );
+    const token = (side, piece, i, padding) => {
+      const key = `${side}:${i}`;
+      const held = app.state.token === key;
+      const tag = tells && key === "src:0";
+      const follow = () =>
+        app.state.view === "flow"
+          ? app.go({ token: held ? "" : key }, { replace: true })
+          : app.go({ view: "flow", token: key });
+      return toggle(piece, held, follow, {
+        class: `token ${side}${padding ? " padding" : ""}${tag ? " tag" : ""}`,
+        translate: "no",
+        title: tag ? tells : t("ask.follow"),
+        tabindex: i ? "-1" : "0",
+        data: { side, index: i, key: `token:${key}` },
+      });
+    };
     /** @param {Side} side @param {string} label @param {string[]} pieces @param {boolean[]} [real] */
     const row = (side, label, pieces, real) => {
       const tokens = h(

@@ -1,53 +1,9 @@
 // Where the numbers come from: the server, a range of bytes at a time, the file of a saved run, or a model in the page.
 
 import { Local } from "./local.js";
+import { post, Refusal, request } from "./request.js";
 
 const GAP = 16384; // bytes that are cheaper to read along than to ask for again
-
-/** What the server says when it refuses, or what kept it from answering. */
-export class Refusal extends Error {
-  /**
-   * @param {number} status
-   * @param {string} code
-   * @param {string} message
-   * @param {string} [hint]
-   * @param {Record<string, Value>} [values]
-   */
-  constructor(status, code, message, hint = "", values = {}) {
-    super(message);
-    this.status = status;
-    this.code = code;
-    this.hint = hint;
-    this.values = values;
-  }
-}
-
-/** @param {string} address @param {RequestInit} [options] */
-async function request(address, options = {}) {
-  let answer;
-  try {
-    answer = await fetch(address, options);
-  } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new Refusal(0, "offline", "The server does not answer.");
-  }
-  if (answer.ok) return answer;
-  let said = { code: "", message: `HTTP ${answer.status}`, hint: "", values: {} };
-  try {
-    said = { ...said, ...(await answer.json()).error };
-  } catch {
-    // Not ours: a proxy's page, say. The status has to do.
-  }
-  throw new Refusal(answer.status, said.code, said.message, said.hint, said.values);
-}
-
-/** @param {string} address @param {object} body @param {AbortSignal} [signal] */
-function post(address, body, signal) {
-  const headers = { "Content-Type": "application/json" };
-  return request(address, { method: "POST", headers, body: JSON.stringify(body), signal }).then((answer) =>
-    answer.json(),
-  );
-}
 
 /** @param {string} address @param {number} from @param {number} to */
 async function bytes(address, from, to) {

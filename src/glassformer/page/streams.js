@@ -20,7 +20,7 @@ const LETTER = 7.6; // the width of a letter, in pixels
  * @param {string} name
  * @param {number | null} chosen
  */
-function shares(run, name, chosen) {
+export function shares(run, name, chosen) {
   const [heads, rows, cols] = run.entry(name).shape;
   const head = chosen === null || chosen < heads ? chosen : null;
   const values = run.values(name);

@@ -1,7 +1,7 @@
 // The top of the page: its name, its language and theme, the tabs of its views; what the model says of itself.
 
 import { nameOf } from "./directions.js";
-import { button, fill, h, raw, rove } from "./dom.js";
+import { button, fill, h, raw, rove, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { whole } from "./number.js";
 import { NEED_SERVER, viewsOf } from "./state.js";
@@ -43,8 +43,7 @@ export function drawTop(app, place) {
   const dark = document.documentElement.dataset.theme === "dark";
   /** @param {Language} lang @param {string} label */
   const language = (lang, label) =>
-    button(raw(label, { lang: lang === "zh" ? "zh-Hans" : "en" }), () => app.go({ lang }), {
-      "aria-pressed": String(app.lang === lang),
+    toggle(raw(label, { lang: lang === "zh" ? "zh-Hans" : "en" }), app.lang === lang, () => app.go({ lang }), {
       data: { key: `lang:${lang}`, lang },
     });
   fill(

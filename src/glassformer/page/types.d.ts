@@ -367,7 +367,7 @@ type Frame = import("./main.js").Frame;
 type App = Frame & { run: Run };
 type Run = import("./source.js").Run;
 type Source = import("./source.js").Server | import("./source.js").Embedded | import("./local.js").Local;
-type Refusal = import("./source.js").Refusal;
+type Refusal = import("./request.js").Refusal;
 type Matrix = import("./matrix.js").Matrix;
 
 type Stack = "encoder" | "decoder";
@@ -383,7 +383,7 @@ type Schematics = Record<Language, Record<Drawing, string>>;
 
 /** A view: the values it needs, what else it waits for, its picture, what follows when that stands. */
 interface Painter {
-  names(app: App): string[];
+  names?(app: App): string[];
   prepare?(app: App): Promise<void>;
   draw(app: App): HTMLElement;
   shown?(app: App): void;
@@ -535,6 +535,13 @@ interface AttentionPlace {
   attention: string;
   layer: string;
   heads: number;
+}
+
+/** What the stamps of heads are called, how they look, and what it means to choose one. */
+interface StampHooks {
+  nameOf: (one: AttentionPlace) => string;
+  draw: (one: AttentionPlace, head: number) => Element;
+  choose: (one: AttentionPlace, head: number) => unknown;
 }
 
 /** A line over whole numbers. */

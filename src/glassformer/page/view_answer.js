@@ -1,16 +1,13 @@
 // Answer: what a model that writes nothing makes of what it read: what would fill its gaps, or a label for the whole.
 
-import { bar } from "./chart.js";
+import { candidateBars } from "./chart.js";
 import { h, raw } from "./dom.js";
 import { t } from "./language.js";
-import { percent, show } from "./number.js";
 
 const FEW = 3; // candidates of a place that is no gap
 
 /** @type {Painter} */
 export const answer = {
-  names: () => [],
-
   draw(app) {
     const { answer: found, model } = app.run.manifest;
     const gaps = found?.kind === "fill";
@@ -36,14 +33,5 @@ export const answer = {
 
 /** The candidates of a place as bars. @param {AnswerPlace} place */
 export function likeliest({ position, top }) {
-  const rows = top.map((one, i) =>
-    bar({
-      label: one.piece,
-      length: one.probability,
-      figure: percent(one.probability),
-      more: show(one.log_probability),
-      chosen: i === 0,
-    }),
-  );
-  return h("ol.bars", { data: { testid: "top", position } }, rows);
+  return candidateBars(top, top[0].id, { position });
 }

@@ -1,7 +1,7 @@
 // Block: one layer opened, each stage with its shape, its formula and its numbers as colours.
 
-import { stageKey, stageTitle, valueCard } from "./card.js";
-import { button, h, raw } from "./dom.js";
+import { stackLabel, stageKey, stageTitle, valueCard } from "./card.js";
+import { button, h, raw, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { thumbnail } from "./raster.js";
 import { attentionsOf, hasHeads, headFor, lastWord, layersOf, sheetOf, stagesOf, withMasks } from "./tensors.js";
@@ -49,30 +49,42 @@ export const block = {
 
 /** @param {App} app */
 function layerPicker(app) {
-  const { state, run } = app;
-  return h(
-    "div.bar",
-    h("span.label", t("block.layer")),
-    h(
-      "div.choice",
-      layersOf(run.manifest.model).map((layer) => {
-        const [stack, i] = layer.split(".");
-        return button(
-          [h("i", { class: `dot ${stack}` }), `${t(`stack.${stack}`)} ${i}`],
-          () => app.go({ layer, cell: [] }),
-          {
-            "aria-pressed": String(layer === state.layer),
-            data: { key: `layer:${layer}`, layer },
-          },
-        );
-      }),
-    ),
-  );
+  const choices = layersOf(app.run.manifest.model).map((layer) => {
+    const [stack, i] = layer.split(".");
+    return toggle(stackLabel(stack, ` ${i}`), layer === app.state.layer, () => app.go({ layer, cell: [] }), {
+      data: { key: `layer:${layer}`, layer },
+    });
+  });
+  return h("div.bar", h("span.label", t("block.layer")), h("div.choice", choices));
 }
 
-/** Layer by head: every pattern of the model as a stamp. @param {App} app */
+/**
+ * Layer by head: a stamp of each, of which one is chosen.
+ * @param {App} app
+ * @param {string} title
+ * @param {string} hint
+ * @param {number | null} head
+ * @param {StampHooks} hooks
+ */
+export function stampGrid(app, title, hint, head, { nameOf, draw, choose }) {
+  const rows = attentionsOf(app.run).map((one) => {
+    const stamps = Array.from({ length: one.heads }, (_, n) => {
+      const chosen = one.layer === app.state.layer && n === head;
+      return toggle([draw(one, n), raw(String(n))], chosen, () => choose(one, n), {
+        class: `stamp-button${chosen ? " chosen" : ""}`,
+        "aria-label": `${nameOf(one)}, ${t("flow.head", { n })}`,
+        data: { key: `stamp:${one.name}:${n}`, head: n },
+      });
+    });
+    return h("div.stamp-row", h("span", { class: `stamp-name ${one.stack}` }, nameOf(one)), h("div.stamps", stamps));
+  });
+  const summary = h("summary", { data: { key: "grid" } }, t(title), h("span.faint", t(hint)));
+  return h("details.grid-of-heads", { open: true }, summary, h("div.stamp-grid", rows));
+}
+
+/** Every pattern of the model as a stamp. @param {App} app */
 function grid(app) {
-  const { run, state } = app;
+  const { run } = app;
   /** @type {{name: string, head: number, empty: Element}[]} */
   const late = [];
   /** @param {string} name @param {number} head */
@@ -83,36 +95,18 @@ function grid(app) {
     late.push({ name, head, empty });
     return empty;
   };
-  const rows = attentionsOf(run).map((one) =>
-    h(
-      "div.stamp-row",
-      h("span", { class: `stamp-name ${one.stack}` }, t(`grid.${one.stack}.${one.attention}`, { n: one.i })),
-      h(
-        "div.stamps",
-        Array.from({ length: one.heads }, (_, head) => {
-          const chosen = one.layer === state.layer && head === state.head;
-          return button([draw(one.name, head), raw(String(head))], () => app.go({ layer: one.layer, head, cell: [] }), {
-            class: `stamp-button${chosen ? " chosen" : ""}`,
-            "aria-pressed": String(chosen),
-            "aria-label": `${t(`grid.${one.stack}.${one.attention}`, { n: one.i })}, ${t("flow.head", { n: head })}`,
-            data: { key: `stamp:${one.name}:${head}`, head },
-          });
-        }),
-      ),
-    ),
-  );
+  const stamps = stampGrid(app, "block.grid", "block.gridHint", app.state.head, {
+    nameOf: (one) => t(`grid.${one.stack}.${one.attention}`, { n: one.i }),
+    draw: (one, head) => draw(one.name, head),
+    choose: ({ layer }, head) => app.go({ layer, head, cell: [] }),
+  });
   const drawLate = () => {
     for (const { name, head, empty } of late) empty.replaceWith(draw(name, head));
   };
   // Where they do not come, the numbers under them can be clicked all the same.
   const wanted = late.map((one) => one.name);
   if (late.length) run.need(withMasks(run, wanted)).then(drawLate, () => {});
-  return h(
-    "details.grid-of-heads",
-    { open: true },
-    h("summary", { data: { key: "grid" } }, t("block.grid"), h("span.faint", t("block.gridHint"))),
-    h("div.stamp-grid", rows),
-  );
+  return stamps;
 }
 
 /** The order of the stages at a glance; each leads to its own. @param {Record<Part, string[]>} parts */

@@ -8,8 +8,6 @@ import { slider } from "./view_decode.js";
 
 /** @type {Painter} */
 export const cache = {
-  names: () => [],
-
   draw(app) {
     const { run, state } = app;
     const { cache: kept, source, target } = run.manifest;

@@ -1,16 +1,14 @@
 // Decode: the output token by token, what else was likely, and the tree of what the beam tried.
 
 import { exact, number, power, quotient, settle } from "./algebra.js";
-import { bar } from "./chart.js";
+import { candidateBars } from "./chart.js";
 import { button, columnHead, fill, h, numberCell, raw, table } from "./dom.js";
 import { t } from "./language.js";
-import { percent, show } from "./number.js";
+import { show } from "./number.js";
 import { beamTree, pathTo } from "./tree.js";
 
 /** @type {Painter} */
 export const decode = {
-  names: () => [],
-
   draw(app) {
     const { run, state } = app;
     const { steps, beam, target, options } = run.manifest;
@@ -19,15 +17,6 @@ export const decode = {
     const step = steps[at];
     const start = target.pieces.length - steps.length;
     const read = target.pieces.slice(0, start + at + 1);
-    const top = candidates(step).map((one) =>
-      bar({
-        label: one.piece,
-        length: one.probability,
-        figure: percent(one.probability),
-        more: show(one.log_probability),
-        chosen: one.id === step.chosen,
-      }),
-    );
     return h(
       "section.view",
       app.heading("decode"),
@@ -43,7 +32,7 @@ export const decode = {
             read.map((piece, i) => raw(piece, { class: "token tgt", data: { index: i } })),
           ),
           h("h3", t("decode.next")),
-          h("ol.bars", { data: { testid: "top" } }, top),
+          candidateBars(candidates(step), step.chosen),
           h("p.caption", t("decode.columns")),
         ),
         h("div.plate", h("h3", t("decode.sum")), sumSoFar(steps, at, options.length_penalty)),

@@ -1,12 +1,14 @@
 // Image: what the model reads, cut into the squares it reads, and where each place of it looks.
 
-import { button, h, onKeys, raw, svg } from "./dom.js";
+import { button, h, onKeys, svg, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
 import { pixels } from "./raster.js";
 import { label, line, rect } from "./shapes.js";
+import { shares } from "./streams.js";
 import { attentionsOf } from "./tensors.js";
 import { likeliest } from "./view_answer.js";
+import { stampGrid } from "./view_block.js";
 import { chooser } from "./view_flow.js";
 
 const MOST = 600_000; // bytes of attention that are fetched before the first picture; the rest is drawn when it comes
@@ -49,8 +51,7 @@ export const image = {
 /** @param {App} app @param {AttentionPlace} shown */
 function layers(app, shown) {
   const choices = attentionsOf(app.run).map(({ layer, i }) =>
-    button(String(i), () => app.go({ layer }), {
-      "aria-pressed": String(layer === shown.layer),
+    toggle(String(i), layer === shown.layer, () => app.go({ layer }), {
       "aria-label": t("flow.block.encoder", { n: i }),
       data: { key: `image-layer:${i}` },
     }),
@@ -66,13 +67,8 @@ function layers(app, shown) {
  * @param {number | null} head   null: the mean of all
  */
 function sharesOf(app, name, head) {
-  const [heads, rows] = app.run.entry(name).shape;
-  const values = app.run.values(name);
-  const from = placeOf(app);
-  return Array.from({ length: rows }, (_, j) => {
-    const each = Array.from({ length: heads }, (_, one) => values[(one * rows + from) * rows + j]);
-    return head === null || head >= heads ? each.reduce((a, b) => a + b, 0) / heads : each[head];
-  });
+  const share = shares(app.run, name, head);
+  return Array.from({ length: app.run.entry(name).shape[1] }, (_, j) => share(placeOf(app), j));
 }
 
 /**
@@ -127,12 +123,12 @@ function picture(app, shown) {
   const { image_size: size, patch_size: patch } = run.manifest.model;
   const across = (size ?? 1) / (patch ?? 1);
   const each = WIDE / across;
-  const shares = shown ? sharesOf(app, shown.name, app.flowHead) : [];
-  const most = Math.max(...shares.slice(1), 1e-9);
+  const given = shown ? sharesOf(app, shown.name, app.flowHead) : [];
+  const most = Math.max(...given.slice(1), 1e-9);
   const squares = Array.from({ length: across * across }, (_, i) => {
     const [x, y, place] = [(i % across) * each, Math.floor(i / across) * each, i + 1];
     const name = t("image.square", { place: run.manifest.source.pieces[place] });
-    const says = shown ? `${name}: ${percent(shares[place])}` : name;
+    const says = shown ? `${name}: ${percent(given[place])}` : name;
     const choose = () => look(app, place);
     const chosen = place === placeOf(app);
     return svg(
@@ -143,14 +139,14 @@ function picture(app, shown) {
         tabindex: "0",
         "aria-label": says,
         "aria-pressed": String(chosen),
-        data: { place, share: shares[place] ?? "", key: `square:${shown ? "looks" : "given"}:${place}` },
+        data: { place, share: given[place] ?? "", key: `square:${shown ? "looks" : "given"}:${place}` },
         on: { click: choose, keydown: onKeys(["Enter", " "], choose) },
       },
       svg("title", says),
-      rect([x, y, each, each], { "fill-opacity": shown ? ((0.85 * shares[place]) / most).toFixed(3) : 0 }),
+      rect([x, y, each, each], { "fill-opacity": shown ? ((0.85 * given[place]) / most).toFixed(3) : 0 }),
       shown &&
         each >= ROOMY &&
-        label([x + each / 2, y + each / 2 + 6], (100 * shares[place]).toFixed(1), { class: "share" }),
+        label([x + each / 2, y + each / 2 + 6], (100 * given[place]).toFixed(1), { class: "share" }),
     );
   });
   const lines = Array.from({ length: across - 1 }, (_, i) => (i + 1) * each).flatMap((at) => [
@@ -167,9 +163,9 @@ function picture(app, shown) {
   return svg("svg", { class: `squares ${kind}`, ...attributes }, svg("image", image), lines, squares);
 }
 
-/** Layer by head: where each looks from the same place. @param {App} app */
+/** Where each head looks from the same place. @param {App} app */
 function stamps(app) {
-  const { run, state } = app;
+  const { run } = app;
   const late = attentionsOf(run).filter((one) => !run.isLoaded(one.name));
   const place = h("div");
   if (late.length) {
@@ -179,35 +175,18 @@ function stamps(app) {
   }
   const { image_size: size, patch_size: patch } = run.manifest.model;
   const across = (size ?? 1) / (patch ?? 1);
-  const rows = attentionsOf(run).map((one) => {
-    const heads = Array.from({ length: one.heads }, (_, head) => {
-      const shares = sharesOf(app, one.name, head);
-      const most = Math.max(...shares.slice(1), 1e-9);
-      const stamp = pixels(
-        across,
-        across,
-        (i, j) => Array(3).fill(Math.round((255 * shares[1 + i * across + j]) / most)),
-        { class: "stamp", "aria-hidden": "true" },
-      );
-      const chosen = one.layer === state.layer && head === app.flowHead;
-      const choose = () => {
-        app.flowHead = head;
-        return one.layer === state.layer ? app.redraw() : app.go({ layer: one.layer });
-      };
-      return button([stamp, raw(String(head))], choose, {
-        class: `stamp-button${chosen ? " chosen" : ""}`,
-        "aria-pressed": String(chosen),
-        "aria-label": `${t("flow.block.encoder", { n: one.i })}, ${t("flow.head", { n: head })}`,
-        data: { key: `look:${one.i}:${head}` },
-      });
-    });
-    const name = t("flow.block.encoder", { n: one.i });
-    return h("div.stamp-row", h("span.stamp-name.encoder", name), h("div.stamps", heads));
+  return stampGrid(app, "image.heads", "image.headsHint", app.flowHead, {
+    nameOf: (one) => t("flow.block.encoder", { n: one.i }),
+    draw({ name }, head) {
+      const given = sharesOf(app, name, head);
+      const most = Math.max(...given.slice(1), 1e-9);
+      /** @param {number} i @param {number} j */
+      const light = (i, j) => Array(3).fill(Math.round((255 * given[1 + i * across + j]) / most));
+      return pixels(across, across, light, { class: "stamp", "aria-hidden": "true" });
+    },
+    choose({ layer }, head) {
+      app.flowHead = head;
+      return layer === app.state.layer ? app.redraw() : app.go({ layer });
+    },
   });
-  return h(
-    "details.grid-of-heads",
-    { open: true },
-    h("summary", { data: { key: "looks" } }, t("image.heads"), h("span.faint", t("image.headsHint"))),
-    h("div.stamp-grid", rows),
-  );
 }

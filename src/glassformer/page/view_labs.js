@@ -1,11 +1,11 @@
 // Labs: what is said of Transformers, each claim run on the server as an experiment with a verdict.
 
-import { button, code, h, raw } from "./dom.js";
+import { button, code, h, raw, toggle } from "./dom.js";
 import { checks, numbers } from "./lab_tables.js";
 import { t } from "./language.js";
 import { fixed } from "./number.js";
 import { figure } from "./plot.js";
-import { Refusal } from "./source.js";
+import { Refusal } from "./request.js";
 
 /** @type {Record<Verdict, string>} */
 const KINDS = { holds: "holds", "holds with limits": "limited", "does not hold": "fails", "not decided": "open" };
@@ -41,8 +41,6 @@ const serverOf = (app) => /** @type {import("./source.js").Server} */ (app.sourc
 
 /** @type {Painter} */
 export const labs = {
-  names: () => [],
-
   /** The list, and what the server has kept of the lab that is open. */
   async prepare(app) {
     const { lang, state } = app;
@@ -92,14 +90,15 @@ function item(app, lab, open) {
   const busy = shelf.running?.name === lab.name;
   return h(
     "li",
-    button(
+    toggle(
       [
         h("span.lab-title", lab.title),
         verdict ? badge(verdict) : busy ? h("span.badge.running", t("labs.running")) : null,
         h("span.lab-claim", lab.claim),
       ],
+      open,
       () => app.go({ lab: lab.name }),
-      { class: "lab-item", "aria-pressed": String(open), data: { key: `lab:${lab.name}`, lab: lab.name } },
+      { class: "lab-item", data: { key: `lab:${lab.name}`, lab: lab.name } },
     ),
   );
 }

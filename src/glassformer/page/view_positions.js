@@ -1,8 +1,8 @@
 // Positions: how this model knows where a token stands, and what two places say to each other.
 
-import { stageTitle, valueCard } from "./card.js";
+import { stackLabel, stageTitle, valueCard } from "./card.js";
 import { lines } from "./chart.js";
-import { button, h } from "./dom.js";
+import { h, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { thumbnail } from "./raster.js";
 import { plainSheet, STACKS, sheetOf } from "./tensors.js";
@@ -82,8 +82,7 @@ function stackPicker(app, stack) {
       "div.choice",
       { role: "group", "aria-label": t("positions.stack") },
       stacks.map((one) =>
-        button([h("i", { class: `dot ${one}` }), t(`stack.${one}`)], () => app.go({ layer: `${one}.0`, cell: [] }), {
-          "aria-pressed": String(one === stack),
+        toggle(stackLabel(one), one === stack, () => app.go({ layer: `${one}.0`, cell: [] }), {
           data: { key: `positions:${one}` },
         }),
       ),

@@ -1,7 +1,7 @@
 // Trace: every value by its name, as in Python and on the command line, as numbers to read and to take home.
 
 import { headPicker, nameLink, shapeOf } from "./card.js";
-import { button, code, columnHead, h, raw, table } from "./dom.js";
+import { button, code, columnHead, h, raw, table, toggle } from "./dom.js";
 import { formulaOf, t } from "./language.js";
 import { show } from "./number.js";
 import { pager } from "./places.js";
@@ -33,14 +33,11 @@ export const trace = {
         ...matching.map((entry) =>
           h(
             "li",
-            button(
+            toggle(
               [code(entry.name), raw(entry.shape.join("\u00d7"), { class: "faint" })],
+              entry.name === name,
               () => app.go({ tensor: entry.name, cell: [] }),
-              {
-                class: "name",
-                "aria-pressed": String(entry.name === name),
-                data: { key: `name:${entry.name}` },
-              },
+              { class: "name", data: { key: `name:${entry.name}` } },
             ),
           ),
         ),

@@ -26,7 +26,6 @@ export const painterOf = (view, task) => (view === "flow" && task === "image" ? 
  * @type {Painter}
  */
 export const nothing = {
-  names: () => [],
   draw: (app) =>
     h(
       "section.view",

@@ -1,6 +1,6 @@
 // What stands around the two texts: the top, the languages, what can be done, what went wrong.
 
-import { button, fill, focusedKey, h, raw, svg } from "../dom.js";
+import { button, fill, focusedKey, h, raw, refocus, svg, toggle } from "../dom.js";
 import { LANGUAGES, nameOf, t, WRITTEN, whole } from "./language.js";
 
 const MANY = 5; // languages, more than a row of buttons holds
@@ -23,9 +23,7 @@ export const mark = (name) =>
 function refill(place, ...children) {
   const focused = place.contains(document.activeElement) ? focusedKey() : null;
   fill(place, ...children);
-  /** @type {HTMLElement | null} */
-  const again = focused ? place.querySelector(`[data-key="${CSS.escape(focused)}"]`) : null;
-  again?.focus({ preventScroll: true });
+  refocus(focused);
 }
 
 /** @param {Front} app @param {HTMLElement} place */
@@ -46,8 +44,7 @@ export function drawTop(app, place) {
       "div.choice.small",
       { role: "group", "aria-label": t("language") },
       LANGUAGES.map((lang) =>
-        button(raw(names[lang], { lang: WRITTEN[lang] }), () => app.go({ lang }), {
-          "aria-pressed": String(app.lang === lang),
+        toggle(raw(names[lang], { lang: WRITTEN[lang] }), app.lang === lang, () => app.go({ lang }), {
           data: { key: `lang:${lang}`, lang },
         }),
       ),
@@ -72,8 +69,7 @@ export function drawBar(app, place) {
     const codes = side === "from" ? ["", ...ways.codes] : ways.codes;
     const name = (/** @type {string} */ code) => (code ? nameOf(code) : auto);
     const buttons = codes.map((code) =>
-      button(name(code), () => app.choose(side, code), {
-        "aria-pressed": String(chosen[side] === code),
+      toggle(name(code), chosen[side] === code, () => app.choose(side, code), {
         disabled: off(side, code),
         data: { key: `${side}:${code}`, [side]: code },
       }),

@@ -1,9 +1,9 @@
 // Files that are dropped on the page, or chosen, and given back translated.
 
 import { button, fill, h, raw } from "../dom.js";
+import { isAbort } from "../request.js";
 import { mark } from "./around.js";
 import { nameOf, t } from "./language.js";
-import { isAbort } from "./server.js";
 
 export class Files {
   /** @param {Front} app */

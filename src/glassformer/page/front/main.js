@@ -1,12 +1,13 @@
 // The page that translates: what is typed, from which language into which, and what becomes of it.
 
 import { find, h } from "../dom.js";
+import { isAbort, Refusal } from "../request.js";
 import { drawBar, drawFoot, drawTop } from "./around.js";
 import { Files } from "./files.js";
 import { nameOf, preferred, setLanguage, t, WRITTEN, whole } from "./language.js";
 import { Lines } from "./lines.js";
 import { Menu } from "./menu.js";
-import { isAbort, Refused, Server } from "./server.js";
+import { Server } from "./server.js";
 import { SourcePane } from "./source.js";
 import { isOfLook, readKey, readState, writeKey, writeState } from "./state.js";
 import { TargetPane } from "./target.js";
@@ -231,19 +232,19 @@ export class Front {
 
   /** What went wrong, in words. @param {unknown} error */
   tell(error) {
-    if (!(error instanceof Refused)) return t("error.page", { why: error instanceof Error ? error.message : error });
+    if (!(error instanceof Refusal)) return t("error.page", { why: error instanceof Error ? error.message : error });
     if (error.status === 0) return t("error.offline");
     if (error.status === 403) return t(this.server.key ? "error.wrongKey" : "error.noKey");
     if (error.status === 429 || error.status === 503) return t("error.busy", { n: whole(error.after || 1) });
     if (error.status === 413) return t("error.large");
-    return t("error.refused", { why: error.message || error.status });
+    return t("error.refused", { why: [error.message, error.hint].filter(Boolean).join("; ") });
   }
 
   /** @param {unknown} error @param {() => unknown} [again]  what to do when the server may be there again */
   fail(error, again) {
     this.error = error;
     this.abort = null;
-    if (error instanceof Refused) {
+    if (error instanceof Refusal) {
       if (error.status === 403) this.keyNeeded = true;
       else if (again && (error.after || error.status === 0))
         this.again = setTimeout(again, 1000 * Math.min(60, error.after || 3));

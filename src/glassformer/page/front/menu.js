@@ -1,8 +1,8 @@
 // What else could stand there: other words that the model would go on with, and other sentences.
 
 import { button, fill, h, rove } from "../dom.js";
+import { isAbort } from "../request.js";
 import { t } from "./language.js";
-import { isAbort } from "./server.js";
 
 const AROUND = 28; // characters shown on either side of what is different
 

@@ -1,37 +1,6 @@
 // What is asked of the server that this page came from.
 
-/** Why there is no answer: the status, what was said, and after how many seconds to ask again. */
-export class Refused extends Error {
-  /** @param {number} status @param {string} message @param {number} [after] */
-  constructor(status, message, after = 0) {
-    super(message);
-    this.status = status;
-    this.after = after;
-  }
-}
-
-/** @param {unknown} error */
-export const isAbort = (error) => error instanceof DOMException && error.name === "AbortError";
-
-/** @param {string} address @param {RequestInit} [options] */
-async function request(address, options) {
-  let answer;
-  try {
-    answer = await fetch(address, options);
-  } catch (error) {
-    if (isAbort(error)) throw error;
-    throw new Refused(0, "", 3);
-  }
-  if (answer.ok) return answer;
-  let said = "";
-  try {
-    const { error } = await answer.json();
-    said = typeof error === "string" ? error : [error.message, error.hint].filter(Boolean).join("; ");
-  } catch {
-    // Not ours: a proxy's page, say. The status has to do.
-  }
-  throw new Refused(answer.status, said, Number(answer.headers.get("Retry-After")) || 0);
-}
+import { post, request } from "../request.js";
 
 export class Server {
   key = "";
@@ -42,11 +11,8 @@ export class Server {
   }
 
   /** @param {string} address @param {object} body @param {AbortSignal} [signal] */
-  async #post(address, body, signal) {
-    const asked = this.key ? { ...body, api_key: this.key } : body;
-    const headers = { "Content-Type": "application/json" };
-    const answer = await request(address, { method: "POST", headers, body: JSON.stringify(asked), signal });
-    return answer.json();
+  #post(address, body, signal) {
+    return post(address, this.key ? { ...body, api_key: this.key } : body, signal);
   }
 
   /** @returns {Promise<Spoken[]>} */
