@@ -21,9 +21,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
-import torch
-
-from glassformer.bench.decode import ctranslate2_folder
+from glassformer.bench.decode import ctranslate2_engine
 from glassformer.decode.kernels.build import SWITCH, NoKernels, instructions
 from glassformer.decode.search import Search, Stopping
 from glassformer.errors import DataError, GlassformerError
@@ -117,15 +115,8 @@ def ours(model: str, to: str | None, search: Search) -> Callable[[Sequence[str]]
 
 
 def theirs(model: str, to: str | None, beam: int, sample: Sequence[str]) -> Callable[[Sequence[str]], list[str]]:
-    import ctranslate2
-
     translator = loaded(model, to)
-    with tempfile.TemporaryDirectory() as folder:
-        ctranslate2_folder(translator.model, Path(folder))
-        engine = ctranslate2.Translator(
-            folder, device="cpu", compute_type="int8", intra_threads=torch.get_num_threads(), inter_threads=1
-        )
-    tokenizer = translator.tokenizer
+    engine, tokenizer = ctranslate2_engine(translator.model, "int8"), translator.tokenizer
 
     def translated(texts: Sequence[str], batch: int) -> list[str]:
         words = [[f"t{id}" for id in ids] for ids in tokenizer.encode_source(texts)]

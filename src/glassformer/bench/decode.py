@@ -62,6 +62,17 @@ def ctranslate2_folder(model: EncoderDecoder, folder: Path) -> None:
     spec.save(str(folder))
 
 
+def ctranslate2_engine(model: EncoderDecoder, kind: str) -> Any:
+    """CTranslate2 with the model's weights, in numbers of this kind."""
+    import ctranslate2
+
+    with tempfile.TemporaryDirectory() as folder:
+        ctranslate2_folder(model, Path(folder))
+        return ctranslate2.Translator(
+            folder, device="cpu", compute_type=kind, intra_threads=torch.get_num_threads(), inter_threads=1
+        )
+
+
 def contestant(name: str, device: str) -> Run:
     """What is timed: a function that writes OUTPUT tokens for each source."""
     model = EncoderDecoder(BASE).eval().to(device)
@@ -79,13 +90,7 @@ def contestant(name: str, device: str) -> Run:
             peer.generate(sources(rows, device), num_beams=beam, do_sample=False, **limits)
 
         return generated
-    import ctranslate2
-
-    with tempfile.TemporaryDirectory() as folder:
-        ctranslate2_folder(model, Path(folder))
-        engine = ctranslate2.Translator(
-            folder, device="cpu", compute_type=kind, intra_threads=torch.get_num_threads(), inter_threads=1
-        )
+    engine = ctranslate2_engine(model, kind)
 
     def translated(rows: int, beam: int) -> None:
         words = [[f"t{i}" for i in row] for row in sources(rows, device).tolist()]

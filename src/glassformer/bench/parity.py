@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -79,68 +79,67 @@ def measure(case: Case, spoil: Spoil | None = None) -> float:
         model = load_model(folder)
         vocab = min(model.config.vocab_size, model.config.encoder.vocab_size)
         batch = random_batch(vocab, case.seed)
-        ours = our_logits(model, spoil(model, batch) if spoil else batch)
+        ours = our_logits(model, (spoil(model, batch) if spoil else None) or batch)
         return difference(ours, peer_logits(peer, batch), batch)
 
 
-def wrong_norm_order(model: Model, batch: Batch) -> Batch:
-    for module in model.modules():
-        if isinstance(module, Residual):
-            module.pre = not module.pre
-    return batch
+Part = TypeVar("Part", bound=nn.Module)
+
+
+def parts(model: Model, kind: type[Part]) -> list[Part]:
+    return [module for module in model.modules() if isinstance(module, kind)]
+
+
+def tables(model: Model, name: str) -> list[Tensor]:
+    """Those whose names end so, learnt or not."""
+    every = [*model.named_parameters(), *model.named_buffers()]
+    return [table for known, table in every if known.endswith(name)]
+
+
+def wrong_norm_order(model: Model, batch: Batch) -> None:
+    for module in parts(model, Residual):
+        module.pre = not module.pre
 
 
 def ignored_padding(model: Model, batch: Batch) -> Batch:
     return replace(batch, mask=torch.ones_like(batch.mask))
 
 
-def missing_offset(model: Model, batch: Batch) -> Batch:
+def missing_offset(model: Model, batch: Batch) -> None:
     """As if the position table were read from its first stored row."""
-    for name, table in [*model.named_parameters(), *model.named_buffers()]:
-        if name.endswith("positions.table"):
-            table.copy_(table.roll(2, 0))
-    return batch
+    for table in tables(model, "positions.table"):
+        table.copy_(table.roll(2, 0))
 
 
-def interleaved_sinusoid(model: Model, batch: Batch) -> Batch:
-    for name, table in model.named_buffers():
-        if name.endswith("positions.table"):
-            table.copy_(sinusoid(*table.shape))
-    return batch
+def interleaved_sinusoid(model: Model, batch: Batch) -> None:
+    for table in tables(model, "positions.table"):
+        table.copy_(sinusoid(*table.shape))
 
 
-def marian_sinusoid(model: Model, batch: Batch) -> Batch:
+def marian_sinusoid(model: Model, batch: Batch) -> None:
     """As if the slowest frequency were that of the paper, one step above 1/10000."""
-    for name, table in model.named_buffers():
-        if name.endswith("positions.table"):
-            table.copy_(sines_first(len(table) + 2, table.shape[1])[2:])
-    return batch
+    for table in tables(model, "positions.table"):
+        table.copy_(sines_first(len(table) + 2, table.shape[1])[2:])
 
 
-def scaled_scores(model: Model, batch: Batch) -> Batch:
+def scaled_scores(model: Model, batch: Batch) -> None:
     """As if the scores had the 1/sqrt(d) that the family leaves out."""
-    for module in model.modules():
-        if isinstance(module, Attention):
-            module.scale = 1 / math.sqrt(module.d_head)
-    return batch
+    for module in parts(model, Attention):
+        module.scale = 1 / math.sqrt(module.d_head)
 
 
-def missing_fold(model: Model, batch: Batch) -> Batch:
+def missing_fold(model: Model, batch: Batch) -> None:
     """As if the last norm did not carry the scale of the decoder's output."""
     model.get_parameter("decoder.norm.weight").mul_(math.sqrt(model.config.d_model))
-    return batch
 
 
-def missing_segments(model: Model, batch: Batch) -> Batch:
-    for name, table in model.named_parameters():
-        if name.endswith("segments.weight"):
-            table.zero_()
-    return batch
+def missing_segments(model: Model, batch: Batch) -> None:
+    for table in tables(model, "segments.weight"):
+        table.zero_()
 
 
-def missing_transform_norm(model: Model, batch: Batch) -> Batch:
+def missing_transform_norm(model: Model, batch: Batch) -> None:
     model.get_submodule("head.transform").norm = nn.Identity()
-    return batch
 
 
 def turned_squares(model: Model, batch: Batch) -> Batch:
@@ -149,54 +148,43 @@ def turned_squares(model: Model, batch: Batch) -> Batch:
     return replace(batch, images=squares.permute(0, 1, 2, 5, 3, 4).reshape_as(batch.images))
 
 
-def missing_first(model: Model, batch: Batch) -> Batch:
+def missing_first(model: Model, batch: Batch) -> None:
     model.get_parameter("encoder.embedding.first").zero_()
-    return batch
 
 
-def untransposed(model: Model, batch: Batch) -> Batch:
-    for module in model.modules():
-        if isinstance(module, Attention):
-            module.output.weight.copy_(module.output.weight.T.clone())
-    return batch
+def untransposed(model: Model, batch: Batch) -> None:
+    for module in parts(model, Attention):
+        module.output.weight.copy_(module.output.weight.T.clone())
 
 
-def unslowed(model: Model, batch: Batch) -> Batch:
+def unslowed(model: Model, batch: Batch) -> None:
     """As if no pair turned slower than it did in training."""
-    for module in model.modules():
-        if isinstance(module, Rotary):
-            module.factor = 1.0
-    return batch
+    for module in parts(model, Rotary):
+        module.factor = 1.0
 
 
-def halves_for_pairs(model: Model, batch: Batch) -> Batch:
+def halves_for_pairs(model: Model, batch: Batch) -> None:
     """As if the rows of W_Q and W_K were left in the file's order."""
-    for module in model.modules():
-        if isinstance(module, Attention):
-            q, k, v = module.projection.weight.split(module.projection.rows)
-            again = [swapped(part, module.d_head // 2, 2) for part in (q, k)]
-            module.projection.weight.copy_(torch.cat((*again, v)))
-    return batch
+    for module in parts(model, Attention):
+        q, k, v = module.projection.weight.split(module.projection.rows)
+        again = [swapped(part, module.d_head // 2, 2) for part in (q, k)]
+        module.projection.weight.copy_(torch.cat((*again, v)))
 
 
-def other_groups(model: Model, batch: Batch) -> Batch:
+def other_groups(model: Model, batch: Batch) -> None:
     """As if each query head belonged to the group of its neighbour."""
-    for module in model.modules():
-        if isinstance(module, Attention):
-            queries, outputs = module.projection.weight[: module.projection.rows[0]], module.output.weight.T
-            for rows in (queries, outputs):
-                rows.copy_(rows.roll(module.d_head, 0))
-    return batch
+    for module in parts(model, Attention):
+        queries, outputs = module.projection.weight[: module.projection.rows[0]], module.output.weight.T
+        for rows in (queries, outputs):
+            rows.copy_(rows.roll(module.d_head, 0))
 
 
-def missing_biases(model: Model, batch: Batch) -> Batch:
-    for module in model.modules():
-        if isinstance(module, Attention):
-            module.projection.bias.zero_()
-    return batch
+def missing_biases(model: Model, batch: Batch) -> None:
+    for module in parts(model, Attention):
+        module.projection.bias.zero_()
 
 
-Spoil = Callable[[Model, Batch], Batch]
+Spoil = Callable[[Model, Batch], Batch | None]  # breaks the model, or gives another batch
 
 CONTROLS: dict[str, tuple[Spoil, ...]] = {
     "marian": (wrong_norm_order, interleaved_sinusoid, ignored_padding),

@@ -27,10 +27,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean, stdev
+from statistics import mean
 from typing import Any
 
 from glassformer.evaluation import evaluate
+from glassformer.labs.spread import Spread
 from glassformer.report import Report
 from glassformer.scores import Scores
 from glassformer.text.lines import read_lines
@@ -38,7 +39,6 @@ from glassformer.train.recipe import parse
 from glassformer.train.run import train
 from glassformer.use import Classifier
 
-STUDENT = {2: 12.71, 3: 4.30, 4: 3.18, 5: 2.78, 6: 2.57, 7: 2.45, 8: 2.36}  # of 95 %, by the number of seeds
 LABELLED = (200, 2000)
 WORDS, LETTERS = (3, 16), 120  # of a sentence that is labelled
 STEPS = {1000: 600, 3000: 1000, 10_000: 2500}  # by the number of pairs
@@ -173,13 +173,6 @@ def pairs(data: Path, out: Path, seeds: int, device: str) -> Iterator[Job]:
                     yield Job(f"{count:,} pairs", way, seed, rate, given, name, tested, device)
 
 
-def told(values: Sequence[float]) -> str:
-    """The mean, and half the width of its interval of 95 %."""
-    if len(values) < 2:
-        return f"{values[0]:.2f}"
-    return f"{mean(values):.2f} ± {STUDENT[len(values)] * stdev(values) / len(values) ** 0.5:.2f}"
-
-
 def table(found: dict[Job, tuple[float, float]]) -> dict[tuple[str, str], list[float]]:
     """For each question and way, each seed's score at the rate whose loss was lower."""
     best: dict[tuple[str, str, int], tuple[float, float]] = {}
@@ -219,7 +212,7 @@ def main() -> None:
                 print(json.dumps(row | dict(zip(("loss", "score"), found[job], strict=True))), file=file)
     print(f"accuracy in percent, or BLEU; mean of {asked.seeds} seeds and its 95 % interval")
     for (question, way), values in table(found).items():
-        print(f"{question:13} {way:13} {told(values)}")
+        print(f"{question:13} {way:13} {Spread(values):.2f}")
 
 
 if __name__ == "__main__":

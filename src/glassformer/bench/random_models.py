@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from glassformer.errors import GlassformerError
+from glassformer.export.huggingface import transformers
 from glassformer.pretrained.loader import FAMILIES
 
 _SEQ2SEQ: list[dict[str, Any]] = [
@@ -86,18 +87,20 @@ def cases() -> list[Case]:
         }
         table.append(Case("t5", f"{proj}, {'untied' if untied else 'tied'}", settings, 20 + i, untied))
     for i in range(3):
-        bert = {
-            "vocab_size": 101 + i,
+        sizes = {
             "hidden_size": (32, 48, 40)[i],
             "num_attention_heads": (4, 6, 2)[i],
             "num_hidden_layers": (2, 3, 1)[i],
             "intermediate_size": (64, 50, 160)[i],
+        }
+        name = f"d{sizes['hidden_size']} layers {sizes['num_hidden_layers']}"
+        bert = sizes | {
+            "vocab_size": 101 + i,
             "max_position_embeddings": 64,
             "hidden_act": ("gelu", "relu", "gelu_new")[i],
             "type_vocab_size": (2, 3, 1)[i],
         }
-        table.append(Case("bert", f"d{bert['hidden_size']} layers {bert['num_hidden_layers']}", bert, 30 + i))
-        name = f"d{bert['hidden_size']} layers {bert['num_hidden_layers']}"
+        table.append(Case("bert", name, bert, 30 + i))
         same = {"hidden_act": "gelu", "pad_token_id": 1}
         table.append(Case("roberta", name, bert | same, 90 + i))
         table.append(Case("xlm-roberta", name, bert | same | {"type_vocab_size": 1, "vocab_size": 160 - i}, 100 + i))
@@ -111,11 +114,7 @@ def cases() -> list[Case]:
             "activation": ("gelu", "relu", "gelu")[i],
         }
         table.append(Case("distilbert", name, distilbert, 110 + i))
-        vit = {
-            "hidden_size": (32, 48, 40)[i],
-            "num_attention_heads": (4, 6, 2)[i],
-            "num_hidden_layers": (2, 3, 1)[i],
-            "intermediate_size": (64, 50, 160)[i],
+        vit = sizes | {
             "image_size": 16,
             "patch_size": (4, 8, 2)[i],
             "num_labels": (7, 5, 11)[i],
@@ -135,13 +134,10 @@ def cases() -> list[Case]:
             "scale_attn_by_inverse_layer_idx": i == 1,
         }
         table.append(Case("gpt2", f"d{gpt2['n_embd']} layers {gpt2['n_layer']}", gpt2, 40 + i))
-        llama = {
+        llama = sizes | {
             "vocab_size": 73 + i,
-            "hidden_size": (32, 48, 40)[i],
-            "num_attention_heads": (4, 6, 2)[i],
             "num_key_value_heads": (2, 6, 1)[i],
             "head_dim": (8, 8, 12)[i],
-            "num_hidden_layers": (2, 3, 1)[i],
             "intermediate_size": (56, 80, 33)[i],
             "max_position_embeddings": 64,
             "tie_word_embeddings": i == 1,
@@ -161,15 +157,9 @@ def cases() -> list[Case]:
 
 
 def hugging_face() -> Any:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    try:
-        import transformers
-    except ImportError:
-        raise GlassformerError("transformers is the peer to compare with: pip install transformers") from None
-    hf: Any = transformers
-    hf.logging.set_verbosity_error()
-    hf.logging.disable_progress_bar()
-    return hf
+    if find_spec("transformers") is None:
+        raise GlassformerError("transformers is the peer to compare with: pip install transformers")
+    return transformers()
 
 
 def random_model(case: Case) -> nn.Module:

@@ -85,16 +85,24 @@ async def ask(
             head = f"POST /translate HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
             begin = time.perf_counter()
             writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-            answered = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-            length = re.search(r"(?im)^content-length: (\d+)", answered)
-            if not answered.startswith("HTTP/1.1 200") or length is None:
-                raise GlassformerError(f"the server answered {answered.partition(chr(13))[0]}")
-            answers[i] = json.loads(await reader.readexactly(int(length[1])))["translatedText"]
+            status, content = await answered(reader)
+            if status != 200:
+                raise GlassformerError(f"the server answered {status}: {content[:200]!r}")
+            answers[i] = json.loads(content)["translatedText"]
             seconds[i] = time.perf_counter() - begin
         writer.close()
 
     await asyncio.gather(*(client() for _ in range(min(clients, len(texts)))))
     return seconds, answers
+
+
+async def answered(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """The status and the body of the next answer."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    length = re.search(r"(?im)^content-length: (\d+)", head)
+    if length is None:
+        raise GlassformerError(f"the server answered {head.partition(chr(13))[0]}")
+    return int(head.split()[1]), await reader.readexactly(int(length[1]))
 
 
 class Running(NamedTuple):

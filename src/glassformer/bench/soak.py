@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from glassformer.bench.serving import running
+from glassformer.bench.serving import answered, running
 from glassformer.documents.formats import translate_bytes
 from glassformer.errors import GlassformerError
 from glassformer.serve.directions import of_box
@@ -169,14 +169,6 @@ async def soak(
     done.seconds = asyncio.get_running_loop().time() - begin
     done.last = memory(pid)
     return done
-
-
-async def answered(reader: asyncio.StreamReader) -> tuple[int, bytes]:
-    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
-    length = re.search(r"(?im)^content-length: (\d+)", head)
-    if length is None:
-        raise GlassformerError(f"the server answered {head.partition(chr(13))[0]}")
-    return int(head.split()[1]), await reader.readexactly(int(length[1]))
 
 
 def soaked(texts: Sequence[str], count: int, different: int, seed: int, say: Callable[[str], None]) -> Soaked:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from glassformer.bench.peers import contestants
-from glassformer.bench.train import stepper
+from glassformer.bench.train import SMALL, stepper
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.text import (
     Batch,
@@ -41,16 +41,7 @@ from glassformer.train.parallel import World
 from glassformer.train.recipe import Train
 from glassformer.train.step import Inputs, Stepper
 
-BASE = ModelConfig(
-    vocab_size=10_000,
-    d_model=512,
-    heads=8,
-    d_ff=2048,
-    layers=6,
-    dropout=0.1,
-    attention_dropout=0.0,
-    activation_dropout=0.0,
-)
+BASE = replace(SMALL, vocab_size=10_000, d_model=512, heads=8, d_ff=2048, layers=6)
 SHAPES = ((512, 32), (2048, 32))
 MATRIX_RATE = 790e12  # bf16 operations a second in a large matrix product on an H200, measured
 STEPS = 20
