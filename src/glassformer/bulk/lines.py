@@ -7,17 +7,16 @@ import hashlib
 import json
 import lzma
 import shutil
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from glassformer.bulk.shards import SHARD_BYTES, Cut, Shard, Span, Translate, through
 from glassformer.bulk.sources import Source, unpacked
-from glassformer.errors import DataError, did_you_mean, one_of, why
-from glassformer.text.lines import not_utf8
+from glassformer.errors import DataError, did_you_mean, one_of
+from glassformer.text.lines import not_utf8, told
 
 LONGEST = 10_000_000  # bytes of a line; more is no text, and would have to be held in memory
 TOLD = 100_000  # lines between two words on how far the reading is
@@ -42,7 +41,7 @@ class TextLines:
         """Where its shards lie, in bytes; every line is looked at, so that a wrong one is told before hours of work."""
         digest, spans = hashlib.sha256(), list[Span]()
         first = start = here = number = 0
-        with unpacked(source) as stream, damaged(source):
+        with unpacked(source) as stream, told(source.path):
             for number, raw in enumerate(iter(partial(stream.readline, LONGEST), b""), 1):
                 if len(raw) == LONGEST and not raw.endswith(b"\n"):
                     raise DataError(
@@ -90,7 +89,7 @@ class TextLines:
             self.close()
             self._stream = (source.path, self._open.enter_context(unpacked(source)))
         stream = self._stream[1]
-        with damaged(source):
+        with told(source.path):
             stream.seek(shard.start)
             data = stream.read(shard.size)
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
@@ -126,11 +125,11 @@ class JsonLines(TextLines):
         return None if text is None else text.encode("utf-8", "replace").decode("utf-8")  # \ud800 is no character
 
     def line(self, raw: bytes, translation: str | None) -> bytes:
-        told = raw.rstrip()
-        if not told.endswith(b"}"):
+        row = raw.rstrip()
+        if not row.endswith(b"}"):
             return b"\n"
         field = f", {json.dumps(self.into, ensure_ascii=False)}: {json.dumps(translation, ensure_ascii=False)}}}\n"
-        return told.removesuffix(b"}").rstrip() + field.encode("utf-8", "replace")
+        return row.removesuffix(b"}").rstrip() + field.encode("utf-8", "replace")
 
 
 def no_column(column: str, there: list[str]) -> str:
@@ -149,15 +148,3 @@ def decoded(source: Source, number: int, raw: bytes) -> str:
     except UnicodeDecodeError as error:
         raise DataError(not_utf8(Path(source.name), number, raw, error)) from None
     return (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\r")
-
-
-@contextmanager
-def damaged(source: Source) -> Iterator[None]:
-    try:
-        yield
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise DataError(
-            f"{source.path}: the compressed file is damaged ({error}); fetch or compress it again"
-        ) from None
-    except OSError as error:
-        raise DataError(f"{source.path}: reading failed: {why(error)}") from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import astuple, dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -112,7 +112,7 @@ def prepare(asked: Asked, report: Report) -> Work:
         for source in sources:
             cuts.append(format.cut(source, asked.shard_rows, report.counting(f"reading {source.name}, lines")))
         spans = [(i, span) for i, cut in enumerate(cuts) for span in cut.spans]
-        shards = [Shard(number, i, *astuple(span)) for number, (i, span) in enumerate(spans)]
+        shards = [Shard(**asdict(span), number=number, source=i) for number, (i, span) in enumerate(spans)]
         texts = (text for shard in shards for text in format.texts(sources[shard.source], shard) if text)
         job = with_languages(job, asked, texts, report)
     report.clear()

@@ -16,11 +16,9 @@ Translate = Callable[[list[str]], list[str]]
 
 
 @dataclass(frozen=True)
-class Shard:
-    """Rows `first` and on, counted from 0, of the `source`-th file; `start` and `size` are what its kind counts in."""
+class Span:
+    """Rows `first` and on, counted from 0, of a file; `start` and `size` are what its kind counts in."""
 
-    number: int
-    source: int
     first: int
     rows: int
     start: int
@@ -28,13 +26,11 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Span:
-    """Where a shard lies in its file."""
+class Shard(Span):
+    """That of the `source`-th file."""
 
-    first: int
-    rows: int
-    start: int
-    size: int
+    number: int
+    source: int
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.models import Offline, Precision, Revision, find
 
 
 def bulk(
@@ -38,7 +38,7 @@ def bulk(
         str, typer.Option(help="Of Parquet and JSONL: the new column, for the translations.")
     ] = "translation",
     beam: Annotated[int, typer.Option(help="Beam width; 1 is greedy, and faster.")] = 4,
-    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    precision: Precision = "auto",
     workers: Annotated[
         int | None,
         typer.Option(

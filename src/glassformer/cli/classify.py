@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer.cli.lines import given_lines
-from glassformer.cli.models import Adapter, Offline, Revision, find
+from glassformer.cli.models import Adapter, Device, Offline, Revision, find
 from glassformer.files import finite
 
 
@@ -31,7 +31,7 @@ def classify(
     ] = None,
     top: Annotated[int, typer.Option(help="Labels of each, the likeliest first.")] = 1,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
     adapter: Adapter = None,
     revision: Revision = None,
     offline: Offline = False,

@@ -10,11 +10,13 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.models import Device
+
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where the model goes.")] = Path("runs/demo"),
     seed: Annotated[int, typer.Option(help="Another seed, another run.")] = 0,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Train an English-German translator of numbers, dates, times and money from scratch, and try it.
 

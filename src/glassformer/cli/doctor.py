@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from glassformer.cli.models import Device
+
 if TYPE_CHECKING:
     from glassformer.train import Recipe
 
@@ -17,7 +19,7 @@ def doctor(
         list[str] | None, typer.Option("--set", help="Change a key of the recipe, as for train.", metavar="KEY=VALUE")
     ] = None,
     parity: Annotated[bool, typer.Option("--parity", help="Compare every family with transformers.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Look over this machine, and a recipe before it runs; with --parity, compare the model with transformers."""
     if parity:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.models import Adapter, Offline, Revision, find
+from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, Source, To, find
 from glassformer.files import finite
 
 
@@ -22,18 +22,16 @@ def evaluate(
     split: Annotated[
         str | None, typer.Option(help="Instead of files: test, valid or train of the model's recipe.")
     ] = None,
-    to: Annotated[str | None, typer.Option(help="Of a model that knows several languages: into which.")] = None,
-    source: Annotated[
-        str | None, typer.Option("--from", help="Of a model that reads several languages: from which.")
-    ] = None,
+    to: To = None,
+    source: Source = None,
     beam: Annotated[int | None, typer.Option(help="Beam width; the recipe's if not given.")] = None,
     length_penalty: Annotated[float | None, typer.Option(help="Score divided by length to this power.")] = None,
     tokenize: Annotated[
         str | None, typer.Option(help="BLEU's words by 13a, zh, ja-mecab, char or another of sacrebleu's.")
     ] = None,
     lowercase: Annotated[bool | None, typer.Option("--lowercase", help="BLEU of lowercased text.")] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "fp32",
+    device: Device = "auto",
+    precision: Precision = "fp32",
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
     adapter: Adapter = None,
     revision: Revision = None,

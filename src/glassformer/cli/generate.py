@@ -10,7 +10,7 @@ import typer
 
 from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Seed, Temperature, TopK, TopP, given_drawing
 from glassformer.cli.lines import given_lines
-from glassformer.cli.models import Adapter, Offline, Revision, find
+from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, find
 from glassformer.errors import ConfigError
 from glassformer.files import finite
 
@@ -39,8 +39,8 @@ def generate(
     seed: Seed = None,
     stream: Annotated[bool, typer.Option("--stream", help="Show each word as soon as it is written.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    device: Device = "auto",
+    precision: Precision = "auto",
     adapter: Adapter = None,
     revision: Revision = None,
     offline: Offline = False,

@@ -49,27 +49,22 @@ def shown(one: Translation) -> dict[str, Any]:
 
 def read_raw(stream: io.BufferedReader, name: str) -> Iterator[list[bytes]]:
     """The lines of a stream in chunks: as many as are there already, but never more than CHUNK."""
-    import gzip
-    import lzma
-    import zlib
+    from glassformer.text.lines import told
 
     number, size, rest = 0, FIRST, b""
     try:
-        while block := stream.read1(BLOCK):
-            *lines, rest = (rest + block).split(b"\n")
-            while lines and len(lines[0]) <= LONGEST:  # only the first can have begun in an earlier block
-                yield lines[:size]
-                number += len(lines[:size])
-                lines, size = lines[size:], CHUNK
-            if lines or len(rest) > LONGEST:
-                raise DataError(
-                    f"{name}, line {number + 1}: longer than {LONGEST:,} bytes, the limit for a line; "
-                    f"is it text? Break it into lines; the {number:,} lines before it are translated"
-                )
-    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-        raise DataError(f"{name}: the compressed file is damaged after line {number} ({error})") from None
-    except OSError as error:
-        raise DataError(f"{name}: reading failed after line {number}: {why(error)}") from None
+        with told(name, lambda: f" after line {number}"):
+            while block := stream.read1(BLOCK):
+                *lines, rest = (rest + block).split(b"\n")
+                while lines and len(lines[0]) <= LONGEST:  # only the first can have begun in an earlier block
+                    yield lines[:size]
+                    number += len(lines[:size])
+                    lines, size = lines[size:], CHUNK
+                if lines or len(rest) > LONGEST:
+                    raise DataError(
+                        f"{name}, line {number + 1}: longer than {LONGEST:,} bytes, the limit for a line; "
+                        f"is it text? Break it into lines; the {number:,} lines before it are translated"
+                    )
     finally:
         if stream is not sys.stdin.buffer:
             stream.close()

@@ -11,7 +11,8 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.drawing import LengthPenalty
+from glassformer.cli.models import Device, Offline, Precision, Revision, Source, To, find
 from glassformer.errors import InputError
 from glassformer.files import finite
 
@@ -24,11 +25,9 @@ def score(
     ],
     src: Annotated[Path, typer.Option(help="A file of source sentences, one a line (gzip and xz too).")],
     tgt: Annotated[Path, typer.Option(help="Their translations, line by line.")],
-    to: Annotated[str | None, typer.Option(help="Of a model that knows several languages: into which.")] = None,
-    source: Annotated[
-        str | None, typer.Option("--from", help="Of a model that reads several languages: from which.")
-    ] = None,
-    length_penalty: Annotated[float, typer.Option(help="Score divided by length to this power.")] = 1.0,
+    to: To = None,
+    source: Source = None,
+    length_penalty: LengthPenalty = 1.0,
     length_rule: Annotated[
         str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")
     ] = "average",
@@ -36,8 +35,8 @@ def score(
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a line, and one for all at the end.")
     ] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    device: Device = "auto",
+    precision: Precision = "auto",
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Literal, cast, get_args
 
 import typer
 
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.models import Device, Offline, Revision, find
 from glassformer.errors import ConfigError, check_choice
 
 DEMO = Path("runs/demo")
@@ -34,7 +34,7 @@ def serve(
     port: Annotated[int | None, typer.Option(min=0, max=65535, help="Port; a free one from 8017 on if none.")] = None,
     host: Annotated[str, typer.Option(help="Address to listen at; 0.0.0.0 lets all machines in.")] = "127.0.0.1",
     open_browser: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "cpu",
+    device: Device = "cpu",
     only: Annotated[
         Literal["api", "page"] | None,
         typer.Option(help="api: translations for other programs, and no page; page: the reverse. Default: both."),

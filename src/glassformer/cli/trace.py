@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.models import Device, Offline, Revision, find
 from glassformer.cli.translate import names_a_model
 from glassformer.errors import ConfigError, GlassformerError, InputError, why
 from glassformer.files import write_text
@@ -62,7 +62,7 @@ def trace(
     html_file: Annotated[
         str | None, typer.Option("--html", metavar="FILE", help="Write one page that opens from disk instead.")
     ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:

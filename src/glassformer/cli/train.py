@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.models import Device
 from glassformer.errors import ConfigError
 
 
@@ -18,7 +19,7 @@ def train(
         typer.Option("--set", help="Change a key of the recipe: --set train.steps=60", metavar="KEY=VALUE"),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where --out stands.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
+    device: Device = "auto",
 ) -> None:
     """Train a model from text: a translator, or by train.objective what else a recipe asks for.
 

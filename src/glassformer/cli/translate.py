@@ -12,7 +12,7 @@ import typer
 
 from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Seed, Temperature, TopK, TopP, given_drawing
 from glassformer.cli.lines import arguments, decoded, open_input, open_output, read_raw, row
-from glassformer.cli.models import Adapter, Offline, Revision, find, looks_like_hub
+from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, find, looks_like_hub
 from glassformer.errors import ConfigError
 
 BATCH_TOKENS = 4096
@@ -69,8 +69,8 @@ def translate(
         bool, typer.Option("--alignments", help="After each text, its tokens' partners in the source.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON object a line.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")] = "auto",
-    precision: Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")] = "auto",
+    device: Device = "auto",
+    precision: Precision = "auto",
     adapter: Adapter = None,
     revision: Revision = None,
     offline: Offline = False,

@@ -38,32 +38,27 @@ class TokenCache(Cache):
             self.ids = self.ids.unflatten(0, (-1, self.beams))[sentences].flatten(0, 1)
 
 
-class UncachedEncoderDecoder(EncoderDecoder):
+class Uncached(nn.Module):
     """A model's own parts, its decoder reading all tokens at every step."""
 
-    def __init__(self, model: EncoderDecoder) -> None:
+    def __init__(self, model: EncoderDecoder | DecoderOnly) -> None:
         nn.Module.__init__(self)
-        self.config, self.encoder, self.decoder, self.head = model.config, model.encoder, model.decoder, model.head
+        self.config = model.config
+        for name, part in model.named_children():
+            self.add_module(name, part)
 
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:
         return TokenCache(capacity, beams)
 
+
+class UncachedEncoderDecoder(Uncached, EncoderDecoder):
     def decode(self, tgt: Tensor, memory: Tensor, src_mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         if isinstance(cache, TokenCache):
             tgt, cache = cache.extend(tgt), None
         return super().decode(tgt, memory, src_mask, cache)
 
 
-class UncachedDecoderOnly(DecoderOnly):
-    """Likewise."""
-
-    def __init__(self, model: DecoderOnly) -> None:
-        nn.Module.__init__(self)
-        self.config, self.decoder, self.head = model.config, model.decoder, model.head
-
-    def new_cache(self, capacity: int, beams: int = 1) -> Cache:
-        return TokenCache(capacity, beams)
-
+class UncachedDecoderOnly(Uncached, DecoderOnly):
     def forward(
         self,
         ids: Tensor,

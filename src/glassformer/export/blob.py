@@ -58,32 +58,18 @@ class Blob:
     def parts(self) -> list[dict[str, Any]]:
         """Where each part of the file belongs: `offset` in what is told, `at` and perhaps `scales` in the file."""
         found: list[dict[str, Any]] = []
-        at = 0
-        for whole in (True, False):  # numbers of 4 bytes first, so that each begins at a multiple of 4
-            for name, (offset, size) in self.offsets.items():
-                if (name in self.rounded) == whole:
-                    continue
-                part = {"offset": offset, "numbers": size // 4, "at": at}
-                at += size if whole else size // 4
-                if not whole:
-                    rows = len(self.rounded[name].scales)
-                    part |= {"rows": rows}
-                found.append(part)
-            if whole:
-                for data, offset in self.tables.items():
-                    found.append({"offset": offset, "numbers": len(data) // 4, "at": at})
-                    at += len(data)
-                for name in self.offsets:
-                    if name in self.rounded:
-                        found.append({"scales": name, "at": at})
-                        at += 4 * len(self.rounded[name].scales)
-        scales = {part.pop("scales"): part["at"] for part in found if "scales" in part}
-        names = iter(name for name in self.offsets if name in self.rounded)
-        kept = [part for part in found if "offset" in part]
-        for part in kept:
-            if "rows" in part:
-                part["scales"] = scales[next(names)]
-        return kept
+        at = 0  # numbers of 4 bytes first, so that each begins at a multiple of 4
+        whole = [place for name, place in self.offsets.items() if name not in self.rounded]
+        for offset, size in (*whole, *((offset, len(data)) for data, offset in self.tables.items())):
+            found.append({"offset": offset, "numbers": size // 4, "at": at})
+            at += size
+        scales, rounded = at, [name for name in self.offsets if name in self.rounded]
+        at += sum(4 * len(self.rounded[name].scales) for name in rounded)
+        for name in rounded:
+            (offset, size), rows = self.offsets[name], len(self.rounded[name].scales)
+            found.append({"offset": offset, "numbers": size // 4, "at": at, "rows": rows, "scales": scales})
+            at, scales = at + size // 4, scales + 4 * rows
+        return found
 
     def stored(self) -> bytes:
         whole = [raw(self.weights.tensors[name]) for name in self.offsets if name not in self.rounded]

@@ -102,22 +102,27 @@ def compare(
     text = sample.texts[i] if i < len(sample.texts) else f"the ids {sample.ids[i]}"
     if we.ids != they.ids:
         if closest(model, sample.ids[i], beam, limit) > tie:
-            raise CheckFailed(
-                f"the export does not do what the model does, and was taken away: with a beam of {beam}, {text!r:.200} "
-                f"becomes {said(they.ids)!r:.200} there and {said(we.ids)!r:.200} here. This is a fault of the export; "
-                f"please report it, with the model's config.json"
+            raise fault(
+                f"with a beam of {beam}, {text!r:.200} becomes {said(they.ids)!r:.200} there and "
+                f"{said(we.ids)!r:.200} here"
             )
         done.tied += 1
         return
     done.equal += 1
     apart = abs(we.score - they.score)
     if not apart <= tolerance:
-        raise CheckFailed(
-            f"the export does not do what the model does, and was taken away: with a beam of {beam}, the target of "
-            f"{text!r:.200} has the score {they.score:.6f} there and {we.score:.6f} here, more than {tolerance:g} "
-            f"apart. This is a fault of the export; please report it, with the model's config.json"
+        raise fault(
+            f"with a beam of {beam}, the target of {text!r:.200} has the score {they.score:.6f} there and "
+            f"{we.score:.6f} here, more than {tolerance:g} apart"
         )
     done.score_difference = max(done.score_difference, apart)
+
+
+def fault(what: str) -> CheckFailed:
+    return CheckFailed(
+        f"the export does not do what the model does, and was taken away: {what}. This is a fault of the export; "
+        f"please report it, with the model's config.json"
+    )
 
 
 def most_tokens(model: EncoderDecoder | DecoderOnly, length: int) -> int:
@@ -189,11 +194,7 @@ def near(ours: Tensor, theirs: Tensor, lost: float, tolerance: float, real: Tens
     size, worst = max(1.0, float(ours.abs().max())), float((ours - theirs).abs()[real].max())
     allowed = max(tolerance * size, OWN * lost)
     if not worst <= allowed:
-        raise CheckFailed(
-            f"the export does not do what the model does, and was taken away: its logits differ by up to {worst:.2g}, "
-            f"with a tolerance of {allowed:.2g}. This is a fault of the export; please report it, with the "
-            f"model's config.json"
-        )
+        raise fault(f"its logits differ by up to {worst:.2g}, with a tolerance of {allowed:.2g}")
     return {"logits": {"compared": ours.numel(), "difference": worst, "largest": size, "own rounding": lost}}
 
 

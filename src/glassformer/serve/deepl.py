@@ -22,7 +22,7 @@ from glassformer.serve.errors import Refused, printable
 from glassformer.serve.fields import fields
 from glassformer.serve.keys import Gate
 from glassformer.serve.libre import CHARACTERS, TEXTS, client_of
-from glassformer.serve.libre_forms import body_of
+from glassformer.serve.libre_forms import body_of, errors_as
 from glassformer.serve.queue import Ticket
 from glassformer.serve.routes import NoWay, Routes, name_of
 from glassformer.serve.turns import Turns, Wanted
@@ -60,20 +60,6 @@ class Usage(BaseModel):
 
 class Message(BaseModel):
     message: str
-
-
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Message, "description": text}
-    for status, text in {
-        400: "The request cannot be answered.",
-        403: "Not allowed.",
-        408: "The request took too long to arrive.",
-        413: "Too large.",
-        429: "Too many are waiting.",
-        503: "The server is stopping.",
-        504: "It has taken longer than a request may.",
-    }.items()
-}
 
 
 class DeepL:
@@ -133,7 +119,7 @@ def bad(text: str) -> Refused:
 
 
 def install(app: FastAPI, deepl: DeepL, turns: Turns, gate: Gate | None = None) -> None:
-    router = APIRouter(prefix="/v2", responses=ERRORS, tags=["DeepL"])
+    router = APIRouter(prefix="/v2", responses=errors_as(Message), tags=["DeepL"])
 
     @router.post("/translate", response_model=TranslateAnswer, openapi_extra=body_of(TranslateAsked))
     async def translate(request: Request) -> Response:

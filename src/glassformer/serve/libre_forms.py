@@ -48,15 +48,21 @@ class Health(BaseModel):
     status: str
 
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    400: {"model": ErrorAnswer, "description": "The request cannot be answered."},
-    403: {"model": ErrorAnswer, "description": "Not allowed."},
-    408: {"model": ErrorAnswer, "description": "The request took too long to arrive."},
-    413: {"model": ErrorAnswer, "description": "Too large."},
-    429: {"model": ErrorAnswer, "description": "Too many are waiting."},
-    503: {"model": ErrorAnswer, "description": "The server is stopping."},
-    504: {"model": ErrorAnswer, "description": "It has taken longer than a request may."},
-}
+def errors_as(model: type[BaseModel]) -> dict[int | str, dict[str, Any]]:
+    """What may be answered instead, each said in this form."""
+    said = {
+        400: "The request cannot be answered.",
+        403: "Not allowed.",
+        408: "The request took too long to arrive.",
+        413: "Too large.",
+        429: "Too many are waiting.",
+        503: "The server is stopping.",
+        504: "It has taken longer than a request may.",
+    }
+    return {status: {"model": model, "description": text} for status, text in said.items()}
+
+
+ERRORS = errors_as(ErrorAnswer)
 
 
 TRANSLATED: dict[int | str, dict[str, Any]] = {

@@ -6,7 +6,8 @@ import gzip
 import io
 import lzma
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
@@ -25,23 +26,29 @@ def read_lines(path: Path) -> Iterator[str]:
     there would shift every later pair of two aligned files.
     """
     number = 0
-    with _open(path) as stream:
-        try:
-            for raw in stream:
-                number += 1
-                try:
-                    line = raw.decode("utf-8")
-                except UnicodeDecodeError as error:
-                    raise DataError(not_utf8(path, number, raw, error)) from None
-                if number == 1:
-                    line = line.removeprefix("\ufeff")
-                yield line.removesuffix("\n").removesuffix("\r")
-        except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
-            raise DataError(
-                f"{path}: the compressed file is damaged after line {number} ({error}); fetch or compress it again"
-            ) from None
-        except OSError as error:
-            raise DataError(f"{path}: reading failed after line {number}: {why(error)}") from None
+    with _open(path) as stream, told(path, lambda: f" after line {number}"):
+        for raw in stream:
+            number += 1
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(not_utf8(path, number, raw, error)) from None
+            if number == 1:
+                line = line.removeprefix("\ufeff")
+            yield line.removesuffix("\n").removesuffix("\r")
+
+
+@contextmanager
+def told(name: Path | str, where: Callable[[], str] = str) -> Iterator[None]:
+    """Say what is wrong with a file that cannot be read further, or unpacked, and `where`."""
+    try:
+        yield
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise DataError(
+            f"{name}: the compressed file is damaged{where()} ({error}); fetch or compress it again"
+        ) from None
+    except OSError as error:
+        raise DataError(f"{name}: reading failed{where()}: {why(error)}") from None
 
 
 def _open(path: Path) -> IO[bytes]:
