@@ -11,6 +11,8 @@ demo: .venv/ready
 build-it: .venv/ready
 	$(BIN)/python docs/build/grow.py
 
+# Compiled once: where Python is told to keep no bytecode, each of the many processes would compile everything anew.
+test test-long: export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --durations=40 --durations-min=5
 
 test: .venv/ready-dev browser runtime

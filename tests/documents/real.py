@@ -15,10 +15,18 @@ def markdown_files():
         told = package.metadata
         if (told.get("Description-Content-Type") or "").startswith("text/markdown"):
             found[f"{told['Name']}/README.md"] = told.get_payload() or told.get("Description") or ""
-        for file in package.files or []:
-            if file.suffix == ".md" and len(found) < 140 and Path(file.locate()).is_file():
-                found[str(file)] = Path(file.locate()).read_bytes().decode("utf-8", "ignore")
+        for name, path in files_of(package, ".md"):
+            if len(found) < 140 and path.is_file():
+                found[name] = path.read_bytes().decode("utf-8", "ignore")
     return {name: text for name, text in found.items() if len(text) < 40_000}
+
+
+def files_of(package, *endings):
+    """Name and path, by the package's own list as it is written: `files` would make an object of each of 80,000."""
+    for line in (package.read_text("RECORD") or "").splitlines():
+        name = line.rpartition(",")[0].rpartition(",")[0].strip('"')
+        if name.endswith(endings):
+            yield name, Path(str(package.locate_file(name)))
 
 
 def own_files():
@@ -31,10 +39,9 @@ def html_pages(most=30):
 
     found = {}
     for package in metadata.distributions():
-        for file in package.files or []:
-            path = Path(file.locate())
-            if file.suffix in (".html", ".htm") and path.is_file() and 500 < path.stat().st_size < 60_000:
-                found[str(file)] = path
+        for name, path in files_of(package, ".html", ".htm"):
+            if path.is_file() and 500 < path.stat().st_size < 60_000:
+                found[name] = path
     pages = {}
     for name, path in sorted(found.items(), key=lambda one: one[1].stat().st_size):
         text = path.read_bytes().decode("utf-8", "ignore")
