@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from small_run import OLD, PATIENCE, command, launch
 
-ROWS = 36
+ROWS = 24
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def content(out: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir() if path.is_file()}
 
 
-@pytest.mark.parametrize("kills", [(13,), pytest.param((3, 13, 21), marks=pytest.mark.long)], ids=len)
+@pytest.mark.parametrize("kills", [(9,), pytest.param((3, 9, 15), marks=pytest.mark.long)], ids=len)
 def test_killed_and_interrupted_it_ends_as_if_undisturbed(rows: Path, tmp_path: Path, kills: tuple[int, ...]) -> None:
     out, seen = tmp_path / "out", 0
     for wanted in kills:

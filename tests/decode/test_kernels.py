@@ -249,6 +249,7 @@ def compiler(folder: Path, does: str) -> Path:
     return script
 
 
+@pytest.mark.long  # test_build.py has both of a small library
 def test_a_compiler_that_knows_less_is_asked_for_less(
     elsewhere: tuple[Path, Kernels | str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -262,6 +263,7 @@ def test_a_compiler_that_knows_less_is_asked_for_less(
     assert found.__wrapped__() == f"{old} does not compile them: x.c:1: error: nothing works"
 
 
+@pytest.mark.long
 def test_they_are_compiled_once(
     elsewhere: tuple[Path, Kernels | str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -106,7 +106,7 @@ def test_the_same_tokens_and_scores_as_hugging_face(family):
     """Their default rule for stopping is `huggingface` here; `exact` goes on until nothing better can come, as their
     "never" does, and can only find better ones."""
     hugging_face()
-    peer, model, ids, mask = pair(family, 200)
+    peer, model, ids, mask = pair(family, 100)
     finished = better = 0
     said = set()
     for beam, penalty in ((1, 1.0), (2, 0.6), (4, 1.0), (5, 2.0), (4, 2.0)):

@@ -38,7 +38,7 @@ def wide_awake(model):
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory):
     model = wide_awake(gf.EncoderDecoder(CONFIG))
-    made = gf.export(model, "onnx", tmp_path_factory.mktemp("onnx") / "out", sentences=60, quantization="int8")
+    made = gf.export(model, "onnx", tmp_path_factory.mktemp("onnx") / "out", sentences=30, quantization="int8")
     return model, made
 
 
@@ -46,9 +46,9 @@ def test_both_searches_write_the_same_tokens(exported):
     _, made = exported
     for way in ("greedy", "beam 4"):
         figures = made.report["figures"][way]
-        assert figures["sentences"] == 60 == figures["equal"] + figures["tied"]
+        assert figures["sentences"] == 30 == figures["equal"] + figures["tied"]
         assert figures["tied"] <= 1
-        assert figures["tokens"] > 200
+        assert figures["tokens"] > 100
 
 
 def test_it_is_the_rounded_model_and_takes_less_room(exported):
@@ -127,7 +127,7 @@ def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
     onnx.save(decoder, path)
     subject = subject_of(model)
     with pytest.raises(CheckFailed, match="does not do what the model does"):
-        FORMAT.check(subject, tmp_path, sample_of(subject, count=40), Options("int8"), lambda _: None)
+        FORMAT.check(subject, tmp_path, sample_of(subject, count=20), Options("int8"), lambda _: None)
 
 
 @pytest.mark.parametrize(

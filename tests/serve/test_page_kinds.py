@@ -29,7 +29,7 @@ CARD = About(source="en", target="en", purpose="numbers", purpose_zh="数字")
 LABELS = ("number", "date", "time")
 DRAWN = written(np.random.RandomState(0).randint(0, 256, (8, 8, 1)).astype(np.uint8))
 TEXTS = {"continue": "one two three", "fill": "one [MASK] three [MASK]", "label": "one two three", "image": DRAWN}
-PICKS, WRITTEN = 16, 5
+PICKS, WRITTEN = 10, 5
 # What an encoder alone, and a decoder alone, has nothing of.
 ABSENT = {
     "encoder": "decod beam translat target cross cache hypothes 解码 束 译 目标 交叉 缓存",

@@ -65,7 +65,7 @@ def test_on_a_cpu_the_cores_are_left_to_the_text(recipe: Recipe, tmp_path: Path)
         begun.wait()
 
 
-@pytest.mark.parametrize("head_start", [0.0, 1e9])
+@pytest.mark.parametrize("head_start", [0.0, pytest.param(1e9, marks=pytest.mark.long)])
 def test_a_process_that_fails_or_is_late_is_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head_start: float
 ) -> None:
