@@ -78,13 +78,20 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     return folder
 
 
-@pytest.fixture
-def page(chromium) -> Iterator[object]:
+@pytest.fixture(scope="module")
+def tab(chromium) -> Iterator[object]:
     page = chromium.new_page()
     page.outside = []
     page.on("request", lambda r: page.outside.append(r.url) if r.url.startswith(("http", "ws")) else None)
     yield page
     page.close()
+
+
+@pytest.fixture
+def page(tab) -> object:
+    tab.outside.clear()
+    tab.set_viewport_size({"width": 1280, "height": 720})
+    return tab
 
 
 def test_no_page_asks_for_anything_from_elsewhere(site: Path) -> None:

@@ -53,17 +53,15 @@ def kept(chromium):
 
 @pytest.fixture
 def visit(chromium, live, kept):
-    """Opens a page, in a tab that has been used before; in a new one where it is `fresh`, and so has no history."""
+    """Opens a page, in a tab that has been used before; with `options`, in a context of its own."""
     made = []
 
-    def open_page(address: str | None = None, *, fresh: bool = False, **options: object) -> Visit:
+    def open_page(address: str | None = None, **options: object) -> Visit:
         address = address or live.address
         idle = [one for one in kept if one not in made]
         here = [one for one in idle if one.address == address]
         if options:
             made.append(Visit(chromium, address, **options))
-        elif fresh:
-            made.append(Visit(chromium, address, beside=kept[0]))
         elif not idle:
             made.append(Visit(chromium, address, beside=kept[0]))
             kept.append(made[-1])
@@ -77,8 +75,6 @@ def visit(chromium, live, kept):
     kept[0].context.unroute_all()
     for one in made:
         one.errors.clear()
-        if one.context is not kept[0].context:
+        if one not in kept:
             one.context.close()
-        elif one not in kept:
-            one.page.close()
     assert wrong == [], "the page has written to the browser's console"

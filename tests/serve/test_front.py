@@ -83,6 +83,8 @@ def page(visit, first, front):
     """Opens the page, as it is to one who has never been there."""
 
     def open_page(hash: str = "", **options: object) -> Page:
+        if not options:
+            first.use_again(front.address)
         made.append(Page(visit(front.address, **{"locale": "en-US", **options}) if options else first))
         made[-1].open(hash)
         return made[-1]
@@ -133,13 +135,12 @@ def test_only_a_changed_paragraph_is_asked_for(page, said):
         if request.url.endswith("/translate"):
             asked.append(request.post_data_json["q"])
 
-    there.page.on("request", note)
+    there.visit.hear("request", note)
     there.type(TEXT)
     there.find("[data-key=copy]").wait_for()
     there.type(f"{TEXT}\nIt is late.")
     there.wait_for("\n".join([said(STATION, "de"), "", said(f"{USE} {LATE}", "de"), said("It is late.", "de")]))
     assert [text for some in asked for text in some] == [STATION, f"{USE} {LATE}", "It is late."]
-    there.page.remove_listener("request", note)
 
 
 def test_swap_turns_round_with_the_translation(page, said):
@@ -227,8 +228,9 @@ def test_by_way_of_english_both_models_can_be_looked_into(page):
 
 
 def test_bookmarks_of_the_views_still_lead_there(front, visit):
-    there = visit(front.address, fresh=True).page
-    there.goto(f"{front.address}/#text={quote(STATION)}&view=decode&lang=en")
+    opened = visit(front.address)
+    opened.open(f"#text={quote(STATION)}&view=decode&lang=en")
+    there = opened.page
     there.wait_for_selector("main[data-view=decode] > section")
     assert urlsplit(there.url).path == "/look"
     assert there.locator("#sentence").input_value() == STATION
@@ -415,8 +417,9 @@ def test_where_keys_are_asked_for_the_page_asks_for_one(visit, shipped, tmp_path
 
 
 def test_a_model_that_goes_one_way_is_looked_into_first(live, visit):
-    there = visit(fresh=True).page
-    there.goto(live.address)
+    opened = visit()
+    opened.open()
+    there = opened.page
     there.wait_for_selector("main[data-view=flow] > section")
     there.locator("[data-key=translate]").click()
     there.wait_for_selector("#source")

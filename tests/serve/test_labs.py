@@ -253,7 +253,7 @@ def test_bars_heat_and_points_are_drawn_from_the_data(visit, shelf):
         {Text("size", "大小"): float("inf")}, [Check(T, 1, low=2), Check(T, 2, extent=True)], EVERY_KIND, T
     )
     shelf.find, shelf.run = lambda name: Lab(name, T, T, T, T, lambda seed: finding), here(shelf)
-    page = visit(fresh=True)
+    page = visit()
     open_lab(page, lab="heads")
     bars = page.page.locator("[data-panel='0'] .bar-mark")
     assert [float(bar.get_attribute("data-y")) for bar in bars.all()] == [1, -2, 3, 4, 5]
@@ -278,7 +278,7 @@ def test_bars_heat_and_points_are_drawn_from_the_data(visit, shelf):
 def test_a_busy_server_is_told_and_the_seed_is_checked(visit, shelf):
     gate = Gate()
     gate.put_on(shelf)
-    page = visit(fresh=True)
+    page = visit()
     page.go(text=SENTENCE, view="labs", lab="sinusoids")
     page.page.locator("[data-testid=lab-seed]").fill("-1")
     page.page.locator("[data-testid=lab-run]").click()

@@ -51,7 +51,7 @@ def choose(page, direction: str) -> None:
 
 @pytest.mark.long
 def test_the_visitor_chooses_the_direction_and_is_told_what_that_does(boxed, visit):
-    page = visit(boxed.address, fresh=True)
+    page = visit(boxed.address)
     page.go(lang="en")
     named = page.page.locator("[data-direction]").all_inner_texts()
     arrows = ["English → German", "German → English", "English → Chinese", "Chinese → English"]
@@ -128,7 +128,7 @@ def test_a_number_on_the_page_is_of_the_model_that_is_shown(boxed, visit):
 
 
 def test_a_direction_that_is_not_there_is_the_first(boxed, visit):
-    page = visit(boxed.address, fresh=True)
+    page = visit(boxed.address)
     page.go(text=EN, direction="fr-en", lang="en")
     page.page.wait_for_selector("[data-direction=en-de][aria-pressed=true]")
     assert tokens(page)[0] == "<2de>"

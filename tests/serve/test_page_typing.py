@@ -21,7 +21,7 @@ def results(page):
 def asked(page):
     """The texts that the page asks for from now on."""
     texts = []
-    page.page.on("request", lambda one: one.url.endswith("/api/trace") and texts.append(one.post_data_json["text"]))
+    page.hear("request", lambda one: one.url.endswith("/api/trace") and texts.append(one.post_data_json["text"]))
     return texts
 
 
@@ -59,10 +59,10 @@ def test_typing_shows_the_tokens_and_the_translation_of_the_python_interface(vis
 
 
 def test_from_the_last_letter_to_the_picture_it_is_one_trace_and_its_values(visit, translator):
-    page = visit(fresh=True)
+    page = visit()
     page.go(text=SENTENCE)
     sent = []
-    page.page.on("request", lambda one: sent.append(one.url.rpartition("/")[2]))
+    page.hear("request", lambda one: sent.append(one.url.rpartition("/")[2]))
     page.page.locator("#sentence").fill("five six")
     page.page.wait_for_selector(f"main[data-run='{gf.trace(translator, 'five six').run}']")
     assert sent[0] == "trace"
@@ -71,7 +71,7 @@ def test_from_the_last_letter_to_the_picture_it_is_one_trace_and_its_values(visi
 
 
 def test_an_emptied_field_asks_nothing_and_shows_nothing_of_the_old_sentence(visit, translator):
-    page = visit(fresh=True)
+    page = visit()
     page.go(text=SENTENCE, view="decode")
     assert results(page)
     texts = asked(page)
@@ -106,7 +106,7 @@ def test_a_refused_sentence_says_why_and_shows_nothing_of_the_old_one(visit):
 
 
 def test_until_its_answer_comes_nothing_old_stands_beside_a_new_sentence(visit, translator):
-    page = visit(fresh=True)
+    page = visit()
     page.go(text=SENTENCE)
     held = Held(page)
     page.page.locator("#sentence").fill("two two")

@@ -177,7 +177,7 @@ def test_removing_a_head_changes_the_run_and_the_difference_is_pythons(visit, tr
 
 
 def test_cut_off_from_the_world_its_export_opens_from_disk(visit, translator, tmp_path: Path):
-    page = visit(fresh=True)
+    page = visit()
     run = gf.trace(translator, SENTENCE).run
     page.go(text=SENTENCE, view="trace")
     with page.page.expect_download() as download:
@@ -223,7 +223,7 @@ def test_positions_that_a_what_if_removed_are_not_described_as_if_they_were_ther
 @pytest.mark.long
 def test_the_keyboard_alone_reaches_any_cell(visit, translator):
     trace = gf.trace(translator, SENTENCE)
-    page = visit(fresh=True)
+    page = visit()
     page.go(text=SENTENCE)
     page.page.keyboard.press("Tab")
     assert page.page.evaluate("document.activeElement.className") == "skip"
@@ -339,7 +339,7 @@ def test_a_narrow_screen_never_scrolls_sideways(visit, lang):
 
 
 def test_the_address_holds_the_state_and_back_undoes(visit, translator):
-    page = visit(fresh=True)
+    page = visit()
     state = {"text": SENTENCE, "beam": 2, "padding": 1, "view": "cell", "lang": "zh", "theme": "dark", "tensor": CROSS}
     page.go(**state, cell="1.2.3")
     page.page.wait_for_selector("[data-testid=equation][data-index='1.2.3']")
@@ -373,7 +373,7 @@ def test_first_paint_is_light(visit):
 
 def test_a_forgotten_run_is_asked_for_again(visit, translator):
     with Live(create_app(translator)) as live:
-        page = visit(live.address, fresh=True)
+        page = visit(live.address)
         page.go(text="six two one", view="decode")
         live.app.state.desk.recent.most_runs = 1
         httpx.post(f"{live.address}/api/trace", json={"text": "one"})

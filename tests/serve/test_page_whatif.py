@@ -169,7 +169,7 @@ FEW = [("the causal mask", (4, 1)), ("a beginning", (1, 4))]
 
 @pytest.mark.parametrize("asked", sampled(GRID, FEW), ids=str)
 def test_whatever_a_what_if_prints_is_what_ran(visit, translator, asked):
-    page, (name, beams) = visit(fresh=True), asked
+    page, (name, beams) = visit(), asked
     for sentence, change, beam in zip(EXAMPLES, CHANGES[name], beams, strict=True):
         expected = gf.what_if(translator, sentence, [change], beam=beam, padding=PADDING)
         after, chosen = expected.after, expected.after.written.chosen

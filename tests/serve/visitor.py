@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 import uvicorn
@@ -48,7 +50,7 @@ class Visit:
     """A tab of the browser, with what a test asks of it; `beside` another it shares its context, and what that has."""
 
     def __init__(self, chromium, address: str, beside: Visit | None = None, **options: object) -> None:
-        self.address, self.outside, self.errors, self.used = address, [], [], False
+        self.address, self.outside, self.errors, self.heard, self.used = address, [], [], [], False
         if beside is None:
             self.context = chromium.new_context(**{"viewport": SCREEN, **options})
             # Not by a route, which would turn the browser's cache off.
@@ -68,12 +70,21 @@ class Visit:
     def use_again(self, address: str) -> None:
         """For another test, which is to find nothing of what the last one has done here."""
         self.address, self.used = address, True
+        while self.heard:
+            self.page.remove_listener(*self.heard.pop())
         self.page.bring_to_front()
         self.page.set_viewport_size(SCREEN)
         self.page.mouse.move(0, 0)  # what is pointed at is told
 
+    def hear(self, event: str, note: Callable[[Any], object]) -> None:
+        """Call `note` for what the browser tells of the page, until another test uses the tab."""
+        self.page.on(event, note)
+        self.heard.append((event, note))
+
     def open(self, hash: str = "") -> None:
         """The page as one meets it who has never been there: much of what is chosen stands in no address."""
+        if self.used:
+            self.errors.clear()  # of the page before
         if self._is_here():
             self.page.evaluate(
                 """hash => {
