@@ -60,7 +60,7 @@ def generate(
     `prefix` gives ids that each target must begin with, even where `no_repeat_ngram` would forbid them; the first
     `given` of each, such as the token of a language, count as certain. `placeholders` gives those that it must hold
     exactly once. `watch` is told the candidates of every step of a beam search. `between_steps`
-    is called after each step that is not recorded; what it raises ends the search.
+    is called after every step or every few, unless a GPU has recorded them; what it raises ends the search.
     """
     search = search_of(
         search, beam=beam, length_penalty=length_penalty, nbest=nbest, max_new_tokens=max_new_tokens, **options
@@ -218,14 +218,15 @@ def begin(
 def steps(
     writer: Writer, constraints: Constraints, selector: Selector, limit: int, leave: Callable[[], None]
 ) -> Iterator[None]:
-    """Write until all sentences are done, a step at a time; `leave` is called before some of them leave the batch."""
+    """Write until all sentences are done, a step at a time, or several where the writer can; `leave` is called before
+    some of them leave the batch."""
     wanted = selector.wanted if constraints.free else None
-    said = writer.say(None, wanted)
-    for step in range(limit):
-        selector.advance(said, constraints)
+    selector.advance(writer.say(None, wanted), constraints)
+    step = 1
+    while True:
         yield
         rows = remaining(selector.going, writer.thinning)
-        if step == limit - 1 or (rows is not None and not len(rows)):
+        if step == limit or (rows is not None and not len(rows)):
             return
         if selector.origin is not None:
             writer.follow(selector.origin)
@@ -233,4 +234,8 @@ def steps(
             leave()
             for part in (writer, constraints, selector):
                 part.keep(rows)
-        said = writer.say(selector.tokens, wanted)
+        if made := writer.go_on(selector, wanted):
+            step += made
+        else:
+            selector.advance(writer.say(selector.tokens, wanted), constraints)
+            step += 1

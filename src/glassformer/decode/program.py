@@ -14,6 +14,8 @@ import weakref
 import torch
 from torch import Tensor, nn
 
+from glassformer.decode.beam import Beam
+from glassformer.decode.greedy import Greedy
 from glassformer.decode.kernels import HALF, KINDS, Kernels, address
 from glassformer.decode.kernels.structures import Kept, Layer, Matrix, Norm, Ranking, Source, Stack, Step
 from glassformer.decode.linear import Own
@@ -28,6 +30,8 @@ from glassformer.model.probe import EVERYWHERE
 from glassformer.model.transformer import Stack as Modules
 
 NORM_KINDS: dict[type[nn.Module], int] = {nn.Identity: 0, norms.LayerNorm: 1, norms.RMSNorm: 2}
+
+TOGETHER = 16  # steps of a search in one call: then whoever waits may say that they have left
 
 PROGRAMS: weakref.WeakKeyDictionary[nn.Module, Program | None] = weakref.WeakKeyDictionary()
 
@@ -197,25 +201,52 @@ class ProgramWriter(Writer):
         tokens = self.prompt if tokens is None else tokens
         if wanted is None or self.program.head.kind == KINDS["fp32"]:
             return self.next(tokens)
+        found, ranking = self.room_for(tokens, wanted)
+        self.read(tokens, None, ranking)
+        return found
+
+    def room_for(self, tokens: Tensor, wanted: int) -> tuple[Likeliest, Ranking]:
+        """Where so many of the likeliest are put for each row, and the same for the kernels."""
         rows, count = len(tokens), min(wanted, self.program.vocab_size)
         best, ids = torch.empty((rows, count)), torch.empty((rows, count), dtype=torch.long)
         found = Likeliest(best, ids, torch.empty((rows, 1)))
-        self.read(tokens, None, Ranking(count, *(part.data_ptr() for part in found)))
-        return found
+        return found, Ranking(count, *(part.data_ptr() for part in found))
+
+    def go_on(self, selector: Greedy | Beam, wanted: int | None) -> int:
+        if wanted is None or self.program.head.kind == KINDS["fp32"]:
+            return 0
+        if not isinstance(selector, Beam) or selector.watch is not None:
+            return 0
+        self.origin = selector.origin  # itself: it is read at the next step as this one leaves it
+        found, ranking = self.room_for(selector.tokens, wanted)
+        made = self.program.kernels.search(
+            self.program.decoder,
+            self.asked(selector.tokens, None, ranking),
+            selector.asked(found.logits, found.normaliser, found.ids),
+            int(self.thinning * len(selector.going)),
+            TOGETHER,
+        )
+        if made % 2:
+            self.seen, self.before = self.before, self.seen
+        self.step += made
+        return made
 
     def read(self, tokens: Tensor, logits: int | None, ranking: Ranking) -> None:
         """One more token of every row (R, 1); what is said of the next is put where these point to."""
+        self.program.kernels.step(self.program.decoder, self.asked(tokens, logits, ranking))
+        self.seen, self.before = self.before, self.seen
+        self.step += 1
+
+    def asked(self, tokens: Tensor, logits: int | None, ranking: Ranking) -> Step:
+        """The next step, for the kernels."""
         sentences, room = len(self.places), self.past[0][0].shape[2]
         beams = len(tokens) // sentences
         seen, before = (self.seen.data_ptr(), self.before.data_ptr()) if beams > 1 else (None, None)
-        now = Step(
+        return Step(
             sentences, beams, self.step, room, self.source[0][1].shape[2], tokens.data_ptr(), self.kept, seen, before,
             address(self.origin), self.seen.shape[2], self.lengths.data_ptr(), self.places.data_ptr(),
             self.program.head, logits, ranking,
         )  # fmt: skip
-        self.program.kernels.step(self.program.decoder, now)
-        self.seen, self.before = self.before, self.seen
-        self.step += 1
 
     def begin(self) -> Tensor:
         return self.next(self.prompt)

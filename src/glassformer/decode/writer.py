@@ -8,6 +8,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from glassformer.decode.beam import Beam
+from glassformer.decode.greedy import Greedy
 from glassformer.decode.hypothesis import NO_TOKEN
 from glassformer.decode.ranking import Likeliest
 from glassformer.decode.step import step_attention
@@ -66,6 +68,11 @@ class Writer:
         """The same, or what `begin` says if there are no tokens; where only some of the likeliest are `wanted`, maybe
         only these."""
         return self.begin() if tokens is None else self.next(tokens)
+
+    def go_on(self, selector: Greedy | Beam, wanted: int | None) -> int:
+        """Read the tokens that were chosen last, and choose the next ones, for as many steps as can be made at once and
+        until some sentences may leave: how many they were, 0 where steps are made one by one."""
+        return 0
 
     def follow(self, origin: Tensor) -> None:
         """Let beam i of each sentence continue from what was beam `origin[:, i]`."""

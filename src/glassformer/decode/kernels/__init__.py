@@ -79,10 +79,12 @@ class Kernels:
         self.level = level.name
         self.kinds = {"fp32", "bf16", "int8"} if level.name == "amx" else {"fp32", "int8"}
         self._product, self._attend, self._encode, self._step = (
-            library.product, library.attend, library.encode, library.step,
+            library.product, library.attend, library.encode, library.decoder_step,
         )  # fmt: skip
         self._normalise, self._highest = library.normalise, library.highest
-        self._choose_greedy, self._choose_beams = library.choose_greedy, library.choose_beams
+        self._choose_greedy, self._choose_beams, self._search = (
+            library.choose_greedy, library.choose_beams, library.beam_search,
+        )  # fmt: skip
         self._product.argtypes = [COUNT, ctypes.POINTER(CMatrix), WHOLE, POINTER, POINTER, POINTER]
         self._attend.argtypes = [COUNT, WHOLE, ctypes.POINTER(Attention)]
         self._encode.argtypes = [
@@ -93,6 +95,9 @@ class Kernels:
         self._highest.argtypes = [COUNT, WHOLE, WHOLE, WHOLE, POINTER, POINTER, POINTER]
         self._choose_greedy.argtypes = [ctypes.POINTER(Greedy)]
         self._choose_beams.argtypes = [COUNT, ctypes.POINTER(Beams)]
+        self._search.argtypes = [
+            COUNT, COUNT, ctypes.POINTER(Stack), ctypes.POINTER(Step), ctypes.POINTER(Beams), WHOLE, WHOLE,
+        ]  # fmt: skip
 
     def product(self, x: Tensor, linear: Linear, add: Tensor | None = None) -> Tensor:
         """relu(x W^T + bias) + add: (..., O) from x (..., I)."""
@@ -166,6 +171,13 @@ class Kernels:
     def choose_beams(self, beams: Beams) -> None:
         """A step of beam search. See choose.c."""
         done(self._choose_beams(threads(beams.sentences // SENTENCES), beams))
+
+    def search(self, stack: Stack, step: Step, beams: Beams, few: int, most: int) -> int:
+        """Steps of beam search, and how many they were. See stack.c."""
+        choosing = threads(beams.sentences // SENTENCES)
+        made = int(self._search(torch.get_num_threads(), choosing, stack, step, beams, few, most))
+        done(made < 0)
+        return made
 
     def __reduce__(self) -> tuple[object, ...]:
         return kernels, ()  # a copy of a model uses the same ones

@@ -30,18 +30,6 @@ void choose_greedy(const Greedy *g) {
 }
 
 typedef struct {
-    whole sentences, beams, limit, each, likely; /* each: rows of a sentence, 1 after the prompt; likely: N */
-    whole worst;                                 /* which of those that are done is to be beaten */
-    int64_t end;
-    const float *best, *normaliser; /* (B each, N), (B each) */
-    const int64_t *ids;             /* (B each, N) */
-    const float *divisor, *reach;   /* (L + 1): of the length rule; and what a hypothesis may at best be divided by */
-    int64_t *step, *written, *done, *tokens, *origin; /* (1), (B, K, L) twice, (B, K) twice */
-    float *running, *done_scores;   /* (B, K) */
-    uint8_t *going;                 /* (B) */
-} Beams;
-
-typedef struct {
     float total;
     int64_t token;
     whole parent;

@@ -130,3 +130,18 @@ size_t attend_all_bytes(whole length, whole d);
 void team_attend_all(whole sentences, const whole *starts, const Attention *a, char *room);
 size_t attend_source_bytes(whole length);
 void team_attend_source(whole sentences, const int64_t *lengths, const Attention *a, char *room);
+
+/* See choose.c. Shapes: B sentences, K beams, L the longest target, N likeliest tokens of each row. */
+typedef struct {
+    whole sentences, beams, limit, each, likely; /* each: rows of a sentence, 1 after the prompt; likely: N */
+    whole worst;                                 /* which of those that are done is to be beaten */
+    int64_t end;
+    const float *best, *normaliser; /* (B each, N), (B each) */
+    const int64_t *ids;             /* (B each, N) */
+    const float *divisor, *reach;   /* (L + 1): of the length rule; and what a hypothesis may at best be divided by */
+    int64_t *step, *written, *done, *tokens, *origin; /* (1), (B, K, L) twice, (B, K) twice */
+    float *running, *done_scores;   /* (B, K) */
+    uint8_t *going;                 /* (B) */
+} Beams;
+
+int choose_beams(int threads, const Beams *s);

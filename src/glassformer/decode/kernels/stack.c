@@ -212,7 +212,8 @@ static void follow(const Step *p) {
     }
 }
 
-int step(int threads, const Stack *s, const Step *p) {
+/* Not `step`, which is a function of the C library too. */
+int decoder_step(int threads, const Stack *s, const Step *p) {
     whole rows = p->sentences * p->beams, inner = s->heads * s->d;
     whole entries = p->step ? 1 + p->step * p->beams : p->beams;
     size_t scores = attend_bytes(entries), others = attend_source_bytes(p->source);
@@ -256,4 +257,19 @@ int step(int threads, const Stack *s, const Step *p) {
         else team_rank(&p->head, rows, b.x, &p->ranking, b.products);
     }
     return 0;
+}
+
+/* A beam search step by step: until at most `few` sentences go on, or `most` steps are made, or no more fit. How many
+ * they were; -1 without memory. */
+int beam_search(int threads, int choosing, const Stack *s, Step *p, const Beams *beams, whole few, whole most) {
+    for (int made = 1;; made++) {
+        whole going = 0;
+        if (decoder_step(threads, s, p) || choose_beams(choosing, beams)) return -1;
+        int32_t *seen = p->seen;
+        p->seen = p->before;
+        p->before = seen;
+        p->step++;
+        for (whole b = 0; b < beams->sentences; b++) going += beams->going[b];
+        if (going <= few || made == most || *beams->step == beams->limit) return made;
+    }
 }

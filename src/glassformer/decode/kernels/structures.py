@@ -84,7 +84,7 @@ class Greedy(ctypes.Structure):
 
 
 class Beams(ctypes.Structure):
-    """See choose.c."""
+    """See common.h."""
 
     _fields_ = (
         *((name, WHOLE) for name in ("sentences", "beams", "limit", "each", "likely", "worst")),
