@@ -58,7 +58,8 @@ class Translator:
     @property
     def to(self) -> str | None:
         """The language translated into, of a model that knows several."""
-        return self.tokenizer.to if isinstance(self.tokenizer, Directed) else None
+        to: str | None = getattr(self.tokenizer, "to", None)  # asked at every request; to ask for `Directed` is slow
+        return to
 
     def toward(self, language: str) -> Translator:
         """The same model, translating into another of the languages that it knows."""

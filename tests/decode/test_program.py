@@ -12,6 +12,7 @@ import glassformer as gf
 import glassformer.decode.generation as generation
 import glassformer.decode.kernels as module
 from glassformer.decode import beam, greedy
+from glassformer.decode import program as programs
 from glassformer.decode.kernels import Kernels, Linear, Packed
 from glassformer.decode.kernels.build import NoKernels, instructions
 from glassformer.decode.precision import ready
@@ -157,6 +158,50 @@ def test_a_step_of_search_in_c_chooses_what_python_chooses(
         monkeypatch.setattr(selector, "ours", lambda logits: None)
     assert ours == gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
     assert generation.writer_of is writer_of
+
+
+@pytest.mark.parametrize("options", [{}, {"length_penalty": 0.0}, {"stopping": "huggingface"}])
+@pytest.mark.parametrize("beams", [2, 5])
+def test_several_steps_in_one_call_find_what_single_ones_find(
+    beams: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fast, whole = ready(model_of({}), "int8"), ProgramWriter.go_on
+    search = {"beam": beams, "nbest": beams, "max_new_tokens": 20, **options}
+    made: list[int] = []
+
+    def counted(writer: ProgramWriter, selector: beam.Beam, wanted: int | None) -> int:
+        made.append(whole(writer, selector, wanted))
+        return made[-1]
+
+    monkeypatch.setattr(ProgramWriter, "go_on", lambda *_: 0)
+    single = gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
+    monkeypatch.setattr(ProgramWriter, "go_on", counted)
+    for together in (1, 3, 16):
+        made.clear()
+        monkeypatch.setattr(programs, "TOGETHER", together)
+        assert gf.generate(fast, SRC, MASK, **search) == single  # type: ignore[arg-type]
+        assert 0 < max(made) <= together
+
+    def forgetful(writer: ProgramWriter, selector: beam.Beam, wanted: int | None) -> int:
+        steps = whole(writer, selector, wanted)
+        writer.seen, writer.before = writer.before, writer.seen
+        return steps
+
+    monkeypatch.setattr(ProgramWriter, "go_on", forgetful)
+    assert gf.generate(fast, SRC, MASK, **search) != single  # type: ignore[arg-type]
+
+
+def test_several_steps_in_one_call_can_be_ended_between_calls() -> None:
+    fast, calls = ready(model_of({}), "int8"), list[int]()
+
+    def leave() -> None:
+        calls.append(1)
+        if len(calls) == 2:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        gf.generate(fast, SRC, MASK, beam=3, max_new_tokens=40, between_steps=leave)
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize("kind", ["fp32", "int8"])

@@ -100,7 +100,8 @@ def search_of(search: Search | None, **options: Unpack[SearchOptions]) -> Search
     """`search`, or else `Search()`, with the options given by name; None leaves one as it is."""
     check_names(options, SearchOptions.__annotations__)
     given = {name: value for name, value in options.items() if value is not None}
-    return replace(search or Search(), **given)  # type: ignore[arg-type]  # the names were checked
+    whole = search or Search()
+    return replace(whole, **given) if given else whole  # type: ignore[arg-type]  # the names were checked
 
 
 def check_stream(search: Search) -> Search:

@@ -103,6 +103,7 @@ class Directions:
         self.models = {one.name: one for one in models}
         self.known = {one.name: one for one in directions}
         self.examples, self.first = examples, first
+        self._shown: dict[str, Shown] = {}  # once its model has been loaded
 
     def shown(self, name: str | None = None) -> Shown:
         """A direction by its name, the first where none is given; its model is loaded if it is not yet."""
@@ -111,11 +112,13 @@ class Directions:
             raise Refused(
                 422, "direction", f"no direction is called {name!r:.60}", f"there are {', '.join(self.known)}"
             )
-        model = self.models[found.model]
-        way = model.served
-        if isinstance(way, Translator) and way.to is not None:
-            way = way.toward(found.target)
-        return Shown(found, model, way, self.examples.get(found.name, ()))
+        if found.name not in self._shown:
+            model = self.models[found.model]
+            way = model.served
+            if isinstance(way, Translator) and way.to is not None:
+                way = way.toward(found.target)
+            self._shown[found.name] = Shown(found, model, way, self.examples.get(found.name, ()))
+        return self._shown[found.name]
 
 
 def of_translator(

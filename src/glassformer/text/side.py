@@ -18,6 +18,7 @@ Flat = tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]  # ids of texts end
 
 CACHED_WORDS = 1 << 18
 CACHED_LENGTH = 24
+SHARED_WORDS = 16  # from which on Rust's threads share them: to call these costs more than a few words
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _VISIBLE = str.maketrans({" ": "▁", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
@@ -74,12 +75,14 @@ class Side:
 
     def _encode_words(self, words: list[str]) -> list[list[int]]:
         try:
-            encodings = self.rust.encode_batch_fast(words, add_special_tokens=False)
+            return self._encode_clean(words)
         except (TypeError, UnicodeEncodeError):  # half of a surrogate pair: no text, and unknown to Rust
-            encodings = self.rust.encode_batch_fast(
-                [_SURROGATE.sub("\ufffd", word) for word in words], add_special_tokens=False
-            )
-        return [encoding.ids for encoding in encodings]
+            return self._encode_clean([_SURROGATE.sub("\ufffd", word) for word in words])
+
+    def _encode_clean(self, words: list[str]) -> list[list[int]]:
+        if len(words) < SHARED_WORDS:
+            return [self.rust.encode(word, add_special_tokens=False).ids for word in words]
+        return [encoding.ids for encoding in self.rust.encode_batch_fast(words, add_special_tokens=False)]
 
     def decode(self, ids: Sequence[int]) -> str:
         self._check(ids)

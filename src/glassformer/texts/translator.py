@@ -76,7 +76,7 @@ class TextTranslator:
     ) -> list[str]:
         """The translation of each text. What to look for is given as to `Translator.translate`; without a word on it, a
         beam of 4. `progress` is told about how many texts are done."""
-        return [one.text for one in self.details(texts, search=search, progress=progress, **options)]
+        return [one.text for one in self._made(strings(texts, "texts"), search, progress, options)]
 
     def details(
         self,
@@ -88,6 +88,16 @@ class TextTranslator:
     ) -> list[TranslatedText]:
         """The translation of each text with its sentences and what there is to note."""
         texts = strings(texts, "texts")
+        made = self._made(texts, search, progress, options)
+        known = [Note("splitter", why)] if (why := splitter()) else []
+        if self.pivot is not None:
+            known.append(Note("pivot", f"`{self.source}` to `{self.target}` goes by `{self.pivot}`"))
+        return [self._noted(text, one, known) for text, one in zip(texts, made, strict=True)]
+
+    def _made(
+        self, texts: list[str], search: Search | None, progress: Callable[[int], None] | None, options: SearchOptions
+    ) -> list[TranslatedText]:
+        """The translations, and nothing noted yet."""
         if search is None:
             search = Search(beam=1 if options.get("sampling") is not None else BEAM)
         search = search_of(search, **options)
@@ -99,10 +109,7 @@ class TextTranslator:
             made = self._by_pivot(texts, search, progress)
         if progress is not None:
             progress(len(texts))
-        known = [Note("splitter", why)] if (why := splitter()) else []
-        if self.pivot is not None:
-            known.append(Note("pivot", f"`{self.source}` to `{self.target}` goes by `{self.pivot}`"))
-        return [self._noted(text, one, known) for text, one in zip(texts, made, strict=True)]
+        return made
 
     def alternatives(self, texts: Iterable[str], count: int) -> list[list[str]]:
         """Up to `count` other translations of each text: every sentence said the second-best way, the third-best, and
