@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from glassformer.errors import ConfigError, DataError, InputError
 from glassformer.text import END, PAD, START, UNK, Tokenizer, TokenizerOptions
+from glassformer.text.side import SHARED_WORDS
 from glassformer.text.vocabulary import BYTES, SPECIALS, sample
 
 NOUNS = [
@@ -138,6 +139,14 @@ def test_memory_does_not_change_ids() -> None:
     assert joint.encode_source(["zebra dog zebra"])[0] == first
     zebra, dog = joint.encode_source(["zebra", "dog"])
     assert first == zebra + dog + zebra
+
+
+def test_few_words_have_the_ids_that_they_have_among_many() -> None:
+    words = [f"{letter}{number}\ud800" for letter in "abcxyzä" for number in range(9)]
+    assert len(words) > SHARED_WORDS
+    together, one_by_one = make("bpe", True).encode_source(words), make("bpe", True)
+    assert together == [one_by_one.encode_source([word])[0] for word in words]
+    assert len(set(map(tuple, together))) == len(words)
 
 
 @pytest.mark.parametrize("options", [TokenizerOptions("bpe", 270), TokenizerOptions("words", 100, joint=False)])
