@@ -13,7 +13,8 @@ build-it: .venv/ready
 
 # Compiled once: where Python is told to keep no bytecode, each of the many processes would compile everything anew.
 test test-long: export PYTHONDONTWRITEBYTECODE :=
-PYTEST := $(BIN)/python -m pytest -n 2 --dist worksteal --durations=40 --durations-min=5
+# Three processes for two cores: a test often waits, for a browser or for a process that it has started.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist worksteal --durations=40 --durations-min=5
 
 test: .venv/ready-dev browser runtime
 	$(PYTEST) -m "not long"
