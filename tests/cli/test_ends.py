@@ -16,7 +16,7 @@ from small_run import PATIENCE, RECIPE, command, launch, write_recipe
 from test_translator_text import tiny_bundle
 
 T = TypeVar("T")
-SOON = 30  # seconds, where every core is busy
+SOON = 90  # seconds, where every core is busy
 
 
 class Begun:
@@ -79,7 +79,7 @@ def waits(pid: int) -> bool:
     return states == {"S"}
 
 
-@pytest.mark.parametrize("words", sampled(INTERRUPTED, [*INTERRUPTED][:9]), ids=" ".join)
+@pytest.mark.parametrize("words", sampled(INTERRUPTED, [*INTERRUPTED][:8]), ids=" ".join)
 def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(folder: Path, words: tuple[str, ...]) -> None:
     """And soon: what it has begun, a lab of a minute for example, is not let end."""
     file = folder / INTERRUPTED[words]

@@ -117,11 +117,8 @@ def test_a_page_shows_the_models_numbers_and_speaks_of_nothing_it_has_not(visit,
         page.page.goto(f"{live.address}#view={'answer' if writes else 'cache'}")  # which it does not have
         page.page.wait_for_selector("main[data-view=flow]")
         page.page.locator("[data-key=tour]").click()
-        for _ in range(7):
-            page.page.wait_for_selector(".toured")
-            assert spoken(page, kind) == []
-            page.page.locator("[data-key=tour-next]").click()
-        page.page.wait_for_selector(".tour", state="detached")
+        for stop in page.stops():
+            assert spoken(page, kind) == [], stop
     assert page.outside == []
 
 

@@ -301,7 +301,6 @@ def test_chinese_leaves_no_text_untranslated(visit, translator, views):
         if view == "labs":  # its titles keep the field's own words; tests/serve/test_labs.py reads it
             continue
         page.go(text=SENTENCE, view=view, lang="zh", beam=2, tensor=CROSS, cell="0.1.1")
-        page.page.wait_for_timeout(100)
         texts = page.page.evaluate(SPOKEN)
         assert len(texts) > 30
         assert untranslated(texts, own) == [], view
@@ -311,12 +310,8 @@ def test_chinese_leaves_no_text_untranslated(visit, translator, views):
         page.go(text=SENTENCE, view=view, lang="zh", changes=change)
         assert untranslated(page.page.evaluate(SPOKEN), own) == []
     page.page.locator("[data-key=tour]").click()
-    for _ in range(7):
-        page.page.wait_for_selector(".tour")
-        assert untranslated(page.page.evaluate(SPOKEN), own) == []
-        page.page.locator("[data-key=tour-next]").click()
-        page.page.wait_for_timeout(150)
-    assert page.page.locator(".tour").count() == 0
+    for stop in page.stops():
+        assert untranslated(page.page.evaluate(SPOKEN), own) == [], stop
     page.go(text=SENTENCE, beam=99, lang="zh")
     assert untranslated(page.page.evaluate(SPOKEN), own) == []
     page.page.locator("#sentence").fill("")
@@ -332,7 +327,6 @@ def test_a_narrow_screen_never_scrolls_sideways(visit, lang):
     page.page.set_viewport_size({"width": 390, "height": 844})
     for view in VIEWS:
         page.go(text=SENTENCE, view=view, lang=lang, beam=3, padding=2, tensor=CROSS, cell="0.1.1")
-        page.page.wait_for_timeout(60)
         assert page.page.evaluate("document.documentElement.scrollWidth") <= 390, view
         page.page.evaluate("window.scrollTo(500, 0)")
         assert page.page.evaluate("window.scrollX") == 0

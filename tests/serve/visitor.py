@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 from urllib.parse import quote, urlsplit
 
@@ -128,6 +128,15 @@ class Visit:
                 setTimeout(done, 2000);  // a tab behind another has no frames
             })"""
         )
+
+    def stops(self) -> Iterator[int]:
+        """Each stop of the tour that has begun, once it is drawn; then its end."""
+        for stop in range(7):
+            self.page.wait_for_selector(f".tour-dots i:nth-child({stop + 1}).on", state="attached")
+            self.page.wait_for_selector(".toured")
+            yield stop
+            self.page.locator("[data-key=tour-next]").click()
+        self.page.wait_for_selector(".tour", state="detached")
 
     def forgive(self, status: int) -> None:
         """Chromium writes every refusal of the server to the console: one that the test has asked for is no error."""
