@@ -3,7 +3,9 @@
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createFromBuffer } from "@dprint/formatter";
 
-const FOLDERS = ["../src/glassformer/page/", "../docs/theme/assets/"].map((path) => new URL(path, import.meta.url));
+const FOLDERS = ["../src/glassformer/page/", "../src/glassformer/page/front/", "../docs/theme/assets/"].map(
+  (path) => new URL(path, import.meta.url),
+);
 const PLUGIN = new URL("node_modules/dprint-plugin-malva/plugin.wasm", import.meta.url);
 
 const styles = createFromBuffer(readFileSync(PLUGIN));

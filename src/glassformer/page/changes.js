@@ -94,7 +94,7 @@ function partSwitches(app, model, stacks) {
   return [
     model.decoder_layers > 0 && switchFor(app, { kind: "remove_mask", mask: "causal" }, t("whatif.causal")),
     model.task !== "image" && switchFor(app, { kind: "remove_mask", mask: "padding" }, t("whatif.padding")),
-    model.kind === "encoder-decoder" && switchFor(app, { kind: "remove_cross", layer: null }, t("whatif.cross")),
+    model.kind === "encoder-decoder" && switchFor(app, { kind: "remove_cross", layer: null }, t("attention.cross")),
     model.positions !== "none" && switchFor(app, { kind: "remove_positions", stack: null }, t("whatif.positions")),
     model.positions !== "none" && stacks.length > 1 && ofStacks,
     model.score_scale !== 1 && switchFor(app, { kind: "remove_scale" }, scale),

@@ -232,7 +232,7 @@ export function drawRibbons(app, pattern, { x, width, height, row, alone }) {
     "g.ribbons",
     { data: { testid: "ribbons" } },
     svg("defs", svg("linearGradient", ends, stops)),
-    svg("text", title, t("flow.cross")),
+    svg("text", title, t("part.cross")),
   );
   target.pieces.forEach((piece, i) => {
     let top = to(i) - row * 0.36;

@@ -171,7 +171,6 @@ export const TEXTS = {
   "attention.self": ["self-attention", "自注意力"],
   "attention.cross": ["cross-attention", "交叉注意力"],
 
-  "flow.cross": ["Cross-attention", "交叉注意力"],
   "flow.encoder": ["Encoder", "编码器"],
   "flow.encoder|one": ["Layers", "各层"],
   "flow.decoder": ["Decoder", "解码器"],
@@ -488,9 +487,7 @@ export const TEXTS = {
     "没有因果掩码，每个新词元都会改变先前词元的键和值，什么都不能保留：这个输出是每一步从头重读写成的。下面是假如使用缓存会存下什么，以及它的数值会差多少。",
   ],
   "cache.difference": ["largest difference of any logit", "任一 logit 的最大差"],
-  "cache.self": ["Self-attention", "自注意力"],
   "cache.selfSays": ["One key and one value more with every token written.", "每写一个词元，多存一个键和一个值。"],
-  "cache.cross": ["Cross-attention", "交叉注意力"],
   "cache.crossSays": ["Computed once from the encoder's memory, then only read.", "由编码器的记忆算一次，此后只读。"],
   "cache.layer": ["layer {n}", "第 {n} 层"],
   "cache.held": ["{n} kept", "存 {n} 个"],
@@ -504,7 +501,6 @@ export const TEXTS = {
   "whatif.input": ["Change what goes in or comes out", "改变输入或输出"],
   "whatif.causal": ["causal mask", "因果掩码"],
   "whatif.padding": ["padding mask", "填充掩码"],
-  "whatif.cross": ["cross-attention", "交叉注意力"],
   "whatif.positions": ["positions", "位置信息"],
   "whatif.positionsOf": ["positions, {stack}", "位置信息（{stack}）"],
   "whatif.scale": ["the scale", "缩放"],
@@ -525,7 +521,6 @@ export const TEXTS = {
   "whatif.after": ["After", "改动后"],
   "whatif.total": ["log-probability of the first output", "原输出的对数概率"],
   "whatif.total|reads": ["log-probability of the first answer", "原答案的对数概率"],
-  "whatif.run": ["run", "运行"],
   "pass.last": [
     "Without the causal mask every step reads what is written so far anew. The values shown are those of the last " +
       "step, which read all of it; the probabilities of each step are under Decode.",
@@ -570,7 +565,6 @@ export const TEXTS = {
   "trace.low": ["lowest", "最小"],
   "trace.high": ["highest", "最大"],
   "trace.inputs": ["made from", "来自"],
-  "trace.cell": ["Open in Cell", "在“单元格”中打开"],
 
   "labs.list": ["Labs", "实验列表"],
   "labs.all": ["All labs", "全部实验"],
@@ -609,7 +603,6 @@ export const TEXTS = {
   "verdict.fails": ["does not hold", "不成立"],
   "verdict.open": ["not decided", "尚无定论"],
 
-  "embedded.server": ["This needs the server: glassformer serve", "这需要服务器：glassformer serve"],
   "embedded.file": ["The HTML page is this file itself.", "HTML 页面就是这个文件本身。"],
 
   "capped.beam": ["Beam {asked} is more than this server allows; {used} is used.", "束宽 {asked} 超出服务器上限，已改为 {used}。"],

@@ -38,9 +38,9 @@ export const cache = {
       ),
       h(
         "div.two",
-        plate("cache.self", "cache.selfSays", bands(step.self, most, target.pieces, "tgt")),
+        plate("part.self", "cache.selfSays", bands(step.self, most, target.pieces, "tgt")),
         step.cross.some(Boolean) &&
-          plate("cache.cross", "cache.crossSays", bands(step.cross, step.cross, source.pieces, "src")),
+          plate("part.cross", "cache.crossSays", bands(step.cross, step.cross, source.pieces, "src")),
       ),
       plate("cache.work", "cache.workSays", work(steps, at)),
     );

@@ -49,7 +49,7 @@ function treePlate(app, beam, step) {
   /** @param {BeamNode} node */
   const chosen = (node) => {
     if (node.state !== "pruned") return app.go({ step: Math.max(0, node.step) });
-    if (!app.source.live) return app.say(t("embedded.server"));
+    if (!app.source.live) return app.say(t("error.needs_server"));
     return app.go({ prefix: pathTo(nodes, node).map((one) => one.token), step: node.step, cell: [] });
   };
   /** @param {BeamNode} node */

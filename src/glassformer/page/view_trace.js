@@ -154,7 +154,7 @@ function values(app, name) {
     ),
     h(
       "div.bar",
-      button(t("trace.cell"), () => app.go({ view: "cell", tensor: name, cell: [] }), { data: { key: "to-cell" } }),
+      button(t("cell.open"), () => app.go({ view: "cell", tensor: name, cell: [] }), { data: { key: "to-cell" } }),
       headPicker(entry, sheet.head, (head) => app.go({ head: headOf(run, entry, head) })),
       sheet.cols > PAGE && h("div.pager", pager(sheet.cols, from, last, [from - PAGE, from + PAGE], turn, "page")),
     ),

@@ -67,7 +67,7 @@ function outcome(before, after, difference) {
       h("span.label", t(`whatif.${which}`)),
       raw(difference[`output_${which}`] || "\u2014", { class: "said", data: { testid: `output-${which}` } }),
       writes && h("span.faint", t("whatif.total"), " ", raw(show(difference[`total_${which}`]))),
-      h("span.faint", t("whatif.run"), " ", code(run.id, { data: { testid: `run-${which}` } })),
+      h("span.faint", t("run"), " ", code(run.id, { data: { testid: `run-${which}` } })),
     );
   return h(
     "div.plate",
