@@ -109,10 +109,11 @@ def test_every_export_is_imported():
 
 def test_every_style_is_used():
     # The schematics' sheet is held to the drawings by their own test.
-    sheets = "\n".join(text for name, text in PAGE.items() if name.endswith(".css") and name != "schematic.css")
+    both = [*PAGE.items(), *front_files().items()]
+    sheets = "\n".join(text for name, text in both if name.endswith(".css") and name != "schematic.css")
     sheets = re.sub(r"/\*.*?\*/|\{[^{}]*\}|\"[^\"]*\"", "", sheets, flags=re.DOTALL)
-    said = " ".join(re.findall(r'"[^"\n]*"|`[^`]*`', CODE)) + PAGE["index.html"]
-    words = set(re.findall(r"[\w-]+", said))
+    code = "\n".join(text for name, text in both if name.endswith((".js", ".html")) and name != "texts.js")
+    words = set(re.findall(r"[\w-]+", " ".join(re.findall(r'"[^"\n]*"|`[^`]*`', code))))
     begun = tuple(re.findall(r"class: `[^`]*?([\w-]+-)\$\{", CODE))
     for name in set(re.findall(r"[.#]([a-zA-Z][\w-]*)", sheets)):
         assert name in words or name.startswith(begun), name
