@@ -15,7 +15,7 @@ from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions
 from glassformer.errors import ConfigError
 from glassformer.text.glossary import Glossary
-from glassformer.text.language import NAMES, clearly, code_of, detect
+from glassformer.text.language import clearly, code_of, detect, name_of
 from glassformer.text.strings import strings
 from glassformer.texts import Note, TextTranslator, TranslatedText
 from glassformer.translator import Translator
@@ -173,7 +173,3 @@ def default(code: str) -> str:
         return box.PIVOT
     others = " or ".join(f"to={one!r} ({name_of(one)})" for one in box.LANGUAGES if one != code)
     raise ConfigError(f"from {name_of(code)} into which language? Say {others}")
-
-
-def name_of(code: str) -> str:
-    return NAMES[code][0] if code in NAMES else code

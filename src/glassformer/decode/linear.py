@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Literal
 
@@ -30,34 +29,29 @@ def packed_linear(weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = 
     if kind != "int8":
         weight = plain(weight)
     if own is None or kind not in own.kinds:
-        return Plain(weight, bias, kind, relu) if stored and kind == "fp32" else OneDnn(weight, bias, kind, relu)
+        return (PackedLinear if stored and kind == "fp32" else OneDnn)(weight, bias, kind, relu)
     return Own(weight, bias, kind, relu, own)
 
 
-class PackedLinear(nn.Module, ABC):
+class PackedLinear(nn.Module):
+    """By PyTorch, laid out for none: who stores a model small wants no second copy of it in float32."""
+
     def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
         super().__init__()
         self.weight = plain(weight) if kind == "fp32" else torch.empty(0)  # what was rounded is not read again
         self.bias, self.relu = bias, relu
 
-    @abstractmethod
     def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         """The result, and `add` on top of it."""
+        y = self.product(x)
+        return y if add is None else y.add_(add)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.multiply(x)
 
-    def plain(self, x: Tensor) -> Tensor:
+    def product(self, x: Tensor) -> Tensor:
         y = F.linear(x, self.weight, self.bias)
         return y.relu_() if self.relu else y
-
-
-class Plain(PackedLinear):
-    """By PyTorch, laid out for none: who stores a model small wants no second copy of it in float32."""
-
-    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
-        y = self.plain(x)
-        return y if add is None else y.add_(add)
 
 
 class Own(PackedLinear):
@@ -71,8 +65,7 @@ class Own(PackedLinear):
     def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         if x.numel() <= self.max_rows * x.shape[-1]:
             return self.kernels.product(x.contiguous(), self.linear, add)
-        y = self.plain(x)
-        return y if add is None else y.add_(add)
+        return super().multiply(x, add)
 
 
 class OneDnn(PackedLinear):
@@ -91,15 +84,14 @@ class OneDnn(PackedLinear):
             dtype = torch.bfloat16 if kind == "bf16" else torch.float32
             self.packed = torch.ops.mkldnn._reorder_linear_weight(plain(weight).to(dtype), HINT)
             self.half_bias = None if bias is None else bias.to(dtype)
-        self.product: Callable[[Tensor], Tensor] = getattr(self, kind)
+        self.way: Callable[[Tensor], Tensor] = getattr(self, kind)
 
-    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
-        y = self.product(x)
-        return y if add is None else y.add_(add)
+    def product(self, x: Tensor) -> Tensor:
+        return self.way(x)
 
     def fp32(self, x: Tensor) -> Tensor:
         if x.numel() < ONEDNN_MIN_ROWS * x.shape[-1]:
-            return self.plain(x)
+            return super().product(x)
         product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, self.after, [], "")
         return product
 

@@ -5,14 +5,13 @@ Shapes: T positions, V vocabulary or labels.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
 from torch import Tensor
 
 from glassformer.explain.subject import Subject
-from glassformer.explain.writing import TOP
+from glassformer.explain.writing import TOP, candidates
 
 MOST_LABELS = 20  # all are told where there are no more
 
@@ -41,15 +40,6 @@ def answer(subject: Subject, source: Sequence[int], real: Sequence[bool], log_pr
     best = {place["position"]: place["top"][0]["id"] for place in places}
     text = subject.filled([best.get(i, id) for i, id in enumerate(source)], list(best.values())) if masked else ""
     return {"kind": "fill", "masked": masked, "text": text, "places": places}
-
-
-def candidates(subject: Subject, log_probs: Tensor, most: int) -> list[dict[str, Any]]:
-    """The likeliest, by the log-probabilities (V) of one place."""
-    best, ids = log_probs.topk(min(most, log_probs.shape[0]))
-    return [
-        {"id": id, "piece": piece, "probability": math.exp(value), "log_probability": value}
-        for id, piece, value in zip(ids.tolist(), subject.answers(ids.tolist()), best.tolist(), strict=True)
-    ]
 
 
 def best_log_probabilities(found: dict[str, Any], log_probs: Tensor) -> list[float]:

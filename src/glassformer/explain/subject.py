@@ -91,7 +91,7 @@ class Subject:
     def answers(self, ids: Sequence[int]) -> list[str]:
         """What the numbers of an answer stand for: labels, or pieces."""
         if not self.tells_labels:
-            return self.pieces(ids, source=True)
+            return self.pieces(ids, source=not self.writes)
         return [self.labels[id] if self.labels else str(id) for id in ids]
 
     def source_ids(self, sentence: Sentence) -> list[int]:

@@ -166,22 +166,26 @@ def chosen_log_probabilities(log_probs: Tensor, written: Written) -> list[float]
     return [*rows[:-1], 0.0] if written.forced_end else rows
 
 
+def candidates(subject: Subject, log_probs: Tensor, most: int) -> list[dict[str, Any]]:
+    """The likeliest, by the log-probabilities (V) of one place or step."""
+    best, ids = log_probs.topk(min(most, log_probs.shape[0]))
+    return [
+        {"id": id, "piece": piece, "probability": math.exp(value), "log_probability": value}
+        for id, piece, value in zip(ids.tolist(), subject.answers(ids.tolist()), best.tolist(), strict=True)
+    ]
+
+
 def steps(log_probs: Tensor, written: Written, subject: Subject) -> list[dict[str, Any]]:
     """Step by step: what was read, the likeliest next tokens, the one chosen, and the total so far."""
     if not written.chosen:
         return []
     total = 0.0
-    best, ids = log_probs.topk(min(TOP, log_probs.shape[-1]))
     reads = subject.pieces(written.reads[len(written.prompt) - 1 :], source=False)
     written_pieces = subject.pieces(written.chosen, source=False)
     rows = []
     for step, own in enumerate(chosen_log_probabilities(log_probs, written)):
         total += own
-        shown = ids[step].tolist()
-        top = [
-            {"id": id, "piece": piece, "probability": math.exp(value), "log_probability": value}
-            for id, piece, value in zip(shown, subject.pieces(shown, source=False), best[step].tolist(), strict=True)
-        ]
+        top = candidates(subject, log_probs[step], TOP)
         rows.append(
             {"step": step, "reads": reads[step], "top": top, "chosen": written.chosen[step]}
             | {"piece": written_pieces[step], "chosen_log_probability": own, "total": total}

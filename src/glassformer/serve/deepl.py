@@ -24,9 +24,9 @@ from glassformer.serve.keys import Gate
 from glassformer.serve.libre import CHARACTERS, TEXTS, client_of
 from glassformer.serve.libre_forms import body_of, errors_as
 from glassformer.serve.queue import Ticket
-from glassformer.serve.routes import NoWay, Routes, name_of
+from glassformer.serve.routes import NoWay, Routes
 from glassformer.serve.turns import Turns, Wanted
-from glassformer.text.language import code_of, detect
+from glassformer.text.language import code_of, detect, name_of
 
 NAMED = {"zh": "ZH-HANS"}  # as a target
 

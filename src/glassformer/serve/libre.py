@@ -36,10 +36,10 @@ from glassformer.serve.libre_forms import (
 )
 from glassformer.serve.parts import translate_in_parts
 from glassformer.serve.queue import Busy, Closed, Ticket
-from glassformer.serve.routes import NoWay, Routes, name_of
+from glassformer.serve.routes import NoWay, Routes
 from glassformer.serve.stream import streamed, wants_events
 from glassformer.serve.turns import Turns, Wanted
-from glassformer.text.language import confidence, detect
+from glassformer.text.language import confidence, detect, name_of
 
 AUTO = "auto"
 OUTSIDE = {"zh": "zh-Hans"}  # what a language is called by LibreTranslate, where that differs

@@ -10,7 +10,7 @@ from glassformer.errors import DataError
 from glassformer.serve.directions import Directions
 from glassformer.serve.errors import Refused
 from glassformer.serve.queue import Queue, Queued, Ticket
-from glassformer.text.language import NAMES, clearly
+from glassformer.text.language import clearly, name_of
 from glassformer.texts import TextTranslator
 
 READ_HERE = 20_000  # characters of HTML
@@ -91,7 +91,3 @@ def pieces(texts: list[str], by: TextTranslator, ticket: Ticket) -> list[str]:
         return list(map(str, translate_apart(texts, ".html", by, ticket.check)))
     except DataError as error:
         raise Refused(400, "html", f"the HTML cannot be read: {error}") from None
-
-
-def name_of(code: str) -> str:
-    return NAMES[code][0] if code in NAMES else code

@@ -21,9 +21,10 @@ from glassformer.serve.keys import Gate
 from glassformer.serve.libre import ALIASES, client_of
 from glassformer.serve.links import Hopped, Span, between, cut, hopped, meet, placed
 from glassformer.serve.queue import Ticket
-from glassformer.serve.routes import Routes, name_of
+from glassformer.serve.routes import Routes
 from glassformer.serve.turns import Turns, Wanted
 from glassformer.text.keeping import Keeping
+from glassformer.text.language import name_of
 from glassformer.translator import Translator
 
 MOST_CHARACTERS = 5_000  # of a paragraph

@@ -10,7 +10,6 @@ Left out are dates with their weekday: it follows from the date, but nobody sees
 from __future__ import annotations
 
 import datetime
-import hashlib
 import math
 import random
 import re
@@ -51,7 +50,7 @@ def _drawn(split: str, seed: int, size: int) -> tuple[str, ...]:
         place = rng.random() * ends[-1]  # Python promises the same numbers in every version for random() only
         kind = kinds[next(number for number, end in enumerate(ends) if place < end)]
         text = typed(_english(kind, int(rng.random() * kind.size)), WAYS[int(rng.random() * len(WAYS))])
-        if _split_of(bare(text)) == split:
+        if numerals.split_of(bare(text), HELD_OUT) == split:
             found.append(text)
     return tuple(found)
 
@@ -92,15 +91,6 @@ def determined(ids: Sequence[int], tokenizer: PairTokenizer, pieces: Sequence[in
 def bare(text: str) -> str:
     """What a text has in common with itself typed otherwise."""
     return _SMALL_WORDS.sub("", text.lower().replace(",", "").replace("-", " "))
-
-
-def _split_of(plain: str) -> str:
-    place = int.from_bytes(hashlib.blake2b(plain.encode(), digest_size=8).digest(), "big") / 2**64
-    for split, share in HELD_OUT.items():
-        if place < share:
-            return split
-        place -= share
-    return "train"
 
 
 @lru_cache(maxsize=1 << 16)

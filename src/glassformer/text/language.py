@@ -51,6 +51,11 @@ _CODE = re.compile(r"```.*?```|`[^`]*`|\w+://\S+|<[^>]*>|\{[^}]*\}", re.DOTALL) 
 LONGEST = 2000  # characters of a text that are looked at
 
 
+def name_of(code: str) -> str:
+    """What a language is called in English."""
+    return NAMES[code][0] if code in NAMES else code
+
+
 def code_of(name: str, among: Collection[str]) -> str:
     """The code of a language: `zh` of zh-CN, Chinese or 中文; one that is not `among` those known is refused."""
     given = name.strip().casefold().replace("_", "-")

@@ -18,7 +18,7 @@ import datetime
 import hashlib
 import math
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from itertools import pairwise
@@ -99,14 +99,15 @@ def _splits(seed: int, target: str, total: int) -> dict[str, tuple[Named, ...]]:
     splits: dict[str, list[Named]] = {"train": [], "valid": [], "test": []}
     for place in sorted(range(len(pairs)), key=order.__getitem__):
         answer = pairs[place][1]
-        splits["train" if answer in known else _split_of(answer)].append(pairs[place])
+        splits["train" if answer in known else split_of(answer, SHARES)].append(pairs[place])
     return {name: tuple(split) for name, split in splits.items()}
 
 
-def _split_of(target: str) -> str:
-    digest = hashlib.blake2b(target.encode(), digest_size=8).digest()
+def split_of(text: str, shares: Mapping[str, float]) -> str:
+    """Where a text belongs, whatever is drawn beside it: held out by these shares, or to train on."""
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     place = int.from_bytes(digest, "big") / 2**64
-    for split, share in SHARES.items():
+    for split, share in shares.items():
         if place < share:
             return split
         place -= share
