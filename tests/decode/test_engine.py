@@ -6,15 +6,54 @@ import pytest
 import torch
 from tiny_model import tiny
 
+import glassformer as gf
 import glassformer.decode.engine as module
-from glassformer.decode import Search
-from glassformer.decode.engine import Engine
+from glassformer.decode import Search, beam
+from glassformer.decode.engine import Engine, batches, mixes
+from glassformer.decode.generation import write
+from glassformer.decode.program import ProgramWriter
 
 CPU = torch.device("cpu")
 
 
 def written(engine):
     return [found for _, best in engine.write([[3, 4, 3], [4, 1]], [[], []], Search()) for found in best]
+
+
+@pytest.mark.parametrize("precision", ["fp32", "int8"])
+@pytest.mark.parametrize("options", [{}, {"stopping": "huggingface"}, {"nbest": 3}])
+@pytest.mark.parametrize("own_kernels", [True, False])
+def test_each_source_of_a_mixed_batch_has_the_limit_that_it_has_alone(own_kernels, options, precision, monkeypatch):
+    if not own_kernels:
+        monkeypatch.setattr(beam, "ours", lambda _: None)
+        monkeypatch.setattr(ProgramWriter, "go_on", lambda *_: 0)
+    config = gf.ModelConfig(vocab_size=20, d_model=16, heads=2, d_ff=32, layers=1, max_length=200, end_id=None)
+    torch.manual_seed(3)
+    engine, search = Engine(gf.EncoderDecoder(config), CPU, precision), Search(beam=3, **options)
+    sources = [[4 + (i * k) % 15 for k in range(length)] for i, length in enumerate((3, 40, 17, 30, 9, 24), 1)]
+
+    def targets(given):
+        found = {}
+        for rows, best in engine.write(given, [[]] * len(given), search):
+            found |= {tuple(given[i]): ranked for i, ranked in zip(rows, best, strict=True)}
+        return [[(one.ids, pytest.approx(one.score, abs=1e-6)) for one in found[tuple(one)]] for one in given]
+
+    together = targets(sources)
+    assert together == [targets([source])[0] for source in sources]
+    lengths = [len(ranked[0][0]) for ranked in together]  # nothing ends by itself
+    assert lengths == [engine.max_target_length(len(source)) for source in sources]
+    assert len(batches([len(source) for source in sources], 1024, mixed=True)) < len(set(lengths))
+    monkeypatch.setattr(module, "write", lambda *given, limits, **named: write(*given, **named))
+    assert targets(sources) != together
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"beam": 1}, {"length_penalty": 0.6}, {"length_rule": "gnmt"}, {"max_new_tokens": 9}, {"repetition_penalty": 1.2}],
+)
+def test_other_searches_are_not_mixed(options):
+    assert mixes(Search(beam=3))
+    assert not mixes(Search(**{"beam": 3, **options}))
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_the_same_tokens_and_scores_as_hugging_face(family):
             better += late.score > early.score + 1e-4
     assert finished > 20  # the comparison is of sentences that end, not only of ones cut off,
     assert len(said) > 100  # that are not all the same,
-    assert better > 5  # and of rules that differ
+    assert better > 2  # and of rules that differ
 
 
 @pytest.mark.parametrize("family", THOROUGH)

@@ -9,7 +9,8 @@ import pytest
 
 from glassformer.decode import Search
 from glassformer.errors import GlassformerError
-from glassformer.serve.queue import Busy, Closed, Queue, Queued, Ticket
+from glassformer.serve.queue import Busy, Closed, Queue, Ticket
+from glassformer.serve.queued import Queued
 from glassformer.translator import Translator
 
 WORDS = ("one", "two", "three", "four", "five", "six")
@@ -88,6 +89,36 @@ def test_in_int8_it_is_the_same_to_the_bit(crowd):
         one.join()
     alone = [german.translate([text], beam=4)[0] for text in texts]
     assert [made[i] for i in range(20)] == [alone[i % 5] for i in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("search", "batches"), [(Search(beam=2), 2), (Search(), 3), (Search(beam=2, no_repeat_ngram=3), 3)]
+)
+def test_shorter_sentences_fill_a_batch_where_each_keeps_its_limit(translator, queue, search, batches):
+    held, long = Slow(translator), " ".join(WORDS * 4)
+    assert 16 < len(translator.tokenizer.encode_source([long])[0]) <= 32
+    ask = [["six"], [long], ["one"], ["two"]]
+
+    def go(i):
+        return queue.translate(held.made, ask[i], search, False, Ticket(str(i)))
+
+    first = in_threads(1, go)
+    held.begun.wait()
+    later = [threading.Thread(target=go, args=(i,)) for i in (1, 2, 3)]
+    for one, waiting in zip(later, (32, 48, 64), strict=True):
+        one.start()
+        while queue.waiting < waiting:
+            time.sleep(0.005)
+    held.go.set()
+    for one in [*first, *later]:
+        one.join()
+    assert len(held.batches) == batches
+    assert held.batches[1] == ([long, "one", "two"] if batches == 2 else [long])
+    assert (
+        queue.translate(held.made, ["two"], search, False, Ticket())[0]
+        == translator.translate(["two"], search=search)[0]
+    )
+    assert queue.found == 1
 
 
 def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):

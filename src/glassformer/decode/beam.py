@@ -5,7 +5,7 @@ Shapes: B sentences, K beams, C candidates (at most 2 K), L the longest target, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from glassformer.decode.constraints import NEVER, Constraints
 from glassformer.decode.hypothesis import NO_TOKEN, Hypothesis, Marks
-from glassformer.decode.kernels import ours
+from glassformer.decode.kernels import address, ours
 from glassformer.decode.kernels import structures as kernels
 from glassformer.decode.ranking import Likeliest
 from glassformer.decode.search import Search
@@ -43,10 +43,12 @@ class Beam:
         limit: int,
         device: torch.device,
         watch: Callable[[Selection], None] | None = None,
+        limits: Sequence[int] | None = None,
     ) -> None:
         B, K = sentences, search.beam
         self.rule, self.stopping, self.marks, self.watch = search.rule, search.stopping, marks, watch
         self.beams, self.limit = K, limit
+        self.limits = torch.tensor(limits or [limit] * B, device=device)  # of each sentence
         # Those that are returned must be beaten to go on: nobody sees the others. Hugging Face's rule asks for all K.
         self.worst = search.nbest - 1 if search.stopping == "exact" else K - 1
         self.sentence = torch.arange(B, device=device)
@@ -61,7 +63,8 @@ class Beam:
         self.tokens = torch.zeros((B * K, 1), dtype=torch.long, device=device)  # to be read next
         self.origin = torch.zeros((B, K), dtype=torch.long, device=device)  # the beam that each continues
         self.rank = torch.arange(2 * K, device=device)
-        self.divisors: tuple[Tensor, Tensor] | None = None  # of all lengths
+        self.divisors: Tensor | None = None  # of all lengths
+        self.reach: Tensor | None = None  # of each sentence, where that does not follow from its length
 
     @property
     def state(self) -> tuple[Tensor, ...]:
@@ -95,10 +98,9 @@ class Beam:
     def asked(self, likely: Tensor, normaliser: Tensor, ids: Tensor) -> kernels.Beams:
         """This step, for the kernels: what follows here is theirs too."""
         if self.divisors is None:
-            lengths = torch.arange(self.limit + 1)
-            exact = self.stopping == "exact"
-            divisor = self.rule.divisor(lengths).float()
-            self.divisors = divisor, self.rule.reach(lengths, self.limit).float() if exact else divisor
+            self.divisors = self.rule.divisor(torch.arange(self.limit + 1)).float()
+            if self.stopping == "exact" and self.rule.power > 0:
+                self.reach = self.divisors[self.limits]
         state = (
             self.step,
             self.written,
@@ -110,14 +112,14 @@ class Beam:
             self.going,
         )
         B, K = self.running.shape
-        addresses = (part.data_ptr() for part in (likely, normaliser, ids, *self.divisors, *state))
+        parts = (likely, normaliser, ids, self.divisors, self.reach, self.limits, *state)
         return kernels.Beams(
-            B, K, self.limit, likely.shape[0] // B, likely.shape[1], self.worst, self.marks.end, *addresses
+            B, K, self.limit, likely.shape[0] // B, likely.shape[1], self.worst, self.marks.end, *map(address, parts)
         )
 
     def choose(self, parent: Tensor, token: Tensor, total: Tensor) -> None:
         K, length = self.beams, self.step + 1
-        ends = (token == self.marks.end) | (length == self.limit)
+        ends = (token == self.marks.end) | (length == self.limits.unsqueeze(1))
         # A hypothesis may finish only if it is among the K best: a worse one would not have been kept either.
         finishing = ends & self.going.unsqueeze(1) & (self.rank[: token.shape[1]] < K)
         candidates = self.written[self.rows, parent].index_copy(2, self.step, token.unsqueeze(2))  # (B, C, L)
@@ -135,15 +137,16 @@ class Beam:
         self.origin.copy_(parent.gather(1, chosen))
         self.tokens.copy_(token.gather(1, chosen).view(-1, 1))
         hope = running[:, 0] / (
-            self.rule.reach(length, self.limit) if self.stopping == "exact" else self.rule.divisor(length)
+            self.rule.reach(length, self.limits) if self.stopping == "exact" else self.rule.divisor(length)
         )
-        self.going &= (hope > done_scores[:, self.worst]) & (length < self.limit)
+        self.going &= (hope > done_scores[:, self.worst]) & (length < self.limits)
         self.step += 1
 
     def keep(self, stay: Tensor) -> None:
         self.sentence, self.running, self.written = self.sentence[stay], self.running[stay], self.written[stay]
         self.done, self.done_scores, self.going = self.done[stay], self.done_scores[stay], self.going[stay]
-        self.origin = self.origin[stay]
+        self.origin, self.limits = self.origin[stay], self.limits[stay]
+        self.reach = None if self.reach is None else self.reach[stay]
         self.tokens = self.tokens.view(-1, self.beams)[stay].view(-1, 1)
         self.rows = self.rows[: len(stay)]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from glassformer.decode.alignment import Alignment, align
 from glassformer.decode.constraints import Placeholders
-from glassformer.decode.generation import generate, stream
+from glassformer.decode.generation import stream, write
 from glassformer.decode.hypothesis import Hypothesis, LengthRule, Marks
 from glassformer.decode.precision import Model, Precision, Stamp, pick, ready
 from glassformer.decode.scoring import alternatives, score
@@ -116,24 +116,19 @@ class Engine(Running[EncoderDecoder]):
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """The best targets of the sources, batch by batch: which sources it held, and theirs, each with its prefix, of
         which the first `given` tokens are certain."""
-        for rows in batches([len(ids) for ids in sources], batch_tokens // search.beam):
+        lengths = [len(ids) for ids in sources]
+        plain = placeholders is None and not any(prefixes) and not self.config.force_end
+        mixed = plain and mixes(search) and self.device.type == "cpu"
+        for rows in batches(lengths, batch_tokens // search.beam, mixed=mixed):
             src, mask = self.tensors([sources[i] for i in rows])
             limited = replace(search, max_new_tokens=self.max_target_length(src.shape[1], search))
             begun = [prefixes[i] for i in rows]
             prefix = begun if any(begun) else None
             held = placeholders and placeholders.of(rows)
+            limits = [self.max_target_length(lengths[i], search) for i in rows] if mixed else None
             yield (
                 rows,
-                generate(
-                    self.ready,
-                    src,
-                    mask,
-                    search=limited,
-                    prefix=prefix,
-                    given=given,
-                    placeholders=held,
-                    between_steps=between_steps,
-                ),
+                write(self.ready, src, mask, limited, prefix, given, held, between_steps=between_steps, limits=limits),
             )
 
     def stream(self, source: Ids, prefix: Ids, search: Search, given: int = 0) -> Generator[int, None, Hypothesis]:
@@ -180,17 +175,30 @@ def padded(sources: Sequence[Sequence[int]], pad: int, device: torch.device) -> 
     return ids.to(device), mask.to(device)
 
 
-def batches(lengths: Sequence[int], tokens: int, alike: bool = False) -> list[list[int]]:
+def mixes(search: Search) -> bool:
+    """Whether sources that count differently may share a batch of this search, each with the limit that it has alone.
+    Only where scores divide by the length itself: another power of it may be rounded otherwise in a longer table."""
+    usual = search.length_penalty == 1 and search.length_rule == "average" and search.max_new_tokens is None
+    return usual and search.beam > 1 and search.allows_repetition
+
+
+def may_join(width: int, widest: int) -> bool:
+    """Whether sources that count `width` are near enough to those that count `widest`, in a batch that is mixed."""
+    return widest <= 2 * width
+
+
+def batches(lengths: Sequence[int], tokens: int, alike: bool = False, mixed: bool = False) -> list[list[int]]:
     """Indices in batches of at most `tokens`, longest first, like with like, so that little of a batch is padding;
     `alike`: none of it.
 
-    All lengths of a batch count alike, so all have the same limit for their targets, whatever else is translated.
+    Unless `mixed`, all lengths of a batch count alike, so all have the same limit for their targets, whatever else is
+    translated.
     """
     rows: list[list[int]] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         width, first = counted(lengths[i]), lengths[rows[-1][0]] if rows else 0
-        near = lengths[i] == first if alike else width == counted(first)
-        if rows and near and (len(rows[-1]) + 1) * width <= tokens:
+        near = lengths[i] == first if alike else width == counted(first) or (mixed and may_join(width, counted(first)))
+        if rows and near and (len(rows[-1]) + 1) * counted(first) <= tokens:
             rows[-1].append(i)
         else:
             rows.append([i])

@@ -32,7 +32,6 @@ class NoTarget(InputError):
     """Every target has the probability zero, or one that is not a number."""
 
 
-@torch.inference_mode()
 def generate(
     model: EncoderDecoder | DecoderOnly,
     src: Tensor,
@@ -65,10 +64,30 @@ def generate(
     search = search_of(
         search, beam=beam, length_penalty=length_penalty, nbest=nbest, max_new_tokens=max_new_tokens, **options
     )
+    return write(model, src, src_mask, search, prefix, given, placeholders, watch, between_steps)
+
+
+@torch.inference_mode()
+def write(
+    model: EncoderDecoder | DecoderOnly,
+    src: Tensor,
+    src_mask: Tensor | None,
+    search: Search,
+    prefix: Sequence[Sequence[int]] | None = None,
+    given: int = 0,
+    placeholders: Placeholders | None = None,
+    watch: Callable[[Selection], None] | None = None,
+    between_steps: Callable[[], None] | None = None,
+    limits: Sequence[int] | None = None,
+) -> list[list[Hypothesis]]:
+    """What `generate` does. With `limits`, each target of a beam search has one of its own, at most that of all; for
+    them nothing may be asked that depends on the last place: no prefix, no placeholders, no end that is forced."""
     limit = token_limit(model, src, src_mask, search)
     if src.is_cuda and search.sampling is None and search.allows_repetition and prefix is None and watch is None:
         return possible(by_recording(model, src, src_mask, search, limit, placeholders), prefix)
-    writer, constraints, selector = begin(model, src, src_mask, search, limit, prefix, placeholders, watch, given)
+    writer, constraints, selector = begin(
+        model, src, src_mask, search, limit, prefix, placeholders, watch, given, limits
+    )
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(src.shape[0])]
 
     def leave() -> None:
@@ -198,6 +217,7 @@ def begin(
     placeholders: Placeholders | None = None,
     watch: Callable[[Selection], None] | None = None,
     given: int = 0,
+    limits: Sequence[int] | None = None,
 ) -> tuple[Writer, Constraints, Selector]:
     """The parts that a search is made of."""
     if isinstance(model, DecoderOnly) and src_mask is not None:
@@ -210,7 +230,7 @@ def begin(
     writer = writer_of(model, src, src_mask, limit, search.beam)
     constraints = Constraints(search, marks, writer.said, table, held, given)
     if search.beam > 1:
-        return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch)
+        return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch, limits)
     streams = None if search.sampling is None else Streams(search.sampling, src, src_mask)
     return writer, constraints, Greedy(search, marks, len(src), limit, src.device, streams)
 

@@ -45,7 +45,7 @@ class LengthRule:
     def divisor(self, length: Tensor) -> Tensor:
         return (length if self.kind == "average" else (5 + length) / 6) ** self.power
 
-    def reach(self, length: Tensor, limit: int) -> Tensor:
+    def reach(self, length: Tensor, limit: Tensor) -> Tensor:
         """The divisor that is kindest to a hypothesis of this length, if it may still grow to `limit`."""
         return self.divisor(length.clamp_min(limit) if self.power > 0 else length)
 

@@ -1,9 +1,9 @@
 """Sentences of many requests through one model together.
 
 A free worker takes the sentence whose turn it is, and with it those that wait and are like it: the same model, the same
-search, about the same length; other free workers get their share of them. So nobody waits for others to come, and while
-batches run the next ones gather. What is made of a sentence does not depend on what else is in its batch, so it may be
-kept for whoever asks again.
+search, about the same length, then shorter ones; other free workers get their share of them. So nobody waits for others
+to come, and while batches run the next ones gather. What is made of a sentence does not depend on what else is in its
+batch, so it may be kept for whoever asks again.
 
 Batches run beside each other, on a share of the cores each; one beside which nothing runs or waits gets all of them.
 
@@ -17,15 +17,15 @@ import heapq
 import itertools
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from concurrent.futures import TimeoutError as NotYet
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 
-from glassformer.decode.engine import BATCH_TOKENS, Engine, counted
-from glassformer.decode.search import Search, search_of
+from glassformer.decode.engine import BATCH_TOKENS, Engine, counted, may_join, mixes
+from glassformer.decode.search import Search
 from glassformer.errors import GlassformerError
 from glassformer.translation import Translation
 from glassformer.translator import Translator
@@ -91,6 +91,12 @@ class Kind(NamedTuple):
         """Sentences in a batch."""
         return max(1, BATCH_TOKENS // self.search.beam // self.width)
 
+    def takes(self, other: Kind) -> bool:
+        """Whether sentences of another kind, none longer, may fill a batch of this one."""
+        if self.placeholders or not mixes(self.search) or self._replace(width=other.width) != other:
+            return False
+        return other.width < self.width and may_join(other.width, self.width)
+
 
 class Job(NamedTuple):
     turn: float
@@ -99,6 +105,7 @@ class Job(NamedTuple):
     translator: Translator
     ticket: Ticket
     answer: Future[Ranked]
+    kind: Kind
 
 
 def usual_workers(device: torch.device) -> int:
@@ -180,7 +187,7 @@ class Queue:
                 raise Busy(f"{self.waiting:,} tokens are waiting already; ask again in a moment")
             turn = max(self._now, self._next.get(ticket.client, 0.0))
             for i in missing:
-                job = Job(turn, next(self._numbers), texts[i], translator, ticket, answers[i])
+                job = Job(turn, next(self._numbers), texts[i], translator, ticket, answers[i], kinds[i])
                 heapq.heappush(self._jobs.setdefault(kinds[i], []), job)
                 turn += kinds[i].width
             self._next[ticket.client] = turn
@@ -206,23 +213,30 @@ class Queue:
                 if self._closed:
                     return None
                 kind = min(self._jobs, key=lambda kind: self._jobs[kind][0])
-                heap, batch = self._jobs[kind], list[Job]()
-                self._now = max(self._now, heap[0].turn)
+                self._now = max(self._now, self._jobs[kind][0].turn)
+                shorter = sorted(filter(kind.takes, self._jobs), key=lambda one: -one.width)
                 free = len(self._workers) - self._running
-                most = min(kind.most, max(FEW, -(-len(heap) // free)))
-                while heap and len(batch) < most:
-                    job = heapq.heappop(heap)
-                    self.waiting -= kind.width
-                    if job.ticket.wanted:
-                        batch.append(job)
-                    else:
-                        job.answer.cancel()
-                if not heap:
-                    del self._jobs[kind]
+                count = sum(len(self._jobs[one]) for one in (kind, *shorter))
+                most, batch = min(kind.most, max(FEW, -(-count // free))), list[Job]()
+                for one in (kind, *shorter):
+                    self._fill(batch, one, most)
                 if batch:
                     alone = not self._jobs and not self._running
                     self._running += 1
                     return kind, batch, self._threads[0 if alone else 1]
+
+    def _fill(self, batch: list[Job], kind: Kind, most: int) -> None:
+        """Move those who wait for a batch of a kind into this one, and none who have left."""
+        heap = self._jobs[kind]
+        while heap and len(batch) < most:
+            job = heapq.heappop(heap)
+            self.waiting -= kind.width
+            if job.ticket.wanted:
+                batch.append(job)
+            else:
+                job.answer.cancel()
+        if not heap:
+            del self._jobs[kind]
 
     def _work(self) -> None:
         called = threading.Condition(self._lock)
@@ -244,7 +258,7 @@ class Queue:
                 self.sentences += len(batch)
                 if kind.search.sampling is None:
                     for job, ranked in zip(batch, made, strict=True):
-                        self._kept[kind, job.text] = ranked
+                        self._kept[job.kind, job.text] = ranked
                     while len(self._kept) > self.most_kept:
                         self._kept.popitem(last=False)
             for job, ranked in zip(batch, made, strict=True):
@@ -272,27 +286,3 @@ class Queue:
             job.answer.set_exception(Closed())
         for worker in self._workers:
             worker.join()
-
-
-class Queued(Translator):
-    """A translator whose texts go through a queue, for one request."""
-
-    plain: Translator
-    queue: Queue
-    ticket: Ticket
-
-    @classmethod
-    def of(cls, translator: Translator, queue: Queue, ticket: Ticket) -> Queued:
-        made = object.__new__(cls)
-        vars(made).update(vars(translator), plain=translator, queue=queue, ticket=ticket)
-        return made
-
-    def translate(self, texts: Iterable[str], **options: Any) -> list[Ranked]:
-        """As `Translator.translate`, of which a queue knows what it needs: `search` and `placeholders`."""
-        search, placeholders = options.pop("search", None), options.pop("placeholders", False)
-        progress = options.pop("progress", None)
-        texts = list(texts)
-        made = self.queue.translate(self.plain, texts, search_of(search, **options), placeholders, self.ticket)
-        if progress is not None:
-            progress(len(texts))
-        return made

@@ -9,7 +9,8 @@ from glassformer.documents.html import translate_fragments
 from glassformer.errors import DataError
 from glassformer.serve.directions import Directions
 from glassformer.serve.errors import Refused
-from glassformer.serve.queue import Queue, Queued, Ticket
+from glassformer.serve.queue import Queue, Ticket
+from glassformer.serve.queued import Queued
 from glassformer.text.language import clearly, name_of
 from glassformer.texts import TextTranslator
 

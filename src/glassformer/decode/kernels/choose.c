@@ -52,7 +52,7 @@ static void sentence_beams(const Beams *s, whole b, char *room) {
     for (whole c = 0; c < C; c++) {
         whole beam = items[c] / N, row = b * s->each + (s->each > 1 ? beam : 0);
         int64_t token = s->ids[row * N + items[c] % N];
-        candidates[c] = (Candidate){values[c], token, beam, token == s->end || length == L};
+        candidates[c] = (Candidate){values[c], token, beam, token == s->end || length == s->limits[b]};
     }
     memcpy(copies, written, K * L * sizeof(int64_t));
     memcpy(copies + K * L, done, K * L * sizeof(int64_t));
@@ -77,7 +77,8 @@ static void sentence_beams(const Beams *s, whole b, char *room) {
         s->origin[b * K + k] = one->parent;
         s->tokens[b * K + k] = one->token;
     }
-    s->going[b] &= running[0] / s->reach[length] > scores[s->worst] && length < L;
+    float reach = s->reach ? s->reach[b] : s->divisor[length];
+    s->going[b] &= running[0] / reach > scores[s->worst] && length < s->limits[b];
 }
 
 int choose_beams(int threads, const Beams *s) {

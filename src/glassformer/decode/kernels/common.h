@@ -138,7 +138,8 @@ typedef struct {
     int64_t end;
     const float *best, *normaliser; /* (B each, N), (B each) */
     const int64_t *ids;             /* (B each, N) */
-    const float *divisor, *reach;   /* (L + 1): of the length rule; and what a hypothesis may at best be divided by */
+    const float *divisor, *reach;   /* (L + 1) of the length rule; (B) what may at best be divided by, none: that */
+    const int64_t *limits;          /* (B): tokens at most, L or fewer */
     int64_t *step, *written, *done, *tokens, *origin; /* (1), (B, K, L) twice, (B, K) twice */
     float *running, *done_scores;   /* (B, K) */
     uint8_t *going;                 /* (B) */

@@ -89,7 +89,7 @@ class Beams(ctypes.Structure):
     _fields_ = (
         *((name, WHOLE) for name in ("sentences", "beams", "limit", "each", "likely", "worst")),
         ("end", LONG),
-        *((name, POINTER) for name in ("best", "normaliser", "ids", "divisor", "reach")),
+        *((name, POINTER) for name in ("best", "normaliser", "ids", "divisor", "reach", "limits")),
         *((name, POINTER) for name in ("step", "written", "done", "tokens", "origin")),
         *((name, POINTER) for name in ("running", "done_scores", "going")),
     )
