@@ -19,7 +19,7 @@ from glassformer.serve.listen import own_names
 
 @pytest.fixture(scope="module")
 def client(live):
-    with httpx.Client(base_url=live.address, timeout=30) as found:
+    with httpx.Client(base_url=live.address, timeout=600) as found:
         yield found
 
 
