@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import lzma
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
+import torch
 from small_run import call
 from tiny_box import SENTENCES, make_box
 
 import glassformer as gf
-from glassformer import box, bundle
+from glassformer import box, bundle, recipes
 from glassformer.box import make
 from glassformer.box.card import card
 from glassformer.errors import WeightsError
@@ -92,8 +95,7 @@ def test_a_card_says_data_scores_and_seed(place: Path, tmp_path: Path, language:
 def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data, runs, out = tmp_path / "data", tmp_path / "runs", tmp_path / "out"
     loaded = bundle.load(make_box(tmp_path / "box") / "en-de")
-    for part in ("int8", "more"):
-        bundle.save(runs / f"box-en-de-{part}", loaded.model, bundle.weights(loaded.model), loaded.tokenizer)
+    bundle.save(runs / "box-en-de-mixed", loaded.model, bundle.weights(loaded.model), loaded.tokenizer)
     for corpus in ("docs-en-de", "tatoeba-en-de", "docs-en"):
         (data / corpus).mkdir(parents=True)
         (data / corpus / "ATTRIBUTION.txt").write_text(f"{corpus}: CC BY 4.0", encoding="utf-8")
@@ -110,7 +112,7 @@ def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monke
     assert [file.name for file in made.iterdir()] == ["mine.txt"]
     (made / "README.md").write_text("# The translator en-de\n", encoding="utf-8")  # of an earlier one
     make.make("en-de", data, runs, out)
-    assert sorted(folder.name for folder in runs.iterdir()) == ["box-en-de-int8", "box-en-de-more"]
+    assert sorted(folder.name for folder in runs.iterdir()) == ["box-en-de-mixed"]
     assert (made / "mine.txt").read_text(encoding="utf-8") == "of the user"
     assert bundle.read_config(made)[1] == "int8"
     assert list(scores := bundle.read_scores(made)) == ["docs en-de", "docs de-en"]
@@ -129,6 +131,46 @@ def test_english_that_is_translated_back_is_in_no_corpus_with_translations(tmp_p
         with lzma.open(tmp_path / place, "wt", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
     assert make.untranslated(tmp_path) == ["Save the file at once."]
+
+
+def test_the_teacher_gets_each_sentence_once_and_none_that_is_too_long(tmp_path: Path) -> None:
+    (tmp_path / "docs-en-de").mkdir()
+    (tmp_path / "tatoeba-en-de").mkdir()
+    docs, talk = ["Datei schließen.", "Datei schließen.", "", "Wort " * 90], ["Guten Tag!", "Datei schließen."]
+    for place, lines, opened in (
+        ("docs-en-de/train.de.xz", docs, lzma.open),
+        ("tatoeba-en-de/train.de.gz", talk, gzip.open),
+    ):
+        with opened(tmp_path / place, "wt", encoding="utf-8") as file:
+            file.write("\n".join(lines) + "\n")
+    assert sorted(make.lessons(tmp_path, "de")) == ["Datei schließen.", "Guten Tag!"]
+
+
+def test_what_ships_lies_between_the_last_two_parts(place: Path, tmp_path: Path) -> None:
+    loaded = bundle.load(place / "en-de")
+    older = bundle.weights(loaded.model)
+    newer = {name: weight + 1 if "feed_forward" in name else weight for name, weight in older.items()}
+    for run, weights in (("older", older), ("newer", newer)):
+        bundle.save(tmp_path / run, loaded.model, weights, loaded.tokenizer)
+    make.mix(tmp_path / "older", tmp_path / "newer", tmp_path / "mixed")
+    found = bundle.weights(bundle.load(tmp_path / "mixed").model)
+    for name, weight in found.items():
+        assert torch.allclose(weight, older[name] + box.SHARE * (newer[name] - older[name]), atol=1e-6)
+        assert "feed_forward" in name or torch.equal(weight, older[name]), "what is the same stays so to the bit"
+
+
+@pytest.mark.parametrize("model", box.MODELS)
+def test_each_part_of_a_translator_has_a_recipe_of_the_same_shape(model: str) -> None:
+    parts = [
+        tomllib.loads(recipes.built_in()[f"box-{model}{part}"].read_text())
+        for part in ("", "-more", "-taught", "-last")
+    ]
+    shapes = [{name: value for name, value in part["model"].items() if name != "dropout"} for part in parts]
+    assert all(shape == shapes[0] for shape in shapes)
+    assert all(part["data"]["test"] == parts[0]["data"]["test"] for part in parts)
+    own, teacher = parts[0]["data"], tomllib.loads(recipes.built_in()[make.TEACHER].read_text())["data"]
+    met = {one[side] for corpora in (own, teacher) for one in corpora["train"] for side in ("src", "tgt")}
+    assert not any("test" in file or "valid" in file for file in met)
 
 
 def test_what_ships_fits_and_translates() -> None:

@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-from glassformer import recipes
+from glassformer import box, recipes
 from glassformer.files import write_text
 
 FILES = {"en": "README.md", "zh": "README.zh-CN.md"}
@@ -22,10 +22,11 @@ TEXTS: dict[str, dict[str, Any]] = {
         "wrong anywhere; have a person read what matters.",
         "scores": "## Scores\n\nWith these weights, by sacreBLEU.\n\n| set | BLEU | chrF | sentences |",
         "commands": "The command of each, to be run in the folder that holds the corpora, and BLEU's signature:",
-        "recipe": "## Recipe\n\n{steps:,} steps by the recipe `{first}`; then English documentation was "
-        "translated back, and "
-        "{more:,} steps by `{first}-more`, the `recipe.toml` beside this file, went on from there. "
-        "Seed {seed}.",
+        "recipe": "## Recipe\n\n{first:,} steps by the recipe `box-{name}`. It translated English documentation back, "
+        "and {more:,} steps by `box-{name}-more` went on with that. A larger model, `box-teacher`, translated "
+        "sentences of the training set into English, and {taught:,} steps by `box-{name}-taught` and {last:,} by "
+        "`box-{name}-last`, the `recipe.toml` beside this file, went on with these. The weights lie between those of the last "
+        "two, {share:.0%} of the way. Seed {seed}.",
         "data": "## Data\n\nOnly what may be used so, by Creative Commons Attribution; thanks to those who wrote it.",
         "licence": "## Licence\n\nThe weights, like the code, are under Apache-2.0; the texts they learnt from under "
         "the terms above.",
@@ -40,9 +41,10 @@ TEXTS: dict[str, dict[str, Any]] = {
         "它从未读过这些。任何译文都可能有错，重要内容请由人审阅。",
         "scores": "## 分数\n\n用这里的权重，由 sacreBLEU 计算。\n\n| 测试集 | BLEU | chrF | 句数 |",
         "commands": "各项的命令（在存放语料的目录里运行）和 BLEU 签名：",
-        "recipe": "## 训练配方\n\n先按配方 `{first}` 训练 {steps:,} 步；再用它回译英文文档，"
-        "并按 `{first}-more`（即同目录的 `recipe.toml`）续训 {more:,} 步。"
-        "随机种子 {seed}。",
+        "recipe": "## 训练配方\n\n先按配方 `box-{name}` 训练 {first:,} 步；再用它回译英文文档，"
+        "按 `box-{name}-more` 续训 {more:,} 步；然后由更大的教师模型（配方 `box-teacher`）把训练集里的句子译成英语，"
+        "按 `box-{name}-taught` 续训 {taught:,} 步，最后按 `box-{name}-last`（即同目录的 `recipe.toml`）"
+        "续训 {last:,} 步。权重取在最后两个阶段之间，走到 {share:.0%} 处。随机种子 {seed}。",
         "data": "## 数据\n\n只使用知识共享署名许可（CC BY）允许的数据；感谢它们的作者。",
         "licence": "## 许可\n\n权重与代码同为 Apache-2.0；训练文本遵循上述条款。",
     },
@@ -55,8 +57,7 @@ def card(folder: Path, data: Path, name: str, language: str) -> str:
     scores: dict[str, Any] = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     a, b = (texts["languages"][code] for code in name.split("-"))
     size = (folder / "model.safetensors").stat().st_size / 1e6  # a byte for each parameter, and little else
-    training = recipe["train"]
-    first = tomllib.loads(recipes.built_in()[f"box-{name}"].read_text(encoding="utf-8"))["train"]
+    train = recipe["train"]
     rows = [
         f"| {judged} | {one['bleu']:.2f} | {one['chrf']:.2f} | {one['sentences']:,} |" for judged, one in scores.items()
     ]
@@ -69,13 +70,23 @@ def card(folder: Path, data: Path, name: str, language: str) -> str:
         texts["commands"],
         "\n".join(["```text", *commands, "```"]),
         texts["recipe"].format(
-            first=f"box-{name}", steps=first["steps"], more=training["steps"], seed=training.get("seed", 0)
+            name=name, **steps_before(name), last=train["steps"], share=box.SHARE, seed=train.get("seed", 0)
         ),
         texts["data"],
         *(f"### {corpus}\n\n```text\n{text}\n```" for corpus, text in attributions(recipe, data).items()),
         texts["licence"],
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def steps_before(name: str) -> dict[str, int]:
+    """The steps of the parts that come before the last."""
+    parts = {"first": f"box-{name}", "more": f"box-{name}-more", "taught": f"box-{name}-taught"}
+    known = recipes.built_in()
+    return {
+        part: tomllib.loads(known[recipe].read_text(encoding="utf-8"))["train"]["steps"]
+        for part, recipe in parts.items()
+    }
 
 
 def title(name: str, language: str) -> str:
@@ -86,6 +97,7 @@ def attributions(recipe: dict[str, Any], data: Path) -> dict[str, str]:
     """What each corpus of the recipe asks to be said of it; one that says nothing must not be in a card."""
     corpora = recipe["data"]["train"]
     names = dict.fromkeys(str(one.get("src") or one.get("tsv")).split("/")[0] for one in corpora)
+    names.pop("taught", None)  # made of the others
     return {name: (data / name / "ATTRIBUTION.txt").read_text(encoding="utf-8").strip() for name in names}
 
 

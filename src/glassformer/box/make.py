@@ -1,16 +1,18 @@
-"""Make the translators of the box: train, translate back, train on, pack, score, and write their cards.
+"""Make the translators of the box: train in four parts, pack, score, and write their cards.
 
     python -m glassformer.box.make DATA [en-de] [en-zh] [--runs FOLDER] [--out FOLDER]
 
 DATA holds the corpora that the recipes name (docs-en-de, tatoeba-en-de, ...) and docs-en, English that nobody has
 translated. A first model learns from what people translated. It translates this English, and a second training goes on
-from it with the pairs that this makes. Each step is a glassformer command and is shown before it runs. A training that
-was stopped goes on; a step that has ended is not repeated.
+from it with the pairs that this makes. A larger model, the teacher of both translators, translates what they learn from
+into English, and a third and a fourth training go on with that. Each step is a glassformer command and is shown before
+it runs. A training that was stopped goes on; a step that has ended is not repeated.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import lzma
 import random
@@ -19,7 +21,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+
+import torch
+from safetensors.torch import load_file, save_file
 
 from glassformer import box, recipes
 from glassformer.box import card
@@ -29,6 +35,8 @@ from glassformer.files import write_text
 SETS = (("docs", "docs-en-{other}/test.{language}.xz"), ("everyday", "tatoeba-en-{other}/valid.{language}.gz"))
 
 BACK = 260_000  # English sentences that are translated back
+TEACHER = "box-teacher"
+LESSONS = {"de": (280_000, 400), "zh": (320_000, 160)}  # sentences the teacher translates, and their longest in letters
 
 
 def judged_by(model: str) -> dict[str, list[str]]:
@@ -61,47 +69,92 @@ def glassformer(*words: str | Path, inside: Path | None = None, quiet: bool = Fa
 
 def make(model: str, data: Path, runs: Path, out: Path) -> None:
     """One translator, from its texts to its card in `out`; one that lies there is replaced once all is done."""
-    run, first, more = (runs / f"box-{model}{part}" for part in ("", "-int8", "-more"))
     place = out / model
     check_replaceable(place)
-    if not first.exists():
-        train(f"box-{model}", run, f"data.root={data}")
-        glassformer("pack", run, "--out", first)
-    if not (more / "model.safetensors").is_file():
-        texts = with_back_translations(model, first, data, runs)
-        train(f"box-{model}-more", more, f"data.root={texts}", f"train.start={first}")
-    runs.mkdir(parents=True, exist_ok=True)
+    first, more, taught, last = (runs / f"box-{model}{part}" for part in ("", "-more", "-taught", "-last"))
+    mixed = runs / f"box-{model}-mixed"
+    if not finished(mixed):
+        texts = joined(model, data, runs)
+        train(first, data)
+        translate_back(model, packed(first), data, texts)
+        train(more, texts, start=packed(first))
+        train(runs / TEACHER, data)
+        give_lessons(model, runs / TEACHER, data, texts)
+        train(taught, texts, start=packed(more))
+        train(last, texts, start=taught)
+        mix(taught, last, mixed)
     with tempfile.TemporaryDirectory(prefix=f"packed-{model}-", dir=runs) as folder:
         new = Path(folder)
-        finish(model, more, new, data)
+        finish(model, mixed, new, data)
         place.mkdir(parents=True, exist_ok=True)
         for file in new.iterdir():
             shutil.copy(file, place)
     print(f"{place}: {sum(file.stat().st_size for file in place.iterdir()) / 1e6:.1f} MB")
 
 
-def train(recipe: str, run: Path, *changes: str) -> None:
-    if not (run / "model.safetensors").is_file():
+def finished(run: Path) -> bool:
+    return (run / "model.safetensors").is_file()
+
+
+def train(run: Path, texts: Path, start: Path | None = None) -> None:
+    """Train by the recipe that a run is named after."""
+    if not finished(run):
         going_on = ["--resume"] if (run / "recipe.toml").is_file() else []
-        settings = [word for change in changes for word in ("--set", change)]
-        glassformer("train", recipe, "--out", run, *settings, *going_on)
+        settings = [f"data.root={texts}", *([f"train.start={start}"] if start else [])]
+        glassformer("train", run.name, "--out", run, *(word for one in settings for word in ("--set", one)), *going_on)
 
 
-def with_back_translations(model: str, translator: Path, data: Path, runs: Path) -> Path:
-    """A folder with all corpora of `data`, and English sentences of docs-en with what the translator makes of them."""
+def packed(run: Path) -> Path:
+    """A run in int8, as the box holds it."""
+    small = run.with_name(f"{run.name}-int8")
+    if not small.exists():
+        glassformer("pack", run, "--out", small)
+    return small
+
+
+def mix(older: Path, newer: Path, out: Path) -> None:
+    """The newer model with weights between those of the two."""
+    before, after = (load_file(run / "model.safetensors") for run in (older, newer))
+    out.mkdir(exist_ok=True)
+    for file in newer.iterdir():
+        if file.is_file() and file.name != "model.safetensors":
+            shutil.copy(file, out)
+    weights = {name: torch.lerp(before[name], weight, box.SHARE) for name, weight in after.items()}
+    save_file(weights, out / "model.safetensors")
+
+
+def joined(model: str, data: Path, runs: Path) -> Path:
+    """A folder that shows the corpora of `data` and takes the texts that are made."""
     texts, other = runs / f"box-{model}-data", box.MODELS[model][1]
-    own = texts / "docs-en"
-    own.mkdir(parents=True, exist_ok=True)
+    for made in ("docs-en", "taught"):
+        (texts / made).mkdir(parents=True, exist_ok=True)
     for corpus in (f"docs-en-{other}", f"tatoeba-en-{other}"):
         if not (texts / corpus).exists():
             (texts / corpus).symlink_to(data / corpus, target_is_directory=True)
-    if not (own / "back.en").is_file():
-        write_text(own / "back.en", "".join(f"{line}\n" for line in untranslated(data)))
-    if not (own / f"back.{other}").is_file():
-        options = f"--to {other} --beam 1 --precision int8 --device cpu".split()
-        files: list[str | Path] = ["--input", own / "back.en", "--output", own / f"back.{other}"]
-        glassformer("translate", translator, *files, *options)
     return texts
+
+
+def translated(source: Path, target: Path, lines: Callable[[], list[str]], *command: str | Path) -> None:
+    """Write the lines, and beside them what a model makes of them; what is there stays."""
+    if not source.is_file():
+        write_text(source, "".join(f"{line}\n" for line in lines()))
+    if not target.is_file():
+        glassformer("translate", *command, "--input", source, "--output", target)
+
+
+def translate_back(model: str, translator: Path, data: Path, texts: Path) -> None:
+    """English sentences of docs-en with what the translator makes of them."""
+    own, other = texts / "docs-en", box.MODELS[model][1]
+    options = f"--to {other} --beam 1 --precision int8 --device cpu".split()
+    translated(own / "back.en", own / f"back.{other}", lambda: untranslated(data), translator, *options)
+
+
+def give_lessons(model: str, teacher: Path, data: Path, texts: Path) -> None:
+    """Sentences of the other language with the English that the teacher makes of them."""
+    other = box.MODELS[model][1]
+    own = texts / "taught" / f"{other}-en"
+    options = ["--to", "en", "--beam", "4", "--batch-tokens", "131072"]
+    translated(Path(f"{own}.{other}"), Path(f"{own}.en"), lambda: lessons(data, other), teacher, *options)
 
 
 def untranslated(data: Path) -> list[str]:
@@ -117,10 +170,25 @@ def untranslated(data: Path) -> list[str]:
     return fit[:BACK]
 
 
+def lessons(data: Path, other: str) -> list[str]:
+    """Sentences of both corpora of a language that are not too long, each once."""
+    count, longest = LESSONS[other]
+    found: dict[str, None] = {}
+    for opened, file in (
+        (lzma.open, f"docs-en-{other}/train.{other}.xz"),
+        (gzip.open, f"tatoeba-en-{other}/train.{other}.gz"),
+    ):
+        with opened(data / file, "rt", encoding="utf-8") as lines:
+            found.update(dict.fromkeys(line.strip() for line in lines))
+    fit = [line for line in found if line and len(line) <= longest]
+    random.Random(1).shuffle(fit)
+    return fit[:count]
+
+
 def finish(model: str, run: Path, new: Path, data: Path) -> None:
     """What ships of a run: its weights packed, the recipe, the scores and the card."""
     glassformer("pack", run, "--out", new)
-    recipe = recipes.built_in()[f"box-{model}-more"]
+    recipe = recipes.built_in()[f"box-{model}-last"]
     write_text(new / "recipe.toml", recipe.read_text(encoding="utf-8"))  # the run's own names folders of this machine
     scores = {}
     for name, command in judged_by(model).items():
