@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,10 +25,12 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(autouse=True)
-def here(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr(box, "HERE", place)
     monkeypatch.chdir(tmp_path)
     polyglot.cache_clear()
+    yield
+    polyglot.cache_clear()  # another file's tests want the real ones
 
 
 def by(source: str, target: str, text: str) -> str:
