@@ -25,8 +25,8 @@ TEXTS: dict[str, dict[str, Any]] = {
         "recipe": "## Recipe\n\n{first:,} steps by the recipe `box-{name}`. It translated English documentation back, "
         "and {more:,} steps by `box-{name}-more` went on with that. A larger model, `box-teacher`, translated "
         "sentences of the training set into English, and {taught:,} steps by `box-{name}-taught` and {last:,} by "
-        "`box-{name}-last`, the `recipe.toml` beside this file, went on with these. The weights lie between those of the last "
-        "two, {share:.0%} of the way. Seed {seed}.",
+        "`box-{name}-last`, the `recipe.toml` beside this file, went on with these. "
+        "The weights lie between those of the last two, {share:.0%} of the way. Seed {seed}.",
         "data": "## Data\n\nOnly what may be used so, by Creative Commons Attribution; thanks to those who wrote it.",
         "licence": "## Licence\n\nThe weights, like the code, are under Apache-2.0; the texts they learnt from under "
         "the terms above.",
@@ -44,7 +44,8 @@ TEXTS: dict[str, dict[str, Any]] = {
         "recipe": "## 训练配方\n\n先按配方 `box-{name}` 训练 {first:,} 步；再用它回译英文文档，"
         "按 `box-{name}-more` 续训 {more:,} 步；然后由更大的教师模型（配方 `box-teacher`）把训练集里的句子译成英语，"
         "按 `box-{name}-taught` 续训 {taught:,} 步，最后按 `box-{name}-last`（即同目录的 `recipe.toml`）"
-        "续训 {last:,} 步。权重取在最后两个阶段之间，走到 {share:.0%} 处。随机种子 {seed}。",
+        "续训 {last:,} 步。"
+        "权重取在最后两个阶段之间，走到 {share:.0%} 处。随机种子 {seed}。",
         "data": "## 数据\n\n只使用知识共享署名许可（CC BY）允许的数据；感谢它们的作者。",
         "licence": "## 许可\n\n权重与代码同为 Apache-2.0；训练文本遵循上述条款。",
     },
