@@ -204,13 +204,12 @@ export class Sentence {
     /** @param {Side} side @param {string} piece @param {number} i @param {boolean} padding */
     const token = (side, piece, i, padding) => {
       const key = `${side}:${i}`;
-      const held = app.state.token === key;
       const tag = tells && key === "src:0";
       const follow = () =>
         app.state.view === "flow"
-          ? app.go({ token: held ? "" : key }, { replace: true })
+          ? app.go({ token: app.state.token === key ? "" : key }, { replace: true }) // as it is by then
           : app.go({ view: "flow", token: key });
-      return toggle(piece, held, follow, {
+      return toggle(piece, app.state.token === key, follow, {
         class: `token ${side}${padding ? " padding" : ""}${tag ? " tag" : ""}`,
         translate: "no",
         title: tag ? tells : t("ask.follow"),
