@@ -21,6 +21,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -218,12 +219,15 @@ def main() -> None:
     if unknown := [model for model in models if model not in box.MODELS]:
         parser.error(f"{unknown[0]}: the box has {', '.join(box.MODELS)}")
     data = given.data.absolute()
+    teacher = tomllib.loads(recipes.built_in()[TEACHER].read_text(encoding="utf-8"))["data"]
     for model in models:
         needed = {data / word for words in judged_by(model).values() for word in words if "/" in word}
         needed.add(data / "docs-en" / "mono.en.xz")
+        needed.update(data / one[side] for one in teacher["train"] for side in ("src", "tgt"))  # of both languages
         if missing := sorted(file for file in needed if not file.is_file()):
             raise SystemExit(
-                f"{missing[0]} is missing; name the folder that holds the corpora of the recipe box-{model}"
+                f"{missing[0]} is missing; name the folder that holds the corpora of the recipes "
+                f"box-{model} and {TEACHER}"
             )
     for model in models:
         make(model, data, given.runs.absolute(), given.out.absolute())
