@@ -15,7 +15,9 @@ FIGURE = re.compile(
     r"|毫秒|秒|分钟|MB\b)|BLEU[^|\n]*\d\d\.\d",
 )
 SHOWN = re.compile(
-    r"```(?:python|console)|`?(?:glassformer [a-z]+|make [a-z-]+|python docs/\S+\.py|ls -l)\b|arxiv\.org|<!-- measured:"
+    r"```(?:python|console)"
+    r"|`?(?:glassformer [a-z]+|make [a-z-]+|python docs/\S+\.py|python -m glassformer\.[a-z.]+|ls -l)\b"
+    r"|arxiv\.org|<!-- measured:"
 )
 
 
