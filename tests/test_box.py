@@ -7,7 +7,6 @@ import json
 import lzma
 import re
 import shutil
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -161,14 +160,12 @@ def test_what_ships_lies_between_the_last_two_parts(place: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("model", box.MODELS)
 def test_each_part_of_a_translator_has_a_recipe_of_the_same_shape(model: str) -> None:
-    parts = [
-        tomllib.loads(recipes.built_in()[f"box-{model}{part}"].read_text())
-        for part in ("", "-more", "-taught", "-last")
-    ]
+    known = recipes.built_in()
+    parts = [recipes.read(known[f"box-{model}{part}"]) for part in ("", "-more", "-taught", "-last")]
     shapes = [{name: value for name, value in part["model"].items() if name != "dropout"} for part in parts]
     assert all(shape == shapes[0] for shape in shapes)
     assert all(part["data"]["test"] == parts[0]["data"]["test"] for part in parts)
-    own, teacher = parts[0]["data"], tomllib.loads(recipes.built_in()[make.TEACHER].read_text())["data"]
+    own, teacher = parts[0]["data"], recipes.read(known[make.TEACHER])["data"]
     met = {one[side] for corpora in (own, teacher) for one in corpora["train"] for side in ("src", "tgt")}
     assert not any("test" in file or "valid" in file for file in met)
 

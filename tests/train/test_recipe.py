@@ -150,6 +150,21 @@ def test_an_unknown_recipe_and_bad_toml(tmp_path: Path) -> None:
         read_recipe(str(tmp_path / "mine.toml"))
 
 
+def test_a_recipe_begins_with_another(tmp_path: Path) -> None:
+    base = read_recipe("numerals-gpt")
+    own = '[[data.train]]\ntext = "mine.txt"\n\n[train]\nlr = 0.25\n'
+    recipe = read_recipe(write(tmp_path, f'base = "numerals-gpt"\n\n{own}'))
+    assert [corpus.files for corpus in recipe.data.train] == [(tmp_path / "mine.txt",)], "all of a split, or none"
+    assert recipe.data.valid == base.data.valid
+    assert recipe.train == dataclasses.replace(base.train, lr=0.25)
+    assert (recipe.model, recipe.tokenizer, recipe.about) == (base.model, base.tokenizer, base.about)
+    with pytest.raises(ConfigError, match=r"train.objective = 'translate' learns from pairs"):
+        read_recipe(write(tmp_path, own))  # without it, nothing of the other
+    for wrong in ('"numeral"', "5", '["numerals"]', '"mine.toml"'):
+        with pytest.raises(ConfigError, match=r"no recipe `.*`, the base of .*mine.toml: it is one of .*numerals"):
+            read_recipe(write(tmp_path, f"base = {wrong}\n\n{own}"))
+
+
 def values_of(cls: type, **own: st.SearchStrategy[object]) -> st.SearchStrategy[dict[str, object]]:
     """Sections with any of a dataclass's keys set to any value of its type."""
     kinds = {int: st.integers(1, 255), float: st.floats(0.001, 0.999), bool: st.booleans(), str: st.text(max_size=20)}

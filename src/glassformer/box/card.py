@@ -84,10 +84,7 @@ def steps_before(name: str) -> dict[str, int]:
     """The steps of the parts that come before the last."""
     parts = {"first": f"box-{name}", "more": f"box-{name}-more", "taught": f"box-{name}-taught"}
     known = recipes.built_in()
-    return {
-        part: tomllib.loads(known[recipe].read_text(encoding="utf-8"))["train"]["steps"]
-        for part, recipe in parts.items()
-    }
+    return {part: recipes.read(known[recipe])["train"]["steps"] for part, recipe in parts.items()}
 
 
 def title(name: str, language: str) -> str:

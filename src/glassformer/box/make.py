@@ -21,16 +21,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
 
 from glassformer import box, recipes
 from glassformer.box import card
-from glassformer.files import write_text
+from glassformer.files import read_tensors, to_toml, write_tensors, write_text
 
 # What each direction is judged by: a name, and its files in DATA.
 SETS = (("docs", "docs-en-{other}/test.{language}.xz"), ("everyday", "tatoeba-en-{other}/valid.{language}.gz"))
@@ -115,13 +113,13 @@ def packed(run: Path) -> Path:
 
 def mix(older: Path, newer: Path, out: Path) -> None:
     """The newer model with weights between those of the two."""
-    before, after = (load_file(run / "model.safetensors") for run in (older, newer))
+    before, after = (read_tensors(run / "model.safetensors") for run in (older, newer))
     out.mkdir(exist_ok=True)
     for file in newer.iterdir():
         if file.is_file() and file.name != "model.safetensors":
             shutil.copy(file, out)
     weights = {name: torch.lerp(before[name], weight, box.SHARE) for name, weight in after.items()}
-    save_file(weights, out / "model.safetensors")
+    write_tensors(out / "model.safetensors", weights)  # last: with it the folder is finished
 
 
 def joined(model: str, data: Path, runs: Path) -> Path:
@@ -189,8 +187,8 @@ def lessons(data: Path, other: str) -> list[str]:
 def finish(model: str, run: Path, new: Path, data: Path) -> None:
     """What ships of a run: its weights packed, the recipe, the scores and the card."""
     glassformer("pack", run, "--out", new)
-    recipe = recipes.built_in()[f"box-{model}-last"]
-    write_text(new / "recipe.toml", recipe.read_text(encoding="utf-8"))  # the run's own names folders of this machine
+    recipe = recipes.read(recipes.built_in()[f"box-{model}-last"])
+    write_text(new / "recipe.toml", to_toml(recipe))  # the run's own names folders of this machine
     scores = {}
     for name, command in judged_by(model).items():
         told = glassformer("evaluate", new, *command[2:], "--json", inside=data, quiet=True)
@@ -219,7 +217,7 @@ def main() -> None:
     if unknown := [model for model in models if model not in box.MODELS]:
         parser.error(f"{unknown[0]}: the box has {', '.join(box.MODELS)}")
     data = given.data.absolute()
-    teacher = tomllib.loads(recipes.built_in()[TEACHER].read_text(encoding="utf-8"))["data"]
+    teacher = recipes.read(recipes.built_in()[TEACHER])["data"]
     for model in models:
         needed = {data / word for words in judged_by(model).values() for word in words if "/" in word}
         needed.add(data / "docs-en" / "mono.en.xz")

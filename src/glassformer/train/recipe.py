@@ -7,7 +7,8 @@
     [score]      how a translation is judged
     [about]      what the model is for: its languages, what its sentences are about, some to try
 
-Above them all, `format_version` says which version of this form it is; one that says none is of the first.
+Above them all, `format_version` says which version of this form it is; one that says none is of the first. And
+`base = "numerals"` there begins with all that a built-in recipe says: what follows takes the place of its values.
 Relative paths in a recipe of your own start at the recipe's folder; in the built-in ones at the current folder.
 """
 
@@ -19,7 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from glassformer.errors import ConfigError, DataError, did_you_mean, one_of, why
+from glassformer import recipes
+from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
 from glassformer.files import to_toml as to_toml
 from glassformer.model import ModelConfig
 from glassformer.pretrained.start_text import StartText
@@ -195,12 +197,7 @@ def read_recipe(name: str, changes: tuple[str, ...] = ()) -> Recipe:
             raise ConfigError(
                 f"no recipe `{name}`: neither a file nor one of {one_of(known)}{did_you_mean(name, known)}"
             )
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"{path} cannot be read: {why(error)}") from None
-    except (ValueError, RecursionError) as error:  # TOML, UTF-8, or a number of thousands of digits
-        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    values = recipes.read(path)
     for change in changes:
         apply(values, change)
     return parse(values, here)
