@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 
@@ -9,8 +10,11 @@ import pytest
 
 from glassformer.decode import Search
 from glassformer.errors import GlassformerError
+from glassformer.serve.directions import of_translator
+from glassformer.serve.listen import YOUNG, settle
 from glassformer.serve.queue import Busy, Closed, Queue, Ticket
 from glassformer.serve.queued import Queued
+from glassformer.serve.routes import Routes
 from glassformer.translator import Translator
 
 WORDS = ("one", "two", "three", "four", "five", "six")
@@ -245,3 +249,18 @@ def test_closing_it_does_not_wait_for_what_runs(translator):
     queue.close()
     asking[0].join(30)
     assert [str(error) for error in ended] == ["the server is stopping; ask again in a moment"]
+
+
+def test_what_is_loaded_is_not_searched_for_garbage(translator, queue):
+    routes, before = Routes(of_translator(translator, "toy"), queue), gc.get_threshold()
+    assert gc.get_freeze_count() == 0
+    try:
+        settle(routes)
+        loaded = routes.directions.shown().translator.engine
+        assert gc.get_freeze_count() > 0
+        assert not any(one is loaded for one in gc.get_objects())  # those that are searched
+        assert gc.get_threshold() == (YOUNG, *before[1:])
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+    assert any(one is loaded for one in gc.get_objects())

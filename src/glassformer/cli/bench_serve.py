@@ -41,7 +41,7 @@ def serve(
     bare = Bare(model, target, texts)
     say(f"{len(texts):,} sentences as one list, and each alone")
     speeds, alone, made = [bare.speed()], bare.alone(), bare.answers()
-    ours = ["glassformer", "serve", "--only", "api", "--port", "0"]
+    ours = ["glassformer", "serve", model, "--only", "api", "--port", "0"]
     if workers is not None:
         ours += ["--workers", str(workers)]
     counts = clients or CLIENTS

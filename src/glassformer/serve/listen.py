@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import ipaddress
 import math
 import os
@@ -35,6 +36,7 @@ from glassformer.serve.routes import Routes
 FIRST_PORT, TRIED = 8017, 20
 SMALL = 20_000_000  # parameters
 TIMEOUT = 600.0  # seconds
+YOUNG = 10_000  # objects made before garbage is looked for among them
 SITE_NAME = re.compile(r"https?://([\w.-]+|\[[0-9a-f:]+\])(:\d{1,5})?", re.IGNORECASE)
 
 
@@ -195,7 +197,7 @@ def serve(
             routes.queue.close()
             routes = None
         if routes is not None:
-            threading.Thread(target=routes.load, daemon=True).start()  # who comes first should not wait for it
+            threading.Thread(target=settle, args=(routes,), daemon=True).start()  # nobody should wait for it
         site = SITE if is_handbook(SITE) else None
         app = create_app(
             shown,
@@ -228,6 +230,15 @@ def serve(
             say(line)
         sys.stdout.flush()
         server.run(sockets=[bound])
+
+
+def settle(routes: Routes) -> None:
+    """Load the models. All that is there then will stay, and is not to be searched for garbage again and again while
+    everybody waits."""
+    routes.load()
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
 
 
 def open_when_ready(server: uvicorn.Server, address: str) -> None:
