@@ -49,15 +49,15 @@ def did_you_mean(word: str, choices: Iterable[str]) -> str:
     return f"; did you mean `{near[0]}`?" if near else ""
 
 
-def nearest(word: str, choices: Iterable[str], count: int = 4) -> str:
-    """The choices that share the longest part with a word."""
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """The four choices that share the longest part with a word."""
     match = difflib.SequenceMatcher(b=word, autojunk=False)
 
     def shared(choice: str) -> int:
         match.set_seq1(choice)
         return match.find_longest_match().size
 
-    return one_of(sorted(choices, key=shared, reverse=True)[:count])
+    return one_of(sorted(choices, key=shared, reverse=True)[:4])
 
 
 def one_of(choices: Iterable[str]) -> str:

@@ -69,9 +69,9 @@ def kept(translator: TextTranslator, lines: Sequence[str]) -> Kept:
     )
 
 
-def noise(translator: TextTranslator, lines: Sequence[str], count: int = 1000, seed: int = 0) -> Noise:
+def noise(translator: TextTranslator, lines: Sequence[str], count: int = 1000) -> Noise:
     """`count` single words, fragments and random strings, made from `lines`; each a text of its own."""
-    chance = random.Random(seed)
+    chance = random.Random(0)
     texts = [odd(chance, lines) for _ in range(count)]
     made = translator.details(texts)
     encode = translator.hops[-1].translator.tokenizer.encode_target

@@ -75,9 +75,9 @@ def stepper(
     return step
 
 
-def recipe_steps(name: str = "numerals", count: int = 12, rounds: int = 3) -> list[Row]:
-    """A recipe's own batches: our training path beside Hugging Face Marian in a plain loop, batch by batch in turn."""
-    recipe = read_recipe(name)
+def recipe_steps() -> list[Row]:
+    """Batches of the demo: our training path beside Hugging Face Marian in a plain loop, batch by batch in turn."""
+    recipe = read_recipe("numerals")
     tokenizer = Tokenizer.train(chain.from_iterable(map(read_pairs, recipe.data.train)), recipe.tokenizer)
     world = World(0, 1, torch.device("cpu"))
     table = []
@@ -85,7 +85,7 @@ def recipe_steps(name: str = "numerals", count: int = 12, rounds: int = 3) -> li
         store = prepare(recipe.data.train, tokenizer, Path(folder) / "store", recipe.data.filter)
         assert isinstance(recipe.train.batch_tokens, int)
         plan = Batches(store, BatchOptions(tokens=recipe.train.batch_tokens)).epoch(0)
-        batches = [plan[i] for i in range(count)]
+        batches = [plan[i] for i in range(12)]
         inputs = [local_rows(batch, world) for batch in batches]
     tokens = sum(batch.tokens for batch in batches)
     for precision in ("float32", "bf16"):
@@ -99,7 +99,7 @@ def recipe_steps(name: str = "numerals", count: int = 12, rounds: int = 3) -> li
             for x in (given.rows for given in inputs)
         ]
         times: dict[str, list[float]] = {"glassformer": [], "hugging face marian": []}
-        for round_ in range(rounds + 1):
+        for round_ in range(4):  # the first one warms up
             spent = dict.fromkeys(times, 0.0)
             for x, loop in zip(inputs, loops, strict=True):
                 for who, step in (("glassformer", partial(ours, x, 1e-4, round_)), ("hugging face marian", loop)):
@@ -111,24 +111,18 @@ def recipe_steps(name: str = "numerals", count: int = 12, rounds: int = 3) -> li
         medians = {who: statistics.median(values) for who, values in times.items()}
         for who, seconds in medians.items():
             other = next(value for key, value in medians.items() if key != who)
-            table.append(Row(who, precision, seconds / count, tokens / seconds, other / seconds))
+            table.append(Row(who, precision, seconds / len(batches), tokens / seconds, other / seconds))
     return table
 
 
-def training_steps(
-    config: ModelConfig = SMALL,
-    rows: int = 64,
-    length: int = 24,
-    rounds: int = 7,
-    report: Callable[[str], None] = lambda text: None,
-) -> list[Row]:
+def training_steps(rounds: int, report: Callable[[str], None]) -> list[Row]:
     """Median time of a step for each contestant, their steps taken in turn so that all meet the same machine."""
     generator = torch.Generator().manual_seed(0)
-    src, tgt, labels = (torch.randint(3, config.vocab_size, (rows, length), generator=generator) for _ in range(3))
+    src, tgt, labels = (torch.randint(3, SMALL.vocab_size, (64, 24), generator=generator) for _ in range(3))
     table = []
     for precision in ("float32", "bf16"):
         steps = {
-            name: stepper(model, src, tgt, labels, precision == "bf16") for name, model in contestants(config).items()
+            name: stepper(model, src, tgt, labels, precision == "bf16") for name, model in contestants(SMALL).items()
         }
         times: dict[str, list[float]] = {name: [] for name in steps}
         for round_ in range(rounds + 1):
@@ -142,5 +136,5 @@ def training_steps(
         best = min(value for name, value in medians.items() if name != "glassformer")
         for name, seconds in medians.items():
             ratio = (best if name == "glassformer" else medians["glassformer"]) / seconds
-            table.append(Row(name, precision, seconds, rows * length / seconds, ratio))
+            table.append(Row(name, precision, seconds, tgt.numel() / seconds, ratio))
     return table

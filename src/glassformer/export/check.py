@@ -59,7 +59,6 @@ def same_targets(
     tolerance: float,
     progress: Progress,
     said: Callable[[Ids], str] = str,
-    tie: float = TIE,
 ) -> dict[str, Any]:
     """Compare what `write`, the other system, makes of each source with what the model makes of it.
 
@@ -77,7 +76,7 @@ def same_targets(
             theirs = write(sources, beam, limit, ours)
             assert len(ours) == len(theirs) == len(sources)
             for i, we, they in zip(rows, ours, theirs, strict=True):
-                compare(model, sample, i, beam, limit, (we, they), done, tolerance, said, tie)
+                compare(model, sample, i, beam, limit, (we, they), done, tolerance, said)
             progress(f"{name}: {done.sentences:,} of {len(sample):,}")
         figures[name] = done.to_dict()
     return figures
@@ -93,7 +92,6 @@ def compare(
     done: Compared,
     tolerance: float,
     said: Callable[[Ids], str],
-    tie: float,
 ) -> None:
     """One sentence into `done`; raises CheckFailed where the two differ."""
     we, they = pair
@@ -101,7 +99,7 @@ def compare(
     done.tokens += len(we.ids)
     text = sample.texts[i] if i < len(sample.texts) else f"the ids {sample.ids[i]}"
     if we.ids != they.ids:
-        if closest(model, sample.ids[i], beam, limit) > tie:
+        if closest(model, sample.ids[i], beam, limit) > TIE:
             raise fault(
                 f"with a beam of {beam}, {text!r:.200} becomes {said(they.ids)!r:.200} there and "
                 f"{said(we.ids)!r:.200} here"

@@ -17,15 +17,15 @@ PROCESSES = 2
 Told = Callable[[Lab], None]
 
 
-def run_labs(labs: Sequence[Lab], seeds: Sequence[int], told: Told, processes: int = PROCESSES) -> Iterator[Ran]:
+def run_labs(labs: Sequence[Lab], seeds: Sequence[int], told: Told) -> Iterator[Ran]:
     """Each lab as soon as it and those before it are done; `told` is called after each seed of a lab.
 
     Labs that take times come last, when nothing runs beside them. A single lab is run here: starting a process takes
     longer than most labs.
     """
     beside = [lab for lab in labs if not lab.alone]
-    if len(beside) > 1 and processes > 1:
-        yield from dealt_out(beside, seeds, told, processes)
+    if len(beside) > 1:
+        yield from dealt_out(beside, seeds, told)
     else:
         yield from (here(lab, seeds, told) for lab in beside)
     for lab in labs:
@@ -41,10 +41,10 @@ def here(lab: Lab, seeds: Sequence[int], told: Told) -> Ran:
     return ran_all(lab, seeds, tried)
 
 
-def dealt_out(labs: Sequence[Lab], seeds: Sequence[int], told: Told, processes: int) -> Iterator[Ran]:
+def dealt_out(labs: Sequence[Lab], seeds: Sequence[int], told: Told) -> Iterator[Ran]:
     context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads half alive
     others = multiprocessing.active_children()
-    pool = ProcessPoolExecutor(min(processes, len(labs) * len(seeds)), context, prepare)
+    pool = ProcessPoolExecutor(min(PROCESSES, len(labs) * len(seeds)), context, prepare)
     try:
         asked: dict[str, list[Future[Tried]]] = {
             lab.name: [pool.submit(run_named, lab.name, seed) for seed in seeds] for lab in labs

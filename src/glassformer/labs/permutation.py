@@ -35,12 +35,12 @@ READERS = {
 Reader = EncoderOnly | DecoderOnly
 
 
-def which_first(seed: int, steps: int, batch: int = 32, length: int = 8) -> Iterator[Pair]:
+def which_first(seed: int, steps: int, batch: int = 32) -> Iterator[Pair]:
     """Random symbols with ONE and OTHER among them; the label of the last place is the one that stands first."""
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
-        ids = torch.randint(ASK + 1, FIRST + SYMBOLS, (batch, length), generator=generator)
-        places = torch.rand(batch, length - 1, generator=generator).topk(2).indices  # (B, 2)
+        ids = torch.randint(ASK + 1, FIRST + SYMBOLS, (batch, 8), generator=generator)
+        places = torch.rand(batch, 7, generator=generator).topk(2).indices  # (B, 2)
         ids.scatter_(1, places, torch.tensor([[ONE, OTHER]]).expand(batch, 2))
         ids[:, -1] = ASK
         labels = torch.full_like(ids, PAD)

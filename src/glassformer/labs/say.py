@@ -59,13 +59,13 @@ def brief(value: float, digits: int = 4) -> str:
     return plain(text).replace("-", "−")
 
 
-def spread_out(spread: Spread, digits: int = 4) -> str:
+def spread_out(spread: Spread) -> str:
     """A mean with half its interval, both to the same place: 0.274 ± 0.031."""
     mean, half = spread.mean, spread.half
     if not math.isfinite(half) or half == 0 or not math.isfinite(mean):
-        return brief(mean, digits)
+        return brief(mean)
     if half < 1e-3 or abs(mean) >= 1e7 or half >= 1e5:
-        return f"{brief(mean, digits)} ± {brief(half, 2)}"
+        return f"{brief(mean)} ± {brief(half, 2)}"
     decimals = max(0, 1 - math.floor(math.log10(half)))  # two digits of the interval are all that can be known
     return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}".replace("-", "−")
 

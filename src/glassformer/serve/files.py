@@ -93,8 +93,8 @@ class Steadily:
 class Files:
     """What the addresses do, without the web."""
 
-    def __init__(self, libre: Libre, shelf: Shelf | None = None) -> None:
-        self.libre, self.shelf = libre, shelf or Shelf()
+    def __init__(self, libre: Libre) -> None:
+        self.libre, self.shelf = libre, Shelf()
 
     def translate(self, asked: dict[str, Any], ticket: Ticket) -> str:
         """The key of the document's translation."""

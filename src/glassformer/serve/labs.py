@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 
 from glassformer.errors import ConfigError, RunError
-from glassformer.labs import NAMES, Lab, find
+from glassformer.labs import NAMES, find
 from glassformer.labs.apart import Apart, Reports
 from glassformer.serve.errors import Refused, refusal
 from glassformer.text.strings import Language
@@ -21,14 +21,14 @@ MOST_KEPT = 64
 class Labs:
     """Who asks for what is running waits for it; who asks for another lab is told to come again."""
 
-    def __init__(self, names: tuple[str, ...] = NAMES, find: Callable[[str], Lab] = find) -> None:
-        self.names, self.find, self.apart = names, find, Apart()
+    def __init__(self) -> None:
+        self.apart = Apart()
         self.run: Callable[[str, int], Reports] = self.apart.run
         self._kept: OrderedDict[tuple[str, int], Reports] = OrderedDict()
         self._running: tuple[str, int, asyncio.Task[Reports]] | None = None
 
     async def listed(self, language: Language) -> dict[str, Any]:
-        labs = await anyio.to_thread.run_sync(lambda: [self.find(name).as_dict(language) for name in self.names])
+        labs = await anyio.to_thread.run_sync(lambda: [find(name).as_dict(language) for name in NAMES])
         kept = [{key: found["en"][key] for key in ("name", "seed", "verdict")} for found in self._kept.values()]
         running = self._running and {"name": self._running[0], "seed": self._running[1]}
         return {"labs": labs, "kept": kept, "running": running}
@@ -36,7 +36,7 @@ class Labs:
     async def ask(self, name: str, seed: int) -> Reports:
         """What this lab found with this seed, however long it takes; it goes on where nobody waits any more."""
         try:
-            lab = await anyio.to_thread.run_sync(self.find, name)
+            lab = await anyio.to_thread.run_sync(find, name)
         except ConfigError as error:
             raise refusal(404, "no_lab", error, name=name) from None
         if (lab.name, seed) in self._kept:

@@ -51,8 +51,8 @@ class Area:
 class Canvas:
     """Words come in both languages and are said in one."""
 
-    def __init__(self, title: Text, language: str, width: int = WIDTH) -> None:
-        self.title, self.language, self.width = title.say(language), language, width
+    def __init__(self, title: Text, language: str) -> None:
+        self.title, self.language = title.say(language), language
         self.frames: list[tuple[float, str]] = []  # the larger lie below
         self.wires: list[str] = []
         self.parts: list[str] = []
@@ -172,22 +172,22 @@ class Canvas:
         for letter in used:
             entry = f"{letter} {self.said(LETTERS[letter])}"
             wide = sum(12.6 if ord(sign) > 0x2E7F else 6.8 for sign in entry) + 16
-            if lines[-1] and room + wide > self.width - 32:
+            if lines[-1] and room + wide > WIDTH - 32:
                 lines.append("")
                 room = 0.0
             lines[-1] += ("   ·   " if lines[-1] else "") + entry
             room += wide
         top = self.bottom + 26
         for i, line in enumerate(lines):
-            self.note((self.width / 2, top + 17 * i), line, "legend", "middle")
+            self.note((WIDTH / 2, top + 17 * i), line, "legend", "middle")
 
     def svg(self, coat: bool = True) -> str:
         """One `<svg>` element; without its `coat`, for a page that has the styles."""
         self.legend()
         height = self.bottom + 8
         lang = "zh-Hans" if self.language == "zh" else "en"
-        size = f'viewBox="0 0 {self.width:g} {height:g}" width="{self.width:g}" height="{height:g}"'
-        paper = f'<rect class="paper" width="{self.width:g}" height="{height:g}"/>'
+        size = f'viewBox="0 0 {WIDTH:g} {height:g}" width="{WIDTH:g}" height="{height:g}"'
+        paper = f'<rect class="paper" width="{WIDTH:g}" height="{height:g}"/>'
         inside = "\n".join((paper, *(frame for _, frame in sorted(self.frames)), *self.wires, *self.parts))
         return (
             f'<svg class="schematic" xmlns="http://www.w3.org/2000/svg" {size} role="img" lang="{lang}">'

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from glassformer.explain.schematic.canvas import SUM, WIDTH, Area, Canvas, Point, Wire
+from glassformer.explain.schematic.canvas import SUM, WIDTH, Area, Canvas, Point
 from glassformer.explain.schematic.layer import SUBLAYERS
 from glassformer.explain.schematic.passing import Pass
 from glassformer.explain.schematic.words import SAY, TITLES, Role
@@ -39,8 +39,8 @@ class Column:
         """The side of a box that the stream is on."""
         return area.x if self.left else area.right
 
-    def flow(self, to: str, y: float, look: Wire = "stream") -> None:
-        self.canvas.wire(self.of, to, [(self.stream, self.at), (self.stream, y)], look)
+    def flow(self, to: str, y: float) -> None:
+        self.canvas.wire(self.of, to, [(self.stream, self.at), (self.stream, y)], "stream")
         self.of = to
 
     def pass_through(self, role: Role, part: str, area: Area, words: Text | str, note: Text | str = "") -> Area:

@@ -181,14 +181,14 @@ RULES: dict[str, Callable[[Cell], str]] = {
 }
 
 
-def write_out(trace: Trace, value: Value, row: int, head: int = 0) -> list[str]:
-    """The arithmetic of one cell of a row; nothing for a value that is only looked up or copied.
+def write_out(trace: Trace, value: Value, row: int) -> list[str]:
+    """The arithmetic of one cell of a row, of the first head; nothing for a value that is only looked up or copied.
 
     The column is the one with most to show: one behind a mask, else without a zero, of most terms, the largest.
     """
     if (rule := RULES.get(value.op["kind"])) is None:
         return []
-    cells = [Cell(trace, value, head, row, column) for column in range(value.value.shape[-1])]
+    cells = [Cell(trace, value, 0, row, column) for column in range(value.value.shape[-1])]
 
     def telling(cell: Cell) -> tuple[bool, bool, int, float]:
         told = rule(cell)
