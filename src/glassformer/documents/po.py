@@ -36,11 +36,7 @@ def read(text: str) -> list[Any]:
         found = polib.pofile(f"{text}\n", wrapwidth=0)
     except (OSError, ValueError) as error:
         raise DataError(f"no PO file: {error}; check it: `msgfmt --check`") from None
-    return sorted(([found.metadata_as_entry()] if header(text) else []) + list(found), key=place_of)
-
-
-def place_of(entry: Any) -> int:
-    return int(entry.linenum or 0)
+    return sorted(([found.metadata_as_entry()] if header(text) else []) + list(found), key=lambda one: one.linenum or 0)
 
 
 def header(text: str) -> bool:

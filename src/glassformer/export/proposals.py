@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from torch import nn
@@ -31,10 +32,6 @@ def as_t5(config: ModelConfig) -> dict[str, Any]:
     return say(config, t5.NAMES) | {"feed_forward_proj": projection, "scale_decoder_outputs": config.tied}
 
 
-def as_bert(config: ModelConfig) -> dict[str, Any]:
-    return say(config, bert.NAMES)
-
-
 def as_gpt2(config: ModelConfig) -> dict[str, Any]:
     return say(config, gpt2.NAMES) | {"embd_pdrop": config.dropout}
 
@@ -61,7 +58,7 @@ PROPOSED: dict[str, tuple[type[nn.Module], str, Callable[[ModelConfig], dict[str
     "mbart": (EncoderDecoder, "MBartForConditionalGeneration", bart_like),
     "m2m_100": (EncoderDecoder, "M2M100ForConditionalGeneration", bart_like),
     "t5": (EncoderDecoder, "T5ForConditionalGeneration", as_t5),
-    "bert": (EncoderOnly, "BertForMaskedLM", as_bert),
+    "bert": (EncoderOnly, "BertForMaskedLM", partial(say, names=bert.NAMES)),
     "gpt2": (DecoderOnly, "GPT2LMHeadModel", as_gpt2),
     "llama": (DecoderOnly, "LlamaForCausalLM", as_llama),
     "qwen2": (DecoderOnly, "Qwen2ForCausalLM", as_llama),

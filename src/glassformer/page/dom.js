@@ -129,6 +129,12 @@ export function findAll(selector) {
   return /** @type {NodeListOf<HTMLElement | SVGElement>} */ (document.querySelectorAll(selector));
 }
 
+/** Make a field as high as what is written in it. @param {HTMLTextAreaElement} field */
+export function grow(field) {
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight}px`;
+}
+
 /** A listener that acts on these keys. @param {string[]} keys @param {() => unknown} act */
 export function onKeys(keys, act) {
   return (/** @type {KeyboardEvent} */ event) => {

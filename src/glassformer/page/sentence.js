@@ -2,7 +2,7 @@
 
 import { nameChange } from "./changes.js";
 import { drawDirections, nameOf } from "./directions.js";
-import { button, fill, h, onKeys, raw, rove, toggle } from "./dom.js";
+import { button, fill, grow, h, onKeys, raw, rove, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { show } from "./number.js";
 import { pictureField } from "./picture_field.js";
@@ -37,7 +37,7 @@ export class Sentence {
       data: { key: "sentence" },
       on: {
         input: () => {
-          this.#grow();
+          grow(this.input);
           this.#soon();
         },
         keydown: onKeys(["Enter"], () => this.#now()),
@@ -63,12 +63,7 @@ export class Sentence {
       h("div.target", h("div.target-head", this.outputLabel, this.facts), this.output),
     );
     place.replaceChildren(this.way, this.pair, this.work, this.tokens, this.settings, this.notices);
-    window.addEventListener("resize", () => this.#grow());
-  }
-
-  #grow() {
-    this.input.style.height = "auto";
-    this.input.style.height = `${this.input.scrollHeight}px`;
+    window.addEventListener("resize", () => grow(this.input));
   }
 
   /** What the field says. */
@@ -118,7 +113,7 @@ export class Sentence {
     fill(this.picture, image && pictureField(app, image.model));
     const longest = image ? 0 : Math.max(state.text.length, run?.manifest.output?.text.length ?? 0);
     this.pair.dataset.size = longest <= 24 ? "large" : longest <= 60 ? "middle" : "small";
-    this.#grow();
+    grow(this.input);
     this.work.setAttribute("aria-label", t("ask.working"));
     this.#settings();
     if (!run) {

@@ -52,7 +52,7 @@ def pick(given: str, known: Sequence[str]) -> str:
         code for code in known if language(code).short == asked.short or name_of(code).casefold() == given.casefold()
     ]
     if asked.script:
-        same = [code for code in same if script_of(code) in ("", asked.script)]
+        same = [code for code in same if language(code).script in ("", asked.script)]
     if len(same) == 1:
         return same[0]
     if same:
@@ -63,7 +63,3 @@ def pick(given: str, known: Sequence[str]) -> str:
     more = f" and {len(known) - FEW} more" if len(known) > FEW else ""
     rest = f"did you mean {told}?" if near else f"it knows {one_of(known[:FEW])}{more}"
     raise InputError(f"this model knows no language `{given}`; {rest}")
-
-
-def script_of(code: str) -> str:
-    return language(code).script

@@ -35,20 +35,12 @@ Made = Literal["pairs", "plain texts", "labelled texts", "images"]
 Rows = dict[str, NDArray[Any]]
 
 
-def loss_alone(loss: float, right: float) -> dict[str, float]:
-    return {}
-
-
 def with_perplexity(loss: float, right: float) -> dict[str, float]:
     return {"valid_perplexity": math.exp(min(loss, 700.0))}
 
 
 def with_accuracy(loss: float, right: float) -> dict[str, float]:
     return {"valid_accuracy": right}
-
-
-def no_pieces(recipe: Recipe) -> list[str]:
-    return []
 
 
 @dataclass(frozen=True)
@@ -61,9 +53,9 @@ class Objective:
     made_of: Made = "plain texts"
     ignored: int = PAD  # what the batch's labels say where nothing is asked
     noise: Callable[[Recipe, Tokenizer], Noise] | None = None  # what makes a pair of a text, anew in every epoch
-    pieces: Callable[[Recipe], list[str]] = no_pieces  # of the vocabulary, that no text yields
+    pieces: Callable[[Recipe], list[str]] = lambda recipe: []  # of the vocabulary, that no text yields
     margin: int = 1  # tokens that stand around a text
-    report: Callable[[float, float], dict[str, float]] = loss_alone  # of validation's loss and share of right labels
+    report: Callable[[float, float], dict[str, float]] = lambda loss, right: {}  # of loss and share right
 
     @property
     def lone(self) -> bool:

@@ -1,6 +1,6 @@
 // The page that translates: what is typed, from which language into which, and what becomes of it.
 
-import { find, h } from "../dom.js";
+import { find, grow, h } from "../dom.js";
 import { isAbort, Refusal } from "../request.js";
 import { drawBar, drawFoot, drawTop } from "./around.js";
 import { Files } from "./files.js";
@@ -66,7 +66,7 @@ export class Front {
       this.menu.box,
     );
     this.dark.addEventListener("change", () => this.draw());
-    window.addEventListener("resize", () => this.source.grow());
+    window.addEventListener("resize", () => grow(this.source.input));
     window.addEventListener("hashchange", () => this.#moved());
     document.addEventListener("keydown", (event) => this.#pressed(event));
   }
@@ -270,7 +270,7 @@ export class Front {
     drawBar(this, this.place.bar);
     this.source.draw();
     this.progress();
-    this.source.grow();
+    grow(this.source.input);
   }
 
   /** What changes while a text is being translated, and no more: it may be long. */
@@ -282,7 +282,7 @@ export class Front {
     const wanted = size <= 120 ? "large" : size <= 500 ? "middle" : "small";
     if (dataset.size === wanted) return;
     dataset.size = wanted;
-    this.source.grow();
+    grow(this.source.input);
   }
 }
 

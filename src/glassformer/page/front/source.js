@@ -1,6 +1,6 @@
 // The text to translate: a field that grows, and a sheet behind it that marks its words.
 
-import { h } from "../dom.js";
+import { grow, h } from "../dom.js";
 import { t } from "./language.js";
 
 const UNDONE = 5000; // characters
@@ -18,7 +18,7 @@ export class SourcePane {
       on: {
         input: () => {
           this.mark([]);
-          this.grow();
+          grow(this.input);
           app.typed();
         },
         keydown: (event) => {
@@ -42,7 +42,7 @@ export class SourcePane {
   set(text) {
     this.input.value = text;
     this.mark([]);
-    this.grow();
+    grow(this.input);
   }
 
   /** Put another text in the place of what was typed, which undoing brings back. @param {string} text */
@@ -51,11 +51,6 @@ export class SourcePane {
     this.input.select();
     // Of the ways to change a field, the only one that the browser can undo; for a long text it takes very long.
     if (text.length > UNDONE || !document.execCommand(text ? "insertText" : "delete", false, text)) this.set(text);
-  }
-
-  grow() {
-    this.input.style.height = "auto";
-    this.input.style.height = `${this.input.scrollHeight}px`;
   }
 
   /** The word under the pointer, where the browser can tell. @param {MouseEvent} event @returns {WordAt | null} */
