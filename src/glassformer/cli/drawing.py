@@ -9,6 +9,7 @@ import typer
 from glassformer.errors import ConfigError
 
 LengthPenalty = Annotated[float, typer.Option(help="Score divided by length to this power.")]
+Rule = Annotated[str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")]
 RepetitionPenalty = Annotated[float, typer.Option(help="Above 1: said tokens become less likely.")]
 Temperature = Annotated[float | None, typer.Option(help="With --sample: below 1 safer, above 1 wilder.")]
 TopK = Annotated[int | None, typer.Option(help="With --sample: draw from so many likeliest tokens.")]

@@ -18,7 +18,7 @@ Adapter = Annotated[
     Path | None,
     typer.Option(help="Add what an adapter has learnt: a folder of a run with train.lora_rank on this very model."),
 ]
-To = Annotated[str | None, typer.Option(help="Of a model that knows several languages: into which.")]
+To = Annotated[str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")]
 Source = Annotated[str | None, typer.Option("--from", help="Of a model that reads several languages: from which.")]
 Device = Annotated[str, typer.Option(help="auto, cpu, cuda or cuda:N.")]
 Precision = Annotated[str, typer.Option(help="auto, fp32, bf16 or int8 (CPU).")]

@@ -11,7 +11,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.drawing import LengthPenalty
+from glassformer.cli.drawing import LengthPenalty, Rule
 from glassformer.cli.models import Device, Offline, Precision, Revision, Source, To, find
 from glassformer.errors import InputError
 from glassformer.files import finite
@@ -28,9 +28,7 @@ def score(
     to: To = None,
     source: Source = None,
     length_penalty: LengthPenalty = 1.0,
-    length_rule: Annotated[
-        str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")
-    ] = "average",
+    length_rule: Rule = "average",
     batch_tokens: Annotated[int, typer.Option(help="Tokens in a batch.")] = 4096,
     as_json: Annotated[
         bool, typer.Option("--json", help="One JSON object a line, and one for all at the end.")

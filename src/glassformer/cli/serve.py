@@ -10,7 +10,7 @@ from typing import Annotated, Literal, cast, get_args
 
 import typer
 
-from glassformer.cli.models import Device, Offline, Revision, find
+from glassformer.cli.models import Device, Offline, Revision, To, find
 from glassformer.errors import ConfigError, check_choice
 
 DEMO = Path("runs/demo")
@@ -25,9 +25,7 @@ def serve(
             "the hub; all of the box's if none. A model that does not translate (GPT-2, BERT, ViT) is shown alone.",
         ),
     ] = None,
-    to: Annotated[
-        str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")
-    ] = None,
+    to: To = None,
     source: Annotated[
         str | None, typer.Option("--from", help="Of a model that reads several, or of the box: language of the texts.")
     ] = None,

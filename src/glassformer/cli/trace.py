@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.models import Device, Offline, Revision, find
+from glassformer.cli.models import Device, Offline, Revision, To, find
 from glassformer.cli.translate import names_a_model
 from glassformer.errors import ConfigError, GlassformerError, InputError, why
 from glassformer.files import write_text
@@ -40,9 +40,7 @@ def trace(
             "ids where the folder holds no text side."
         ),
     ] = None,
-    to: Annotated[
-        str | None, typer.Option(help="Of a model that knows several languages, or of the box: into which.")
-    ] = None,
+    to: To = None,
     source: Annotated[
         str | None,
         typer.Option("--from", help="Of a model that reads several, or of the box: language of the sentence."),

@@ -10,7 +10,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Seed, Temperature, TopK, TopP, given_drawing
+from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Rule, Seed, Temperature, TopK, TopP, given_drawing
 from glassformer.cli.lines import arguments, decoded, open_input, open_output, read_raw, row
 from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, find, looks_like_hub
 from glassformer.errors import ConfigError
@@ -47,9 +47,7 @@ def translate(
     ] = None,
     nbest: Annotated[int, typer.Option(help="Translations for each line, at most as many as the beam.")] = 1,
     length_penalty: LengthPenalty = 1.0,
-    length_rule: Annotated[
-        str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")
-    ] = "average",
+    length_rule: Rule = "average",
     prefix: Annotated[str, typer.Option(help="Begin every translation with this text.")] = "",
     repetition_penalty: RepetitionPenalty = 1.0,
     no_repeat_ngram: Annotated[
