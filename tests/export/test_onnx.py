@@ -3,23 +3,21 @@
 import json
 import subprocess
 import sys
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 import torch
 
 import glassformer as gf
+from glassformer.export.format import CannotExport, CheckFailed
+from glassformer.export.onnx import FORMAT, Options, rounded_model
+from glassformer.export.sample import sample_of
+from glassformer.export.subject import subject_of
 
-onnx = pytest.importorskip("onnx")
-pytest.importorskip("onnxscript")
-pytest.importorskip("onnxruntime")
-
-from onnx import numpy_helper  # noqa: E402
-
-from glassformer.export.format import CannotExport, CheckFailed  # noqa: E402
-from glassformer.export.onnx import FORMAT, Options, rounded_model  # noqa: E402
-from glassformer.export.sample import sample_of  # noqa: E402
-from glassformer.export.subject import subject_of  # noqa: E402
+# Found, not loaded, which takes a second: every process of the tests reads this file, and one of them runs it.
+MISSING = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
+pytestmark = pytest.mark.skipif(bool(MISSING), reason=f"{MISSING} not installed")
 
 CONFIG = gf.ModelConfig(
     vocab_size=40, d_model=16, heads=4, kv_heads=2, d_ff=24, layers=1, positions="relative", relative_buckets=8,
@@ -52,6 +50,8 @@ def test_both_searches_write_the_same_tokens(exported):
 
 
 def test_it_is_the_rounded_model_and_takes_less_room(exported):
+    import onnx
+
     model, made = exported
     names = {name for name in made.report["files"] if name.startswith("onnx/")}
     assert names == {"onnx/encoder_model_int8.onnx", "onnx/decoder_model_merged_int8.onnx"}
@@ -83,6 +83,8 @@ assert not loaded & {"glassformer", "torch", "transformers", "onnx"}, loaded
 
 
 def test_names_are_those_that_other_programs_look_for(exported):
+    import onnx
+
     _, made = exported
     decoder = onnx.load(made.folder / "onnx" / "decoder_model_merged_int8.onnx").graph
     kinds = [f"{side}.{part}" for side in ("decoder", "encoder") for part in ("key", "value")]
@@ -97,6 +99,8 @@ def test_names_are_those_that_other_programs_look_for(exported):
 
 def faults(weight):
     """What a seeded fault makes of a matrix of whole numbers, and of its scales."""
+    from onnx import numpy_helper
+
     values = numpy_helper.to_array(weight).copy()
     if weight.name.endswith("cross_attention.output.weight/values"):
         return "a transposed matrix", np.ascontiguousarray(values.T)
@@ -109,6 +113,8 @@ def faults(weight):
 
 @pytest.mark.parametrize("fault", ["a transposed matrix", "a missing scale", "a position off by one"])
 def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
+    import onnx
+
     model, made = exported
     for file in made.folder.rglob("*"):
         if file.is_file():
@@ -120,7 +126,7 @@ def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
     for weight in decoder.graph.initializer:
         found = faults(weight)
         if found is not None and found[0] == fault:
-            weight.CopyFrom(numpy_helper.from_array(found[1], weight.name))
+            weight.CopyFrom(onnx.numpy_helper.from_array(found[1], weight.name))
             break
     else:
         pytest.fail("the file holds no such weight")

@@ -6,11 +6,8 @@ import json
 
 import httpx
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from schemathesis import GenerationMode
-from schemathesis.checks import not_a_server_error
 from visitor import SENTENCE
 
 from glassformer.explain.changes import KINDS
@@ -150,6 +147,8 @@ OPERATIONS = (
 
 @pytest.fixture(scope="module")
 def interface(live):
+    import schemathesis
+
     return schemathesis.openapi.from_url(f"{live.address}/openapi.json")
 
 
@@ -158,13 +157,18 @@ def test_every_operation_is_described(interface):
     assert described == set(OPERATIONS)
 
 
-@pytest.mark.parametrize("mode", [GenerationMode.POSITIVE, GenerationMode.NEGATIVE], ids=["fitting", "unfitting"])
+@pytest.mark.parametrize("fitting", [True, False], ids=["fitting", "unfitting"])
 @pytest.mark.parametrize(("method", "path"), OPERATIONS)
 @TIMES
-def test_nothing_that_is_sent_makes_the_server_fail(interface, method, path, mode, times):
+def test_nothing_that_is_sent_makes_the_server_fail(interface, method, path, fitting, times):
+    from schemathesis import GenerationMode
+    from schemathesis.checks import not_a_server_error
+
     operation = interface[path][method]
-    if mode is GenerationMode.NEGATIVE and not (operation.body or "{" in path):
+    if not fitting and not (operation.body or "{" in path):
         return  # there is nothing in it that could be wrong
+
+    mode = GenerationMode.POSITIVE if fitting else GenerationMode.NEGATIVE
 
     @settings(max_examples=times, **FUZZ)
     @given(case=operation.as_strategy(generation_mode=mode))
