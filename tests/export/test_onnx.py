@@ -11,7 +11,6 @@ import torch
 
 import glassformer as gf
 from glassformer.export.format import CannotExport, CheckFailed
-from glassformer.export.onnx import FORMAT, Options, rounded_model
 from glassformer.export.sample import sample_of
 from glassformer.export.subject import subject_of
 
@@ -52,6 +51,8 @@ def test_both_searches_write_the_same_tokens(exported):
 def test_it_is_the_rounded_model_and_takes_less_room(exported):
     import onnx
 
+    from glassformer.export.onnx import rounded_model
+
     model, made = exported
     names = {name for name in made.report["files"] if name.startswith("onnx/")}
     assert names == {"onnx/encoder_model_int8.onnx", "onnx/decoder_model_merged_int8.onnx"}
@@ -64,6 +65,8 @@ def test_it_is_the_rounded_model_and_takes_less_room(exported):
 
 
 def test_the_driver_needs_nothing_of_ours_and_answers_as_generate_does(exported, tmp_path):
+    from glassformer.export.onnx import rounded_model
+
     model, made = exported
     source = [5, 9, 11, 30]
     command = [sys.executable, "-c", BARE, str(made.folder / "run.py"), "--beam", "4", "--ids", *map(str, source)]
@@ -114,6 +117,8 @@ def faults(weight):
 @pytest.mark.parametrize("fault", ["a transposed matrix", "a missing scale", "a position off by one"])
 def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
     import onnx
+
+    from glassformer.export.onnx import FORMAT, Options
 
     model, made = exported
     for file in made.folder.rglob("*"):
