@@ -1,5 +1,6 @@
 """Small tensors and one test process per core: more threads would only wait for each other."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,11 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # no test asks anybody outside; those of the
 os.environ.pop("PYTHONUNBUFFERED", None)  # which hides a line that was never flushed
 settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])  # by the clock
 settings.load_profile("busy")
+
+
+def pytest_collection_finish() -> None:
+    """What has been loaded stays: the collector need not walk through all of it again and again."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
