@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from glassformer.bench.decode import ctranslate2_engine
+from glassformer.bench.decode import asked, ctranslate2_engine
 from glassformer.decode.kernels.build import SWITCH, NoKernels, instructions
 from glassformer.decode.search import Search, Stopping
 from glassformer.errors import DataError, GlassformerError
@@ -157,15 +157,6 @@ def work(who: str, model: str, to: str, beam: str, stopping: str, file: str) -> 
             outputs += run(part)
             seconds.append(time.perf_counter() - begin)
         print(json.dumps({"seconds": seconds, "outputs": outputs}), flush=True)
-
-
-def asked(worker: subprocess.Popen[str], what: str) -> dict[str, Any]:
-    assert worker.stdin
-    assert worker.stdout
-    worker.stdin.write(f"{what}\n")
-    worker.stdin.flush()
-    answer: dict[str, Any] = json.loads(worker.stdout.readline())
-    return answer
 
 
 def compared(

@@ -118,6 +118,15 @@ def work(name: str, device: str) -> None:
         print(json.dumps(spent / times), flush=True)
 
 
+def asked(worker: subprocess.Popen[str], what: str) -> Any:
+    """What a worker that was sent this line answers."""
+    assert worker.stdin
+    assert worker.stdout
+    worker.stdin.write(f"{what}\n")
+    worker.stdin.flush()
+    return json.loads(worker.stdout.readline())
+
+
 def decoding(device: str = "cpu", rounds: int = 5, say: Callable[[str], None] = print) -> list[Row]:
     """Output tokens per second for each shape, everyone in turn within a round."""
     if device == "cpu" and find_spec("ctranslate2") is None:
@@ -132,19 +141,12 @@ def decoding(device: str = "cpu", rounds: int = 5, say: Callable[[str], None] = 
             raise GlassformerError(f"{name} did not start; see its message above")
         say(f"{name} is ready")
 
-    def timed(worker: subprocess.Popen[str], rows: int, beam: int) -> float:
-        assert worker.stdin
-        assert worker.stdout
-        worker.stdin.write(f"{rows} {beam}\n")
-        worker.stdin.flush()
-        return float(json.loads(worker.stdout.readline()))
-
     table = []
     for rows, beam in SHAPES[device]:
         times: dict[str, list[float]] = {name: [] for name in workers}
         for round_ in range(-2, rounds):  # the first two are for caches to fill and kernels to load
             for name, worker in workers.items():
-                spent = timed(worker, rows, beam)
+                spent = asked(worker, f"{rows} {beam}")
                 if round_ >= 0:
                     times[name].append(spent)
         say(f"batch {rows}, beam {beam}: {rounds} rounds")

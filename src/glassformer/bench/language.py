@@ -19,6 +19,8 @@ from torch.nn import functional as F
 from glassformer.bench.random_models import hugging_face
 from glassformer.bench.throughput import Measure, measured, static_speed
 from glassformer.model import DecoderOnly, ModelConfig
+from glassformer.pretrained import gpt2
+from glassformer.pretrained.family import say
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Train
 from glassformer.train.step import Inputs, Stepper
@@ -79,11 +81,7 @@ class HuggingFaceGPT2(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         hf: Any = hugging_face()
-        sizes = {"n_embd": config.d_model, "n_layer": config.layers, "n_head": config.heads, "n_inner": config.d_ff}
-        none = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)
-        made = hf.GPT2Config(
-            vocab_size=config.vocab_size, n_positions=config.max_length, use_cache=False, **sizes, **none
-        )
+        made = hf.GPT2Config(vocab_size=config.vocab_size, use_cache=False, embd_pdrop=0.0, **say(config, gpt2.NAMES))
         self.model = hf.GPT2LMHeadModel(made)
 
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:

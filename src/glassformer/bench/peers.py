@@ -11,6 +11,8 @@ from torch import Tensor, nn
 
 from glassformer.bench.random_models import hugging_face
 from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.pretrained import bart
+from glassformer.pretrained.family import say
 
 
 class TorchTransformer(nn.Module):
@@ -58,25 +60,8 @@ class HuggingFaceMarian(nn.Module):
 
 def marian(config: ModelConfig) -> Any:
     hf = hugging_face()
-    return hf.MarianMTModel(
-        hf.MarianConfig(
-            vocab_size=config.vocab_size,
-            d_model=config.d_model,
-            encoder_layers=config.layers,
-            decoder_layers=config.layers,
-            encoder_attention_heads=config.heads,
-            decoder_attention_heads=config.heads,
-            encoder_ffn_dim=config.d_ff,
-            decoder_ffn_dim=config.d_ff,
-            activation_function="relu",
-            dropout=config.dropout,
-            scale_embedding=True,
-            max_position_embeddings=config.max_length,
-            pad_token_id=config.pad_id,
-            eos_token_id=config.end_id,
-            decoder_start_token_id=config.pad_id,
-        )
-    )
+    marks = {"pad_token_id": config.pad_id, "eos_token_id": config.end_id, "decoder_start_token_id": config.pad_id}
+    return hf.MarianMTModel(hf.MarianConfig(vocab_size=config.vocab_size, **say(config, bart.NAMES), **marks))
 
 
 def contestants(config: ModelConfig) -> dict[str, nn.Module]:
