@@ -7,6 +7,7 @@ import json
 import lzma
 import re
 import shutil
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,9 @@ def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monke
     assert sorted(folder.name for folder in runs.iterdir()) == ["box-en-de-mixed"]
     assert (made / "mine.txt").read_text(encoding="utf-8") == "of the user"
     assert bundle.read_config(made)[1] == "int8"
+    said = tomllib.loads((made / "recipe.toml").read_text(encoding="utf-8"))
+    assert said == recipes.read(recipes.built_in()["box-en-de-last"])
+    assert {*said} == {"data", "tokenizer", "model", "train", "score", "about"}, "what it began with too"
     assert list(scores := bundle.read_scores(made)) == ["docs en-de", "docs de-en"]
     assert scores["docs de-en"]["sentences"] == 3
     assert "--src docs-en-de/test.de.xz --ref docs-en-de/test.en.xz --to en" in scores["docs de-en"]["command"]

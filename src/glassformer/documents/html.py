@@ -74,14 +74,13 @@ class Events(HTMLParser):
     def handle_comment(self, data: str) -> None:
         self.met("comment")
 
-    def handle_decl(self, decl: str) -> None:
-        self.met("other")
-
     def handle_pi(self, data: str) -> None:
         self.met("other")
 
-    def unknown_decl(self, data: str) -> None:
+    def handle_decl(self, decl: str) -> None:
         self.met("other")
+
+    unknown_decl = handle_pi
 
 
 def events(text: str) -> list[Event]:

@@ -146,13 +146,15 @@ class Family:
     rename: tuple[tuple[str, str], ...] = ()
 
 
-def layers(count: int, ours: str, theirs: str, table: Mapping[str, tuple[str, ...]]) -> Weights:
-    """A layer's table, weights and biases both, written out for every layer of a stack."""
+def layers(
+    count: int, ours: str, theirs: str, table: Mapping[str, tuple[str, ...]], parts: Sequence[str] = ("weight", "bias")
+) -> Weights:
+    """A layer's table written out for every layer of a stack."""
     return {
         f"{ours}.{i}.{name}.{part}": Take(tuple(f"{theirs}.{i}.{source}.{part}" for source in sources))
         for i in range(count)
         for name, sources in table.items()
-        for part in ("weight", "bias")
+        for part in parts
     }
 
 

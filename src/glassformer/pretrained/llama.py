@@ -14,7 +14,7 @@ from torch import Tensor
 
 from glassformer.errors import WeightsError, one_of
 from glassformer.model import DecoderOnly, ModelConfig
-from glassformer.pretrained.family import Family, Names, Parts, Settings, Take, Weights
+from glassformer.pretrained.family import Family, Names, Parts, Settings, Take, Weights, layers
 
 NAMES: Names = {
     "d_model": "hidden_size",
@@ -98,17 +98,14 @@ def refuse_window(config: ModelConfig, window: int | None) -> None:
 
 
 def weights(config: ModelConfig, settings: Settings) -> Weights:
-    table: Weights = {
+    table = layers(config.layers, "decoder.blocks", "layers", LAYER, ("weight",)) | {
         "decoder.embedding.tokens.weight": Take(("embed_tokens.weight",)),
         "decoder.norm.weight": Take(("norm.weight",)),
     }
     for i in range(config.layers):
-        ours, theirs = f"decoder.blocks.{i}", f"layers.{i}"
         for part in ("weight", "bias") if config.qkv_bias else ("weight",):
-            names = tuple(f"{theirs}.self_attn.{name}_proj.{part}" for name in "qkv")
-            table[f"{ours}.self_attention.projection.{part}"] = projection(names, config)
-        for name, sources in LAYER.items():
-            table[f"{ours}.{name}.weight"] = Take(tuple(f"{theirs}.{source}.weight" for source in sources))
+            names = tuple(f"layers.{i}.self_attn.{name}_proj.{part}" for name in "qkv")
+            table[f"decoder.blocks.{i}.self_attention.projection.{part}"] = projection(names, config)
     return table
 
 

@@ -7,7 +7,7 @@ that factor here.
 from __future__ import annotations
 
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.pretrained.family import Family, Names, Settings, Take, Weights
+from glassformer.pretrained.family import Family, Names, Settings, Take, Weights, layers
 
 NAMES: Names = {
     "d_model": "d_model",
@@ -21,6 +21,7 @@ NAMES: Names = {
     "relative_distance": ("relative_attention_max_distance", 128),
     "dropout": ("dropout_rate", 0.1),
 }
+ATTENTIONS = (("self_attention", "SelfAttention"), ("cross_attention", "EncDecAttention"))
 
 
 def config(settings: Settings, tied: bool) -> ModelConfig:
@@ -50,30 +51,22 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
 
 def weights(config: ModelConfig, settings: Settings) -> Weights:
     table: Weights = {"encoder.embedding.tokens.weight": Take(("shared.weight",))}
-    for side, count, sublayers in (
-        ("encoder", config.layers, (("self_attention", "SelfAttention"),)),
-        (
-            "decoder",
-            config.decoder.layers,
-            (("self_attention", "SelfAttention"), ("cross_attention", "EncDecAttention")),
-        ),
-    ):
+    up = ("wi_0", "wi_1") if config.gated else ("wi",)
+    for side, count, attentions in (("encoder", config.layers, 1), ("decoder", config.decoder.layers, 2)):
         first = f"{side}.block.0.layer.0.SelfAttention.relative_attention_bias.weight"
         table[f"{side}.distance.table"] = Take((first,))
         table[f"{side}.norm.weight"] = Take((f"{side}.final_layer_norm.weight",))
-        for i in range(count):
-            ours, theirs = f"{side}.blocks.{i}", f"{side}.block.{i}.layer"
-            for place, (name, module) in enumerate(sublayers):
-                source = f"{theirs}.{place}.{module}"
-                qkv = tuple(f"{source}.{part}.weight" for part in "qkv")
-                table[f"{ours}.{name}.projection.weight"] = Take(qkv)
-                table[f"{ours}.{name}.output.weight"] = Take((f"{source}.o.weight",))
-                table[f"{ours}.{name}_residual.norm.weight"] = Take((f"{theirs}.{place}.layer_norm.weight",))
-            last = f"{theirs}.{len(sublayers)}"
-            up = ("wi_0", "wi_1") if config.gated else ("wi",)
-            table[f"{ours}.feed_forward.up.weight"] = Take(tuple(f"{last}.DenseReluDense.{w}.weight" for w in up))
-            table[f"{ours}.feed_forward.down.weight"] = Take((f"{last}.DenseReluDense.wo.weight",))
-            table[f"{ours}.feed_forward_residual.norm.weight"] = Take((f"{last}.layer_norm.weight",))
+        last = f"layer.{attentions}"
+        layer = {
+            "feed_forward.up": tuple(f"{last}.DenseReluDense.{name}" for name in up),
+            "feed_forward.down": (f"{last}.DenseReluDense.wo",),
+            "feed_forward_residual.norm": (f"{last}.layer_norm",),
+        }
+        for place, (ours, theirs) in enumerate(ATTENTIONS[:attentions]):
+            layer[f"{ours}.projection"] = tuple(f"layer.{place}.{theirs}.{part}" for part in "qkv")
+            layer[f"{ours}.output"] = (f"layer.{place}.{theirs}.o",)
+            layer[f"{ours}_residual.norm"] = (f"layer.{place}.layer_norm",)
+        table |= layers(count, f"{side}.blocks", f"{side}.block", layer, ("weight",))
     if settings.get("scale_decoder_outputs", settings.get("tie_word_embeddings", True)):
         final = table["decoder.norm.weight"].names
         table["decoder.norm.weight"] = Take(

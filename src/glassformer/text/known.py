@@ -14,7 +14,7 @@ import math
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import accumulate, islice
 
 from glassformer.errors import ConfigError, did_you_mean, one_of
@@ -106,9 +106,9 @@ Reader = Callable[[str], Iterator[int]]
 def _table() -> tuple[tuple[numerals.Kind, Reader, int], ...]:
     """Each kind, its reader, and the number that its first thing has there."""
     groups: list[tuple[int, Reader | None]] = [
-        (4, _cardinals), (4, _digits), (3, _digits), (1, _ordinals), (1, _years), (1, _days), (1, _days), (1, None),
-        (1, _numeric_days), (1, _days_of_a_year), (1, _months), (1, _times), (4, _cents), (4, _cents), (3, _sums),
-        (3, _sums),
+        (4, _cardinals), (4, _digits), (3, _digits), (1, partial(_listed, "ordinal", 1, 1000)),
+        (1, partial(_listed, "year", 1100, 2100)), (1, _days), (1, _days), (1, None), (1, _numeric_days),
+        (1, _days_of_a_year), (1, _months), (1, _times), (4, _cents), (4, _cents), (3, _sums), (3, _sums),
     ]  # fmt: skip
     kinds, found = iter(numerals.KINDS), []
     for count, reader in groups:
@@ -132,13 +132,8 @@ def _cardinals(plain: str) -> Iterator[int]:
         yield words[left] * 1000 + words.get(right.lstrip(), 0) if thousand else words[left]
 
 
-def _ordinals(plain: str) -> Iterator[int]:
-    if plain in (words := _spelt("ordinal", 1, 1000)):
-        yield words[plain]
-
-
-def _years(plain: str) -> Iterator[int]:
-    if plain in (words := _spelt("year", 1100, 2100)):
+def _listed(form: str, first: int, end: int, plain: str) -> Iterator[int]:
+    if plain in (words := _spelt(form, first, end)):
         yield words[plain]
 
 
