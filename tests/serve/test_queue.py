@@ -215,11 +215,41 @@ def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, que
     assert Queued.of(translator, queue, Ticket()).translate(["one"]) == translator.translate(["one"])
 
 
+def rested(workers):
+    """A queue all of whose workers have come to wait."""
+    made = Queue(workers)
+    while len(made._idle) < workers:
+        time.sleep(0.01)
+    return made
+
+
+def test_whoever_is_alone_is_served_by_the_same_worker_though_another_was_busy_last(translator, monkeypatch):
+    given = []
+    monkeypatch.setattr("torch.set_num_threads", lambda count: given.append((count, threading.get_ident())))
+    monkeypatch.setattr("torch.get_num_threads", lambda: 6)
+    queue, held = rested(2), [Slow(translator), Slow(translator)]
+    ask = lambda one, text: queue.translate(one.made, [text], Search(), False, Ticket())  # noqa: E731
+    asking = []
+    for one in held:
+        asking += in_threads(1, lambda _, one=one: ask(one, "six"))
+        assert one.begun.wait(30)
+    for one, thread in zip(held, asking, strict=True):
+        one.go.set()
+        thread.join()
+    while len(queue._idle) < 2:
+        time.sleep(0.01)
+    ask(held[0], "five")
+    queue.close()
+    (first, one), (second, other), (third, again) = given
+    assert (first, second, third) == (6, 3, 6)
+    assert one == again != other
+
+
 def test_free_workers_share_what_waits_and_whoever_is_alone_has_all_cores(translator, monkeypatch):
     given = []
     monkeypatch.setattr("torch.set_num_threads", given.append)
     monkeypatch.setattr("torch.get_num_threads", lambda: 6)
-    held, queue = Slow(translator), Queue(workers=3)
+    held, queue = Slow(translator), rested(3)
     ask = lambda texts: queue.translate(held.made, texts, Search(), False, Ticket())  # noqa: E731
     first = in_threads(1, lambda _: ask(["six"]))
     assert held.begun.wait(30)
@@ -252,15 +282,15 @@ def test_closing_it_does_not_wait_for_what_runs(translator):
 
 
 def test_what_is_loaded_is_not_searched_for_garbage(translator, queue):
-    routes, before = Routes(of_translator(translator, "toy"), queue), gc.get_threshold()
-    assert gc.get_freeze_count() == 0
+    routes, before, frozen = Routes(of_translator(translator, "toy"), queue), gc.get_threshold(), gc.get_freeze_count()
+    loaded = routes.directions.shown().translator.engine
+    gc.unfreeze()
     try:
+        assert any(one is loaded for one in gc.get_objects())  # those that are searched
         settle(routes)
-        loaded = routes.directions.shown().translator.engine
-        assert gc.get_freeze_count() > 0
-        assert not any(one is loaded for one in gc.get_objects())  # those that are searched
+        assert not any(one is loaded for one in gc.get_objects())
         assert gc.get_threshold() == (YOUNG, *before[1:])
     finally:
-        gc.unfreeze()
         gc.set_threshold(*before)
-    assert any(one is loaded for one in gc.get_objects())
+        if not frozen:
+            gc.unfreeze()

@@ -5,7 +5,9 @@ search, about the same length, then shorter ones; other free workers get their s
 to come, and while batches run the next ones gather. What is made of a sentence does not depend on what else is in its
 batch, so it may be kept for whoever asks again.
 
-Batches run beside each other, on a share of the cores each; one beside which nothing runs or waits gets all of them.
+Batches run beside each other, on a share of the cores each; one beside which nothing runs or waits gets all of them. It
+is always the first worker's: OpenMP keeps the threads of every worker that has used some, and where these are more than
+the cores, puts them to sleep and wakes them again between any two products, hundreds of times a sentence.
 
 Turns go by client. A sentence's turn is the moment, counted in tokens, at which its client would have it begun if all
 clients were served side by side: someone with a book to translate does not hold up someone with a word.
@@ -133,12 +135,13 @@ class Queue:
         self._kept: OrderedDict[tuple[Kind, str], Ranked] = OrderedDict()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._idle: list[threading.Condition] = []  # workers that wait, each at its own; the last was busy last
+        self._called = [threading.Condition(self._lock) for _ in range(workers)]  # where each worker waits
+        self._idle = set[int]()  # workers that do
         self._closed = False
         self._running = 0  # batches
         cores = torch.get_num_threads()
         self._threads = threads or cores, threads or max(1, cores // workers)  # alone, and beside others
-        self._workers = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
+        self._workers = [threading.Thread(target=self._work, args=(i,), daemon=True) for i in range(workers)]
         for worker in self._workers:
             worker.start()
 
@@ -194,22 +197,25 @@ class Queue:
             if len(self._next) > MOST_CLIENTS:
                 self._next = {client: turn for client, turn in self._next.items() if turn > self._now}
             self.waiting += cost
-            self._wake(len(missing))
+            if missing:
+                self._wake()
         return answers
 
-    def _wake(self, count: int) -> None:
-        """Who was busy last is called first: the threads of its last product are still there."""
-        for _ in range(min(count, len(self._idle))):
-            self._idle.pop().notify()
+    def _wake(self) -> None:
+        """Call the first worker that waits; it calls the next, if it leaves something."""
+        if self._idle:
+            first = min(self._idle)
+            self._idle.remove(first)
+            self._called[first].notify()
 
-    def _take(self, called: threading.Condition) -> tuple[Kind, list[Job], int] | None:
+    def _take(self, worker: int) -> tuple[Kind, list[Job], int] | None:
         """The next batch, and on how many threads it is to run; none when there will be no more."""
         with self._lock:
             while True:
                 while not self._jobs and not self._closed:
                     self._next.clear()  # with nothing waiting, everyone begins anew
-                    self._idle.append(called)
-                    called.wait()
+                    self._idle.add(worker)
+                    self._called[worker].wait()
                 if self._closed:
                     return None
                 kind = min(self._jobs, key=lambda kind: self._jobs[kind][0])
@@ -221,8 +227,10 @@ class Queue:
                 for one in (kind, *shorter):
                     self._fill(batch, one, most)
                 if batch:
-                    alone = not self._jobs and not self._running
+                    alone = worker == 0 and not self._jobs and not self._running
                     self._running += 1
+                    if self._jobs:
+                        self._wake()
                     return kind, batch, self._threads[0 if alone else 1]
 
     def _fill(self, batch: list[Job], kind: Kind, most: int) -> None:
@@ -238,9 +246,8 @@ class Queue:
         if not heap:
             del self._jobs[kind]
 
-    def _work(self) -> None:
-        called = threading.Condition(self._lock)
-        while (taken := self._take(called)) is not None:
+    def _work(self, worker: int) -> None:
+        while (taken := self._take(worker)) is not None:
             kind, batch, threads = taken
             torch.set_num_threads(threads)  # of this thread alone
             try:
@@ -281,7 +288,8 @@ class Queue:
             self._closed = True
             left = [job for heap in self._jobs.values() for job in heap]
             self._jobs.clear()
-            self._wake(len(self._idle))
+            for called in self._called:
+                called.notify()
         for job in left:
             job.answer.set_exception(Closed())
         for worker in self._workers:
