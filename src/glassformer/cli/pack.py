@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from glassformer.cli.export import readable
 from glassformer.cli.models import Offline, Revision, find
 
 
@@ -33,5 +34,4 @@ def size(folder: Path) -> str:
     from glassformer.bundle import VOCABULARY
 
     names = ("config.json", "model.safetensors", *VOCABULARY, *(f"{name}.xz" for name in VOCABULARY))
-    count = sum((folder / name).stat().st_size for name in names if (folder / name).is_file())
-    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.0f} kB"
+    return readable(sum((folder / name).stat().st_size for name in names if (folder / name).is_file()))

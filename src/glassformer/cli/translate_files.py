@@ -18,8 +18,8 @@ TOLD = 10  # files that failed, or were left out, told by name
 
 def check_files(paths: list[Path], output: Path | None, out: Path | None) -> None:
     """Whether it is clear what goes where; asked before a model is loaded."""
-    from glassformer.documents import FORMATS, is_document
     from glassformer.documents.folder import check_folders
+    from glassformer.documents.formats import check_kind
 
     folders = [path for path in paths if path.is_dir()]
     if folders and len(paths) > 1:
@@ -36,9 +36,7 @@ def check_files(paths: list[Path], output: Path | None, out: Path | None) -> Non
     if output is not None and output.is_dir():
         raise ConfigError(f"--output {output} is a folder; name a file, or give --out {output}")
     for path in paths:
-        if not is_document(path):
-            known = ", ".join(FORMATS)
-            raise DataError(f"{path}: a file of the kind `{path.suffix}` cannot be translated; there are {known}")
+        check_kind(path)
         target = output if out is None else out / path.name
         if target is not None and target.exists() and target.samefile(path):
             raise ConfigError(f"{target} is the document itself; name another place")

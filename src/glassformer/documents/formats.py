@@ -26,6 +26,12 @@ def is_document(path: Path) -> bool:
     return path.suffix.lower() in FORMATS
 
 
+def check_kind(path: Path) -> None:
+    if not is_document(path):
+        known = ", ".join(FORMATS)
+        raise DataError(f"{path}: a file of the kind `{path.suffix}` cannot be translated; there are {known}")
+
+
 def translate_bytes(
     path: Path,
     data: bytes,
@@ -48,9 +54,7 @@ def translate_bytes(
 
 def decoded(path: Path, data: bytes) -> str:
     """The text of a document; an error where it is none."""
-    if not is_document(path):
-        known = ", ".join(FORMATS)
-        raise DataError(f"{path}: a file of the kind `{path.suffix}` cannot be translated; there are {known}")
+    check_kind(path)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"{path}: UTF-16; convert it first: `iconv -f UTF-16 -t UTF-8`")
     if b"\0" in data:

@@ -10,8 +10,7 @@ from html.parser import HTMLParser
 from itertools import accumulate
 from typing import NamedTuple
 
-from glassformer.documents.passage import Asking, Passage, Tally, TextTranslating, answered, put_in, together
-from glassformer.documents.passage import translating as passage_translating
+from glassformer.documents.passage import Asking, Passage, Tally, TextTranslating, all_translating, answered, together
 from glassformer.documents.units import Unit, one_line
 
 # Elements whose text no translator should touch; those of the first line stand within sentences.
@@ -264,8 +263,7 @@ def tagged(text: str) -> list[Unit]:
 
 def fragment(text: str, tally: Tally) -> Asking[str]:
     """Some HTML translated; its letters are written as they are."""
-    found = passages(text)
-    return put_in(text, found, (yield from together([passage_translating(one, tally) for one in found])))
+    return (yield from all_translating(text, passages(text), tally))
 
 
 def translating(text: str, tally: Tally) -> Asking[str]:

@@ -185,3 +185,8 @@ def put_in(text: str, passages: Sequence[Passage], translations: Sequence[str | 
             parts += [text[at : passage.start], translation]
             at = passage.end
     return "".join([*parts, text[at:]])
+
+
+def all_translating(text: str, passages: Sequence[Passage], tally: Tally) -> Asking[str]:
+    """The document with all its passages translated, which ask at the same time."""
+    return put_in(text, passages, (yield from together([translating(one, tally) for one in passages])))

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from glassformer.documents.passage import Asking, Passage, Tally, put_in, together
-from glassformer.documents.passage import translating as passage_translating
+from glassformer.documents.passage import Asking, Passage, Tally, all_translating
 from glassformer.documents.units import Parse, Unit, one_line
 
 LINE = re.compile(r"\r\n|\r|\n")
@@ -94,5 +93,4 @@ def wrapped(text: str, width: int, begun: int, indent: str, newline: str) -> str
 
 
 def translating(text: str, tally: Tally, parse: Parse = words) -> Asking[str]:
-    found = passages(text, parse)
-    return put_in(text, found, (yield from together([passage_translating(one, tally) for one in found])))
+    return (yield from all_translating(text, passages(text, parse), tally))

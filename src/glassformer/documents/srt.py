@@ -6,8 +6,7 @@ import math
 from functools import partial
 
 from glassformer.documents.html import tagged
-from glassformer.documents.passage import Asking, Passage, Tally, put_in, together
-from glassformer.documents.passage import translating as passage_translating
+from glassformer.documents.passage import Asking, Passage, Tally, all_translating
 from glassformer.documents.units import Unit, one_line, wide
 from glassformer.errors import DataError
 
@@ -15,8 +14,7 @@ DASHES = ("-", "–", "—", "‐")
 
 
 def translating(text: str, tally: Tally) -> Asking[str]:
-    found = passages(text)
-    return put_in(text, found, (yield from together([passage_translating(one, tally) for one in found])))
+    return (yield from all_translating(text, passages(text), tally))
 
 
 def passages(text: str) -> list[Passage]:
