@@ -109,15 +109,10 @@ def folded(found: list[Event]) -> Iterator[Event]:
         i += 1
 
 
-def opens(tag: str) -> str | None:
-    """The element that a tag begins."""
+def element(tag: str, kind: str) -> str | None:
+    """The name of the element whose "start" or "end" a tag is."""
     found = Events(tag).begun if tag.startswith("<") else []
-    return found[0][2] if len(found) == 1 and found[0][1] == "start" else None
-
-
-def closes(tag: str) -> str | None:
-    found = Events(tag).begun if tag.startswith("</") else []
-    return found[0][2] if len(found) == 1 and found[0][1] == "end" else None
+    return found[0][2] if len(found) == 1 and found[0][1] == kind else None
 
 
 def passages(text: str) -> list[Passage]:

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from glassformer.documents.html import OPAQUE, closes, opens
+from glassformer.documents.html import OPAQUE, element
 from glassformer.documents.units import Unit, one_line
 
 DELIMITERS = ("emphasis", "strikethrough")  # rules that give one token for each sign that may open or close
@@ -159,10 +159,10 @@ def merged(found: list[Mark], text: str) -> Iterator[Mark]:
     i = 0
     while i < len(found):
         one = found[i]
-        name = opens(text[one.start : one.end]) if one.mark.startswith("=html_inline") else None
+        name = element(text[one.start : one.end], "start") if one.mark.startswith("=html_inline") else None
         last = i
         if name in OPAQUE:
-            ends = (k for k in range(i + 1, len(found)) if closes(text[found[k].start : found[k].end]) == name)
+            ends = (k for k in range(i + 1, len(found)) if element(text[found[k].start : found[k].end], "end") == name)
             last = next(ends, i)
         if last > i:
             end = found[last].end

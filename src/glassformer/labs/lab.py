@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from glassformer.labs.figure import Figure, Panel, Series, Text, bars, said
+from glassformer.labs.figure import Figure, Panel, Series, Text, bars
 
 __all__ = [
     "VERDICTS", "Check", "Figure", "Finding", "Lab", "Outcome", "Panel", "Series", "Text", "Verdict", "bars", "listed",
@@ -101,10 +101,6 @@ class Finding:
     @property
     def verdict(self) -> Verdict:
         return verdict([(check.outcome, check.extent) for check in self.checks])
-
-    def named(self, language: str) -> dict[str, float]:
-        """The numbers by their names in one language."""
-        return dict(zip(said(self.numbers, language), self.numbers.values(), strict=True))
 
 
 @dataclass(frozen=True)
