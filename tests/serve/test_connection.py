@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from contextlib import ExitStack
 
@@ -12,7 +13,7 @@ from sockets import PATIENCE, until
 from visitor import Live
 
 from glassformer.serve.answers import sliced
-from glassformer.serve.connection import Connection
+from glassformer.serve.connection import Connection, Joined
 from glassformer.serve.door import Door
 
 HEAD = b"POST /count HTTP/1.1\r\nHost: localhost\r\n"
@@ -127,3 +128,43 @@ def test_heads_without_end_are_refused(connect):
     except (BrokenPipeError, ConnectionResetError):
         pass  # it has hung up already
     assert rest(flood)[:12] in (b"HTTP/1.1 400", b"")
+
+
+class Pieces(asyncio.Transport):
+    """What is sent, piece by piece."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = []
+        self.write = self.sent.append
+
+    def close(self) -> None:
+        self.sent.append("closed")
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ([b"HTTP/1.1 200", b"body", b"more"], [b"HTTP/1.1 200body", b"more"]),
+        ([b"HTTP/1.1 200", None, b"body"], [b"HTTP/1.1 200", b"body"]),
+        ([b"HTTP/1.1 200", b"HTTP/ is a name", b"HTTP/"], [b"HTTP/1.1 200HTTP/ is a name", b"HTTP/"]),
+        ([b"HTTP/1.1 204", "close"], [b"HTTP/1.1 204", "closed"]),
+        ([b"HTTP/1.1 304", b"", b"HTTP/1.1 200", b"body"], [b"HTTP/1.1 304", b"HTTP/1.1 200body"]),
+    ],
+    ids=["one piece", "alone", "a body like a head", "closed", "two answers"],
+)
+def test_a_head_goes_out_with_the_body_that_follows_and_nothing_is_left_behind(given, sent):
+    async def write() -> list[bytes | str]:
+        pieces = Pieces()
+        joined = Joined(pieces, asyncio.get_running_loop())
+        for one in given:
+            if one is None:
+                await asyncio.sleep(0)
+            elif one == "close":
+                joined.close()
+            else:
+                joined.write(one)
+        await asyncio.sleep(0)
+        return pieces.sent
+
+    assert asyncio.run(write()) == sent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
@@ -11,6 +11,32 @@ HEAD = 10.0  # seconds to send a request's head
 STALL = 30.0  # seconds in which nothing of an answer is taken
 END = 0.5  # seconds of the grace in which the server itself ends
 MOST = 500  # at once; a process can hold some 1,000 files open
+
+
+class Joined:
+    """A transport that sends an answer's head together with what comes next, or alone if nothing does at once."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._head = transport, loop, b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        held, self._head = self._head, b""
+        if data.startswith(b"HTTP/") and not held:
+            self._head = data
+            self._loop.call_soon(self._flush)
+        else:
+            self._transport.write(held + data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            self.write(b"")
 
 
 class Connection(H11Protocol):
@@ -24,7 +50,7 @@ class Connection(H11Protocol):
 
     # uvicorn narrows asyncio's type, as we do.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, Joined(transport, self.loop)))
         self.since = self.loop.time()
         held = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
         if len(held) > self.most:  # whoever has been idle longest makes room
