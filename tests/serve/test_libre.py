@@ -243,6 +243,15 @@ def test_bodies_that_are_none(address):
     assert isinstance(large.json()["error"], str)
 
 
+def test_other_methods_are_refused_and_the_description_lists_the_one_that_is_taken(address):
+    other = httpx.get(f"{address}/translate", timeout=60)
+    assert (other.status_code, other.headers["allow"]) == (405, "POST")
+    assert "does not take this method" in other.json()["error"]
+    told = httpx.get(f"{address}/spec", timeout=60).json()["paths"]["/translate"]
+    assert list(told) == ["post"]
+    assert {"200", "400", "429"} <= set(told["post"]["responses"])
+
+
 def test_with_the_interface_alone_no_page_and_no_weights_are_given(address):
     assert httpx.get(f"{address}/health").json() == {"status": "ok"}
     for path in ("/", "/api/weights", "/api/model", "/static/main.js", "/api/labs"):

@@ -31,6 +31,7 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
+ENCODED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class Door:
@@ -65,10 +66,7 @@ class Door:
         async def dressed(message: Message) -> None:
             if message["type"] == "http.response.start":
                 known = {name for name, _ in message["headers"]}
-                message["headers"] = [
-                    *message["headers"],
-                    *((name.encode(), value.encode()) for name, value in HEADERS.items() if name.encode() not in known),
-                ]
+                message["headers"] = [*message["headers"], *(one for one in ENCODED if one[0] not in known)]
             await send(message)
 
         head = sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope.get("query_string", b""))

@@ -256,6 +256,8 @@ def install(app: FastAPI, libre: Libre, turns: Turns, gate: Gate | None = None) 
     async def spec() -> Response:
         return JSONResponse(app.openapi())
 
+    # What is asked most is found first, and without FastAPI's own reading of a request, of which it has no need.
+    app.add_route("/translate", translate, ["POST"], include_in_schema=False)
     app.include_router(router)
 
     @app.exception_handler(Unreadable)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import math
 import os
-import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,18 +50,19 @@ def while_wanted(request: Request, seconds: float = math.inf) -> Iterator[Wanted
     """When the client leaves, end what is waited for here with `Left`, or when it takes too long; a thread ends when
     it asks."""
     end = time.monotonic() + seconds
-    left, scope = threading.Event(), anyio.CancelScope(deadline=anyio.current_time() + seconds)
+    left, scope = False, anyio.CancelScope(deadline=anyio.current_time() + seconds)
 
     def wanted() -> None:
-        if left.is_set():
+        if left:
             raise Left
         if time.monotonic() > end:
             raise late(seconds)
 
     async def see_off() -> None:
+        nonlocal left
         while (await request.receive())["type"] != "http.disconnect":
             pass
-        left.set()
+        left = True
         scope.cancel()
 
     seeing = asyncio.create_task(see_off())
@@ -70,7 +70,7 @@ def while_wanted(request: Request, seconds: float = math.inf) -> Iterator[Wanted
         with scope:
             yield wanted
     finally:
-        left.set()
+        left = True
         seeing.cancel()
     if scope.cancelled_caught:
         raise late(seconds) if time.monotonic() > end else Left
