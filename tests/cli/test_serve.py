@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import socket
@@ -218,3 +219,16 @@ def test_a_free_port_is_found_where_none_was_asked_for(tmp_path):
             pass  # someone else has it: just as well
         with listen("127.0.0.1", None) as found:
             assert found.getsockname()[1] > FIRST_PORT
+
+
+def test_threads_do_not_wait_awake_for_long_unless_the_user_says_so():
+    code = "import os, sys; from glassformer.cli.serve import wait_briefly; early = 'torch' not in sys.modules; "
+    code += "wait_briefly(); print(early, os.environ.get('GOMP_SPINCOUNT'))"
+
+    def told(**given: str) -> str:
+        plain = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+        return subprocess.check_output([sys.executable, "-c", code], env=plain | given, text=True).strip()
+
+    assert told() == "True 5000"  # before PyTorch is there, else it would come too late
+    assert told(GOMP_SPINCOUNT="7") == "True 7"
+    assert told(OMP_WAIT_POLICY="active") == "True None"

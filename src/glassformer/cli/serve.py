@@ -70,6 +70,7 @@ def serve(
     """A page to translate with, and one that looks inside a model: every number of every layer, the search, the cache,
     and what-if; and translations for other programs, by the interface of LibreTranslate: POST /translate, /detect, GET
     /languages."""
+    wait_briefly()
     first = None if models else of_the_box(to, source)
     if not models and first is None:
         if not (DEMO / "model.safetensors").exists():
@@ -118,6 +119,14 @@ def serve(
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(130)
+
+
+def wait_briefly() -> None:
+    """Let the threads of a product wait awake for the next one, but not longer, unless the user has said how long: it
+    is sixty times as long usually, and where other programs want the cores, nothing gets done meanwhile. OpenMP reads
+    it once, as PyTorch is imported."""
+    if not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & set(os.environ):
+        os.environ["GOMP_SPINCOUNT"] = "5000"
 
 
 def of_the_box(to: str | None, source: str | None) -> Path | None:
