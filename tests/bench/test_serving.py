@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from pathlib import Path
 
+import loops
 import pytest
 
 import glassformer as gf
@@ -27,10 +27,10 @@ def test_what_a_translator_makes_alone_is_what_its_server_is_held_to():
 def test_a_soaked_server_answers_each_as_alone_and_another_answer_is_seen():
     pool = requests(TEXTS, 40, seed=3)
     with running("glassformer", "serve", "en-de", "--only", "api", "--port", "0") as server:
-        _, answers = asyncio.run(ask(server.address, TEXTS, "en", "de", clients=2))
-        done = asyncio.run(soak(server.address, server.pid, pool, lambda number: None, clients=8))
+        _, answers = loops.run(ask(server.address, TEXTS, "en", "de", clients=2))
+        done = loops.run(soak(server.address, server.pid, pool, lambda number: None, clients=8))
         swapped = [one._replace(answer=pool[i - 1].answer) for i, one in enumerate(pool)]
-        other = asyncio.run(soak(server.address, server.pid, swapped, lambda number: None, clients=8))
+        other = loops.run(soak(server.address, server.pid, swapped, lambda number: None, clients=8))
     assert answers == Bare("en-de", "de", TEXTS).answers()
     assert done.kinds.total() == 40
     assert set(done.kinds) >= {"text", "array", "wrong", FILE, LEFT}

@@ -7,6 +7,7 @@ import socket
 from contextlib import ExitStack
 
 import httpx
+import loops
 import pytest
 from fastapi import FastAPI, Response
 from sockets import PATIENCE, until
@@ -167,4 +168,4 @@ def test_a_head_goes_out_with_the_body_that_follows_and_nothing_is_left_behind(g
         await asyncio.sleep(0)
         return pieces.sent
 
-    assert asyncio.run(write()) == sent
+    assert loops.run(write()) == sent
