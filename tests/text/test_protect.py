@@ -42,6 +42,31 @@ def test_stretches_come_in_order_and_none_is_empty(text: str) -> None:
         reach = end
 
 
+PARTS = [
+    "a",
+    " ",
+    "`a`",
+    "[a](b)",
+    "[!A]",
+    "<!--a-->",
+    "<a>",
+    "a://b",
+    "a@b.c",
+    "{a}",
+    "%s",
+    "$A",
+    "%AB%",
+    "--a",
+    "\ue001",
+]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=3).map("".join))
+def test_a_text_without_a_sign_of_any_has_none(text: str) -> None:
+    mark = "\ue000\n"  # with which every text is looked through
+    assert [(start + 2, end + 2) for start, end in spans(text)] == spans(mark + text)[1:]
+
+
 def filled(text: str, stretches: list[str]) -> str:
     return "".join(stretches[PLACEHOLDERS.index(c)] if c in PLACEHOLDERS else c for c in text)
 

@@ -34,7 +34,7 @@ from glassformer.translator import Translator
 
 MOST_WAITING = 400_000  # tokens
 MOST_KEPT = 20_000  # sentences
-LOOK = 0.25  # seconds after which someone who waits looks whether they still want it
+LOOK = 1.0  # seconds after which someone who waits looks whether they still want it
 MOST_CLIENTS = 4096  # whose next turn is remembered
 MOST_WORKERS = 8  # unless told; they share one interpreter
 FEW = 8  # sentences that are not shared out

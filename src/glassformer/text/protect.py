@@ -40,6 +40,7 @@ _KEPT = re.compile(
         )
     )
 )
+_SIGN = re.compile(r"[`<@{%$\ue000-\uf8ff]|\]\(|\[!|://|--")  # each of those has one, and most sentences have none
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:/-]\d+)*(?![\w])")
 _INSIDE = re.compile(r"[0-9A-Za-z\u00c0-\u024f]{2}")
 _NAME = re.compile(r"(?<![\w`*/.-])[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)*(?![\w`])")
@@ -47,7 +48,7 @@ _NAME = re.compile(r"(?<![\w`*/.-])[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)*(?![\w`])")
 
 def spans(text: str) -> list[Span]:
     """The stretches of `text` to be kept as they are, in order; none overlaps another, and none is empty."""
-    return [match.span() for match in _KEPT.finditer(text) if match[0]]
+    return [match.span() for match in _KEPT.finditer(text) if match[0]] if _SIGN.search(text) else []
 
 
 def hide(pairs: Iterable[tuple[str, str]], share: float, count: int) -> Iterator[tuple[str, str]]:
