@@ -28,7 +28,7 @@ from glassformer.translator import Translator
 
 CLIENTS = (1, 8, 64, 256)
 BEAM = 4
-FEWEST = 200  # sentences of a single client, or of the plain server
+FEWEST = 200  # sentences of a single client
 
 
 @dataclass(frozen=True)

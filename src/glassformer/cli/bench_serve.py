@@ -49,7 +49,7 @@ def serve(
     asked += [("a call for each", ["glassformer.bench.serving", model, target], min(64, max(counts)))]
     found = []
     for name, command, count in asked:
-        some = texts if name == "glassformer" and count > 1 else texts[:FEWEST]
+        some = texts if count > 1 else texts[:FEWEST]
         say(f"{name}, {count} clients; then one list again")
         one = loaded(name, command, (source, target), some, made[: len(some)], count)
         speeds.append(bare.speed())  # a machine is not as fast now as it was a minute ago
