@@ -12,7 +12,6 @@ What is wrong is said as {"error": "..."}.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -36,9 +35,10 @@ from glassformer.serve.libre_forms import (
 )
 from glassformer.serve.parts import translate_in_parts
 from glassformer.serve.queue import Busy, Closed, Ticket
+from glassformer.serve.queued import awaited
 from glassformer.serve.routes import NoWay, Routes
 from glassformer.serve.stream import streamed, wants_events
-from glassformer.serve.turns import Turns, Wanted
+from glassformer.serve.turns import Turns
 from glassformer.text.language import confidence, detect, name_of
 
 AUTO = "auto"
@@ -46,6 +46,7 @@ OUTSIDE = {"zh": "zh-Hans"}  # what a language is called by LibreTranslate, wher
 ALIASES = {"zh-Hans": "zh", "zh-CN": "zh", "zh-hans": "zh", "zh-cn": "zh"}
 MOST_ALTERNATIVES = 8
 TEXTS, CHARACTERS = 5_000, 200_000  # in one request
+FEW = 1_000  # characters for which no thread is needed
 
 
 class Failed(Refused):
@@ -129,6 +130,24 @@ class Libre:
     def translate(self, asked: dict[str, Any], ticket: Ticket) -> dict[str, Any]:
         wish = self.wish(asked)
         return wish.answer(*self.made(wish.texts, wish.codes, wish, ticket, wish.alternatives))
+
+    def is_little(self, asked: dict[str, Any]) -> bool:
+        """Whether nothing but the models takes long: they are there, and a short text is asked for in one way."""
+        text, plain = asked.get("q"), asked.get("format") in (None, "", "text") and not asked.get("alternatives")
+        return (
+            self.routes.loaded and plain and isinstance(text, str) and len(text) <= FEW and asked.get("source") != AUTO
+        )
+
+    async def awaited(self, asked: dict[str, Any], ticket: Ticket) -> dict[str, Any]:
+        """What `translate` gives where little is asked for, without a thread that waits for it."""
+        wish = self.wish(asked)
+        (text,), (code,) = wish.texts, wish.codes
+        assert code is not None
+        try:
+            made = await awaited(self.routes.translating(text, code, wish.target, ticket), self.routes.bell)
+        except NoWay as error:
+            raise no_way(error) from None
+        return wish.answer([made], [[]])
 
     def made(
         self, texts: list[str], codes: list[str | None], wish: Wish, ticket: Ticket, alternatives: int = 0
@@ -215,30 +234,31 @@ def client_of(request: Request, asked: dict[str, Any], gate: Gate | None) -> str
 def install(app: FastAPI, libre: Libre, turns: Turns, gate: Gate | None = None) -> None:
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
 
-    async def answered(request: Request, work: Callable[[dict[str, Any], Ticket], Any]) -> Response:
+    async def read(request: Request) -> tuple[dict[str, Any], str]:
+        """What is asked for, and whose turn it is."""
         asked = await fields(request)
-        client = client_of(request, asked, gate)
-
-        def run(wanted: Wanted) -> Response:
-            return as_json(request, work(asked, Ticket(client, wanted)))
-
-        return await turns.take(request, run)
+        return asked, client_of(request, asked, gate)
 
     @router.post(
         "/translate", response_model=TranslateAnswer, responses=TRANSLATED, openapi_extra=body_of(TranslateAsked)
     )
     async def translate(request: Request) -> Response:
-        if not wants_events(request):
-            return await answered(request, libre.translate)
-        asked = await fields(request)
-        client = client_of(request, asked, gate)
-        return await streamed(
-            request, turns, lambda wanted, tell: translate_in_parts(libre, asked, Ticket(client, wanted), tell)
+        asked, client = await read(request)
+        if wants_events(request):
+            return await streamed(
+                request, turns, lambda wanted, tell: translate_in_parts(libre, asked, Ticket(client, wanted), tell)
+            )
+        if libre.is_little(asked):
+            made = await turns.take_here(request, lambda wanted: libre.awaited(asked, Ticket(client, wanted)))
+            return as_json(request, made)
+        return await turns.take(
+            request, lambda wanted: as_json(request, libre.translate(asked, Ticket(client, wanted)))
         )
 
     @router.post("/detect", response_model=list[Detected], openapi_extra=body_of(DetectAsked))
     async def detect_language(request: Request) -> Response:
-        return await answered(request, lambda asked, _: libre.detect(asked))
+        asked, _ = await read(request)
+        return await turns.take(request, lambda _: as_json(request, libre.detect(asked)))
 
     @router.get("/languages", response_model=list[LanguageListed])
     async def languages() -> Response:

@@ -20,8 +20,7 @@ import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import CancelledError, Future, wait
 from typing import NamedTuple
 
 import torch
@@ -110,6 +109,15 @@ class Job(NamedTuple):
     kind: Kind
 
 
+def result(answer: Future[Ranked], ticket: Ticket) -> Ranked:
+    """An answer that is there, or what it ended with."""
+    try:
+        return answer.result()
+    except (CancelledError, Unwanted):
+        ticket.check()  # it ended because they have left
+        raise
+
+
 def usual_workers(device: torch.device) -> int:
     """One for each core, or one for a GPU."""
     return 1 if device.type == "cuda" else min(MOST_WORKERS, torch.get_num_threads())
@@ -149,28 +157,20 @@ class Queue:
         self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, ticket: Ticket
     ) -> list[Ranked]:
         """What `translator.translate` makes of `texts`; waits for it."""
-        answers = self._ask(translator, texts, search, placeholders, ticket)
+        answers = self.ask(translator, texts, search, placeholders, ticket)
         try:
-            return [self._wait(answer, ticket) for answer in answers]
+            for answer in answers:
+                while not wait([answer], LOOK).done:
+                    ticket.check()
+            return [result(answer, ticket) for answer in answers]
         except BaseException:
             ticket.given_up = True
             raise
 
-    def _wait(self, answer: Future[Ranked], ticket: Ticket) -> Ranked:
-        while True:
-            try:
-                return answer.result(LOOK)
-            except NotYet:
-                if answer.done():  # it is what the search ended with
-                    raise
-                ticket.check()
-            except (CancelledError, Unwanted):
-                ticket.check()  # it ended because they have left
-                raise
-
-    def _ask(
+    def ask(
         self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, ticket: Ticket
     ) -> list[Future[Ranked]]:
+        """What `translate` waits for."""
         ids = translator.tokenizer.encode_source(texts)
         kinds = [Kind(translator.engine, translator.to, search, placeholders, counted(max(1, len(one)))) for one in ids]
         answers: list[Future[Ranked]] = [Future() for _ in texts]

@@ -10,9 +10,11 @@ from glassformer.errors import DataError
 from glassformer.serve.directions import Directions
 from glassformer.serve.errors import Refused
 from glassformer.serve.queue import Queue, Ticket
-from glassformer.serve.queued import Queued
+from glassformer.serve.queued import Bell, Queued
 from glassformer.text.language import clearly, name_of
 from glassformer.texts import TextTranslator
+from glassformer.texts.asking import Asking
+from glassformer.texts.translator import translating
 
 READ_HERE = 20_000  # characters of HTML
 PIVOTS_FIRST = ("en",)  # where several languages lie between
@@ -30,7 +32,8 @@ class Routes:
     """The languages of all models together; each model is loaded when it is first needed."""
 
     def __init__(self, directions: Directions, queue: Queue) -> None:
-        self.directions, self.queue = directions, queue
+        self.directions, self.queue, self.bell = directions, queue, Bell()
+        self.loaded = False  # all of them
         self._direct = {(one.source, one.target): one.name for one in reversed(directions.known.values())}
         self.languages = tuple(dict.fromkeys(code for pair in sorted(self._direct) for code in pair if code))
 
@@ -38,6 +41,7 @@ class Routes:
         """Make every model ready, which else happens when it is first needed."""
         for name in self.directions.known:
             _ = self.directions.shown(name).translator.engine.ready
+        self.loaded = True
 
     def targets(self, source: str) -> list[str]:
         """The languages that this one can be translated into."""
@@ -54,9 +58,10 @@ class Routes:
 
     def translator(self, source: str, target: str, ticket: Ticket) -> TextTranslator:
         """A translator of texts for one request."""
-        hops = [
-            Queued.of(self.directions.shown(one).translator, self.queue, ticket) for one in self.way(source, target)
-        ]
+        way = self.way(source, target)
+        if not way:
+            raise NoWay(source, target)
+        hops = [Queued.of(self.directions.shown(one).translator, self.queue, ticket) for one in way]
         return TextTranslator(*hops, source=source, target=target, detect=clearly)
 
     def translated(
@@ -73,8 +78,6 @@ class Routes:
         that language already, or in none, stays as it is."""
         made, others = list(texts), [list[str]() for _ in texts]
         for code in dict.fromkeys(code for code in codes if code is not None and code != target):
-            if not self.way(code, target):
-                raise NoWay(code, target)
             rows = [i for i, one in enumerate(codes) if one == code]
             by, given = self.translator(code, target, ticket), [texts[i] for i in rows]
             told = pieces(given, by, ticket) if html else by.translate(given)
@@ -82,6 +85,13 @@ class Routes:
             for i, text, ranked in zip(rows, told, more, strict=True):
                 made[i], others[i] = text, ranked
         return made, others
+
+    def translating(self, text: str, code: str, target: str, ticket: Ticket) -> Asking[str]:
+        """One text, for whoever waits for the translators in another way."""
+        if code == target:
+            return text
+        (made,) = yield from translating(self.translator(code, target, ticket), [text])
+        return made
 
 
 def pieces(texts: list[str], by: TextTranslator, ticket: Ticket) -> list[str]:

@@ -6,7 +6,7 @@ import asyncio
 import math
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TypeVar
@@ -35,12 +35,22 @@ class Turns:
 
     async def take(self, request: Request, work: Callable[[Wanted], T]) -> T:
         """Do `work` in a thread. It should call what it is handed now and then."""
+        with self._turn(request) as wanted:
+            return await anyio.to_thread.run_sync(work, wanted, limiter=self.limiter)
+
+    async def take_here(self, request: Request, work: Callable[[Wanted], Awaitable[T]]) -> T:
+        """Do `work` in the loop: it should be little, and wait for the rest."""
+        with self._turn(request) as wanted:
+            return await work(wanted)
+
+    @contextmanager
+    def _turn(self, request: Request) -> Iterator[Wanted]:
         if self.waiting >= self.most_waiting:
             raise Refused(429, "busy", f"{self.waiting} requests are waiting already", "try again in a moment")
         self.waiting += 1
         try:
             with while_wanted(request, self.seconds) as wanted:
-                return await anyio.to_thread.run_sync(work, wanted, limiter=self.limiter)
+                yield wanted
         finally:
             self.waiting -= 1
 

@@ -15,6 +15,7 @@ from glassformer.decode import Search
 from glassformer.text import Tokenizer
 from glassformer.text.glossary import Glossary
 from glassformer.text.keeping import Keeping, Kept
+from glassformer.texts.asking import Ask, Asking
 from glassformer.texts.manners import loops, most_tokens, unreadable
 from glassformer.texts.translated import TranslatedSentence, Way
 from glassformer.translation import Translation
@@ -65,7 +66,7 @@ class Hop:
         search: Search,
         glossary: Glossary | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> list[TranslatedSentence]:
+    ) -> Asking[list[TranslatedSentence]]:
         """The translation of each sentence; `progress` is told how many have been written for the first time."""
         climbs = [Climb(Keeping(sentence, (self.source, self.target), glossary)) for sentence in sentences]
         for climb in climbs:
@@ -78,13 +79,12 @@ class Hop:
                     one for one in climb.keeping.items if is_private(one.fill) and one.fill not in self.marks
                 )
         left = [climb for climb in climbs if climb.done is None and not climb.lost]
-        for climb, written in zip(
-            left, self.write([one.keeping.source for one in left], search, progress), strict=True
-        ):
+        told = yield from self.write([one.keeping.source for one in left], search, progress)
+        for climb, written in zip(left, told, strict=True):
             climb.offer(written, "plain")
         for everything in (False, True):
-            self._with_placeholders([climb for climb in climbs if climb.done is None], search, everything)
-        self._in_pieces([climb for climb in climbs if climb.done is None], search)
+            yield from self._with_placeholders([climb for climb in climbs if climb.done is None], search, everything)
+        yield from self._in_pieces([climb for climb in climbs if climb.done is None], search)
         return [climb.done or self._as_it_is(climb, "source") for climb in climbs]
 
     def others(self, told: Sequence[TranslatedSentence], count: int, search: Search) -> list[list[str]]:
@@ -104,7 +104,7 @@ class Hop:
     def _as_it_is(self, climb: Climb, way: Way) -> TranslatedSentence:
         return TranslatedSentence(climb.keeping.source, climb.keeping.as_it_is(), True, way)
 
-    def _with_placeholders(self, climbs: list[Climb], search: Search, everything: bool) -> None:
+    def _with_placeholders(self, climbs: list[Climb], search: Search, everything: bool) -> Asking[None]:
         """Placeholders for what was lost, or, with as many as there are, for everything."""
         room, tried = len(self.marks), []
         for climb in climbs:
@@ -116,17 +116,18 @@ class Hop:
                 climb.hidden = hidden
                 tried.append(climb)
         texts = [climb.keeping.hidden(climb.hidden, self.marks) for climb in tried]
-        for climb, written in zip(tried, self.write(texts, search, placeholders=True), strict=True):
+        told = yield from self.write(texts, search, placeholders=True)
+        for climb, written in zip(tried, told, strict=True):
             text = climb.keeping.filled(written.text, climb.hidden, self.marks)
             if text is not None:
                 climb.offer(Written(text, written.finished), "placeholders")
 
-    def _in_pieces(self, climbs: list[Climb], search: Search) -> None:
+    def _in_pieces(self, climbs: list[Climb], search: Search) -> Asking[None]:
         wanted: dict[str, None] = {}
         for climb in climbs:
             if climb.keeping.items:
                 wanted |= dict.fromkeys(part.strip() for part in climb.keeping.between() if has_letters(part))
-        told = dict(zip(wanted, self.write(list(wanted), search), strict=True))
+        told = dict(zip(wanted, (yield from self.write(list(wanted), search)), strict=True))
         for part, written in told.items():
             text = written.text.rstrip(ENDS).rstrip() if part[-1] not in ENDS else written.text
             clean = not Keeping(part, (self.source, self.target)).faults(text)
@@ -147,7 +148,7 @@ class Hop:
         search: Search,
         progress: Callable[[int], None] | None = None,
         placeholders: bool = False,
-    ) -> list[Written]:
+    ) -> Asking[list[Written]]:
         """What the model makes of `texts`; where it goes round in circles or too far, what it makes of a second try.
 
         Where that finds no end either, the text was none that it can translate, and stays as it is.
@@ -155,10 +156,7 @@ class Hop:
         if not texts:
             return []
         translator = self.translator
-        best = [
-            ranked[0]
-            for ranked in translator.translate(texts, search=search, placeholders=placeholders, progress=progress)
-        ]
+        best = [ranked[0] for ranked in (yield Ask(translator, texts, search, placeholders, progress))]
         sources = translator.tokenizer.encode_source(texts)
         lengths = [len(ids) - (translator.to is not None) for ids in sources]
         again: dict[int, list[int]] = {}  # by the length allowed
@@ -168,7 +166,7 @@ class Hop:
         for limit, rows in again.items():
             longest = translator.max_target_length(translator.max_source_length())
             careful = replace(search, no_repeat_ngram=NGRAM, max_new_tokens=min(limit, longest))
-            second = translator.translate([texts[i] for i in rows], search=careful, placeholders=placeholders)
+            second = yield Ask(translator, [texts[i] for i in rows], careful, placeholders)
             for i, ranked in zip(rows, second, strict=True):
                 endless = not ranked[0].finished and limit < longest
                 best[i] = replace(ranked[0], text=texts[i]) if endless else ranked[0]

@@ -16,6 +16,7 @@ from glassformer.text.keeping import Keeping
 from glassformer.text.protect import spans
 from glassformer.text.sentences import Piece, sentences, splitter
 from glassformer.text.strings import strings
+from glassformer.texts.asking import Asking, answered
 from glassformer.texts.hop import Hop
 from glassformer.texts.manners import Detect, warnings
 from glassformer.texts.translated import Note, TranslatedSentence, TranslatedText
@@ -76,7 +77,7 @@ class TextTranslator:
     ) -> list[str]:
         """The translation of each text. What to look for is given as to `Translator.translate`; without a word on it, a
         beam of 4. `progress` is told about how many texts are done."""
-        return [one.text for one in self._made(strings(texts, "texts"), search, progress, options)]
+        return [one.text for one in answered(self._made(strings(texts, "texts"), search, progress, options))]
 
     def details(
         self,
@@ -88,7 +89,7 @@ class TextTranslator:
     ) -> list[TranslatedText]:
         """The translation of each text with its sentences and what there is to note."""
         texts = strings(texts, "texts")
-        made = self._made(texts, search, progress, options)
+        made = answered(self._made(texts, search, progress, options))
         known = [Note("splitter", why)] if (why := splitter()) else []
         if self.pivot is not None:
             known.append(Note("pivot", f"`{self.source}` to `{self.target}` goes by `{self.pivot}`"))
@@ -96,7 +97,7 @@ class TextTranslator:
 
     def _made(
         self, texts: list[str], search: Search | None, progress: Callable[[int], None] | None, options: SearchOptions
-    ) -> list[TranslatedText]:
+    ) -> Asking[list[TranslatedText]]:
         """The translations, and nothing noted yet."""
         if search is None:
             search = Search(beam=1 if options.get("sampling") is not None else BEAM)
@@ -104,9 +105,9 @@ class TextTranslator:
         if search.nbest > 1:
             raise ConfigError(f"nbest={search.nbest}: a text has one translation; ask `Translator.translate` for more")
         if self.pivot is None:
-            made = self._through(self.hops[0], texts, search, self.glossary, progress, 0, len(texts))
+            made = yield from self._through(self.hops[0], texts, search, self.glossary, progress, 0, len(texts))
         else:
-            made = self._by_pivot(texts, search, progress)
+            made = yield from self._by_pivot(texts, search, progress)
         if progress is not None:
             progress(len(texts))
         return made
@@ -134,20 +135,22 @@ class TextTranslator:
 
     def _by_pivot(
         self, texts: list[str], search: Search, progress: Callable[[int], None] | None
-    ) -> list[TranslatedText]:
+    ) -> Asking[list[TranslatedText]]:
         """Through both; a term of the glossary, which knows nothing of the language between, goes as a character that
         neither changes."""
         first, second = self.hops
         veils = [Veil(text, self.glossary) for text in texts]
-        between = self._through(first, [veil.text for veil in veils], search, None, progress, 0, 2 * len(texts))
-        last = self._through(second, [one.text for one in between], search, None, progress, len(texts), 2 * len(texts))
+        whole, hidden = 2 * len(texts), [veil.text for veil in veils]
+        between = yield from self._through(first, hidden, search, None, progress, 0, whole)
+        told = [one.text for one in between]
+        last = yield from self._through(second, told, search, None, progress, len(texts), whole)
         made = []
         for veil, one, other in zip(veils, between, last, strict=True):
-            whole = tuple(
+            own = tuple(
                 TranslatedSentence(veil.lifted(s.source), veil.lifted(s.text), s.finished and one.finished, s.way)
                 for s in other.sentences
             )
-            made.append(TranslatedText(veil.lifted(other.text), whole, other.notes, veil.lifted(one.text)))
+            made.append(TranslatedText(veil.lifted(other.text), own, other.notes, veil.lifted(one.text)))
         return made
 
     def _through(
@@ -159,7 +162,7 @@ class TextTranslator:
         progress: Callable[[int], None] | None,
         before: int,
         whole: int,
-    ) -> list[TranslatedText]:
+    ) -> Asking[list[TranslatedText]]:
         """`texts` by one translator; of the `whole` work, counted in texts, as much as `before` has been done."""
         cut = [sentences(text, hop.source, spans(text)) for text in texts]
         unique = list(dict.fromkeys(piece.text for pieces in cut for piece in pieces if not piece.gap))
@@ -169,7 +172,7 @@ class TextTranslator:
                 share = (before + len(texts) * done / len(unique)) / whole
                 progress(min(len(texts) - 1, int(share * len(texts))))
 
-        told = dict(zip(unique, hop.translate(unique, search, glossary, tell), strict=True))
+        told = dict(zip(unique, (yield from hop.translate(unique, search, glossary, tell)), strict=True))
         return [self._put_together(hop, text, pieces, told) for text, pieces in zip(texts, cut, strict=True)]
 
     def _put_together(
@@ -203,6 +206,12 @@ class TextTranslator:
             told = "left as it is, since most of its characters are none that the model has learnt"
             notes.append(Note("characters", f"{told}: {unread[0].source:.60}"))
         return TranslatedText(made.text, made.sentences, tuple(notes), made.via)
+
+
+def translating(by: TextTranslator, texts: list[str]) -> Asking[list[str]]:
+    """As `translate`, for whoever asks the translators in another way."""
+    made = yield from by._made(texts, None, None, {})
+    return [one.text for one in made]
 
 
 class Veil:
