@@ -46,7 +46,7 @@ OUTSIDE = {"zh": "zh-Hans"}  # what a language is called by LibreTranslate, wher
 ALIASES = {"zh-Hans": "zh", "zh-CN": "zh", "zh-hans": "zh", "zh-cn": "zh"}
 MOST_ALTERNATIVES = 8
 TEXTS, CHARACTERS = 5_000, 200_000  # in one request
-FEW = 1_000  # characters for which no thread is needed
+FEW = 500  # characters for which no thread is needed
 
 
 class Failed(Refused):
