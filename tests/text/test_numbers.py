@@ -1,8 +1,10 @@
 """Numbers are kept, as each language writes them."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from glassformer.text.numbers import compare, localised, numbers
+from glassformer.text.numbers import Number, compare, localised, numbers
 
 
 def told(source, target, languages):
@@ -71,3 +73,28 @@ def test_a_number_that_is_put_in_is_written_in_the_language():
 
 def test_stretches_are_left_out():
     assert [one.text for one in numbers("`a1` 2", "en", [(0, 4)])] == ["2"]
+
+
+def slowly(source, target):
+    """Each number of the source takes the first of the target that is written as it is; then, that means the same."""
+    left = list(target)
+    for same in (lambda a, b: a.text == b.text, lambda a, b: not a.values.isdisjoint(b.values)):
+        lost = []
+        for number in source:
+            match = next((one for one in left if same(number, one)), None)
+            if match is None:
+                lost.append(number)
+            else:
+                left.remove(match)
+        source = lost
+    return source, left
+
+
+SOME = st.lists(st.tuples(st.sampled_from("123"), st.frozensets(st.sampled_from("12345"), max_size=3)), max_size=8)
+
+
+@given(SOME, SOME)
+def test_numbers_are_compared_as_one_by_one(source, target):
+    source, target = ([Number(i, i + 1, *one) for i, one in enumerate(several)] for several in (source, target))
+    found = compare(source, target, ("", ""), ("xx", "xx"))
+    assert (found.lost, found.invented) == slowly(source, target)

@@ -8,7 +8,8 @@ source has not is an invention, unless a word of the source says it.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache
@@ -155,28 +156,45 @@ def compare(
     source: list[Number], target: list[Number], texts: tuple[str, str], languages: tuple[str, str]
 ) -> Comparison:
     """Whether the numbers of a source are those of its translation; `texts` are what words are looked for in."""
-    left = list(target)
-    lost: list[Number] = []
-    for same in (lambda a, b: a.text == b.text, lambda a, b: not a.values.isdisjoint(b.values)):
-        lost = []
-        for number in source:
-            match = next((one for one in left if same(number, one)), None)
-            if match is None:
-                lost.append(number)
-            else:
-                left.remove(match)
-        source = lost
+    lost, left = _apart(source, target, lambda number: (number.text,))
+    lost, left = _apart(lost, left, lambda number: number.values)
     if lost:
-        months = _months(texts[1], languages[1])
-        for number in list(lost):
-            if (value := number.text.lstrip("0")) in months:
-                months.remove(value)
-                lost.remove(number)
+        named = Counter(_months(texts[1], languages[1]))
+        source, lost = lost, []
+        for number in source:
+            value = number.text.lstrip("0")
+            if named[value]:
+                named[value] -= 1
+            else:
+                lost.append(number)
     if left:
-        months = _months(texts[0], languages[0])
+        months = set(_months(texts[0], languages[0]))
         left = [number for number in left if number.text.lstrip("0") not in months]
         left = left[_spelt(texts[0], languages[0]) :]
     return Comparison(lost, left)
+
+
+def _apart(
+    source: list[Number], target: list[Number], keys: Callable[[Number], Iterable[str]]
+) -> tuple[list[Number], list[Number]]:
+    """What is left of both when each number of the source takes the first of the target that has a key of its own."""
+    waiting: dict[str, deque[int]] = {}
+    for place, number in enumerate(target):
+        for key in keys(number):
+            waiting.setdefault(key, deque()).append(place)
+    taken, lost = set[int](), []
+    for number in source:
+        first = len(target)
+        for key in keys(number):
+            line = waiting.get(key)
+            while line and line[0] in taken:
+                line.popleft()
+            first = min(first, line[0]) if line else first
+        if first < len(target):
+            taken.add(first)
+        else:
+            lost.append(number)
+    return lost, [number for place, number in enumerate(target) if place not in taken]
 
 
 def _months(text: str, language: str) -> list[str]:

@@ -49,7 +49,8 @@ class Climb:
             faults = self.keeping.faults(text)
         if text and not faults:
             self.done = TranslatedSentence(self.keeping.source, text, written.finished, way)
-        self.lost = tuple(one for one in self.keeping.items if one in faults.lost or one in self.lost)
+        lost = {*faults.lost, *self.lost}
+        self.lost = tuple(one for one in self.keeping.items if one in lost)
 
 
 class Hop:
@@ -108,9 +109,9 @@ class Hop:
         """Placeholders for what was lost, or, with as many as there are, for everything."""
         room, tried = len(self.marks), []
         for climb in climbs:
-            items = climb.keeping.items
-            others = [one for one in items if one not in climb.lost] if everything else []
-            which = {*climb.lost, *others[: max(0, room - len(climb.lost))]}
+            items, lost = climb.keeping.items, set(climb.lost)
+            others = [one for one in items if one not in lost] if everything else []
+            which = lost.union(others[: max(0, room - len(lost))])
             hidden = tuple(one for one in items if one in which or climb.keeping.marked(one))
             if hidden and len(hidden) <= room and hidden != climb.hidden:
                 climb.hidden = hidden

@@ -14,7 +14,8 @@ GROWTH, SLACK = 3, 10  # a translation has at most so many times the tokens of i
 UNIT = 12  # tokens, the longest stretch whose repetition is looked for
 RUN = 8  # tokens of repetition that no source has to explain
 FEWEST = 3  # words that must be unknown before a text counts as foreign
-_RUN = re.compile(rf"(?=((.{{1,{UNIT}}})\2{{2,}}))", re.DOTALL)
+TIMES = 30  # more are not counted: where all says one thing, they would be counted again from each token
+_RUN = re.compile(rf"(?=((.{{1,{UNIT}}})\2{{2,{TIMES}}}))", re.DOTALL)
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>|<unk>")
 
 Detect = Callable[[str], str | None]
