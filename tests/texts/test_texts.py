@@ -190,7 +190,7 @@ def test_plain_rules_in_place_of_the_library_are_noted(de: Translator, monkeypat
 @pytest.mark.parametrize("unit", ["1st 1 000 1’", "0x1’‚"])
 @pytest.mark.parametrize("answer", ["the same", "backwards"])
 def test_a_sentence_without_an_end_takes_no_more_than_its_length(de: Translator, unit: str, answer: str) -> None:
-    """Where each of its numbers was looked for among all others it took half a minute, in which few others were served."""
+    """Where each of its numbers was looked for among all others it took half a minute."""
     text = (unit * 24_000)[:24_000]
     begin = time.process_time()
     TextTranslator(StandIn(de, ODD[answer])).translate([text])
