@@ -1,6 +1,7 @@
 """Paragraphs are cut into sentences, and nothing of them is lost."""
 
 import re
+import time
 from itertools import pairwise
 
 import pytest
@@ -84,3 +85,12 @@ def test_without_the_library_plain_rules_cut(monkeypatch):
     assert "pip install sentencex" in module.splitter()
     found = [piece.text for piece in sentences("One here. Two there!  Three.", "en")]
     assert found == ["One here.", " ", "Two there!", "  ", "Three."]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "zh"])
+@pytest.mark.parametrize("unit", ["。", "'", "<!--", "a. ", "！”", "me. "])
+def test_a_line_of_nothing_else_is_soon_cut(unit, language):
+    line = (unit * module.LONGEST)[: module.LONGEST]
+    begin = time.process_time()
+    sentences(f"{line}\n{line}{line}\n{line}", language)
+    assert time.process_time() - begin < 5

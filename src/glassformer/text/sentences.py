@@ -30,7 +30,7 @@ _OPENING = re.compile(r"[\s\"'»«„“‘(\[{*_`「『（【《]*")
 _MORE = {
     "en": re.compile(r"\b(?:me|no|ill|art)\.\s+(?=[\"“]?[A-Z])"),
     "de": re.compile(r"\b(?:mich|mag)\.\s+(?=[\"„]?[A-ZÄÖÜ])"),
-    "zh": re.compile(rf"[{_WIDE_ENDS}]+(?=\d|\.\w)"),
+    "zh": re.compile(rf"[{_WIDE_ENDS}](?=\d|\.\w)"),
 }
 
 
