@@ -75,6 +75,12 @@ def test_stretches_are_left_out():
     assert [one.text for one in numbers("`a1` 2", "en", [(0, 4)])] == ["2"]
 
 
+def test_a_number_beside_a_stretch_apart_is_its_own():
+    text = "c=1 007 und 10 000"
+    assert [one.text for one in numbers(text, "de", [(0, 3)])] == ["007", "10\u202f000"]
+    assert [one.text for one in numbers(text, "de")] == ["1\u202f007", "10\u202f000"]
+
+
 def slowly(source, target):
     """Each number of the source takes the first of the target that is written as it is; then, that means the same."""
     left = list(target)

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Literal
 
 from glassformer.text.glossary import Glossary, bordered
-from glassformer.text.numbers import compare, localised, numbers
+from glassformer.text.numbers import compare, localised, numbers, without
 from glassformer.text.protect import PLACEHOLDERS, Span, spans
 
 _WIDE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
@@ -139,7 +139,9 @@ class Keeping:
         others = [(one.start, one.end) for one in self.items if one.kind != "number"]
         own_numbers = numbers(self.source, self.languages[0], others)
         found = numbers(target, self.languages[1], apart)
-        told = compare(own_numbers, found, (_without(self.source, others), _without(target, apart)), self.languages)
+        told = compare(
+            own_numbers, found, (without(self.source, others, " "), without(target, apart, " ")), self.languages
+        )
         missing = {number.start for number in told.lost}
         lost += [
             one for one in self.items if one.kind == "number" and not missing.isdisjoint(range(one.start, one.end))
@@ -165,12 +167,6 @@ class Keeping:
             else:
                 target = target[:start] + re.sub(f"[{_SIGNS}]", "", text) + target[end:]
         return target
-
-
-def _without(text: str, stretches: Sequence[Span]) -> str:
-    for start, end in sorted(stretches, reverse=True):
-        text = text[:start] + " " * (end - start) + text[end:]
-    return text
 
 
 def _cut_at_words(have: Counter[str], wanted: Counter[str]) -> Counter[str]:

@@ -73,10 +73,10 @@ def numbers(text: str, language: str, apart: Sequence[Span] = ()) -> list[Number
     text = text.translate(_DIGITS) if not text.isascii() else text
     if _NUMBER.search(text) is None:
         return []
+    text = without(text, apart, "\0")  # what stands there is part of no number beside it
     if language == "de":
         text = _CLOCK.sub(r"\1:\2", _SPACED.sub(lambda match: match[0].replace(" ", "\u202f"), text))
-    inside = {place for start, end in apart for place in range(start, end)}
-    inside |= {match.start(1) for match in _SHARP.finditer(text)}
+    inside = {match.start(1) for match in _SHARP.finditer(text)}
     more: dict[int, set[str]] = {}
     for match in _DATED.finditer(text):
         for group in (1, 3, 4, 5, 6, 7):
@@ -104,6 +104,14 @@ def numbers(text: str, language: str, apart: Sequence[Span] = ()) -> list[Number
             meant |= {_plain(Decimal(value).scaleb(scale)) for value in values_of(match[0], language)}
         found.append(Number(match.start(), match.end(), match[0], frozenset(meant)))
     return found
+
+
+def without(text: str, stretches: Sequence[Span], mark: str) -> str:
+    """`text` with as many marks in the place of each stretch."""
+    letters = list(text) if stretches else []
+    for start, end in stretches:
+        letters[start:end] = mark * (end - start)
+    return "".join(letters) or text
 
 
 def values_of(token: str, language: str) -> set[str]:
