@@ -113,7 +113,8 @@ def connected(place: Place) -> Iterator[None]:
         told = (str(error) or type(error).__name__).strip().splitlines()[0]
         raise RunError(
             f"Ray cannot be {'reached at ' + place.address if place.address else 'started'} ({told}); "
-            "`ray status` tells of a cluster, and --workers 1 does without"
+            "`ray status` tells of a cluster, one that asks for its token wants RAY_AUTH_MODE=token here too, and "
+            "--workers 1 does without"
         ) from None
     try:
         yield
