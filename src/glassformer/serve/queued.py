@@ -17,8 +17,8 @@ T = TypeVar("T")
 
 
 class Bell:
-    """Wakes those who wait in a loop; many whose answers come at once by a single call, for each call is a switch from
-    the worker's thread to the loop's and back."""
+    """Wakes those who wait in one loop; many whose answers come at once by a single call, for each call is a switch
+    from the worker's thread to the loop's and back."""
 
     def __init__(self) -> None:
         self._rung: list[asyncio.Future[None]] = []
@@ -44,7 +44,7 @@ class Bell:
         with self._lock:
             rung, self._rung = self._rung, []
         for waiting in rung:
-            if not waiting.done():  # they have left
+            if not waiting.done():  # else they have left
                 waiting.set_result(None)
 
 
