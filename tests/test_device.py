@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,8 +11,10 @@ import torch
 from small_run import Cli
 from test_translator_text import tiny_bundle
 
-from glassformer.device import pick_device
+from glassformer.decode import generate
+from glassformer.device import pick_device, unplanned
 from glassformer.errors import ConfigError
+from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.train import parallel
 
 
@@ -22,6 +26,46 @@ def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> 
 def test_auto_is_the_best_there_is() -> None:
     assert pick_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
     assert pick_device(torch.device("cpu")) == torch.device("cpu")
+
+
+def test_a_text_waits_for_no_plan_of_its_attention() -> None:
+    torch.manual_seed(0)
+    config = ModelConfig(vocab_size=12, d_model=8, heads=2, d_ff=8, layers=1)
+    model, seen = EncoderDecoder(config).eval(), []
+    for stack in (model.encoder, model.decoder):
+        stack.register_forward_hook(lambda *_: seen.append(torch.backends.cuda.cudnn_sdp_enabled()))
+    assert torch.backends.cuda.cudnn_sdp_enabled()
+    model(torch.tensor([[3, 4]]), torch.tensor([[1]]))
+    assert seen == [True, True]
+    del seen[:]
+    generate(model, torch.tensor([[3, 4]]), max_new_tokens=3)
+    assert set(seen) == {False}
+    assert torch.backends.cuda.cudnn_sdp_enabled()
+
+
+def test_the_last_to_go_sets_it_back() -> None:
+    def enabled() -> bool:
+        return torch.backends.cuda.cudnn_sdp_enabled()
+
+    def one_after_the_other() -> None:
+        with unplanned:
+            first.set()
+            second.wait(60)
+            assert not enabled()
+
+    first, second = threading.Event(), threading.Event()
+    with ThreadPoolExecutor() as threads:
+        other = threads.submit(one_after_the_other)
+        first.wait(60)
+        with unplanned:
+            assert not enabled()
+        assert not enabled()
+        second.set()
+        other.result()
+    assert enabled()
+    with pytest.raises(ZeroDivisionError), unplanned:
+        raise ZeroDivisionError
+    assert enabled()
 
 
 def test_every_command_says_the_same_of_a_wrong_device(cli: Cli, tmp_path: Path) -> None:

@@ -169,6 +169,6 @@ def toward(tokenizer: PairTokenizer, language: str) -> PairTokenizer:
     return tokenizer.toward(language)
 
 
-def check_batch_tokens(batch_tokens: int) -> None:
-    if batch_tokens < 1:
+def check_batch_tokens(batch_tokens: int | None) -> None:
+    if batch_tokens is not None and batch_tokens < 1:
         raise ConfigError(f"batch_tokens={batch_tokens} must be at least 1")

@@ -118,7 +118,7 @@ class Translator:
         prefix: str | Iterable[str] | None = None,
         placeholders: bool = False,
         max_length: int | None = None,
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: int | None = None,
         alignments: bool = False,
         progress: Callable[[int], None] | None = None,
         between_steps: Callable[[], None] | None = None,

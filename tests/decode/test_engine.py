@@ -1,6 +1,7 @@
 """A model and the copy of it that runs: one truth, held once."""
 
 import weakref
+from collections import namedtuple
 
 import pytest
 import torch
@@ -9,11 +10,12 @@ from tiny_model import tiny
 import glassformer as gf
 import glassformer.decode.engine as module
 from glassformer.decode import Search, beam
-from glassformer.decode.engine import Engine, batches, mixes
+from glassformer.decode.engine import Engine, batches, mixes, usual_tokens
 from glassformer.decode.generation import write
 from glassformer.decode.program import ProgramWriter
 
 CPU = torch.device("cpu")
+Properties = namedtuple("Properties", "total_memory")
 
 
 def written(engine):
@@ -45,6 +47,37 @@ def test_each_source_of_a_mixed_batch_has_the_limit_that_it_has_alone(own_kernel
     assert len(batches([len(source) for source in sources], 1024, mixed=True)) < len(set(lengths))
     monkeypatch.setattr(module, "write", lambda *given, limits, **named: write(*given, **named))
     assert targets(sources) != together
+
+
+def test_a_batch_that_the_gpu_has_no_memory_for_is_halved(monkeypatch):
+    engine, sources = Engine(tiny(), CPU, "fp32"), [[3, 4, 3], [4, 1], [4, 4], [1, 3], [3, 3, 3]]
+    sizes = []
+
+    def cramped(model, src, *given, **named):
+        sizes.append(len(src))
+        if len(src) > most:
+            raise torch.OutOfMemoryError("no memory")
+        return write(model, src, *given, **named)
+
+    def found():
+        told = engine.write(sources, [[]] * len(sources), Search())
+        return sorted((i, one[0].ids) for rows, best in told for i, one in zip(rows, best, strict=True))
+
+    expected = found()
+    monkeypatch.setattr(module, "write", cramped)
+    most = 2
+    assert found() == expected
+    assert sizes == [5, 2, 3, 1, 2]
+    most = 0
+    with pytest.raises(torch.OutOfMemoryError):
+        found()
+
+
+def test_a_gpu_is_given_more_at_once_as_its_memory_allows(monkeypatch):
+    assert usual_tokens(CPU) == 4096
+    for memory, tokens in ((2, 4096), (8, 8192), (24, 24_576), (139, 65_536)):
+        monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _, held=memory: Properties(held * 2**30))
+        assert usual_tokens(torch.device("cuda")) == tokens
 
 
 @pytest.mark.parametrize(

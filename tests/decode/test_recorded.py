@@ -76,6 +76,25 @@ def test_a_model_whose_weights_moved_is_recorded_anew():
     assert recorded.recorder(model) is not first
 
 
+def test_recordings_are_let_go_for_want_of_memory():
+    model, src, mask = model_and_sources()
+    recorder = recorded.Recorder(model)
+
+    def kept():
+        for limit in (9, 5, 9, 7):
+            by_recording(recorder, model, src, mask, 2, limit)
+        return [key[-1] for key in recorder.recordings]
+
+    assert kept() == [5, 9, 7]
+    sizes = {key[-1]: recording.cache.bytes for key, recording in recorder.recordings.items()}
+    entries = (1 + 9 * 2, 32)  # the start and the targets of two beams, and the source
+    assert sizes[9] == 8 * sum(entries) * 32 * 4 * 2 * 2  # rows, entries, width, bytes, keys and values, layers
+    recorder.most = sizes[9] + sizes[7]
+    assert kept() == [9, 7]
+    recorder.most = 1
+    assert kept() == [7]
+
+
 def test_two_first_requests_share_one_recorder(monkeypatch):
     model, _, _ = model_and_sources()
     both, made = threading.Barrier(2), []

@@ -15,7 +15,6 @@ from glassformer.cli.lines import arguments, decoded, open_input, open_output, r
 from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, find, looks_like_hub
 from glassformer.errors import ConfigError
 
-BATCH_TOKENS = 4096
 BEAM = 4  # of the box
 COUNTED = 10_000  # words that training never met; of more, the rest is not counted
 
@@ -61,7 +60,10 @@ def translate(
     max_length: Annotated[
         int | None, typer.Option(help="Tokens read at once; a longer line is split. The model's limit if none.")
     ] = None,
-    batch_tokens: Annotated[int, typer.Option(help="Source tokens, beams counted, in a batch.")] = BATCH_TOKENS,
+    batch_tokens: Annotated[
+        int | None,
+        typer.Option(help="Source tokens, beams counted, in a batch: 4,096, on a GPU more, as its memory allows."),
+    ] = None,
     scores: Annotated[bool, typer.Option("--scores", help="Put each score before its text.")] = False,
     alignments: Annotated[
         bool, typer.Option("--alignments", help="After each text, its tokens' partners in the source.")
@@ -115,7 +117,7 @@ def translate(
         from glassformer.cli.translate_box import BoxOptions, translate_by_box
 
         of_a_model = {"--nbest": nbest > 1, "--scores": scores, "--alignments": alignments, "--prefix": prefix}
-        of_a_model |= {"--max-length": max_length, "--batch-tokens": batch_tokens != BATCH_TOKENS, "--adapter": adapter}
+        of_a_model |= {"--max-length": max_length, "--batch-tokens": batch_tokens is not None, "--adapter": adapter}
         for option, asked in of_a_model.items():
             if asked:
                 raise ConfigError(

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from glassformer.decode.scoring import check_one_each
 from glassformer.decode.writer import start_of
+from glassformer.device import unplanned
 from glassformer.model import EncoderDecoder
 from glassformer.model.layer import Block
 from glassformer.model.probe import twin
@@ -24,6 +25,7 @@ from glassformer.model.probe import twin
 Alignment = list[tuple[int, int]]
 
 
+@unplanned
 @torch.inference_mode()
 def align(
     model: EncoderDecoder, src: Tensor, targets: Sequence[Sequence[int]], src_mask: Tensor | None = None

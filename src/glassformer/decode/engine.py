@@ -6,6 +6,7 @@ Shapes: B sources, S the longest of them.
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic
@@ -18,12 +19,14 @@ from glassformer.decode.constraints import Placeholders
 from glassformer.decode.generation import stream, write
 from glassformer.decode.hypothesis import Hypothesis, LengthRule, Marks
 from glassformer.decode.precision import Model, Precision, Stamp, pick, ready
+from glassformer.decode.recorded import forget
 from glassformer.decode.scoring import alternatives, score
 from glassformer.decode.search import Search
 from glassformer.model import EncoderDecoder
 from glassformer.stored import is_rounded
 
 BATCH_TOKENS = 4096
+GPU_TOKENS = 65_536  # and at most 1,024 for each GiB of a GPU's memory
 STRIDE = 16  # a source counts as so many tokens, or the next multiple: each row costs a vocabulary of scores
 GROWTH = 2  # a target may be this many times as long as its source, and SLACK tokens more
 SLACK = 20
@@ -92,6 +95,7 @@ class Engine(Running[EncoderDecoder]):
     def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
         super().__init__(model, device, precision)
         self.pad = Marks.of(model.encoder.embedding.config).pad
+        self.batch_tokens = usual_tokens(device)
 
     def max_target_length(self, length: int, search: Search | None = None) -> int:
         """The longest target tried for a source of `length` tokens; the start token needs a position too."""
@@ -111,7 +115,7 @@ class Engine(Running[EncoderDecoder]):
         *,
         given: int = 0,
         placeholders: Placeholders | None = None,
-        batch_tokens: int = BATCH_TOKENS,
+        batch_tokens: int | None = None,
         between_steps: Callable[[], None] | None = None,
     ) -> Iterator[tuple[list[int], list[list[Hypothesis]]]]:
         """The best targets of the sources, batch by batch: which sources it held, and theirs, each with its prefix, of
@@ -119,17 +123,29 @@ class Engine(Running[EncoderDecoder]):
         lengths = [len(ids) for ids in sources]
         plain = placeholders is None and not any(prefixes) and not self.config.force_end
         mixed = plain and mixes(search) and self.device.type == "cpu"
-        for rows in batches(lengths, batch_tokens // search.beam, mixed=mixed):
+        tokens = self.batch_tokens if batch_tokens is None else batch_tokens
+        waiting = deque(batches(lengths, tokens // search.beam, mixed=mixed))
+        while waiting:
+            rows = waiting.popleft()
             src, mask = self.tensors([sources[i] for i in rows])
             limited = replace(search, max_new_tokens=self.max_target_length(src.shape[1], search))
             begun = [prefixes[i] for i in rows]
             prefix = begun if any(begun) else None
             held = placeholders and placeholders.of(rows)
             limits = [self.max_target_length(lengths[i], search) for i in rows] if mixed else None
-            yield (
-                rows,
-                write(self.ready, src, mask, limited, prefix, given, held, between_steps=between_steps, limits=limits),
-            )
+            best = None
+            try:
+                best = write(
+                    self.ready, src, mask, limited, prefix, given, held, between_steps=between_steps, limits=limits
+                )
+            except torch.OutOfMemoryError:  # of a GPU
+                if len(rows) == 1:
+                    raise
+            if best is not None:
+                yield rows, best
+                continue
+            forget(self.ready)
+            waiting.extendleft((rows[len(rows) // 2 :], rows[: len(rows) // 2]))
 
     def stream(self, source: Ids, prefix: Ids, search: Search, given: int = 0) -> Generator[int, None, Hypothesis]:
         """The tokens of one target, as they are chosen; in the end it returns the whole."""
@@ -161,6 +177,14 @@ class Engine(Running[EncoderDecoder]):
             for i, total in zip(rows, batch, strict=True):
                 totals[i] = total
         return [Likelihood(total, len(target) + 1) for total, target in zip(totals, targets, strict=True)]
+
+
+def usual_tokens(device: torch.device) -> int:
+    """The tokens of a batch, beams counted, where nothing else is said; a GPU writes more at once about as fast."""
+    if device.type != "cuda":
+        return BATCH_TOKENS
+    memory = torch.cuda.get_device_properties(device).total_memory
+    return min(GPU_TOKENS, max(BATCH_TOKENS, memory // 2**20))
 
 
 def counted(length: int) -> int:

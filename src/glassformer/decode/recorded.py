@@ -14,6 +14,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import torch
@@ -28,7 +29,8 @@ from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
 Selector = Greedy | Beam
 
-KEPT = 8  # recordings of a model, the least recently used of which go first
+KEPT = 64  # recordings of a model, the least recently used of which go first
+SHARE = 8  # all of them remember at most this part of the device's memory
 LOOK = 8  # steps between two looks at whether all sentences are done: each look waits for the device
 NEAREST = 64  # entries that the first steps look back on
 
@@ -65,6 +67,11 @@ class StaticCache(Cache):
             mine.k, mine.v = torch.zeros_like(other.k), torch.zeros_like(other.v)
             if other.cross is not None:
                 mine.cross = torch.empty_like(other.cross[0]), torch.empty_like(other.cross[1])
+
+    @property
+    def bytes(self) -> int:
+        held = ((layer.k, layer.v, *(layer.cross or ())) for layer in self.layers)
+        return sum(entries.nbytes for entries in chain.from_iterable(held) if entries is not None)
 
     def take(self, first: Cache) -> None:
         """Begin with what `first` holds: the prompt."""
@@ -153,6 +160,9 @@ class Recorder:
         self.lock = threading.Lock()
         self.recordings: OrderedDict[tuple[object, ...], Recording] = OrderedDict()
         self.addresses = addresses(model)
+        device = next(model.parameters()).device
+        memory = torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 2**33
+        self.most = memory // SHARE
 
     def run(
         self,
@@ -172,15 +182,20 @@ class Recorder:
         recording = self.recordings.get(key)
         if recording is None:
             recording = self.recordings[key] = Recording(writer, constraints, selector)
-            if len(self.recordings) > KEPT:
-                self.recordings.popitem(last=False)
         self.recordings.move_to_end(key)
+        self.forget()
         recording.begin(writer, constraints, selector, cache)
         for number in range(1, limit):
             if number % LOOK == 1 and not bool(recording.selector.going.any()):
                 break
             recording.step(number)
         return recording.selector
+
+    def forget(self) -> None:
+        """Keep the last one, and of those before it as many as there is memory for."""
+        held = sum(recording.cache.bytes for recording in self.recordings.values())
+        while len(self.recordings) > 1 and (len(self.recordings) > KEPT or held > self.most):
+            held -= self.recordings.popitem(last=False)[1].cache.bytes
 
 
 RECORDERS: weakref.WeakKeyDictionary[torch.nn.Module, Recorder] = weakref.WeakKeyDictionary()
@@ -194,6 +209,13 @@ def recorder(model: EncoderDecoder | DecoderOnly) -> Recorder:
         if known is None or known.addresses != addresses(model):
             known = RECORDERS[model] = Recorder(model)
         return known
+
+
+def forget(model: EncoderDecoder | DecoderOnly) -> None:
+    """Give back the memory of a model's recordings."""
+    with ONE_AT_A_TIME:
+        RECORDERS.pop(model, None)
+    torch.cuda.empty_cache()
 
 
 def addresses(model: torch.nn.Module) -> tuple[int, ...]:

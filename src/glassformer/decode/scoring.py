@@ -12,10 +12,12 @@ from torch import Tensor
 
 from glassformer.decode.hypothesis import LengthRule, Rule
 from glassformer.decode.writer import start_of
+from glassformer.device import unplanned
 from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
 
 
+@unplanned
 @torch.inference_mode()
 def score(
     model: EncoderDecoder,
@@ -53,6 +55,7 @@ def check_one_each(targets: Sequence[Sequence[int]], src: Tensor) -> None:
         raise InputError(f"{len(targets)} targets were given for {src.shape[0]} sources; give one each")
 
 
+@unplanned
 @torch.inference_mode()
 def alternatives(
     model: EncoderDecoder, src: Tensor, prefix: Sequence[int] = (), count: int = 5

@@ -13,6 +13,7 @@ from glassformer.decode.greedy import Greedy
 from glassformer.decode.hypothesis import NO_TOKEN
 from glassformer.decode.ranking import Likeliest
 from glassformer.decode.step import step_attention
+from glassformer.device import unplanned
 from glassformer.errors import ConfigError
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
@@ -29,6 +30,7 @@ class Writer:
 
     thinning = 0.5  # to leave a batch costs a copy of all that stay: worth it once at most this share of them does
 
+    @unplanned
     def __init__(
         self, model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, limit: int, beams: int
     ) -> None:
@@ -48,6 +50,7 @@ class Writer:
             return self.prompt
         return self.prompt.masked_fill(~self.mask, NO_TOKEN)
 
+    @unplanned
     def begin(self) -> Tensor:
         """Logits (B, V) after the prompt."""
         if isinstance(self.model, DecoderOnly):
@@ -55,6 +58,7 @@ class Writer:
             return logits[:, -1].float()
         return self.next(self.prompt)
 
+    @unplanned
     def next(self, tokens: Tensor) -> Tensor:
         """Logits (B K, V) after one more token (B K, 1) of every row."""
         if isinstance(self.model, DecoderOnly):

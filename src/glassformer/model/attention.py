@@ -8,7 +8,7 @@ Shapes: B batch, T queries, S keys, H heads, G key/value heads (G = H unless gro
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -35,6 +35,12 @@ class AttentionMask(NamedTuple):
 
 
 NO_MASK = AttentionMask()
+
+# Queries and keys in a tile of the kernel that passes over what is empty, warps, and tiles read ahead. With heads 64
+# wide and texts of some hundred tokens, a quarter less time on an H200 than by its own choice.
+TILES = {"fwd_BLOCK_M": 64, "fwd_BLOCK_N": 64, "fwd_num_warps": 4, "fwd_num_stages": 3}
+TILES |= {"bwd_BLOCK_M1": 32, "bwd_BLOCK_N1": 64, "bwd_BLOCK_M2": 64, "bwd_BLOCK_N2": 32}
+TILES |= {"bwd_num_warps": 4, "bwd_num_stages": 3}
 
 
 def softmax(scores: Tensor) -> Tensor:
@@ -134,8 +140,10 @@ class Attention(nn.Module):
 
     def by_blocks(self, q: Tensor, k: Tensor, v: Tensor, blocks: BlockMask) -> Tensor:
         """The same in a kernel that passes over what nobody may see; it knows no dropout."""
+        tiles: Any = TILES if self.d_head == 64 else None
+        grouped = self.groups < self.heads
         context: Tensor = flex_attention(
-            q, k, v, block_mask=blocks, scale=self.scale, enable_gqa=self.groups < self.heads
+            q, k, v, block_mask=blocks, scale=self.scale, enable_gqa=grouped, kernel_options=tiles
         )
         return context
 

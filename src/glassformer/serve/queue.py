@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import torch
 
-from glassformer.decode.engine import BATCH_TOKENS, Engine, counted, may_join, mixes
+from glassformer.decode.engine import Engine, counted, may_join, mixes
 from glassformer.decode.search import Search
 from glassformer.errors import GlassformerError
 from glassformer.translation import Translation
@@ -90,7 +90,7 @@ class Kind(NamedTuple):
     @property
     def most(self) -> int:
         """Sentences in a batch."""
-        return max(1, BATCH_TOKENS // self.search.beam // self.width)
+        return max(1, self.engine.batch_tokens // self.search.beam // self.width)
 
     def takes(self, other: Kind) -> bool:
         """Whether sentences of another kind, none longer, may fill a batch of this one."""

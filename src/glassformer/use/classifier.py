@@ -12,6 +12,7 @@ from torch import Tensor
 
 from glassformer import bundle
 from glassformer.decode.engine import BATCH_TOKENS, batches, padded
+from glassformer.device import unplanned
 from glassformer.errors import ConfigError, InputError, WeightsError, check_whole
 from glassformer.model import EncoderOnly
 from glassformer.text import About
@@ -85,6 +86,7 @@ class Classifier(LoneModel[EncoderOnly, LoneText | None]):
             for row in zip(values.tolist(), ids.tolist(), strict=True)
         ]
 
+    @unplanned
     @torch.inference_mode()
     def probabilities(self, items: Iterable[str] | Iterable[Image], *, batch_tokens: int = BATCH_TOKENS) -> Tensor:
         """The probability of every label (items, labels), in the order given and in that of `c.labels`."""

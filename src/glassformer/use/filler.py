@@ -11,6 +11,7 @@ from torch import Tensor
 
 from glassformer import bundle
 from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, padded
+from glassformer.device import unplanned
 from glassformer.errors import InputError, WeightsError, check_whole
 from glassformer.model import EncoderOnly
 from glassformer.text.strings import one_string, strings
@@ -107,6 +108,7 @@ class MaskFiller(LoneModel[EncoderOnly, LoneText]):
             for total, hits in zip(totals, right, strict=True)
         ]
 
+    @unplanned
     @torch.inference_mode()
     def _log_probabilities(self, rows: list[list[int]], places: list[list[int]]) -> Tensor:
         """(N, V): of each of the N places of these texts, one after the other; nothing is told of the others."""

@@ -14,6 +14,7 @@ from glassformer.decode.engine import BATCH_TOKENS, Likelihood, Running, batches
 from glassformer.decode.generation import USUAL_LIMIT, stream
 from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions, check_stream, search_of
+from glassformer.device import unplanned
 from glassformer.errors import InputError
 from glassformer.model import DecoderOnly
 from glassformer.text import About
@@ -119,6 +120,7 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
         tokens = stream(self.ready, torch.tensor([prompt], device=self.device), search=limited)
         return spelt(_After(self.tokenizer, prompt), tokens)
 
+    @unplanned
     @torch.inference_mode()
     def likelihoods(self, texts: Iterable[str], *, batch_tokens: int = BATCH_TOKENS) -> list[Likelihood]:
         """How likely the model finds each text, from its start mark to its end mark, where it has these; of a family
