@@ -16,9 +16,10 @@ from loops import run
 
 from glassformer.serve.directions import of_translator
 from glassformer.serve.libre import FEW, Libre
-from glassformer.serve.queue import Closed, Queue, Ticket
+from glassformer.serve.queue import Closed, Queue
 from glassformer.serve.queued import Bell, awaited
 from glassformer.serve.routes import NoWay, Routes
+from glassformer.serve.ticket import Ticket
 from glassformer.text import About
 from glassformer.translator import Translator
 

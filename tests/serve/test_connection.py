@@ -121,6 +121,14 @@ def test_connections_without_end_keep_nobody_out():
         assert httpx.post(f"{live.address}/count", timeout=PATIENCE).status_code == 200
 
 
+def test_who_is_let_in_while_it_ends_is_let_go():
+    with Live(served()) as live:
+        vars(live.server.server_state)["ending"] = True  # as `listen.Server` says it
+        with socket.create_connection(live.socket.getsockname(), PATIENCE) as late:
+            late.sendall(HEAD + b"Content-Length: 9\r\n\r\n{}")
+            assert rest(late) == b""
+
+
 def test_heads_without_end_are_refused(connect):
     flood = connect()
     try:

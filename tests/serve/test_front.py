@@ -14,8 +14,9 @@ from glassformer.serve import keys
 from glassformer.serve.app import create_app
 from glassformer.serve.directions import of_box
 from glassformer.serve.keys import Gate
-from glassformer.serve.queue import Queue, Ticket
+from glassformer.serve.queue import Queue
 from glassformer.serve.routes import Routes
+from glassformer.serve.ticket import Ticket
 
 STATION, LATE = "Where is the nearest station?", "It takes about 3.5 minutes."
 USE = "Open the settings and choose the language that you want to use."

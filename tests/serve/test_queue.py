@@ -12,9 +12,10 @@ from glassformer.decode import Search
 from glassformer.errors import GlassformerError
 from glassformer.serve.directions import of_translator
 from glassformer.serve.listen import YOUNG, settle
-from glassformer.serve.queue import Busy, Closed, Queue, Ticket
+from glassformer.serve.queue import Busy, Closed, Queue
 from glassformer.serve.queued import Queued
 from glassformer.serve.routes import Routes
+from glassformer.serve.ticket import Ticket
 from glassformer.translator import Translator
 
 WORDS = ("one", "two", "three", "four", "five", "six")
@@ -154,6 +155,23 @@ def test_a_book_does_not_hold_up_a_word(translator, queue):
     held.go.set()
     asking[0].join()
     assert "one two" in held.batches[1]
+    reading[0].join()
+
+
+def test_what_was_left_costs_no_turn(translator, queue):
+    """Whoever asks again with every key that is pressed, and leaves what was asked before, waits no longer for it."""
+    held = Slow(translator)
+    book = [f"{' '.join(WORDS[:5])} {i}" for i in range(1000)]
+    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, Ticket("book")))
+    held.begun.wait()
+    for i in range(800):
+        left = Ticket("keys")
+        queue.ask(held.made, [f"one two {i}"], Search(), False, left)
+        left.given_up = True
+    asked = {name: queue.ask(held.made, [name], Search(), False, Ticket(name)) for name in ("keys", "other")}
+    held.go.set()
+    assert all(answer.result(60) for answers in asked.values() for answer in answers)
+    assert {"keys", "other"} <= set(held.batches[1])
     reading[0].join()
 
 

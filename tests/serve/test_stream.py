@@ -15,6 +15,7 @@ from glassformer.serve.parts import Part, growing, paragraphs
 from glassformer.serve.queue import Queue
 from glassformer.serve.routes import Routes
 from glassformer.text import About
+from glassformer.text.keeping import Keeping
 from glassformer.translator import Translator
 
 ACCEPT = {"Accept": "text/event-stream"}
@@ -107,6 +108,44 @@ def test_a_client_that_leaves_is_not_translated_on(translator):
         until(lambda: not live.server.server_state.tasks)
         assert queue.sentences < 5000
         until(lambda: queue.waiting == 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/translate", asked("one boom"), "error"),
+        ("/translate", asked(["one", "boom"]), "error"),
+        ("/v2/translate", {"text": ["one boom"], "source_lang": "EN", "target_lang": "DE"}, "message"),
+    ],
+    ids=["a text", "several", "as DeepL"],
+)
+def test_what_nobody_foresaw_is_told_and_counted_as_a_fault(translator, monkeypatch, path, body, said):
+    monkeypatch.setattr("glassformer.texts.hop.Keeping", failing)
+    named, lines = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de")), []
+    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), Queue(threads=1)), log=lines.append)) as live:
+        answer = httpx.post(f"{live.address}{path}", json=body, timeout=PATIENCE)
+        assert answer.status_code == 500
+        assert answer.json() == {said: "something went wrong in the server; its log says what"}
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        counted = httpx.get(f"{live.address}/metrics", timeout=PATIENCE).text
+    assert f'glassformer_requests_total{{path="{path}",status="500"}} 1.0' in counted
+    assert '"499"' not in counted
+    assert [json.loads(line)["status"] for line in lines] == [500, 200]
+
+
+def test_nor_is_an_event_kept_back(translator, monkeypatch):
+    monkeypatch.setattr("glassformer.texts.hop.Keeping", failing)
+    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
+    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), Queue(threads=1)))) as live:
+        first, *_, last = events(live.address, asked("one\ntwo\nboom"))
+    assert first[0] == "part"
+    assert last == ("error", {"error": "something went wrong in the server; its log says what"})
+
+
+def failing(sentence, *given):
+    if "boom" in sentence:
+        raise ZeroDivisionError
+    return Keeping(sentence, *given)
 
 
 def test_what_ends_it_later_is_an_event(translator):

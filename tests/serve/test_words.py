@@ -7,8 +7,9 @@ import pytest
 from visitor import Live
 
 from glassformer.serve.app import create_app
-from glassformer.serve.queue import Queue, Ticket
+from glassformer.serve.queue import Queue
 from glassformer.serve.routes import Routes
+from glassformer.serve.ticket import Ticket
 from glassformer.serve.words import MOST_CHARACTERS, AlternativesAsked, Words, WordsAsked
 
 STATION, HERE = "Where is the nearest station?", "I am here."

@@ -22,6 +22,7 @@ SAMPLES = {
         ["1. Open the file.", "2. Save it."],
         ["See [the page](https://example.com/a.b?c=d. e).", "It helps."],
         ["A line without a full stop"],
+        ["This is plan B\u00a0.", "We like it."],  # on which the library fails
         ["See Fig. 3 for details.", "Mr. Jones paid $3.50."],
     ],
     "de": [
@@ -85,6 +86,20 @@ def test_without_the_library_plain_rules_cut(monkeypatch):
     assert "pip install sentencex" in module.splitter()
     found = [piece.text for piece in sentences("One here. Two there!  Three.", "en")]
     assert found == ["One here.", " ", "Two there!", "  ", "Three."]
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u3000", "\u0085", "\u202f", "\u2003"])
+@pytest.mark.parametrize("language", ["en", "de", "zh"])
+def test_the_library_is_not_asked_what_it_fails_at(language, space, capfd):
+    text = f"A{space}. Plan B{space}. {space}C{space}."
+    assert "".join(piece.text for piece in sentences(text, language)) == text
+    assert capfd.readouterr().err == ""
+
+
+def test_where_it_fails_plain_rules_cut(monkeypatch, capfd):
+    monkeypatch.setattr(module, "_masked", lambda text, whole: text)
+    assert sentences("One here. Plan B\u00a0. Two", "en")[0].text == "One here."
+    assert "panicked" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("language", ["en", "de", "zh"])

@@ -24,8 +24,9 @@ from glassformer.documents.formats import translate_bytes
 from glassformer.errors import GlassformerError
 from glassformer.serve.directions import of_box
 from glassformer.serve.libre import Failed, Libre
-from glassformer.serve.queue import Queue, Ticket
+from glassformer.serve.queue import Queue
 from glassformer.serve.routes import Routes
+from glassformer.serve.ticket import Ticket
 
 FIRST = 5_000  # requests, after which the memory is taken to compare with
 CLIENTS = 16

@@ -56,6 +56,8 @@ class Connection(H11Protocol):
         if len(held) > self.most:  # whoever has been idle longest makes room
             min((one for one in held if one.idle), key=lambda one: one.since).transport.abort()
         self._wait(self.head)
+        if getattr(self.server_state, "ending", False):  # accepted while all the others were told to end
+            self.shutdown()
 
     @property
     def idle(self) -> bool:

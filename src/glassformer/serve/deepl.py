@@ -23,8 +23,8 @@ from glassformer.serve.fields import fields
 from glassformer.serve.keys import Gate
 from glassformer.serve.libre import CHARACTERS, TEXTS, client_of
 from glassformer.serve.libre_forms import body_of, errors_as
-from glassformer.serve.queue import Ticket
 from glassformer.serve.routes import NoWay, Routes
+from glassformer.serve.ticket import Ticket
 from glassformer.serve.turns import Turns, Wanted
 from glassformer.text.language import code_of, detect, name_of
 

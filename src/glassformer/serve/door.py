@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import json
+import logging
 from collections.abc import Sequence
 from urllib.parse import urlsplit
 
@@ -15,7 +16,7 @@ import anyio
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from glassformer.serve.errors import body_for, is_interface
+from glassformer.serve.errors import FAULT, body_for, is_interface
 
 LARGEST_HEAD = 16_384  # bytes: the address, and the fields before the body
 LARGEST = 65_536  # bytes of a request; the longest sentence and every change fit many times
@@ -111,7 +112,20 @@ class Door:
         async def replay() -> Message:
             return again.pop() if again else await receive()
 
-        await self.app(scope, replay, send)
+        begun = False
+
+        async def watched(message: Message) -> None:
+            nonlocal begun
+            begun = True
+            await send(message)
+
+        try:
+            await self.app(scope, replay, watched)
+        except Exception:
+            if begun:
+                raise
+            logging.getLogger("uvicorn.error").exception("a request of %s failed", scope["path"])
+            await refuse(send, scope, 500, *FAULT)
 
     def is_shared(self, path: str, origin: str) -> bool:
         return is_interface(path) and ("*" in self.origins or origin in self.origins)

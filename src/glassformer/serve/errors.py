@@ -40,6 +40,10 @@ class Left(Exception):
     """The client has gone: nobody waits for this answer."""
 
 
+# What nobody has foreseen, and the log tells.
+FAULT = ("fault", "something went wrong in the server", "its log says what")
+
+
 def body(code: str, message: str, hint: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, "hint": hint, "values": values or {}}}
 

@@ -28,9 +28,9 @@ from glassformer.serve.fields import Upload, fields
 from glassformer.serve.keys import Gate
 from glassformer.serve.libre import AUTO, Failed, Libre, client_of, no_way, one_text, outside
 from glassformer.serve.libre_forms import ERRORS
-from glassformer.serve.queue import Ticket
 from glassformer.serve.routes import NoWay
 from glassformer.serve.shelf import Shelf
+from glassformer.serve.ticket import Ticket
 from glassformer.serve.turns import Turns, Wanted
 from glassformer.text.language import detect
 from glassformer.texts import TextTranslator

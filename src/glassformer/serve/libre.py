@@ -34,10 +34,11 @@ from glassformer.serve.libre_forms import (
     body_of,
 )
 from glassformer.serve.parts import translate_in_parts
-from glassformer.serve.queue import Busy, Closed, Ticket
+from glassformer.serve.queue import Busy, Closed
 from glassformer.serve.queued import awaited
 from glassformer.serve.routes import NoWay, Routes
 from glassformer.serve.stream import streamed, wants_events
+from glassformer.serve.ticket import Ticket
 from glassformer.serve.turns import Turns
 from glassformer.text.language import confidence, detect, name_of
 

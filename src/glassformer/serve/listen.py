@@ -136,6 +136,10 @@ class Server(uvicorn.Server):
             os._exit(130)
         super().handle_exit(sig, frame)
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        vars(self.server_state)["ending"] = True
+        await super().shutdown(sockets)
+
 
 @dataclass(frozen=True)
 class Options:

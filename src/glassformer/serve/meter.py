@@ -77,6 +77,9 @@ class Metered:
             self.meter.running.inc()
         try:
             await self.app(scope, receive, watched)
+        except Exception:
+            status = 500 if status == 499 else status
+            raise
         finally:
             spent = time.perf_counter() - begin
             if self.meter is not None:

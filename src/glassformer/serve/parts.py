@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from glassformer.serve.queue import Ticket
 from glassformer.serve.stream import Event, Tell
+from glassformer.serve.ticket import Ticket
 from glassformer.text.protect import spans
 from glassformer.text.sentences import sentences
 

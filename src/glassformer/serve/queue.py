@@ -18,8 +18,8 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Sequence
 from concurrent.futures import CancelledError, Future, wait
 from typing import NamedTuple
 
@@ -28,6 +28,7 @@ import torch
 from glassformer.decode.engine import Engine, counted, may_join, mixes
 from glassformer.decode.search import Search
 from glassformer.errors import GlassformerError
+from glassformer.serve.ticket import Ticket
 from glassformer.translation import Translation
 from glassformer.translator import Translator
 
@@ -54,28 +55,6 @@ class Closed(GlassformerError):
 
 class Unwanted(GlassformerError):
     """All who had asked for a batch have left."""
-
-
-class Ticket:
-    """Of one request: whose it is, and whether anybody still waits for the answer."""
-
-    def __init__(self, client: str = "", check: Callable[[], None] | None = None) -> None:
-        self.client, self._check = client, check
-        self.given_up = False
-
-    def check(self) -> None:
-        """Raise what the request ends with, if nobody waits any more."""
-        if self._check is not None:
-            self._check()
-
-    @property
-    def wanted(self) -> bool:
-        if not self.given_up:
-            try:
-                self.check()
-            except Exception:  # whatever it is, it is told where it is waited for
-                self.given_up = True
-        return not self.given_up
 
 
 class Kind(NamedTuple):
@@ -139,7 +118,7 @@ class Queue:
         self.batches = self.sentences = self.found = 0  # so far: run, run in them, and kept from before
         self._jobs: dict[Kind, list[Job]] = {}  # heaps
         self._now = 0.0  # the turn of whoever was taken last
-        self._next: dict[str, float] = {}  # a client's next turn
+        self._next: dict[str, deque[tuple[float, Ticket]]] = {}  # a client's turns, each after a request
         self._kept: OrderedDict[tuple[Kind, str], Ranked] = OrderedDict()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
@@ -188,18 +167,27 @@ class Queue:
                 raise Closed
             if self.waiting and self.waiting + cost > self.most_waiting:
                 raise Busy(f"{self.waiting:,} tokens are waiting already; ask again in a moment")
-            turn = max(self._now, self._next.get(ticket.client, 0.0))
+            turn = self._turn(ticket.client)
             for i in missing:
                 job = Job(turn, next(self._numbers), texts[i], translator, ticket, answers[i], kinds[i])
                 heapq.heappush(self._jobs.setdefault(kinds[i], []), job)
                 turn += kinds[i].width
-            self._next[ticket.client] = turn
+            self._next.setdefault(ticket.client, deque()).append((turn, ticket))
             if len(self._next) > MOST_CLIENTS:
-                self._next = {client: turn for client, turn in self._next.items() if turn > self._now}
+                self._next = {client: asked for client, asked in self._next.items() if asked[-1][0] > self._now}
             self.waiting += cost
             if missing:
                 self._wake()
         return answers
+
+    def _turn(self, client: str) -> float:
+        """The next turn of a client: after all that it has asked for, but for what it has left at the end."""
+        asked = self._next.get(client, deque())
+        while asked and asked[0][0] <= self._now:
+            asked.popleft()
+        while asked and not asked[-1][1].wanted:
+            asked.pop()
+        return max(self._now, asked[-1][0]) if asked else self._now
 
     def _wake(self) -> None:
         """Call the first worker that waits; it calls the next, if it leaves something."""

@@ -9,7 +9,8 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from glassformer.decode.search import search_of
-from glassformer.serve.queue import Queue, Ranked, Ticket, result
+from glassformer.serve.queue import Queue, Ranked, result
+from glassformer.serve.ticket import Ticket
 from glassformer.texts.asking import Ask, Asking
 from glassformer.translator import Translator
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
 from glassformer.errors import GlassformerError
-from glassformer.serve.errors import Left, Refused, body_for
+from glassformer.serve.errors import FAULT, Left, Refused, body_for
 from glassformer.serve.turns import Turns, Wanted
 
 KIND = "text/event-stream"
@@ -74,6 +75,9 @@ async def streamed(request: Request, turns: Turns, work: Callable[[Wanted, Tell]
                 yield Event("error", said(request.url.path, error)).sent()
             except Left:
                 pass  # nobody reads it
+            except Exception:
+                logging.getLogger("uvicorn.error").exception("a request of %s failed", request.url.path)
+                yield Event("error", body_for(request.url.path, *FAULT)).sent()
         finally:
             running.cancel()
 

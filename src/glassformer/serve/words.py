@@ -20,8 +20,8 @@ from glassformer.serve.errors import Refused
 from glassformer.serve.keys import Gate
 from glassformer.serve.libre import ALIASES, client_of
 from glassformer.serve.links import Hopped, Span, between, cut, hopped, meet, placed
-from glassformer.serve.queue import Ticket
 from glassformer.serve.routes import Routes
+from glassformer.serve.ticket import Ticket
 from glassformer.serve.turns import Turns, Wanted
 from glassformer.text.keeping import Keeping
 from glassformer.text.language import name_of

@@ -11,7 +11,6 @@ import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cache
 
 Span = tuple[int, int]
@@ -29,7 +28,7 @@ _DATED = re.compile(  # 12/31/2026, 2026-12-31
 )
 _SHARP = re.compile(r"(?<![0-9:])[0-9]{1,2}:(00)(?![0-9:])")  # 5:00, which is also 5 o'clock
 _AFTERNOON = re.compile(
-    r"([0-9]{1,2})(?:[:.][0-9][0-9])*\s*([AaPp])\.?\s?[Mm]\b|(下午|晚上|中午|上午|凌晨|早上)\s*([0-9]{1,2})"
+    r"([0-9]{1,2})(?:[:.][0-9][0-9]){0,2}\s*([AaPp])\.?\s?[Mm]\b|(下午|晚上|中午|上午|凌晨|早上)\s*([0-9]{1,2})"
 )
 _SCALES = {
     "en": {"thousand": 3, "million": 6, "billion": 9, "trillion": 12},
@@ -101,7 +100,7 @@ def numbers(text: str, language: str, apart: Sequence[Span] = ()) -> list[Number
             continue
         meant = {match[0], *more.get(match.start(), ()), *values_of(match[0], language)}
         if scale := _scale(text[match.end() : match.end() + 14], language):
-            meant |= {_plain(Decimal(value).scaleb(scale)) for value in values_of(match[0], language)}
+            meant |= {_scaled(value, scale) for value in values_of(match[0], language)}
         found.append(Number(match.start(), match.end(), match[0], frozenset(meant)))
     return found
 
@@ -127,8 +126,11 @@ def values_of(token: str, language: str) -> set[str]:
     return values
 
 
-def _plain(value: Decimal) -> str:
-    return format(value.quantize(Decimal(1)) if value == value.to_integral() else value.normalize(), "f")
+def _scaled(value: str, power: int) -> str:
+    """`value` times a power of ten, to the last digit."""
+    whole, _, part = value.partition(".")
+    whole, part = whole + part[:power].ljust(power, "0"), part[power:].rstrip("0")
+    return ".".join(filter(None, (whole.lstrip("0") or "0", part)))
 
 
 def _scale(after: str, language: str) -> int:
@@ -211,7 +213,9 @@ def _months(text: str, language: str) -> list[str]:
     if pattern is None:
         return []
     keys = _MONTH_KEYS[language]
-    return [str(keys.index(match[0].lower()[:3]) + 1) for match in pattern.finditer(text)]
+    found = (match[0] for match in pattern.finditer(text))
+    # Asked as they were found: what is the same letter there, as ſ and s are, need not be one in lower case.
+    return [next(str(n) for n, key in enumerate(keys, 1) if re.match(key, one, re.IGNORECASE)) for one in found]
 
 
 def _spelt(text: str, language: str) -> int:

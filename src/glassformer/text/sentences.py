@@ -21,6 +21,7 @@ LONGEST = 20_000  # characters of a line that the library is given: of some its 
 TAIL = 200  # characters before a cut in which the mark of a sentence's end is looked for
 _LETTER = re.compile(r"[^\W\d_]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_WIDE_SPACE = re.compile(r"[\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _LINES = re.compile(r"[\n\r\u2028\u2029]\s*")
 _WIDE_ENDS = "。！？"
 _CLOSING = "\"'»«”’“‘)]}*_`」』）】》〉"
@@ -86,17 +87,16 @@ def _masked(text: str, whole: Sequence[Span]) -> str:
     for start, end in whole:
         letters[start:end] = "X" + "x" * (end - start - 1)
     text = "".join(letters)
-    return _SURROGATE.sub("x", text)  # half of a pair is no text, and unknown to the library
+    text = _SURROGATE.sub("x", text)  # half of a pair is no text, and unknown to the library
+    return text if text.isascii() else _WIDE_SPACE.sub(" ", text)  # on one between a letter and a full stop, it fails
 
 
 def _cuts(line: str, language: str) -> list[int]:
-    library = _library()
-    if library is None or len(line) > LONGEST:
+    told = _told(line, language or "en") if len(line) <= LONGEST else None
+    if told is None:
         found = [mark.end() for mark in CUTS[0].finditer(line)]
     else:
-        found = [
-            _before_quote(line, one["end_index"]) for one in library.get_sentence_boundaries(language or "en", line)
-        ]
+        found = [_before_quote(line, end) for end in told]
         more = _MORE.get(language)
         found = sorted({*found, *(mark.end() for mark in more.finditer(line))}) if more else found
     kept: list[int] = []
@@ -106,6 +106,19 @@ def _cuts(line: str, language: str) -> list[int]:
             kept.append(cut)
             letter = _LETTER.search(line, cut)
     return kept
+
+
+def _told(line: str, language: str) -> list[int] | None:
+    """The ends of the sentences as the library tells them, if it is here and can."""
+    library = _library()
+    try:
+        return (
+            None if library is None else [one["end_index"] for one in library.get_sentence_boundaries(language, line)]
+        )
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # a fault of its own, which Rust tells so
+            raise
+        return None
 
 
 def _before_quote(line: str, cut: int) -> int:
