@@ -13,9 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-SENTENCE_END = re.compile(r"[.!?]+[\"'”’)]*\s+(?=[^a-z\s])|[。！？]+[”’」）]*")
+# A run of marks or of spaces is looked at from its beginning alone: from each of its characters, a long one takes minutes.
+SENTENCE_END = re.compile(r"(?<![.!?])[.!?]+[\"'”’)]*\s+(?=[^a-z\s])|[。！？]+[”’」）]*")
 LABELLED = ("link ", "image ", "<a ")  # marks of what has a label
-LINE_END = re.compile(r"[ \t]*[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
+LINE_END = re.compile(r"(?:(?<![ \t])[ \t]+)?[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def one_line(text: str) -> str:
     """Lines that were broken for the eye alone, joined: by a space, but not between Chinese characters."""
 
     def seam(found: re.Match[str]) -> str:
-        before, after = text[: found.start()][-1:], text[found.end() :][:1]
+        before, after = text[max(0, found.start() - 1) : found.start()], text[found.end() : found.end() + 1]
         return "" if wide(before) and wide(after) else " "
 
     return LINE_END.sub(seam, text)

@@ -22,7 +22,7 @@ from glassformer.translation import Translation
 from glassformer.translator import Translator
 
 NGRAM = 3  # tokens in a row that come once only, where a translation went round in circles
-BREAK = re.compile(r"\s*[\n\r\u2028\u2029]\s*")
+BREAK = re.compile(r"(?<!\s)\s*[\n\r\u2028\u2029]\s*")
 ENDS = ".。"
 
 
