@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-# A run of marks or of spaces is looked at from its beginning alone: from each of its characters, a long one takes minutes.
+# A run of marks or of spaces is looked at from its beginning alone: from each of its characters, it takes minutes.
 SENTENCE_END = re.compile(r"(?<![.!?])[.!?]+[\"'”’)]*\s+(?=[^a-z\s])|[。！？]+[”’」）]*")
 LABELLED = ("link ", "image ", "<a ")  # marks of what has a label
 LINE_END = re.compile(r"(?:(?<![ \t])[ \t]+)?[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
