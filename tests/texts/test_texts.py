@@ -100,8 +100,8 @@ def test_placeholders_bring_back_what_was_lost(de: Translator) -> None:
 
 def test_all_sentences_go_in_one_call_and_each_once(de: Translator) -> None:
     same = StandIn(de, lambda text: text)
-    TextTranslator(same).translate(["One here. Two there.", "Two there.", "One here.\nThree now!"])
-    assert [texts for texts, _ in same.calls] == [["One here.", "Two there.", "Three now!"]]
+    TextTranslator(same).translate(["One here. Two there.", "Two there.", "One here.\nMore now!"])
+    assert [texts for texts, _ in same.calls] == [["One here.", "Two there.", "More now!"]]
     assert same.calls[0][1] == Search(beam=4)
 
 
@@ -115,7 +115,7 @@ def test_what_has_no_letters_is_given_back(de: Translator) -> None:
 def test_spaces_are_those_of_the_language(de: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glassformer.texts.hop.unreadable", lambda tokenizer, text: False)  # this one knows no Chinese
     chinese = StandIn(de, lambda text: "好。")
-    assert TextTranslator(chinese).translate(["One. Two.  Three.\n Four."]) == ["好。好。  好。\n 好。"]
+    assert TextTranslator(chinese).translate(["One. Two.  More.\n Last."]) == ["好。好。  好。\n 好。"]
     english = StandIn(de, lambda text: "Good.")
     assert TextTranslator(english, source="zh", target="en").translate(["你好。我好。\n他好。"]) == [
         "Good. Good.\nGood."
@@ -196,3 +196,34 @@ def test_a_sentence_without_an_end_takes_no_more_than_its_length(de: Translator,
     begin = time.process_time()
     TextTranslator(StandIn(de, ODD[answer])).translate([text])
     assert time.process_time() - begin < 15
+
+
+def test_a_number_in_words_that_came_out_wrong_is_tried_in_digits(de: Translator) -> None:
+    answers = {
+        "red eighty-eight tree": "rot achtzehn baum",
+        "red 88 tree": "rot 88 baum",
+        "red ninety tree": "rot neunzig baum",
+        "red four tree": "rot baum",
+        "red 4 tree": "rot 5 baum",
+        "red sixty tree": "rot baum",
+        "red 60 tree": "rot 61 baum",
+        "red \ue000 tree": "rot \ue000 baum",
+        "Forty-two!": "Vier!",
+    }
+    made = TextTranslator(StandIn(de, answers.__getitem__)).details(
+        [text for text in answers if not re.search("\\d|\ue000", text)]
+    )
+    assert [(one.text, one.sentences[0].way) for one in made] == [
+        ("rot 88 baum", "digits"),
+        ("rot neunzig baum", "plain"),
+        ("rot baum", "plain"),  # a small number may be said in some way that is not known
+        ("rot 60 baum", "placeholders"),
+        ("Zweiundvierzig!", "digits"),
+    ]
+    assert made[0].sentences[0].source == "red eighty-eight tree"
+
+
+def test_a_number_in_words_that_cannot_be_had_costs_no_translation(de: Translator) -> None:
+    stubborn = StandIn(de, lambda text: "rot baum")
+    (made,) = TextTranslator(stubborn).details(["red eighty-eight tree"])
+    assert (made.text, made.sentences[0].way, made.notes) == ("rot baum", "plain", ())

@@ -16,6 +16,7 @@ from typing import Literal
 from glassformer.text.glossary import Glossary, bordered
 from glassformer.text.numbers import compare, localised, numbers, without
 from glassformer.text.protect import PLACEHOLDERS, Span, spans
+from glassformer.text.spelt import LANGUAGES, Spelt, exact, said
 
 _WIDE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
 _EASTERN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
@@ -76,6 +77,12 @@ class Keeping:
                 groups.append((number.start, number.end))
         found += [Kept(*group, localised(self.source[slice(*group)], *self.languages), "number") for group in groups]
         return tuple(sorted(found, key=lambda one: one.start))
+
+    @cached_property
+    def spelt(self) -> tuple[Spelt, ...]:
+        """The numbers in words outside of all that, where both languages are known well enough to ask for them."""
+        found = exact(self.source, self.languages[0]) if self.languages[1] in LANGUAGES else ()
+        return tuple(one for one in found if all(one.end <= kept.start or kept.end <= one.start for kept in self.items))
 
     @property
     def wordless(self) -> bool:
@@ -156,6 +163,25 @@ class Keeping:
             target.count(sign) - inside.count(sign) > self.source.count(sign) - own.count(sign) + fills.count(sign)
             for sign in _SIGNS
         )
+
+    def unsaid(self, target: str) -> bool:
+        """Whether `target` says one of the numbers in words less often than the source, in words or in digits."""
+        if not self.spelt:
+            return False
+        told = said(target, self.languages[1])
+        for sign, text, language in ((1, target, self.languages[1]), (-1, self.source, self.languages[0])):
+            for number in numbers(text, language, spans(text)):
+                told.update({int(value): sign for value in number.values if value.isdecimal()})
+        wanted = Counter(one.value for one in self.spelt)
+        return any(told[value] < count for value, count in wanted.items())
+
+    def respelt(self, language: str = "") -> str:
+        """The source with its numbers in digits instead of words, or in the words of a `language`."""
+        text = self.source
+        for one in reversed(self.spelt):
+            told = one.words(language) if language else one.digits(self.languages[0])
+            text = text[: one.start] + told + text[one.end :]
+        return text
 
     def plain(self, target: str) -> str:
         """`target` without the signs that make code or tags of words which are none in the source."""

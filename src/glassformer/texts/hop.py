@@ -1,7 +1,8 @@
 """Sentences through one translator, with all that must not change.
 
-Each sentence climbs down a ladder until its translation has kept everything: as the model writes it; with placeholders
-for what it lost; with placeholders for all of it; piece by piece, between what is kept; and else it stays as it is.
+Each sentence climbs down a ladder until its translation has kept everything: as the model writes it; with digits for
+numbers in words that it got wrong; with placeholders for what it lost; with placeholders for all of it; piece by piece,
+between what is kept; and else it stays as it is.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from glassformer.decode import Search
 from glassformer.text import Tokenizer
 from glassformer.text.glossary import Glossary
 from glassformer.text.keeping import Keeping, Kept
+from glassformer.text.spelt import SMALL
 from glassformer.texts.asking import Ask, Asking
 from glassformer.texts.manners import loops, most_tokens, unreadable
 from glassformer.texts.translated import TranslatedSentence, Way
@@ -39,6 +41,11 @@ class Climb:
     lost: tuple[Kept, ...] = ()
     hidden: tuple[Kept, ...] = ()
     done: TranslatedSentence | None = None
+    misspoken: bool = False
+    doubtful: TranslatedSentence | None = None  # kept everything, but seems to say another number in words
+
+    def __post_init__(self) -> None:
+        self.first = self.keeping  # as it was given
 
     def offer(self, written: Written, way: Way) -> None:
         """Take a translation if it says anything, and nothing is wrong with it."""
@@ -48,7 +55,8 @@ class Climb:
             text = self.keeping.plain(text)
             faults = self.keeping.faults(text)
         if text and not faults:
-            self.done = TranslatedSentence(self.keeping.source, text, written.finished, way)
+            made = TranslatedSentence(self.first.source, text, written.finished, way)
+            self.done, self.doubtful = (None, made) if self.keeping.unsaid(text) else (made, None)
         lost = {*faults.lost, *self.lost}
         self.lost = tuple(one for one in self.keeping.items if one in lost)
 
@@ -83,10 +91,12 @@ class Hop:
         told = yield from self.write([one.keeping.source for one in left], search, progress)
         for climb, written in zip(left, told, strict=True):
             climb.offer(written, "plain")
+            climb.misspoken = climb.keeping.unsaid(written.text)
+        yield from self._in_digits([climb for climb in climbs if climb.misspoken], search)
         for everything in (False, True):
             yield from self._with_placeholders([climb for climb in climbs if climb.done is None], search, everything)
-        yield from self._in_pieces([climb for climb in climbs if climb.done is None], search)
-        return [climb.done or self._as_it_is(climb, "source") for climb in climbs]
+        yield from self._in_pieces([climb for climb in climbs if not (climb.done or climb.doubtful)], search)
+        return [climb.done or climb.doubtful or self._as_it_is(climb, "source") for climb in climbs]
 
     def others(self, told: Sequence[TranslatedSentence], count: int, search: Search) -> list[list[str]]:
         """Up to `count` other translations of sentences that have been translated, best first; each keeps all that must
@@ -103,7 +113,22 @@ class Hop:
         return [texts[:count] for texts in found]
 
     def _as_it_is(self, climb: Climb, way: Way) -> TranslatedSentence:
-        return TranslatedSentence(climb.keeping.source, climb.keeping.as_it_is(), True, way)
+        return TranslatedSentence(climb.first.source, climb.first.as_it_is(), True, way)
+
+    def _in_digits(self, climbs: list[Climb], search: Search) -> Asking[None]:
+        """Digits for the numbers in words, and from here on nothing else; the words where there is nothing else."""
+        for climb in climbs:
+            climb.keeping, climb.lost = replace(climb.first, source=climb.first.respelt()), ()
+            if climb.keeping.wordless:
+                text = climb.first.respelt(self.target)
+                text = text[:1].upper() + text[1:] if climb.first.source[:1].isupper() else text
+                climb.done = TranslatedSentence(climb.first.source, text, True, "digits")
+        left = [climb for climb in climbs if not climb.keeping.wordless]
+        told = yield from self.write([one.keeping.source for one in left], search)
+        for climb, written in zip(left, told, strict=True):
+            climb.offer(written, "digits")
+            if all(one.value <= SMALL for one in climb.first.spelt):  # and may be said in some other way
+                climb.done = climb.done or climb.doubtful
 
     def _with_placeholders(self, climbs: list[Climb], search: Search, everything: bool) -> Asking[None]:
         """Placeholders for what was lost, or, with as many as there are, for everything."""
