@@ -114,6 +114,7 @@ def test_what_has_no_letters_is_given_back(de: Translator) -> None:
 
 def test_spaces_are_those_of_the_language(de: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("glassformer.texts.hop.unreadable", lambda tokenizer, text: False)  # this one knows no Chinese
+    monkeypatch.setattr("glassformer.text.Tokenizer.alphabet", frozenset())
     chinese = StandIn(de, lambda text: "好。")
     assert TextTranslator(chinese).translate(["One. Two.  More.\n Last."]) == ["好。好。  好。\n 好。"]
     english = StandIn(de, lambda text: "Good.")
@@ -227,3 +228,28 @@ def test_a_number_in_words_that_cannot_be_had_costs_no_translation(de: Translato
     stubborn = StandIn(de, lambda text: "rot baum")
     (made,) = TextTranslator(stubborn).details(["red eighty-eight tree"])
     assert (made.text, made.sentences[0].way, made.notes) == ("rot baum", "plain", ())
+
+
+def test_signs_that_the_model_has_never_met_are_kept(de: Translator) -> None:
+    """As it would write them, they came out as the sign of what cannot be written."""
+    texts = ["red house 😀.", "👍🏽 red tree.", "red ❤️ tree.", "α house.", "🙂🙂", "red Łódź tree and house."]
+    made = TextTranslator(de).translate(texts)
+    assert made == ["rot haus 😀.", "👍🏽 rot baum.", "rot ❤️ baum.", "α haus.", "🙂🙂", "rot Łódź baum und haus."]
+
+
+def test_a_sentence_in_capitals_is_read_without_them(de: Translator) -> None:
+    reader = StandIn(de, {"The red house and `make`.": "Das rote Haus und `make`."}.__getitem__)
+    (made,) = TextTranslator(reader).details(["THE RED HOUSE AND `make`."])
+    assert made.text == "DAS ROTE HAUS UND `make`."
+    assert made.sentences[0].source == "THE RED HOUSE AND `make`."
+
+
+def test_what_only_looks_otherwise_is_read_as_it_is_meant(de: Translator) -> None:
+    reader = StandIn(de, {"red house isn't small.": "rot haus ist nicht klein."}.__getitem__)
+    (made,) = TextTranslator(reader).details(["red  house isn´t\u00a0small."])
+    assert made.text == "rot haus ist nicht klein."
+    assert made.sentences[0].source == "red  house isn´t\u00a0small."
+
+
+def test_a_tab_stands_between_texts(de: Translator) -> None:
+    assert TextTranslator(de)("red tree.\tsmall house.\t\tfile.") == "rot baum.\tklein haus.\t\tdatei."

@@ -7,6 +7,7 @@ what they are to become; and what stands in Chinese, Japanese or Korean characte
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Literal
 
 from glassformer.text.glossary import Glossary, bordered
 from glassformer.text.numbers import compare, localised, numbers, without
-from glassformer.text.protect import PLACEHOLDERS, Span, spans
+from glassformer.text.protect import PLACEHOLDERS, WORD, Span, spans
 from glassformer.text.spelt import LANGUAGES, Spelt, exact, said
 
 _WIDE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
@@ -23,6 +24,7 @@ _EASTERN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
 _EASTERN_LANGUAGES = ("zh", "ja", "ko")
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _JOINTS = ("/", ":", "-", ".", "–")  # between the numbers of a date, a time or a range, which go together
+_SIGN = ("So", "Sm", "Sk", "No")  # kinds of characters
 _SIGNS = "`<>{}"  # two of them make a stretch that was not there, maybe across sentences
 
 
@@ -54,6 +56,7 @@ class Keeping:
     source: str
     languages: tuple[str, str]
     glossary: Glossary | None = None
+    alphabet: frozenset[str] = frozenset()  # what the model knows; none where that is not known
 
     @cached_property
     def items(self) -> tuple[Kept, ...]:
@@ -68,6 +71,9 @@ class Keeping:
             for match in _EASTERN.finditer(self.source):
                 if taken.isdisjoint(range(*match.span())):
                     found.append(Kept(*match.span(), match[0], "term"))
+        for match in self._strange.finditer(self.source) if self._strange else ():
+            if taken.isdisjoint(range(*match.span())):
+                found.append(Kept(*match.span(), match[0], "term"))
         apart = [(one.start, one.end) for one in found]
         groups: list[Span] = []
         for number in numbers(self.source, self.languages[0], apart):
@@ -77,6 +83,33 @@ class Keeping:
                 groups.append((number.start, number.end))
         found += [Kept(*group, localised(self.source[slice(*group)], *self.languages), "number") for group in groups]
         return tuple(sorted(found, key=lambda one: one.start))
+
+    @cached_property
+    def _unknown(self) -> str:
+        """What of the source the model has never met, as far as it is known."""
+        return "" if self.source.isascii() or not self.alphabet else "".join(set(self.source) - self.alphabet)
+
+    @property
+    def letters(self) -> str:
+        """The source without signs and marks of the kind."""
+        signs = [ord(sign) for sign in self._unknown if not sign.isalpha()]
+        return self.source.translate(dict.fromkeys(signs)) if signs else self.source
+
+    @property
+    def core(self) -> Span:
+        """The source without pictures at its ends, such as a smile; all of it where nothing is left."""
+        sign = f"[{re.escape(_pictures(self._unknown))}\ufe0f\u200d\\s]*"
+        match = re.fullmatch(rf"({sign})(.*?){sign}", self.source, re.DOTALL) if _pictures(self._unknown) else None
+        return match.span(2) if match and match[2] else (0, len(self.source))
+
+    @property
+    def _strange(self) -> re.Pattern[str] | None:
+        """Such pictures, and names with letters that the model has never met: it would spell them as it likes."""
+        letters = re.escape("".join(filter(str.isalpha, self._unknown)))
+        signs = re.escape(_pictures(self._unknown))
+        name = rf"(?<!{WORD})(?=[^\W\d_a-zß-öø-ÿ]){WORD}*?[{letters}](?:{WORD}|[{letters}])*" if letters else ""
+        sign = rf"[{signs}][{signs}\ufe0f\u200d]*" if signs else ""
+        return re.compile("|".join(filter(None, (name, sign)))) if letters or signs else None
 
     @cached_property
     def spelt(self) -> tuple[Spelt, ...]:
@@ -142,7 +175,7 @@ class Keeping:
             wanted += Counter({fill[start:end]: count for start, end in spans(fill)})
         have = _cut_at_words(have, wanted)
         lost += [one for one in self.items if one.kind == "span" and have[one.fill] < wanted[one.fill]]
-        invented = any(have[one] > wanted[one] for one in have) or self._signs(target, inside)
+        invented = any(have[one] > wanted[one] for one in have) or self._new_signs(target, inside)
         others = [(one.start, one.end) for one in self.items if one.kind != "number"]
         own_numbers = numbers(self.source, self.languages[0], others)
         found = numbers(target, self.languages[1], apart)
@@ -155,7 +188,7 @@ class Keeping:
         ]
         return Faults(tuple(lost), invented or bool(own_numbers and told.invented))
 
-    def _signs(self, target: str, inside: str) -> bool:
+    def _new_signs(self, target: str, inside: str) -> bool:
         """Whether `target` has more of the signs that make up code and tags than the source, stretches aside."""
         own = "\n".join(one.fill for one in self.items if one.kind == "span")
         fills = "\n".join(one.fill for one in self.items if one.kind == "term")
@@ -193,6 +226,11 @@ class Keeping:
             else:
                 target = target[:start] + re.sub(f"[{_SIGNS}]", "", text) + target[end:]
         return target
+
+
+def _pictures(signs: str) -> str:
+    """Those that are pictures or signs of mathematics, and no marks, money or degrees."""
+    return "".join(sign for sign in signs if unicodedata.category(sign) in _SIGN and sign != "°")
 
 
 def _cut_at_words(have: Counter[str], wanted: Counter[str]) -> Counter[str]:

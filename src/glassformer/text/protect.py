@@ -19,7 +19,7 @@ PLACEHOLDERS = "".join(chr(0xE000 + number) for number in range(MOST))
 HIDDEN = 0.6  # the chance of each stretch that could be hidden, in a pair that is chosen
 
 _HAN = r"\u3000-\u303f\u3400-\u9fff\uff00-\uffef"  # may follow a stretch at once, and is no part of it
-_W = rf"(?:(?![{_HAN}])\w)"
+WORD = rf"(?:(?![{_HAN}])\w)"
 # What may be long has a limit: a text of nothing else would be looked through again from each of its characters.
 _KEPT = re.compile(
     "|".join(
@@ -30,12 +30,12 @@ _KEPT = re.compile(
             r"<!--.{0,2000}?-->",
             r"<(?:[A-Za-z][\w.+-]*:[^<>\s]*|[^<>\s@]+@[^<>\s@]+)>",  # <https://...>, <xref:...>, <somebody@example.org>
             r"</?[A-Za-z][^<>]*>",  # a tag
-            rf"(?<![A-Za-z0-9_])[a-z][a-z0-9+.-]{{0,30}}://[^\s<>()\[\]{{}}\"'`“”„{_HAN}]*(?:{_W}|[/#&=%~+-])",
-            rf"(?<![.@+-])(?<!{_W})(?:{_W}|[.+-]){{1,64}}@{_W}(?:{_W}|-)*(?:\.{_W}(?:{_W}|-)*)+",
+            rf"(?<![A-Za-z0-9_])[a-z][a-z0-9+.-]{{0,30}}://[^\s<>()\[\]{{}}\"'`“”„{_HAN}]*(?:{WORD}|[/#&=%~+-])",
+            rf"(?<![.@+-])(?<!{WORD})(?:{WORD}|[.+-]){{1,64}}@{WORD}(?:{WORD}|-)*(?:\.{WORD}(?:{WORD}|-)*)+",
             r"\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}",  # {{x}}, ${VAR}, {name}
             r"%(?:\(\w+\)|\d{1,3}\$)?[-+#0]{0,5}\d{0,5}(?:\.\d{1,5})?l{0,2}[diuxXofeEgGcsr@](?![A-Za-z])",  # %s, %(n)d
-            rf"\$[A-Za-z_]{_W}*|%[A-Z_]{{2,}}%",  # $VAR, %PATH%
-            rf"(?<!-)(?<!{_W})--[A-Za-z](?:{_W}|-)*",  # --option
+            rf"\$[A-Za-z_]{WORD}*|%[A-Z_]{{2,}}%",  # $VAR, %PATH%
+            rf"(?<!-)(?<!{WORD})--[A-Za-z](?:{WORD}|-)*",  # --option
             r"[\ue000-\uf8ff]",
         )
     )

@@ -22,7 +22,7 @@ TAIL = 200  # characters before a cut in which the mark of a sentence's end is l
 _LETTER = re.compile(r"[^\W\d_]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _WIDE_SPACE = re.compile(r"[\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
-_LINES = re.compile(r"[\n\r\u2028\u2029]\s*")
+_LINES = re.compile(r"[\n\r\t\u2028\u2029]\s*")
 _WIDE_ENDS = "。！？"
 _CLOSING = "\"'»«”’“‘)]}*_`」』）】》〉"
 _ENDED = re.compile(rf"[.!?…‽؟।{_WIDE_ENDS}][{re.escape(_CLOSING)}]*$")
@@ -33,6 +33,8 @@ _MORE = {
     "de": re.compile(r"\b(?:mich|mag)\.\s+(?=[\"„]?[A-ZÄÖÜ])"),
     "zh": re.compile(rf"[{_WIDE_ENDS}](?=\d|\.\w)"),
 }
+# And where it cuts, though hardly a sentence ends so.
+_SHORTENED = re.compile(r"\b(?:approx|incl|excl|dept|No|inkl|exkl|evtl|ggf|bzgl|Hrn?|Fr|Nr|Mio|Mrd|Tsd)\.$")
 
 
 class Piece(NamedTuple):
@@ -50,7 +52,7 @@ def splitter() -> str | None:
 def sentences(text: str, language: str = "", whole: Sequence[Span] = ()) -> list[Piece]:
     """`text` in pieces that, joined, give it back: sentences without white space around them, and the gaps.
 
-    A line break always ends a sentence. None of the stretches `whole`, such as a code span, is cut.
+    A line break or a tab always ends a sentence. None of the stretches `whole`, such as a code span, is cut.
     """
     pieces: list[Piece] = []
     for start, end in _between(text, _borders(text, language, whole)):
@@ -132,7 +134,7 @@ def _before_quote(line: str, cut: int) -> int:
 def _fits(line: str, start: int, cut: int) -> bool:
     """Whether a sentence from `start` may end at `cut`: it has a mark at its end, and another can follow."""
     left = line[max(start, cut - TAIL) : cut].rstrip()
-    if not _ENDED.search(left):
+    if not _ENDED.search(left) or _SHORTENED.search(left):
         return False
     if left.rstrip(_CLOSING)[-1] in _WIDE_ENDS:
         return True

@@ -124,6 +124,11 @@ class Tokenizer:
         return self._source.rust.to_str(), self._target.rust.to_str()
 
     @property
+    def alphabet(self) -> frozenset[str]:
+        """The characters of a source that have a piece of their own; others are read byte by byte."""
+        return frozenset(self._source.alphabet)
+
+    @property
     def placeholders(self) -> str:
         """The characters that stand for what must not change; none where training never met them."""
         known = [mark for mark in PLACEHOLDERS if mark in self._target.alphabet and mark in self._source.alphabet]

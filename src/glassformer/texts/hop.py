@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from glassformer.decode import Search
 from glassformer.text import Tokenizer
+from glassformer.text.clear import clear, loud, quiet, shouted
 from glassformer.text.glossary import Glossary
 from glassformer.text.keeping import Keeping, Kept
 from glassformer.text.spelt import SMALL
@@ -35,17 +36,18 @@ class Written(NamedTuple):
 
 @dataclass
 class Climb:
-    """A sentence on its way down."""
+    """A sentence on its way down: as it is given, and as the model is to read it."""
 
+    given: Keeping
     keeping: Keeping
+    loud: bool = False  # all in capitals
+    edges: tuple[str, str] = ("", "")  # pictures before and behind, which need no translation
     lost: tuple[Kept, ...] = ()
     hidden: tuple[Kept, ...] = ()
     done: TranslatedSentence | None = None
-    misspoken: bool = False
+    misspoken: bool = False  # says another number in words, it seems
+    small: bool = False  # it was none but small numbers
     doubtful: TranslatedSentence | None = None  # kept everything, but seems to say another number in words
-
-    def __post_init__(self) -> None:
-        self.first = self.keeping  # as it was given
 
     def offer(self, written: Written, way: Way) -> None:
         """Take a translation if it says anything, and nothing is wrong with it."""
@@ -55,10 +57,15 @@ class Climb:
             text = self.keeping.plain(text)
             faults = self.keeping.faults(text)
         if text and not faults:
-            made = TranslatedSentence(self.first.source, text, written.finished, way)
+            made = self.made(text, written.finished, way)
             self.done, self.doubtful = (None, made) if self.keeping.unsaid(text) else (made, None)
         lost = {*faults.lost, *self.lost}
         self.lost = tuple(one for one in self.keeping.items if one in lost)
+
+    def made(self, text: str, finished: bool, way: Way) -> TranslatedSentence:
+        """`text` as the translation of what was given."""
+        text = (loud(text) if self.loud else text).join(self.edges)
+        return TranslatedSentence(self.given.source, text, finished, way)
 
 
 class Hop:
@@ -67,7 +74,9 @@ class Hop:
     def __init__(self, translator: Translator, source: str, target: str) -> None:
         self.translator, self.source, self.target = translator, source, target
         tokenizer = translator.tokenizer
-        self.marks = tokenizer.placeholders if isinstance(tokenizer, Tokenizer) else ""
+        self.marks, self.alphabet = "", frozenset[str]()
+        if isinstance(tokenizer, Tokenizer):
+            self.marks, self.alphabet = tokenizer.placeholders, tokenizer.alphabet
 
     def translate(
         self,
@@ -77,12 +86,12 @@ class Hop:
         progress: Callable[[int], None] | None = None,
     ) -> Asking[list[TranslatedSentence]]:
         """The translation of each sentence; `progress` is told how many have been written for the first time."""
-        climbs = [Climb(Keeping(sentence, (self.source, self.target), glossary)) for sentence in sentences]
+        climbs = [self._climb(sentence, glossary) for sentence in sentences]
         for climb in climbs:
-            if climb.keeping.wordless:
-                climb.done = self._as_it_is(climb, "same")
-            elif unreadable(self.translator.tokenizer, climb.keeping.source):
+            if unreadable(self.translator.tokenizer, climb.keeping.letters):
                 climb.done = self._as_it_is(climb, "unread")
+            elif climb.given.wordless:
+                climb.done = self._as_it_is(climb, "same")
             elif self.marks:  # no model could copy a private-use character that it has never met
                 climb.lost = tuple(
                     one for one in climb.keeping.items if is_private(one.fill) and one.fill not in self.marks
@@ -103,7 +112,8 @@ class Hop:
         not change."""
         wider = replace(search, beam=max(search.beam, count + 1), nbest=count + 1)
         rows = [i for i, one in enumerate(told) if one.way == "plain"]
-        ranked = self.translator.translate([told[i].source for i in rows], search=wider) if rows else []
+        texts = [clear(told[i].source, self.source) for i in rows]
+        ranked = self.translator.translate(texts, search=wider) if rows else []
         found = [list[str]() for _ in told]
         for i, candidates in zip(rows, ranked, strict=True):
             keeping = Keeping(told[i].source, (self.source, self.target))
@@ -113,21 +123,32 @@ class Hop:
         return [texts[:count] for texts in found]
 
     def _as_it_is(self, climb: Climb, way: Way) -> TranslatedSentence:
-        return TranslatedSentence(climb.first.source, climb.first.as_it_is(), True, way)
+        return TranslatedSentence(climb.given.source, climb.given.as_it_is(), True, way)
+
+    def _climb(self, sentence: str, glossary: Glossary | None) -> Climb:
+        given = Keeping(sentence, (self.source, self.target), glossary, self.alphabet)
+        text = clear(sentence, self.source)
+        start, end = (given if text == sentence else replace(given, source=text)).core
+        edges, text = (text[:start], text[end:]), text[start:end]
+        capitals = shouted(text, self.source)
+        text = quiet(text) if capitals else text
+        return Climb(given, given if text == sentence else replace(given, source=text), capitals, edges)
 
     def _in_digits(self, climbs: list[Climb], search: Search) -> Asking[None]:
         """Digits for the numbers in words, and from here on nothing else; the words where there is nothing else."""
         for climb in climbs:
-            climb.keeping, climb.lost = replace(climb.first, source=climb.first.respelt()), ()
+            words, climb.lost = climb.keeping, ()
+            climb.small = all(one.value <= SMALL for one in words.spelt)
+            climb.keeping = replace(words, source=words.respelt())
             if climb.keeping.wordless:
-                text = climb.first.respelt(self.target)
-                text = text[:1].upper() + text[1:] if climb.first.source[:1].isupper() else text
-                climb.done = TranslatedSentence(climb.first.source, text, True, "digits")
+                text = words.respelt(self.target)
+                text = text[:1].upper() + text[1:] if words.source[:1].isupper() else text
+                climb.done = climb.made(text, True, "digits")
         left = [climb for climb in climbs if not climb.keeping.wordless]
         told = yield from self.write([one.keeping.source for one in left], search)
         for climb, written in zip(left, told, strict=True):
             climb.offer(written, "digits")
-            if all(one.value <= SMALL for one in climb.first.spelt):  # and may be said in some other way
+            if climb.small:  # and may have been said in some other way
                 climb.done = climb.done or climb.doubtful
 
     def _with_placeholders(self, climbs: list[Climb], search: Search, everything: bool) -> Asking[None]:
