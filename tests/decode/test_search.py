@@ -1,7 +1,9 @@
 """Search against Hugging Face `generate`, against trying everything, and against itself."""
 
 import itertools
+import warnings
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -447,3 +449,24 @@ def test_what_is_written_fits_the_position_table(search):
         with pytest.raises(ConfigError, match=f"max_new_tokens={fits + 1} is too many.*of 16 has room for {fits}"):
             search(model, src, max_new_tokens=fits + 1)
         assert length(small(kind, end_id=None, positions="rotary")) == 128
+
+
+def test_dropout_while_writing_is_told():
+    model, src = small(dropout=0.1), torch.tensor([[3, 4]])
+    with pytest.warns(UserWarning, match=r"training mode.*model\.eval"):
+        gf.generate(model.train(), src)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gf.generate(model.eval(), src)
+        gf.generate(small(dropout=0.0).train(), src)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [(([[3]],), "src is a list"), ((torch.tensor([[3]]), 4), "src_mask is a int")],
+)
+def test_what_is_no_tensor_is_told(asked, words):
+    with pytest.raises(InputError, match=words):
+        gf.generate(small(), *asked)
+    with pytest.raises(InputError, match=r"its `.model`"):
+        gf.generate(SimpleNamespace(model=small()), torch.tensor([[3]]))

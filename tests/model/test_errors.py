@@ -103,3 +103,29 @@ def test_segments_are_refused_where_there_are_none():
         gf.EncoderOnly(config())(IDS, segments=torch.zeros_like(IDS))
     with pytest.raises(InputError, match="segment 2 lies outside"):
         gf.EncoderOnly(config(segments=2))(IDS, segments=torch.full_like(IDS, 2))
+
+
+@pytest.mark.parametrize("kind", [gf.EncoderOnly, gf.DecoderOnly])
+def test_places_go_with_nothing_that_they_would_overrule(kind):
+    """A mask beside them was dropped without a word."""
+    model = kind(gf.ModelConfig(vocab_size=20, d_model=16, heads=2, d_ff=32, layers=1)).eval()
+    places = torch.tensor([[0, 1, 0]])
+    model(IDS, places=places)
+    for options, words in (
+        ({"places": places, "mask": torch.ones(1, 3, dtype=torch.bool)}, "no mask and no cache"),
+        ({"places": places.float()}, r"torch.float32 of shape \(1, 3\).*whole numbers"),
+        ({"places": places[0]}, r"of shape \(3,\).*\(1, 3\)"),
+    ):
+        with pytest.raises(InputError, match=words):
+            model(IDS, **options)
+
+
+def test_texts_that_are_no_pairs_are_refused():
+    model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=20, d_model=16, heads=2, d_ff=32, layers=1)).eval()
+    with pytest.raises(InputError, match=r"not a pair of rows, 1 and 2.*decode"):
+        model(IDS, IDS.repeat(2, 1))
+    with pytest.raises(InputError, match="not a pair of places"):
+        model(IDS, IDS, src_places=torch.tensor([[0, 1, 2]]))
+    labels = gf.EncoderOnly(gf.ModelConfig(vocab_size=20, d_model=16, heads=2, d_ff=32, layers=1, labels=3, tied=False))
+    with pytest.raises(InputError, match="one text a row"):
+        labels.eval()(IDS, places=torch.tensor([[0, 1, 0]]))

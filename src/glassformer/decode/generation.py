@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -61,6 +62,10 @@ def generate(
     exactly once. `watch` is told the candidates of every step of a beam search. `between_steps`
     is called after every step or every few, unless a GPU has recorded them; what it raises ends the search.
     """
+    check_given(model, src, src_mask)
+    if model.training and (model.config.dropout or model.config.attention_dropout):
+        told = "the model is in training mode, so dropout is on and each call may write another text; call model.eval()"
+        warnings.warn(told, stacklevel=2)
     search = search_of(
         search, beam=beam, length_penalty=length_penalty, nbest=nbest, max_new_tokens=max_new_tokens, **options
     )
@@ -165,10 +170,20 @@ def chosen(
     return hypothesis
 
 
+def check_given(model: object, src: object, src_mask: object) -> None:
+    """That there is a model that can write, and tensors to write from."""
+    if not isinstance(model, EncoderDecoder | DecoderOnly):
+        own = getattr(model, "model", None)
+        told = "reads and cannot write" if own is None else "is more than a model, which is its `.model`"
+        raise InputError(f"{type(model).__name__} {told}; give an EncoderDecoder or a DecoderOnly")
+    for name, given in (("src", src), ("src_mask", src_mask)):
+        if not isinstance(given, Tensor) and (name == "src" or given is not None):
+            raise InputError(f"{name} is a {type(given).__name__}; it must be a tensor of shape (batch, length)")
+
+
 def token_limit(model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, search: Search) -> int:
     """The most tokens to write, once it is clear that the model can write, and from what."""
-    if not isinstance(model, EncoderDecoder | DecoderOnly):
-        raise InputError(f"{type(model).__name__} reads and cannot write; give an EncoderDecoder or a DecoderOnly")
+    check_given(model, src, src_mask)
     if isinstance(model, EncoderDecoder):
         start_of(model)
     reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder

@@ -95,7 +95,7 @@ def write(model: Model, src: Tensor, mask: Tensor, options: Options) -> Written:
     if isinstance(model, EncoderOnly):
         return Written(prompt)
     # What is cached of a token must not depend on later ones.
-    writer = model if one_pass(model) else uncached(model)
+    writer = model if one_pass(model) else uncached(model).train(model.training)
     selections: list[Any] = []
     cooled = None
     if options.temperature != 1:

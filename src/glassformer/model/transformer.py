@@ -20,7 +20,7 @@ from glassformer.model.attention import AttentionMask, Projection
 from glassformer.model.config import ModelConfig
 from glassformer.model.embedding import Embedding, PatchEmbedding
 from glassformer.model.layer import Block
-from glassformer.model.mask import additive, causal_mask, check_mask, own_blocks, own_mask, padding_mask
+from glassformer.model.mask import additive, causal_mask, check_mask, check_places, own_blocks, own_mask, padding_mask
 from glassformer.model.norm import make_norm
 from glassformer.model.position import Alibi, PositionTable, RelativeBias, Rotary
 
@@ -75,6 +75,8 @@ class Stack(nn.Module):
         self.embedding.check(ids, start + length if places is None else 0, segments)
         if mask is not None:
             check_mask(mask, ids)
+        if places is not None:
+            check_places(places, ids, mask is None and cache is None)
         if cache is not None:
             cache.check(ids, len(self.blocks))
             queries, keys, positions, visible = cache.admit(ids, mask)
@@ -184,15 +186,14 @@ class EncoderDecoder(nn.Module):
         return logits  # (B, T, V)
 
     def forward(
-        self,
-        src: Tensor,
-        tgt: Tensor,
-        src_mask: Tensor | None = None,
-        src_places: Tensor | None = None,
-        tgt_places: Tensor | None = None,
-    ) -> Tensor:
+        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
+        src_places: Tensor | None = None, tgt_places: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
         """All logits. `src_places` and `tgt_places`, (B, S) and (B, T), are each token's place in its text, where rows
         hold several pairs side by side: each counts from 0, and sees only itself and its partner."""
+        if (src.dim() > 1 < tgt.dim() and src.shape[0] != tgt.shape[0]) or (src_places is None) != (tgt_places is None):
+            given = "of places" if src.shape[0] == tgt.shape[0] else f"of rows, {src.shape[0]} and {tgt.shape[0]}"
+            raise InputError(f"src and tgt go in pairs, and these are not a pair {given}; give both, or see decode()")
         if src_places is None or tgt_places is None:
             return self.decode(tgt, self.encode(src, src_mask), src_mask)
         memory = self.encoder(src, places=src_places)
@@ -216,13 +217,11 @@ class EncoderOnly(nn.Module):
         initialise(self, config)
 
     def forward(
-        self,
-        ids: Tensor,
-        mask: Tensor | None = None,
-        segments: Tensor | None = None,
-        places: Tensor | None = None,
+        self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None, places: Tensor | None = None
     ) -> Tensor:
         """`places` (B, T) are each token's place in its text, where rows hold several."""
+        if self.config.labels and places is not None:
+            raise InputError("a model of labels gives one for each row; give it one text a row, without places")
         hidden = self.encoder(ids, mask, segments=segments, places=places)
         if self.config.labels:  # padding may have pushed a text away from the left
             rows = torch.arange(hidden.shape[0], device=hidden.device)
@@ -242,11 +241,7 @@ class DecoderOnly(nn.Module):
         initialise(self, config)
 
     def forward(
-        self,
-        ids: Tensor,
-        mask: Tensor | None = None,
-        cache: Cache | None = None,
-        places: Tensor | None = None,
+        self, ids: Tensor, mask: Tensor | None = None, cache: Cache | None = None, places: Tensor | None = None
     ) -> Tensor:
         """With a cache, `ids` and `mask` hold only the tokens it has not seen yet. `places` (B, T) are each token's
         place in its text, where rows hold several."""
