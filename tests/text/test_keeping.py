@@ -1,5 +1,7 @@
 """What a translation must hold, and whether it does."""
 
+from itertools import pairwise
+
 import pytest
 
 from glassformer.text.glossary import Glossary
@@ -68,3 +70,52 @@ def test_signs_that_make_code_of_words_are_taken_out():
     assert (
         Keeping("Run `make` now.", ("en", "de")).plain("`make` jetzt `laufen` lassen") == "`make` jetzt laufen lassen"
     )
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "languages", "told"),
+    [
+        ("Das kostet 20 €.", "That costs €20.", ("de", "en"), []),
+        ("Das kostet 20 €.", "That costs 20 $.", ("de", "en"), ["20 €"]),
+        ("It weighs 3.5 kg.", "Es wiegt 3,5 Kilogramm.", ("en", "de"), []),
+        ("It weighs 3.5 kg.", "它重 3.5 公里。", ("en", "zh"), ["3.5 kg"]),
+        ("He is 3 years old.", "Er ist 3 Stunden alt.", ("en", "de"), ["3 years"]),
+        ("Er ist 19 Jahre alt.", "He's 19.", ("de", "en"), []),
+        ("$20k", "20.000 $", ("en", "de"), []),
+        ("$20k", "20 Dollar", ("en", "de"), ["$20k"]),
+        ("1万人", "1 million people", ("zh", "en"), ["1万"]),
+        ("1万人", "10,000 people", ("zh", "en"), []),
+        ("3 million people", "300万人", ("en", "zh"), []),
+        ("3 million people", "3 Menschen", ("en", "de"), ["3 million"]),
+        ("3 Mio. Menschen", "3 million people", ("de", "en"), []),
+        ("12345678901234567 trillion", "12345678901234567 Billionen", ("en", "de"), []),
+        ("5 km for `5 km`", "5 km für `5 km`", ("en", "de"), []),
+    ],
+)
+def test_units_and_scales_belong_to_a_number(source, target, languages, told):
+    assert lost(source, target, languages=languages)[0] == told
+
+
+@pytest.mark.parametrize(
+    ("source", "languages", "fills"),
+    [
+        ("20 €, $20k and 5 miles", ("en", "de"), ["20 €", "20.000 $", "5 Meilen"]),
+        ("3,5 kg für 1,5 Mio. Menschen", ("de", "en"), ["3.5 kg", "1.5 million"]),
+        ("5万 14亿 1.5万", ("zh", "en"), ["50,000", "1.4 billion", "15,000"]),
+        ("3 million, 25 billion", ("en", "zh"), ["300万", "250亿"]),
+        ("1 million", ("en", "de"), ["1 Million"]),
+        ("5 km and 20 $", ("en", "fr"), ["5", "20"]),
+        ("an area of 5 m² 😀", ("en", "de"), ["5 m²", "😀"]),
+    ],
+)
+def test_a_number_is_filled_in_with_its_unit(source, languages, fills):
+    alphabet = frozenset("abcdefghijklmnopqrstuvwxyz 0123456789.,$€万亿üMä")
+    keeping = Keeping(source, languages, alphabet=alphabet)
+    assert [one.fill for one in keeping.items] == fills
+    assert all(one.end <= other.start for one, other in pairwise(keeping.items))
+
+
+def test_a_unit_alone_is_still_translated():
+    assert Keeping("20", ("en", "de")).wordless
+    assert Keeping("$20", ("en", "de")).wordless
+    assert not Keeping("20 dollars", ("en", "de")).wordless

@@ -15,9 +15,11 @@ from functools import cached_property
 from typing import Literal
 
 from glassformer.text.glossary import Glossary, bordered
-from glassformer.text.numbers import compare, localised, numbers, without
+from glassformer.text.measures import Measure, measures, units_of, written
+from glassformer.text.numbers import Number, compare, localised, multiplied, numbers, scaled, swapped, without
 from glassformer.text.protect import PLACEHOLDERS, WORD, Span, spans
 from glassformer.text.spelt import LANGUAGES, Spelt, exact, said
+from glassformer.text.units import TIMES
 
 _WIDE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
 _EASTERN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
@@ -36,6 +38,7 @@ class Kept:
     end: int
     fill: str
     kind: Literal["span", "number", "term"]
+    unit: str = ""  # of a number
 
 
 @dataclass(frozen=True)
@@ -71,18 +74,38 @@ class Keeping:
             for match in _EASTERN.finditer(self.source):
                 if taken.isdisjoint(range(*match.span())):
                     found.append(Kept(*match.span(), match[0], "term"))
+        amounts = {place for one in self._measures.values() for place in range(one.start, one.end)}
         for match in self._strange.finditer(self.source) if self._strange else ():
-            if taken.isdisjoint(range(*match.span())):
+            if taken.isdisjoint(range(*match.span())) and amounts.isdisjoint(range(*match.span())):
                 found.append(Kept(*match.span(), match[0], "term"))
         apart = [(one.start, one.end) for one in found]
-        groups: list[Span] = []
-        for number in numbers(self.source, self.languages[0], apart):
-            if groups and self.source[groups[-1][1] : number.start] in _JOINTS:
-                groups[-1] = groups[-1][0], number.end
+        groups: list[list[Number]] = []
+        for number in _numbers(self.source, self.languages[0], apart):
+            if groups and self.source[groups[-1][-1].end : number.start] in _JOINTS:
+                groups[-1].append(number)
             else:
-                groups.append((number.start, number.end))
-        found += [Kept(*group, localised(self.source[slice(*group)], *self.languages), "number") for group in groups]
+                groups.append([number])
+        found += [self._number(group, taken) for group in groups]
         return tuple(sorted(found, key=lambda one: one.start))
+
+    def _number(self, group: list[Number], taken: set[int]) -> Kept:
+        """A number, or several that go together, with its unit and the word for its thousands or millions."""
+        source, target = self.languages
+        start, end, last = group[0].start, group[-1].end, group[-1]
+        token = self.source[start:end]
+        known = source in LANGUAGES and target in LANGUAGES
+        measure = self._measures.get((start, end)) if known else None
+        if measure and (measure.plain or measure.scale) and taken.isdisjoint(range(measure.start, measure.end)):
+            told = scaled(token, measure.scale, source, target) if measure.scale else swapped(token, source, target)
+            return Kept(measure.start, measure.end, written(told, measure.unit, target), "number", measure.unit)
+        if known and last.scale and len(group) == 1:
+            return Kept(start, last.reach, scaled(token, last.scale, source, target), "number")
+        return Kept(start, end, localised(token, *self.languages), "number")
+
+    @cached_property
+    def _measures(self) -> dict[Span, Measure]:
+        """What has a unit, by the place of its number."""
+        return {one.number: one for one in measures(self.source, self.languages[0])}
 
     @cached_property
     def _unknown(self) -> str:
@@ -119,8 +142,9 @@ class Keeping:
 
     @property
     def wordless(self) -> bool:
-        """Whether nothing is left to translate beside what is kept."""
-        return not any(letter.isalpha() for part in self.between() for letter in part)
+        """Whether nothing is left to translate beside what is kept; the word for a unit is."""
+        units = (self.source[one.start : one.end] for one in self.items if one.kind == "number")
+        return not any(letter.isalpha() for part in (*self.between(), *units) for letter in part)
 
     def between(self) -> list[str]:
         """The source before, between and behind what is kept: one more than there is of that."""
@@ -177,16 +201,26 @@ class Keeping:
         lost += [one for one in self.items if one.kind == "span" and have[one.fill] < wanted[one.fill]]
         invented = any(have[one] > wanted[one] for one in have) or self._new_signs(target, inside)
         others = [(one.start, one.end) for one in self.items if one.kind != "number"]
-        own_numbers = numbers(self.source, self.languages[0], others)
-        found = numbers(target, self.languages[1], apart)
+        own_numbers = _numbers(self.source, self.languages[0], others)
+        found = _numbers(target, self.languages[1], apart)
         told = compare(
             own_numbers, found, (without(self.source, others, " "), without(target, apart, " ")), self.languages
         )
         missing = {number.start for number in told.lost}
+        missing |= self._without_unit(target)
         lost += [
             one for one in self.items if one.kind == "number" and not missing.isdisjoint(range(one.start, one.end))
         ]
         return Faults(tuple(lost), invented or bool(own_numbers and told.invented))
+
+    def _without_unit(self, target: str) -> set[int]:
+        """Where numbers stand whose unit `target` does not name. An age may well be told without the word for years."""
+        units = {one.unit for one in self.items if one.unit}
+        told = units_of(target, self.languages[1]) if units else Counter[str]()
+        missing = {unit for unit in units if not told[unit]}
+        if "year" in missing and told.keys().isdisjoint(TIMES):
+            missing.remove("year")
+        return {one.start for one in self.items if one.unit in missing}
 
     def _new_signs(self, target: str, inside: str) -> bool:
         """Whether `target` has more of the signs that make up code and tags than the source, stretches aside."""
@@ -226,6 +260,13 @@ class Keeping:
             else:
                 target = target[:start] + re.sub(f"[{_SIGNS}]", "", text) + target[end:]
         return target
+
+
+def _numbers(text: str, language: str, apart: Sequence[Span]) -> list[Number]:
+    """The numbers of `text`, those of money with what one letter makes of them, as in $20k."""
+    found = numbers(text, language, apart)
+    scales = {one.number: one.scale for one in measures(text, language)} if found else {}
+    return [multiplied(one, scales.get((one.start, one.end), 0), language) for one in found]
 
 
 def _pictures(signs: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 Span = tuple[int, int]
@@ -32,8 +32,13 @@ _AFTERNOON = re.compile(
 )
 _SCALES = {
     "en": {"thousand": 3, "million": 6, "billion": 9, "trillion": 12},
-    "de": {"Tausend": 3, "Million": 6, "Mio": 6, "Milliarde": 9, "Mrd": 9, "Billion": 12},
+    "de": {"Tausend": 3, "Tsd": 3, "Million": 6, "Mio": 6, "Milliarde": 9, "Mrd": 9, "Billion": 12},
     "zh": {"千": 3, "万": 4, "亿": 8, "千万": 7, "百万": 6, "万亿": 12},
+}
+_SCALE_NAMES = {
+    "en": {6: (" million", " million"), 9: (" billion", " billion"), 12: (" trillion", " trillion")},
+    "de": {6: (" Million", " Millionen"), 9: (" Milliarde", " Milliarden"), 12: (" Billion", " Billionen")},
+    "zh": {4: ("万", "万"), 8: ("亿", "亿")},
 }
 _WORDS = {
     "en": "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|"
@@ -65,6 +70,8 @@ class Number:
     end: int
     text: str
     values: frozenset[str]
+    scale: int = 0  # the power of ten that a word behind it stands for, as in 3 million
+    reach: int = 0  # the end of that word
 
 
 def numbers(text: str, language: str, apart: Sequence[Span] = ()) -> list[Number]:
@@ -98,11 +105,16 @@ def numbers(text: str, language: str, apart: Sequence[Span] = ()) -> list[Number
                     Number(date.start(group) + match.start(), date.end(group) + match.start(), date[group], values)
                 )
             continue
-        meant = {match[0], *more.get(match.start(), ()), *values_of(match[0], language)}
-        if scale := _scale(text[match.end() : match.end() + 14], language):
-            meant |= {_scaled(value, scale) for value in values_of(match[0], language)}
-        found.append(Number(match.start(), match.end(), match[0], frozenset(meant)))
+        meant = frozenset({match[0], *more.get(match.start(), ()), *values_of(match[0], language)})
+        scale, reach = _scale(text, match.end(), language)
+        found.append(multiplied(Number(match.start(), match.end(), match[0], meant, 0, reach), scale, language))
     return found
+
+
+def multiplied(number: Number, scale: int, language: str) -> Number:
+    """A number that has none yet, with the scale that is told behind it."""
+    values = frozenset(_scaled(value, scale) for value in values_of(number.text, language)) if scale else None
+    return replace(number, values=values, scale=scale) if values and not number.scale else number
 
 
 def without(text: str, stretches: Sequence[Span], mark: str) -> str:
@@ -133,12 +145,45 @@ def _scaled(value: str, power: int) -> str:
     return ".".join(filter(None, (whole.lstrip("0") or "0", part)))
 
 
-def _scale(after: str, language: str) -> int:
-    """The power of ten that a word after a number stands for."""
-    scales = _SCALES.get(language, {})
-    bare = after.lstrip(" \u00a0\u202f-")
-    fitting = [word for word in scales if bare.lower().startswith(word.lower())]
-    return scales[max(fitting, key=len)] if fitting else 0
+def _scale(text: str, end: int, language: str) -> Span:
+    """The power of ten that a word behind a number stands for, and where the word ends."""
+    pattern = _scale_words(language)
+    match = pattern.match(text, end) if pattern is not None else None
+    if match is None:
+        return 0, end
+    scales = {word.lower(): power for word, power in _SCALES[language].items()}
+    return scales[match[1].lower()], match.end()
+
+
+@cache
+def _scale_words(language: str) -> re.Pattern[str] | None:
+    words = "|".join(sorted(_SCALES.get(language, ()), key=len, reverse=True))
+    ends = {"de": r"(?:en|n|s)?\b\.?", "en": r"s?\b"}.get(language, "")
+    return re.compile(rf"[ \u00a0\u202f-]{{0,2}}({words}){ends}", re.IGNORECASE) if words else None
+
+
+def scaled(token: str, scale: int, source: str, target: str) -> str:
+    """A number with such a word behind it, as the target's language writes it: 5万 is 50,000, and 3 million 300万."""
+    values = values_of(token.translate(_DIGITS), source)
+    value = _scaled(min(values, key=len, default=token), scale)
+    whole = len(value.partition(".")[0]) - 1  # the power of ten of its first digit
+    names = _SCALE_NAMES[target]
+    power = max((power for power in names if power <= whole), default=0)
+    if not power:
+        return swapped(f"{int(value):,}", "en", target) if value.isdecimal() else swapped(value, "en", target)
+    few = _unscaled(value, power)
+    one, many = names[power]
+    return swapped(few, "en", target) + (one if few == "1" else many)
+
+
+def _unscaled(value: str, power: int) -> str:
+    whole, _, part = value.partition(".")
+    return ".".join(filter(None, (whole[:-power], (whole[-power:] + part).rstrip("0"))))
+
+
+def swapped(token: str, source: str, target: str) -> str:
+    """A number with the other marks, where German is one of the languages."""
+    return token.translate({ord(","): ".", ord("."): ","}) if (source == "de") != (target == "de") else token
 
 
 def localised(token: str, source: str, target: str) -> str:
@@ -148,7 +193,7 @@ def localised(token: str, source: str, target: str) -> str:
         return token
     comma, point = (",", "\\.") if target == "de" else ("\\.", ",")
     grouped = re.fullmatch(rf"[0-9]{{1,3}}(?:{comma}[0-9]{{3}})+(?:{point}[0-9]+)?", token)
-    return token.translate({ord(","): ".", ord("."): ","}) if grouped else token
+    return swapped(token, source, target) if grouped else token
 
 
 @dataclass(frozen=True)
@@ -166,7 +211,7 @@ def compare(
     source: list[Number], target: list[Number], texts: tuple[str, str], languages: tuple[str, str]
 ) -> Comparison:
     """Whether the numbers of a source are those of its translation; `texts` are what words are looked for in."""
-    lost, left = _apart(source, target, lambda number: (number.text,))
+    lost, left = _apart(source, target, lambda number: (f"{number.text}e{number.scale}",))
     lost, left = _apart(lost, left, lambda number: number.values)
     if lost:
         named = Counter(_months(texts[1], languages[1]))
