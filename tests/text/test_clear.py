@@ -59,3 +59,10 @@ def test_time_grows_with_the_length(text):
     clear(text * 50_000, "en")
     shouted(text * 50_000, "en")
     assert time.process_time() - begin < 5
+
+
+def test_times_are_told_in_digits_but_not_within_code():
+    assert clear("Come at half past seven, not `half past seven`.", "en", "de") == (
+        "Come at 7:30, not `half past seven`."
+    )
+    assert clear("Come at half past seven.", "en") == "Come at half past seven."

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cache
 
 from glassformer.text.language import WORDS
+from glassformer.text.moments import moments
 from glassformer.text.numbers import without
 from glassformer.text.protect import spans
 
@@ -58,11 +59,19 @@ _I = re.compile(r"\bi\b")
 _LONG = 4  # letters of a word, beyond which it is hardly an abbreviation
 
 
-def clear(text: str, language: str) -> str:
-    """`text` with plain signs for those that only look like them, and in full what is cut short."""
-    if text.isascii() and not _anything(language).search(text):
-        return text
-    return _changed(text, lambda part: _clear(part, language))
+def clear(text: str, language: str, target: str = "") -> str:
+    """`text` with plain signs for those that only look like them, in full what is cut short, and times and dates as a
+    model that translates into `target` knows them."""
+    if not text.isascii() or _anything(language).search(text):
+        text = _changed(text, lambda part: _clear(part, language))
+    found = moments(text, language, target)
+    whole = without(text, spans(text), "\0") if found else ""
+    parts, reach = [], 0
+    for one in found:
+        if "\0" not in whole[one.start : one.end]:
+            parts += [text[reach : one.start], one.told]
+            reach = one.end
+    return "".join((*parts, text[reach:]))
 
 
 def _clear(text: str, language: str) -> str:
@@ -94,11 +103,10 @@ def _anything(language: str) -> re.Pattern[str]:
 
 def shouted(text: str, language: str) -> bool:
     """Whether a sentence is all in capitals, and not made of abbreviations."""
-    if not _CAPITALS.search(text) or not (rest := _outside(text)).isupper():
+    if language not in WORDS or not _CAPITALS.search(text) or not (rest := _outside(text)).isupper():
         return False
     words = [word for word in _WORD.findall(rest) if len(word) > 1]
-    common = WORDS.get(language, frozenset())
-    told = any(word.casefold() in common for word in words)
+    told = any(word.casefold() in WORDS[language] for word in words)
     return len(words) > 1 and (told or (len(words) > 2 and sum(map(len, words)) > _LONG * len(words)))
 
 

@@ -16,7 +16,17 @@ from typing import Literal
 
 from glassformer.text.glossary import Glossary, bordered
 from glassformer.text.measures import Measure, measures, units_of, written
-from glassformer.text.numbers import Number, compare, localised, multiplied, numbers, scaled, swapped, without
+from glassformer.text.numbers import (
+    Number,
+    compare,
+    localised,
+    multiplied,
+    numbers,
+    scaled,
+    swapped,
+    values_of,
+    without,
+)
 from glassformer.text.protect import PLACEHOLDERS, WORD, Span, spans
 from glassformer.text.spelt import LANGUAGES, Spelt, exact, said
 from glassformer.text.units import TIMES
@@ -96,7 +106,9 @@ class Keeping:
         known = source in LANGUAGES and target in LANGUAGES
         measure = self._measures.get((start, end)) if known else None
         if measure and (measure.plain or measure.scale) and taken.isdisjoint(range(measure.start, measure.end)):
-            told = scaled(token, measure.scale, source, target) if measure.scale else swapped(token, source, target)
+            usual = values_of(token, source)  # not so 9.95 in German, which stays as it is
+            told = scaled(token, measure.scale, source, target) if measure.scale else token
+            told = swapped(token, source, target) if usual and not measure.scale else told
             return Kept(measure.start, measure.end, written(told, measure.unit, target), "number", measure.unit)
         if known and last.scale and len(group) == 1:
             return Kept(start, last.reach, scaled(token, last.scale, source, target), "number")
@@ -128,7 +140,7 @@ class Keeping:
     @property
     def _strange(self) -> re.Pattern[str] | None:
         """Such pictures, and names with letters that the model has never met: it would spell them as it likes."""
-        letters = re.escape("".join(filter(str.isalpha, self._unknown)))
+        letters = re.escape("".join(filter(str.isalpha, _EASTERN.sub("", self._unknown))))
         signs = re.escape(_pictures(self._unknown))
         name = rf"(?<!{WORD})(?=[^\W\d_a-zß-öø-ÿ]){WORD}*?[{letters}](?:{WORD}|[{letters}])*" if letters else ""
         sign = rf"[{signs}][{signs}\ufe0f\u200d]*" if signs else ""

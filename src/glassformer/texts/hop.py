@@ -112,7 +112,7 @@ class Hop:
         not change."""
         wider = replace(search, beam=max(search.beam, count + 1), nbest=count + 1)
         rows = [i for i, one in enumerate(told) if one.way == "plain"]
-        texts = [clear(told[i].source, self.source) for i in rows]
+        texts = [clear(told[i].source, self.source, self.target) for i in rows]
         ranked = self.translator.translate(texts, search=wider) if rows else []
         found = [list[str]() for _ in told]
         for i, candidates in zip(rows, ranked, strict=True):
@@ -127,7 +127,7 @@ class Hop:
 
     def _climb(self, sentence: str, glossary: Glossary | None) -> Climb:
         given = Keeping(sentence, (self.source, self.target), glossary, self.alphabet)
-        text = clear(sentence, self.source)
+        text = clear(sentence, self.source, self.target)
         start, end = (given if text == sentence else replace(given, source=text)).core
         edges, text = (text[:start], text[end:]), text[start:end]
         capitals = shouted(text, self.source)
