@@ -146,3 +146,26 @@ def test_chinese_words_end_a_stretch_that_they_follow():
     assert found == ["$PATH", "--all", "https://a.example/b", "https://a.example/x", "me@a.example"]
     text = "Grüße an info@müller.example, https://de.example/wiki/Ärzte."
     assert [text[start:end] for start, end in spans(text)] == ["info@müller.example", "https://de.example/wiki/Ärzte"]
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Visit example.com or www.a-b.org/x/y.", ["example.com", "www.a-b.org/x/y"]),
+        ("Edit setup.py and README.md in node_modules.", ["setup.py", "README.md", "node_modules"]),
+        ("Use camelCase, getUserName() or std::vector.", ["camelCase", "getUserName()", "std::vector"]),
+        ("See C:\\Users\\me\\x.txt, /etc/hosts and ~/a/b.", ["C:\\Users\\me\\x.txt", "/etc/hosts", "~/a/b"]),
+        ("The commit d557134 made #ff00aa.", ["d557134", "#ff00aa"]),
+        ("打开setup.py文件和config.json。", ["setup.py", "config.json"]),
+        ("_emphasis_, and/or, 3/4, 2026-01-02, 1234567, e.g. this, Buy milk.Buy bread, MitarbeiterInnen", []),
+    ],
+)
+def test_names_of_files_hosts_and_code_are_kept(text, kept):
+    assert [text[start:end] for start, end in spans(text)] == kept
+
+
+@pytest.mark.parametrize("text", ["a.", "a_", "a/", "/a", "aB", "a::", "a-", "0a", "~/", "a.com/", "C:\\a"])
+def test_time_to_find_names_grows_with_the_length(text):
+    begin = time.process_time()
+    spans(text * 50_000)
+    assert time.process_time() - begin < 5

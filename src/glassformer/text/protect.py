@@ -20,6 +20,13 @@ HIDDEN = 0.6  # the chance of each stretch that could be hidden, in a pair that 
 
 _HAN = r"\u3000-\u303f\u3400-\u9fff\uff00-\uffef"  # may follow a stretch at once, and is no part of it
 WORD = rf"(?:(?![{_HAN}])\w)"
+_A = "A-Za-z0-9_"
+_NAME_PART = "[A-Za-z0-9_-]+"
+_ENDS = (
+    "com|org|net|io|dev|edu|gov|info|app|eu|uk|at|ch|cn|de|ai|py|js|ts|jsx|tsx|json|jsonl|md|txt|html?|css|xml|ya?ml|toml|ini|"
+    "cfg|conf|csv|tsv|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|svg|zip|gz|xz|tar|exe|dll|sh|bat|ps1|cs|cpp|java|rs|go|rb|php|"
+    "sql|log|parquet|safetensors|onnx|ipynb|lock|bak"
+)
 # What may be long has a limit: a text of nothing else would be looked through again from each of its characters.
 _KEPT = re.compile(
     "|".join(
@@ -36,11 +43,19 @@ _KEPT = re.compile(
             r"%(?:\(\w+\)|\d{1,3}\$)?[-+#0]{0,5}\d{0,5}(?:\.\d{1,5})?l{0,2}[diuxXofeEgGcsr@](?![A-Za-z])",  # %s, %(n)d
             rf"\$[A-Za-z_]{WORD}*|%[A-Z_]{{2,}}%",  # $VAR, %PATH%
             rf"(?<!-)(?<!{WORD})--[A-Za-z](?:{WORD}|-)*",  # --option
+            # Names of files and hosts, of what programs are made of, and sums of control.
+            rf"(?<![{_A}.@/-])(?:{_NAME_PART}\.)+(?:{_ENDS})(?![{_A}])(?:/[^\s<>()\[\]{{}}\"'`“”„{_HAN}]*(?:{WORD}|[/#&=%~+-]))?",
+            rf"(?<![{_A}/])(?:[A-Za-z]:\\|~?/)[{_A}.-]+(?:[\\/][{_A}.-]+)+(?<![.-])",
+            rf"(?<![{_A}])[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+(?:\(\))?(?![{_A}])",
+            rf"(?<![{_A}])[a-z]+[A-Z][A-Za-z0-9]*(?:\(\))?(?![{_A}])",
+            rf"(?<![{_A}])[A-Za-z0-9]+(?:::[A-Za-z0-9]+)+(?:\(\))?(?![{_A}])",
+            rf"(?<![{_A}])(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{{7,64}}(?![{_A}])|#[0-9A-Fa-f]{{6}}(?![{_A}])",
             r"[\ue000-\uf8ff]",
         )
     )
 )
-_SIGN = re.compile(r"[`<@{%$\ue000-\uf8ff]|\]\(|\[!|://|--")  # each of those has one, and most sentences have none
+# Each of those has one of these, and most sentences have none.
+_SIGN = re.compile(r"[`<@{%$_\\/\ue000-\uf8ff]|\]\(|\[!|::|--|\.[a-z]|[a-z][A-Z]|[0-9a-f]{7}|#[0-9A-Fa-f]{6}")
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:/-]\d+)*(?![\w])")
 _INSIDE = re.compile(r"[0-9A-Za-z\u00c0-\u024f]{2}")
 _NAME = re.compile(r"(?<![\w`*/.-])[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)*(?![\w`])")
