@@ -113,7 +113,7 @@ def test_places_go_with_nothing_that_they_would_overrule(kind):
     model(IDS, places=places)
     for options, words in (
         ({"places": places, "mask": torch.ones(1, 3, dtype=torch.bool)}, "no mask and no cache"),
-        ({"places": places.float()}, r"torch.float32 of shape \(1, 3\).*whole numbers"),
+        ({"places": places.float()}, r"are torch.float32 of shape \(1, 3\).*whole numbers"),
         ({"places": places[0]}, r"of shape \(3,\).*\(1, 3\)"),
     ):
         with pytest.raises(InputError, match=words):
@@ -122,9 +122,9 @@ def test_places_go_with_nothing_that_they_would_overrule(kind):
 
 def test_texts_that_are_no_pairs_are_refused():
     model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=20, d_model=16, heads=2, d_ff=32, layers=1)).eval()
-    with pytest.raises(InputError, match=r"not a pair of rows, 1 and 2.*decode"):
+    with pytest.raises(InputError, match=r"src \(1, 3\) and tgt \(2, 3\) go by rows"):
         model(IDS, IDS.repeat(2, 1))
-    with pytest.raises(InputError, match="not a pair of places"):
+    with pytest.raises(InputError, match="with places both or none"):
         model(IDS, IDS, src_places=torch.tensor([[0, 1, 2]]))
     labels = gf.EncoderOnly(gf.ModelConfig(vocab_size=20, d_model=16, heads=2, d_ff=32, layers=1, labels=3, tied=False))
     with pytest.raises(InputError, match="one text a row"):

@@ -49,8 +49,8 @@ WORDS: dict[str, Text] = {
         "看某个值的全貌：--name '*.{0}.pattern'、--layer 0、--head 1",
     ),
     "legend": Text(
-        "darker is larger; blue below zero, red above; · hidden by a mask",
-        "越深越大；蓝色为负，红色为正；· 表示被掩码遮住",
+        "darker is larger; blue below zero, red above; · hidden by a mask, which a softmax turns into 0",
+        "越深越大；蓝色为负，红色为正；· 表示被掩码遮住，过了 softmax 就是 0",
     ),
 }
 

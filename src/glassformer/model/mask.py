@@ -65,14 +65,11 @@ def check_mask(mask: Tensor, ids: Tensor, name: str = "mask") -> None:
         )
     if mask.shape != ids.shape:
         raise InputError(
-            f"{name} has shape {tuple(mask.shape)} but its ids have shape {tuple(ids.shape)}; "
-            f"it must be (batch, length), one truth value per token"
+            f"{name} has shape {tuple(mask.shape)}, its ids {tuple(ids.shape)}; both must be (batch, length)"
         )
 
 
 def check_places(places: Tensor, ids: Tensor, alone: bool) -> None:
-    if not alone:
-        raise InputError("places are for rows full of texts, side by side; they go with no mask and no cache")
-    if places.shape != ids.shape[:2] or places.is_floating_point():
-        told = f"{places.dtype} of shape {tuple(places.shape)}"
-        raise InputError(f"places are {told}; they must be whole numbers of shape {tuple(ids.shape[:2])}, as the ids")
+    if not alone or places.shape != ids.shape[:2] or places.is_floating_point():
+        told = f"are {places.dtype} of shape {tuple(places.shape)}" if alone else "go with no mask and no cache"
+        raise InputError(f"places {told}; they are whole numbers, {tuple(ids.shape[:2])}, for rows without padding")

@@ -186,14 +186,17 @@ class EncoderDecoder(nn.Module):
         return logits  # (B, T, V)
 
     def forward(
-        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None,
-        src_places: Tensor | None = None, tgt_places: Tensor | None = None,
-    ) -> Tensor:  # fmt: skip
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        src_places: Tensor | None = None,
+        tgt_places: Tensor | None = None,
+    ) -> Tensor:
         """All logits. `src_places` and `tgt_places`, (B, S) and (B, T), are each token's place in its text, where rows
         hold several pairs side by side: each counts from 0, and sees only itself and its partner."""
         if (src.dim() > 1 < tgt.dim() and src.shape[0] != tgt.shape[0]) or (src_places is None) != (tgt_places is None):
-            given = "of places" if src.shape[0] == tgt.shape[0] else f"of rows, {src.shape[0]} and {tgt.shape[0]}"
-            raise InputError(f"src and tgt go in pairs, and these are not a pair {given}; give both, or see decode()")
+            raise InputError(f"src {tuple(src.shape)} and tgt {tuple(tgt.shape)} go by rows, with places both or none")
         if src_places is None or tgt_places is None:
             return self.decode(tgt, self.encode(src, src_mask), src_mask)
         memory = self.encoder(src, places=src_places)
@@ -221,7 +224,7 @@ class EncoderOnly(nn.Module):
     ) -> Tensor:
         """`places` (B, T) are each token's place in its text, where rows hold several."""
         if self.config.labels and places is not None:
-            raise InputError("a model of labels gives one for each row; give it one text a row, without places")
+            raise InputError("a model of labels takes one text a row, without places")
         hidden = self.encoder(ids, mask, segments=segments, places=places)
         if self.config.labels:  # padding may have pushed a text away from the left
             rows = torch.arange(hidden.shape[0], device=hidden.device)

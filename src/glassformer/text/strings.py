@@ -48,7 +48,7 @@ def strings(given: Iterable[str], name: str) -> list[str]:
 
 def one_string(given: str) -> str:
     if not isinstance(given, str):
-        raise InputError(f"this takes one text, not a list or a {type(given).__name__}; for many: t.translate(texts)")
+        raise InputError(f"this takes one text, not a {type(given).__name__}; for many: t.translate(texts)")
     return given
 
 
