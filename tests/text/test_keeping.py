@@ -1,5 +1,6 @@
 """What a translation must hold, and whether it does."""
 
+import time
 from itertools import pairwise
 
 import pytest
@@ -119,3 +120,26 @@ def test_a_unit_alone_is_still_translated():
     assert Keeping("20", ("en", "de")).wordless
     assert Keeping("$20", ("en", "de")).wordless
     assert not Keeping("20 dollars", ("en", "de")).wordless
+
+
+@pytest.mark.parametrize("text", ["😀 ", "a😀", "forty 5 km ", "$5k ", "Éa ", "5万", "1 million ", "THE 20 € "])
+def test_time_grows_with_the_length(text):
+    begin = time.process_time()
+    for languages in (("en", "de"), ("zh", "en")):
+        keeping = Keeping(text * 5_000, languages, alphabet=frozenset("abcdefghijklmnopqrstuvwxyz "))
+        assert keeping.core[1] <= len(keeping.source)
+        keeping.faults(keeping.source)
+        keeping.unsaid(keeping.source)
+    assert time.process_time() - begin < 10
+
+
+def test_pictures_at_the_ends_need_no_translation():
+    alphabet = frozenset("abcdefghijklmnopqrstuvwxyz .")
+    for text, core in (
+        ("😀 so it is. 👍🏽", "so it is."),
+        ("so 😀 it", "so 😀 it"),
+        ("😀", "😀"),
+        ("it is ❤️", "it is"),
+    ):
+        start, end = Keeping(text, ("en", "de"), alphabet=alphabet).core
+        assert text[start:end] == core

@@ -84,6 +84,7 @@ class Keeping:
             for match in _EASTERN.finditer(self.source):
                 if taken.isdisjoint(range(*match.span())):
                     found.append(Kept(*match.span(), match[0], "term"))
+                    taken |= set(range(*match.span()))
         amounts = {place for one in self._measures.values() for place in range(one.start, one.end)}
         for match in self._strange.finditer(self.source) if self._strange else ():
             if taken.isdisjoint(range(*match.span())) and amounts.isdisjoint(range(*match.span())):
@@ -133,9 +134,11 @@ class Keeping:
     @property
     def core(self) -> Span:
         """The source without pictures at its ends, such as a smile; all of it where nothing is left."""
-        sign = f"[{re.escape(_pictures(self._unknown))}\ufe0f\u200d\\s]*"
-        match = re.fullmatch(rf"({sign})(.*?){sign}", self.source, re.DOTALL) if _pictures(self._unknown) else None
-        return match.span(2) if match and match[2] else (0, len(self.source))
+        edge = _pictures(self._unknown)
+        edge += "\ufe0f\u200d \t" if edge else ""
+        bare = self.source.lstrip(edge) if edge else self.source
+        start = len(self.source) - len(bare)
+        return (start, start + len(bare.rstrip(edge))) if edge and bare else (0, len(self.source))
 
     @property
     def _strange(self) -> re.Pattern[str] | None:
@@ -150,7 +153,8 @@ class Keeping:
     def spelt(self) -> tuple[Spelt, ...]:
         """The numbers in words outside of all that, where both languages are known well enough to ask for them."""
         found = exact(self.source, self.languages[0]) if self.languages[1] in LANGUAGES else ()
-        return tuple(one for one in found if all(one.end <= kept.start or kept.end <= one.start for kept in self.items))
+        taken = {place for one in self.items for place in range(one.start, one.end)} if found else set()
+        return tuple(one for one in found if taken.isdisjoint(range(one.start, one.end)))
 
     @property
     def wordless(self) -> bool:
