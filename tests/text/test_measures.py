@@ -274,10 +274,14 @@ def test_time_grows_with_the_length(text, language):
     for search in (measures, units_of):
         search("5 km", language)  # its patterns are made once
         begin = time.process_time()
-        search(text * (200_000 // len(text)), language)
+        search(text * (50_000 // len(text)), language)
         assert time.process_time() - begin < 2
 
 
 def test_a_text_without_digits_costs_one_search():
     text = "A sentence without a digit costs next to nothing, however many words there are in it."
-    assert min(timeit.repeat(lambda: measures(text, "en"), number=1000, repeat=20)) / 1000 < 5e-6
+
+    def cost(text):
+        return min(timeit.repeat(lambda: measures(text, "en"), number=200, repeat=10))
+
+    assert 3 * cost(text) < cost(f"{text} 5 km, 6 km.")
