@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -253,3 +254,19 @@ def test_what_only_looks_otherwise_is_read_as_it_is_meant(de: Translator) -> Non
 
 def test_a_tab_stands_between_texts(de: Translator) -> None:
     assert TextTranslator(de)("red tree.\tsmall house.\t\tfile.") == "rot baum.\tklein haus.\t\tdatei."
+
+
+def test_other_translations_are_of_what_is_meant_as_well(de: Translator) -> None:
+    """They were compared with the sentence as it is given, where half past seven is no 7:30."""
+
+    class Several(StandIn):
+        def translate(self, texts: Any, **options: Any) -> Any:
+            made = super().translate(texts, **options)
+            ends = ["", " baum", " 5"] if options["search"].nbest > 1 else [""]
+            return [[replace(one, text=one.text + end) for end in ends] for ((one,),) in zip(made, strict=True)]
+
+    reader = Several(de, {"red at 7:30": "rot um 7:30", "The red house": "Das rote Haus"}.__getitem__)
+    assert TextTranslator(reader).alternatives(["red at half past seven", "THE RED HOUSE 😀"], 2) == [
+        ["rot um 7:30 baum"],
+        ["DAS ROTE HAUS BAUM 😀", "DAS ROTE HAUS 5 😀"],
+    ]

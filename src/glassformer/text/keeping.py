@@ -123,7 +123,9 @@ class Keeping:
     @cached_property
     def _unknown(self) -> str:
         """What of the source the model has never met, as far as it is known."""
-        return "" if self.source.isascii() or not self.alphabet else "".join(set(self.source) - self.alphabet)
+        if self.source.isascii() or not self.alphabet:
+            return ""
+        return "".join(sign for sign in set(self.source) - self.alphabet if not sign.isascii())
 
     @property
     def letters(self) -> str:

@@ -112,14 +112,14 @@ class Hop:
         not change."""
         wider = replace(search, beam=max(search.beam, count + 1), nbest=count + 1)
         rows = [i for i, one in enumerate(told) if one.way == "plain"]
-        texts = [clear(told[i].source, self.source, self.target) for i in rows]
-        ranked = self.translator.translate(texts, search=wider) if rows else []
+        climbs = [self._climb(told[i].source, None) for i in rows]
+        ranked = self.translator.translate([one.keeping.source for one in climbs], search=wider) if rows else []
         found = [list[str]() for _ in told]
-        for i, candidates in zip(rows, ranked, strict=True):
-            keeping = Keeping(told[i].source, (self.source, self.target))
+        for i, climb, candidates in zip(rows, climbs, ranked, strict=True):
             for text in dict.fromkeys(one_line(one.text) for one in candidates if one.finished):
-                if text and text != told[i].text and not keeping.faults(text):
-                    found[i].append(text)
+                made = climb.made(text, True, "plain").text
+                if text and made != told[i].text and not climb.keeping.faults(text) and not climb.keeping.unsaid(text):
+                    found[i].append(made)
         return [texts[:count] for texts in found]
 
     def _as_it_is(self, climb: Climb, way: Way) -> TranslatedSentence:
