@@ -22,6 +22,7 @@ from glassformer.text.clear import clear, loud, quiet, shouted
         ("It is 5 km approx.", "It is 5 km approximately."),
         ("I want an important want.", "I want an important want."),
         ("NEVER", "NEVER"),
+        ("I AM VERY HAPPY. YOU MUST STAY.", "I AM VERY HAPPY. YOU MUST STAY."),
     ],
 )
 def test_it_is_put_as_it_is_meant(text, cleared):

@@ -82,7 +82,7 @@ def _clear(text: str, language: str) -> str:
         text = _APOSTROPHE.sub("'", _SPACES.sub(" ", text))
     if language == "en":
         text = _NOT.sub(lambda match: f"{match[1]}n't", text)
-        text = _STRESSED.sub(lambda match: match[0].lower(), text)
+        text = text if text.isupper() else _STRESSED.sub(lambda match: match[0].lower(), text)
     for short, words in _shortened(language):
         ends = text.endswith(".") and not short.sub("", text).endswith(".")
         text = short.sub(words, text) + "." * ends

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+
+from glassformer.text.spelt import one_of
 
 
 @dataclass(frozen=True)
@@ -18,10 +20,6 @@ class Moment:
 
 def numbered(words: str, first: int = 1) -> dict[str, int]:
     return {word: number for number, word in enumerate(words.split(), first)}
-
-
-def one_of(words: Iterable[str]) -> str:
-    return f"(?:{'|'.join(sorted(words, key=len, reverse=True))})"
 
 
 STOP_INSIDE = re.compile(  # what says that the full stop before it is that of p.m. alone

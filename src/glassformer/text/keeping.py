@@ -107,9 +107,9 @@ class Keeping:
         known = source in LANGUAGES and target in LANGUAGES
         measure = self._measures.get((start, end)) if known else None
         if measure and (measure.plain or measure.scale) and taken.isdisjoint(range(measure.start, measure.end)):
-            usual = values_of(token, source)  # not so 9.95 in German, which stays as it is
-            told = scaled(token, measure.scale, source, target) if measure.scale else token
-            told = swapped(token, source, target) if usual and not measure.scale else told
+            usual = bool(values_of(token, source))  # not so 9.95 in German, which stays as it is
+            plain = swapped(token, source, target) if usual else token
+            told = scaled(token, measure.scale, source, target) if measure.scale else plain
             return Kept(measure.start, measure.end, written(told, measure.unit, target), "number", measure.unit)
         if known and last.scale and len(group) == 1:
             return Kept(start, last.reach, scaled(token, last.scale, source, target), "number")
@@ -123,9 +123,8 @@ class Keeping:
     @cached_property
     def _unknown(self) -> str:
         """What of the source the model has never met, as far as it is known."""
-        if self.source.isascii() or not self.alphabet:
-            return ""
-        return "".join(sign for sign in set(self.source) - self.alphabet if not sign.isascii())
+        strange = set() if self.source.isascii() or not self.alphabet else set(self.source) - self.alphabet
+        return "".join(sign for sign in strange if not sign.isascii())
 
     @property
     def letters(self) -> str:
@@ -136,11 +135,10 @@ class Keeping:
     @property
     def core(self) -> Span:
         """The source without pictures at its ends, such as a smile; all of it where nothing is left."""
-        edge = _pictures(self._unknown)
-        edge += "\ufe0f\u200d \t" if edge else ""
-        bare = self.source.lstrip(edge) if edge else self.source
-        start = len(self.source) - len(bare)
-        return (start, start + len(bare.rstrip(edge))) if edge and bare else (0, len(self.source))
+        pictures = _pictures(self._unknown)
+        edge = pictures and pictures + "\ufe0f\u200d \t"
+        start, end = len(self.source) - len(self.source.lstrip(edge)), len(self.source.rstrip(edge))
+        return (start, end) if start < end else (0, len(self.source))
 
     @property
     def _strange(self) -> re.Pattern[str] | None:

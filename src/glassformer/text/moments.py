@@ -9,8 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from glassformer.text.dates import STOP_INSIDE, Moment, english_dates, german_dates, numbered, one_of
+from glassformer.text.dates import STOP_INSIDE, Moment, english_dates, german_dates, numbered
 from glassformer.text.numbers import without
+from glassformer.text.spelt import one_of
 
 LANGUAGES = ("en", "de", "zh")
 

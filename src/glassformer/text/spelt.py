@@ -85,7 +85,7 @@ def _exact(text: str, language: str) -> Iterator[Spelt]:
             yield Spelt(start, end, value(match[0]))
 
 
-def _one_of(words: Iterable[str]) -> str:
+def one_of(words: Iterable[str]) -> str:
     return f"(?:{'|'.join(sorted(words, key=len, reverse=True))})"
 
 
@@ -101,16 +101,16 @@ _ORDINALS = {f"{word}th": word for word in (*_FEW[4:], "hundred", *_EN_SCALES)}
 _ORDINALS |= {f"{word[:-1]}{end}": word for word in _TENS for end in ("ieth", "ies")}
 _ORDINALS |= {"first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine"}
 _ORDINALS["twelfth"] = "twelve"
-_EN_ORDINAL = re.compile(rf"\b{_one_of(_ORDINALS)}\b", re.IGNORECASE)
-_UNIT = rf"(?:-{_one_of(_FEW[1:10])}\b| {_one_of(_FEW[1:10])}\b(?!-))"
-_ROUND = rf"{_one_of(_TENS)}\b{_UNIT}?"  # from twenty to ninety-nine
-_TWO = rf"(?:{_ROUND}|{_one_of(_FEW)}\b)"
+_EN_ORDINAL = re.compile(rf"\b{one_of(_ORDINALS)}\b", re.IGNORECASE)
+_UNIT = rf"(?:-{one_of(_FEW[1:10])}\b| {one_of(_FEW[1:10])}\b(?!-))"
+_ROUND = rf"{one_of(_TENS)}\b{_UNIT}?"  # from twenty to ninety-nine
+_TWO = rf"(?:{_ROUND}|{one_of(_FEW)}\b)"
 _HUNDREDS = rf"(?:{_TWO}|a)[ -]hundred\b(?:(?: and)?[ -]{_TWO}(?![ -]hundred\b))?"
 _THREE = rf"(?:{_HUNDREDS}|{_TWO})"
-_SCALE = rf"[ -]{_one_of(_EN_SCALES)}\b"
+_SCALE = rf"[ -]{one_of(_EN_SCALES)}\b"
 _MORE = rf"(?:(?:,? and)? {_THREE}|, {_HUNDREDS})"
 _EN_NUMBER = (
-    rf"{_one_of((*_FEW[13:], 'twenty'))} (?:{_ROUND}|{_one_of(_FEW[10:])}\b)(?!-)|"
+    rf"{one_of((*_FEW[13:], 'twenty'))} (?:{_ROUND}|{one_of(_FEW[10:])}\b)(?!-)|"
     rf"(?:{_THREE}|a){_SCALE}(?:(?:{_MORE}|, {_THREE}){_SCALE})*{_MORE}?|{_THREE}"
 )
 
@@ -137,11 +137,11 @@ _DE_FEW, _DE_TENS = _DE_WORDS.split()[:20], _DE_WORDS.split()[20:]
 _DE = {word: n for n, word in enumerate(_DE_FEW)} | {word: 10 * n for n, word in enumerate(_DE_TENS, 2)}
 _DE |= {"": 0, "eins": 1, "eine": 1, "dreissig": 30}
 _DE_SCALES = {"million": 10**6, "milliarde": 10**9, "billion": 10**12}
-_DE_TEN = _one_of((*_DE_TENS, "dreissig"))
-_DE_TWO = rf"(?:{_one_of(_DE_FEW[1:10])}und{_DE_TEN}|{_DE_TEN}|{_one_of(('eins', *_DE_FEW[1:]))})"
-_DE_THREE = rf"(?:{_one_of(_DE_FEW[1:])}?hundert(?:(?:und)?{_DE_TWO})?|{_DE_TWO})"
+_DE_TEN = one_of((*_DE_TENS, "dreissig"))
+_DE_TWO = rf"(?:{one_of(_DE_FEW[1:10])}und{_DE_TEN}|{_DE_TEN}|{one_of(('eins', *_DE_FEW[1:]))})"
+_DE_THREE = rf"(?:{one_of(_DE_FEW[1:])}?hundert(?:(?:und)?{_DE_TWO})?|{_DE_TWO})"
 _DE_SIX = rf"(?:{_DE_THREE}?tausend(?:(?:und)?{_DE_THREE})?|{_DE_THREE})"
-_DE_PARTS = re.compile(rf" ({_one_of(_DE_SCALES)})(?:en|n)?\b(?: und)? ?")
+_DE_PARTS = re.compile(rf" ({one_of(_DE_SCALES)})(?:en|n)?\b(?: und)? ?")
 _DE_SCALE = r"(?:Million(?:en)?|Milliarden?|Billion(?:en)?)"
 _DE_NUMBER = rf"(?:eine|{_DE_SIX}) {_DE_SCALE}\b(?: (?:und )?{_DE_SIX})?|{_DE_SIX}"
 _DE_BEGINNING = re.compile(rf"(?<!\w)(?:{_DE_NUMBER})", re.IGNORECASE)  # of a word, as in "zwanzigmal"
@@ -170,8 +170,8 @@ _NUMBERS = {
 }
 _BESIDE = {  # what makes another number of it, or leaves open which it is
     "en": re.compile(
-        rf"[ -](?:{_one_of((*_EN, *_ORDINALS))}\b|{_one_of(_ORDINALS.keys() - {'second'})}s\b|"
-        rf"hundred|{_one_of(_EN_SCALES)})| point\b| and a half\b",
+        rf"[ -](?:{one_of((*_EN, *_ORDINALS))}\b|{one_of(_ORDINALS.keys() - {'second'})}s\b|"
+        rf"hundred|{one_of(_EN_SCALES)})| point\b| and a half\b",
         re.IGNORECASE,
     ),
     "de": re.compile(rf"(?:(?<=hundert|tausend)-? und)? (?:{_DE_SIX}\b|{_DE_SCALE}|Komma\b)", re.IGNORECASE),
@@ -179,7 +179,7 @@ _BESIDE = {  # what makes another number of it, or leaves open which it is
 _QUOTED = re.compile('["\'`“”‘„«][^"]+["\'`”’“»]')
 _NAME = re.compile(r"[\w,] (?:T(?:hree|en|welve)|F(?:our|ive)|S(?:ix|even)|E(?:ight|leven)|Nine)\b")  # the Big Five
 _VAGUE = {
-    "en": re.compile(rf"\ba[ -](?:hundred|{_one_of(_EN_SCALES)})$|\bbetween .* and ", re.IGNORECASE),
+    "en": re.compile(rf"\ba[ -](?:hundred|{one_of(_EN_SCALES)})$|\bbetween .* and ", re.IGNORECASE),
     "de": re.compile(r"\b(?:hundert|tausend)$", re.IGNORECASE),
 }
 
