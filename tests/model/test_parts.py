@@ -277,10 +277,11 @@ def test_squares_that_are_passed_over_change_nothing(causal):
 
 @pytest.mark.filterwarnings("ignore")  # the compiler's own
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+@pytest.mark.parametrize("heads", [2, 1])  # 32 wide, and 64, for which the squares are smaller
 @pytest.mark.parametrize("kind", [gf.DecoderOnly, gf.EncoderOnly])
-def test_compiled_on_a_gpu_rows_of_several_texts_learn_the_same(kind):
+def test_compiled_on_a_gpu_rows_of_several_texts_learn_the_same(kind, heads):
     places = several_texts([200, 7, 93], [1, 130, 169]).cuda()
-    model = kind(config(d_model=64, heads=2, max_length=300, positions="learned", layers=2)).cuda().train()
+    model = kind(config(d_model=64, heads=heads, max_length=300, positions="learned", layers=2)).cuda().train()
     ids, labels = torch.randint(3, 20, (2, 2, 300), device="cuda", generator=torch.Generator("cuda").manual_seed(0))
 
     def learnt(forward, places):

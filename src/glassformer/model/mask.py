@@ -34,9 +34,9 @@ def own_mask(queries: Tensor, keys: Tensor) -> Tensor:
     return (asking.unsqueeze(2) == asked.unsqueeze(1)).unsqueeze(1)  # (B, 1, T, S)
 
 
-def own_blocks(places: Tensor, causal: bool) -> BlockMask:
-    """The same of rows that hold several texts, by squares of 128 queries and keys, for a kernel that passes over those
-    in which nobody sees anybody."""
+def own_blocks(places: Tensor, causal: bool, width: int = 128) -> BlockMask:
+    """The same of rows that hold several texts, by squares of `width` queries and keys, for a kernel that passes over
+    those in which nobody sees anybody."""
     length = places.shape[1]
     first = torch.arange(length, device=places.device) - places  # (B, T): where each token's text begins
 
@@ -45,7 +45,9 @@ def own_blocks(places: Tensor, causal: bool) -> BlockMask:
             return (key <= query) & (key >= first[row, query])
         return first[row, query] == first[row, key]
 
-    return create_block_mask(seen, places.shape[0], None, length, length, device=places.device)
+    made = create_block_mask(seen, places.shape[0], None, length, length, device=places.device, BLOCK_SIZE=width)
+    made.BLOCK_SIZE = (128, 128)  # PyTorch compares it with tiles that it would choose; the kernel is told by TILES
+    return made
 
 
 def additive(visible: Tensor | None, bias: Tensor | None) -> Tensor | None:

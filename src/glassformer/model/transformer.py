@@ -90,7 +90,8 @@ class Stack(nn.Module):
                 positions, visible = places, own_mask(places, places)
         own = self.attention_mask(queries, keys, visible)
         if places is not None and length >= LONG and self.distance is None and ids.is_cuda:
-            own = own._replace(blocks=own_blocks(places, self.causal) if torch.compiler.is_compiling() else None)
+            width = 64 if self.embedding.config.d_head == 64 else 128  # as in TILES
+            own = own._replace(blocks=own_blocks(places, self.causal, width) if torch.compiler.is_compiling() else None)
         seen = None if memory_mask is None else padding_mask(memory_mask)
         if places is not None and memory_places is not None:
             seen = own_mask(places, memory_places)
@@ -171,10 +172,8 @@ class EncoderDecoder(nn.Module):
         return memory  # (B, S, D)
 
     def decode(self, tgt: Tensor, memory: Tensor, src_mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """Logits after each token of `tgt`; with a cache, `tgt` holds only the tokens it has not seen yet.
-
-        `tgt` may have several rows for each source, one after the other: hypotheses that share its memory.
-        """
+        """Logits after each token of `tgt`; with a cache, `tgt` holds only the tokens it has not seen yet. It may have
+        several rows for each source, one after the other: hypotheses that share its memory."""
         if memory.dim() != 3 or tgt.shape[0] % memory.shape[0] or memory.shape[2] != self.config.d_model:
             raise InputError(
                 f"memory of shape {tuple(memory.shape)} does not go with a target of shape {tuple(tgt.shape)}; "
@@ -208,9 +207,8 @@ class EncoderDecoder(nn.Module):
 
 
 class EncoderOnly(nn.Module):
-    """Reads a text both ways: `model(ids, mask)` gives logits for every position, masked ones included.
-
-    With `labels`, one row for the whole text or image, read off at its first position."""
+    """Reads a text both ways: `model(ids, mask)` gives logits for every position, masked ones included; with `labels`,
+    one row for the whole text or image, read off at its first position."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()

@@ -23,6 +23,7 @@ from glassformer.train.recipe import Train
 from glassformer.train.tuning import distance
 
 WORTH_COMPILING = 3_000  # steps for each shape of batch
+MANY = 16_384  # pieces of a vocabulary: worth a kernel of their loss's own
 
 
 @dataclass
@@ -101,7 +102,7 @@ class Stepper:
         self.rows_loss: Callable[..., Tensor] = self.loss
         if compiled(train, world.device):  # the loss along with the model: logits in float32 are never written out
             torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
-            self.rows_loss = torch.compile(self.loss, dynamic=False, options=compile_options())
+            self.rows_loss = self.compiled_loss()
         self.loss_total = torch.zeros((), device=world.device)
         self.graphs: dict[tuple[int, ...], tuple[torch.cuda.CUDAGraph, Inputs] | None] = {}
         self.pool: Any = None
@@ -145,6 +146,15 @@ class Stepper:
             loss = loss + r_drop * two_way_divergence(logits, second, labels, IGNORED)
         return loss
 
+    def compiled_loss(self) -> Callable[..., Tensor]:
+        plain = self.precision == "fp16" or self.train.r_drop or len(unwrapped(self.model).head.weight) < MANY
+        if self.world.device.type == "cuda" and self.world.size == 1 and not plain:
+            from glassformer.train.head_loss import JoinedLoss
+
+            dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
+            return JoinedLoss(self.model, self.train.label_smoothing, dtype, compile_options())
+        return torch.compile(self.loss, dynamic=False, options=compile_options())
+
     def parts(self, inputs: Inputs) -> Iterator[tuple[dict[str, Tensor], bool]]:
         """The rows in `accumulate` portions, and whether each is the last."""
         count = self.train.accumulate
@@ -165,11 +175,19 @@ class Stepper:
                 self.loss_total += loss.detach()
         self.scaler.unscale_(self.optimizer)
         if self.train.clip:
-            nn.utils.clip_grad_norm_(self.parameters, self.train.clip)
+            self.clip(self.train.clip)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         if self.ema:
             torch._foreach_lerp_(self.ema, [p.detach() for p in self.parameters], 1 - self.train.ema)
+
+    def clip(self, most: float) -> None:
+        """Bring the gradients' norm down to `most`; AdamW's one kernel on a GPU divides them while it reads them."""
+        if not self.graphs_wanted:
+            nn.utils.clip_grad_norm_(self.parameters, most)
+            return
+        norm = nn.utils.get_total_norm([p.grad for p in self.parameters if p.grad is not None])
+        vars(self.optimizer).update(grad_scale=(norm / most).clamp_min(1.0), found_inf=torch.zeros_like(norm))
 
     def __call__(self, inputs: Inputs, lr: float, seed: int) -> None:
         """Take the step; `inputs` may still be in the CPU's memory."""
