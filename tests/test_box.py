@@ -20,7 +20,7 @@ from glassformer import box, bundle, recipes
 from glassformer.box import make
 from glassformer.box.card import card
 from glassformer.errors import WeightsError
-from glassformer.text.language import detect
+from glassformer.prose.language import detect
 
 
 @pytest.fixture(scope="module")

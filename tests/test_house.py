@@ -19,7 +19,7 @@ STOREYS = [
     ["cache", "device", "files", "recipes", "report"],
     ["box", "hub"],
     ["model", "text"],
-    ["stored"],
+    ["prose", "stored"],
     ["adapter"],
     ["bundle", "pretrained"],
     ["decode", "train"],

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from glassformer.model import ModelConfig as ModelConfig
     from glassformer.polyglot import translate as translate
     from glassformer.pretrained import load_model as load_model
-    from glassformer.text.glossary import Glossary as Glossary
+    from glassformer.prose.glossary import Glossary as Glossary
     from glassformer.texts import TextTranslator as TextTranslator
     from glassformer.texts import TranslatedText as TranslatedText
     from glassformer.translation import Translation as Translation
@@ -51,7 +51,7 @@ _HOMES = {
     "Evaluation": "glassformer.evaluation",
     "Export": "glassformer.export.run",
     "Filling": "glassformer.use",
-    "Glossary": "glassformer.text.glossary",
+    "Glossary": "glassformer.prose.glossary",
     "Hypothesis": "glassformer.decode",
     "Label": "glassformer.use",
     "MaskFiller": "glassformer.use",

@@ -23,10 +23,10 @@ from glassformer.hub import locate
 from glassformer.judged import Loading, given_items, judge, kind_of, refuse, split_items
 from glassformer.measures import Measures
 from glassformer.model import EncoderDecoder, Model
+from glassformer.prose.cutting import UNSPACED
 from glassformer.report import Report
 from glassformer.scores import Scores, bleu_by, score
 from glassformer.text import Corpus, Tokenizer, read_pairs
-from glassformer.text.cutting import UNSPACED
 from glassformer.text.strings import strings
 from glassformer.train import Recipe
 from glassformer.train.folder import saved_recipe

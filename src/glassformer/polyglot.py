@@ -14,8 +14,8 @@ from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions
 from glassformer.errors import ConfigError
-from glassformer.text.glossary import Glossary
-from glassformer.text.language import clearly, code_of, detect, name_of
+from glassformer.prose.glossary import Glossary
+from glassformer.prose.language import clearly, code_of, detect, name_of
 from glassformer.text.strings import strings
 from glassformer.texts import Note, TextTranslator, TranslatedText
 from glassformer.translator import Translator

@@ -15,8 +15,8 @@ from glassformer.decode.alignment import Alignment
 from glassformer.decode.constraints import Placeholders
 from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
+from glassformer.prose.cutting import Part, joined
 from glassformer.text import About, Directed, PairTokenizer, Tokenizer
-from glassformer.text.cutting import Part, joined
 
 
 class Speller(Protocol):

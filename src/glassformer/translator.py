@@ -20,8 +20,8 @@ from glassformer.device import pick_device
 from glassformer.errors import InputError
 from glassformer.hub import locate
 from glassformer.model import EncoderDecoder
+from glassformer.prose.cutting import Part, cut, seam
 from glassformer.text import About, Directed, PairTokenizer, Tokenizer
-from glassformer.text.cutting import Part, cut, seam
 from glassformer.text.strings import one_string, strings
 from glassformer.translation import Alternative as Alternative
 from glassformer.translation import TooLong as TooLong

@@ -9,13 +9,13 @@ import pytest
 from sockets import PATIENCE, until
 from visitor import Live
 
+from glassformer.prose.keeping import Keeping
 from glassformer.serve.app import create_app
 from glassformer.serve.directions import of_translator
 from glassformer.serve.parts import Part, growing, paragraphs
 from glassformer.serve.queue import Queue
 from glassformer.serve.routes import Routes
 from glassformer.text import About
-from glassformer.text.keeping import Keeping
 from glassformer.translator import Translator
 
 ACCEPT = {"Accept": "text/event-stream"}

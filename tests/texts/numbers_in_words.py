@@ -10,8 +10,8 @@ import sys
 from num2words import num2words
 
 from glassformer.polyglot import polyglot
-from glassformer.text.numbers import numbers
-from glassformer.text.spelt import in_chinese, said
+from glassformer.prose.numbers import numbers
+from glassformer.prose.spelt import in_chinese, said
 
 FRAMES = {
     "en": ["I have {} friends in Berlin.", "The train arrives in {} minutes.", "Only {} of them were broken.",

@@ -16,8 +16,8 @@ from stand_in import StandIn
 
 from glassformer.decode import Sampling, Search
 from glassformer.errors import ConfigError, InputError
-from glassformer.text import sentences
-from glassformer.text.glossary import Glossary, bordered
+from glassformer.prose import sentences
+from glassformer.prose.glossary import Glossary, bordered
 from glassformer.text.protect import PLACEHOLDERS, spans
 from glassformer.texts import TextTranslator
 from glassformer.translator import Translator

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glassformer.text.keeping import Keeping
+from glassformer.prose.keeping import Keeping
 from glassformer.texts import TextTranslator
 from glassformer.texts.manners import most_tokens
 

@@ -22,7 +22,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from glassformer.errors import GlassformerError
-from glassformer.text.language import clearly
+from glassformer.prose.language import clearly
 from glassformer.texts import TextTranslator
 from glassformer.translator import Translator
 

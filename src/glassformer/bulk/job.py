@@ -16,7 +16,7 @@ from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.errors import ConfigError, WeightsError, one_of
 from glassformer.pretrained.text_sides import reads_several
-from glassformer.text.language import code_of
+from glassformer.prose.language import code_of
 from glassformer.texts import TextTranslator
 from glassformer.translator import Translator
 

@@ -132,7 +132,7 @@ def wait_briefly() -> None:
 def of_the_box(to: str | None, source: str | None) -> Path | None:
     """The name of the translator in the box that goes from one language to the other; none where the box is empty."""
     from glassformer import box
-    from glassformer.text.language import code_of
+    from glassformer.prose.language import code_of
 
     if not (to or source):
         return next((Path(model) for model in box.MODELS if box.is_there(model)), None)

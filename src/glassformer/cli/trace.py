@@ -98,7 +98,7 @@ def of_the_box_for(sentence: str, to: str | None, source: str | None) -> Path | 
     """The name of the translator in the box for a sentence, whose language is detected where it is not said."""
     from glassformer.cli.serve import of_the_box
     from glassformer.polyglot import directions
-    from glassformer.text.language import name_of
+    from glassformer.prose.language import name_of
 
     (way,) = directions([sentence], to, source)
     start, end = way.pair

@@ -17,8 +17,8 @@ from glassformer.errors import ConfigError
 if TYPE_CHECKING:
     from glassformer.decode import Search
     from glassformer.polyglot import Polyglot, Way
+    from glassformer.prose.glossary import Glossary
     from glassformer.report import Report
-    from glassformer.text.glossary import Glossary
     from glassformer.texts import TextTranslator, TranslatedText
 
 SAMPLE_BYTES = 2000
@@ -43,7 +43,7 @@ def translate_by_box(
 ) -> None:
     from glassformer.documents.formats import is_document
     from glassformer.polyglot import Polyglot
-    from glassformer.text.glossary import Glossary
+    from glassformer.prose.glossary import Glossary
 
     terms = None if asked.glossary is None else Glossary.load(asked.glossary)
     documents = [word for word in words if os.path.exists(word)]
@@ -92,7 +92,7 @@ def translate_by_box(
 def told(texts: list[str], asked: BoxOptions) -> list[Way]:
     """From which language into which each text goes; what detects it is let go before a translator is loaded."""
     from glassformer.polyglot import directions
-    from glassformer.text.language import identifier
+    from glassformer.prose.language import identifier
 
     ways = directions(texts, asked.to, asked.source)
     identifier.cache_clear()

@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from glassformer.errors import ConfigError
+from glassformer.prose.language import code_of, detect, name_of
 from glassformer.serve.answers import as_json
 from glassformer.serve.errors import Refused, printable
 from glassformer.serve.fields import fields
@@ -26,7 +27,6 @@ from glassformer.serve.libre_forms import body_of, errors_as
 from glassformer.serve.routes import NoWay, Routes
 from glassformer.serve.ticket import Ticket
 from glassformer.serve.turns import Turns, Wanted
-from glassformer.text.language import code_of, detect, name_of
 
 NAMED = {"zh": "ZH-HANS"}  # as a target
 

@@ -23,6 +23,7 @@ from pydantic import BaseModel
 from glassformer.documents.apart import translate_apart
 from glassformer.documents.formats import FORMATS
 from glassformer.errors import DataError
+from glassformer.prose.language import detect
 from glassformer.serve.answers import sliced
 from glassformer.serve.fields import Upload, fields
 from glassformer.serve.keys import Gate
@@ -32,7 +33,6 @@ from glassformer.serve.routes import NoWay
 from glassformer.serve.shelf import Shelf
 from glassformer.serve.ticket import Ticket
 from glassformer.serve.turns import Turns, Wanted
-from glassformer.text.language import detect
 from glassformer.texts import TextTranslator
 
 OPENING = 8000  # bytes of a document that tell its language

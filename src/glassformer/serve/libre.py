@@ -18,6 +18,7 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
 
 from glassformer.documents.formats import FORMATS
+from glassformer.prose.language import confidence, detect, name_of
 from glassformer.serve.answers import as_json
 from glassformer.serve.errors import Refused, body_for, printable
 from glassformer.serve.fields import Unreadable, fields
@@ -40,7 +41,6 @@ from glassformer.serve.routes import NoWay, Routes
 from glassformer.serve.stream import streamed, wants_events
 from glassformer.serve.ticket import Ticket
 from glassformer.serve.turns import Turns
-from glassformer.text.language import confidence, detect, name_of
 
 AUTO = "auto"
 OUTSIDE = {"zh": "zh-Hans"}  # what a language is called by LibreTranslate, where that differs

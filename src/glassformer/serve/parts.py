@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from glassformer.prose.sentences import sentences
 from glassformer.serve.stream import Event, Tell
 from glassformer.serve.ticket import Ticket
 from glassformer.text.protect import spans
-from glassformer.text.sentences import sentences
 
 if TYPE_CHECKING:
     from glassformer.serve.libre import Libre

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from glassformer.documents.apart import translate_apart
 from glassformer.documents.html import translate_fragments
 from glassformer.errors import DataError
+from glassformer.prose.language import clearly, name_of
 from glassformer.serve.directions import Directions
 from glassformer.serve.errors import Refused
 from glassformer.serve.queue import Queue
 from glassformer.serve.queued import Bell, Queued
 from glassformer.serve.ticket import Ticket
-from glassformer.text.language import clearly, name_of
 from glassformer.texts import TextTranslator
 from glassformer.texts.asking import Asking
 from glassformer.texts.translator import translating

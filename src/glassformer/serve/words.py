@@ -14,6 +14,8 @@ from fastapi import APIRouter, FastAPI, Request, Response
 from pydantic import BaseModel, Field
 
 from glassformer.errors import InputError
+from glassformer.prose.keeping import Keeping
+from glassformer.prose.language import name_of
 from glassformer.serve.answers import as_json
 from glassformer.serve.asked import STRICT
 from glassformer.serve.errors import Refused
@@ -23,8 +25,6 @@ from glassformer.serve.links import Hopped, Span, between, cut, hopped, meet, pl
 from glassformer.serve.routes import Routes
 from glassformer.serve.ticket import Ticket
 from glassformer.serve.turns import Turns, Wanted
-from glassformer.text.keeping import Keeping
-from glassformer.text.language import name_of
 from glassformer.translator import Translator
 
 MOST_CHARACTERS = 5_000  # of a paragraph

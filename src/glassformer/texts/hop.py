@@ -13,11 +13,11 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from glassformer.decode import Search
+from glassformer.prose.clear import clear, loud, quiet, shouted
+from glassformer.prose.glossary import Glossary
+from glassformer.prose.keeping import Keeping, Kept
+from glassformer.prose.spelt import SMALL
 from glassformer.text import Tokenizer
-from glassformer.text.clear import clear, loud, quiet, shouted
-from glassformer.text.glossary import Glossary
-from glassformer.text.keeping import Keeping, Kept
-from glassformer.text.spelt import SMALL
 from glassformer.texts.asking import Ask, Asking
 from glassformer.texts.manners import loops, most_tokens, unreadable
 from glassformer.texts.translated import TranslatedSentence, Way

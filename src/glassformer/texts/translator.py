@@ -9,12 +9,12 @@ from typing import Unpack
 from glassformer.decode import Search
 from glassformer.decode.search import SearchOptions, search_of
 from glassformer.errors import ConfigError, check_whole
+from glassformer.prose.cutting import UNSPACED, WIDE_MARKS
+from glassformer.prose.glossary import Glossary
+from glassformer.prose.keeping import Keeping
+from glassformer.prose.sentences import Piece, sentences, splitter
 from glassformer.text import Tokenizer
-from glassformer.text.cutting import UNSPACED, WIDE_MARKS
-from glassformer.text.glossary import Glossary
-from glassformer.text.keeping import Keeping
 from glassformer.text.protect import spans
-from glassformer.text.sentences import Piece, sentences, splitter
 from glassformer.text.strings import strings
 from glassformer.texts.asking import Asking, answered
 from glassformer.texts.hop import Hop

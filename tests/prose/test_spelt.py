@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from num2words import num2words
 
-from glassformer.text.keeping import Keeping
-from glassformer.text.spelt import SMALL, Spelt, exact, in_chinese, said
+from glassformer.prose.keeping import Keeping
+from glassformer.prose.spelt import SMALL, Spelt, exact, in_chinese, said
 
 SENTENCES = {"en": "We saw {} people.", "de": "Wir sahen {} Leute.", "zh": "我们看到{}个人。"}
 numbers = st.one_of(st.integers(SMALL + 1, 9_999), st.integers(10_000, 999_999_999))

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from glassformer.text.clear import clear, loud, quiet, shouted
+from glassformer.prose.clear import clear, loud, quiet, shouted
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 import pytest
 
 from glassformer.errors import DataError
-from glassformer.text.glossary import Glossary
+from glassformer.prose.glossary import Glossary
 
 TERMS = Glossary(
     {"kernel": "Kern", "Linux kernel": "Linux-Kern", "Go": "Go", "go": "gehen", "C++": "C++", "内核": "kernel"}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.text.moments import LANGUAGES, Moment, moments
+from glassformer.prose.moments import LANGUAGES, Moment, moments
 
 
 def told(text, language, target):

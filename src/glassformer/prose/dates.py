@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from glassformer.text.spelt import one_of
+from glassformer.prose.spelt import one_of
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from glassformer.text.glossary import Glossary, bordered
-from glassformer.text.measures import Measure, measures, units_of, written
-from glassformer.text.numbers import (
+from glassformer.prose.glossary import Glossary, bordered
+from glassformer.prose.measures import Measure, measures, units_of, written
+from glassformer.prose.numbers import (
     Number,
     compare,
     localised,
@@ -27,9 +27,9 @@ from glassformer.text.numbers import (
     values_of,
     without,
 )
+from glassformer.prose.spelt import LANGUAGES, Spelt, exact, said
+from glassformer.prose.units import TIMES
 from glassformer.text.protect import PLACEHOLDERS, WORD, Span, spans
-from glassformer.text.spelt import LANGUAGES, Spelt, exact, said
-from glassformer.text.units import TIMES
 
 _WIDE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
 _EASTERN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from glassformer.text.dates import STOP_INSIDE, Moment, english_dates, german_dates, numbered
-from glassformer.text.numbers import without
-from glassformer.text.spelt import one_of
+from glassformer.prose.dates import STOP_INSIDE, Moment, english_dates, german_dates, numbered
+from glassformer.prose.numbers import without
+from glassformer.prose.spelt import one_of
 
 LANGUAGES = ("en", "de", "zh")
 

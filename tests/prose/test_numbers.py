@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.text.numbers import Number, compare, localised, numbers
+from glassformer.prose.numbers import Number, compare, localised, numbers
 
 
 def told(source, target, languages):

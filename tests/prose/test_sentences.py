@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.text import sentences as module
-from glassformer.text.sentences import sentences
+from glassformer.prose import sentences as module
+from glassformer.prose.sentences import sentences
 
 SAMPLES = {
     "en": [

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 
-from glassformer.text.units import (
+from glassformer.prose.units import (
     BEFORE,
     LOOSE,
     LOOSE_SYMBOLS,

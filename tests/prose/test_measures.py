@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.text.measures import LANGUAGES, UNITS, Measure, measures, units_of, written
+from glassformer.prose.measures import LANGUAGES, UNITS, Measure, measures, units_of, written
 
 
 def seen(text, language):

@@ -12,9 +12,9 @@ import unicodedata
 from collections.abc import Callable
 from functools import cache
 
-from glassformer.text.language import WORDS
-from glassformer.text.moments import moments
-from glassformer.text.numbers import without
+from glassformer.prose.language import WORDS
+from glassformer.prose.moments import moments
+from glassformer.prose.numbers import without
 from glassformer.text.protect import spans
 
 _SILENT = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))  # a hyphen that is not seen, and spaces without width

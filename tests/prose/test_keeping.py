@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from glassformer.text.glossary import Glossary
-from glassformer.text.keeping import Keeping
+from glassformer.prose.glossary import Glossary
+from glassformer.prose.keeping import Keeping
 
 
 def lost(source, target, glossary=None, languages=("en", "de")):

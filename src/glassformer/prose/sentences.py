@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from glassformer.text.cutting import CUTS
+from glassformer.prose.cutting import CUTS
 
 Span = tuple[int, int]
 

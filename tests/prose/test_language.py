@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from glassformer.errors import ConfigError
-from glassformer.text.language import clearly, code_of, detect
+from glassformer.prose.language import clearly, code_of, detect
 
 AMONG = ("en", "de", "zh")
 
