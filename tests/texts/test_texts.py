@@ -252,6 +252,12 @@ def test_what_only_looks_otherwise_is_read_as_it_is_meant(de: Translator) -> Non
     assert made.sentences[0].source == "red  house isn´t\u00a0small."
 
 
+def test_bytes_that_make_no_character_are_left_out(de: Translator) -> None:
+    by = TextTranslator(StandIn(de, lambda text: "Das \ufffdFenster."), source="en", target="de")
+    assert by("The window.") == "Das Fenster."
+    assert by("The \ufffd window.") == "Das \ufffdFenster."
+
+
 def test_a_tab_stands_between_texts(de: Translator) -> None:
     assert TextTranslator(de)("red tree.\tsmall house.\t\tfile.") == "rot baum.\tklein haus.\t\tdatei."
 

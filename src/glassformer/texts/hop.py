@@ -19,6 +19,7 @@ from glassformer.prose.keeping import Keeping, Kept
 from glassformer.prose.spelt import SMALL
 from glassformer.text import Tokenizer
 from glassformer.texts.asking import Ask, Asking
+from glassformer.texts.clauses import clauses, doubted, likelier, sentence
 from glassformer.texts.manners import loops, most_tokens, unreadable
 from glassformer.texts.translated import TranslatedSentence, Way
 from glassformer.translation import Translation
@@ -27,11 +28,13 @@ from glassformer.translator import Translator
 NGRAM = 3  # tokens in a row that come once only, where a translation went round in circles
 BREAK = re.compile(r"(?<!\s)\s*[\n\r\u2028\u2029]\s*")
 ENDS = ".。"
+BROKEN = "\ufffd"
 
 
 class Written(NamedTuple):
     text: str
     finished: bool
+    whole: bool = True  # and not by its clauses
 
 
 @dataclass
@@ -57,7 +60,7 @@ class Climb:
             text = self.keeping.plain(text)
             faults = self.keeping.faults(text)
         if text and not faults:
-            made = self.made(text, written.finished, way)
+            made = self.made(text, written.finished, way if written.whole or way != "plain" else "clauses")
             self.done, self.doubtful = (None, made) if self.keeping.unsaid(text) else (made, None)
         lost = {*faults.lost, *self.lost}
         self.lost = tuple(one for one in self.keeping.items if one in lost)
@@ -116,7 +119,7 @@ class Hop:
         ranked = self.translator.translate([one.keeping.source for one in climbs], search=wider) if rows else []
         found = [list[str]() for _ in told]
         for i, climb, candidates in zip(rows, climbs, ranked, strict=True):
-            for text in dict.fromkeys(one_line(one.text) for one in candidates if one.finished):
+            for text in dict.fromkeys(legible(one.text, climb.keeping.source) for one in candidates if one.finished):
                 made = climb.made(text, True, "plain").text
                 if text and made != told[i].text and not climb.keeping.faults(text) and not climb.keeping.unsaid(text):
                     found[i].append(made)
@@ -217,12 +220,32 @@ class Hop:
             for i, ranked in zip(rows, second, strict=True):
                 endless = not ranked[0].finished and limit < longest
                 best[i] = replace(ranked[0], text=texts[i]) if endless else ranked[0]
-        return [Written(one_line(one.text), one.finished) for one in best]
+        made = [Written(legible(one.text, text), one.finished) for one, text in zip(best, texts, strict=True)]
+        parts = {
+            i: cut
+            for i, one in enumerate(best)
+            if doubted(one, lengths[i], search)
+            and len(cut := clauses(texts[i], translator.tokenizer.encode_source)) > 1
+        }
+        if parts:
+            asked = Ask(translator, [part.text for cut in parts.values() for part in cut], search, placeholders)
+            told = iter([ranked[0] for ranked in (yield asked)])
+            for i, cut in parts.items():
+                some = [next(told) for _ in cut]
+                if likelier(some, best[i]):
+                    clean = [legible(one.text, texts[i]) for one in some]
+                    made[i] = Written(sentence(cut, clean, self.target), True, False)
+        return made
 
     def _runs_on(self, one: Translation, source: list[int], length: int) -> bool:
         if not one.finished or len(one.tokens) > most_tokens(length):
             return True
         return loops(self.translator.tokenizer, source, one.tokens)
+
+
+def legible(text: str, source: str) -> str:
+    """In one line, and without the sign that stands for bytes of no character, unless the source has it."""
+    return one_line(text if BROKEN in source else text.replace(BROKEN, ""))
 
 
 def one_line(text: str) -> str:

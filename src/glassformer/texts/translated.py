@@ -8,12 +8,13 @@ from typing import Literal
 # How a sentence came about:
 #   same           there was nothing to translate
 #   plain          as the model wrote it
+#   clauses        a long sentence clause by clause, which the model found likelier
 #   digits         with digits for numbers in words that the model said wrongly
 #   placeholders   with placeholders for what must not change, filled in afterwards
 #   pieces         what stands between that, piece by piece
 #   source         untranslated, for nothing else kept it
 #   unread         untranslated, for the model knows too few of its characters
-Way = Literal["same", "plain", "digits", "placeholders", "pieces", "source", "unread"]
+Way = Literal["same", "plain", "clauses", "digits", "placeholders", "pieces", "source", "unread"]
 Kind = Literal["pivot", "splitter", "language", "unfamiliar", "characters", "cut", "kept"]
 
 
