@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from glassformer.prose.spelt import one_of
+from glassformer.prose.words import MONTHS, one_of
 
 
 @dataclass(frozen=True)
@@ -18,17 +18,13 @@ class Moment:
     told: str
 
 
-def numbered(words: str, first: int = 1) -> dict[str, int]:
-    return {word: number for number, word in enumerate(words.split(), first)}
-
-
 STOP_INSIDE = re.compile(  # what says that the full stop before it is that of p.m. alone
     r" ?[a-z0-9,;:?!()–-]| (?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|"
     r" (?:[A-Z]{2,4}|Eastern|Central|Pacific|Mountain|Greenwich|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b"
 )
 
 
-_EN_MONTHS = list(numbered("January February March April May June July August September October November December"))
+_EN_MONTHS = MONTHS["en"]
 _EN_SHORT = {month[:3]: month for month in _EN_MONTHS if month != "May"} | {"Sept": "September"}
 _EN_NAMES = _EN_SHORT | {month: month for month in _EN_MONTHS}
 _FULL, _SHORT = one_of(_EN_MONTHS), rf"{one_of(_EN_SHORT)}\b\.?"
@@ -73,7 +69,7 @@ def _day_of(month: str, day: int, target: str, article: bool) -> str:
     return f"{month} {nth}" if nth.endswith("th") else f"{day} {month}"
 
 
-_DE_MONTHS = list(numbered("Januar Februar März April Mai Juni Juli August September Oktober November Dezember"))
+_DE_MONTHS = MONTHS["de"]
 _DE_SHORT = {month[:3]: month for month in _DE_MONTHS if month != "Mai"}
 _DE_SHORT |= {"Mrz": "März", "Febr": "Februar", "Sept": "September", "Jän": "Januar"}
 _DE_DATE = re.compile(

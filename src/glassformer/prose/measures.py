@@ -22,12 +22,12 @@ from glassformer.prose.units import (
     MEANT,
     MONEY,
     PARTS,
-    SCALES,
     SHORT_SCALES,
     TIMES,
     TRAPS,
     UNITS,
     WRITTEN,
+    WRITTEN_SCALES,
     Forms,
     split,
 )
@@ -159,7 +159,7 @@ def _dates(form: str, unit: str, language: str) -> bool:
 def _power(form: str, language: str) -> int:
     """The power of ten that a scale stands for."""
     bare = form.rstrip("多余").capitalize() if language == "de" else form.rstrip("多余").lower()
-    return SHORT_SCALES.get(form) or SCALES[language].get(bare, 0)
+    return SHORT_SCALES.get(form) or WRITTEN_SCALES[language].get(bare, 0)
 
 
 def _name(form: str, language: str) -> str:
@@ -223,9 +223,9 @@ def _before() -> re.Pattern[str]:
 @cache
 def _scales(language: str, money: bool) -> str:
     if language == "zh":
-        words = rf"(?:{_one_of(SCALES['zh'])}[多余]?|[多余])"
+        words = rf"(?:{_one_of(WRITTEN_SCALES['zh'])}[多余]?|[多余])"
     else:
-        words = rf"{_one_of(SCALES[language], exact=False)}(?!{_LETTER})"
+        words = rf"{_one_of(WRITTEN_SCALES[language], exact=False)}(?!{_LETTER})"
     return rf"(?:{words}|{_one_of(SHORT_SCALES)})" if money else words
 
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from glassformer.prose.dates import STOP_INSIDE, Moment, english_dates, german_dates, numbered
+from glassformer.prose.dates import STOP_INSIDE, Moment, english_dates, german_dates
 from glassformer.prose.numbers import without
-from glassformer.prose.spelt import one_of
+from glassformer.prose.words import FEW, TENS, one_of
 
 LANGUAGES = ("en", "de", "zh")
 
@@ -78,7 +78,7 @@ def _number(text: str, words: dict[str, int]) -> int:
 
 
 # English.
-_EN = numbered("one two three four five six seven eight nine ten eleven twelve")
+_EN = {word: n for n, word in enumerate(FEW["en"][:13]) if n}
 _EN_MINUTES = _EN | {"quarter": 15, "half": 30, "twenty": 20, "twenty-five": 25, "twenty five": 25}
 _EN_HOUR = rf"(?:{one_of(_EN)}|1[0-2]|0?[1-9])"
 _HALF = r"(?P<half>[ap])(?:m|\. ?m)\b(?P<stop>\.)?"
@@ -167,10 +167,8 @@ def _english_hour(told: str, target: str) -> str:
 
 
 # German. A time is told without "Uhr", which a model takes for p.m. before noon.
-_DE = numbered("ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn") | {
-    "siebzehn": 17, "achtzehn": 18, "neunzehn": 19
-}  # fmt: skip
-_DE_TENS = {"zwanzig": 20, "dreißig": 30, "dreissig": 30, "vierzig": 40, "fünfzig": 50}
+_DE = {word: n for n, word in enumerate(FEW["de"]) if n}
+_DE_TENS = {word: 10 * n for n, word in enumerate(TENS["de"][:4], 2)} | {"dreissig": 30}
 _DE |= {f"{word}und{ten}": n + tens for word, n in list(_DE.items())[:9] for ten, tens in _DE_TENS.items()} | _DE_TENS
 _DE |= {"eins": 1}
 _DE_MINUTES = _DE | {"viertel": 15}
@@ -242,7 +240,7 @@ def _german_time(text: str, match: re.Match[str]) -> str | None:
 
 
 # Chinese.
-_ZH_DIGITS = "零一二三四五六七八九"
+_ZH_DIGITS = "".join(FEW["zh"])
 _ZH_NUMBER = "(?:[0-9]{1,2}|[一二三四五]?十[一二三四五六七八九]?|零?[一二两三四五六七八九]|零)"
 _ZH_QUARTERS = {"半": 30, "一刻": 15, "三刻": 45}
 _ZH_AFTER = (

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 
+from glassformer.prose.words import FEW, MONTHS, SCALES, TENS
+
 Span = tuple[int, int]
 
 _DIGITS = {ord("０") + n: str(n) for n in range(10)}  # full width
@@ -30,34 +32,22 @@ _SHARP = re.compile(r"(?<![0-9:])[0-9]{1,2}:(00)(?![0-9:])")  # 5:00, which is a
 _AFTERNOON = re.compile(
     r"([0-9]{1,2})(?:[:.][0-9][0-9]){0,2}\s*([AaPp])\.?\s?[Mm]\b|(下午|晚上|中午|上午|凌晨|早上)\s*([0-9]{1,2})"
 )
-_SCALES = {
-    "en": {"thousand": 3, "million": 6, "billion": 9, "trillion": 12},
-    "de": {"Tausend": 3, "Tsd": 3, "Million": 6, "Mio": 6, "Milliarde": 9, "Mrd": 9, "Billion": 12},
-    "zh": {"千": 3, "万": 4, "亿": 8, "千万": 7, "百万": 6, "万亿": 12},
-}
 _SCALE_NAMES = {
     "en": {6: (" million", " million"), 9: (" billion", " billion"), 12: (" trillion", " trillion")},
     "de": {6: (" Million", " Millionen"), 9: (" Milliarde", " Milliarden"), 12: (" Billion", " Billionen")},
     "zh": {4: ("万", "万"), 8: ("亿", "亿")},
 }
 _WORDS = {
-    "en": "zero|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|"
-    "seventeen|eighteen|nineteen|twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundreds?|thousands?|millions?|"
-    "billions?|first|second|third|fourth|fifth|sixth|seventh|eighth|ninth|tenth|once|twice|single|double|both|dozen|"
-    "half|either|neither|another|noon|midnight",
+    "en": "|".join((*FEW["en"], *TENS["en"])) + "|hundreds?|thousands?|millions?|billions?|first|second|third|fourth|"
+    "fifth|sixth|seventh|eighth|ninth|tenth|once|twice|single|double|both|dozen|half|either|neither|another|noon|midnight",
     "de": "null|eins|zwei|drei|vier|fünf|sechs|sieben|acht|neun|zehn|elf|zwölf|\\w*zehn|\\w+zig|hundert|"
     "\\w*tausend|Million(?:en)?|Milliarden?|erste[nmrs]?|zweite[nmrs]?|dritte[nmrs]?|vierte[nmrs]?|fünfte[nmrs]?|beide[nmrs]?|"
     "einmal|zweimal|dreimal|doppelt\\w*|Dutzend|halbe?\\w*",
 }
+# Each whole, or its first three letters; but a "Mär" is a tale.
 _MONTHS = {
-    "en": "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:tember)?|oct(?:ober)?|"
-    "nov(?:ember)?|dec(?:ember)?",
-    "de": "jan(?:uar)?|feb(?:ruar)?|märz|apr(?:il)?|mai|juni?|juli?|aug(?:ust)?|sep(?:tember)?|okt(?:ober)?|"
-    "nov(?:ember)?|dez(?:ember)?",
-}
-_MONTH_KEYS = {
-    "en": ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"),
-    "de": ("jan", "feb", "mär", "apr", "mai", "jun", "jul", "aug", "sep", "okt", "nov", "dez"),
+    language: "|".join(name if name == "März" else f"{name[:3]}(?:{name[3:]})?" for name in names)
+    for language, names in MONTHS.items()
 }
 _HAN = re.compile("[〇零一二两三四五六七八九十百千万亿半双首]")
 
@@ -151,13 +141,13 @@ def _scale(text: str, end: int, language: str) -> Span:
     match = pattern.match(text, end) if pattern is not None else None
     if match is None:
         return 0, end
-    scales = {word.lower(): power for word, power in _SCALES[language].items()}
+    scales = {word.lower(): power for word, power in SCALES[language].items()}
     return scales[match[1].lower()], match.end()
 
 
 @cache
 def _scale_words(language: str) -> re.Pattern[str] | None:
-    words = "|".join(sorted(_SCALES.get(language, ()), key=len, reverse=True))
+    words = "|".join(sorted(SCALES.get(language, ()), key=len, reverse=True))
     ends = {"de": r"(?:en|n|s)?\b\.?", "en": r"s?\b"}.get(language, "")
     return re.compile(rf"[ \u00a0\u202f-]{{0,2}}({words}){ends}", re.IGNORECASE) if words else None
 
@@ -257,7 +247,7 @@ def _months(text: str, language: str) -> list[str]:
     pattern = _pattern("months", language)
     if pattern is None:
         return []
-    keys = _MONTH_KEYS[language]
+    keys = [name[:3] for name in MONTHS[language]]
     found = (match[0] for match in pattern.finditer(text))
     # Asked as they were found: what is the same letter there, as ſ and s are, need not be one in lower case.
     return [next(str(n) for n, key in enumerate(keys, 1) if re.match(key, one, re.IGNORECASE)) for one in found]

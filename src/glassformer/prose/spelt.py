@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from glassformer.errors import DataError
+from glassformer.prose.words import FEW, SCALES, TENS, one_of
 from glassformer.text.numerals import spell
 
 LANGUAGES = ("en", "de", "zh")
@@ -85,18 +86,10 @@ def _exact(text: str, language: str) -> Iterator[Spelt]:
             yield Spelt(start, end, value(match[0]))
 
 
-def one_of(words: Iterable[str]) -> str:
-    return f"(?:{'|'.join(sorted(words, key=len, reverse=True))})"
-
-
 # English: two million, three hundred thousand and forty-five; as a year, nineteen eighty-four.
-_EN_WORDS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety"
-)
-_FEW, _TENS = _EN_WORDS.split()[:20], _EN_WORDS.split()[20:]
+_FEW, _TENS = FEW["en"], TENS["en"]
 _EN = {word: n for n, word in enumerate(_FEW)} | {word: 10 * n for n, word in enumerate(_TENS, 2)}
-_EN_SCALES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
+_EN_SCALES: dict[str, int] = {word: 10**power for word, power in SCALES["en"].items()}
 _ORDINALS = {f"{word}th": word for word in (*_FEW[4:], "hundred", *_EN_SCALES)}
 _ORDINALS |= {f"{word[:-1]}{end}": word for word in _TENS for end in ("ieth", "ies")}
 _ORDINALS |= {"first": "one", "second": "two", "third": "three", "fifth": "five", "eighth": "eight", "ninth": "nine"}
@@ -129,14 +122,10 @@ def _english(text: str) -> int:
 
 
 # German: zwei Millionen dreihunderttausendfünfundvierzig; as a year, neunzehnhundertvierundachtzig.
-_DE_WORDS = (
-    "null ein zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
-    "achtzehn neunzehn zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig"
-)
-_DE_FEW, _DE_TENS = _DE_WORDS.split()[:20], _DE_WORDS.split()[20:]
+_DE_FEW, _DE_TENS = FEW["de"], TENS["de"]
 _DE = {word: n for n, word in enumerate(_DE_FEW)} | {word: 10 * n for n, word in enumerate(_DE_TENS, 2)}
 _DE |= {"": 0, "eins": 1, "eine": 1, "dreissig": 30}
-_DE_SCALES = {"million": 10**6, "milliarde": 10**9, "billion": 10**12}
+_DE_SCALES: dict[str, int] = {word.lower(): 10 ** SCALES["de"][word] for word in ("Million", "Milliarde", "Billion")}
 _DE_TEN = one_of((*_DE_TENS, "dreissig"))
 _DE_TWO = rf"(?:{one_of(_DE_FEW[1:10])}und{_DE_TEN}|{_DE_TEN}|{one_of(('eins', *_DE_FEW[1:]))})"
 _DE_THREE = rf"(?:{one_of(_DE_FEW[1:])}?hundert(?:(?:und)?{_DE_TWO})?|{_DE_TWO})"
@@ -185,7 +174,7 @@ _VAGUE = {
 
 # Chinese: 二百三十万零四十五, and digit by digit a year, 一九八四.
 _CHINESE = re.compile("[零〇一二两三四五六七八九十百千万亿]+")
-_ZH_DIGITS = "零一二三四五六七八九"
+_ZH_DIGITS = "".join(FEW["zh"])
 _ZH_UNITS = {"千": 1000, "百": 100, "十": 10, "": 1}
 _ZH_BEFORE = re.compile("[第几数双之点/]$")
 _ZH_AFTER = re.compile("年代|世纪|分之|点[零一二三四五六七八九]|[几/]")

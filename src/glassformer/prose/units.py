@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from glassformer.prose.words import SCALES
+
 
 class Forms(NamedTuple):
     """How a unit is written: by symbols, which are the same everywhere, and in words, a plural behind its singular."""
@@ -158,12 +160,11 @@ WRITTEN = {  # as the languages write what they write in ways of their own
 
 BEFORE = {"人民币": "CNY", "百分之": "%", "千分之": "‰", "摄氏": "°C", "华氏": "°F"}  # what stands before a number
 SHORT_SCALES = {"k": 3, "K": 3, "m": 6, "M": 6, "mn": 6, "b": 9, "B": 9, "bn": 9, "tn": 12}  # of money alone
-SCALES = {
-    "en": {"thousand": 3, "million": 6, "billion": 9, "trillion": 12},
-    "de": {"Tausend": 3, "Tsd": 3, "Million": 6, "Millionen": 6, "Mio": 6, "Milliarde": 9, "Milliarden": 9, "Mrd": 9,
-           "Billion": 12, "Billionen": 12},
-    "zh": {"百": 2, "千": 3, "万": 4, "十万": 5, "百万": 6, "千万": 7, "亿": 8, "万亿": 12},
-}  # fmt: skip
+WRITTEN_SCALES = {
+    "en": SCALES["en"],
+    "de": SCALES["de"] | {"Millionen": 6, "Milliarden": 9, "Billionen": 12},
+    "zh": SCALES["zh"] | {"百": 2, "十万": 5},
+}
 
 MEANT = {  # what a unit in a translation may stand for, beside itself
     "¥": "CNY, JPY", "CNY": "¥", "JPY": "¥", "pound": "lb, GBP", "lb": "pound", "GBP": "pound", "degree": "°C",
