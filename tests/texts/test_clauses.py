@@ -38,6 +38,10 @@ def test_parts_end_where_clauses_do_and_hold_as_many_as_fit():
         f"({CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE})",
         f'"{CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE}"',
         f"`{CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE}`",
+        f"„{CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE}“",
+        f"“{CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE}, {CLAUSE}”",
+        f'({CLAUSE} "{CLAUSE}, {CLAUSE}" {CLAUSE}, {CLAUSE})',
+        f"{CLAUSE} {CLAUSE} {CLAUSE} {CLAUSE} on January 3, 1901",
         f"{CLAUSE} {CLAUSE} {CLAUSE} {CLAUSE} the dog, which {CLAUSE}",
         f"{CLAUSE} {CLAUSE} {CLAUSE} {CLAUSE} der Hund, der {CLAUSE}",
     ],
@@ -71,6 +75,14 @@ def test_translations_become_one_sentence():
     told = ["Wenn es regnet.", "Wir bleiben", "Tom ist da."]
     assert sentence(parts, told, "de") == "Wenn es regnet, wir bleiben; Tom ist da."
     assert sentence(parts, ["下雨。", "我们留下", "汤姆在这里。"], "zh") == "下雨，我们留下；汤姆在这里。"
+    asked = [
+        Part("if it rains,", []),
+        Part("you stay,", [], True),
+        Part("in town,", [], True),
+        Part("it's late.", [], True),
+    ]
+    told = ["Wenn es regnet!", "Sie bleiben.", "IN DER STADT.", "Es ist spät."]
+    assert sentence(asked, told, "de") == "Wenn es regnet, Sie bleiben, IN DER STADT, es ist spät."
     wide = [Part("下雨，", []), Part("我们留下。", [])]
     assert sentence(wide, ["When it rains.", "We stay."], "en") == "When it rains, we stay."
 
@@ -157,3 +169,15 @@ def test_the_box_says_more_of_a_long_sentence_of_every_day(precision, monkeypatc
         for said in (made.text, whole)
     )
     assert kept == 8 > before
+
+
+def test_parts_that_go_round_in_circles_are_not_taken(de):
+    judge = Judge(de, lambda text: germanised(text) if text == TEXT else "so " * 30 + "ist es.")
+    (made,) = gf.TextTranslator(judge, source="en", target="de").details([TEXT])
+    assert (made.sentences[0].way, made.text) == ("plain", germanised(TEXT))
+
+
+def test_no_number_is_cut():
+    text = "，".join(["人" * 39] * 2) + "10，000人，" + "人" * 30
+    letters = lambda texts: [list(text) for text in texts]  # noqa: E731
+    assert not any(part.text.endswith("10，") for part in clauses(text, letters))

@@ -43,6 +43,11 @@ def test_losses_and_their_gradients_are_the_plain_ones(pieces, smoothing):
     torch.testing.assert_close(found.double(), wanted.detach(), rtol=1e-6, atol=1e-5)
     torch.testing.assert_close(written.double(), plain.grad, rtol=1e-5, atol=1e-6)
     assert not written[3].any()
+    wide = torch.full((7, pieces + 3), 9.0, device=DEVICE)
+    wide[:, :pieces] = logits
+    assert torch.equal(losses(wide[:, :pieces], torch.stack((labels, labels), 1)[:, 0], smoothing), found)
+    assert torch.equal(wide[:, :pieces], written)
+    assert (wide[:, pieces:] == 9).all()
     assert not torch.allclose(losses(logits.clone(), labels.roll(1), smoothing), found, atol=0.1)
 
 

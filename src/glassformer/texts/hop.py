@@ -232,7 +232,8 @@ class Hop:
             told = iter([ranked[0] for ranked in (yield asked)])
             for i, cut in parts.items():
                 some = [next(told) for _ in cut]
-                if likelier(some, best[i]):
+                astray = any(self._runs_on(one, part.ids, len(part.ids)) for one, part in zip(some, cut, strict=True))
+                if not astray and likelier(some, best[i]):
                     clean = [legible(one.text, texts[i]) for one in some]
                     made[i] = Written(sentence(cut, clean, self.target), True, False)
         return made

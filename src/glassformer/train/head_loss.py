@@ -27,11 +27,11 @@ BLOCK, WARPS = 8192, 8  # pieces read at once, and by how many warps: the fastes
 
 
 @triton.jit
-def kernel(logits, labels, losses, pieces, smoothing, ignored, SMOOTHED: tl.constexpr, BLOCK: tl.constexpr):
+def kernel(logits, labels, losses, pieces, stride, smoothing, ignored, SMOOTHED: tl.constexpr, BLOCK: tl.constexpr):
     """One row; logarithms to the base 2, which is what the hardware knows."""
     row = tl.program_id(0).to(tl.int64)
     label = tl.load(labels + row)
-    logits += row * pieces
+    logits += row * stride
     columns = tl.arange(0, BLOCK)
     if label == ignored:
         tl.store(losses + row, 0.0)
@@ -67,11 +67,11 @@ def kernel(logits, labels, losses, pieces, smoothing, ignored, SMOOTHED: tl.cons
 
 @torch.library.custom_op("glassformer::losses", mutates_args=("logits",))
 def losses(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
-    """The loss of each row (N); the logits (N, V) become its gradient."""
+    """The loss of each row (N); the logits (N, V), whose rows may stand apart, become its gradient."""
     found = torch.empty(len(logits), device=logits.device)
     kernel[len(logits),](
-        logits, labels, found, logits.shape[1], smoothing, IGNORED, SMOOTHED=smoothing > 0, BLOCK=BLOCK,
-        num_warps=WARPS, num_stages=1,
+        logits, labels.contiguous(), found, logits.shape[1], logits.stride(0), smoothing, IGNORED,
+        SMOOTHED=smoothing > 0, BLOCK=BLOCK, num_warps=WARPS, num_stages=1,
     )  # fmt: skip
     return found
 
@@ -120,8 +120,8 @@ class JoinedLoss:
         return HeadLoss.apply(hidden, weight, bias, labels.flatten(), self.smoothing, self.dtype)
 
     def __call__(self, **rows: Tensor) -> Tensor:
-        self.model.head = self.head.transform  # the product is this loss's own
         try:
+            self.model.head = self.head.transform  # the product is this loss's own
             return self.compiled(**rows)
         finally:
             self.model.head = self.head

@@ -147,8 +147,9 @@ class Stepper:
         return loss
 
     def compiled_loss(self) -> Callable[..., Tensor]:
-        plain = self.precision == "fp16" or self.train.r_drop or len(unwrapped(self.model).head.weight) < MANY
-        if self.world.device.type == "cuda" and self.world.size == 1 and not plain:
+        one_gpu = self.world.device.type == "cuda" and self.world.size == 1
+        plain = not one_gpu or self.precision == "fp16" or self.train.r_drop
+        if not plain and len(unwrapped(self.model).head.weight) >= MANY:
             from glassformer.train.head_loss import JoinedLoss
 
             dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
