@@ -26,7 +26,7 @@ STOREYS = [
     ["translation"],
     ["translator", "scores", "measures", "use"],
     ["texts", "judged"],
-    ["polyglot"],
+    ["polyglot", "references"],
     ["evaluation"],
     ["evaluate", "explain", "labs", "documents"],
     ["export"],

@@ -97,7 +97,7 @@ def save_tokenizer(folder: Path, tokenizer: Tokenizer, small: bool = False) -> N
     """Replace the files of the vocabulary, each whole or not at all."""
     with tempfile.TemporaryDirectory() as place:
         tokenizer.save(place, small)
-        for file in sorted(Path(place).iterdir()):
+        for file in sorted(Path(place).iterdir(), key=lambda file: (file.name == "config.json", file.name)):
             write_bytes(folder / file.name, file.read_bytes())
     for name in VOCABULARY:  # in one form alone, so that none is an older one's
         (folder / (name if small else f"{name}.xz")).unlink(missing_ok=True)

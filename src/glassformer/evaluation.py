@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 
@@ -17,24 +18,23 @@ from glassformer import __version__
 from glassformer.bundle import is_bundle, read_scores
 from glassformer.decode import Search
 from glassformer.decode.precision import Precision
-from glassformer.errors import ConfigError, DataError, GlassformerError, WeightsError, one_of, why
+from glassformer.errors import ConfigError, DataError, WeightsError, why
 from glassformer.files import write_text
 from glassformer.hub import locate
 from glassformer.judged import Loading, given_items, judge, kind_of, refuse, split_items
 from glassformer.measures import Measures
 from glassformer.model import EncoderDecoder, Model
-from glassformer.prose.cutting import UNSPACED
+from glassformer.pretrained.text_sides import reads_several
+from glassformer.references import into, out_of, pairs_of, readable_recipe, split_of, texts_of, unspaced
 from glassformer.report import Report
 from glassformer.scores import Scores, bleu_by, score
 from glassformer.text import Corpus, Tokenizer, read_pairs
-from glassformer.text.strings import strings
 from glassformer.train import Recipe
-from glassformer.train.folder import saved_recipe
 from glassformer.train.loop import Judge
 from glassformer.train.recipe import Score, Tokenize
 from glassformer.translator import Translator
 
-SPLITS = ("train", "valid", "test")
+CHINESE = ("zh", "zho")  # as models call it
 
 
 @dataclass(frozen=True)
@@ -128,6 +128,9 @@ def evaluate_translator(
         if corpora[0].lone:
             raise DataError(f"the `{name}` texts of the recipe have no translations; give src=... and ref=... instead")
         corpora = into(to, corpora)
+        if reads_several(folder):
+            corpora = out_of(source, corpora)
+            source = corpora[0].from_
         if (to := corpora[0].to) is not None:
             name = f"{name} {corpora[0].from_ or ''}-{to}"
         pairs = chain.from_iterable(map(read_pairs, corpora))
@@ -184,72 +187,10 @@ def evaluate_other(
     return Evaluation(name, found.scores, Score(), loading.precision, found.items, found.told, found.right)
 
 
-def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
-    """The recipe in a folder, and one of its splits."""
-    if name not in SPLITS:
-        raise DataError(f"split={name}: a recipe has train, valid and test")
-    if not (folder / "recipe.toml").exists():
-        if kind_of(folder) is EncoderDecoder:
-            Translator.load(folder)  # says what is wrong with it, if that is it
-        raise DataError(f"{folder} holds no recipe that would name `{name}` pairs; give src=... and ref=... instead")
-    recipe = saved_recipe(folder)
-    corpora: tuple[Corpus, ...] = getattr(recipe.data, name)
-    if not corpora:
-        raise DataError(f"the recipe in {folder} names no `{name}` pairs; give src=... and ref=... instead")
-    return recipe, corpora
-
-
-def into(to: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
-    """Those whose targets are in the language `to`; all, where there is one language only."""
-    languages = sorted({corpus.to for corpus in corpora if corpus.to is not None})
-    if to is None and len(languages) > 1:
-        raise ConfigError(f"these pairs are into {' and '.join(languages)}; say which are judged: to={languages[0]!r}")
-    chosen = tuple(corpus for corpus in corpora if to is None or corpus.to == to)
-    if not chosen:
-        there = f"they are into {one_of(languages)}" if languages else "the recipe names no language of theirs"
-        raise ConfigError(f"no pairs into `{to}`: {there}")
-    return chosen
-
-
 def cut_by(settings: Score, to: str | None) -> Tokenize:
     """How BLEU finds words of the language `to`: one recipe may have targets with spaces and without."""
-    chinese = to is not None and to.split("-")[0] == "zh"
+    chinese = to is not None and re.split("[-_]", to)[0] in CHINESE
     return "zh" if chinese and settings.tokenize == "13a" else settings.tokenize
-
-
-def readable_recipe(folder: Path, report: Report) -> Recipe | None:
-    """The folder's recipe, where it holds one; two files can be judged without."""
-    if (folder / "recipe.toml").exists():
-        try:
-            return saved_recipe(folder)
-        except GlassformerError as error:
-            report.say(f"{error}; judged without it")
-    return None
-
-
-def pairs_of(src: str | Path | Iterable[str], ref: str | Path | Iterable[str]) -> tuple[str, Iterable[tuple[str, str]]]:
-    """Two files, or two lists of sentences, and what they are called."""
-    if isinstance(src, str | Path) and isinstance(ref, str | Path):
-        src, ref = Path(src), Path(ref)
-        return f"{src.name} {ref.name}", read_pairs(Corpus(src=src, tgt=ref))
-    sources, references = (strings(cast(Any, texts), name) for texts, name in ((src, "src"), (ref, "ref")))
-    if len(sources) != len(references):
-        raise DataError(f"{len(sources)} sources but {len(references)} references; give one each")
-    return "given sentences", zip(sources, references, strict=True)
-
-
-def texts_of(pairs: Iterable[tuple[str, str]], recipe: Recipe | None) -> tuple[list[str], list[str]]:
-    """Sources and references as a reader sees them: pieces that the data came cut into are joined."""
-    pairs = list(pairs)
-    sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
-    if recipe is not None and recipe.tokenizer.kind == "words":
-        references = [(line + " ").replace(recipe.tokenizer.join, "").removesuffix(" ") for line in references]
-    return sources, references
-
-
-def unspaced(texts: list[str]) -> bool:
-    letters = "".join("".join(texts).split())
-    return 2 * len(UNSPACED.findall(letters)) > len(letters)
 
 
 def record_scores(folder: Path, found: Evaluation, report: Report, **details: Any) -> None:
@@ -275,21 +216,21 @@ def validation_bleu(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
     """BLEU of greedy translations of the validation pairs, for training to stop by."""
     if find_spec("sacrebleu") is not None:  # without it one can still train
         bleu_by(recipe.score.tokenize)
-    languages = sorted({corpus.to for corpus in recipe.data.valid}, key=str)
+    ways: dict[tuple[str | None, str | None], list[Corpus]] = {}
+    for corpus in sorted(recipe.data.valid, key=lambda corpus: str(corpus.to)):
+        ways.setdefault((tokenizer.of(corpus).source, corpus.to), []).append(corpus)
 
     @cache
-    def texts(to: str | None) -> tuple[list[str], list[str]]:
-        corpora = [corpus for corpus in recipe.data.valid if corpus.to == to]
-        return texts_of(chain.from_iterable(map(read_pairs, corpora)), recipe)
+    def texts(way: tuple[str | None, str | None]) -> tuple[list[str], list[str]]:
+        return texts_of(chain.from_iterable(map(read_pairs, ways[way])), recipe)
 
     def bleu(model: EncoderDecoder) -> float:
         found = []
-        for to in languages:
-            sources, references = texts(to)
-            directed = tokenizer if to is None else tokenizer.toward(to)
-            translator = Translator(model, directed, next(model.parameters()).device)
+        for way, corpora in ways.items():
+            sources, references = texts(way)
+            translator = Translator(model, tokenizer.of(corpora[0]), next(model.parameters()).device)
             outputs = [best[0].text for best in translator.translate(sources)]
-            cut = cut_by(recipe.score, to)
+            cut = cut_by(recipe.score, corpora[0].to)
             found.append(score(outputs, references, cut, recipe.score.lowercase, interval=False).bleu)
         return sum(found) / len(found)
 

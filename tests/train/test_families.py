@@ -211,7 +211,7 @@ def test_what_cannot_be_trained_on_is_told(tmp_path: Path) -> None:
         train(recipe("bart", tmp_path, tmp_path / "start"), tmp_path / "run", report=Report(quiet=True))
     peer = random_model(next(case for case in cases() if case.family == "mbart"))
     peer.save_pretrained(tmp_path / "many")
-    with pytest.raises(ConfigError, match="told the language of each sentence"):
+    with pytest.raises(ConfigError, match=r"told the languages of each sentence; give the corpus .* both"):
         train(recipe("bart", tmp_path, tmp_path / "many"), tmp_path / "run", report=Report(quiet=True))
     published("gpt2", tmp_path / "decoder")
     with pytest.raises(ConfigError, match="this recipe trains another kind of model"):

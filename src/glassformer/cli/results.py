@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 def show_results(folder: Path, device: str, report: Report) -> None:
     """A run's score on what it has not seen, recorded with it, and a few translations or labels, right and wrong."""
-    from glassformer.evaluation import evaluate, into, record_scores
+    from glassformer.evaluation import evaluate, record_scores
     from glassformer.judged import kind_of, seen_in_training
     from glassformer.model import EncoderDecoder
+    from glassformer.references import into, out_of, ways
     from glassformer.scores import Scores
     from glassformer.train.folder import saved_recipe
 
@@ -26,10 +27,12 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     corpora = recipe.data.test or recipe.data.valid
     if not corpora or (corpora[0].lone and kind_of(folder) is EncoderDecoder):  # which has no one right answer
         return
-    for to in sorted({corpus.to for corpus in corpora}, key=str):
-        found = evaluate(folder, split=split, to=to, device=device, report=report)
-        seen = seen_in_training(into(to, corpora), recipe, report)
-        command = f"glassformer evaluate {folder} --split {split}" + (f" --to {to}" if to else "")
+    for source, to in ways(folder, corpora):
+        found = evaluate(folder, split=split, to=to, source=source, device=device, report=report)
+        along = into(to, corpora)
+        seen = seen_in_training(along if source is None else out_of(source, along), recipe, report)
+        way = (f" --from {source}" if source else "") + (f" --to {to}" if to else "")
+        command = f"glassformer evaluate {folder} --split {split}{way}"
         details: dict[str, Any] = {"command": command}
         record_scores(folder, found, report, **details | ({} if seen is None else {"met_in_training": seen}))
         told = ", never trained on" if seen == 0 else ""

@@ -12,9 +12,9 @@ import torch
 from glassformer import box
 from glassformer.bundle import is_bundle
 from glassformer.errors import DataError, GlassformerError
-from glassformer.evaluation import into
 from glassformer.export.subject import Subject
 from glassformer.model import DecoderOnly
+from glassformer.references import into
 from glassformer.text import read_pairs
 from glassformer.text.lines import read_lines
 from glassformer.train.folder import saved_recipe

@@ -63,6 +63,10 @@ class ByRules:
         self._rust.encode_special_tokens = True  # a mark that a text spells out is text
         self.names = [self._rust.id_to_token(id) or UNKNOWN for id in range(self._rust.get_vocab_size())]
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._rust.encode_special_tokens = True  # which its pickle forgets
+
     def encode(self, text: str) -> list[int]:
         ids: list[int] = self._rust.encode(text, add_special_tokens=False).ids
         return ids
@@ -103,6 +107,12 @@ class LanguageText:
             )
         other = copy(self)
         other.to = to
+        return other
+
+    def between(self, source: str, to: str) -> LanguageText:
+        """The same from another language into another."""
+        other = self.toward(to)
+        other.source = pick(source, self.tags)
         return other
 
     def card(self, about: About) -> About:

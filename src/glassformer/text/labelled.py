@@ -40,8 +40,8 @@ class Labels:
     image: tuple[int, int] | None = None
 
     @classmethod
-    def found(cls, corpora: Sequence[Corpus]) -> Labels:
-        """All that these corpora have."""
+    def found(cls, corpora: Sequence[Corpus], known: Sequence[str] = ()) -> Labels:
+        """All that these corpora have; where they are among those `known` before, these."""
         names: set[str] = set()
         shapes = {pictures(corpus)[0].shape[1:3] for corpus in corpora if corpus.pictured}
         if len(shapes) > 1:
@@ -54,17 +54,19 @@ class Labels:
                     f"the corpus a label?"
                 )
         names.discard("")
+        if known and names.issubset(known):
+            return cls(tuple(known), shapes.pop() if shapes else None)
         if len(names) < 2:
             raise DataError(f"there is one label only, {one_of(names) or 'an empty one'}; give texts of two or more")
         return cls(tuple(sorted(names)), shapes.pop() if shapes else None)
 
     @classmethod
-    def keep(cls, folder: Path, corpora: Sequence[Corpus], begun: bool) -> None:
+    def keep(cls, folder: Path, corpora: Sequence[Corpus], begun: bool, known: Sequence[str] = ()) -> None:
         """Find the labels of a run's corpora, the first time, and keep them in its folder."""
         if cls.load(folder) is None:
             if begun:
                 raise RunError(f"{folder / FILE} is missing, and the checkpoints know no labels; copy it back")
-            cls.found(corpora).save(folder)
+            cls.found(corpora, known).save(folder)
 
     def save(self, folder: Path) -> None:
         write_text(folder / FILE, json.dumps({"labels": self.names, "image": self.image}, ensure_ascii=False) + "\n")

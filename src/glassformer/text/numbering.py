@@ -1,4 +1,5 @@
-"""A published model's ids in a store: behind our own four, which stand for its padding, start and end."""
+"""What a published model reads of a store: its ids, behind our own four, which stand for its padding, start and end;
+and its shades of pixels."""
 
 from __future__ import annotations
 
@@ -23,3 +24,20 @@ class Numbering:
         """The ids that the model knows."""
         marks = np.array([self.pad, self.start, self.end, self.pad])
         return np.where(stored < self.offset, marks[np.minimum(stored, self.offset - 1)], stored - self.offset)
+
+
+@dataclass(frozen=True)
+class Shades:
+    """Of each channel, the mean that is taken off, and the spread that the rest is divided by."""
+
+    mean: tuple[float, ...]
+    spread: tuple[float, ...]
+    offset: int = 0  # pixels are stored as they are
+
+    def __call__(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Images (B, C, N, N), whose pixels are shares of the brightest."""
+        mean, spread = (np.array(each, np.float32).reshape(1, -1, 1, 1) for each in (self.mean, self.spread))
+        return (pixels - mean) / spread
+
+
+Reading = Numbering | Shades

@@ -176,9 +176,8 @@ class Encoder:
         number, chunk = job
         corpus, tokenizer = self.corpora[number], self.tokenizer
         pairs = list(hide(chunk, corpus.protect, len(tokenizer.placeholders))) if corpus.protect else chunk
-        tagged = tokenizer if corpus.to is None else tokenizer.toward(corpus.to)
         report: Counter[str] = Counter()
-        sides = list(_encode(pairs, tagged, self.options, self.dtype, report, corpus.lone))
+        sides = list(_encode(pairs, tokenizer.of(corpus), self.options, self.dtype, report, corpus.lone))
         return number, len(chunk), sides, report
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.errors import ConfigError
-from glassformer.text.numbering import Numbering
+from glassformer.text.numbering import Reading
 
 Lengths = NDArray[np.int32]
 Widths = tuple[int, int]  # of a shape, as positions in the list of allowed widths: source, target
@@ -82,7 +82,7 @@ class Batch:
     pairs: int  # how many sentence pairs
     src_places: NDArray[np.int64] | None = None  # (B, S), each token's place in its text, where rows hold several
     tgt_places: NDArray[np.int64] | None = None  # (B, T)
-    numbering: Numbering | None = None  # to the ids of a model that has others
+    numbering: Reading | None = None  # to the ids of a model that has others
 
 
 def plan_shapes(

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from glassformer.errors import DataError
 from glassformer.text.chance import uniform
 from glassformer.text.noise import Noise
-from glassformer.text.numbering import Numbering
+from glassformer.text.numbering import Reading
 from glassformer.text.vocabulary import PAD
 
 VERSION = 1
@@ -37,7 +37,7 @@ class Store:
     """A prepared corpus. `weights` says how often the pairs of each corpus are seen per epoch."""
 
     def __init__(
-        self, folder: str | Path, weights: Sequence[float] | None = None, numbering: Numbering | None = None
+        self, folder: str | Path, weights: Sequence[float] | None = None, numbering: Reading | None = None
     ) -> None:
         self.folder = Path(folder)
         meta = read_meta(self.folder)

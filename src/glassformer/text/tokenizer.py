@@ -14,8 +14,8 @@ import tokenizers
 
 from glassformer.errors import DataError, InputError, did_you_mean, one_of, why
 from glassformer.text.about import About, frequent_words, unmet
-from glassformer.text.corpus import Pair
-from glassformer.text.numbering import Numbering
+from glassformer.text.corpus import Corpus, Pair
+from glassformer.text.numbering import Reading
 from glassformer.text.protect import PLACEHOLDERS
 from glassformer.text.side import Flat, Side
 from glassformer.text.vocabulary import SAMPLE_PAIRS, TokenizerOptions, learn, sample, tag
@@ -59,7 +59,8 @@ class Tokenizer:
     With `bpe` and `unigram`, decoding gives back exactly the text that was encoded.
     """
 
-    numbering: Numbering | None = None  # to the ids of a model that has others than a store's
+    source: str | None = None  # the language of the sources, where a model is told it
+    numbering: Reading | None = None  # to the ids of a model that has others than a store's
 
     def __init__(
         self,
@@ -142,6 +143,10 @@ class Tokenizer:
         other = copy(self)
         other.to = language
         return other
+
+    def of(self, corpus: Corpus) -> Tokenizer:
+        """The same, told the languages of a corpus."""
+        return self if corpus.to is None else self.toward(corpus.to)
 
     def card(self, about: About) -> About:
         """What the model is for, told to write this language."""

@@ -12,12 +12,15 @@ from typing import Any
 import torch
 
 from glassformer import adapter, bundle
-from glassformer.errors import ConfigError, DataError, RunError, WeightsError, why
+from glassformer.errors import ConfigError, DataError, InputError, RunError, WeightsError, why
 from glassformer.files import write_text
+from glassformer.hub import locate
 from glassformer.model import Model
+from glassformer.pretrained.start_pictures import StartPictures, keep
 from glassformer.pretrained.start_text import is_published
 from glassformer.report import Report, running_for
 from glassformer.text import Batches, BatchOptions, Corpus, Pair, Store, Tokenizer, prepare, read_pairs
+from glassformer.text.labelled import FILE as LABELS
 from glassformer.text.labelled import Labelled, Labels, Pictures
 from glassformer.train import checkpoint, parallel
 from glassformer.train.ahead import Ahead, compiling_ahead
@@ -28,7 +31,7 @@ from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, written
 from glassformer.train.signals import Interrupted, at_once, listening
-from glassformer.train.start import known_vocabulary, load_vocabulary, save, take_weights
+from glassformer.train.start import known_labels, known_vocabulary, load_vocabulary, save, take_weights
 from glassformer.train.tuning import choose
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
@@ -52,7 +55,7 @@ def train(
         with listening(at_once), opened(recipe, folder, resume, world) as recipe:
             try:
                 return _train(recipe, folder, world, report, make_judge)
-            except (ConfigError, DataError, WeightsError):
+            except (ConfigError, DataError, InputError, WeightsError):
                 if world.first and not resume:
                     withdraw(folder)
                 raise
@@ -94,7 +97,8 @@ def ready(recipe: Recipe, folder: Path, world: World, report: Report) -> Ready:
     check_memory(config, recipe.train, world)
     model = recipe.objective.model(config)
     if recipe.train.start and not checkpoint.listing(folder / "checkpoints"):
-        report.say(take_weights(model, recipe.train.start))
+        names = tokenizer.labels.names if isinstance(tokenizer, Labelled) else ()
+        report.say(take_weights(model, recipe.train.start, names))
     if said := choose(model, recipe.train):
         report.say(said)
     check_lengths(model, [store, valid] if valid else [store], recipe)
@@ -165,26 +169,30 @@ def vocabulary_file(recipe: Recipe, folder: Path) -> Path:
 def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> Tokenizer:
     """The run's tokenizer, learnt from its training pairs the first time."""
     if recipe.objective.labelled and world.first:
-        Labels.keep(folder, recipe.data.train, bool(checkpoint.listing(folder / "checkpoints")))
+        known = () if (folder / LABELS).exists() else known_labels(recipe.train.start)
+        Labels.keep(folder, recipe.data.train, bool(checkpoint.listing(folder / "checkpoints")), known)
     world.barrier()
     names = Labels.load(folder) if recipe.objective.labelled else None
     if names is not None and names.image is not None:
-        return Pictures(names)
+        if world.first and recipe.train.start and not checkpoint.listing(folder / "checkpoints"):
+            keep(locate(recipe.train.start), folder, names)
+        world.barrier()
+        return StartPictures(folder, names) if is_published(folder) else Pictures(names)
     marker = vocabulary_file(recipe, folder)
     if world.first and not marker.exists():
         if checkpoint.listing(folder / "checkpoints"):
             raise RunError(f"{marker} is missing, and the checkpoints know no other vocabulary; copy it back")
-        languages = [source.to for source in recipe.data.train if source.to is not None]
         if recipe.train.start:
-            made = known_vocabulary(recipe.train.start, languages)
+            made = known_vocabulary(recipe.train.start, (*recipe.data.train, *recipe.data.valid, *recipe.data.test))
         else:
             report.show("learning the vocabulary", every=0)
             pairs: Iterable[Pair] = chain.from_iterable(map(read_pairs, recipe.data.train))
             if names is not None:
                 pairs = (("", text) for text, _ in pairs)  # no label becomes a piece
+            languages = [source.to for source in recipe.data.train if source.to is not None]
             counting = report.counting(f"learning the vocabulary, {recipe.objective.made_of.split()[-1]} read")
             made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages, recipe.objective.pieces(recipe))
-        bundle.save_tokenizer(folder, made)  # the marker's name sorts last, so it is written last
+        bundle.save_tokenizer(folder, made)  # the marker is written last
         size = f"{made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})")
         whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {running_for():.0f} s after the start"
         report.say(f"vocabulary: {size}, {whence}")

@@ -6,7 +6,7 @@ what comes of a Hugging Face folder is one of the same family; a head of labels 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -21,12 +21,13 @@ from glassformer.hub import hub_name, locate
 from glassformer.model import Model
 from glassformer.pretrained import load_model
 from glassformer.pretrained.loader import NoHead, read_config, unload
+from glassformer.pretrained.start_pictures import StartPictures, named_labels
 from glassformer.pretrained.start_text import StartText, is_published
-from glassformer.text import Tokenizer
+from glassformer.text import Corpus, Tokenizer
 from glassformer.text.labelled import Labelled, Pictures
 
 # Settings that no weight depends on: a recipe may give its own.
-FREE = ("dropout", "attention_dropout", "activation_dropout", "seed")
+FREE = ("dropout", "attention_dropout", "activation_dropout", "seed", "start_id")
 # Settings of a head of labels, which is made anew where the model to go on from has another.
 OF_THE_HEAD = ("labels", "tied", "output_transform", "output_bias")
 
@@ -64,30 +65,40 @@ def known_sizes(start: str) -> tuple[int, int | None] | None:
     return None if model is None else (model.config.vocab_size, model.config.src_vocab_size)
 
 
-def load_vocabulary(folder: Path) -> Tokenizer:
-    """The vocabulary that a folder holds, ours or a published model's."""
-    return StartText(folder) if is_published(folder) else Tokenizer.load(folder)
+def known_labels(start: str) -> tuple[str, ...]:
+    """The names of the labels that the model to go on from tells apart; none where there is no such head."""
+    model = begun(start) if start else None
+    if model is None or not (model.config.labels or model.config.patch_size) or isinstance(model.head, NoHead):
+        return ()
+    folder = locate(start)
+    told = bundle.read_config(folder).labels if bundle.is_bundle(folder) else named_labels(folder)
+    return adapter.kept_labels(folder) or told or tuple(map(str, range(len(model.head.weight))))
 
 
-def known_vocabulary(start: str, languages: Collection[str]) -> Tokenizer:
-    """The vocabulary of the model to go on from, which must know the languages that are to be translated into."""
+def load_vocabulary(folder: Path, corpus: Corpus | None = None) -> Tokenizer:
+    """The vocabulary that a folder holds, ours or a published model's, which may ask for the languages of a corpus."""
+    return StartText(folder, corpus) if is_published(folder) else Tokenizer.load(folder)
+
+
+def known_vocabulary(start: str, corpora: Sequence[Corpus]) -> Tokenizer:
+    """The vocabulary of the model to go on from, which must know the languages of these corpora."""
     if begun(start) is None:
         raise ConfigError(
             f"train.start = {start} is not a trained model; name a folder that glassformer train made, or a Hugging "
             f"Face folder"
         )
-    tokenizer = load_vocabulary(locate(start))
-    for language in languages:
-        tokenizer.toward(language)  # says which it knows
+    tokenizer = load_vocabulary(locate(start), corpora[0])
+    for corpus in corpora:
+        tokenizer.of(corpus)  # says which it knows
     return tokenizer
 
 
-def take_weights(model: Model, start: str) -> str:
+def take_weights(model: Model, start: str, labels: Sequence[str] = ()) -> str:
     """Give the model the weights of the one to go on from, and say what was done; what it is made of must be the same.
 
-    A head of labels is new where shapes differ: then the other's is left, and this one begins at random.
+    A head of labels is new where names or shapes differ: then the other's is left, and this one begins at random.
     """
-    other = begun(start)
+    other, known = begun(start), known_labels(start)
     assert other is not None
     begun.cache_clear()
     if type(other) is not type(model):
@@ -96,9 +107,20 @@ def take_weights(model: Model, start: str) -> str:
     if headless and not model.config.labels:
         raise ConfigError(f"train.start = {start} holds no output head; save it from a class that has one")
     ours, theirs = model.config.to_dict(), other.config.to_dict()
-    new_head = model.config.labels and (headless or any(ours[name] != theirs[name] for name in OF_THE_HEAD))
+    of_the_head: tuple[str, ...] = OF_THE_HEAD
+    if model.config.patch_size is not None:  # whose vocabulary are the labels
+        theirs["labels"], of_the_head = other.config.labels or other.config.vocab_size, (*OF_THE_HEAD, "vocab_size")
+        for name in ("channels", "image_size"):
+            if ours[name] != theirs[name]:
+                raise ConfigError(
+                    f"the images have {name} = {ours[name]}, and the model to go on from reads {name} = {theirs[name]} "
+                    f"(train.start = {start}); bring them to that"
+                )
+    new_head = model.config.labels and (
+        headless or known != tuple(labels) or any(ours[name] != theirs[name] for name in of_the_head)
+    )
     for name, value in theirs.items():
-        if name not in FREE and ours[name] != value and not (new_head and name in OF_THE_HEAD):
+        if name not in FREE and ours[name] != value and not (new_head and name in of_the_head):
             raise ConfigError(
                 f"model.{name} = {ours[name]!r}, but the model to go on from has {value!r} (train.start = {start}); "
                 f"leave model.{name} out of the recipe, or train from nothing"
@@ -118,15 +140,15 @@ def take_weights(model: Model, start: str) -> str:
 def save(folder: Path, model: Model, tensors: Mapping[str, Tensor], tokenizer: Tokenizer) -> None:
     """Write what was trained: a bundle, or with a published vocabulary the folder that such a model comes in."""
     labels = tokenizer.labels.names if isinstance(tokenizer, Labelled) else ()
-    texts = tokenizer.texts if isinstance(tokenizer, Labelled) else tokenizer
-    if not isinstance(texts, StartText):
+    texts = tokenizer.texts if isinstance(tokenizer, Labelled) and not isinstance(tokenizer, Pictures) else tokenizer
+    if not isinstance(texts, StartText | StartPictures):
         bundle.save(folder, model, dict(tensors), None if isinstance(tokenizer, Pictures) else texts, labels=labels)
         return
     whole = type(model)(model.config)
     own = bundle.weights(whole)
     for name, tensor in tensors.items():
         own[name].copy_(tensor)
-    if labels:  # no family's file has a place for such a head
+    if labels and not isinstance(texts, StartPictures):  # no family of texts has a place for such a head
         adapter.save(folder / adapter.HEAD_FOLDER, whole, own, 1.0, str(folder), labels)
         whole.add_module("head", NoHead())
     write_tensors(folder / "model.safetensors", unload(whole, read_config(folder)))

@@ -16,40 +16,32 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.errors import DataError, InputError, why
-from glassformer.files import read_json
 from glassformer.model import ModelConfig
+from glassformer.pretrained.start_pictures import shades
+from glassformer.text.numbering import Shades
 
 Image = str | Path | NDArray[Any] | Tensor
-SETTINGS = "preprocessor_config.json"
 
 
 @dataclass(frozen=True)
 class Sight:
-    """How pixels become what a model reads: whole numbers are shares of 255, less the mean of their channel, over its
-    spread."""
+    """How pixels become what a model reads: whole numbers are shares of 255, brought to its shades, if it has some."""
 
     channels: int
     size: int
-    mean: tuple[float, ...] = ()
-    spread: tuple[float, ...] = ()
+    shades: Shades | None = None
 
     @classmethod
     def of(cls, config: ModelConfig, folder: Path | None = None) -> Sight:
-        """That of a model; a published one's folder tells mean and spread."""
-        told = (read_json(folder / SETTINGS) or {}) if folder is not None else {}
-        if not told.get("do_normalize", bool(told)):
-            return cls(config.channels, config.image_size)
-        both = [told.get(name) or [0.5] * config.channels for name in ("image_mean", "image_std")]
-        return cls(config.channels, config.image_size, tuple(map(float, both[0])), tuple(map(float, both[1])))
+        """That of a model; a published one's folder tells its shades."""
+        told = None if folder is None else shades(folder, config.channels)
+        return cls(config.channels, config.image_size, told)
 
     def tensor(self, images: Sequence[Image]) -> Tensor:
         """(B, C, N, N)"""
         rows = [self.read(image, i) for i, image in enumerate(images)]
         pixels = torch.stack(rows) if rows else torch.zeros(0, self.channels, self.size, self.size)
-        if self.mean:
-            mean, spread = (torch.tensor(values).view(1, -1, 1, 1) for values in (self.mean, self.spread))
-            pixels = (pixels - mean) / spread
-        return pixels
+        return pixels if self.shades is None else torch.from_numpy(self.shades(pixels.numpy()))
 
     def read(self, image: Image, index: int) -> Tensor:
         name = str(image) if isinstance(image, str | Path) else f"images[{index}]"

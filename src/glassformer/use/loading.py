@@ -13,11 +13,11 @@ from glassformer import bundle
 from glassformer.adapter import kept_labels, load_adapter
 from glassformer.device import pick_device
 from glassformer.errors import InputError, WeightsError
-from glassformer.files import read_json
 from glassformer.hub import locate
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.pretrained import load_model
 from glassformer.pretrained.plain_text import PlainText
+from glassformer.pretrained.start_pictures import named_labels
 from glassformer.text import END, START, About, PairTokenizer, Tokenizer
 
 Some = TypeVar("Some", EncoderOnly, DecoderOnly)
@@ -67,9 +67,7 @@ def opened(
     if not isinstance(published, kind):
         raise WeightsError(f"{folder} {bundle.use_of(published)}")
     read = None if published.config.patch_size is not None else PlainText.load(folder, published.config.vocab_size)
-    named = (read_json(folder / "config.json") or {}).get("id2label")
-    labels = tuple(str(label) for label in named.values()) if isinstance(named, dict) else ()
-    labels = kept_labels(folder) or labels
+    labels = kept_labels(folder) or named_labels(folder)
     if adapter is not None:
         labels = load_adapter(published, adapter) or labels
     return Opened(folder, published, read, labels, About())
