@@ -244,7 +244,8 @@ def check_lengths(model: Model, stores: list[Store], recipe: Recipe) -> None:
     if not images and model.config.positions in ("sinusoidal", "learned") and needed > model.config.max_length:
         raise ConfigError(
             f"data.max_tokens = {recipe.data.max_tokens} and the end token do not fit model.max_length = "
-            f"{model.config.max_length}; set model.max_length to {needed} or more"
+            f"{model.config.max_length}; lower it to {model.config.max_length - recipe.objective.margin}"
+            + ("" if recipe.train.start else f", or set model.max_length to {needed} or more")
         )
 
 
