@@ -1,12 +1,17 @@
 """What a target must or must not say: which rule wins where they meet."""
 
+import random
+
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tiny_model import END, SRC, tiny
 
 import glassformer as gf
 from glassformer.decode import score, stream
+from glassformer.decode.constraints import PlaceholderTable, without_repeats
+from glassformer.decode.hypothesis import NO_TOKEN
 from glassformer.errors import InputError
 
 
@@ -63,3 +68,44 @@ def test_a_prefix_that_could_not_be_kept_is_refused():
     assert gf.generate(model, SRC, prefix=[[3] * 4, [3, 3, 3, 3, END]], max_new_tokens=5)[1][0].ids == [3] * 4
     with pytest.raises(InputError, match="a prefix of 2 tokens does not fit max_new_tokens=1"):
         stream(tiny(), SRC[:1], max_new_tokens=1, prefix=[3, 3])
+
+
+def banned_by_hand(history: list[int], n: int) -> set[int]:
+    """The tokens that would repeat an n-gram of what a row has said."""
+    seen = {tuple(history[i : i + n]) for i in range(len(history) - n + 1)}
+    return {gram[-1] for gram in seen if history[len(history) - n + 1 :] == list(gram[:-1])}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_bans_touch_only_what_is_banned(seed: int) -> None:
+    """The few logits that change are those that a plain loop finds, whatever else a row has said."""
+    chance = random.Random(seed)
+    found = 0
+    for _ in range(150):
+        rows, size, room = chance.randint(1, 5), chance.choice([4, 6, 60]), chance.randint(1, 12)
+        n = chance.randint(1, 3)
+        step, end = chance.randint(0, room - 1), chance.choice([0, size - 1, NO_TOKEN])
+        said = [[chance.randrange(4) for _ in range(step)] for _ in range(rows)]
+        history = torch.tensor([row + [NO_TOKEN] * (room - step) for row in said])
+        logits = torch.randn(rows, size)
+        held = logits.clone()
+        for row, own in enumerate(said):
+            banned = banned_by_hand(own, n) - {end} if step >= n - 1 else set()
+            if len(banned) < size:
+                held[row, sorted(banned)] = float("-inf")
+                found += bool(banned)
+        assert torch.equal(without_repeats(logits, history, torch.tensor([step]), n, end), held)
+        ids = torch.tensor(chance.sample([id for id in range(size) if id != end], 2))
+        wanted = torch.rand(rows, 2) < 0.5
+        kept = PlaceholderTable(ids, wanted).hold(held, logits, history, torch.tensor([room - step]), end)
+        for row, own in enumerate(said):
+            missing = [id for id in ids[wanted[row]].tolist() if id not in own]
+            for token in range(size):
+                if token in ids.tolist():
+                    right = logits[row, token] if token in missing else float("-inf")
+                elif missing and (token == end or len(missing) >= room - step - 1):
+                    right = float("-inf")
+                else:
+                    right = held[row, token]
+                assert kept[row, token] == right
+    assert found > 50

@@ -37,10 +37,16 @@ def without_repeats(logits: Tensor, history: Tensor, length: Tensor, n: int, end
     windows = history.unfold(1, n, 1)  # (R, L - n + 1, n): every n-gram, those not yet written among them
     last = (length - n + 1 + torch.arange(n - 1, device=length.device)).clamp_min(0)
     same = (windows[:, :, :-1] == history.index_select(1, last).unsqueeze(1)).all(2)
-    repeats = same & (windows != NO_TOKEN).all(2) & (length >= n - 1)
-    hits = torch.zeros_like(logits).scatter_reduce(1, windows[:, :, -1].clamp_min(0), repeats.type_as(logits), "amax")
-    banned = (hits > 0) & (torch.arange(logits.shape[1], device=logits.device) != end)
-    return logits.masked_fill(banned & ~banned.all(1, keepdim=True), NEVER)
+    rows, places = torch.nonzero(same & (windows != NO_TOKEN).all(2) & (length >= n - 1), as_tuple=True)
+    tokens = windows[rows, places, -1]
+    rows, tokens = rows[tokens != end], tokens[tokens != end]
+    if not len(rows):  # as nearly always: nothing of the vocabulary's size is touched
+        return logits
+    allowed = logits.index_put((rows, tokens), logits.new_tensor(NEVER))
+    if windows.shape[1] < logits.shape[1]:
+        return allowed
+    banned = torch.zeros_like(logits, dtype=torch.bool).index_put((rows, tokens), rows.new_ones(()).bool())
+    return torch.where(banned.all(1, keepdim=True), logits, allowed)  # where all would be, none is
 
 
 @dataclass(frozen=True)
@@ -70,10 +76,13 @@ class PlaceholderTable(NamedTuple):
         missing = wanted & ~(history.unsqueeze(2) == self.ids).any(1)  # (R, P)
         waiting = missing.sum(1, keepdim=True)
         own = torch.where(missing, logits.index_select(1, self.ids), NEVER)
-        ending = torch.arange(logits.shape[1], device=logits.device) == end
-        # With room for no more than these and the end, they must come now.
-        others = ending | (waiting >= left - 1)
-        return allowed.masked_fill(others & (waiting > 0), NEVER).index_copy(1, self.ids, own)
+        now = (waiting > 0) & (waiting >= left - 1)  # with room for no more than these and the end, they must come now
+        if now.is_cuda or now.any():  # a GPU that records a step cannot ask
+            allowed = allowed.masked_fill(now, NEVER)
+        held = allowed.index_copy(1, self.ids, own)
+        if end != NO_TOKEN:
+            held[:, end].masked_fill_(waiting[:, 0] > 0, NEVER)
+        return held
 
 
 class Constraints:
@@ -102,13 +111,17 @@ class Constraints:
         if self.free:
             return logits, normaliser(logits)
         beams = logits.shape[0] // self.prompt.shape[0]
-        said = torch.cat((self.prompt.repeat_interleave(beams, 0), history), dim=1)
-        logits = penalised(logits, said, self.search.repetition_penalty)
-        total, ids = normaliser(logits), torch.arange(logits.shape[1], device=logits.device)
-        length, n = step + self.prompt.shape[1], self.search.no_repeat_ngram
-        allowed = without_repeats(logits, said, length, n, self.marks.end)
+        if not self.search.allows_repetition:
+            said = torch.cat((self.prompt.repeat_interleave(beams, 0), history), dim=1)
+            logits = penalised(logits, said, self.search.repetition_penalty)
+        allowed, total = logits, normaliser(logits)
+        if n := self.search.no_repeat_ngram:
+            allowed = without_repeats(logits, said, step + self.prompt.shape[1], n, self.marks.end)
         if self.placeholders is not None:
             allowed = self.placeholders.hold(allowed, logits, history, history.shape[1] - step, self.marks.end)
+        if self.prefix is None and not self.marks.forced:
+            return allowed, total
+        ids = torch.arange(logits.shape[1], device=logits.device)
         if self.prefix is not None:  # what the prefix asks for keeps its probability, banned or not; the rest has none
             wanted = self.prefix.index_select(1, step).repeat_interleave(beams, 0)  # (R, 1)
             own = torch.where(step < self.given, total, logits) if self.given else logits
