@@ -13,8 +13,10 @@ import glassformer.decode.generation as generation
 import glassformer.decode.kernels as module
 from glassformer.decode import beam, greedy
 from glassformer.decode import program as programs
+from glassformer.decode.constraints import Constraints, Placeholders
 from glassformer.decode.kernels import Kernels, Linear, Packed
 from glassformer.decode.kernels.build import NoKernels, instructions
+from glassformer.decode.kernels.structures import Bans
 from glassformer.decode.precision import ready
 from glassformer.decode.program import ProgramWriter, program, writer_of
 from glassformer.decode.ranking import Likeliest, likeliest, normaliser
@@ -160,17 +162,23 @@ def test_a_step_of_search_in_c_chooses_what_python_chooses(
     assert generation.writer_of is writer_of
 
 
-@pytest.mark.parametrize("options", [{}, {"length_penalty": 0.0}, {"stopping": "huggingface"}])
+HELD = Placeholders((5, 9, 60), ((5,), (60, 9), (), (9,), (5, 9, 60)))
+
+
+@pytest.mark.parametrize("options", [{}, {"length_penalty": 0.0}, {"stopping": "huggingface"}, *(
+    {"no_repeat_ngram": n} for n in (1, 2, 3)), {"placeholders": HELD}, {"placeholders": HELD, "no_repeat_ngram": 1},
+    {"placeholders": HELD, "no_repeat_ngram": 2, "max_new_tokens": 4}])  # fmt: skip
 @pytest.mark.parametrize("beams", [2, 5])
+@pytest.mark.parametrize("kind", ["int8", "fp32"])
 def test_several_steps_in_one_call_find_what_single_ones_find(
-    beams: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+    kind: Literal["int8", "fp32"], beams: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast, whole = ready(model_of({}), "int8"), ProgramWriter.go_on
+    fast, whole = ready(model_of({}), kind), ProgramWriter.go_on
     search = {"beam": beams, "nbest": beams, "max_new_tokens": 20, **options}
     made: list[int] = []
 
-    def counted(writer: ProgramWriter, selector: beam.Beam, wanted: int | None) -> int:
-        made.append(whole(writer, selector, wanted))
+    def counted(writer: ProgramWriter, selector: beam.Beam, constraints: Constraints) -> int:
+        made.append(whole(writer, selector, constraints))
         return made[-1]
 
     monkeypatch.setattr(ProgramWriter, "go_on", lambda *_: 0)
@@ -182,13 +190,31 @@ def test_several_steps_in_one_call_find_what_single_ones_find(
         assert gf.generate(fast, SRC, MASK, **search) == single  # type: ignore[arg-type]
         assert 0 < max(made) <= together
 
-    def forgetful(writer: ProgramWriter, selector: beam.Beam, wanted: int | None) -> int:
-        steps = whole(writer, selector, wanted)
+    def forgetful(writer: ProgramWriter, selector: beam.Beam, constraints: Constraints) -> int:
+        steps = whole(writer, selector, constraints)
         writer.seen, writer.before = writer.before, writer.seen
         return steps
 
     monkeypatch.setattr(ProgramWriter, "go_on", forgetful)
-    assert gf.generate(fast, SRC, MASK, **search) != single  # type: ignore[arg-type]
+    if search["max_new_tokens"] == 20:  # four tokens may be too few to miss what was forgotten
+        assert gf.generate(fast, SRC, MASK, **search) != single  # type: ignore[arg-type]
+    if {"no_repeat_ngram", "placeholders"} & set(options):
+        monkeypatch.setattr(ProgramWriter, "go_on", whole)
+        monkeypatch.setattr(Constraints, "bans", lambda *_: Bans())
+        assert gf.generate(fast, SRC, MASK, **search) != single  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("options", [{"repetition_penalty": 1.5}, {"prefix": [[7]] * 5},
+                                     {"no_repeat_ngram": 1, "max_new_tokens": 47}])  # fmt: skip
+def test_what_the_kernels_cannot_forbid_is_forbidden_step_by_step(
+    options: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The last, in a vocabulary of no more tokens than may be said: where all would be banned, none is."""
+    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES | {"vocab_size": 40})).eval()  # type: ignore[arg-type]
+    fast, search = ready(model, "int8"), {"beam": 3, "max_new_tokens": 12, **options}
+    found = gf.generate(fast, SRC % 40, MASK, **search)  # type: ignore[arg-type]
+    monkeypatch.setattr(ProgramWriter, "go_on", lambda *_: 0)
+    assert gf.generate(fast, SRC % 40, MASK, **search) == found  # type: ignore[arg-type]
 
 
 def test_several_steps_in_one_call_can_be_ended_between_calls() -> None:

@@ -13,6 +13,8 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.hypothesis import NO_TOKEN, Marks
+from glassformer.decode.kernels import address
+from glassformer.decode.kernels.structures import Bans
 from glassformer.decode.ranking import Likeliest, likeliest, normaliser
 from glassformer.decode.search import Search
 from glassformer.errors import InputError
@@ -138,6 +140,15 @@ class Constraints:
             return said
         logits, total = self.normaliser(said, history, step)
         return Likeliest(*likeliest(logits, count), total)
+
+    def bans(self, limit: int, vocab_size: int) -> Bans | None:
+        """What targets of at most `limit` tokens must not say, for the kernels; none if they do not know all of it."""
+        n, before = self.search.no_repeat_ngram, self.prompt.shape[1]
+        all_said = n and before + limit - n + 1 >= vocab_size  # then a ban may have to give way
+        if self.prefix is not None or self.marks.forced or self.search.repetition_penalty != 1 or all_said:
+            return None
+        ids, wanted = self.placeholders or (None, None)
+        return Bans(n, before, address(self.prompt), 0 if ids is None else len(ids), address(ids), address(wanted))
 
     def keep(self, sentences: Tensor) -> None:
         self.prompt = self.prompt[sentences]

@@ -269,7 +269,7 @@ def steps(
             leave()
             for part in (writer, constraints, selector):
                 part.keep(rows)
-        if made := writer.go_on(selector, wanted):
+        if made := writer.go_on(selector, constraints):
             step += made
         else:
             selector.advance(writer.say(selector.tokens, wanted), constraints)

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.decode.beam import Beam
+from glassformer.decode.constraints import Constraints
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.kernels import HALF, KINDS, Kernels, address
 from glassformer.decode.kernels.structures import Kept, Layer, Matrix, Norm, Ranking, Source, Stack, Step
@@ -212,17 +213,22 @@ class ProgramWriter(Writer):
         found = Likeliest(best, ids, torch.empty((rows, 1)))
         return found, Ranking(count, *(part.data_ptr() for part in found))
 
-    def go_on(self, selector: Greedy | Beam, wanted: int | None) -> int:
-        if wanted is None or self.program.head.kind == KINDS["fp32"]:
-            return 0
+    def go_on(self, selector: Greedy | Beam, constraints: Constraints) -> int:
         if not isinstance(selector, Beam) or selector.watch is not None:
             return 0
+        bans, logits = None, None
+        if not constraints.free or self.program.head.kind == KINDS["fp32"]:
+            bans = constraints.bans(selector.limit, self.program.vocab_size)
+            if bans is None:
+                return 0
+            logits = torch.empty((len(selector.tokens), self.program.vocab_size))
         self.origin = selector.origin  # itself: it is read at the next step as this one leaves it
-        found, ranking = self.room_for(selector.tokens, wanted)
+        found, ranking = self.room_for(selector.tokens, selector.wanted)
         made = self.program.kernels.search(
             self.program.decoder,
-            self.asked(selector.tokens, None, ranking),
+            self.asked(selector.tokens, address(logits), ranking),
             selector.asked(found.logits, found.normaliser, found.ids),
+            bans,
             int(self.thinning * len(selector.going)),
             TOGETHER,
         )

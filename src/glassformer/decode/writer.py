@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.beam import Beam
+from glassformer.decode.constraints import Constraints
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.hypothesis import NO_TOKEN
 from glassformer.decode.ranking import Likeliest
@@ -73,7 +74,7 @@ class Writer:
         only these."""
         return self.begin() if tokens is None else self.next(tokens)
 
-    def go_on(self, selector: Greedy | Beam, wanted: int | None) -> int:
+    def go_on(self, selector: Greedy | Beam, constraints: Constraints) -> int:
         """Read the tokens that were chosen last, and choose the next ones, for as many steps as can be made at once and
         until some sentences may leave: how many they were, 0 where steps are made one by one."""
         return 0

@@ -17,7 +17,18 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.decode.kernels.build import Level, NoKernels, instructions, load
-from glassformer.decode.kernels.structures import COUNT, POINTER, WHOLE, Attention, Beams, Greedy, Source, Stack, Step
+from glassformer.decode.kernels.structures import (
+    COUNT,
+    POINTER,
+    WHOLE,
+    Attention,
+    Bans,
+    Beams,
+    Greedy,
+    Source,
+    Stack,
+    Step,
+)
 from glassformer.decode.kernels.structures import Matrix as CMatrix
 from glassformer.stored import Matrix, by_highest, plain
 
@@ -96,7 +107,7 @@ class Kernels:
         self._choose_greedy.argtypes = [ctypes.POINTER(Greedy)]
         self._choose_beams.argtypes = [COUNT, ctypes.POINTER(Beams)]
         self._search.argtypes = [
-            COUNT, COUNT, ctypes.POINTER(Stack), ctypes.POINTER(Step), ctypes.POINTER(Beams), WHOLE, WHOLE,
+            COUNT, COUNT, *(ctypes.POINTER(one) for one in (Stack, Step, Beams, Bans)), WHOLE, WHOLE,
         ]  # fmt: skip
 
     def product(self, x: Tensor, linear: Linear, add: Tensor | None = None) -> Tensor:
@@ -172,10 +183,10 @@ class Kernels:
         """A step of beam search. See choose.c."""
         done(self._choose_beams(threads(beams.sentences // SENTENCES), beams))
 
-    def search(self, stack: Stack, step: Step, beams: Beams, few: int, most: int) -> int:
+    def search(self, stack: Stack, step: Step, beams: Beams, bans: Bans | None, few: int, most: int) -> int:
         """Steps of beam search, and how many they were. See stack.c."""
         choosing = threads(beams.sentences // SENTENCES)
-        made = int(self._search(torch.get_num_threads(), choosing, stack, step, beams, few, most))
+        made = int(self._search(torch.get_num_threads(), choosing, stack, step, beams, bans, few, most))
         done(made < 0)
         return made
 

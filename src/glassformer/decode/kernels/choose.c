@@ -4,8 +4,6 @@
  */
 #include "common.h"
 
-enum { NO_TOKEN = -1 };
-
 typedef struct {
     whole sentences, limit;
     int64_t end, pad;

@@ -22,6 +22,7 @@
 
 enum { PANEL = 32, HALF = 16 };
 enum { FLOAT32 = 0, BFLOAT16 = 1, INT8 = 2 };
+enum { NO_TOKEN = -1 };
 
 static inline whole smaller(whole a, whole b) { return a < b ? a : b; }
 static inline whole groups(whole count, whole size) { return (count + size - 1) / size; }
@@ -80,6 +81,8 @@ enum { SEGMENT = 256 };
 void look_at(const float *x, whole size, float *highest, float *total);
 float normaliser_of(const float *highest, const float *total, whole segments);
 whole ranked(const float *x, whole size, whole first, float *best, int64_t *ids, whole found, whole count);
+int normalise(int threads, whole rows, whole size, const float *logits, float *found);
+void highest(int threads, whole rows, whole size, whole count, const float *logits, float *best, int64_t *places);
 
 /* Put `value` with its `item` among the highest `size`, of which `count` are there; the earlier first among equals. */
 static inline whole insert(float *values, int64_t *items, whole count, whole size, float value, int64_t item) {
@@ -146,3 +149,15 @@ typedef struct {
 } Beams;
 
 int choose_beams(int threads, const Beams *s);
+
+/* See forbid.c. Shapes: B sentences, T tokens before each target, P placeholders. */
+typedef struct {
+    whole ngram;           /* so many tokens in a row come once only; 0: as often as they like */
+    whole before;          /* T */
+    const int64_t *prompt; /* (B, T) */
+    whole placeholders;    /* P */
+    const int64_t *ids;    /* (P) */
+    const uint8_t *wanted; /* (B, P): which of them each target writes, once */
+} Bans;
+
+int forbid(int threads, const Bans *s, const Beams *beams, whole vocabulary, float *logits);

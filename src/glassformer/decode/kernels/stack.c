@@ -259,12 +259,24 @@ int decoder_step(int threads, const Stack *s, const Step *p) {
     return 0;
 }
 
+/* The likeliest of a step's logits, but for what is forbidden, which makes the rest no more probable than it was. */
+static int rank_allowed(int threads, const Step *p, const Beams *beams, const Bans *bans) {
+    whole rows = p->sentences * p->beams, size = p->head.out;
+    if (normalise(threads, rows, size, p->logits, p->ranking.normaliser)) return 1;
+    if (forbid(threads, bans, beams, size, p->logits)) return 1;
+    highest(threads, rows, size, p->ranking.count, p->logits, p->ranking.best, p->ranking.ids);
+    return 0;
+}
+
 /* A beam search step by step: until at most `few` sentences go on, or `most` steps are made, or no more fit. How many
- * they were; -1 without memory. */
-int beam_search(int threads, int choosing, const Stack *s, Step *p, const Beams *beams, whole few, whole most) {
+ * they were; -1 without memory. Where there are `bans`, there is room for logits. */
+int beam_search(int threads, int choosing, const Stack *s, Step *p, const Beams *beams, const Bans *bans, whole few,
+                whole most) {
     for (int made = 1;; made++) {
         whole going = 0;
-        if (decoder_step(threads, s, p) || choose_beams(choosing, beams)) return -1;
+        if (decoder_step(threads, s, p)) return -1;
+        if (bans && rank_allowed(threads, p, beams, bans)) return -1;
+        if (choose_beams(choosing, beams)) return -1;
         int32_t *seen = p->seen;
         p->seen = p->before;
         p->before = seen;

@@ -93,3 +93,12 @@ class Beams(ctypes.Structure):
         *((name, POINTER) for name in ("step", "written", "done", "tokens", "origin")),
         *((name, POINTER) for name in ("running", "done_scores", "going")),
     )
+
+
+class Bans(ctypes.Structure):
+    """See common.h."""
+
+    _fields_ = (
+        ("ngram", WHOLE), ("before", WHOLE), ("prompt", POINTER), ("placeholders", WHOLE), ("ids", POINTER),
+        ("wanted", POINTER),
+    )  # fmt: skip
