@@ -20,6 +20,7 @@ PACK_FROM = 1024  # bytes; less is not worth packing
 SLICE = 262_144  # bytes sent at a time
 _RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
 KEPT = {"Cache-Control": "max-age=31536000, immutable"}
+ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
 
 
@@ -53,7 +54,7 @@ def page_file(request: Request, name: str, front: bool = False, asked: str = "")
 
 
 def as_json(request: Request, value: Any) -> Response:
-    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = ENCODER.encode(value)
     # Half of a surrogate pair is no text, and no encoding takes it.
     return packed(request, text.encode("utf-8", "replace"), "application/json", {"Cache-Control": "no-store"})
 

@@ -37,6 +37,7 @@ FIRST_PORT, TRIED = 8017, 20
 SMALL = 20_000_000  # parameters
 TIMEOUT = 600.0  # seconds
 YOUNG = 10_000  # objects made before garbage is looked for among them
+TURN = 1e-4  # seconds for which one thread may keep the interpreter while another asks for it; Python says 0.005
 SITE_NAME = re.compile(r"https?://([\w.-]+|\[[0-9a-f:]+\])(:\d{1,5})?", re.IGNORECASE)
 
 
@@ -238,8 +239,9 @@ def serve(
 
 def settle(routes: Routes) -> None:
     """Load the models. All that is there then will stay, and is not to be searched for garbage again and again while
-    everybody waits."""
+    everybody waits. And whoever answers requests is not to keep the interpreter from the models for long."""
     routes.load()
+    sys.setswitchinterval(TURN)
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])

@@ -10,6 +10,7 @@ import hashlib
 import random
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from itertools import pairwise
 
 Span = tuple[int, int]
@@ -63,7 +64,12 @@ _NAME = re.compile(r"(?<![\w`*/.-])[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)*(?![\w`])")
 
 def spans(text: str) -> list[Span]:
     """The stretches of `text` to be kept as they are, in order; none overlaps another, and none is empty."""
-    return [match.span() for match in _KEPT.finditer(text) if match[0]] if _SIGN.search(text) else []
+    return list(_spans(text))
+
+
+@lru_cache(maxsize=64)  # a sentence is asked for several times on its way to the model
+def _spans(text: str) -> tuple[Span, ...]:
+    return tuple(match.span() for match in _KEPT.finditer(text) if match[0]) if _SIGN.search(text) else ()
 
 
 def hide(pairs: Iterable[tuple[str, str]], share: float, count: int) -> Iterator[tuple[str, str]]:

@@ -33,7 +33,7 @@ class Side:
         self.join = _join_marker(form) if self.words else ""
         vocabulary: dict[str, int] = rust.get_vocab()
         self.size = max(vocabulary.values()) + 1
-        self.alphabet = {piece for piece in vocabulary if len(piece) == 1}
+        self.alphabet = frozenset(piece for piece in vocabulary if len(piece) == 1)
         self.pieces = [*SPECIALS, *[""] * (self.size - len(SPECIALS))]
         for piece, id in vocabulary.items():
             self.pieces[id] = piece

@@ -6,6 +6,7 @@ import hashlib
 import lzma
 from collections.abc import Callable, Iterable, Sequence
 from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -127,9 +128,9 @@ class Tokenizer:
     @property
     def alphabet(self) -> frozenset[str]:
         """The characters of a source that have a piece of their own; others are read byte by byte."""
-        return frozenset(self._source.alphabet)
+        return self._source.alphabet
 
-    @property
+    @cached_property
     def placeholders(self) -> str:
         """The characters that stand for what must not change; none where training never met them."""
         known = [mark for mark in PLACEHOLDERS if mark in self._target.alphabet and mark in self._source.alphabet]
