@@ -11,6 +11,8 @@ from sockets import PATIENCE, post, until
 from visitor import SENTENCE, Live
 
 import glassformer as gf
+from glassformer.decode.kernels import kernels
+from glassformer.decode.program import TOGETHER
 from glassformer.serve.app import create_app
 from glassformer.serve.door import Door
 from glassformer.serve.errors import Left, install
@@ -116,8 +118,9 @@ def test_what_is_raised_between_steps_ends_the_work_there_and_changes_nothing_el
 
     calls = []
     assert run(between_steps=lambda: calls.append(1)) == run()
-    whole = len(calls)
-    assert whole >= len(translator.translate([SENTENCE], beam=beam)[0][0].tokens)
+    whole, written = len(calls), len(translator.translate([SENTENCE], beam=beam)[0][0].tokens)
+    together = TOGETHER if way == "translate" and beam > 1 and kernels() else 1
+    assert together * whole >= written
 
     def leave():
         calls.append(1)
