@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.errors import ConfigError
-from glassformer.text import Corpus, Tokenizer, TokenizerOptions, prepare, read_pairs
+from glassformer.text import Corpus, Tokenizer, TokenizerOptions, prepare, protect, read_pairs
 from glassformer.text.protect import PLACEHOLDERS, hidden, hide, marked, spans
 
 KEPT = [
@@ -169,3 +169,13 @@ def test_time_to_find_names_grows_with_the_length(text):
     begin = time.process_time()
     spans(text * 50_000)
     assert time.process_time() - begin < 5
+
+
+def test_nothing_is_remembered_of_long_texts() -> None:
+    """Whoever sends many of them would have a server hold them, and each of their stretches."""
+    protect._lately.cache_clear()
+    for text in ("\ue000" * 1000, "\ue000" * 1001):
+        found = spans(text)
+        found.append((0, 0))  # what is remembered is nobody's to change
+        assert spans(text) == [(i, i + 1) for i in range(len(text))]
+    assert protect._lately.cache_info().currsize == 1

@@ -17,6 +17,7 @@ Span = tuple[int, int]
 
 MOST = 32  # placeholders that a vocabulary may have
 PLACEHOLDERS = "".join(chr(0xE000 + number) for number in range(MOST))
+SHORT = 1000  # characters of a text that may be remembered for a moment
 HIDDEN = 0.6  # the chance of each stretch that could be hidden, in a pair that is chosen
 
 _HAN = r"\u3000-\u303f\u3400-\u9fff\uff00-\uffef"  # may follow a stretch at once, and is no part of it
@@ -64,12 +65,16 @@ _NAME = re.compile(r"(?<![\w`*/.-])[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)*(?![\w`])")
 
 def spans(text: str) -> list[Span]:
     """The stretches of `text` to be kept as they are, in order; none overlaps another, and none is empty."""
-    return list(_spans(text))
+    return list(_lately(text)) if len(text) <= SHORT else _spans(text)
+
+
+def _spans(text: str) -> list[Span]:
+    return [match.span() for match in _KEPT.finditer(text) if match[0]] if _SIGN.search(text) else []
 
 
 @lru_cache(maxsize=64)  # a sentence is asked for several times on its way to the model
-def _spans(text: str) -> tuple[Span, ...]:
-    return tuple(match.span() for match in _KEPT.finditer(text) if match[0]) if _SIGN.search(text) else ()
+def _lately(text: str) -> tuple[Span, ...]:
+    return tuple(_spans(text))
 
 
 def hide(pairs: Iterable[tuple[str, str]], share: float, count: int) -> Iterator[tuple[str, str]]:
