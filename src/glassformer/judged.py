@@ -94,6 +94,10 @@ def judge(
         )
         return Judged(scores, tuple(items))
     classifier = Classifier.load(folder, loading.device, adapter=loading.adapter)
+    if empty := sum(not label for label in labels):  # as training leaves them out
+        report.say(f"left out: {empty:,} without a label")
+        items = [item for item, label in zip(items, labels, strict=True) if label]
+        labels = [label for label in labels if label]
     for label in labels:
         if label not in classifier.labels:
             raise DataError(f"the label {label!r:.60} is not one that the model knows: {', '.join(classifier.labels)}")

@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, cast
 
-from glassformer.errors import ConfigError, DataError, GlassformerError, one_of
+from glassformer.errors import ConfigError, DataError, GlassformerError, InputError, one_of
 from glassformer.judged import kind_of
 from glassformer.model import EncoderDecoder
+from glassformer.pretrained.languages import pick
 from glassformer.pretrained.text_sides import reads_several
 from glassformer.prose.cutting import UNSPACED
 from glassformer.report import Report
@@ -49,7 +50,8 @@ def into(to: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
     languages = sorted({corpus.to for corpus in corpora if corpus.to is not None})
     if to is None and len(languages) > 1:
         raise ConfigError(f"these pairs are into {' and '.join(languages)}; say which are judged: to={languages[0]!r}")
-    chosen = tuple(corpus for corpus in corpora if to is None or corpus.to == to)
+    meant = known(to, languages)
+    chosen = tuple(corpus for corpus in corpora if meant in (None, corpus.to))
     if not chosen:
         there = f"they are into {one_of(languages)}" if languages else "the recipe names no language of theirs"
         raise ConfigError(f"no pairs into `{to}`: {there}")
@@ -62,10 +64,21 @@ def out_of(source: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...
     if source is None and len(languages) > 1:
         both = " and ".join(languages)
         raise ConfigError(f"these pairs are from {both}; say which are judged: source={languages[0]!r}")
-    chosen = tuple(corpus for corpus in corpora if source in (None, corpus.from_))
+    meant = known(source, languages)
+    chosen = tuple(corpus for corpus in corpora if meant in (None, corpus.from_))
     if not chosen:
         raise ConfigError(f"no pairs from `{source}`: they are from {one_of(languages)}")
     return chosen
+
+
+def known(language: str | None, languages: list[str]) -> str | None:
+    """The one of these that is meant, by whichever of its names."""
+    if language is None or language in languages:
+        return language
+    try:
+        return pick(language, languages)
+    except InputError:
+        return language
 
 
 def readable_recipe(folder: Path, report: Report) -> Recipe | None:

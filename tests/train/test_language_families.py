@@ -13,6 +13,7 @@ import torch
 from small_run import metrics
 
 import glassformer as gf
+from glassformer.cli.trace import load
 from glassformer.errors import ConfigError, InputError
 from glassformer.evaluation import validation_bleu
 from glassformer.pretrained.start_text import StartText
@@ -105,6 +106,8 @@ def test_one_run_learns_several_ways_and_is_judged_by_each(tmp_path: Path) -> No
     assert 0 <= first["valid_bleu"] <= 100
     assert ways(folder, made.data.valid) == [(english, german), (french, german)]
     judged = gf.evaluate(folder, split="valid", source=french)
+    assert gf.evaluate(folder, split="valid", source="French").hypotheses == judged.hypotheses
+    assert isinstance(load(folder, "cpu", None, None), gf.Translator)  # what `glassformer trace` follows
     assert judged.sources == tuple(source for source, _ in lines(8, 11))
     told = gf.Translator.load(folder, source=french).translate(list(judged.sources))
     assert judged.hypotheses == tuple(best[0].text for best in told)

@@ -127,3 +127,41 @@ def test_the_command(own: Path, command: Callable[..., tuple[int, str, str]]) ->
     assert plain == [f"{one.name}\t{one.probability:.1%}\t{text}" for one, text in zip(best, TEXTS, strict=True)]
     told = json.loads(command(*asked, "--json", "--top", "2", "two")[1])
     assert [one["name"] for one in told["labels"]] == [one.name for one in classifier.classify(["two"], top=2)[0]]
+
+
+def test_pixels_of_another_scale_are_refused(published: tuple[Path, object], tmp_path: Path) -> None:
+    """Where nobody knows what is white, a label would be told of another image."""
+    from PIL import Image
+
+    classifier = gf.Classifier.load(published[0])
+    pixels = np.random.RandomState(0).randint(0, 256, (3, 16, 16))
+    right = classifier.probabilities([pixels])
+    for same in (pixels.astype(np.uint8), (pixels / 255).astype(np.float32), torch.from_numpy(pixels)):
+        torch.testing.assert_close(classifier.probabilities([same]), right)
+    for other in (
+        pixels.astype(np.float32),
+        pixels - 1000,
+        pixels * 257,
+        pixels / 255 - 0.5,
+        np.full((3, 16, 16), np.nan),
+    ):
+        with pytest.raises(InputError, match=r"images\[0\] has pixels from .* bring whole"):
+            classifier.classify([other])
+    shape = np.zeros((16, 16, 4), np.uint8)
+    shape[4:8] = 255
+    Image.fromarray(shape).save(tmp_path / "ink.png")
+    Image.fromarray(np.random.rand(16, 16).astype(np.float32)).save(tmp_path / "float.tiff")
+    (tmp_path / "empty.npy").touch()
+    np.savez(tmp_path / "several.npz", a=pixels)
+    (tmp_path / "several.npz").rename(tmp_path / "several.npy")
+    faults = {
+        "ink.png": "is transparent in parts",
+        "float.tiff": "of the kind F",
+        "empty.npy": "is no array of numbers",
+    }
+    for name, said in (faults | {"several.npy": "it holds several"}).items():
+        with pytest.raises(DataError, match=said):
+            classifier(str(tmp_path / name))
+    shape[..., 3] = 255
+    Image.fromarray(shape).save(tmp_path / "ink.png")
+    assert classifier(str(tmp_path / "ink.png")) in classifier.labels

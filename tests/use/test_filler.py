@@ -112,5 +112,7 @@ def test_the_command(published: tuple[Path, object], command: Callable[..., tupl
     told = json.loads(command(*asked, "--json", given=TEXT + "\n")[1])
     assert told["text"] == TEXT
     assert [one["token"] for one in told["gaps"][0]] == [one.token for one in ranked]
-    said = "glassformer: texts[0] has no gap: 'no gap'; write [MASK] where something is missing\n"
+    said = "glassformer: line 1 has no gap: 'no gap'; write [MASK] where something is missing\n"
     assert command(*asked, "no gap") == (2, "", said)
+    late = command(*asked, given=f"{TEXT}\n" * 40 + "no gap\n")
+    assert (late[0], late[2]) == (2, said.replace("line 1", "line 41"))

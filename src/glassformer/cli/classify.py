@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from typing import Annotated, Any
 
 import typer
 
-from glassformer.cli.lines import given_lines
+from glassformer.cli.lines import given_lines, line_by_line
 from glassformer.cli.models import Adapter, Device, Offline, Revision, find
 from glassformer.files import finite
 
@@ -51,8 +52,8 @@ def classify(
 
     classifier = Classifier.load(find(model, revision, offline), device, adapter=adapter)
     what = "image" if classifier.reads_images else "text"
-    for chunk in given_lines(items or [], Report()):
-        for item, labels in zip(chunk, classifier.classify(chunk, top=top), strict=True):
+    for chunk in line_by_line(given_lines(items or [], Report()), partial(classifier.classify, top=top)):
+        for item, labels in chunk:
             if as_json:
                 told: dict[str, Any] = {what: item, "labels": [vars(one) for one in labels]}
                 print(json.dumps(finite(told), ensure_ascii=False))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 from typing import Annotated
 
 import typer
 
-from glassformer.cli.lines import given_lines
+from glassformer.cli.lines import given_lines, line_by_line
 from glassformer.cli.models import Adapter, Device, Offline, Revision, find
 from glassformer.files import finite
 
@@ -43,8 +44,8 @@ def fill(
     from glassformer.use import MaskFiller
 
     filler = MaskFiller.load(find(model, revision, offline), device, adapter=adapter)
-    for chunk in given_lines(texts or [], Report()):
-        for text, gaps in zip(chunk, filler.fill(chunk, top=top), strict=True):
+    for chunk in line_by_line(given_lines(texts or [], Report()), partial(filler.fill, top=top)):
+        for text, gaps in chunk:
             if as_json:
                 told = {"text": text, "gaps": [[vars(one) for one in ranked] for ranked in gaps]}
                 print(json.dumps(finite(told), ensure_ascii=False))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, cast
+from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
-from glassformer.errors import DataError, why
+from glassformer.errors import DataError, InputError, why
 from glassformer.files import finite, replacing
 
 if TYPE_CHECKING:
     from glassformer.report import Report
     from glassformer.translation import Translation
+
+T = TypeVar("T")
 
 BLOCK = 1 << 16  # bytes read at once, where so many are there; a slower writer's lines are taken as they come
 FIRST, CHUNK = 32, 512  # lines translated together: few at first, so that something is soon to be seen
@@ -105,6 +108,21 @@ def given_lines(texts: list[str], report: Report) -> Iterator[list[str]]:
     if not raw and sys.stdin.isatty():
         report.say("type lines; Ctrl-D ends it")
     return decoded([raw] if raw else read_raw(open_input(None), "standard input"), report)
+
+
+def line_by_line(chunks: Iterable[list[str]], work: Callable[[list[str]], list[T]]) -> Iterator[list[tuple[str, T]]]:
+    """Of each chunk the lines and what `work` makes of them; what is wrong with one is told by its number."""
+    before = 0
+    for chunk in chunks:
+        try:
+            made = work(chunk)
+        except InputError as error:
+            place = re.match(r"(?:texts|images)\[(\d+)\]", str(error))
+            if place is None:
+                raise
+            raise InputError(f"line {before + int(place[1]) + 1}{str(error)[place.end() :]}") from None
+        yield list(zip(chunk, made, strict=True))
+        before += len(chunk)
 
 
 def open_input(path: Path | None) -> io.BufferedReader:

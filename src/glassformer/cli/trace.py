@@ -156,6 +156,7 @@ def load(folder: Path, device: str, to: str | None, source: str | None) -> Trace
     """A translator where the folder holds one, or what else reads texts or images; else the model alone."""
     from glassformer.bundle import is_bundle
     from glassformer.device import pick_device
+    from glassformer.pretrained.language_text import KINDS
     from glassformer.pretrained.loader import load_model, read_config
     from glassformer.translator import Translator
     from glassformer.use.reader import load_reader
@@ -166,7 +167,8 @@ def load(folder: Path, device: str, to: str | None, source: str | None) -> Trace
         return reader
     if not is_bundle(folder) and os.path.isfile(folder / "config.json"):
         kind = read_config(folder).values.get("model_type")
-        if kind is not None and kind != "marian" and to is None and source is None:
+        textless = kind != "marian" and not (kind in KINDS and os.path.isfile(folder / "tokenizer_config.json"))
+        if kind is not None and textless and to is None and source is None:
             return load_model(folder).to(pick_device(device))
     return Translator.load(folder, device, to=to, source=source)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,16 +48,39 @@ def picture_pairs(corpus: Corpus) -> Iterator[Pair]:
 def read_images(path: Path) -> tuple[NDArray[np.uint8], list[str]]:
     """The `images` (n, channels, side, side) and `labels` of an .npz; whole numbers to 255, or shares of 1."""
     try:
-        with np.load(path, allow_pickle=False) as found:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                raise ValueError("it is one array alone")
             images, labels = found["images"], found["labels"]
-    except (OSError, ValueError, KeyError) as error:
-        reason = why(error) if isinstance(error, OSError) else error
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        reason = why(error) if isinstance(error, OSError) else unpickled(error)
         raise DataError(
             f"{path} is no .npz with `images` and `labels`: {reason}; np.savez(file, images=..., labels=...)"
         ) from None
     if len(images) != len(labels):
         raise DataError(f"{path}: {len(images):,} images and {len(labels):,} labels; there is one each")
-    return brought(images, str(path)), [str(label) for label in labels.tolist()]
+    return brought(images, str(path)), label_names(labels, str(path))
+
+
+def label_names(labels: NDArray[Any], name: str) -> list[str]:
+    """What the labels are called, each in one line."""
+    if labels.ndim != 1 or labels.dtype.kind not in "USbiu":
+        raise DataError(
+            f"{name}: labels of shape {labels.shape} and {labels.dtype}; they are a row of texts or whole numbers"
+        )
+    if labels.dtype.kind == "S":
+        labels = np.char.decode(labels, "utf-8", "replace")
+    names = [str(label) for label in labels.tolist()]
+    for label in dict.fromkeys(names):
+        if label and not label.isprintable():
+            raise DataError(f"{name}: the label {label!r:.60} has signs that cannot be printed; give it a plain name")
+    return names
+
+
+def unpickled(error: Exception) -> str:
+    """Why an array cannot be read; numpy's advice to run what a file holds is not passed on."""
+    return "it is no file of numpy's, or is cut short" if "pickle" in str(error) or not str(error) else str(error)
 
 
 def brought(images: NDArray[Any], name: str) -> NDArray[np.uint8]:

@@ -78,7 +78,7 @@ class Classifier(LoneModel[EncoderOnly, LoneText | None]):
     ) -> list[list[Label]]:
         """The labels of each text or image with their probabilities, the likeliest first: all, or the `top`."""
         if top is not None:
-            check_whole("top", top, 1, "leave it out for all labels")
+            check_whole("top", top, 1, "give 1 for the likeliest alone")
         told = self.probabilities(items, batch_tokens=batch_tokens)
         values, ids = told.topk(min(top or len(self.labels), len(self.labels)))
         return [

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -19,6 +20,7 @@ from glassformer.errors import DataError, InputError, why
 from glassformer.model import ModelConfig
 from glassformer.pretrained.start_pictures import shades
 from glassformer.text.numbering import Shades
+from glassformer.text.pictures import unpickled
 
 Image = str | Path | NDArray[Any] | Tensor
 
@@ -48,10 +50,16 @@ class Sight:
         if isinstance(image, str | Path):
             image = self.file(Path(image))
         array = np.asarray(image)
-        if array.dtype.kind in "iub":
-            array = array.astype(np.float32) / (255 if array.dtype.kind != "b" else 1)
-        elif array.dtype.kind != "f":
+        if array.dtype.kind not in "iubf":
             raise InputError(f"{name} holds {array.dtype}; the pixels of an image are numbers")
+        brightest = 255 if array.dtype.kind in "iu" else 1
+        if array.size and not (array.min() >= 0 and array.max() <= brightest):  # nor where one is no number
+            raise InputError(
+                f"{name} has pixels from {array.min()} to {array.max()}; bring whole numbers to 0 to 255, others to 0 "
+                f"to 1"
+            )
+        if brightest > 1:
+            array = array.astype(np.float32) / brightest
         pixels = torch.from_numpy(np.ascontiguousarray(array, dtype=np.float32))
         if pixels.dim() == 2:
             pixels = pixels.unsqueeze(0)
@@ -69,8 +77,11 @@ class Sight:
         """The pixels of a file: an array of numpy's as it is, a picture in the model's size and channels."""
         try:
             if path.suffix == ".npy":
-                found: NDArray[Any] = np.load(path, allow_pickle=False)
-                return found
+                with path.open("rb") as file:
+                    found = np.load(file, allow_pickle=False)
+                    if not isinstance(found, np.ndarray):
+                        raise ValueError("it holds several; save one with np.save")
+                    return found
             try:
                 from PIL import Image as pillow
             except ImportError:
@@ -78,11 +89,18 @@ class Sight:
                     f"{path}: pictures are read by Pillow: pip install pillow; .npy is read without"
                 ) from None
             with pillow.open(path) as picture:
+                if picture.mode[0] in "IF":
+                    raise DataError(
+                        f"{path} has pixels of the kind {picture.mode}, which do not tell what is white; save it with "
+                        f"8 bits a channel, or as a .npy"
+                    )
+                if picture.convert("RGBA").getchannel("A").getextrema() != (255, 255):
+                    raise DataError(f"{path} is transparent in parts; put it on a background first")
                 plain = picture.convert("L" if self.channels == 1 else "RGB")
                 return np.asarray(plain.resize((self.size, self.size), pillow.Resampling.BILINEAR))
         except FileNotFoundError:
             raise DataError(f"{path} does not exist; give a picture, such as a PNG, or a .npy of its pixels") from None
         except OSError as error:  # Pillow's own error is one too
             raise DataError(f"{path} is not a picture that can be read: {why(error)}") from None
-        except ValueError as error:
-            raise DataError(f"{path} is no array of numbers: {error}") from None
+        except (ValueError, EOFError, BadZipFile) as error:
+            raise DataError(f"{path} is no array of numbers: {unpickled(error)}") from None
