@@ -26,13 +26,13 @@ test-long: .venv/ready-dev browser runtime
 # A page of a model that needs no server, written to site/page: make page, or make page MODEL=FOLDER OUT=FOLDER. What runs
 # it in a browser is fetched from npm's registry once and checked by its hash; neither node nor npm is needed.
 page: .venv/ready-dev
-	$(BIN)/python -m glassformer.export.runtime
+	$(BIN)/python -m glassformer.deploy.export.runtime
 	$(BIN)/glassformer export "$(or $(MODEL),runs/demo)" --to page --out "$(or $(OUT),site/page)" --force
 	@echo "Open it from a file server: $(BIN)/python -m http.server --directory $(or $(OUT),site/page)"
 
 # Without a network the tests of that page are skipped, and say so.
 runtime: .venv/ready-dev
-	@$(BIN)/python -m glassformer.export.runtime || true
+	@$(BIN)/python -m glassformer.deploy.export.runtime || true
 
 # The handbook, read at site/index.html, with its figures and what its pages include drawn and written anew; a broken link, a wrong name of a source or an unknown equation stops it.
 docs: .venv/ready-dev
@@ -56,11 +56,11 @@ notebooks: .venv/ready
 
 # The page is tested in a real browser: one that is here, or one that is fetched now.
 browser: .venv/ready-dev
-	@$(BIN)/python tests/serve/browser.py
+	@$(BIN)/python tests/support/browser.py
 
 check: .venv/ready-dev
-	$(BIN)/ruff check src tests docs
-	$(BIN)/ruff format --check src tests docs
+	$(BIN)/ruff check src tests docs benchmarks
+	$(BIN)/ruff format --check src tests docs benchmarks
 	$(BIN)/mypy --strict src/glassformer
 	$(BIN)/python -m pytest tests/test_house.py
 	@$(MAKE) --no-print-directory check-page
@@ -86,13 +86,13 @@ package: .venv/ready-dev
 
 # The tests of the library with the oldest torch that pyproject.toml names, in an environment of its own.
 oldest: .venv/ready-oldest
-	.venv/oldest/bin/python -m pytest tests/model tests/text tests/pretrained tests/decode tests/train tests/explain tests/test_bundle.py
+	.venv/oldest/bin/python -m pytest tests/model tests/data tests/weights/pretrained tests/decode tests/train tests/explain tests/weights/test_bundle.py
 
 # The translators that ship, from the folder with their corpora: make box DATA=FOLDER, or MODEL=en-de for one of them.
 # It trains them, which a GPU should do, packs and scores them, and writes their cards.
 box: .venv/ready-dev
 	@test -n "$(DATA)" || { echo "Say where the corpora are: make box DATA=FOLDER [MODEL=en-de]"; exit 2; }
-	$(BIN)/python -m glassformer.box.make "$(DATA)" $(MODEL)
+	$(BIN)/python -m glassformer.train.box.make "$(DATA)" $(MODEL)
 
 bench: .venv/ready-dev
 	$(BIN)/glassformer bench train

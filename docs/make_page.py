@@ -17,8 +17,8 @@ sys.path.insert(0, str(ROOT / "tests" / "docs"))
 import keep_demo  # noqa: E402
 
 import glassformer as gf  # noqa: E402
-from glassformer.errors import GlassformerError  # noqa: E402
-from glassformer.export.runtime import ready  # noqa: E402
+from glassformer.common.errors import GlassformerError  # noqa: E402
+from glassformer.deploy.export.runtime import ready  # noqa: E402
 
 PLACE = ROOT / "site" / "page"
 

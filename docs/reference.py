@@ -26,7 +26,7 @@ class Entry:
 def public() -> list[str]:
     """Every name that a user may rely on: those of the package, and the errors."""
     import glassformer
-    from glassformer import errors
+    from glassformer.common import errors
 
     raised = [
         name for name, value in vars(errors).items() if isinstance(value, type) and value.__module__ == errors.__name__
@@ -39,7 +39,7 @@ def entry(name: str) -> Entry:
     value: object = importlib.import_module("glassformer")
     for part in name.split("."):
         if not hasattr(value, part) and part == "errors":
-            importlib.import_module("glassformer.errors")
+            importlib.import_module("glassformer.common.errors")
         try:
             value = getattr(value, part)
         except AttributeError:

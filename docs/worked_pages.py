@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from glassformer.common.strings import Language
 from glassformer.explain.worked import WorkedExample, worked_example
 from glassformer.explain.worked.draw import drawn
 from glassformer.explain.worked.tell import SENTENCES, answers, headings, panel_of, sums
 from glassformer.explain.worked.texts import FRAME, STORY
-from glassformer.text.strings import Language
 
 WIDTH = 92  # columns; a page scrolls what is wider
 SPECIAL = re.compile(r"<(\w+)>")  # a code host would take it for HTML

@@ -15,23 +15,13 @@ HOUSE = ROOT / "src" / "glassformer"
 
 # A room may import from the rooms of earlier lines, and from itself; rooms of one line never meet.
 STOREYS = [
-    ["errors", "page"],
-    ["cache", "device", "files", "recipes", "report"],
-    ["box", "hub"],
-    ["model", "text"],
-    ["prose", "stored"],
-    ["adapter"],
-    ["bundle", "pretrained"],
-    ["decode", "train"],
-    ["translation"],
-    ["translator", "scores", "measures", "use"],
-    ["texts", "judged"],
-    ["polyglot", "references"],
-    ["evaluation"],
-    ["evaluate", "explain", "labs", "documents"],
-    ["export"],
-    ["serve", "bulk"],
-    ["bench"],
+    ["common", "page"],
+    ["model", "data"],
+    ["weights"],
+    ["decode"],
+    ["pipelines"],
+    ["train", "explain", "labs"],
+    ["deploy"],
     ["cli"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(STOREYS) for room in rooms}
@@ -90,7 +80,7 @@ def test_files_of_tests_have_names_of_their_own():
 
 def test_the_heart_stays_small():
     sizes = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in (HOUSE / "model").glob("*.py")}
-    assert sum(sizes.values()) <= 1200
+    assert sum(sizes.values()) <= 1400
     assert max(sizes.values()) <= 300
 
 
@@ -103,7 +93,11 @@ def test_model_names_no_architecture():
             for node in ast.walk(tree)
             if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.isidentifier()
         }
-        tables = {table.stem for table in (HOUSE / "pretrained").glob("*.py")} - {"__init__", "family", "loader"}
+        tables = {table.stem for table in (HOUSE / "weights" / "pretrained").glob("*.py")} - {
+            "__init__",
+            "family",
+            "loader",
+        }
         assert {"bert", "llama", "vit"} < tables
         assert not {n for n in names if n.lower() in tables}, file
 
@@ -139,8 +133,8 @@ try:
 except SystemExit as end:
     assert not end.code, end.code
 loaded = {name.split(".")[1] for name in sys.modules if name.startswith("glassformer.")}
-assert "translator" in loaded
-assert not loaded & {"train", "evaluation", "explain", "labs", "serve", "bench"}, loaded
+assert "pipelines" in loaded
+assert not loaded & {"train", "explain", "labs", "deploy"}, loaded
 """
     command = [sys.executable, "-c", probe, "translate", "--device", "cpu", str(ROOT / "tests" / "bundle-1"), "one"]
     done = subprocess.run(command, capture_output=True, text=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer import __version__
+from glassformer.common.version import __version__
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("src", "tests", "docs", "notebooks")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from glassformer.text.strings import Text
+from glassformer.common.strings import Text
 
 MEASURED = Path(__file__).resolve().parent / "measured.json"
 MODELS = {

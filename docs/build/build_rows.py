@@ -15,7 +15,7 @@ from typing import Any
 
 import growing
 
-from glassformer.text.strings import Text
+from glassformer.common.strings import Text
 
 PARTS = {
     "frequent": Text("guess by frequency", "按频率猜"),

@@ -17,7 +17,7 @@ import growing
 import torch
 
 import glassformer as gf
-from glassformer.text.numerals import generate
+from glassformer.data.numerals import generate
 
 PAIRS, BEAMED, LIMIT, TOLERANCE = 200, 40, 48, 1e-9
 ROUNDING = 1e-4  # logits are as large as 25, and the shipped model's own are 1e-5 from what exact numbers would give

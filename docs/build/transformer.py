@@ -13,8 +13,8 @@ import torch
 from safetensors.torch import load_file
 from torch import nn
 
-from glassformer.text import Tokenizer, TokenizerOptions
-from glassformer.text.numerals import generate
+from glassformer.data import Tokenizer, TokenizerOptions
+from glassformer.data.numerals import generate
 
 # --- The task ---
 PAD, START, END = 0, 1, 2

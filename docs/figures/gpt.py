@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 
 import glassformer as gf
+from glassformer.data import END
+from glassformer.data.exact_source import draw as drawn
+from glassformer.data.exact_source import limit
 from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.text import END
-from glassformer.text.known import draw as drawn
-from glassformer.text.known import limit
 
 RECIPE = "numerals-gpt"
 TEXT = "March 3, 2021"

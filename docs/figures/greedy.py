@@ -7,7 +7,7 @@ import math
 import torch
 
 from glassformer.labs.figure import Figure, Panel, Text
-from glassformer.translator import Translator
+from glassformer.pipelines.translator import Translator
 
 # The three that are written, and some that are not.
 SHOWN = ("▁ein", "undzwanzig", "</s>", "▁zwei", "▁drei", "tausend", "hundert", "undvierzig")

@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from glassformer.explain.cache_view import multiply_adds
 from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.translator import Translator
+from glassformer.pipelines.translator import Translator
 
 LENGTH, SOURCE = 128, 3
 

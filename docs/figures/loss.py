@@ -6,7 +6,7 @@ import torch
 
 import glassformer as gf
 from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.train.loss import smoothed_cross_entropy
+from glassformer.model.loss import smoothed_cross_entropy
 
 RIGHT, WRONG = "einundzwanzig", "zweiundzwanzig"
 

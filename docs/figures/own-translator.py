@@ -8,8 +8,8 @@ import tempfile
 from pathlib import Path
 
 from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.pipelines.translator import Translator
 from glassformer.train import Report, read_recipe, train
-from glassformer.translator import Translator
 
 NOUNS = (
     "cat Katze f,dog Hund m,horse Pferd n,bird Vogel m,mouse Maus f,calf Kalb n,"

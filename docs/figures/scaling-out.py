@@ -5,10 +5,10 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from glassformer.data import Batches, BatchOptions, Corpus, prepare
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.text import Batches, BatchOptions, Corpus, prepare
-from glassformer.translator import Translator
+from glassformer.pipelines.translator import Translator
 
 WIDTHS = (128, 256, 512, 768, 1024)
 SHAPES = (1, 2, 3, 4, 6, 8, 10, 16, 24)

@@ -1,8 +1,8 @@
 """How long the demo's sentences are with vocabularies of several sizes, each learnt from the same text."""
 
+from glassformer.data import Tokenizer, TokenizerOptions
+from glassformer.data.numerals import generate
 from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.text import Tokenizer, TokenizerOptions
-from glassformer.text.numerals import generate
 
 SIZES = (330, 360, 400, 440, 480, 560, 640, 800, 1000)
 

@@ -6,17 +6,17 @@ from dataclasses import replace
 
 import torch
 
+from glassformer.data import PAD
+from glassformer.data.numerals import generate
 from glassformer.labs.figure import Figure, Panel, Series, Text
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.text import PAD
-from glassformer.text.numerals import generate
+from glassformer.model.loss import IGNORED
+from glassformer.pipelines.translator import Translator
 from glassformer.train import read_recipe
-from glassformer.train.loss import IGNORED
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Train
 from glassformer.train.schedule import lr_factor
 from glassformer.train.step import Inputs, Stepper
-from glassformer.translator import Translator
 
 STEPS = 50
 RATES = (3e-5, 3e-3, 3e-1)

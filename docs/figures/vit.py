@@ -5,8 +5,8 @@ from pathlib import Path
 import torch
 
 import glassformer as gf
+from glassformer.data.pictures import digits
 from glassformer.labs.figure import Figure, Panel, Text
-from glassformer.text.pictures import digits
 
 RECIPE = "digits-vit"
 

@@ -5,77 +5,79 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from glassformer.common import aliases
+from glassformer.common.version import __version__ as __version__
+
 if TYPE_CHECKING:
-    from glassformer.adapter import load_adapter as load_adapter
     from glassformer.decode import Hypothesis as Hypothesis
     from glassformer.decode import Sampling as Sampling
     from glassformer.decode import Search as Search
     from glassformer.decode import generate as generate
-    from glassformer.evaluation import Evaluation as Evaluation
-    from glassformer.evaluation import evaluate as evaluate
+    from glassformer.deploy.export.run import Export as Export
+    from glassformer.deploy.export.run import export as export
     from glassformer.explain.trace import trace as trace
     from glassformer.explain.traced import Trace as Trace
     from glassformer.explain.what_if import WhatIf as WhatIf
     from glassformer.explain.what_if import what_if as what_if
-    from glassformer.export.run import Export as Export
-    from glassformer.export.run import export as export
     from glassformer.model import Cache as Cache
     from glassformer.model import DecoderOnly as DecoderOnly
     from glassformer.model import EncoderDecoder as EncoderDecoder
     from glassformer.model import EncoderOnly as EncoderOnly
     from glassformer.model import ModelConfig as ModelConfig
-    from glassformer.polyglot import translate as translate
-    from glassformer.pretrained import load_model as load_model
-    from glassformer.prose.glossary import Glossary as Glossary
-    from glassformer.texts import TextTranslator as TextTranslator
-    from glassformer.texts import TranslatedText as TranslatedText
-    from glassformer.translation import Translation as Translation
-    from glassformer.translator import Translator as Translator
-    from glassformer.use import Classifier as Classifier
-    from glassformer.use import Continuation as Continuation
-    from glassformer.use import Filling as Filling
-    from glassformer.use import Label as Label
-    from glassformer.use import MaskFiller as MaskFiller
-    from glassformer.use import TextGenerator as TextGenerator
-
-__version__ = "0.1.0"
+    from glassformer.pipelines import Classifier as Classifier
+    from glassformer.pipelines import Continuation as Continuation
+    from glassformer.pipelines import Filling as Filling
+    from glassformer.pipelines import Label as Label
+    from glassformer.pipelines import MaskFiller as MaskFiller
+    from glassformer.pipelines import TextGenerator as TextGenerator
+    from glassformer.pipelines.language.glossary import Glossary as Glossary
+    from glassformer.pipelines.polyglot import translate as translate
+    from glassformer.pipelines.text import TextTranslator as TextTranslator
+    from glassformer.pipelines.text import TranslatedText as TranslatedText
+    from glassformer.pipelines.translation import Translation as Translation
+    from glassformer.pipelines.translator import Translator as Translator
+    from glassformer.train.evaluation.evaluate import Evaluation as Evaluation
+    from glassformer.train.evaluation.evaluate import evaluate as evaluate
+    from glassformer.weights.lora import load_adapter as load_adapter
+    from glassformer.weights.pretrained import load_model as load_model
 
 # Loaded on first use, so that `glassformer --help` need not wait for torch.
 _HOMES = {
     "Cache": "glassformer.model",
-    "Classifier": "glassformer.use",
-    "Continuation": "glassformer.use",
+    "Classifier": "glassformer.pipelines",
+    "Continuation": "glassformer.pipelines",
     "DecoderOnly": "glassformer.model",
     "EncoderDecoder": "glassformer.model",
     "EncoderOnly": "glassformer.model",
-    "Evaluation": "glassformer.evaluation",
-    "Export": "glassformer.export.run",
-    "Filling": "glassformer.use",
-    "Glossary": "glassformer.prose.glossary",
+    "Evaluation": "glassformer.train.evaluation.evaluate",
+    "Export": "glassformer.deploy.export.run",
+    "Filling": "glassformer.pipelines",
+    "Glossary": "glassformer.pipelines.language.glossary",
     "Hypothesis": "glassformer.decode",
-    "Label": "glassformer.use",
-    "MaskFiller": "glassformer.use",
+    "Label": "glassformer.pipelines",
+    "MaskFiller": "glassformer.pipelines",
     "ModelConfig": "glassformer.model",
     "Sampling": "glassformer.decode",
     "Search": "glassformer.decode",
-    "TextGenerator": "glassformer.use",
-    "TextTranslator": "glassformer.texts",
+    "TextGenerator": "glassformer.pipelines",
+    "TextTranslator": "glassformer.pipelines.text",
     "Trace": "glassformer.explain.traced",
-    "TranslatedText": "glassformer.texts",
-    "Translation": "glassformer.translation",
-    "Translator": "glassformer.translator",
+    "TranslatedText": "glassformer.pipelines.text",
+    "Translation": "glassformer.pipelines.translation",
+    "Translator": "glassformer.pipelines.translator",
     "WhatIf": "glassformer.explain.what_if",
-    "evaluate": "glassformer.evaluation",
-    "export": "glassformer.export",
+    "evaluate": "glassformer.train.evaluation.evaluate",
+    "export": "glassformer.deploy.export.run",
     "generate": "glassformer.decode",
-    "load_adapter": "glassformer.adapter",
-    "load_model": "glassformer.pretrained",
+    "load_adapter": "glassformer.weights.lora",
+    "load_model": "glassformer.weights.pretrained",
     "trace": "glassformer.explain.trace",
-    "translate": "glassformer.polyglot",
+    "translate": "glassformer.pipelines.polyglot",
     "what_if": "glassformer.explain.what_if",
 }
 
 __all__ = [*_HOMES]
+aliases.install()
 
 
 def __getattr__(name: str) -> Any:

@@ -9,10 +9,10 @@ import pytest
 from small_run import Cli
 from tiny_box import SENTENCES, make_box
 
-from glassformer import box
 from glassformer.cli.serve import of_the_box
-from glassformer.errors import ConfigError, WeightsError
-from glassformer.serve.directions import Directions, of_folder
+from glassformer.common.errors import ConfigError, WeightsError
+from glassformer.deploy.server.directions import Directions, of_folder
+from glassformer.pipelines import box
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,9 @@ def test_the_page_has_the_directions_of_what_it_serves(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str], first: str, directions: int, title: str
 ) -> None:
     served: list[tuple[str, Directions]] = []
-    monkeypatch.setattr("glassformer.serve.listen.serve", lambda title, load, *_: served.append((title, load())))
+    monkeypatch.setattr(
+        "glassformer.deploy.server.listen.serve", lambda title, load, *_: served.append((title, load()))
+    )
     code, _, err = cli("serve", *words)
     assert code == 0, err
     ((told, found),) = served

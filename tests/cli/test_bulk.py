@@ -12,7 +12,7 @@ import pytest
 from small_run import OLD, WORDS, Cli
 
 import glassformer as gf
-from glassformer import box
+from glassformer.pipelines import box
 
 chance = random.Random(7)
 TEXTS = [" ".join(chance.choices(list(WORDS), k=chance.randint(1, 6))) for _ in range(57)]
@@ -190,7 +190,7 @@ def test_without_ray_the_same_command_is_one_process(
     cli: Cli, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in ("run", "cluster"):
-        monkeypatch.setattr(f"glassformer.bulk.{module}.is_installed", lambda: False)
+        monkeypatch.setattr(f"glassformer.deploy.bulk.{module}.is_installed", lambda: False)
     (tmp_path / "a.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     code, _, err = cli(*BULK, "--workers", 2, tmp_path / "a.txt", tmp_path / "out")
     assert code == 0

@@ -13,7 +13,7 @@ from typing import TypeVar
 import pytest
 from sampled import sampled
 from small_run import PATIENCE, RECIPE, command, launch, write_recipe
-from test_translator_text import tiny_bundle
+from tiny_translators import tiny_bundle
 
 T = TypeVar("T")
 SOON = 90  # seconds, where every core is busy

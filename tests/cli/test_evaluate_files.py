@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from small_run import Cli
-from test_translator_text import sentences, tiny_bundle, write_marian
+from tiny_translators import sentences, tiny_bundle, write_marian
 
 CHINESE = ["今天天气很好。", "我们去公园吧！", "这本书多少钱？"]
 

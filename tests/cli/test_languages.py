@@ -8,8 +8,8 @@ import pytest
 from small_run import Cli
 
 import glassformer as gf
-from glassformer.errors import ConfigError, GlassformerError
-from glassformer.report import Report
+from glassformer.common.errors import ConfigError, GlassformerError
+from glassformer.common.report import Report
 from glassformer.train import train
 from glassformer.train.recipe import parse, read_recipe
 from glassformer.train.step import compiled

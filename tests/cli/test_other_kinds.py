@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import glassformer as gf
-from glassformer import bundle
-from glassformer.serve.directions import of_folder
-from glassformer.serve.pictures import pixels
-from glassformer.text import Tokenizer, TokenizerOptions
-from glassformer.text.pictures import digits
+from glassformer.data import Tokenizer, TokenizerOptions
+from glassformer.data.pictures import digits
+from glassformer.deploy.server.directions import of_folder
+from glassformer.deploy.server.pictures import pixels
+from glassformer.weights import bundle
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 24, "layers": 1, "max_length": 40, "dropout": 0.0}
 KINDS = {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 import torch
-from test_translator_text import sentences, tiny_bundle
+from tiny_translators import sentences, tiny_bundle
 
 from glassformer.cli import main
-from glassformer.translator import Translator
+from glassformer.pipelines.translator import Translator
 
 
 @pytest.fixture(scope="module")

@@ -16,18 +16,16 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-
-from glassformer import box, bundle
-from glassformer.errors import ConfigError
-from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.serve.routes import Routes
-from glassformer.text import Tokenizer, TokenizerOptions
-from glassformer.texts import TextTranslator
-from glassformer.translator import Translator
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from small_run import call, command, launch
+
+from glassformer.common.errors import ConfigError
+from glassformer.data import Tokenizer, TokenizerOptions
+from glassformer.deploy.server.routes import Routes
+from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.pipelines import box
+from glassformer.pipelines.text import TextTranslator
+from glassformer.pipelines.translator import Translator
+from glassformer.weights import bundle
 
 PATIENCE = 60  # seconds, for a machine that is busy with other things
 HALF = b"POST /api/trace HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n"
@@ -69,7 +67,7 @@ def test_without_a_model_and_with_an_empty_box_it_says_how_to_get_one(cli, tmp_p
 
 
 def test_a_folder_that_is_no_model_and_a_host_that_is_none(tmp_path):
-    from glassformer.serve.listen import listen
+    from glassformer.deploy.server.listen import listen
 
     found = call(command("serve", tmp_path))
     assert found.returncode == 2
@@ -146,7 +144,7 @@ def test_a_model_of_ones_own_beside_the_box_is_reached_by_way_of_english(tmp_pat
 
 
 def test_models_of_one_name_get_names_of_their_own(tmp_path):
-    from glassformer.serve.directions import of_several
+    from glassformer.deploy.server.directions import of_several
 
     folders = [tiny(tmp_path / "a" / "mine"), tiny(tmp_path / "b" / "mine"), tiny(tmp_path / "c" / "other")]
     for folder in folders[:2]:
@@ -186,7 +184,7 @@ def test_what_has_been_begun_is_finished_within_the_grace():
 
 
 def test_a_second_ctrl_c_ends_it_at_once(monkeypatch):
-    from glassformer.serve import listen
+    from glassformer.deploy.server import listen
 
     ended = []
     monkeypatch.setattr(listen.os, "_exit", ended.append)
@@ -198,7 +196,7 @@ def test_a_second_ctrl_c_ends_it_at_once(monkeypatch):
 
 
 def test_requests_share_the_cores_and_a_small_model_takes_one_for_each(tmp_path, monkeypatch):
-    from glassformer.serve import listen
+    from glassformer.deploy.server import listen
 
     translator = Translator.load(tiny(tmp_path / "tiny"))
     monkeypatch.setattr(listen.torch, "get_num_threads", lambda: 16)
@@ -208,7 +206,7 @@ def test_requests_share_the_cores_and_a_small_model_takes_one_for_each(tmp_path,
 
 
 def test_a_free_port_is_found_where_none_was_asked_for(tmp_path):
-    from glassformer.serve.listen import FIRST_PORT, listen
+    from glassformer.deploy.server.listen import FIRST_PORT, listen
 
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

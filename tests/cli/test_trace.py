@@ -92,9 +92,9 @@ def folder(tmp_path_factory):
     """A random model with a vocabulary of words, as `glassformer train` would leave it."""
     import torch
 
-    from glassformer import bundle
+    from glassformer.data import Tokenizer, TokenizerOptions
     from glassformer.model import EncoderDecoder, ModelConfig
-    from glassformer.text import Tokenizer, TokenizerOptions
+    from glassformer.weights import bundle
 
     words = ["one", "two", "three", "four", "five"]
     tokenizer = Tokenizer.train([(word, word.upper()) for word in words], TokenizerOptions(kind="words"))
@@ -153,7 +153,7 @@ def test_a_page_that_opens_from_disk(here, folder):
 
 
 def test_a_model_without_text_reads_ids(here, tmp_path):
-    from glassformer.bench.parity import cases, random_model, saved
+    from glassformer.weights.parity import cases, random_model, saved
 
     case = next(case for case in cases() if case.family == "bert")
     with saved(random_model(case), case) as place:

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 from small_run import PATIENCE, call, command, launch
-from test_translator_text import LIMIT, sentences, tiny_bundle
+from tiny_translators import LIMIT, sentences, tiny_bundle
 
 from glassformer.decode import Sampling
-from glassformer.translator import Translator
+from glassformer.pipelines.translator import Translator
 
 
 @pytest.fixture(scope="module")

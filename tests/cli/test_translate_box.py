@@ -12,9 +12,9 @@ from small_run import OLD, Cli
 from tiny_box import SENTENCES, make_box
 
 import glassformer as gf
-from glassformer import box
-from glassformer.errors import ConfigError
-from glassformer.polyglot import polyglot
+from glassformer.common.errors import ConfigError
+from glassformer.pipelines import box
+from glassformer.pipelines.polyglot import polyglot
 
 EN, DE, ZH = (SENTENCES[language][0] for language in ("en", "de", "zh"))
 

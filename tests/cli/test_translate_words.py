@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from test_translator_text import tiny_bundle
+from tiny_translators import tiny_bundle
 
 from glassformer.cli import main
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.bench.decode import ctranslate2_folder
+from benchmarks.decode import ctranslate2_folder
 
 
 @pytest.mark.parametrize("beam", [1, 4])

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tiny_model import END, SRC, tiny
 
 import glassformer as gf
+from glassformer.common.errors import InputError
 from glassformer.decode import score, stream
 from glassformer.decode.constraints import PlaceholderTable, without_repeats
 from glassformer.decode.hypothesis import NO_TOKEN
-from glassformer.errors import InputError
 
 
 @given(

@@ -5,10 +5,10 @@ import torch
 from tiny_model import END, SRC, eager, tiny
 
 import glassformer as gf
+from glassformer.common.errors import InputError
 from glassformer.decode import Search, stream
 from glassformer.decode.generation import begin
 from glassformer.decode.recorded import Recorder
-from glassformer.errors import InputError
 
 
 @pytest.mark.parametrize("how", ["greedy", "beam", "sampling"])

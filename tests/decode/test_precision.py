@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import glassformer as gf
+from glassformer.common.errors import ConfigError
 from glassformer.decode.engine import Engine
 from glassformer.decode.kernels import Kernels
 from glassformer.decode.precision import pick, ready
-from glassformer.errors import ConfigError
 
 SIZES = {"vocab_size": 300, "d_model": 64, "heads": 4, "d_ff": 128, "layers": 2, "max_length": 64}
 KINDS = {

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import glassformer as gf
-from glassformer.bench.parity import Case, hugging_face, random_model, saved
+from glassformer.common.errors import ConfigError, InputError
 from glassformer.decode import alternatives, score, stream
 from glassformer.decode.alignment import align
 from glassformer.decode.sampling import Streams
-from glassformer.errors import ConfigError, InputError
+from glassformer.weights.parity import Case, hugging_face, random_model, saved
 
 SIZES = {
     "marian": {"d_model": 32, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from test_translator_text import tiny_bundle
 from tiny_model import SRC, tiny
+from tiny_translators import tiny_bundle
 
 import glassformer as gf
+from glassformer.common.errors import ConfigError
 from glassformer.decode import stream
 from glassformer.decode.search import SearchOptions
-from glassformer.errors import ConfigError
-from glassformer.translator import Translator
+from glassformer.pipelines.translator import Translator
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_the_command_tells_it_by_its_flag(
 def test_a_server_tells_it_by_its_field(translator: Translator) -> None:
     from fastapi.testclient import TestClient
 
-    from glassformer.serve.app import create_app
+    from glassformer.deploy.server.app import create_app
 
     client = TestClient(create_app(translator), base_url="http://localhost")
     for address in ("translate", "trace", "whatif"):

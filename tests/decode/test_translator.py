@@ -15,19 +15,19 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_run import WORDS
-from test_translator_text import write_marian
+from tiny_translators import write_marian
 
+from glassformer.common.errors import ConfigError, InputError, WeightsError
 from glassformer.decode import Sampling
-from glassformer.errors import ConfigError, InputError, WeightsError
-from glassformer.translation import spelt
-from glassformer.translator import Translator
+from glassformer.pipelines.translation import spelt
+from glassformer.pipelines.translator import Translator
 
 TEXTS = ["one two three", "", "six", "four four one six two five three", "two two", "   ", "five"]
 
 
 @pytest.fixture(scope="module")
 def folder() -> Path:
-    return Path(__file__).parents[1] / "serve" / "bundle"  # a small model that has learnt these words
+    return Path(__file__).parents[1] / "page" / "bundle"  # a small model that has learnt these words
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [
-    str(ROOT / folder) for folder in ("docs", "docs/build", "docs/before", "tests/docs", "tests/serve", "tests/use")
-]
+sys.path[:0] = [str(ROOT / folder) for folder in ("docs", "docs/build", "docs/before", "tests/docs")]
 
 import keep_demo  # noqa: E402
 

@@ -25,7 +25,7 @@ from glassformer.model.position import sinusoid
 
 ROOT = Path(__file__).parents[2]
 WHOLE = growing.WHOLE.read_text(encoding="utf-8")
-OURS = {"glassformer.text", "glassformer.text.numerals"}
+OURS = {"glassformer.data", "glassformer.data.numerals"}
 # What a reader might get wrong, and how a comparison must notice.
 FAULTS = {
     "no scale": ("/ math.sqrt(q.shape[-1])", "* 1.0"),

@@ -16,8 +16,8 @@ PLACES = (
     "docs/figures/*.py", "docs/figures/*.zh.svg", "docs/build/*.py", "docs/before/*.py",
     "notebooks/zh/*.ipynb", "src/glassformer/labs/*.py",
     "src/glassformer/page/*.js", "src/glassformer/page/*.html", "src/glassformer/explain/**/*.py",
-    "src/glassformer/box/card.py",
-    "src/glassformer/box/*/README.zh-CN.md", "src/glassformer/box/examples.toml",
+    "src/glassformer/train/box/card.py",
+    "src/glassformer/pipelines/box/*/README.zh-CN.md", "src/glassformer/pipelines/box/examples.toml",
 )  # fmt: skip
 UNWANTED = [(re.compile(word), concept, term["word"]) for concept, term in TERMS.items() for word in term["not"]]
 CHINESE_PAGES = tuple(pattern for pattern in PLACES if pattern.endswith(".md"))
@@ -38,8 +38,8 @@ GERMAN = re.compile(
 ENGLISH = (
     "docs/en/**/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "notebooks/en/*.ipynb", "docs/build/**/*.py",
     "docs/figures/*.py", "src/glassformer/labs/*.py", "src/glassformer/page/texts.js",
-    "src/glassformer/explain/**/*.py", "src/glassformer/box/card.py", "src/glassformer/box/*/README.md",
-    "src/glassformer/box/examples.toml",
+    "src/glassformer/explain/**/*.py", "src/glassformer/train/box/card.py", "src/glassformer/pipelines/box/*/README.md",
+    "src/glassformer/pipelines/box/examples.toml",
 )  # fmt: skip
 
 

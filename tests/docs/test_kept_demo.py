@@ -8,8 +8,8 @@ from pathlib import Path
 import keep_demo
 
 import glassformer as gf
-from glassformer.text import Tokenizer
-from glassformer.text.numerals import generate
+from glassformer.data import Tokenizer
+from glassformer.data.numerals import generate
 from glassformer.train import read_recipe
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import built_in

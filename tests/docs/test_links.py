@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLACES = (
-    "*.md", "docs/en/**/*.md", "docs/zh/**/*.md", "notebooks/*/*.ipynb", "src/glassformer/box/*/README*.md",
+    "*.md", "docs/en/**/*.md", "docs/zh/**/*.md", "notebooks/*/*.ipynb", "src/glassformer/pipelines/box/*/README*.md",
 )  # fmt: skip
 FILES = [file for pattern in PLACES for file in sorted(ROOT.glob(pattern))]
 LINK = re.compile(r"\[([^\]]*)\]\((?!https?:)([^)\s]+)\)")

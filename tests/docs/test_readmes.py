@@ -15,10 +15,10 @@ import pytest
 from runner import run_command, run_page
 from tiny_published import bert, gpt2
 
-from glassformer import bundle
+from glassformer.data import Tokenizer, TokenizerOptions
+from glassformer.data.numerals import generate
 from glassformer.model import EncoderOnly, ModelConfig
-from glassformer.text import Tokenizer, TokenizerOptions
-from glassformer.text.numerals import generate
+from glassformer.weights import bundle
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.zh-CN.md")

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.bench.parity import cases, hugging_face, random_batch, random_model, saved, wrong_norm_order
+from glassformer.weights.parity import cases, hugging_face, random_batch, random_model, saved, wrong_norm_order
 
 BAR = 1e-5
 CASES = {f"{case.family} {i}": case for i, case in enumerate(cases()) if case.family != "marian" or i < 3}

@@ -9,7 +9,7 @@ from rich.console import Console
 from tiny import tiny
 
 import glassformer as gf
-from glassformer.errors import ConfigError, InputError
+from glassformer.common.errors import ConfigError, InputError
 
 SOURCE = [5, 9, 4, 17, 3]
 HEAD = {"kind": "remove_head", "stack": "encoder", "layer": 0, "head": 1}

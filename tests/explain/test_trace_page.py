@@ -9,7 +9,7 @@ import pytest
 from tiny import translator
 
 import glassformer as gf
-from glassformer.errors import GlassformerError
+from glassformer.common.errors import GlassformerError
 from glassformer.explain import page as page_module
 from glassformer.explain.page import address, embedded, standalone
 from glassformer.page import page_files

@@ -14,7 +14,7 @@ from rich.console import Console
 from tiny import WORDS, tiny, translator
 
 import glassformer as gf
-from glassformer.errors import ConfigError, GlassformerError, InputError
+from glassformer.common.errors import ConfigError, GlassformerError, InputError
 from glassformer.explain.weights import fingerprint
 
 SOURCE = [5, 9, 4, 17, 3]

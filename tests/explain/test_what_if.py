@@ -10,7 +10,7 @@ from arithmetic import check
 from tiny import tiny, translator
 
 import glassformer as gf
-from glassformer.errors import GlassformerError
+from glassformer.common.errors import GlassformerError
 from glassformer.model.attention import Attention
 
 SOURCE = [5, 9, 4, 17, 3]

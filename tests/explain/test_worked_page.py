@@ -9,12 +9,12 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from glassformer.common.strings import wrap
 from glassformer.explain.words import formula
 from glassformer.explain.worked import sums, worked_example
 from glassformer.explain.worked.tell import PANELS, SENTENCES, panel_of, show, tell
 from glassformer.explain.worked.texts import FRAME, STORY
 from glassformer.explain.worked.weights import WORDS
-from glassformer.text.strings import wrap
 
 LANGUAGES = ("en", "zh")
 TEXTS = FRAME | STORY

@@ -5,11 +5,11 @@ import math
 import pytest
 import torch
 
-from glassformer.errors import InputError
+from glassformer.common.errors import InputError
 from glassformer.explain.worked import worked_example
 from glassformer.explain.worked.example import Words, build_model
 from glassformer.explain.worked.weights import ATTENTION, EMBEDDING, FEED_FORWARD, PAIRS, WORDS
-from glassformer.translator import Translator
+from glassformer.pipelines.translator import Translator
 
 SRC = [["twenty", "one", "<end>"], ["twenty", "<end>", "<pad>"]]
 TGT = [["<start>", "ein", "und", "zwanzig"], ["<start>", "zwanzig", "<pad>", "<pad>"]]

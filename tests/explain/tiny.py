@@ -3,8 +3,8 @@
 import torch
 
 import glassformer as gf
-from glassformer import bundle
-from glassformer.text import Tokenizer, TokenizerOptions
+from glassformer.data import Tokenizer, TokenizerOptions
+from glassformer.weights import bundle
 
 SIZES = {"d_model": 16, "heads": 4, "d_ff": 24, "layers": 2, "max_length": 40}
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven"]

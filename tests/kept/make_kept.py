@@ -12,12 +12,12 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE.parent / "support"))
 
 from small_run import RECIPE, train_here, write_recipe  # noqa: E402
 
-from glassformer import bundle  # noqa: E402
-from glassformer.translator import Translator  # noqa: E402
+from glassformer.pipelines.translator import Translator  # noqa: E402
+from glassformer.weights import bundle  # noqa: E402
 
 TEXTS = ["one", "three two one two four", "six five four", "two two five one"]
 FILES = ("config.json", "model.safetensors", "recipe.toml", "source_words.txt", "tokenizer.json")

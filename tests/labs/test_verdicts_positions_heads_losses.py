@@ -6,8 +6,8 @@ import torch
 from glassformer.labs import Verdict, heads, layout, memories, permutation, sinusoids, smoothing
 from glassformer.model.attention import Attention
 from glassformer.model.layer import FeedForward
+from glassformer.model.loss import smoothed_cross_entropy
 from glassformer.model.position import PositionTable
-from glassformer.train.loss import smoothed_cross_entropy
 
 
 class EachColumnItsOwnFrequency(PositionTable):

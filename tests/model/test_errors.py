@@ -4,7 +4,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.errors import ConfigError, InputError
+from glassformer.common.errors import ConfigError, InputError
 
 
 def config(**changes):

@@ -11,11 +11,11 @@ import pytest
 import torch
 from small_run import RECIPE
 
-from glassformer.report import running_for
-from glassformer.text.shapes import Shape
-from glassformer.train import ahead
-from glassformer.train.ahead import Ahead, compiling_ahead, known_shape, trial_step
+from glassformer.common.report import running_for
+from glassformer.data.shapes import Shape
+from glassformer.train import precompile as ahead
 from glassformer.train.parallel import World
+from glassformer.train.precompile import Ahead, compiling_ahead, known_shape, trial_step
 from glassformer.train.recipe import Recipe, read_recipe
 
 CPU = World(0, 1, torch.device("cpu"))
@@ -78,7 +78,7 @@ def test_a_process_that_fails_or_is_late_is_not_missed(
 
 
 def test_seconds_count_from_the_start_of_the_process() -> None:
-    code = "import time; time.sleep(0.3); from glassformer.report import running_for as r; a = r(); print(a, r() - a)"
+    code = "import time; time.sleep(0.3); from glassformer.common.report import running_for as r; a = r(); print(a, r() - a)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     whole, since = map(float, told.split())
     assert whole > since >= 0

@@ -15,14 +15,14 @@ from tokenizers import models, pre_tokenizers, processors
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.bench.random_models import cases, random_model
-from glassformer.errors import ConfigError, WeightsError
-from glassformer.report import Report
+from glassformer.common.errors import ConfigError, WeightsError
+from glassformer.common.report import Report
 from glassformer.train import parallel
 from glassformer.train.feed import local_rows
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import ready, train
+from glassformer.weights.random_models import cases, random_model
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf", "six": "sechs"}
 SEQ2SEQ = ["<s>", "<pad>", "</s>", "<unk>"]

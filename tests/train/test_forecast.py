@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from small_run import write_recipe
 
-from glassformer.errors import GlassformerError
+from glassformer.common.errors import GlassformerError
 from glassformer.train import Report, read_recipe, train
 from glassformer.train.forecast import forecast
 

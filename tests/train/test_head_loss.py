@@ -13,8 +13,8 @@ import torch
 from torch.nn import functional as F
 
 import glassformer as gf
+from glassformer.model.loss import IGNORED
 from glassformer.train import step
-from glassformer.train.loss import IGNORED
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Train
 from glassformer.train.step import Inputs, Stepper

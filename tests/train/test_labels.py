@@ -16,14 +16,14 @@ from test_distributed import by_hand, losses
 from test_resume import SLOWLY, assert_same, start, wait_for
 
 import glassformer as gf
-from glassformer import bundle
-from glassformer.errors import ConfigError, DataError, RunError
-from glassformer.text import END, PAD, START, Batches, BatchOptions, Corpus, Tokenizer, TokenizerOptions, prepare
-from glassformer.text.labelled import Labelled, Labels, Pictures
-from glassformer.text.pictures import brought, digits, pictures, written
+from glassformer.common.errors import ConfigError, DataError, RunError
+from glassformer.data import END, PAD, START, Batches, BatchOptions, Corpus, Tokenizer, TokenizerOptions, prepare
+from glassformer.data.labelled import Labelled, Labels, Pictures
+from glassformer.data.pictures import brought, digits, pictures, written
 from glassformer.train import read_recipe
 from glassformer.train.feed import local_rows
 from glassformer.train.parallel import World
+from glassformer.weights import bundle
 
 ALONE = World(0, 1, torch.device("cpu"))
 RECIPE = """

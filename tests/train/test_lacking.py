@@ -10,7 +10,7 @@ import torch
 from small_run import train_here
 
 import glassformer as gf
-from glassformer.errors import ConfigError, RunError
+from glassformer.common.errors import ConfigError, RunError
 from glassformer.train import run
 from glassformer.train.parallel import World, distribute
 from glassformer.train.recipe import Train

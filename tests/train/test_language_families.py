@@ -14,15 +14,15 @@ from small_run import metrics
 
 import glassformer as gf
 from glassformer.cli.trace import load
-from glassformer.errors import ConfigError, InputError
-from glassformer.evaluation import validation_bleu
-from glassformer.pretrained.start_text import StartText
-from glassformer.references import ways
-from glassformer.report import Report
-from glassformer.text import Corpus
+from glassformer.common.errors import ConfigError, InputError
+from glassformer.common.report import Report
+from glassformer.data import Corpus
+from glassformer.train.evaluation.evaluate import validation_bleu
+from glassformer.train.evaluation.references import ways
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import train
+from glassformer.weights.pretrained.start_text import StartText
 
 WAYS = {
     "nllb": ("eng_Latn", "deu_Latn", "fra_Latn"),

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
+from glassformer.data import Corpus, TokenizerOptions
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.scores import bleu_by
-from glassformer.text import Corpus, TokenizerOptions
 from glassformer.train.budget import check_memory, least_weights
+from glassformer.train.evaluation.scores import bleu_by
 from glassformer.train.limits import OF_THE_VOCABULARY
 from glassformer.train.parallel import enter
 from glassformer.train.recipe import Data, Recipe, Score, Tokenize, Train, parse

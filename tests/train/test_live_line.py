@@ -13,7 +13,7 @@ from typing import TextIO
 import pytest
 from rich.cells import cell_len
 
-from glassformer.report import Report, cut_to
+from glassformer.common.report import Report, cut_to
 
 LINE = "step 12345/20000  epoch 17  loss 1.234  lr 1.5e-03  123,456 tokens/s  1:23:45 left  best loss 1.111 at 12000"
 

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.train.loss import smoothed_cross_entropy, two_way_divergence
+from glassformer.model.loss import smoothed_cross_entropy, two_way_divergence
 
 B, T, V, PAD = 3, 5, 11, 0
 

@@ -16,17 +16,18 @@ from test_distributed import by_hand, losses
 from test_resume import SLOWLY, assert_same, start, wait_for
 from torch import Tensor
 
-from glassformer import bundle, load_model
-from glassformer.bench.random_models import cases, random_model, saved
-from glassformer.errors import ConfigError
+from glassformer import load_model
+from glassformer.common.errors import ConfigError
+from glassformer.data import PAD, Batch, Batches, BatchOptions, Corpus, FilterOptions, Store, Tokenizer, prepare
 from glassformer.model import Model, ModelConfig
-from glassformer.text import PAD, Batch, Batches, BatchOptions, Corpus, FilterOptions, Store, Tokenizer, prepare
+from glassformer.model.loss import IGNORED
 from glassformer.train import Recipe, read_recipe
 from glassformer.train.feed import local_rows
-from glassformer.train.loss import IGNORED
 from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World
 from glassformer.train.step import Stepper
+from glassformer.weights import bundle
+from glassformer.weights.random_models import cases, random_model, saved
 
 ALONE = World(0, 1, torch.device("cpu"))
 # Each objective by its name, and what else its recipe says.

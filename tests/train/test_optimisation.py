@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 from small_run import WORDS, digest, metrics, train_here
 from torch import Tensor
 
-from glassformer.errors import RunError
+from glassformer.common.errors import RunError
+from glassformer.pipelines.translator import Translator
 from glassformer.train import checkpoint
 from glassformer.train.step import crashes_in_bf16
-from glassformer.translator import Translator
 
 PLAIN = ("model.dropout=0.0", "train.ema=0.0", "data.valid=[]", "train.steps=20", "train.keep_last=100")
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import io
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tiny_published import bert
 
 import glassformer as gf
-from glassformer.errors import WeightsError
-from glassformer.report import Report
+from glassformer.common.errors import WeightsError
+from glassformer.common.report import Report
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import parse
 from glassformer.train.run import train
-
-sys.path.append(str(Path(__file__).parent.parent / "use"))
-from tiny_published import bert
 
 TRAIN = {"batch_tokens": 256, "log_every": 5, "valid_every": 5, "save_every": 5, "precision": "fp32", "lr": 0.01}
 CITIES, RIVERS = "Paris is the capital of France.", "The river of the city is long."

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
+from glassformer.data import About, TokenizerOptions
 from glassformer.model import ModelConfig
-from glassformer.text import About, TokenizerOptions
 from glassformer.train.recipe import Score, Train, built_in, parse, read_recipe, to_toml
 
 MINIMAL = {"data": {"train": [{"src": "a.en", "tgt": "a.de"}], "valid": [{"tsv": "v.tsv"}]}}

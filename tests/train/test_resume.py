@@ -16,10 +16,10 @@ from pathlib import Path
 import pytest
 from small_run import PATIENCE, call, command, digest, launch, metrics, train_here
 
-from glassformer.errors import RunError, WeightsError
-from glassformer.evaluation import validation_bleu
+from glassformer.common.errors import RunError, WeightsError
 from glassformer.train import Report, checkpoint, read_recipe
 from glassformer.train import train as run_training
+from glassformer.train.evaluation.evaluate import validation_bleu
 
 SLOWLY = ("--set", "train.save_every=1", "--set", "train.keep_last=3")  # every step is followed by a write
 

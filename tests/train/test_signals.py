@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from glassformer.errors import DataError
+from glassformer.common.errors import DataError
 from glassformer.train.signals import Interrupted, at_once, listening
 
 

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import torch
 
-from glassformer import bundle
-from glassformer.errors import ConfigError, InputError
+from glassformer.common.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import train
+from glassformer.weights import bundle
 
 MODEL = {"d_model": 32, "heads": 2, "d_ff": 64, "layers": 1, "dropout": 0.0, "max_length": 272}
 TRAIN = {"batch_tokens": 512, "log_every": 1, "valid_every": 2, "save_every": 2, "precision": "fp32"}

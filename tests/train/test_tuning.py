@@ -15,16 +15,17 @@ from small_run import by_hand, metrics
 from torch import Tensor
 
 import glassformer as gf
-from glassformer import adapter, bundle
-from glassformer.errors import ConfigError, WeightsError
+from glassformer.common.errors import ConfigError, WeightsError
+from glassformer.common.report import Report
 from glassformer.model import EncoderDecoder, EncoderOnly, ModelConfig
-from glassformer.report import Report
 from glassformer.train import checkpoint
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import train
 from glassformer.train.start import take_weights
 from glassformer.train.tuning import choose, distance
+from glassformer.weights import bundle
+from glassformer.weights import lora as adapter
 
 MODEL = {"d_model": 32, "heads": 2, "d_ff": 64, "layers": 2, "dropout": 0.1, "max_length": 272}
 TRAIN = {"batch_tokens": 512, "log_every": 1, "valid_every": 2, "save_every": 2, "precision": "fp32", "lr": 0.01}
@@ -212,7 +213,7 @@ def test_an_adapter_loads_on_its_base_and_on_no_other(begun: Path, adapted: Path
 
 
 def test_bleu_is_judged_of_the_merged_model(begun: Path, tmp_path: Path) -> None:
-    from glassformer.evaluation import validation_bleu
+    from glassformer.train.evaluation.evaluate import validation_bleu
 
     judged = going_on(begun, metric="bleu", **LORA)
     train(judged, tmp_path / "run", make_judge=validation_bleu)

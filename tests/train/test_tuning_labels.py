@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer import bundle
-from glassformer.errors import WeightsError
-from glassformer.report import Report
+from glassformer.common.errors import WeightsError
+from glassformer.common.report import Report
 from glassformer.train.recipe import parse
 from glassformer.train.run import train
+from glassformer.weights import bundle
 
 MODEL = {"d_model": 32, "heads": 2, "d_ff": 64, "layers": 2, "dropout": 0.0, "max_length": 72, "output_bias": True}
 TRAIN = {"batch_tokens": 512, "log_every": 5, "valid_every": 5, "save_every": 5, "precision": "fp32", "lr": 0.01}

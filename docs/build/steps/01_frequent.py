@@ -4,8 +4,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from glassformer.text import Tokenizer, TokenizerOptions
-from glassformer.text.numerals import generate
+from glassformer.data import Tokenizer, TokenizerOptions
+from glassformer.data.numerals import generate
 
 # --- The task ---
 PAD, START, END = 0, 1, 2

@@ -6,7 +6,7 @@ from dataclasses import fields
 
 from safetensors.torch import load_file
 
-from glassformer.text import Tokenizer
+from glassformer.data import Tokenizer
 
 
 # --- The shipped model's weights ---

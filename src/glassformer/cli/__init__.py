@@ -19,9 +19,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from glassformer import __version__
+from benchmarks import commands as bench
 from glassformer.cli import (
-    bench,
     bulk,
     classify,
     demo,
@@ -37,9 +36,10 @@ from glassformer.cli import (
     serve,
     trace,
     train,
-    translate,
-)  # fmt: skip
-from glassformer.errors import GlassformerError, why
+    translate,  # fmt: skip
+)
+from glassformer.common.errors import GlassformerError, why
+from glassformer.common.version import __version__
 
 SPEAKING = (
     "translate",

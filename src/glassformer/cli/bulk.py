@@ -71,8 +71,8 @@ def bulk(
     import json
     from dataclasses import asdict
 
-    from glassformer.bulk import Asked, translate_bulk
-    from glassformer.report import Report, clock
+    from glassformer.common.report import Report, clock
+    from glassformer.deploy.bulk import Asked, translate_bulk
 
     report = Report()
     model = None if model is None else find(model, revision, offline)

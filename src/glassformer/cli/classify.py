@@ -11,7 +11,7 @@ import typer
 
 from glassformer.cli.lines import given_lines, line_by_line
 from glassformer.cli.models import Adapter, Device, Offline, Revision, find
-from glassformer.files import finite
+from glassformer.common.files import finite
 
 
 def classify(
@@ -47,8 +47,8 @@ def classify(
     --json gives one object a line: {"text": ..., "labels": [{"name": ..., "probability": ...}]}, and of an image its
     file as "image".
     """
-    from glassformer.report import Report
-    from glassformer.use import Classifier
+    from glassformer.common.report import Report
+    from glassformer.pipelines import Classifier
 
     classifier = Classifier.load(find(model, revision, offline), device, adapter=adapter)
     what = "image" if classifier.reads_images else "text"

@@ -22,14 +22,14 @@ def demo(
 
     An interrupted demo goes on where it stood; one that is finished is not trained again, but tried again.
     """
-    from glassformer.bundle import is_bundle
     from glassformer.cli.results import show_results
-    from glassformer.errors import RunError
-    from glassformer.evaluation import validation_bleu
-    from glassformer.report import Report
+    from glassformer.common.errors import RunError
+    from glassformer.common.report import Report
     from glassformer.train import read_recipe
     from glassformer.train import train as run
+    from glassformer.train.evaluation.evaluate import validation_bleu
     from glassformer.train.folder import continued, saved_recipe
+    from glassformer.weights.bundle import is_bundle
 
     recipe = read_recipe("numerals", (f"train.seed={seed}",))
     report = Report()

@@ -23,7 +23,7 @@ def doctor(
 ) -> None:
     """Look over this machine, and a recipe before it runs; with --parity, compare the model with transformers."""
     if parity:
-        from glassformer.bench.parity import main
+        from glassformer.weights.parity import main
 
         sys.exit(main())
     show_machine()
@@ -44,8 +44,8 @@ def show_machine() -> None:
 
     import torch
 
-    from glassformer.box import MODELS, is_there
     from glassformer.decode.kernels import found
+    from glassformer.pipelines.box import MODELS, is_there
 
     line("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
     line("torch", f"{torch.__version__}, {torch.get_num_threads()} threads")
@@ -75,8 +75,8 @@ def show_machine() -> None:
 
 
 def show_recipe(recipe: Recipe, device: str) -> None:
-    from glassformer.report import Report
-    from glassformer.text.survey import survey
+    from glassformer.common.report import Report
+    from glassformer.data.survey import survey
     from glassformer.train.forecast import forecast
 
     recipe.check_files()

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
 
 LengthPenalty = Annotated[float, typer.Option(help="Score divided by length to this power.")]
 Rule = Annotated[str, typer.Option(help="What counts as length: average, or gnmt for (5 + n) / 6.")]

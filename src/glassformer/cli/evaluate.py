@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, Source, To, find
-from glassformer.files import finite
+from glassformer.common.files import finite
 
 
 def evaluate(
@@ -46,9 +46,9 @@ def evaluate(
     What is not given is as the model's recipe has it under [score]. The scores are added to scores.json in the folder
     of a model that glassformer train has made.
     """
-    from glassformer.evaluation import evaluate
-    from glassformer.report import Report
-    from glassformer.scores import Scores
+    from glassformer.common.report import Report
+    from glassformer.train.evaluation.evaluate import evaluate
+    from glassformer.train.evaluation.scores import Scores
 
     found = evaluate(
         find(model, revision, offline),

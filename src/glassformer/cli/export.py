@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer.cli.models import Offline, Revision, find
-from glassformer.export.formats import FORMATS
+from glassformer.deploy.export.formats import FORMATS
 
 
 def export(
@@ -49,8 +49,8 @@ def export(
     What the format cannot say is refused with the reason. What was compared, and the figures, stand in report.json
     beside what was written; the folder gets its name only when the check has passed.
     """
-    from glassformer.export.run import export
-    from glassformer.report import Report
+    from glassformer.common.report import Report
+    from glassformer.deploy.export.run import export
 
     options: dict[str, Any] = {"family": family, "quantization": quantization}
     made = export(

@@ -11,7 +11,7 @@ import typer
 
 from glassformer.cli.lines import given_lines, line_by_line
 from glassformer.cli.models import Adapter, Device, Offline, Revision, find
-from glassformer.files import finite
+from glassformer.common.files import finite
 
 
 def fill(
@@ -40,8 +40,8 @@ def fill(
     Of several gaps each is filled by itself, the others still open; in the texts shown they have their likeliest.
     --json gives one object a line: {"text": ..., "gaps": [[{"token": ..., "probability": ..., "text": ...}]]}.
     """
-    from glassformer.report import Report
-    from glassformer.use import MaskFiller
+    from glassformer.common.report import Report
+    from glassformer.pipelines import MaskFiller
 
     filler = MaskFiller.load(find(model, revision, offline), device, adapter=adapter)
     for chunk in line_by_line(given_lines(texts or [], Report()), partial(filler.fill, top=top)):

@@ -11,8 +11,8 @@ import typer
 from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Seed, Temperature, TopK, TopP, given_drawing
 from glassformer.cli.lines import given_lines
 from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, find
-from glassformer.errors import ConfigError
-from glassformer.files import finite
+from glassformer.common.errors import ConfigError
+from glassformer.common.files import finite
 
 
 def generate(
@@ -56,11 +56,11 @@ def generate(
     drawing = given_drawing(sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     if stream and (as_json or nbest > 1):
         raise ConfigError(f"--stream shows one text as it is written; leave out {'--json' if as_json else '--nbest'}")
+    from glassformer.common.report import Report
     from glassformer.decode import Sampling, Search
     from glassformer.decode.search import check_stream
-    from glassformer.report import Report
-    from glassformer.use import TextGenerator
-    from glassformer.use.generator import joined
+    from glassformer.pipelines import TextGenerator
+    from glassformer.pipelines.generator import joined
 
     search = Search(
         beam=beam,

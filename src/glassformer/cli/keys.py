@@ -19,7 +19,7 @@ def add(
     per_minute: Annotated[int, typer.Option(min=0, help="Requests a minute at most; 0: as many as they like.")] = 0,
 ) -> None:
     """Make a key, print it once, and keep its hash in the file."""
-    from glassformer.serve.keys import add as make
+    from glassformer.deploy.server.keys import add as make
 
     print(make(file, name, per_minute))
 
@@ -27,7 +27,7 @@ def add(
 @keys.command("remove")
 def remove(file: File, name: Name) -> None:
     """Take a key out of the file; a server that runs notices."""
-    from glassformer.serve.keys import remove as drop
+    from glassformer.deploy.server.keys import remove as drop
 
     drop(file, name)
 
@@ -35,7 +35,7 @@ def remove(file: File, name: Name) -> None:
 @keys.command("list")
 def show(file: File) -> None:
     """Whose keys the file has, and their limits."""
-    from glassformer.serve.keys import read
+    from glassformer.deploy.server.keys import read
 
     for one in read(file):
         print(f"{one.name}\t{one.per_minute or 'no limit'}")

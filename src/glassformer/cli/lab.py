@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from glassformer.cli.trace import Language
-from glassformer.errors import ConfigError, RunError, WeightsError, why
-from glassformer.files import read_json, write_text
+from glassformer.common.errors import ConfigError, RunError, WeightsError, why
+from glassformer.common.files import read_json, write_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,9 +106,9 @@ def show(ran: Ran, language: str, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from glassformer.common.strings import wrap
     from glassformer.labs.lab import VERDICTS
     from glassformer.labs.say import MARKS, bounds, say, seeds_said, spread_out
-    from glassformer.text.strings import wrap
 
     one, finding = ran.lab, ran.found
     console.print(Text(f"{one.title.say(language)}", "bold"), Text(f"({one.name})", "dim"))

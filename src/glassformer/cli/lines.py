@@ -12,12 +12,12 @@ from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
-from glassformer.errors import DataError, InputError, why
-from glassformer.files import finite, replacing
+from glassformer.common.errors import DataError, InputError, why
+from glassformer.common.files import finite, replacing
 
 if TYPE_CHECKING:
-    from glassformer.report import Report
-    from glassformer.translation import Translation
+    from glassformer.common.report import Report
+    from glassformer.pipelines.translation import Translation
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def shown(one: Translation) -> dict[str, Any]:
 
 def read_raw(stream: io.BufferedReader, name: str) -> Iterator[list[bytes]]:
     """The lines of a stream in chunks: as many as are there already, but never more than CHUNK."""
-    from glassformer.text.lines import told
+    from glassformer.data.lines import told
 
     number, size, rest = 0, FIRST, b""
     try:
@@ -126,7 +126,7 @@ def line_by_line(chunks: Iterable[list[str]], work: Callable[[list[str]], list[T
 
 
 def open_input(path: Path | None) -> io.BufferedReader:
-    from glassformer.text.lines import _open
+    from glassformer.data.lines import _open
 
     return cast(io.BufferedReader, sys.stdin.buffer if path is None else _open(path))
 

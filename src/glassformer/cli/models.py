@@ -28,7 +28,7 @@ _HUB = re.compile(r"(?=.*/.*[-_0-9])[A-Za-z][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 def find(model: str, revision: str | None = None, offline: bool = False) -> str:
     """The folder of a model of the hub, which is fetched if it must be; what is no such name stays as it is."""
-    from glassformer.hub import locate
+    from glassformer.weights.hub import locate
 
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always", UserWarning)
@@ -40,8 +40,8 @@ def find(model: str, revision: str | None = None, offline: bool = False) -> str:
 
 def looks_like_hub(word: str) -> bool:
     """Whether a word among texts and files is meant as the name of a model."""
-    from glassformer.documents.formats import is_document
-    from glassformer.hub import hub_name
+    from glassformer.pipelines.documents.formats import is_document
+    from glassformer.weights.hub import hub_name
 
     if word.startswith("hf://"):
         return True

@@ -22,7 +22,7 @@ def pack(
     What it says changes a little, so its scores are left out: measure them anew with glassformer evaluate. Where the
     processor has our kernels, --precision auto runs the weights as they are stored.
     """
-    from glassformer import bundle
+    from glassformer.weights import bundle
 
     folder = Path(find(model, revision, offline))
     bundle.pack(folder, out)
@@ -31,7 +31,7 @@ def pack(
 
 def size(folder: Path) -> str:
     """The room that a model takes, without what else is left of the run that made it."""
-    from glassformer.bundle import VOCABULARY
+    from glassformer.weights.bundle import VOCABULARY
 
     names = ("config.json", "model.safetensors", *VOCABULARY, *(f"{name}.xz" for name in VOCABULARY))
     return readable(sum((folder / name).stat().st_size for name in names if (folder / name).is_file()))

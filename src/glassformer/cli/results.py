@@ -7,17 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from glassformer.evaluation import Evaluation
-    from glassformer.report import Report
+    from glassformer.common.report import Report
+    from glassformer.train.evaluation.evaluate import Evaluation
 
 
 def show_results(folder: Path, device: str, report: Report) -> None:
     """A run's score on what it has not seen, recorded with it, and a few translations or labels, right and wrong."""
-    from glassformer.evaluation import evaluate, record_scores
-    from glassformer.judged import kind_of, seen_in_training
     from glassformer.model import EncoderDecoder
-    from glassformer.references import into, out_of, ways
-    from glassformer.scores import Scores
+    from glassformer.train.evaluation.evaluate import evaluate, record_scores
+    from glassformer.train.evaluation.judged import kind_of, seen_in_training
+    from glassformer.train.evaluation.references import into, out_of, ways
+    from glassformer.train.evaluation.scores import Scores
     from glassformer.train.folder import saved_recipe
 
     if int(os.environ.get("RANK", "0")):

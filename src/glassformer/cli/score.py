@@ -13,8 +13,8 @@ import typer
 
 from glassformer.cli.drawing import LengthPenalty, Rule
 from glassformer.cli.models import Device, Offline, Precision, Revision, Source, To, find
-from glassformer.errors import InputError
-from glassformer.files import finite
+from glassformer.common.errors import InputError
+from glassformer.common.files import finite
 
 CHUNK = 512  # lines scored together
 
@@ -44,10 +44,10 @@ def score(
     tokens, and the last line {"lines": ..., "tokens": ..., "log_probability": ..., "perplexity": ...} of them all.
     Without it the perplexity is told on standard error.
     """
+    from glassformer.common.report import Report
+    from glassformer.data import Corpus, read_pairs
     from glassformer.decode import LengthRule
-    from glassformer.report import Report
-    from glassformer.text import Corpus, read_pairs
-    from glassformer.translator import TooLong, Translator
+    from glassformer.pipelines.translator import TooLong, Translator
 
     report = Report()
     rule = LengthRule(length_penalty, cast(Any, length_rule))

@@ -11,7 +11,7 @@ from typing import Annotated, Literal, cast, get_args
 import typer
 
 from glassformer.cli.models import Device, Offline, Revision, To, find
-from glassformer.errors import ConfigError, check_choice
+from glassformer.common.errors import ConfigError, check_choice
 
 DEMO = Path("runs/demo")
 
@@ -80,17 +80,17 @@ def serve(
             )
         models = [str(DEMO)]
     try:
-        from glassformer.serve.directions import of_box, of_several
-        from glassformer.serve.listen import Options
-        from glassformer.serve.listen import serve as run
-        from glassformer.serve.queue import usual_workers
-        from glassformer.use.reader import described
+        from glassformer.deploy.server.directions import of_box, of_several
+        from glassformer.deploy.server.listen import Options
+        from glassformer.deploy.server.listen import serve as run
+        from glassformer.deploy.server.queue import usual_workers
+        from glassformer.pipelines.reader import described
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
             raise
         raise ConfigError(f"{error.name} is not installed; run: pip install 'glassformer[web]'") from None
+    from glassformer.common.device import pick_device
     from glassformer.decode.precision import Precision
-    from glassformer.device import pick_device
 
     check_choice("--precision", precision, get_args(Precision))
     does = {"api": "translate", "page": "are shown"}.get(only or "", "are shown and translate")
@@ -131,8 +131,8 @@ def wait_briefly() -> None:
 
 def of_the_box(to: str | None, source: str | None) -> Path | None:
     """The name of the translator in the box that goes from one language to the other; none where the box is empty."""
-    from glassformer import box
-    from glassformer.prose.language import code_of
+    from glassformer.pipelines import box
+    from glassformer.pipelines.language.language import code_of
 
     if not (to or source):
         return next((Path(model) for model in box.MODELS if box.is_there(model)), None)

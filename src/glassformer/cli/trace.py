@@ -13,8 +13,8 @@ import typer
 
 from glassformer.cli.models import Device, Offline, Revision, To, find
 from glassformer.cli.translate import names_a_model
-from glassformer.errors import ConfigError, GlassformerError, InputError, why
-from glassformer.files import write_text
+from glassformer.common.errors import ConfigError, GlassformerError, InputError, why
+from glassformer.common.files import write_text
 
 if TYPE_CHECKING:
     from glassformer.explain.subject import Traced
@@ -97,8 +97,8 @@ def trace(
 def of_the_box_for(sentence: str, to: str | None, source: str | None) -> Path | None:
     """The name of the translator in the box for a sentence, whose language is detected where it is not said."""
     from glassformer.cli.serve import of_the_box
-    from glassformer.polyglot import directions
-    from glassformer.prose.language import name_of
+    from glassformer.pipelines.language.language import name_of
+    from glassformer.pipelines.polyglot import directions
 
     (way,) = directions([sentence], to, source)
     start, end = way.pair
@@ -139,9 +139,9 @@ def run(
     source: str | None,
 ) -> Trace:
     from glassformer.explain.trace import trace as follow
-    from glassformer.hub import called
     from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
-    from glassformer.translator import Translator
+    from glassformer.pipelines.translator import Translator
+    from glassformer.weights.hub import called
 
     subject = load(folder, device, to, source)
     alone = isinstance(subject, EncoderDecoder | EncoderOnly | DecoderOnly)
@@ -154,12 +154,12 @@ def run(
 
 def load(folder: Path, device: str, to: str | None, source: str | None) -> Traced:
     """A translator where the folder holds one, or what else reads texts or images; else the model alone."""
-    from glassformer.bundle import is_bundle
-    from glassformer.device import pick_device
-    from glassformer.pretrained.language_text import KINDS
-    from glassformer.pretrained.loader import load_model, read_config
-    from glassformer.translator import Translator
-    from glassformer.use.reader import load_reader
+    from glassformer.common.device import pick_device
+    from glassformer.pipelines.reader import load_reader
+    from glassformer.pipelines.translator import Translator
+    from glassformer.weights.bundle import is_bundle
+    from glassformer.weights.pretrained.language_text import KINDS
+    from glassformer.weights.pretrained.loader import load_model, read_config
 
     if (reader := load_reader(folder, device)) is not None:
         if to or source:

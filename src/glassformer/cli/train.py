@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.models import Device
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
 
 
 def train(
@@ -30,10 +30,10 @@ def train(
     train ...
     """
     from glassformer.cli.results import show_results
-    from glassformer.evaluation import validation_bleu
-    from glassformer.report import Report
+    from glassformer.common.report import Report
     from glassformer.train import read_recipe
     from glassformer.train import train as run
+    from glassformer.train.evaluation.evaluate import validation_bleu
     from glassformer.train.folder import saved_recipe
 
     changes = tuple(change or ())

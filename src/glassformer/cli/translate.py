@@ -13,7 +13,7 @@ import typer
 from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Rule, Seed, Temperature, TopK, TopP, given_drawing
 from glassformer.cli.lines import arguments, decoded, open_input, open_output, read_raw, row
 from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, find, looks_like_hub
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
 
 BEAM = 4  # of the box
 COUNTED = 10_000  # words that training never met; of more, the rest is not counted
@@ -100,8 +100,8 @@ def translate(
         raise ConfigError("give either sentences or --input, not both")
     if model is None and not (given or to or source):
         raise ConfigError("say what to translate, and into which language: glassformer translate 'a text' --to de")
+    from glassformer.common.report import Report
     from glassformer.decode import Sampling, Search
-    from glassformer.report import Report
 
     report = Report()
     search = Search(
@@ -133,7 +133,7 @@ def translate(
             )
     if os.path.exists(model) and model in box_names():
         report.say(f"{model} is a folder here: its model is taken, not the one in the box")
-    from glassformer.translator import Translator
+    from glassformer.pipelines.translator import Translator
 
     text = [line for one in given for line in arguments(one)]
     lines = decoded([text] if text else read_raw(open_input(input), str(input or "standard input")), report)
@@ -202,6 +202,6 @@ def names_a_model(words: list[str], of_the_box: object) -> bool:
 
 
 def box_names() -> list[str]:
-    from glassformer import box
+    from glassformer.pipelines import box
 
     return list(box.directions())

@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from glassformer import __version__
 from glassformer.cli.lines import arguments, decoded, open_input, open_output, read_raw
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
+from glassformer.common.version import __version__
 
 if TYPE_CHECKING:
+    from glassformer.common.report import Report
     from glassformer.decode import Search
-    from glassformer.polyglot import Polyglot, Way
-    from glassformer.prose.glossary import Glossary
-    from glassformer.report import Report
-    from glassformer.texts import TextTranslator, TranslatedText
+    from glassformer.pipelines.language.glossary import Glossary
+    from glassformer.pipelines.polyglot import Polyglot, Way
+    from glassformer.pipelines.text import TextTranslator, TranslatedText
 
 SAMPLE_BYTES = 2000
 SAMPLE = 5  # documents of a folder that are looked at to tell their language
@@ -41,9 +41,9 @@ class BoxOptions:
 def translate_by_box(
     words: list[str], asked: BoxOptions, input: Path | None, output: Path | None, out: Path | None, report: Report
 ) -> None:
-    from glassformer.documents.formats import is_document
-    from glassformer.polyglot import Polyglot
-    from glassformer.prose.glossary import Glossary
+    from glassformer.pipelines.documents.formats import is_document
+    from glassformer.pipelines.language.glossary import Glossary
+    from glassformer.pipelines.polyglot import Polyglot
 
     terms = None if asked.glossary is None else Glossary.load(asked.glossary)
     documents = [word for word in words if os.path.exists(word)]
@@ -91,8 +91,8 @@ def translate_by_box(
 
 def told(texts: list[str], asked: BoxOptions) -> list[Way]:
     """From which language into which each text goes; what detects it is let go before a translator is loaded."""
-    from glassformer.polyglot import directions
-    from glassformer.prose.language import identifier
+    from glassformer.pipelines.language.language import identifier
+    from glassformer.pipelines.polyglot import directions
 
     ways = directions(texts, asked.to, asked.source)
     identifier.cache_clear()

@@ -6,20 +6,20 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from glassformer.errors import ConfigError, DataError
+from glassformer.common.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
-    from glassformer.documents import Outcome
-    from glassformer.documents.passage import Tally, TextTranslating
-    from glassformer.report import Report
+    from glassformer.common.report import Report
+    from glassformer.pipelines.documents import Outcome
+    from glassformer.pipelines.documents.passage import Tally, TextTranslating
 
 TOLD = 10  # files that failed, or were left out, told by name
 
 
 def check_files(paths: list[Path], output: Path | None, out: Path | None) -> None:
     """Whether it is clear what goes where; asked before a model is loaded."""
-    from glassformer.documents.folder import check_folders
-    from glassformer.documents.formats import check_kind
+    from glassformer.pipelines.documents.folder import check_folders
+    from glassformer.pipelines.documents.formats import check_kind
 
     folders = [path for path in paths if path.is_dir()]
     if folders and len(paths) > 1:
@@ -60,8 +60,8 @@ def translate_files(
 
     The `options` name what translates and how: files of a folder that were made with others are made again.
     """
-    from glassformer.documents import translate_bytes, translate_file, translate_folder
-    from glassformer.documents.folder import read, shown
+    from glassformer.pipelines.documents import translate_bytes, translate_file, translate_folder
+    from glassformer.pipelines.documents.folder import read, shown
 
     check_files(paths, output, out)
     if paths[0].is_dir():

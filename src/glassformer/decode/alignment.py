@@ -15,9 +15,9 @@ from typing import cast
 import torch
 from torch import Tensor
 
+from glassformer.common.device import unplanned
 from glassformer.decode.scoring import check_one_each
 from glassformer.decode.writer import start_of
-from glassformer.device import unplanned
 from glassformer.model import EncoderDecoder
 from glassformer.model.layer import Block
 from glassformer.model.probe import twin

@@ -12,12 +12,12 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from glassformer.common.errors import InputError
 from glassformer.decode.hypothesis import NO_TOKEN, Marks
 from glassformer.decode.kernels import address
 from glassformer.decode.kernels.structures import Bans
 from glassformer.decode.ranking import Likeliest, likeliest, normaliser
 from glassformer.decode.search import Search
-from glassformer.errors import InputError
 
 NEVER = float("-inf")
 

@@ -23,7 +23,7 @@ from glassformer.decode.recorded import forget
 from glassformer.decode.scoring import alternatives, score
 from glassformer.decode.search import Search
 from glassformer.model import EncoderDecoder
-from glassformer.stored import is_rounded
+from glassformer.weights.quantized import is_rounded
 
 BATCH_TOKENS = 4096
 GPU_TOKENS = 65_536  # and at most 1,024 for each GiB of a GPU's memory

@@ -12,6 +12,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
+from glassformer.common.errors import ConfigError, InputError
 from glassformer.decode.beam import Beam, Selection
 from glassformer.decode.constraints import Constraints, Placeholders, placeholder_table, prefix_table
 from glassformer.decode.greedy import Greedy
@@ -21,7 +22,6 @@ from glassformer.decode.recorded import Selector, fit, recorder
 from glassformer.decode.sampling import Streams
 from glassformer.decode.search import MoreOptions, Search, SearchOptions, check_stream, search_of
 from glassformer.decode.writer import Writer, push_right, remaining, start_of
-from glassformer.errors import ConfigError, InputError
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.mask import check_mask
 from glassformer.model.transformer import Stack

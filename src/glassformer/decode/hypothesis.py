@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 from torch import Tensor
 
-from glassformer.errors import check_choice, check_finite
+from glassformer.common.errors import check_choice, check_finite
 from glassformer.model import ModelConfig
 
 Rule = Literal["average", "gnmt"]

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from glassformer.decode.kernels import Kernels, Linear, Packed, ours
 from glassformer.decode.kernels.build import has
-from glassformer.stored import Matrix, Rounded, by_highest, plain
+from glassformer.weights.quantized import Matrix, Rounded, by_highest, plain
 
 Kind = Literal["fp32", "bf16", "int8"]
 

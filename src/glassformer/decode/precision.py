@@ -17,17 +17,17 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from glassformer.common.errors import ConfigError, one_of
 from glassformer.decode.kernels import kernels
 from glassformer.decode.kernels.build import has
 from glassformer.decode.linear import Kind, PackedLinear, packed_linear
 from glassformer.decode.step import CrossStep, FeedForwardStep, SelfStep, StepBlock
-from glassformer.errors import ConfigError, one_of
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.attention import Projection
 from glassformer.model.layer import Block
 from glassformer.model.probe import twin
 from glassformer.model.transformer import Head, Stack, Transform
-from glassformer.stored import Rounded, is_rounded, matrix, restore, rows
+from glassformer.weights.quantized import Rounded, is_rounded, matrix, restore, rows
 
 Precision = Literal["auto", "fp32", "bf16", "int8"]
 Model = TypeVar("Model", EncoderDecoder, DecoderOnly)

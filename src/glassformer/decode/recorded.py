@@ -20,12 +20,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.cache import Admitted
 from glassformer.decode.beam import Beam
 from glassformer.decode.constraints import Constraints
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.writer import Writer
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
+from glassformer.model.cache import Admitted
 
 Selector = Greedy | Beam
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
 
 
 @dataclass(frozen=True)

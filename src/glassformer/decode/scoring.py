@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from glassformer.common.device import unplanned
+from glassformer.common.errors import ConfigError, InputError
 from glassformer.decode.hypothesis import LengthRule, Rule
 from glassformer.decode.writer import start_of
-from glassformer.device import unplanned
-from glassformer.errors import ConfigError, InputError
 from glassformer.model import EncoderDecoder
 
 

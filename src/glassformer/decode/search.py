@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal, TypedDict, Unpack, get_args
 
+from glassformer.common.errors import ConfigError, check_choice, check_finite, check_names, check_whole
 from glassformer.decode.hypothesis import LengthRule, Rule
 from glassformer.decode.sampling import Sampling
-from glassformer.errors import ConfigError, check_choice, check_finite, check_names, check_whole
 
 Stopping = Literal["exact", "huggingface"]
 

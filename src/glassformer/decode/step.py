@@ -14,10 +14,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from glassformer.cache import LayerCache
 from glassformer.decode.kernels import ours
 from glassformer.decode.linear import PackedLinear
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask
+from glassformer.model.cache import LayerCache
 from glassformer.model.layer import Block, FeedForward, Residual
 from glassformer.model.norm import LayerNorm, Norm, RMSNorm
 

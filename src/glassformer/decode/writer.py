@@ -8,14 +8,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from glassformer.common.device import unplanned
+from glassformer.common.errors import ConfigError
 from glassformer.decode.beam import Beam
 from glassformer.decode.constraints import Constraints
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.hypothesis import NO_TOKEN
 from glassformer.decode.ranking import Likeliest
 from glassformer.decode.step import step_attention
-from glassformer.device import unplanned
-from glassformer.errors import ConfigError
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
 

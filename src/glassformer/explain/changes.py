@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch import Tensor, nn
 
-from glassformer.errors import InputError, did_you_mean, one_of
+from glassformer.common.errors import InputError, did_you_mean, one_of
 from glassformer.explain.subject import Subject
 from glassformer.explain.writing import check_temperature
 from glassformer.model import DecoderOnly, EncoderDecoder, Model

@@ -13,7 +13,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
-from glassformer.errors import GlassformerError
+from glassformer.common.errors import GlassformerError
 from glassformer.explain.schematic import schematics
 from glassformer.page import page_files
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from glassformer.common.strings import Text
 from glassformer.model.activation import Activation
 from glassformer.model.norm import NormType
-from glassformer.text.strings import Text
 
 Expression: TypeAlias = "str | float | tuple[Expression, ...]"
 Row: TypeAlias = "dict[str, tuple[str, Expression]]"

@@ -12,11 +12,11 @@ from rich.text import Text
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.errors import InputError
+from glassformer.common.errors import InputError
+from glassformer.common.strings import Language
 from glassformer.explain.ends import SQUARES
 from glassformer.explain.operations import Value
 from glassformer.explain.words import AXES, WHY, formula, say
-from glassformer.text.strings import Language
 
 if TYPE_CHECKING:
     from glassformer.explain.traced import Trace

@@ -9,15 +9,15 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
+from glassformer.common.errors import InputError, did_you_mean
+from glassformer.data import About, PairTokenizer
 from glassformer.decode import Search
 from glassformer.decode.generation import USUAL_LIMIT
-from glassformer.errors import InputError, did_you_mean
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
-from glassformer.text import About, PairTokenizer
-from glassformer.translator import Translator
-from glassformer.use import Classifier, MaskFiller, TextGenerator
-from glassformer.use.images import Image
-from glassformer.use.reader import Reader
+from glassformer.pipelines import Classifier, MaskFiller, TextGenerator
+from glassformer.pipelines.images import Image
+from glassformer.pipelines.reader import Reader
+from glassformer.pipelines.translator import Translator
 
 UNKNOWN = "<unk>"
 WHOLE = "[CLS]"  # the place in which a model gathers what an image is, as the field calls it

@@ -17,8 +17,8 @@ from typing import Any, TypedDict, Unpack
 import torch
 from torch import Tensor
 
+from glassformer.common.errors import ConfigError, check_names
 from glassformer.decode import Search
-from glassformer.errors import ConfigError, check_names
 from glassformer.explain.answer import answer
 from glassformer.explain.beam_tree import beam_tree
 from glassformer.explain.cache_view import cache_view

@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, get_args
 import torch
 from torch import Tensor
 
-from glassformer.errors import GlassformerError, InputError, WeightsError, one_of, why
+from glassformer.common.errors import GlassformerError, InputError, WeightsError, one_of, why
+from glassformer.common.files import finite, read_json, write_bytes, write_text
+from glassformer.common.strings import Language
 from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
 from glassformer.explain.subject import Subject
@@ -23,8 +25,6 @@ from glassformer.explain.values import Values
 from glassformer.explain.weights import Weights, facts, raw
 from glassformer.explain.words import formula
 from glassformer.explain.writing import Options, Written, log_probabilities
-from glassformer.files import finite, read_json, write_bytes, write_text
-from glassformer.text.strings import Language
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import fnmatch
 
-from glassformer.errors import InputError, one_of
+from glassformer.common.errors import InputError, one_of
 from glassformer.explain.operations import Value
 
 

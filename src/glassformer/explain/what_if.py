@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
-from glassformer.errors import InputError, check_names, one_of
+from glassformer.common.errors import InputError, check_names, one_of
+from glassformer.common.files import finite
 from glassformer.explain.answer import best_log_probabilities
 from glassformer.explain.changes import KINDS
 from glassformer.explain.subject import Sentence, Subject, Traced
 from glassformer.explain.trace import TraceOptions, begin, follow
 from glassformer.explain.traced import Trace
 from glassformer.explain.writing import chosen_log_probabilities, log_probabilities, step_logits
-from glassformer.files import finite
 
 
 @dataclass(frozen=True)

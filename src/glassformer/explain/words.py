@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from glassformer.common.strings import Language, Text
 from glassformer.explain.parts import NORMS
-from glassformer.text.strings import Language, Text
 
 WORDS: dict[str, Text] = {
     "name": Text("name", "名称"),

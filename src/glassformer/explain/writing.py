@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from glassformer.common.errors import ConfigError, check_whole
 from glassformer.decode import Search, generate
 from glassformer.decode.generation import NoTarget
 from glassformer.decode.writer import start_of
-from glassformer.errors import ConfigError, check_whole
 from glassformer.explain.record import Seen, watching
 from glassformer.explain.subject import Subject
 from glassformer.explain.uncached import uncached

@@ -13,7 +13,7 @@ import threading
 import traceback
 from typing import Any
 
-from glassformer.errors import RunError
+from glassformer.common.errors import RunError
 from glassformer.labs.seeds import SEEDS
 
 Reports = dict[str, dict[str, Any]]  # by language

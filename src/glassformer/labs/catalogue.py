@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-from glassformer.errors import ConfigError, did_you_mean
+from glassformer.common.errors import ConfigError, did_you_mean
 from glassformer.labs.lab import Lab
 
 NAMES = (

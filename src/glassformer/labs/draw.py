@@ -18,12 +18,12 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
+from glassformer.common.strings import wrap
 from glassformer.labs.figure import Figure, Panel, Series, said
 from glassformer.labs.heat import DRAWN_CELL, compact, paint_heat
 from glassformer.labs.palette import COLOURS, DARK, INK, PAPER, RULE, SOFT
 from glassformer.labs.ticks import named_ticks, scale, slants, whole
-from glassformer.text.strings import wrap
 
 WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text
 FONTS = (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, Literal
 
-from glassformer.text.strings import Text as Text
+from glassformer.common.strings import Text as Text
 
 Kind = Literal["line", "points", "bars"]
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
 from glassformer.labs.lab import VERDICTS, Finding, Lab, Outcome
 from glassformer.labs.seeds import SEEDS, Merged, merge
 from glassformer.labs.spread import Spread
@@ -116,10 +116,10 @@ def versions() -> dict[str, str]:
     """What the numbers were made with."""
     import torch
 
-    import glassformer
+    from glassformer.common.version import __version__
 
     return {
-        "glassformer": glassformer.__version__,
+        "glassformer": __version__,
         "torch": str(torch.__version__),
         "python": platform.python_version(),
         "machine": f"{platform.system()} {platform.machine()}, one core",

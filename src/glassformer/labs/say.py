@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from glassformer.common.strings import Text
 from glassformer.labs.lab import Check, Outcome
 from glassformer.labs.spread import Spread
-from glassformer.text.strings import Text
 
 MARKS = {Outcome.PASSED: "✓", Outcome.FAILED: "✗", Outcome.OPEN: "?"}
 SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")

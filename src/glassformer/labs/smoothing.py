@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.train.loss import smoothed_cross_entropy
+from glassformer.model.loss import smoothed_cross_entropy
 
 V, PAD = 50, 0
 E = 0.1  # the paper's smoothing

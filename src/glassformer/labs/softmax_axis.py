@@ -14,12 +14,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from torch import Tensor
 
-from glassformer.cache import LayerCache
 from glassformer.labs import toy
 from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars, listed
 from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, Part
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.attention import Attention, AttentionMask, softmax
+from glassformer.model.cache import LayerCache
 
 TURN = 1  # the id after which the symbols are to be written backwards
 LENGTH = 4

@@ -17,8 +17,8 @@ from glassformer.labs.figure import Panel, Series, Text
 from glassformer.model import DecoderOnly, EncoderOnly, ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Block
+from glassformer.model.loss import smoothed_cross_entropy
 from glassformer.model.transformer import initialise
-from glassformer.train.loss import smoothed_cross_entropy
 
 PAD = 0
 FIRST = 3  # ids below are padding, start and end

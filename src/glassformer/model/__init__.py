@@ -1,7 +1,7 @@
 """What a Transformer is: tensors in, tensors out. Read `config`, `activation`, `norm`, `position`,
 `embedding`, `mask`, `attention`, `layer`, `transformer`, in that order."""
 
-from glassformer.cache import Cache
+from glassformer.model.cache import Cache
 from glassformer.model.config import ModelConfig
 from glassformer.model.transformer import DecoderOnly, EncoderDecoder, EncoderOnly
 

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 
-from glassformer.cache import LayerCache
+from glassformer.model.cache import LayerCache
 from glassformer.model.config import ModelConfig
 from glassformer.model.position import rotate
 from glassformer.model.probe import Probe, watched

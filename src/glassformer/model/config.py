@@ -6,7 +6,7 @@ import math
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from glassformer.errors import ConfigError, check_choice, did_you_mean
+from glassformer.common.errors import ConfigError, check_choice, did_you_mean
 from glassformer.model.activation import Activation
 from glassformer.model.norm import NormType
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.errors import InputError
+from glassformer.common.errors import InputError
 from glassformer.model.config import ModelConfig
 from glassformer.model.norm import make_norm
 from glassformer.model.position import PositionTable

@@ -9,9 +9,9 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from glassformer.cache import LayerCache
 from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask
+from glassformer.model.cache import LayerCache
 from glassformer.model.config import ModelConfig
 from glassformer.model.norm import make_norm
 from glassformer.model.probe import Probe

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention.flex_attention import BlockMask, create_block_mask
 
-from glassformer.errors import InputError
+from glassformer.common.errors import InputError
 
 
 def padding_mask(mask: Tensor) -> Tensor:

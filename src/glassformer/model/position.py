@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.errors import InputError
+from glassformer.common.errors import InputError
 from glassformer.model.config import ModelConfig
 
 

@@ -13,10 +13,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.cache import Cache
-from glassformer.errors import ConfigError, InputError
+from glassformer.common.errors import ConfigError, InputError
 from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import AttentionMask, Projection
+from glassformer.model.cache import Cache
 from glassformer.model.config import ModelConfig
 from glassformer.model.embedding import Embedding, PatchEmbedding
 from glassformer.model.layer import Block

@@ -1,4 +1,4 @@
-// Text to pieces and back, as glassformer.text does it; tests hold both to the same ids.
+// Text to pieces and back, as glassformer.data does it; tests hold both to the same ids.
 
 const SCRIPTS = ["Han", "Hiragana", "Katakana", "Thai", "Lao", "Khmer", "Myanmar"];
 const UNSPACED = SCRIPTS.map((script) => `\\p{Script=${script}}`).join("");

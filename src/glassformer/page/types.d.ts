@@ -279,7 +279,7 @@ interface Series {
   high: (number | null)[];
 }
 
-/* A model in the page: glassformer.export.page */
+/* A model in the page: glassformer.deploy.export.page */
 
 interface VocabularyTold {
   pieces: string[];

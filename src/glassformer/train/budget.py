@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
+from glassformer.data import END, PAD, Batch, Store
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model, ModelConfig
-from glassformer.text import END, PAD, Batch, Store
 from glassformer.train.feed import local_rows
 from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World

@@ -17,8 +17,8 @@ from typing import Any
 
 from torch import Tensor
 
-from glassformer.errors import RunError, why
-from glassformer.files import sweep, write_bytes
+from glassformer.common.errors import RunError, why
+from glassformer.common.files import sweep, write_bytes
 
 NAME = re.compile(r"step-(\d{8})-([0-9a-f]{16})\.safetensors")
 

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from glassformer.text import PAD, Batch, Batches
-from glassformer.train.loss import IGNORED
+from glassformer.data import PAD, Batch, Batches
+from glassformer.model.loss import IGNORED
 from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World
 from glassformer.train.step import Inputs

@@ -10,14 +10,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-from glassformer import bundle
-from glassformer.errors import GlassformerError, RunError, why
-from glassformer.files import sweep, write_text
-from glassformer.pretrained.start_text import FILES
-from glassformer.text.labelled import FILE as LABELS
+from glassformer.common.errors import GlassformerError, RunError, why
+from glassformer.common.files import sweep, write_text
+from glassformer.data.labelled import FILE as LABELS
 from glassformer.train import checkpoint
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, apply, parse, written
+from glassformer.weights import bundle
+from glassformer.weights.pretrained.start_text import FILES
 
 LOCK = ".glassformer.lock"
 # What a folder with a run in it also holds, besides its recipe.

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from glassformer.report import Report
+from glassformer.common.report import Report
 from glassformer.train import parallel
 from glassformer.train.feed import local_rows
 from glassformer.train.recipe import Recipe

@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from triton import language as tl
 
-from glassformer.train.loss import IGNORED
+from glassformer.model.loss import IGNORED
 
 BLOCK, WARPS = 8192, 8  # pieces read at once, and by how many warps: the fastest on an H200
 

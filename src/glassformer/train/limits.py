@@ -8,7 +8,7 @@ import types
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from glassformer.errors import ConfigError, did_you_mean, one_of
+from glassformer.common.errors import ConfigError, did_you_mean, one_of
 from glassformer.model import ModelConfig
 
 if TYPE_CHECKING:

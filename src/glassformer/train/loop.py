@@ -12,13 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer.adapter import whole
-from glassformer.bundle import weights
-from glassformer.errors import RunError
-from glassformer.files import read_tensors, write_tensors
+from glassformer.common.errors import RunError
+from glassformer.common.files import read_tensors, write_tensors
+from glassformer.common.report import Report, clock, running_for
+from glassformer.data import Batches
 from glassformer.model import Model
-from glassformer.report import Report, clock, running_for
-from glassformer.text import Batches
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
 from glassformer.train.cores import Cores, advice, threads_by_default
@@ -30,6 +28,8 @@ from glassformer.train.recipe import Recipe
 from glassformer.train.schedule import lr_factor
 from glassformer.train.signals import Interrupted, between_steps
 from glassformer.train.step import Stepper, compiled
+from glassformer.weights.bundle import weights
+from glassformer.weights.lora import whole
 
 ASK = 4  # steps between two questions of several processes whether one of them was told to stop
 

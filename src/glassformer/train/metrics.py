@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from glassformer.files import replacing, write_text
+from glassformer.common.files import replacing, write_text
 
 
 class Metrics:

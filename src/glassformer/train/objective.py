@@ -21,11 +21,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.errors import ConfigError
+from glassformer.common.errors import ConfigError
+from glassformer.data import END, PAD, Batch, Tokenizer
+from glassformer.data.labelled import labelled_rows, picture_rows
+from glassformer.data.noise import MASK, Gaps, Infilling, Noise, Spans, closing, ordinary, sentinel
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
-from glassformer.text import END, PAD, Batch, Tokenizer
-from glassformer.text.labelled import labelled_rows, picture_rows
-from glassformer.text.noise import MASK, Gaps, Infilling, Noise, Spans, closing, ordinary, sentinel
 
 if TYPE_CHECKING:
     from glassformer.train.recipe import Recipe

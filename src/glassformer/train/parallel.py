@@ -15,8 +15,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from glassformer.device import pick_device
-from glassformer.errors import ConfigError
+from glassformer.common.device import pick_device
+from glassformer.common.errors import ConfigError
 from glassformer.model.transformer import Stack
 
 

@@ -20,18 +20,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from glassformer import recipes
-from glassformer.errors import ConfigError, DataError, did_you_mean, one_of
-from glassformer.files import to_toml as to_toml
+from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of
+from glassformer.common.files import to_toml as to_toml
+from glassformer.data import END, PAD, START, About, BatchOptions, Corpus, FilterOptions, Tokenizer, TokenizerOptions
+from glassformer.data.labelled import Labelled
+from glassformer.data.lines import missing
 from glassformer.model import ModelConfig
-from glassformer.pretrained.start_text import StartText
-from glassformer.recipes import built_in
-from glassformer.text import END, PAD, START, About, BatchOptions, Corpus, FilterOptions, Tokenizer, TokenizerOptions
-from glassformer.text.labelled import Labelled
-from glassformer.text.lines import missing
+from glassformer.train import recipes
 from glassformer.train.limits import OF_THE_VOCABULARY, check, read
 from glassformer.train.objective import OBJECTIVES, Name, Objective
+from glassformer.train.recipes import built_in
 from glassformer.train.start import placed, settings
+from glassformer.weights.pretrained.start_text import StartText
 
 FORMAT_VERSION = 1
 # A model draws its weights by train.seed unless it is given a seed of its own.

@@ -11,28 +11,29 @@ from typing import Any
 
 import torch
 
-from glassformer import adapter, bundle
-from glassformer.errors import ConfigError, DataError, InputError, RunError, WeightsError, why
-from glassformer.files import write_text
-from glassformer.hub import locate
+from glassformer.common.errors import ConfigError, DataError, InputError, RunError, WeightsError, why
+from glassformer.common.files import write_text
+from glassformer.common.report import Report, running_for
+from glassformer.data import Batches, BatchOptions, Corpus, Pair, Store, Tokenizer, prepare, read_pairs
+from glassformer.data.labelled import FILE as LABELS
+from glassformer.data.labelled import Labelled, Labels, Pictures
 from glassformer.model import Model
-from glassformer.pretrained.start_pictures import StartPictures, keep
-from glassformer.pretrained.start_text import is_published
-from glassformer.report import Report, running_for
-from glassformer.text import Batches, BatchOptions, Corpus, Pair, Store, Tokenizer, prepare, read_pairs
-from glassformer.text.labelled import FILE as LABELS
-from glassformer.text.labelled import Labelled, Labels, Pictures
 from glassformer.train import checkpoint, parallel
-from glassformer.train.ahead import Ahead, compiling_ahead
 from glassformer.train.budget import check_memory, find_budget
 from glassformer.train.folder import opened, standing, withdraw
 from glassformer.train.loop import Judge, Trainer
 from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
+from glassformer.train.precompile import Ahead, compiling_ahead
 from glassformer.train.recipe import Recipe, written
 from glassformer.train.signals import Interrupted, at_once, listening
 from glassformer.train.start import known_labels, known_vocabulary, load_vocabulary, save, take_weights
 from glassformer.train.tuning import choose
+from glassformer.weights import bundle
+from glassformer.weights import lora as adapter
+from glassformer.weights.hub import locate
+from glassformer.weights.pretrained.start_pictures import StartPictures, keep
+from glassformer.weights.pretrained.start_text import is_published
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
 

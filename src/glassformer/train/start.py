@@ -14,17 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from glassformer import adapter, bundle
-from glassformer.errors import ConfigError
-from glassformer.files import write_tensors
-from glassformer.hub import hub_name, locate
+from glassformer.common.errors import ConfigError
+from glassformer.common.files import write_tensors
+from glassformer.data import Corpus, Tokenizer
+from glassformer.data.labelled import Labelled, Pictures
 from glassformer.model import Model
-from glassformer.pretrained import load_model
-from glassformer.pretrained.loader import NoHead, read_config, unload
-from glassformer.pretrained.start_pictures import StartPictures, named_labels
-from glassformer.pretrained.start_text import StartText, is_published
-from glassformer.text import Corpus, Tokenizer
-from glassformer.text.labelled import Labelled, Pictures
+from glassformer.weights import bundle
+from glassformer.weights import lora as adapter
+from glassformer.weights.hub import hub_name, locate
+from glassformer.weights.pretrained import load_model
+from glassformer.weights.pretrained.loader import NoHead, read_config, unload
+from glassformer.weights.pretrained.start_pictures import StartPictures, named_labels
+from glassformer.weights.pretrained.start_text import StartText, is_published
 
 # Settings that no weight depends on: a recipe may give its own.
 FREE = ("dropout", "attention_dropout", "activation_dropout", "seed", "start_id")

@@ -16,8 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.errors import ConfigError
-from glassformer.train.loss import IGNORED, smoothed_cross_entropy, two_way_divergence
+from glassformer.common.errors import ConfigError
+from glassformer.model.loss import IGNORED, smoothed_cross_entropy, two_way_divergence
 from glassformer.train.parallel import World, unwrapped
 from glassformer.train.recipe import Train
 from glassformer.train.tuning import distance

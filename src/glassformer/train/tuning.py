@@ -6,9 +6,9 @@ import re
 
 from torch import nn
 
-from glassformer import adapter
 from glassformer.model import Model
 from glassformer.train.recipe import Train
+from glassformer.weights import lora as adapter
 
 STATE = 3  # numbers beside each weight that learns: its gradient and two moments; a moving average is one more
 

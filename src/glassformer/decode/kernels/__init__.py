@@ -30,7 +30,7 @@ from glassformer.decode.kernels.structures import (
     Step,
 )
 from glassformer.decode.kernels.structures import Matrix as CMatrix
-from glassformer.stored import Matrix, by_highest, plain
+from glassformer.weights.quantized import Matrix, by_highest, plain
 
 KINDS = {"fp32": 0, "bf16": 1, "int8": 2}
 TOGETHER = {"bf16": 2, "int8": 4}  # inputs that are multiplied at once

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 import torch
 
-from glassformer.errors import one_of
-from glassformer.files import write_bytes
+from glassformer.common.errors import one_of
+from glassformer.common.files import write_bytes
 
 HERE = Path(__file__).parent
 FLAGS = (

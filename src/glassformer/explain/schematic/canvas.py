@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal
 
+from glassformer.common.strings import Text
 from glassformer.explain.schematic.words import LETTERS, PLACES, Role
 from glassformer.page import page_files
-from glassformer.text.strings import Text
 
 WIDTH = 440  # on a phone's screen its letters are still read
 Point = tuple[float, float]

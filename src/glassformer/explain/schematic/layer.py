@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import NamedTuple
 
+from glassformer.common.strings import Text
 from glassformer.explain.schematic.canvas import SUM, Area, Canvas, Point
 from glassformer.explain.schematic.passing import Pass
 from glassformer.explain.schematic.words import SAY, TITLES, Role
-from glassformer.text.strings import Text
 
 STREAM, LEFT, RIGHT, MEMORY = 40, 80, 400, 424  # where the stream runs, where boxes begin and end, where memory runs
 DOWN = 300  # where a branch runs from box to box, beside the names of frames

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from torch import nn
 
+from glassformer.common.strings import Text
 from glassformer.explain.schematic.canvas import SUM, WIDTH, Area, Canvas, Point
 from glassformer.explain.schematic.layer import SUBLAYERS
 from glassformer.explain.schematic.passing import Pass
 from glassformer.explain.schematic.words import SAY, TITLES, Role
-from glassformer.text.strings import Text
 
 COLUMN, MIDDLE, TOP = 200, 220, 8  # the width of a stack, where memory runs, where all begins
 PILL, THIN, TALL, GAP = 44, 26, 44, 16

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from glassformer.text.strings import Text
+from glassformer.common.strings import Text
 
 Role = Literal[
     "stack", "block", "residual", "embedding", "tokens", "positions", "norm", "self_attention", "cross_attention",

@@ -15,7 +15,7 @@ from glassformer.explain.traced import Trace, plain
 from glassformer.explain.values import Values
 from glassformer.explain.worked.weights import ATTENTION, CONFIG, EMBEDDING, END, FEED_FORWARD, PAD, PAIRS, START, WORDS
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.translator import Translator
+from glassformer.pipelines.translator import Translator
 
 
 class Words:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.text import Text as Line
 
+from glassformer.common.strings import Language, Text, wrap
 from glassformer.explain.operations import Value
 from glassformer.explain.show import axis, columns, print_lines
 from glassformer.explain.words import formula
@@ -15,7 +16,6 @@ from glassformer.explain.worked.example import WorkedExample
 from glassformer.explain.worked.sums import loss_sum, number, write_out
 from glassformer.explain.worked.texts import FRAME, STORY
 from glassformer.explain.worked.weights import PAD, WORDS
-from glassformer.text.strings import Language, Text, wrap
 
 PAGE = 100  # columns
 STAGES = {"q": "project", "k": "project", "v": "project", "products": "score", "scores": "score", "masked": "mask",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from glassformer.text.strings import Text
+from glassformer.common.strings import Text
 
 FRAME = {
     "title": Text(

@@ -1,0 +1,76 @@
+"""Texts as a caller gives them, any iterable of strings, read once; and as a reader meets them: language and width."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from rich.cells import cell_len
+
+from glassformer.common.errors import InputError
+
+Language = Literal["en", "zh"]
+CLOSING, OPENING = "，。；：、！？）》」”,.;:!?)", "（《「“("
+_WIDE = "\u2e80-\u9fff\uff00-\uffef「」“”"
+_PIECE = re.compile(rf"`[^`]*`|[{_WIDE}]|\s+|[^\s`{_WIDE}]+")
+
+
+@dataclass(frozen=True)
+class Text:
+    """What a reader is told, in both languages."""
+
+    en: str
+    zh: str
+
+    def say(self, language: str, *values: object) -> str:
+        """In one language, `values` in the places kept for them: {0}, {1}."""
+        told = self.zh if language == "zh" else self.en
+        return told.format(*values) if values else told
+
+
+def strings(given: Iterable[str], name: str) -> list[str]:
+    """Texts as a list; the lines of an open file without their ends."""
+    if isinstance(given, str | bytes):
+        raise InputError(f"{name} must be a list of texts, not one string; write [text], or for one text call t(text)")
+    if isinstance(given, Mapping | set | frozenset):
+        raise InputError(f"{name} is a {type(given).__name__}, whose order says nothing; give a list of texts")
+    if not isinstance(given, Iterable):
+        raise InputError(f"{name} is a {type(given).__name__}; give a list of texts, or anything that yields them")
+    found = list(given)
+    for i, text in enumerate(found):
+        if not isinstance(text, str):
+            raise InputError(f"{name}[{i}] is a {type(text).__name__}; every text must be a string")
+    return [line.removesuffix("\n") for line in found] if isinstance(given, io.TextIOBase) else found
+
+
+def one_string(given: str) -> str:
+    if not isinstance(given, str):
+        raise InputError(f"this takes one text, not a {type(given).__name__}; for many: t.translate(texts)")
+    return given
+
+
+def wrap(text: str, width: int) -> str:
+    """Lines of at most `width` letters: broken at spaces, and between Chinese signs but never before a stop."""
+    return "\n".join(line for paragraph in text.split("\n") for line in _lines(paragraph, width))
+
+
+def _lines(paragraph: str, width: int) -> list[str]:
+    words: list[str] = []
+    for piece in _PIECE.findall(paragraph):
+        before = words[-1][-1] if words else " "
+        apart = piece.isspace() or before.isspace() or cell_len(piece[0]) == 2 or cell_len(before) == 2
+        if words and not before.isspace() and (piece[0] in CLOSING or before in OPENING or not apart):
+            words[-1] += piece
+        else:
+            words.append(piece)
+    lines, line = [], ""
+    for word in words:
+        if line and cell_len(line) + cell_len(word.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = ""
+        if line or not word.isspace():
+            line += word
+    return [*lines, line.rstrip()]

@@ -1,0 +1,36 @@
+"""What goes in and comes out: corpora, the vocabulary, and batches of ids."""
+
+from glassformer.data.batch import Batch, Batches, BatchOptions, EpochPlan
+from glassformer.data.corpus import Corpus, Pair, read_pairs
+from glassformer.data.coverage import About
+from glassformer.data.numbering import Numbering
+from glassformer.data.preparation import FilterOptions, prepare
+from glassformer.data.shapes import Shape, plan_shapes
+from glassformer.data.store import Store
+from glassformer.data.tokenizer import Directed as Directed
+from glassformer.data.tokenizer import PairTokenizer, Tokenizer
+from glassformer.data.vocabulary import END, PAD, START, UNK, TokenizerOptions
+
+__all__ = [
+    "END",
+    "PAD",
+    "START",
+    "UNK",
+    "About",
+    "Batch",
+    "BatchOptions",
+    "Batches",
+    "Corpus",
+    "EpochPlan",
+    "FilterOptions",
+    "Numbering",
+    "Pair",
+    "PairTokenizer",
+    "Shape",
+    "Store",
+    "Tokenizer",
+    "TokenizerOptions",
+    "plan_shapes",
+    "prepare",
+    "read_pairs",
+]

@@ -1,0 +1,169 @@
+"""Batches of a few static shapes, in an order that depends on nothing but the seed and the epoch.
+
+Shapes: B rows of a batch, S source width, T target width (one more than the longest target, for start or end).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.common.errors import ConfigError
+from glassformer.data.packing import PackedPlan, packed_shape, uneven_shape
+from glassformer.data.randomness import random_numbers
+from glassformer.data.shapes import Batch as Batch
+from glassformer.data.shapes import BatchOptions as BatchOptions
+from glassformer.data.shapes import Shape, assign, moves, plan_shapes
+from glassformer.data.store import Store
+from glassformer.data.vocabulary import END, PAD, START
+
+
+class EpochPlan:
+    """The batches of one epoch; `plan[i]` makes any of them without those before it."""
+
+    def __init__(
+        self,
+        store: Store,
+        shapes: tuple[Shape, ...],
+        order: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        batches: NDArray[np.int64],
+        real: int,
+    ) -> None:
+        self._store = store
+        self._shapes = shapes
+        self._order = order  # pair numbers, bucket after bucket
+        self._starts = starts  # where each bucket begins in it, and the end
+        self._batches = batches  # (number of batches, 2): bucket, which batch of the bucket
+        self._real = real
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __iter__(self) -> Iterator[Batch]:
+        return (self[index] for index in range(len(self)))
+
+    def shape(self, index: int) -> Shape:
+        return self._shapes[int(self._batches[index, 0])]
+
+    def pairs(self, index: int) -> NDArray[np.int32]:
+        """The numbers of the pairs in batch `index`."""
+        if not 0 <= index < len(self):
+            raise IndexError(f"batch {index} of an epoch of {len(self)}")
+        bucket, place = self._batches[index]
+        rows = self._shapes[bucket].rows
+        start = self._starts[bucket] + place * rows
+        return self._order[start : min(start + rows, self._starts[bucket + 1])]
+
+    def __getitem__(self, index: int) -> Batch:
+        pairs, shape = self.pairs(index), self.shape(index)
+        rows = np.full(shape.rows, -1, dtype=np.int64)
+        rows[: len(pairs)] = pairs
+        src, src_lengths = self._store.gather_src(rows, shape.src)  # (B, S)
+        labels, lengths = self._store.gather_tgt(rows, shape.tgt)  # (B, T)
+        tgt_in = np.full_like(labels, PAD)
+        tgt_in[:, 1:] = labels[:, :-1]
+        tgt_in[: len(pairs), 0] = START
+        labels[np.arange(len(pairs)), lengths[: len(pairs)]] = END
+        mask = np.arange(shape.src) < src_lengths[:, None]  # (B, S)
+        count, numbering = int(lengths.sum()) + len(pairs), self._store.numbering
+        return Batch(src, mask, tgt_in, labels, count, len(pairs), numbering=numbering)
+
+    @property
+    def padding_share(self) -> float:
+        """The part of all positions, source and target, that is padding."""
+        cells: int = sum(self._shapes[bucket].cells for bucket in self._batches[:, 0].tolist())
+        return 1.0 - self._real / cells if cells else 0.0
+
+
+class Batches:
+    """A store as batches, epoch after epoch. A position in training is (epoch, index) and nothing else."""
+
+    def __init__(self, store: Store, options: BatchOptions) -> None:
+        self.store = store
+        self.options = options
+        src, tgt = store.lengths()
+        tgt += 1
+        weights = None if all(weight == 1 for weight in store.weights) else np.array(store.weights)
+        pairs = float(weights[store.corpus].sum()) if weights is not None else len(store)
+        if not 1 <= pairs < 2**31:
+            raise ConfigError(
+                f"the weights of the corpora leave {pairs:.3g} pairs an epoch of the {len(store):,}; "
+                f"it must be 1 at least, and below {2**31:,}: change each `weight`"
+            )
+        longest = max(int(src.max()), int(tgt.max()))
+        if longest > options.tokens:
+            raise ConfigError(
+                f"batch.tokens {options.tokens} is smaller than the longest sentence, {longest} tokens; "
+                f"raise batch.tokens to at least {longest}, or lower filter.max_tokens"
+            )
+        self._plan: tuple[int, EpochPlan | PackedPlan] | None = None
+        self._tight = store.noisy or not src.any()  # of plain texts
+        if options.pack:
+            even = packed_shape(longest, options, lone=not src.any())
+            self.shapes: tuple[Shape, ...] = (uneven_shape(src, tgt, options) if store.noisy else even,)
+            return
+        self.shapes = plan_shapes(
+            src,
+            tgt,
+            tokens=options.tokens,
+            limit=options.shapes,
+            multiple=options.multiple,
+            divisor=options.divisor,
+            weights=None if weights is None else weights[store.corpus],
+        )
+        self._bucket = assign(self.shapes, src, tgt)  # (pairs)
+        self._real = src + tgt  # (pairs), positions that are not padding
+
+    def steps_per_epoch(self, epoch: int) -> int:
+        return len(self.epoch(epoch))
+
+    def epoch(self, epoch: int) -> EpochPlan | PackedPlan:
+        if self._plan is None or self._plan[0] != epoch:
+            self._plan = None  # let the old one go before the new one is made
+            self._plan = (epoch, self._make(epoch))
+        return self._plan[1]
+
+    def _make(self, epoch: int) -> EpochPlan | PackedPlan:
+        seed = self.options.seed
+        chosen = self._chosen(epoch)  # (n), pair numbers, repeated or left out by weight
+        if self.options.pack:
+            order = chosen[np.argsort(random_numbers(seed, epoch, 1, len(chosen)), kind="stable")]
+            return PackedPlan(self.store.at(epoch), self.shapes[0], order, tight=self._tight)
+        buckets = self._bucket[chosen]
+        # Sorting by a random key within the bucket shuffles and groups in one go.
+        key = random_numbers(seed, epoch, 1, len(chosen)) >> np.uint64(8)
+        key |= buckets.astype(np.uint64) << np.uint64(56)
+        order = chosen[np.argsort(key, kind="stable")]
+        del key
+        counts = np.bincount(buckets, minlength=len(self.shapes))
+        parts = np.split(order, np.cumsum(counts)[:-1])
+        for number, larger, over in moves(self.shapes, counts.tolist()):
+            parts[number], rest = parts[number][: -int(over)], parts[number][-int(over) :]
+            parts[larger] = np.concatenate([parts[larger], rest])
+        order = np.concatenate(parts)
+        starts = np.cumsum([0, *map(len, parts)])
+        table = np.array(
+            [
+                (bucket, place)
+                for bucket, part in enumerate(parts)
+                for place in range(math.ceil(len(part) / self.shapes[bucket].rows))
+            ],
+            dtype=np.int64,
+        ).reshape(-1, 2)
+        table = table[np.argsort(random_numbers(seed, epoch, 2, len(table)), kind="stable")]
+        real = int(self._real[order].sum(dtype=np.int64))
+        return EpochPlan(self.store.at(epoch), self.shapes, order, starts, table, real)
+
+    def _chosen(self, epoch: int) -> NDArray[np.int32]:
+        weights = np.array(self.store.weights)
+        everything = np.arange(len(self.store), dtype=np.int32)
+        if (weights == 1).all():
+            return everything
+        whole = np.floor(weights).astype(np.int32)[self.store.corpus]
+        chance = ((weights % 1) * 2.0**32).astype(np.uint64)[self.store.corpus]
+        times = whole + ((random_numbers(self.options.seed, epoch, 3, len(whole)) >> np.uint64(32)) < chance)
+        return np.repeat(everything, times)

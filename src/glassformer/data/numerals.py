@@ -1,0 +1,284 @@
+"""The built-in corpus: English numbers, dates, times and sums of money, and what another language writes for them.
+
+`num2words` and `Babel` know the right answer for each, so a model can be checked to the letter. A pair belongs to
+train, valid or test by a hash of its target: no target (and no source) is ever in two of them, whatever the seed.
+What people try first is always in train.
+
+English comes as the libraries write it and as people type it: without commas and hyphens, without "and", with another
+case of letters. Bare digits are a number, never a year: "1999" and "1,999" are spelt as "one thousand, nine hundred and
+ninety-nine" is, and only "nineteen ninety-nine" as a year. An amount keeps its form: cents in, cents out, and "$5" is
+"5 $".
+
+Left out: Chinese has no cardinals (in digits neither), ordinals and years, which num2words does not spell.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import math
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import pairwise
+from typing import Any
+
+from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of
+from glassformer.data.corpus import Pair
+from glassformer.data.typed import WAYS, typed
+
+SIZES = {"train": 38_000, "valid": 1_000, "test": 1_000}
+SHARES = {"valid": 0.037, "test": 0.037}  # of all pairs; a little more than asked for, since a hash deals unevenly
+POOL = 42_180  # pairs in all, with those that come several times
+# Few among many, but what everyone types: numbers below a hundred and round ones; in digits the years of our time too;
+# small sums of money. They are all in train, and often.
+TRIED_FIRST = (*range(100), *(digit * 10**zeros for zeros in range(2, 7) for digit in range(1, 10)))
+OUR_YEARS = range(1980, 2031)
+SMALL_SUMS = 20
+REPEATS = 12
+Named = tuple[str, str, str]  # English, what another language writes for it, and what kind it is
+LOCALES = {"de": "de_DE", "fr": "fr_FR", "es": "es_ES", "zh": "zh_CN"}
+SPELT = ("de", "fr", "es")
+JOINTS = {"en": ", ", "de": "", "fr": " ", "es": " "}  # between thousands and the rest
+CURRENCIES = ("EUR", "USD", "GBP", "CHF")
+FIRST_DAY = datetime.date(1900, 1, 1)
+LEAP_YEAR = datetime.date(2000, 1, 1)
+DAYS = (datetime.date(2100, 1, 1) - FIRST_DAY).days
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`size` different pairs, numbered; `share` of the corpus is drawn from them, or all if they are fewer."""
+
+    share: float
+    size: int
+    pair: Callable[[int, str], Pair]  # number, target language
+    name: str = "number"
+
+
+def generate(split: str, seed: int = 0, size: int | None = None, target: str = "de", kinds: bool = False) -> list[Pair]:
+    """`size` pairs of `split` (train, valid or test), English to `target`; the same for the same arguments.
+
+    `kinds`: beside the English stands not its translation but what it is: number, date, time or money."""
+    if split not in SIZES:
+        raise ConfigError(f"numerals has no split `{split}`; choose {one_of(SIZES)}{did_you_mean(split, SIZES)}")
+    if target not in LOCALES:
+        raise ConfigError(f"numerals cannot translate into `{target}`; choose {one_of(LOCALES)}")
+    wanted = SIZES[split] if size is None else size
+    if wanted < 1:
+        raise ConfigError(f"numerals needs a size of at least 1, got {wanted}")
+    share = SHARES.get(split, 1 - sum(SHARES.values()))
+    # Up to the default size, a smaller corpus is the beginning of the larger one.
+    total = POOL - REPEATS * len(_tried_first(target))
+    if wanted > SIZES[split]:
+        total = max(total, math.ceil(1.2 * wanted / share))
+    found = _splits(seed, target, total)[split]
+    if len(found) < wanted:
+        raise ConfigError(f"numerals has {len(found)} pairs in `{split}`; a size of {wanted} is more than it can make")
+    return [(source, name if kinds else answer) for source, answer, name in found[:wanted]]
+
+
+@lru_cache(maxsize=4)
+def _splits(seed: int, target: str, total: int) -> dict[str, tuple[Named, ...]]:
+    """All three splits, from one pass over about `total` different pairs."""
+    rng = random.Random(seed)
+    kinds = [kind for kind in KINDS if target in SPELT or kind not in _SPELT_KINDS]
+    shares = sum(kind.share for kind in kinds)
+    answers: dict[str, tuple[str, str]] = {}  # and what kind each is
+    # The scarcest kind first: what it cannot fill of its share, the others do.
+    for kind in sorted(kinds, key=lambda kind: kind.size / kind.share):
+        before = len(answers)
+        _draw(rng, kind, round(total * kind.share / shares), target, answers)
+        total -= len(answers) - before
+        shares -= kind.share
+    first = _tried_first(target)
+    pairs = [*((source, *answer) for source, answer in answers.items()), *first * REPEATS]
+    known = {answer for _, answer, _ in first}
+    order = [rng.random() for _ in pairs]
+    splits: dict[str, list[Named]] = {"train": [], "valid": [], "test": []}
+    for place in sorted(range(len(pairs)), key=order.__getitem__):
+        answer = pairs[place][1]
+        splits["train" if answer in known else split_of(answer, SHARES)].append(pairs[place])
+    return {name: tuple(split) for name, split in splits.items()}
+
+
+def split_of(text: str, shares: Mapping[str, float]) -> str:
+    """Where a text belongs, whatever is drawn beside it: held out by these shares, or to train on."""
+    digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
+    place = int.from_bytes(digest, "big") / 2**64
+    for split, share in shares.items():
+        if place < share:
+            return split
+        place -= share
+    return "train"
+
+
+def _draw(rng: random.Random, kind: Kind, count: int, target: str, answers: dict[str, tuple[str, str]]) -> None:
+    """Add `count` more pairs of `kind` to `answers`, or all there are."""
+    size, end = kind.size * len(WAYS), len(answers) + count
+    drawn: set[int] = set()
+    while len(answers) < end and len(drawn) < size:
+        # Python promises the same numbers in every version for random() only.
+        number = int(rng.random() * size) if count < size else len(drawn)
+        if number not in drawn:
+            drawn.add(number)
+            source, answer = kind.pair(number // len(WAYS), target)
+            source = typed(source, WAYS[number % len(WAYS)])
+            assert answers.setdefault(source, (answer, kind.name))[0] == answer, f"two answers to {source!r}"
+
+
+@lru_cache(maxsize=4)
+def _tried_first(target: str) -> tuple[Named, ...]:
+    """What people try first, in all the ways they type it."""
+    sums = [_money("standard", whole=True)(0)(number, target) for number in range(len(CURRENCIES) * SMALL_SUMS)]
+    pairs: list[Pair] = []
+    if target in SPELT:
+        pairs += [_words("cardinal", 0)(number, target) for number in TRIED_FIRST]
+        pairs += [_digits(0)(number, target) for number in (*TRIED_FIRST, *OUR_YEARS)]
+        pairs += [_digits(0, grouped=True)(number, target) for number in TRIED_FIRST]
+    named = [*((*pair, "money") for pair in sums), *((*pair, "number") for pair in pairs)]
+    return tuple(dict.fromkeys((typed(source, way), answer, name) for source, answer, name in named for way in WAYS))
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> tuple[Any, Any, Any]:
+    try:
+        import babel.dates
+        import babel.numbers
+        from num2words import num2words
+    except ImportError as error:
+        raise DataError(
+            f"the numerals corpus needs the package `{error.name}`: pip install num2words Babel; "
+            f"or train on text of your own"
+        ) from None
+    return num2words, babel.dates, babel.numbers
+
+
+@lru_cache(maxsize=1 << 14)
+def spell(number: int, language: str, form: str = "cardinal") -> str:
+    """`number` in words. Thousands and rest are spelt apart: num2words takes its time, and these two repeat."""
+    thousands, rest = divmod(number, 1000)
+    if form == "cardinal" and thousands and rest:
+        joint = " and " if language == "en" and rest < 100 else JOINTS[language]
+        return spell(thousands * 1000, language) + joint + spell(rest, language)
+    return str(_libraries()[0](number, lang=language, to=form))
+
+
+def _plain(text: str) -> str:
+    """With plain spaces for the unbreakable ones, which nobody types."""
+    return text.replace("\u202f", " ").replace("\xa0", " ")
+
+
+def _words(form: str, first: int) -> Callable[[int, str], Pair]:
+    def pair(number: int, target: str) -> Pair:
+        return spell(first + number, "en", form), spell(first + number, target, form)
+
+    return pair
+
+
+def _digits(first: int, grouped: bool = False) -> Callable[[int, str], Pair]:
+    def pair(number: int, target: str) -> Pair:
+        number += first
+        return f"{number:,}" if grouped else str(number), spell(number, target)
+
+    return pair
+
+
+def _date(style: str, first: datetime.date = FIRST_DAY, english: str = "en_US") -> Callable[[int, str], Pair]:
+    """Dates in a style: one of Babel's named ones, or a skeleton of fields."""
+
+    def pair(number: int, target: str) -> Pair:
+        day = first + datetime.timedelta(days=number)
+        return _format_date(day, style, english), _format_date(day, style, LOCALES[target])
+
+    return pair
+
+
+def _format_date(day: datetime.date, style: str, locale: str) -> str:
+    return _plain(_libraries()[1].format_date(day, _date_pattern(style, locale), locale=_locale(locale)))
+
+
+@lru_cache(maxsize=64)
+def _date_pattern(style: str, locale: str) -> str:
+    """Babel's pattern for a style, looked up once; its search for a skeleton is slow."""
+    return style if style in ("long", "full") else str(_locale(locale).datetime_skeletons[style].pattern)
+
+
+@lru_cache(maxsize=8)
+def _locale(name: str) -> Any:
+    """Babel's locale, found once; given a name, it searches its files at every call."""
+    from babel import Locale
+
+    return Locale.parse(name)
+
+
+def _month(number: int, target: str) -> Pair:
+    day = datetime.date(1900 + number // 12, number % 12 + 1, 1)
+    return _format_date(day, "yMMMM", "en_US"), _format_date(day, "yMMMM", LOCALES[target])
+
+
+def _time(number: int, target: str) -> Pair:
+    time = datetime.time(*divmod(number, 60))
+    english, other = (
+        _libraries()[1].format_time(time, "short", locale=_locale(name)) for name in ("en_US", LOCALES[target])
+    )
+    return _plain(english), _plain(other)
+
+
+def _money(style: str, whole: bool = False) -> Callable[[int], Callable[[int, str], Pair]]:
+    """Sums with cents, from 0.00 on, or whole ones, from 1 on, in each currency."""
+
+    def form(first: int) -> Callable[[int, str], Pair]:
+        def pair(number: int, target: str) -> Pair:
+            count, currency = divmod(number + first, len(CURRENCIES))
+            english, other = (
+                _format_money(count + 1 if whole else count / 100, CURRENCIES[currency], style, name, whole)
+                for name in ("en_US", LOCALES[target])
+            )
+            return english, other
+
+        return pair
+
+    return form
+
+
+def _format_money(amount: float, currency: str, style: str, locale: str, whole: bool) -> str:
+    place = _locale(locale)
+    pattern = place.currency_formats["standard"].pattern.replace(".00", "") if whole and style == "standard" else None
+    text = _libraries()[2].format_currency(
+        amount, currency, pattern, locale=place, format_type=style, currency_digits=not whole
+    )
+    return _plain(text)
+
+
+def _by_length(
+    share: float, ends: tuple[int, ...], form: Callable[[int], Callable[[int, str], Pair]], name: str = "number"
+) -> list[Kind]:
+    """Numbers up to each of `ends` in equal parts: drawn from all alike, short ones would be too rare to be learnt."""
+    return [Kind(share / len(ends), end - first, form(first), name) for first, end in pairwise((0, *ends))]
+
+
+_CENTS = tuple(len(CURRENCIES) * end for end in (1_000, 10_000, 100_000, 1_000_000))
+_WHOLE = tuple(len(CURRENCIES) * end for end in (99, 999, 9_999))
+_SPELT_KINDS = (
+    *_by_length(0.28, (1_000, 10_000, 100_000, 1_000_000), partial(_words, "cardinal")),
+    *_by_length(0.19, (1_000, 10_000, 100_000, 1_000_000), _digits),
+    *_by_length(0.05, (10_000, 100_000, 1_000_000), partial(_digits, grouped=True)),
+    Kind(0.035, 999, _words("ordinal", 1)),
+    Kind(0.035, 1_000, _words("year", 1_100)),
+)
+KINDS = (
+    *_SPELT_KINDS,
+    Kind(0.1, DAYS, _date("long"), "date"),
+    Kind(0.03, DAYS, _date("long", english="en_GB"), "date"),
+    Kind(0.08, DAYS, _date("full"), "date"),
+    Kind(0.05, DAYS, _date("yMd"), "date"),
+    Kind(0.015, 366, _date("MMMMd", LEAP_YEAR), "date"),
+    Kind(0.03, 2_400, _month, "date"),
+    Kind(0.05, 1_440, _time, "time"),
+    *_by_length(0.08, _CENTS, _money("standard"), "money"),
+    *_by_length(0.03, _CENTS, _money("name"), "money"),
+    *_by_length(0.06, _WHOLE, _money("standard", whole=True), "money"),
+    *_by_length(0.045, _WHOLE, _money("name", whole=True), "money"),
+)

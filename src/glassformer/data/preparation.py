@@ -1,0 +1,266 @@
+"""Making a store: read, filter, encode, write."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+import numpy as np
+
+from glassformer.common.errors import ConfigError, DataError, why
+from glassformer.data.corpus import Corpus, Pair, read_pairs
+from glassformer.data.labelled import Labelled
+from glassformer.data.protect import hide
+from glassformer.data.store import META, NUMBER, OFFSET, SIDES, VERSION, Store, read_meta
+from glassformer.data.text_side import Flat
+from glassformer.data.tokenizer import Tokenizer
+from glassformer.data.vocabulary import UNK
+from glassformer.data.workers import in_order
+
+Chunk = tuple[int, list[Pair]]  # the number of a corpus, and some of its pairs
+
+FILES = (*(f"{side}{end}" for side in SIDES for end in (".bin", ".offsets.bin")), "corpus.bin")
+CHUNK = 20_000
+CHARACTERS_PER_TOKEN = 40  # a text with more than this per allowed token is too long; no need to encode it to know
+ABANDONED = 3600.0  # seconds after which an unfinished preparation is taken for interrupted
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Which pairs are left out. Lengths are in tokens, without start and end."""
+
+    max_tokens: int = 256
+    min_tokens: int = 1
+    max_ratio: float = 3.0  # longer side to shorter side
+    ratio_slack: int = 10  # tokens the longer side may have beyond the ratio, since short sentences vary more
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.min_tokens <= self.max_tokens:
+            raise ConfigError(
+                f"filter.min_tokens {self.min_tokens} and max_tokens {self.max_tokens}: need 1 <= min <= max"
+            )
+        if not self.max_ratio >= 1 or self.ratio_slack < 0:
+            raise ConfigError(
+                f"filter.max_ratio {self.max_ratio} must be at least 1 and ratio_slack {self.ratio_slack} at least 0"
+            )
+
+
+def prepare(
+    corpora: Sequence[Corpus],
+    tokenizer: Tokenizer,
+    folder: str | Path,
+    options: FilterOptions | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Store:
+    """The store in `folder`, made now unless it was made before from the same inputs, tokenizer and options.
+
+    `progress` is told how many pairs have been read.
+    """
+    folder = Path(folder)
+    options = options or FilterOptions()
+    if isinstance(tokenizer, Labelled):  # a label is always shorter than its text; all images are of one size
+        longest = tokenizer.pixels or options.max_tokens
+        options = dataclasses.replace(options, max_ratio=math.inf, max_tokens=longest)
+    if not corpora:
+        raise ConfigError("there is no corpus to prepare; name at least one")
+    weights = [corpus.weight for corpus in corpora]
+    fingerprint = _fingerprint(corpora, tokenizer, options)
+    meta = read_meta(folder)
+    if meta is not None and meta["fingerprint"] == fingerprint:
+        try:
+            return Store(folder, weights, tokenizer.numbering)
+        except DataError:
+            pass  # damaged since; made anew below
+    names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
+    if names - {META, *FILES} or (names and meta is None and not names.issuperset(FILES)):
+        raise DataError(f"{folder} exists and holds other files than a prepared corpus; choose another folder")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(folder)
+        partial = Path(tempfile.mkdtemp(prefix=_partial_prefix(folder), dir=folder.parent))
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {why(error)}; choose another folder") from None
+    try:
+        _write(corpora, tokenizer, partial, options, fingerprint, progress)
+        partial.chmod(0o755)
+        # A folder in place is always a whole one: the old goes away first, the new arrives by one rename.
+        shutil.rmtree(folder, ignore_errors=True)
+        partial.rename(folder)
+    except OSError as error:
+        raise DataError(f"{folder} cannot be written: {why(error)}; free some space or choose another folder") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return Store(folder, weights, tokenizer.numbering)
+
+
+def _write(
+    corpora: Sequence[Corpus],
+    tokenizer: Tokenizer,
+    folder: Path,
+    options: FilterOptions,
+    fingerprint: str,
+    progress: Callable[[int], None] | None,
+) -> None:
+    most = max(tokenizer.src_size, tokenizer.tgt_size) + (tokenizer.numbering.offset if tokenizer.numbering else 0)
+    dtype = np.dtype("<u2" if most <= 1 << 16 else "<u4")
+    report: Counter[str] = Counter()
+    ends = dict.fromkeys(SIDES, 0)
+    with _Files(folder) as files:
+        for side in SIDES:
+            files[f"{side}.offsets.bin"].write(np.zeros(1, OFFSET).tobytes())
+        encoder = Encoder(corpora, tokenizer, options, dtype)
+        for number, read, sides, left_out in in_order(encoder, _chunks(corpora)):
+            kept = 0
+            for side, (ids, lengths) in zip(SIDES, sides, strict=True):
+                files[f"{side}.bin"].write(ids.tobytes())
+                offsets = ends[side] + np.cumsum(lengths, dtype=OFFSET)
+                files[f"{side}.offsets.bin"].write(offsets.tobytes())
+                ends[side] += int(lengths.sum())
+                kept = len(lengths)
+            files["corpus.bin"].write(np.full(kept, number, NUMBER).tobytes())
+            report.update(left_out)
+            report["read"] += read
+            report["kept"] += kept
+            if progress is not None:
+                progress(report["read"])
+    counts = {key: report[key] for key in ("read", "kept", "empty", "too_long", "too_short", "mismatched", "unknown")}
+    counts |= {f"{side}_tokens": ends[side] for side in SIDES}
+    if not counts["kept"]:
+        raise DataError(
+            f"no pair is left of the {counts['read']} read: {counts['empty']} with an empty side, "
+            f"{counts['too_long']} longer than {options.max_tokens} tokens, "
+            f"{counts['too_short']} shorter than {options.min_tokens}, "
+            f"{counts['mismatched']} of unequal length; check the files, or relax the filter options"
+        )
+    meta = {
+        "version": VERSION,
+        "fingerprint": fingerprint,
+        "dtype": dtype.str,
+        "pairs": counts["kept"],
+        "corpora": len(corpora),
+        "report": counts,
+    }
+    (folder / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+
+
+def _chunks(corpora: Sequence[Corpus]) -> Iterator[Chunk]:
+    for number, corpus in enumerate(corpora):
+        pairs = read_pairs(corpus)
+        while chunk := list(islice(pairs, CHUNK)):
+            yield number, chunk
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """What is done to a chunk, here or in another process."""
+
+    corpora: Sequence[Corpus]
+    tokenizer: Tokenizer
+    options: FilterOptions
+    dtype: np.dtype[np.unsignedinteger]
+
+    def __call__(self, job: Chunk) -> tuple[int, int, list[Flat], Counter[str]]:
+        """The corpus's number, the pairs read, either side of those that pass, and how many did not."""
+        number, chunk = job
+        corpus, tokenizer = self.corpora[number], self.tokenizer
+        pairs = list(hide(chunk, corpus.protect, len(tokenizer.placeholders))) if corpus.protect else chunk
+        report: Counter[str] = Counter()
+        sides = list(_encode(pairs, tokenizer.of(corpus), self.options, self.dtype, report, corpus.lone))
+        return number, len(chunk), sides, report
+
+
+def _encode(
+    chunk: list[Pair],
+    tokenizer: Tokenizer,
+    options: FilterOptions,
+    dtype: np.dtype[np.unsignedinteger],
+    report: Counter[str],
+    lone: bool,
+) -> Iterator[Flat]:
+    """Ids end to end and lengths of the pairs that pass, source then target; `report` counts the others.
+
+    Of `lone` texts, the source has no ids.
+    """
+    limit = CHARACTERS_PER_TOKEN * options.max_tokens
+    pairs = []
+    for pair in chunk:
+        source, target = pair
+        if not target or target.isspace() or (not lone and (not source or source.isspace())):
+            report["empty"] += 1
+        elif len(source) > limit or len(target) > limit:
+            report["too_long"] += 1
+        else:
+            pairs.append(pair)
+    sides = tokenizer.encode_flat(pairs, dtype)
+    if lone:
+        sides = ((sides[0][0][:0], np.zeros_like(sides[0][1])), sides[1])
+    shorter = sides[1][1] if lone else np.minimum(sides[0][1], sides[1][1])
+    longer = np.maximum(sides[0][1], sides[1][1])
+    too_long = longer > options.max_tokens
+    too_short = ~too_long & (shorter < options.min_tokens)
+    ratio = min(options.max_ratio, options.max_tokens)  # no two sides that fit differ by more
+    mismatched = ~too_long & ~too_short & (longer > ratio * shorter + options.ratio_slack)
+    report["too_long"] += int(too_long.sum())
+    report["too_short"] += int(too_short.sum())
+    report["mismatched"] += int(mismatched.sum())
+    passed = ~(too_long | too_short | mismatched)
+    for ids, lengths in sides:
+        kept = ids[np.repeat(passed, lengths)]
+        report["unknown"] += int((kept == UNK).sum())
+        yield kept, lengths[passed]
+
+
+class _Files(dict[str, IO[bytes]]):
+    """The files of a store being written, opened together and closed together, flushed to the disk."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__({name: (folder / name).open("wb") for name in FILES})
+
+    def __enter__(self) -> _Files:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for file in self.values():
+            with file:
+                if error[0] is None:
+                    file.flush()
+                    os.fsync(file.fileno())
+
+
+def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, options: FilterOptions) -> str:
+    """Changes when anything that enters the store changes. The weights do not: they act when batches are planned."""
+    inputs: list[object] = []
+    for corpus in corpora:
+        inputs.append({k: str(v) for k, v in dataclasses.asdict(corpus).items() if k != "weight"})
+        for file in corpus.files:
+            # A missing file is reported by the reader, which knows more about it.
+            status = file.stat() if file.exists() else None
+            inputs.append([str(file.absolute()), status and status.st_size, status and status.st_mtime_ns])
+    described = [VERSION, inputs, dataclasses.asdict(options), tokenizer.fingerprint()]
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+
+def _partial_prefix(folder: Path) -> str:
+    return f".{folder.name}.partial-"
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what interrupted preparations left behind, but not one that another process is writing."""
+    for partial in folder.parent.iterdir():
+        if not partial.name.startswith(_partial_prefix(folder)):
+            continue
+        ages = [time.time() - file.stat().st_mtime for file in (partial, *partial.glob("*"))]
+        if min(ages) > ABANDONED:
+            shutil.rmtree(partial, ignore_errors=True)

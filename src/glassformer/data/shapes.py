@@ -1,0 +1,246 @@
+"""A small set of batch shapes that fits the lengths of a corpus with little padding.
+
+A pair goes to the smallest shape that holds it, and a shape has as many rows as spread its pairs evenly over as few
+batches as the budget allows: no batch is left half empty. Where a few pairs would cost a step of their own, they are
+moved to a larger shape instead. The shapes are found by search: add the one that saves the most, then nudge each width
+as long as that saves more.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.common.errors import ConfigError
+from glassformer.data.numbering import Reading
+
+Lengths = NDArray[np.int32]
+Widths = tuple[int, int]  # of a shape, as positions in the list of allowed widths: source, target
+
+QUANTILES = 12  # widths of either side tried for a new shape
+SWEEPS = 20
+EVEN = 8192  # a budget from which widths are even: it is a GPU's, and its matrix units pay for odd ones
+STEP = 1 / 8  # what a step costs before its first position, as a part of the budget: the optimizer's work, mostly
+NUDGES = ((-1, 0), (1, 0), (0, -1), (0, 1), (-2, 0), (2, 0), (0, -2), (0, 2), (-1, -1), (1, 1))
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The static shape of a batch: B rows, S source positions, T target positions."""
+
+    rows: int
+    src: int
+    tgt: int
+
+    @property
+    def width(self) -> int:
+        return self.src + self.tgt
+
+    @property
+    def cells(self) -> int:
+        return self.rows * self.width
+
+    def holds(self, other: Shape) -> bool:
+        return self.src >= other.src and self.tgt >= other.tgt
+
+
+@dataclass(frozen=True)
+class BatchOptions:
+    """How pairs are put together."""
+
+    tokens: int = 4096  # rows times the wider side of a batch, padding included
+    seed: int = 0
+    shapes: int = 10  # at most this many different (B, S, T)
+    multiple: int = 8  # widths above four times this are a multiple of it
+    divisor: int = 1  # rows divide by it: processes times accumulation steps
+    pack: bool = False  # several pairs in a row, each seeing only itself: one shape, little padding
+    width: int = 256  # of such a row; a corpus with longer texts has wider ones
+
+    def __post_init__(self) -> None:
+        for name in ("tokens", "shapes", "multiple", "divisor", "width"):
+            if getattr(self, name) < 1:
+                raise ConfigError(f"batch.{name} {getattr(self, name)} must be at least 1")
+        if self.shapes > 255:
+            raise ConfigError(f"batch.shapes {self.shapes} must be at most 255; 10 are usually enough")
+        if self.seed < 0:
+            raise ConfigError(f"batch.seed {self.seed} must not be negative")
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One step's data. Unless rows hold several pairs, those beyond `pairs` are empty: padding only, and no labels."""
+
+    src: NDArray[np.int64]  # (B, S)
+    src_mask: NDArray[np.bool_]  # (B, S), True = real token
+    tgt_in: NDArray[np.int64]  # (B, T), the start id and then the target
+    labels: NDArray[np.int64]  # (B, T), the target and then the end id
+    tokens: int  # labels that are not padding
+    pairs: int  # how many sentence pairs
+    src_places: NDArray[np.int64] | None = None  # (B, S), each token's place in its text, where rows hold several
+    tgt_places: NDArray[np.int64] | None = None  # (B, T)
+    numbering: Reading | None = None  # to the ids of a model that has others
+
+
+def plan_shapes(
+    src: Lengths,
+    tgt: Lengths,
+    *,
+    tokens: int,
+    limit: int = 10,
+    multiple: int = 8,
+    divisor: int = 1,
+    weights: NDArray[np.float64] | None = None,
+) -> tuple[Shape, ...]:
+    """At most `limit` shapes, smallest first, for pairs of these lengths (target with its start or end id).
+
+    `weights` says how many times each pair counts.
+    """
+    edges = _edges(max(int(src.max()), int(tgt.max())), multiple, 2 if tokens >= EVEN else 1)
+    search = _Search(src, tgt, edges, tokens, divisor, weights)
+    chosen = [search.top]
+    cost = search.cost(chosen)
+    while len(chosen) < limit:
+        cost_with, added = min((search.cost([*chosen, widths]), widths) for widths in search.candidates)
+        if cost_with >= cost:
+            break
+        cost, chosen = search.nudge(cost_with, [*chosen, added], sweeps=1)
+    return tuple(search.settle(search.nudge(cost, chosen, SWEEPS)[1])[0])
+
+
+def assign(shapes: Sequence[Shape], src: Lengths, tgt: Lengths) -> NDArray[np.uint8]:
+    """The smallest shape that holds each pair. `shapes` are ordered smallest first."""
+    table = np.zeros((shapes[-1].src + 1, shapes[-1].tgt + 1), dtype=np.uint8)
+    for number in reversed(range(len(shapes))):
+        table[: shapes[number].src + 1, : shapes[number].tgt + 1] = number
+    bucket: NDArray[np.uint8] = table[src, tgt]
+    return bucket
+
+
+def moves(shapes: Sequence[Shape], counts: Sequence[float]) -> list[tuple[int, int, float]]:
+    """(from, to, how many pairs): what is left over in one shape and cheaper in a larger one, in order."""
+    counts = list(counts)
+    found = []
+    for number, shape in enumerate(shapes):
+        over = counts[number] % shape.rows
+        larger = next_larger(shapes, number)
+        if over and larger is not None and over * shapes[larger].width < shape.cells:
+            found.append((number, larger, over))
+            counts[number] -= over
+            counts[larger] += over
+    return found
+
+
+def next_larger(shapes: Sequence[Shape], number: int) -> int | None:
+    """The smallest shape that holds all pairs of another."""
+    return next((n for n in range(number + 1, len(shapes)) if shapes[n].holds(shapes[number])), None)
+
+
+def _edges(longest: int, multiple: int, grain: int) -> NDArray[np.int64]:
+    """The widths a batch may have: any short one or every other, then multiples, ever further apart."""
+    edges = list(range(grain, max(grain, min(longest, 4 * multiple)) + grain, grain))
+    while edges[-1] < longest:
+        step = max(1, edges[-1] // 16 // multiple) * multiple
+        edges.append((edges[-1] // multiple) * multiple + step)
+    return np.array(edges)
+
+
+class _Search:
+    """The pairs as a table of counts over allowed widths, and what a set of shapes costs for them."""
+
+    def __init__(
+        self,
+        src: Lengths,
+        tgt: Lengths,
+        edges: NDArray[np.int64],
+        tokens: int,
+        divisor: int,
+        weights: NDArray[np.float64] | None,
+    ) -> None:
+        self.edges, self.tokens, self.divisor, self.step = edges, tokens, divisor, tokens * STEP
+        step = np.searchsorted(edges, np.arange(edges[-1] + 1)).astype(np.int32)  # length -> edge
+        cell = step[src]
+        cell *= len(edges)
+        cell += step[tgt]
+        count = np.bincount(cell, weights, minlength=len(edges) ** 2)
+        occupied = np.flatnonzero(count)
+        self.count = count[occupied].astype(np.float64)
+        self.src, self.tgt = np.divmod(occupied, len(edges))
+        self.top = (int(self.src.max()), int(self.tgt.max()))
+        self.candidates = sorted((s, t) for s in self._quantiles(self.src) for t in self._quantiles(self.tgt))
+
+    def _quantiles(self, values: NDArray[np.int64]) -> set[int]:
+        """Widths that part the pairs into shares of about the same size."""
+        running = np.cumsum(np.bincount(values, self.count))
+        return set(np.searchsorted(running, running[-1] * np.arange(1, QUANTILES + 1) / QUANTILES).tolist())
+
+    def cost(self, chosen: list[Widths]) -> float:
+        """The positions, padding included, of all batches of an epoch, and what its steps cost besides."""
+        shapes, counts = self.settle(chosen)
+        return sum(
+            math.ceil(count / shape.rows) * (shape.cells + self.step)
+            for count, shape in zip(counts, shapes, strict=True)
+        )
+
+    def settle(self, chosen: list[Widths]) -> tuple[list[Shape], list[float]]:
+        """The shapes, smallest first, and how many pairs each has once the leftovers have moved."""
+        sizes = sorted(
+            {(int(self.edges[s]), int(self.edges[t])) for s, t in chosen}, key=lambda size: (sum(size), size)
+        )
+        shapes = [Shape(self._rows(max(size)), *size) for size in sizes]
+        src, tgt = self.edges[self.src], self.edges[self.tgt]
+        bucket = np.full(len(src), len(shapes) - 1)
+        for number in reversed(range(len(shapes))):
+            bucket[(src <= shapes[number].src) & (tgt <= shapes[number].tgt)] = number
+        counts: list[float] = np.bincount(bucket, self.count, minlength=len(shapes)).tolist()
+        shapes = self._even(shapes, counts)
+        for number, larger, over in moves(shapes, counts):
+            counts[number] -= over
+            counts[larger] += over
+        return shapes, counts
+
+    def _even(self, shapes: list[Shape], counts: list[float]) -> list[Shape]:
+        """The shapes with rows that leave no batch half empty, and full ones where the leftovers had better move."""
+        counts, even = list(counts), list(shapes)
+        for number, shape in enumerate(shapes):
+            over, larger = counts[number] % shape.rows, next_larger(shapes, number)
+            if larger is not None and over * shapes[larger].width < min(shape.cells, over * shape.width + self.step):
+                counts[number] -= over
+                counts[larger] += over
+            elif counts[number]:
+                rows = math.ceil(counts[number] / math.ceil(counts[number] / shape.rows))
+                even[number] = Shape(min(shape.rows, self._round_up(rows, shape.rows)), shape.src, shape.tgt)
+        return even
+
+    def nudge(self, cost: float, chosen: list[Widths], sweeps: int) -> tuple[float, list[Widths]]:
+        """Widen and narrow single shapes while that helps. The first, which holds every pair, stays."""
+        for _ in range(sweeps):
+            before = cost
+            for place in range(1, len(chosen)):
+                for by_src, by_tgt in NUDGES:
+                    src, tgt = chosen[place][0] + by_src, chosen[place][1] + by_tgt
+                    if not (0 <= src <= self.top[0] and 0 <= tgt <= self.top[1]):
+                        continue
+                    other = [*chosen[:place], (src, tgt), *chosen[place + 1 :]]
+                    if (other_cost := self.cost(other)) < cost:
+                        cost, chosen = other_cost, other
+            if cost == before:
+                break
+        return cost, chosen
+
+    def _rows(self, width: int) -> int:
+        """As many rows as the budget allows, a multiple of 8 where that can be."""
+        budget = self.tokens // width
+        unit = self._unit(budget)
+        return max(budget // unit * unit, unit)
+
+    def _round_up(self, rows: int, limit: int) -> int:
+        unit = self._unit(limit)
+        return math.ceil(rows / unit) * unit
+
+    def _unit(self, rows: int) -> int:
+        unit = math.lcm(8, self.divisor)
+        return unit if rows >= unit else self.divisor

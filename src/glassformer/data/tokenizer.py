@@ -1,0 +1,262 @@
+"""Text to ids and back."""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+import tokenizers
+
+from glassformer.common.errors import DataError, InputError, did_you_mean, one_of, why
+from glassformer.data.corpus import Corpus, Pair
+from glassformer.data.coverage import About, frequent_words, unmet
+from glassformer.data.numbering import Reading
+from glassformer.data.protect import PLACEHOLDERS
+from glassformer.data.text_side import Flat, Side
+from glassformer.data.vocabulary import SAMPLE_PAIRS, TokenizerOptions, learn, sample, tag
+
+WORDS = "source_words.txt"
+SMALL = ".xz"  # after the name of a file that is compressed
+
+
+class PairTokenizer(Protocol):
+    """What a translator asks of a tokenizer; ids come with whatever marks the model's sources end with."""
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]: ...
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]: ...
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]: ...
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]: ...
+
+
+@runtime_checkable
+class Directed(Protocol):
+    """A tokenizer of a model that translates into several languages: `tags` are what it calls them, `to` is one."""
+
+    to: str | None
+
+    @property
+    def tags(self) -> tuple[str, ...]: ...
+
+    def toward(self, language: str) -> PairTokenizer: ...
+
+    def card(self, about: About) -> About: ...
+
+
+class Tokenizer:
+    """Two languages' text as ids and back; one vocabulary for both, or one each.
+
+    The ids 0 to 3 are padding, start, end and unknown. Encoding adds none of them, and no text yields the first three.
+    With `bpe` and `unigram`, decoding gives back exactly the text that was encoded.
+    """
+
+    source: str | None = None  # the language of the sources, where a model is told it
+    numbering: Reading | None = None  # to the ids of a model that has others than a store's
+
+    def __init__(
+        self,
+        source: tokenizers.Tokenizer,
+        target: tokenizers.Tokenizer | None = None,
+        words: frozenset[str] = frozenset(),
+    ) -> None:
+        self.joint = target is None
+        self.words = words  # of the source, met in training; none where they are not known
+        self.to: str | None = None  # the language that sources are tagged with
+        self._source = Side(source)
+        self._target = self._source if target is None else Side(target)
+
+    @classmethod
+    def train(
+        cls,
+        pairs: Iterable[Pair],
+        options: TokenizerOptions,
+        progress: Callable[[int], None] | None = None,
+        languages: Iterable[str] = (),
+        reserved: Iterable[str] = (),
+    ) -> Tokenizer:
+        """Learn the vocabulary from (a sample of) `pairs`; `progress` is told how many pairs have been read.
+
+        `languages` are those that one model is to translate into, each by a tag of its own. `reserved` pieces are in
+        the vocabulary too, and no text yields them.
+        """
+        tags = [tag(language) for language in sorted(set(languages))] + list(reserved)
+        kept = sample(pairs, SAMPLE_PAIRS, progress)
+        join = options.join if options.kind == "words" else ""
+        sources = (source or target for source, target in kept)  # of plain texts, the text itself
+        words = frequent_words(text.replace(join, "") if join else text for text in sources)
+        if options.joint:
+            return cls(learn([text for pair in kept for text in pair], options, tags), None, words)
+        source, target = (learn([pair[side] for pair in kept], options, tags) for side in (0, 1))
+        return cls(source, target, words)
+
+    @property
+    def src_size(self) -> int:
+        return self._source.size
+
+    @property
+    def tgt_size(self) -> int:
+        return self._target.size
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The languages that a source may be tagged with; none where a model knows one direction only."""
+        return tuple(self._source.tags)
+
+    @property
+    def pieces(self) -> tuple[dict[int, str], dict[int, str]]:
+        """The pieces of the source and of the target by their ids, as the files have them; not every id has one."""
+        source, target = (
+            {id: piece for id, piece in enumerate(side.pieces) if piece} for side in (self._source, self._target)
+        )
+        return source, target
+
+    @property
+    def forms(self) -> tuple[str, str]:
+        """The source's and the target's vocabulary as JSON of the library `tokenizers`."""
+        return self._source.rust.to_str(), self._target.rust.to_str()
+
+    @property
+    def alphabet(self) -> frozenset[str]:
+        """The characters of a source that have a piece of their own; others are read byte by byte."""
+        return self._source.alphabet
+
+    @cached_property
+    def placeholders(self) -> str:
+        """The characters that stand for what must not change; none where training never met them."""
+        known = [mark for mark in PLACEHOLDERS if mark in self._target.alphabet and mark in self._source.alphabet]
+        return "".join(known)
+
+    def toward(self, language: str) -> Tokenizer:
+        """The same, with the tag of `language` put before every source."""
+        if language not in self._source.tags:
+            known = f"its tags are {one_of(self.tags)}" if self.tags else "it knows one direction only"
+            raise InputError(f"this model has no tag for `{language}`: {known}{did_you_mean(language, self.tags)}")
+        other = copy(self)
+        other.to = language
+        return other
+
+    def of(self, corpus: Corpus) -> Tokenizer:
+        """The same, told the languages of a corpus."""
+        return self if corpus.to is None else self.toward(corpus.to)
+
+    def card(self, about: About) -> About:
+        """What the model is for, told to write this language."""
+        return about if self.to is None else about.toward(self.to, self.tags)
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        encoded = self._source.encode(texts)
+        if self.to is None:
+            return encoded
+        first = self._source.tags[self.to]
+        return [[first, *ids] if ids else ids for ids in encoded]
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        return self._target.encode(texts)
+
+    def encode_flat(self, pairs: Sequence[Pair], dtype: np.dtype[np.unsignedinteger]) -> tuple[Flat, Flat]:
+        """What `encode_source` and `encode_target` yield of many pairs without an empty side, end to end."""
+        (src, src_lengths), target = (
+            side.encode_flat([pair[place] for pair in pairs], dtype)
+            for place, side in enumerate((self._source, self._target))
+        )
+        if self.to is not None:
+            src = np.insert(src, np.cumsum(src_lengths) - src_lengths, self._source.tags[self.to])
+            src_lengths = src_lengths + 1
+        return (src, src_lengths), target
+
+    def decode_source(self, batch: Iterable[Sequence[int]]) -> list[str]:
+        return [self._source.decode(ids) for ids in batch]
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
+        return [self._target.decode(ids) for ids in batch]
+
+    def source_tokens(self, text: str) -> list[str]:
+        """The pieces of `text` to look at, spaces drawn as `▁`."""
+        return self._source.readable(self.encode_source([text])[0])
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        return self._source.readable(ids)
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]:
+        return self._target.readable(ids)
+
+    def unfamiliar(self, texts: Sequence[str]) -> list[str]:
+        """The words of `texts` that training never met, each once; none where its words are not known."""
+        if not self.words:
+            return []
+        join = self._source.join
+        return unmet(self.words, [text.replace(join, "") for text in texts] if join else texts)
+
+    def save(self, folder: str | Path, small: bool = False) -> None:
+        """Write `tokenizer.json`, or `tokenizer.src.json` and `tokenizer.tgt.json`, and the words met in training.
+
+        `small`: without a line break and compressed, to files whose names end in `.xz` as well.
+        """
+        texts = {name: side.rust.to_str(pretty=not small) for name, side in self._files()}
+        if self.words:
+            texts[WORDS] = "\n".join(sorted(self.words))
+        for name, text in texts.items():
+            data = f"{text}\n".encode()
+            (Path(folder) / f"{name}{SMALL if small else ''}").write_bytes(lzma.compress(data) if small else data)
+
+    @classmethod
+    def load(cls, folder: str | Path) -> Tokenizer:
+        folder = Path(folder)
+        words = _load_words(folder / WORDS)
+        if _there(folder / "tokenizer.json"):
+            return cls(_load(folder / "tokenizer.json"), None, words)
+        if _there(folder / "tokenizer.src.json"):
+            return cls(_load(folder / "tokenizer.src.json"), _load(folder / "tokenizer.tgt.json"), words)
+        raise DataError(f"{folder} holds no tokenizer.json (or tokenizer.src.json); is it a model folder?")
+
+    def fingerprint(self) -> str:
+        """The same for tokenizers that cut text the same way."""
+        digest = hashlib.sha256()
+        for name, side in self._files():
+            digest.update(f"{name}\n{side.rust.to_str()}\n".encode())
+        return digest.hexdigest()
+
+    def _files(self) -> list[tuple[str, Side]]:
+        if self.joint:
+            return [("tokenizer.json", self._source)]
+        return [("tokenizer.src.json", self._source), ("tokenizer.tgt.json", self._target)]
+
+
+def _there(path: Path) -> bool:
+    return path.exists() or path.with_name(path.name + SMALL).exists()
+
+
+def _read(path: Path) -> str:
+    """The text of a file, or of its compressed form where it has no other."""
+    small = path.with_name(path.name + SMALL)
+    data = lzma.decompress(small.read_bytes()) if small.exists() and not path.exists() else path.read_bytes()
+    return data.decode("utf-8")
+
+
+def _load(path: Path) -> tokenizers.Tokenizer:
+    try:
+        return tokenizers.Tokenizer.from_str(_read(path))
+    except FileNotFoundError:
+        raise DataError(f"{path} does not exist; the folder's other half of the vocabulary is there") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {why(error)}") from None
+    except Exception as error:  # the library raises plain Exception
+        raise DataError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
+
+
+def _load_words(path: Path) -> frozenset[str]:
+    """The words met in training; a folder without them, or with a file that is no text, translates all the same."""
+    try:
+        return frozenset(_read(path).split())
+    except (OSError, UnicodeDecodeError, lzma.LZMAError):
+        return frozenset()

@@ -1,0 +1,1 @@
+"""Out of here: a server, jobs of many rows, and other projects' formats."""

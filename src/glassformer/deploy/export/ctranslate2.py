@@ -1,0 +1,260 @@
+"""To CTranslate2: a folder that `ctranslate2.Translator` runs, the tokenizer's files beside its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+from torch import Tensor
+
+from glassformer.common.errors import check_choice
+from glassformer.decode import Hypothesis
+from glassformer.deploy.export.check import Ids, same_targets
+from glassformer.deploy.export.format import CannotExport, Format, Progress
+from glassformer.deploy.export.rounding import round_parts
+from glassformer.deploy.export.sample import Sample
+from glassformer.deploy.export.subject import Subject
+from glassformer.deploy.export.vocabulary import check_text, pieces_of, spelling, write_tokenizer
+from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.model.attention import Attention
+from glassformer.model.probe import twin
+from glassformer.model.transformer import Stack
+
+Quantization = Literal[
+    "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"
+]
+PATIENCE = 1000.0  # targets that may finish, in beams: a search that no target ends but the best possible one
+TOLERANCE = 1e-4
+THREADS = 1
+
+
+@dataclass(frozen=True)
+class Options:
+    """`quantization`: how weights are stored, as CTranslate2 calls it; not given, as the model's folder has them."""
+
+    quantization: Quantization | None = None
+
+    def __post_init__(self) -> None:
+        if self.quantization is not None:
+            check_choice("quantization", self.quantization, get_args(Quantization))
+
+
+class CTranslate2(Format):
+    name = "ctranslate2"
+    options = Options
+
+    def refuse(self, subject: Subject, options: Options) -> None:
+        if not isinstance(subject.model, EncoderDecoder):
+            raise CannotExport(
+                f"a {type(subject.model).__name__} is no translator: only an encoder with a decoder goes to CTranslate2"
+            )
+        for reason in reasons(subject.model.config):
+            raise CannotExport(f"CTranslate2 cannot say what this model does: {reason}")
+
+    def write(self, subject: Subject, folder: Path, options: Options) -> None:
+        assert isinstance(subject.model, EncoderDecoder)
+        source, target = pieces_of(subject)
+        spec = spec_of(subject.model, source, target)
+        spec.optimize(quantization(subject, options))
+        spec.save(str(folder))
+        write_tokenizer(subject, folder)
+
+    def check(
+        self, subject: Subject, folder: Path, sample: Sample, options: Options, progress: Progress
+    ) -> dict[str, Any]:
+        import ctranslate2
+
+        assert isinstance(subject.model, EncoderDecoder)
+        source, target = pieces_of(subject)
+        numbers = {piece: id for id, piece in enumerate(target)}
+        stored = quantization(subject, options)
+        # The file says what the weights are, rounded or not; by which numbers a machine then multiplies is its own
+        # choice. So the model with its weights rounded alike is what the file must agree with, in float32.
+        model = unforced(round_parts(subject.model, stored))
+        engine = ctranslate2.Translator(
+            str(folder), device="cpu", compute_type="float32", intra_threads=THREADS, inter_threads=1
+        )
+
+        def searched(sources: Sequence[Ids], beam: int, limit: int, patience: float) -> list[Hypothesis]:
+            found = engine.translate_batch(
+                [[source[id] for id in ids] for ids in sources],
+                beam_size=beam,
+                patience=patience,
+                return_scores=True,
+                max_input_length=0,
+                max_decoding_length=limit,
+                min_decoding_length=0,
+            )
+            return [Hypothesis([numbers[piece] for piece in one.hypotheses[0]], one.scores[0]) for one in found]
+
+        def write(sources: Sequence[Ids], beam: int, limit: int, ours: Sequence[Hypothesis]) -> list[Hypothesis]:
+            """By its own rule a beam search ends early, and may miss the best; so one that found another goes on."""
+            theirs = searched(sources, beam, limit, 1.0)
+            again = [i for i, (we, they) in enumerate(zip(ours, theirs, strict=True)) if we.ids != they.ids]
+            if beam > 1 and again:
+                more = searched([sources[i] for i in again], beam, limit, PATIENCE)
+                for i, longer in zip(again, more, strict=True):
+                    theirs[i] = longer
+                    early[0] += longer.ids == ours[i].ids
+            return theirs
+
+        early = [0]
+        figures = same_targets(model, write, sample, TOLERANCE, progress, spelling(subject))
+        if subject.model.config.force_end:
+            figures["left out"] = "force_end: where the limit cuts a target, CTranslate2 puts no end"
+        return figures | {"missed by its own early end of the beam": early[0]} | check_text(subject, folder, sample)
+
+    def versions(self) -> dict[str, str]:
+        import ctranslate2
+
+        return {"ctranslate2": ctranslate2.__version__}
+
+
+FORMAT = CTranslate2()
+
+
+def unforced(model: EncoderDecoder) -> EncoderDecoder:
+    """The model without an end in the last place that fits, whatever it would say: there a limit cuts, and no more."""
+    other = twin(model)
+    other.config = replace(model.config, force_end=False)
+    return other
+
+
+def quantization(subject: Subject, options: Options) -> Quantization:
+    return options.quantization or subject.stored
+
+
+def reasons(config: ModelConfig) -> list[str]:
+    """What CTranslate2 has no word for."""
+    found = []
+    if config.positions == "alibi":
+        found.append("positions='alibi': its encoder has no linear biases, only its decoder has")
+    if config.positions == "rotary" and config.rotary_factor != 1:
+        found.append(
+            f"rotary_factor={config.rotary_factor}: its rotary positions in an encoder-decoder cannot be slowed"
+        )
+    if config.output_transform:
+        found.append("output_transform=True: it has no layer between the decoder and the vocabulary")
+    if config.segments:
+        found.append(f"segments={config.segments}: it has no segment embedding beside the tokens' own")
+    for name in ("start_id", "end_id"):
+        if getattr(config, name) is None:
+            found.append(f"{name}=None: it begins every target with one token and ends it with another")
+    for name, layers in (("layers", config.layers), ("decoder_layers", config.decoder.layers)):
+        if not layers:
+            found.append(f"{name}=0: its stacks have one layer or more")
+    return found
+
+
+def spec_of(model: EncoderDecoder, source: Sequence[str], target: Sequence[str]) -> Any:
+    """The weights of a model where CTranslate2 looks for them, valid and not yet quantised."""
+    import ctranslate2
+
+    specs = ctranslate2.specs
+    config = model.config
+    activation = specs.common_spec.Activation
+    shared: dict[str, Any] = {
+        "pre_norm": config.norm == "pre",
+        "activation": {
+            "relu": activation.RELU,
+            "gelu": activation.GELU,
+            "gelu_tanh": activation.GELUTanh,
+            "silu": activation.SWISH,
+        }[config.activation],
+        "layernorm_embedding": config.embedding_norm,
+        "relative_attention_bias": config.positions == "relative",
+        "ffn_glu": config.gated,
+        "rms_norm": config.norm_type == "rms",
+        "num_heads_kv": config.kv_heads,
+        "rotary_interleave": True,
+        "rotary_base": config.rotary_base,
+    }
+    sides = []
+    for kind, own in (
+        (specs.transformer_spec.TransformerEncoderSpec, config.encoder),
+        (specs.transformer_spec.TransformerDecoderSpec, config.decoder),
+    ):
+        rotary = own.d_head if config.positions == "rotary" else None
+        sides.append(kind(own.layers, own.heads, head_dim=own.d_head, rotary_dim=rotary, **shared))
+    spec: Any = specs.TransformerSpec(*sides)
+    fill_side(spec.encoder, spec.encoder.embeddings[0], model.encoder)
+    fill_side(spec.decoder, spec.decoder.embeddings, model.decoder)
+    linear(spec.decoder.projection, model.head.weight, model.head.bias)
+    spec.register_source_vocabulary(list(source))
+    spec.register_target_vocabulary(list(target))
+    assert config.start_id is not None
+    spec.config.layer_norm_epsilon = config.norm_eps
+    spec.config.bos_token = spec.config.decoder_start_token = target[config.start_id]
+    if config.end_id is not None:
+        spec.config.eos_token = target[config.end_id]
+    spec.config.unk_token = unknown(target)
+    spec.validate()
+    return spec
+
+
+def unknown(pieces: Sequence[str]) -> str:
+    return "<unk>" if "<unk>" in pieces else pieces[0]
+
+
+def numbers(tensor: Tensor) -> Any:
+    return np.array(tensor.detach().numpy())  # a copy: quantisation writes into it
+
+
+def linear(target: Any, weight: Tensor, bias: Tensor | None) -> None:
+    target.weight = numbers(weight)
+    if bias is not None:
+        target.bias = numbers(bias)
+
+
+def norm(target: Any, source: Any) -> None:
+    target.gamma = numbers(source.weight)
+    if source.bias is not None:
+        target.beta = numbers(source.bias)
+
+
+def fill_side(side: Any, embeddings: Any, stack: Stack) -> None:
+    embedding: Any = stack.embedding
+    config: ModelConfig = embedding.config
+    blocks: list[Any] = list(stack.blocks)
+    distance: Any = stack.distance
+    embeddings.weight = numbers(embedding.tokens.weight)
+    side.scale_embeddings = config.embedding_scale
+    if embedding.positions is not None:
+        side.position_encodings.encodings = numbers(embedding.positions.table)
+    elif config.positions == "none":
+        side.position_encodings.encodings = np.zeros((config.max_length, config.d_model), dtype=np.float32)
+    if config.embedding_norm:
+        norm(side.layernorm_embedding, embedding.norm)
+    if config.norm == "pre":
+        norm(side.layer_norm, stack.norm)
+    for layer, block in zip(side.layer, blocks, strict=True):
+        attention(layer.self_attention, block.self_attention, config)
+        norm(layer.self_attention.layer_norm, block.self_attention_residual.norm)
+        if config.positions == "relative":
+            layer.self_attention.relative_attention_bias = numbers(distance.table)
+            furthest = np.dtype("int32").type(config.relative_distance)
+            layer.self_attention.relative_attention_max_distance = furthest
+        if block.cross_attention is not None:
+            attention(layer.attention, block.cross_attention, config, cross=True)
+            norm(layer.attention.layer_norm, block.cross_attention_residual.norm)
+        norm(layer.ffn.layer_norm, block.feed_forward_residual.norm)
+        up, down = block.feed_forward.up, block.feed_forward.down
+        first = config.d_ff
+        linear(layer.ffn.linear_0, up.weight[:first], None if up.bias is None else up.bias[:first])
+        if config.gated:
+            linear(layer.ffn.linear_0_noact, up.weight[first:], None if up.bias is None else up.bias[first:])
+        linear(layer.ffn.linear_1, down.weight, down.bias)
+
+
+def attention(target: Any, source: Attention, config: ModelConfig, cross: bool = False) -> None:
+    if config.score_scale is not None:
+        target.queries_scale = np.dtype("float32").type(config.score_scale)
+    weight, bias = source.projection.weight, source.projection.bias
+    queries = source.projection.rows[0]
+    parts = [slice(0, queries), slice(queries, None)] if cross else [slice(None)]
+    for place, rows in enumerate(parts):
+        linear(target.linear[place], weight[rows], None if bias is None else bias[rows])
+    linear(target.linear[len(parts)], source.output.weight, source.output.bias)

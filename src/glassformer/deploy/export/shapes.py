@@ -1,0 +1,224 @@
+"""A model of ours in the shape of a published family: the settings that describe it, and its weights under their names.
+
+A family's settings are proposed from our configuration, and read again by the family's own reader. Where that yields
+another configuration, the family has no way to say this model, and the fields that differ are the reason.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from glassformer.common.errors import ConfigError, GlassformerError, one_of
+from glassformer.deploy.export.format import CannotExport
+from glassformer.deploy.export.proposals import PROPOSED
+from glassformer.model import EncoderDecoder, Model, ModelConfig
+from glassformer.model.attention import Attention
+from glassformer.weights.pretrained.family import Family, Settings
+from glassformer.weights.pretrained.loader import FAMILIES, assemble, unload
+
+NEAR = 1e-6  # a factor that one of the weights carries costs a last digit
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A model as a family has it: `settings` is its config.json, `tensors` the weights of its file."""
+
+    settings: dict[str, Any]
+    tensors: dict[str, Tensor]
+
+
+def shape_of(model: Model, wanted: str | None = None) -> Shape:
+    """The model in the first family that has its shape; a CannotExport names the fields where the nearest differs."""
+    if wanted is not None and wanted not in PROPOSED:
+        raise ConfigError(f"family={wanted!r:.40} is not one of {one_of(PROPOSED)}")
+    nearest: tuple[list[str], str] | None = None
+    for name, (kind, _, _) in PROPOSED.items():
+        if not isinstance(model, kind) or (wanted is not None and name != wanted):
+            continue
+        found = tried(model, name)
+        if isinstance(found, Shape):
+            return found
+        if nearest is None or len(found) < len(nearest[0]):
+            nearest = found, name
+    if nearest is None:
+        raise CannotExport(f"family={wanted!r} is of another kind than this {type(model).__name__}")
+    reasons, name = nearest
+    whose = f"`{name}`" if wanted else f"a family of Hugging Face that is known here; the nearest is `{name}`"
+    raise CannotExport(f"this model has not the shape of {whose}: {'; '.join(reasons)}")
+
+
+def tried(model: Model, name: str) -> Shape | list[str]:
+    """The model as one family, or why it is none."""
+    _, architecture, propose = PROPOSED[name]
+    config = model.config
+    settings = {
+        "model_type": name,
+        "architectures": [architecture],
+        "is_encoder_decoder": isinstance(model, EncoderDecoder),
+        "vocab_size": config.vocab_size,
+        "tie_word_embeddings": config.tied,
+        "pad_token_id": config.pad_id,
+        "bos_token_id": config.start_id,
+        "eos_token_id": config.end_id,
+        "decoder_start_token_id": config.start_id if isinstance(model, EncoderDecoder) else None,
+        **propose(config),
+    }
+    read = Settings(settings)
+    try:
+        family = FAMILIES[name](read)
+        theirs = family.config(read, config.tied)
+    except GlassformerError as error:
+        return [str(error)]
+    apart = differences(config, theirs)
+    if name == "t5" and config.decoder.layers > config.layers:
+        apart.append(
+            f"decoder_layers={config.decoder.layers}, where the cache of `generate` counts layers={config.layers}"
+        )
+    if apart:
+        return apart
+    for order in orders(model):
+        made = remade(model, theirs, family, order)
+        tensors = unload(made, read)
+        if not (lost := unlike(made, family, read, tensors)):
+            return Shape(settings, tensors | tables(made, family, read) | repeats(made, family, tensors))
+    return [f"{lost}: a table that the family does not have, and does not store"]
+
+
+def differences(ours: ModelConfig, theirs: ModelConfig) -> list[str]:
+    """The fields in which the two would compute something else."""
+    found = []
+    mine, other = meant(ours), meant(theirs)
+    for name in mine:
+        if mine[name] != other[name] and ... not in (mine[name], other[name]):
+            found.append(f"{name}={mine[name]!r}, which there is {other[name]!r}")
+    return found
+
+
+def meant(config: ModelConfig) -> dict[str, Any]:
+    """What a configuration comes to; what can be said by other means (see `remade`) is left out."""
+    table = config.positions in ("sinusoidal", "learned", "none")
+    return {
+        "positions": "a table" if table else config.positions,
+        "rotary_base": config.rotary_base if config.positions == "rotary" else ...,
+        "rotary_factor": pace(config) if config.positions == "rotary" else ...,
+        "norm": config.norm,
+        "norm_type": config.norm_type,
+        "norm_eps": config.norm_eps,
+        "activation": config.activation,
+        "gated": config.gated,
+        "bias": config.bias,
+        "qkv_bias": config.bias if config.qkv_bias is None else config.qkv_bias,
+        "kv_heads": config.kv_heads or config.heads,
+        "decoder_heads": config.decoder.heads,
+        "decoder_d_ff": config.decoder.d_ff,
+        "head_width": (config.d_head, config.decoder.d_head),
+        "embedding_scale": config.embedding_scale,
+        "embedding_norm": config.embedding_norm,
+        "segments": config.segments > 1 and config.segments,
+        "src_vocab_size": config.src_vocab_size,
+        "tied": config.tied,
+        "patch_size": config.patch_size,
+        "output_transform": config.output_transform,
+        "pad_id": config.pad_id,
+        "start_id": config.start_id,
+        "end_id": config.end_id,
+        "force_end": config.force_end,
+    }
+
+
+def pace(config: ModelConfig) -> tuple[Any, ...]:
+    """How rotary positions are slowed."""
+    by_pair = (config.rotary_length, config.rotary_low, config.rotary_high)
+    return (config.rotary_factor, *(by_pair if config.rotary_length is not None else ()))
+
+
+def orders(model: Model) -> Iterator[Tensor | None]:
+    """Ways to number the D values of a position. All mean the same; but a fixed table of sines has one of its own: ours
+    has sine and cosine by turns, some families all sines first."""
+    yield None
+    if model.config.positions == "sinusoidal":
+        width = torch.arange(model.config.d_model)
+        yield torch.cat((width[0::2], width[1::2]))
+
+
+def tables(made: Model, family: Family, read: Settings) -> dict[str, Tensor]:
+    """The tables that a file may hold, though they can be computed; with them, none is said to be missing."""
+    own = dict(made.named_buffers())
+    return {
+        family.prefix + name.removesuffix("?"): own[ours]
+        for ours, take in family.weights(made.config, read).items()
+        for name in take.names
+        if ours in own and name.endswith("embed_positions.weight?")
+    }
+
+
+def repeats(made: Model, family: Family, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The names under which a file holds a tensor again: a family whose head is not tied takes none for another."""
+    if made.config.tied or not family.prefix:
+        return {}
+    groups = [[family.prefix + name for name in group] for group in family.same]
+    return {name: tensors[group[0]].clone() for group in groups if group[0] in tensors for name in group[1:]}
+
+
+@torch.no_grad()
+def remade(model: Model, theirs: ModelConfig, family: Family, order: Tensor | None) -> Model:
+    """The same model with the configuration of the family: what the two say by different means is said by theirs."""
+    made = family.model(replace(theirs, max_length=model.config.max_length)).eval()
+    own = dict(model.named_parameters()) | dict(model.named_buffers())
+    names = {name for name, _ in [*made.named_parameters(), *made.named_buffers()]}
+    if order is None and names == set(own) and scales(made) == scales(model):
+        return model  # itself, of which the file's own digits may be known
+    for name, tensor in [*made.named_parameters(), *made.named_buffers()]:
+        if name in own:
+            tensor.copy_(own[name])
+        else:  # a bias of the head that we have not, positions where there are none, one segment for all
+            assert name.endswith(("head.bias", "positions.table", "segments.weight")), name
+            tensor.zero_()
+    for module in made.modules():
+        if isinstance(module, Attention):
+            scale = model.config.score_scale or 1 / math.sqrt(module.d_head)
+            if scale != module.scale:
+                queries = module.projection.rows[0]
+                module.projection.weight[:queries] *= scale / module.scale
+                if module.projection.bias is not None:
+                    module.projection.bias[:queries] *= scale / module.scale
+    if order is not None:
+        renumber(made, order)
+    return made
+
+
+def scales(model: nn.Module) -> list[float]:
+    """What each attention multiplies its scores by."""
+    return [module.scale for module in model.modules() if isinstance(module, Attention)]
+
+
+def renumber(model: nn.Module, order: Tensor) -> None:
+    """Put the D values of every position in another order, everywhere at once."""
+    width = len(order)
+    done: set[int] = set()
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if id(tensor) in done:
+            continue
+        done.add(id(tensor))
+        writes = name.endswith(("output.weight", "output.bias", "down.weight", "down.bias"))
+        if ".norm." in name or writes:
+            tensor.copy_(tensor[order])
+        elif name.endswith(("projection.weight", "up.weight", "tokens.weight", "positions.table", "head.weight")):
+            assert tensor.shape[1] == width
+            tensor.copy_(tensor[:, order])
+
+
+def unlike(made: Model, family: Family, read: Settings, tensors: dict[str, Tensor]) -> str:
+    """A tensor that the family's reader would make another of, by its name; none, if all come back."""
+    again = assemble(family, read, dict(tensors))
+    own = dict(again.named_parameters()) | dict(again.named_buffers())
+    for name, tensor in [*made.named_parameters(), *made.named_buffers()]:
+        if name not in own or own[name].shape != tensor.shape or not torch.allclose(own[name], tensor, rtol=NEAR):
+            return name
+    return ""

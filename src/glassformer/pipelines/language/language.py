@@ -1,0 +1,147 @@
+"""Which language a text is in, of a few: by its script, by its commonest words, and else by the library py3langid."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Collection, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from glassformer.common.errors import ConfigError, did_you_mean
+
+# What a language is called, beside its code; in small letters.
+NAMES: dict[str, tuple[str, ...]] = {
+    "en": ("English", "englisch", "英语", "英文", "英語", "eng"),
+    "de": ("German", "deutsch", "德语", "德文", "德語", "deu", "ger"),
+    "zh": ("Chinese", "chinesisch", "中文", "汉语", "漢語", "简体中文", "mandarin", "cmn", "zho", "chi"),
+}
+TRADITIONAL = re.compile(r"zh-(hant\b.*|tw|hk|mo)")
+
+# Words that are common in one of the two, and rare in the other and in their neighbours: the most frequent of Tatoeba
+# and of software documentation, less those that French, Spanish, Italian, Portuguese or Dutch share.
+COMMON = {
+    "en": """
+        the you that it this can are be have your what when at want his she like has know there about they one
+        more did following here him think very been only used should must had any why would but going were need
+        than good these who just then each which make other some now could take please come after let into never
+        before does two said may got much many too day right same something people really way their because made
+        always say anything look next them give choose told down again our better well today without every and
+        for with from not if by how my where to hello thank yes
+    """,
+    "de": """
+        sie ich der ist das nicht zu und für ein eine von mit wird werden dass wenn aus können wie sich einen
+        dem oder wir kann sind als habe mir haben einer mich ihr diese nach sein zum einem wählen verwenden über
+        bei dich wurde noch dir nur hast alle hier erstellen zur verwendet uns keine sehr müssen dieser muss
+        etwas dieses ihre mehr unter vor auch meine finden folgenden eines gehen tun gibt warum mein weiß ihn
+        diesem geben immer bist durch gut schon werde bitte dann wo nichts seine möchte hatte machen viel aber
+        ihm weitere ob nie ihnen heute sagen kein viele würde sehen euch jetzt auf guten danke hallo
+    """,
+}
+WORDS = {language: frozenset(words.split()) for language, words in COMMON.items()}
+LETTERS = {"de": re.compile("[äöüß]")}
+OTHERS = ("fr", "es", "it", "pt", "nl", "sv", "da", "no", "pl", "cs", "hu", "tr", "el", "ru", "uk", "ar", "ja", "ko")
+FAR = 8.0  # by how much another language must be likelier, in the library's logarithms, to be named
+IN_DOUBT = 1.0  # by how much English may be less likely, for its words are everywhere
+_WORD = re.compile(r"[^\W\d_]+")
+CHINESE = 6  # letters that say as much as a character of Chinese, at most
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
+_KANA = re.compile("[\u3040-\u30ff\uac00-\ud7af]")  # with these, what looks Chinese is Japanese or Korean
+_CODE = re.compile(r"```.*?```|`[^`]*`|\w+://\S+|<[^>]*>|\{[^}]*\}", re.DOTALL)  # written alike in every language
+LONGEST = 2000  # characters of a text that are looked at
+
+
+def name_of(code: str) -> str:
+    """What a language is called in English."""
+    return NAMES[code][0] if code in NAMES else code
+
+
+def code_of(name: str, among: Collection[str]) -> str:
+    """The code of a language: `zh` of zh-CN, Chinese or 中文; one that is not `among` those known is refused."""
+    given = name.strip().casefold().replace("_", "-")
+    for code in among:
+        if given in (code, *map(str.casefold, NAMES.get(code, ()))) or (
+            given.startswith(f"{code}-") and not TRADITIONAL.fullmatch(given)
+        ):
+            return code
+    known = ", ".join(f"{code} ({NAMES[code][0]})" if code in NAMES else code for code in among)
+    if "zh" in among and TRADITIONAL.fullmatch(given):
+        raise ConfigError(f"`{name}` is Chinese in traditional characters, which is not here; there are {known}")
+    near = did_you_mean(given.title(), [word for code in among for word in NAMES.get(code, ()) if len(word) > 3])
+    raise ConfigError(f"the language `{name}` is not here; there are {known}{near}")
+
+
+class Guess(NamedTuple):
+    """The likeliest language among those asked for; and the one that it looks like more, if that is none of them."""
+
+    code: str | None
+    other: str | None = None
+
+
+def clearly(text: str, least: int = 2) -> str | None:
+    """The language of a text where its script, or `least` words or letters of it and hardly one of another, tell it."""
+    seen = marks(text)
+    if seen is None:
+        return None
+    best, second = sorted([*seen, ""], key=lambda language: -seen.get(language, 0))[:2]
+    return best if seen[best] >= least and seen[best] >= 3 * seen.get(second, 0) else None
+
+
+def marks(text: str) -> dict[str, int] | None:
+    """What in a text speaks for each language: characters, common words and letters; None where scripts mix."""
+    text = _CODE.sub(" ", text[:LONGEST]).casefold()
+    words = _WORD.findall(text)
+    han, kana, letters = len(_HAN.findall(text)), len(_KANA.findall(text)), sum(map(len, words))
+    if han and not kana and CHINESE * han >= letters:
+        return {"zh": max(2, han)}  # a single character tells as much as two words
+    if han or kana:
+        return None
+    seen = {language: sum(word in common for word in words) for language, common in WORDS.items()}
+    for language, pattern in LETTERS.items():
+        seen[language] += sum(1 for word in words if pattern.search(word))
+    return seen
+
+
+def confidence(text: str, code: str) -> float:
+    """How sure it is that a text is in the language that `detect` names, from 0 to 1: the share of what speaks for it
+    where that decides, and else the probability that the library gives it."""
+    if clearly(text, 1) == code and (seen := marks(text)):
+        return seen[code] / sum(seen.values())
+    scores: dict[str, float] = dict(identifier().rank(_CODE.sub(" ", text[:LONGEST])))
+    highest = max(scores.values())
+    return math.exp(scores[code] - highest) / sum(math.exp(one - highest) for one in scores.values())
+
+
+def detect(text: str, among: Sequence[str]) -> Guess:
+    """The language of a text; none for one without letters."""
+    found = clearly(text, 1)
+    if found in among:
+        return Guess(found)
+    bare = _CODE.sub(" ", text[:LONGEST])
+    bare = bare if _WORD.search(bare) else text[:LONGEST]
+    if not _WORD.search(bare):
+        return Guess(None)
+    words = _WORD.findall(_HAN.sub(" ", bare))
+    chinese = bool(_HAN.search(bare) and not _KANA.search(bare))
+    if chinese and CHINESE * len(_HAN.findall(bare)) < sum(map(len, words)):  # a name in it, or a link
+        chinese, bare = False, _HAN.sub(" ", bare)
+    scores: dict[str, float] = dict(identifier().rank(bare))
+    scores["en"] += IN_DOUBT
+    if chinese:
+        return Guess("zh" if "zh" in among else max(among, key=scores.__getitem__), None if "zh" in among else "zh")
+    best, likeliest = max(among, key=scores.__getitem__), max(scores, key=scores.__getitem__)
+    return Guess(best, likeliest if scores[likeliest] - scores[best] > FAR else None)
+
+
+@cache
+def identifier() -> Any:
+    """The library's model of many languages: it takes a second and 100 MB, which `cache_clear` gives back."""
+    try:
+        from py3langid.langid import MODEL_FILE, LanguageIdentifier
+    except ModuleNotFoundError:
+        raise ConfigError(
+            "the language of this text cannot be told without py3langid; name it, or run: pip install py3langid"
+        ) from None
+    made = LanguageIdentifier.from_model_file(MODEL_FILE)
+    made.set_languages([*NAMES, *OTHERS])
+    return made

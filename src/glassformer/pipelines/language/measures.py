@@ -1,0 +1,271 @@
+"""Amounts of money and of other units: where a text has one, which it is, and how a language writes it.
+
+A translator that keeps a number may still make euros of dollars, or kilometres of kilograms. `measures` is strict and
+finds what the source surely says; `units_of` is lenient and tells all that a translation may have said. Some forms mean
+one of several units, as ¥ and "pounds": they are units of their own, and any of those they may mean is as good.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from itertools import groupby
+
+from glassformer.pipelines.language.units import (
+    BEFORE,
+    LOOSE,
+    LOOSE_SYMBOLS,
+    MADE,
+    MEANT,
+    MONEY,
+    PARTS,
+    SHORT_SCALES,
+    TIMES,
+    TRAPS,
+    UNITS,
+    WRITTEN,
+    WRITTEN_SCALES,
+    Forms,
+    split,
+)
+
+LANGUAGES = ("en", "de", "zh")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number with its unit."""
+
+    start: int
+    end: int
+    unit: str
+    number: Span
+    scale: int = 0  # the power of ten that is written between or behind them: 3 in $20k, 4 in 5万元
+    plain: bool = True  # nothing but number, space and unit; not so with a scale, in 5-mile and in 500多公里
+
+
+_SPACE = "[ \u00a0\u2009\u202f]?"
+_HAN = "\u3400-\u9fff"
+_LETTER = rf"[^\W{_HAN}]"  # or digit: what ends no word where Chinese is written without spaces
+_SINGLE_END = rf"(?!{_LETTER}|['’&+#-]|\.\w)"
+_UNGLUED = set("sABKJ")  # iPhone 5s, 5A, 4K
+_WIDE = {ord("０") + n: str(n) for n in range(10)} | {ord("＄"): "$", ord("￥"): "¥", ord("％"): "%", ord("￡"): "£"}
+_WIDE |= {ord("º"): "°", ord("˚"): "°"}  # often typed for it
+_DIGIT = re.compile("[0-9０-９]")
+_RUN = r"[0-9]+(?:[.,:/'’–-][0-9]+|[\u00a0\u202f][0-9]{3}(?![0-9]))*"
+_NUMBER = re.compile(_RUN)
+_SPACED = re.compile(rf"[0-9]{{1,3}}(?: [0-9]{{3}})+(?![0-9])(?:,[0-9]+)?|{_RUN}")  # 10 000 in German
+_STUCK = re.compile(rf"(?:(?:(?<![0-9])[xX]|(?![xX]){_LETTER})-?|[#@\\]|第 ?)\Z")  # a name or a rank
+_YEAR = re.compile("1[0-9]{3}|2[01][0-9]{2}")
+_MONTH = re.compile("[ 0-9]*月")
+_LABEL = re.compile(  # what a number with a letter behind it is the name of
+    r"(?:\b(?:section|chapter|figure|fig|table|part|paragraph|article|appendix|room|class|type|level|no|number|model|"
+    r"version|page|seat|gate|line|route|group|size|step|vitamin|iphone|abschnitt|kapitel|abbildung|abb|tabelle|teil|"
+    r"absatz|artikel|paragraf|anhang|raum|zimmer|klasse|typ|stufe|nr|nummer|modell|seite|platz|linie|gruppe|größe|"
+    r"schritt)|§)\.?[ \u00a0]?\Z",
+    re.IGNORECASE,
+)
+
+
+def measures(text: str, language: str) -> list[Measure]:
+    """The numbers in digits that have a unit beside them, in order."""
+    if not _DIGIT.search(text) or language not in LANGUAGES:
+        return []
+    text = text if text.isascii() else text.translate(_WIDE)
+    found: list[Measure] = []
+    for match in (_SPACED if language == "de" else _NUMBER).finditer(text):
+        taken = found[-1].end if found else 0
+        measure = _unit_first(text, match, language, taken) or _unit_last(text, match, language)
+        found += [measure] if measure else []
+    return found
+
+
+def units_of(text: str, language: str) -> Counter[str]:
+    """All units that `text` names, or may name, with a number or without."""
+    if language not in LANGUAGES:
+        return Counter()
+    text = text if text.isascii() else text.translate(_WIDE)
+    names = _loose_names(language)
+    found: Counter[str] = Counter()
+    for match in _loose(language).finditer(text):
+        form = match[match.lastgroup or 0]
+        found.update(names.get(form) or names.get(form.lower(), ()))
+    for unit, (first, second) in MADE.items():
+        found[unit] = max(found[unit], min(found[first], found[second]))
+    return +found
+
+
+def written(number: str, unit: str, language: str) -> str:
+    """A number with its unit as `language` usually writes it."""
+    if style := WRITTEN[language].get(unit):
+        return style.format(number)
+    forms = UNITS[unit]
+    if unit in split(forms.symbols) and unit not in MONEY:
+        return f"{number} {unit}"
+    words = split(getattr(forms, language))
+    if language == "zh":
+        return number + ("" if unit in MONEY and unit not in ("cent", "pence") else " ") + words[0]
+    return f"{number} {words[0] if number == '1' else words[:2][-1]}"
+
+
+def _unit_first(text: str, number: re.Match[str], language: str, taken: int) -> Measure | None:
+    """The measure whose unit stands before its number, with what is said of it again behind: $2 million, $20 USD."""
+    start, end = number.span()
+    before = _before().search(text, max(taken, start - 6), start) if start > taken else None
+    if before is None:
+        return None
+    unit, scale = _names(language)[before["unit"]], 0
+    if multiple := _scale_behind(language).match(text, end):
+        scale, end = _power(multiple["scale"], language), multiple.end()
+    again = _unit_behind(language).match(text, end)
+    if again and again["unit"]:
+        other = _name(again["unit"], language)
+        if other == unit or other in split(MEANT.get(unit, "")) or unit in split(MEANT.get(other, "")):
+            end, unit = again.end(), other if unit == "¥" else unit
+    return Measure(before.start(), end, unit, number.span(), scale, multiple is None)
+
+
+def _unit_last(text: str, number: re.Match[str], language: str) -> Measure | None:
+    """The measure whose unit stands behind its number."""
+    start, end = number.span()
+    behind = _unit_behind(language).match(text, end)
+    if behind is None or _STUCK.search(text, max(0, start - 2), start):
+        return None
+    form = behind["money"] or behind["unit"] or behind["many"] or behind["joined"]
+    unit, glued = _name(form, language), not behind["gap"]
+    if len(form) == 1 and form.isascii() and form.isalpha():
+        label = _LABEL.search(text, max(0, start - 14), start)
+        if label or (glued and form in _UNGLUED):
+            return None
+    if unit in TIMES and _YEAR.fullmatch(number[0]) and _dates(form, unit, language):
+        return None
+    if not unit or (form == "年" and _MONTH.match(text, behind.end())):
+        return None
+    scale = _power(behind["scale"] or behind["scales"] or "", language)
+    return Measure(start, behind.end(), unit, (start, end), scale, bool(behind["unit"]))
+
+
+def _dates(form: str, unit: str, language: str) -> bool:
+    """Whether the word is none of many, so that a number which may be a year is one: 2026年, "in 2026 second place"."""
+    first = split(getattr(UNITS[unit], language))[0]
+    return form.lower() == first.lower() or form == "s"
+
+
+def _power(form: str, language: str) -> int:
+    """The power of ten that a scale stands for."""
+    bare = form.rstrip("多余").capitalize() if language == "de" else form.rstrip("多余").lower()
+    return SHORT_SCALES.get(form) or WRITTEN_SCALES[language].get(bare, 0)
+
+
+def _name(form: str, language: str) -> str:
+    """The unit that is written so; nothing for a word that only looks like one."""
+    names = _names(language)
+    return names[form] if form in names else names[form.lower()]
+
+
+@cache
+def _names(language: str) -> dict[str, str]:
+    """Units by their symbols, their words in small letters, and what stands before a number."""
+    traps = dict.fromkeys((word.lower() for word in split(TRAPS[language])), "")
+    words = {word.lower(): name for name, forms in UNITS.items() for word in split(getattr(forms, language))}
+    symbols = {symbol: name for name, forms in UNITS.items() for symbol in split(forms.symbols)}
+    return traps | words | BEFORE | symbols
+
+
+@cache
+def _loose_names(language: str) -> dict[str, tuple[str, ...]]:
+    """All units that a form may mean in a translation."""
+    names = {form: (unit, *split(MEANT.get(unit, ""))) for form, unit in _names(language).items() if unit}
+    parts = {form: (unit,) for form, unit in PARTS.items()} if language == "de" else {}
+    loose = {form: tuple(split(units)) for form, units in (LOOSE[language] | LOOSE_SYMBOLS).items()}
+    return parts | names | loose
+
+
+def _one_of(forms: Iterable[str], exact: bool = True) -> str:
+    """A pattern of the forms, longest first, that is left at the first letter where none of them begins so."""
+
+    def alike(form: str) -> str:
+        return form[0] if exact else form[0].lower()
+
+    groups = []
+    for first, group in groupby(sorted(set(forms), key=lambda form: (alike(form), -len(form), form)), key=alike):
+        rests = "|".join(re.escape(form[1:]) for form in group)
+        begin = re.escape(first) if exact or first.upper() == first else f"[{first}{first.upper()}]"
+        groups.append(f"{begin}(?:{rests})" if exact else f"{begin}(?ai:{rests})")
+    return f"(?:{'|'.join(groups)})"
+
+
+def _words(units: Iterable[Forms], language: str) -> str:
+    words = [word for forms in units for word in split(getattr(forms, language))]
+    if language == "zh":
+        return _one_of([*words, *split(TRAPS["zh"])])
+    return rf"{_one_of(words, exact=False)}(?!{_LETTER})"
+
+
+def _symbols(units: Iterable[Forms], single: bool) -> Iterator[str]:
+    """Either the symbols that are one letter, or all others."""
+    for symbol in (symbol for forms in units for symbol in split(forms.symbols)):
+        if (len(symbol) == 1 and symbol.isascii() and symbol.isalpha()) is single:
+            yield symbol
+
+
+@cache
+def _before() -> re.Pattern[str]:
+    signs = [symbol for forms in MONEY.values() for symbol in split(forms.symbols) if symbol not in ("¢", "ct")]
+    return re.compile(rf"(?<!{_LETTER})(?P<unit>{_one_of([*signs, *BEFORE])}){_SPACE}\Z")
+
+
+@cache
+def _scales(language: str, money: bool) -> str:
+    if language == "zh":
+        words = rf"(?:{_one_of(WRITTEN_SCALES['zh'])}[多余]?|[多余])"
+    else:
+        words = rf"{_one_of(WRITTEN_SCALES[language], exact=False)}(?!{_LETTER})"
+    return rf"(?:{words}|{_one_of(SHORT_SCALES)})" if money else words
+
+
+@cache
+def _scale_behind(language: str) -> re.Pattern[str]:
+    return re.compile(rf"{_SPACE}(?P<scale>{_scales(language, True)})(?!{_LETTER})")
+
+
+@cache
+def _unit_behind(language: str) -> re.Pattern[str]:
+    """A unit, maybe behind a scale; where money is, the scale may be a letter, and "5m euros" are no metres."""
+    money, units = MONEY.values(), UNITS.values()
+    coins = rf"(?:{_one_of(_symbols(money, False))}(?!{_LETTER})|{_words(money, language)})"
+    full = rf"(?:{_one_of(_symbols(units, False))}(?!{_LETTER})|{_words(units, language)})"
+    unit = rf"(?:{full}|{_one_of(_symbols(units, True))}{_SINGLE_END})"
+    return re.compile(
+        rf"(?P<gap>{_SPACE})(?:(?P<scale>{_scales(language, True)})\.?{_SPACE}(?P<money>{coins})|(?P<unit>{unit})|"
+        rf"(?P<scales>{_scales(language, False)})\.?{_SPACE}(?P<many>{unit}))|[-\u2011](?P<joined>{full})"
+    )
+
+
+@cache
+def _loose(language: str) -> re.Pattern[str]:
+    units = UNITS.values()
+    words = [word for forms in units for word in split(getattr(forms, language))] + [*LOOSE[language]]
+    begin = rf"(?<![^\W\d{_HAN}])"
+    single = [*_symbols(units, True), *LOOSE_SYMBOLS]
+    parts = [
+        rf"{begin}(?P<symbol>{_one_of(_symbols(units, False))})(?![^\W\d{_HAN}])",
+        rf"(?:(?<=[0-9])|(?<=[0-9][ \u00a0\u2009\u202f-]))(?P<single>{_one_of(single)})(?!{_LETTER})",
+    ]
+    traps = split(TRAPS[language])
+    if language == "zh":
+        parts.append(rf"(?P<word>{_one_of([*words, *traps])})")
+    elif language == "en":
+        parts.append(rf"{begin}(?P<word>{_one_of(words, exact=False)})(?!{_LETTER})")
+    else:  # a longer word may begin so: Eurobetrag, Meilenlauf
+        long, short = [word for word in words if len(word) > 3], [word for word in words if len(word) < 4]
+        parts.append(rf"{begin}(?P<trap>{_one_of(traps, exact=False)})\w*")
+        parts.append(rf"{begin}(?P<long>{_one_of(long, exact=False)})[a-zäöüß]*")
+        parts.append(rf"{begin}(?P<word>{_one_of(short, exact=False)})(?!{_LETTER})")
+        parts.append(rf"(?P<part>{_one_of(PARTS, exact=False)})")
+    return re.compile("|".join(parts))

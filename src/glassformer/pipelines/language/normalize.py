@@ -1,0 +1,135 @@
+"""A sentence as a model has learnt to read it.
+
+What people type, and what is copied out of other programs, has signs that mean the same as others to a reader and not
+to a model: of "I can´t swim" and "I cant swim" it made "Ich kann schwimmen". They are put right before it reads them.
+Code, addresses and the like stay as they are.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from functools import cache
+
+from glassformer.data.protect import spans
+from glassformer.pipelines.language.language import WORDS
+from glassformer.pipelines.language.numbers import without
+from glassformer.pipelines.language.times import moments
+
+_SILENT = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))  # a hyphen that is not seen, and spaces without width
+_LIGATURES = {0xFB00 + n: letters for n, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}
+_SPACE = re.compile(r"(?<![0-9])[\u00a0\u2000-\u200a\u202f\u205f]|[\u00a0\u2000-\u200a\u202f\u205f](?![0-9])")
+_SPACES = re.compile(r"[ \t]*\t[ \t]*|  +")
+_APOSTROPHE = re.compile(r"(?<=[^\W\d_])[´`′ʼ‘＇](?=[^\W\d_])")
+_ODD = re.compile(r"[\t´`]|  ")
+_NOT = re.compile(r"\b(are|ca|could|did|does|do|had|has|have|is|must|need|should|was|were|wo|would)nt\b", re.IGNORECASE)
+_STRESSED = re.compile(r"(?<!^)\b(?:[A-Z]{2,6}N['’]T|NEVER|ALWAYS|MUST|VERY|ONLY|EVERY|REALLY)\b")
+_SHORT = {  # what models read as other words; a full stop at the end of the sentence stays
+    "en": {
+        r"\bapprox\.": "approximately",
+        r"\bincl\.": "including",
+        r"\bexcl\.": "excluding",
+        r"\bdept\.": "department",
+        r"\bNo\. ?(?=[0-9])": "number ",
+        r"(?<=[0-9] )yrs?\b": "years",
+        r"(?<=[0-9] )hrs?\b": "hours",
+        r"(?<=[0-9] )mins?\b": "minutes",
+        r"(?<=[0-9] )secs?\b": "seconds",
+        r"(?<=\s)w/o(?=\s)": "without",
+        r"(?<=\s)w/(?=\s)": "with",
+    },
+    "de": {
+        r"\bevtl\.": "eventuell",
+        r"\bggf\.": "gegebenenfalls",
+        r"\binkl\.": "inklusive",
+        r"\bexkl\.": "exklusive",
+        r"\bbzgl\.": "bezüglich",
+        r"\bHrn?\.(?= [A-ZÄÖÜ])": "Herr",
+        r"\bFr\.(?= [A-ZÄÖÜ])": "Frau",
+        r"\bNr\. ?(?=[0-9])": "Nummer ",
+        r"(?<=[0-9] )Std\.": "Stunden",
+        r"(?<=[0-9] )Min\.": "Minuten",
+        r"(?<=[0-9] )Sek\.": "Sekunden",
+    },
+}
+_WORD = re.compile(r"[^\W\d_]+")
+_CAPITALS = re.compile(r"[A-ZÄÖÜ]{2}\W+[A-ZÄÖÜ]{2}")
+_I = re.compile(r"\bi\b")
+_LONG = 4  # letters of a word, beyond which it is hardly an abbreviation
+
+
+def clear(text: str, language: str, target: str = "") -> str:
+    """`text` with plain signs for those that only look like them, in full what is cut short, and times and dates as a
+    model that translates into `target` knows them."""
+    if not text.isascii() or _anything(language).search(text):
+        text = _changed(text, lambda part: _clear(part, language))
+    found = moments(text, language, target)
+    whole = without(text, spans(text), "\0") if found else ""
+    parts, reach = [], 0
+    for one in found:
+        if "\0" not in whole[one.start : one.end]:
+            parts += [text[reach : one.start], one.told]
+            reach = one.end
+    return "".join((*parts, text[reach:]))
+
+
+def _clear(text: str, language: str) -> str:
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text).translate(_SILENT | _LIGATURES)
+        text = _SPACE.sub(" ", text)
+    if _ODD.search(text) or not text.isascii():
+        text = _APOSTROPHE.sub("'", _SPACES.sub(" ", text))
+    if language == "en":
+        text = _NOT.sub(lambda match: f"{match[1]}n't", text)
+        text = text if text.isupper() else _STRESSED.sub(lambda match: match[0].lower(), text)
+    for short, words in _shortened(language):
+        ends = text.endswith(".") and not short.sub("", text).endswith(".")
+        text = short.sub(words, text) + "." * ends
+    return text
+
+
+@cache
+def _shortened(language: str) -> list[tuple[re.Pattern[str], str]]:
+    return [(re.compile(short), words) for short, words in _SHORT.get(language, {}).items()]
+
+
+@cache
+def _anything(language: str) -> re.Pattern[str]:
+    """Whatever there is to do in a text of plain characters."""
+    english = (_NOT.pattern, _STRESSED.pattern) if language == "en" else ()
+    return re.compile("|".join((_ODD.pattern, *english, *_SHORT.get(language, {}))))
+
+
+def shouted(text: str, language: str) -> bool:
+    """Whether a sentence is all in capitals, and not made of abbreviations."""
+    if language not in WORDS or not _CAPITALS.search(text) or not (rest := _outside(text)).isupper():
+        return False
+    words = [word for word in _WORD.findall(rest) if len(word) > 1]
+    told = any(word.casefold() in WORDS[language] for word in words)
+    return len(words) > 1 and (told or (len(words) > 2 and sum(map(len, words)) > _LONG * len(words)))
+
+
+def quiet(text: str) -> str:
+    """A sentence in capitals as it is written otherwise."""
+    text = _I.sub("I", _changed(text, str.lower))
+    first = _WORD.search(text)
+    return text if first is None else text[: first.start()] + first[0].capitalize() + text[first.end() :]
+
+
+def loud(text: str) -> str:
+    """A sentence in capitals."""
+    return _changed(text, str.upper)
+
+
+def _outside(text: str) -> str:
+    return without(text, spans(text), " ")
+
+
+def _changed(text: str, change: Callable[[str], str]) -> str:
+    """`text` with what is not kept changed."""
+    parts, reach = [], 0
+    for start, end in [*spans(text), (len(text), len(text))]:
+        parts += [change(text[reach:start]), text[start:end]]
+        reach = end
+    return "".join(parts)

@@ -1,5 +1,0 @@
-"""Other people's weights in our parts: `load_model` and one small table per family."""
-
-from glassformer.pretrained.loader import load_model
-
-__all__ = ["load_model"]

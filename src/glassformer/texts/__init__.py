@@ -1,6 +1,0 @@
-"""Texts in, texts out: paragraphs are cut into sentences, and what must not change does not."""
-
-from glassformer.texts.translated import Note, TranslatedSentence, TranslatedText
-from glassformer.texts.translator import TextTranslator
-
-__all__ = ["Note", "TextTranslator", "TranslatedSentence", "TranslatedText"]

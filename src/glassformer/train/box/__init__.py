@@ -1,0 +1,1 @@
+"""How the translators that ship are trained, scored and described."""

@@ -1,0 +1,236 @@
+"""Make the translators of the box: train in four parts, pack, score, and write their cards.
+
+    python -m glassformer.train.box.make DATA [en-de] [en-zh] [--runs FOLDER] [--out FOLDER]
+
+DATA holds the corpora that the recipes name (docs-en-de, tatoeba-en-de, ...) and docs-en, English that nobody has
+translated. A first model learns from what people translated. It translates this English, and a second training goes on
+from it with the pairs that this makes. A larger model, the teacher of both translators, translates what they learn from
+into English, and a third and a fourth training go on with that. Each step is a glassformer command and is shown before
+it runs. A training that was stopped goes on; a step that has ended is not repeated.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import lzma
+import random
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from glassformer.common.files import read_tensors, to_toml, write_tensors, write_text
+from glassformer.pipelines import box
+from glassformer.train import recipes
+from glassformer.train.box import card
+
+# What each direction is judged by: a name, and its files in DATA.
+SETS = (("docs", "docs-en-{other}/test.{language}.xz"), ("everyday", "tatoeba-en-{other}/valid.{language}.gz"))
+
+BACK = 260_000  # English sentences that are translated back
+TEACHER = "box-teacher"
+LESSONS = {"de": (280_000, 400), "zh": (320_000, 160)}  # sentences the teacher translates, and their longest in letters
+
+
+def judged_by(model: str) -> dict[str, list[str]]:
+    """The sets of a model and the command that scores each, to be run where the corpora are."""
+    pair = box.MODELS[model]
+    other = pair[1]
+    found = {}
+    for source, target in (pair, pair[::-1]):
+        for name, file in SETS:
+            src, ref = (file.format(other=other, language=language) for language in (source, target))
+            options = f"--src {src} --ref {ref} --to {target} --beam 4 --precision int8"
+            found[f"{name} {source}-{target}"] = ["evaluate", model, *options.split()]
+    return found
+
+
+def glassformer(*words: str | Path, inside: Path | None = None, quiet: bool = False) -> str:
+    """Run a command of ours; what it prints to its output is returned, if it is not to be shown."""
+    command = [str(word) for word in words]
+    print("$ glassformer", shlex.join(command), flush=True)
+    ended = subprocess.run(
+        [sys.executable, "-m", "glassformer", *command],
+        cwd=inside,
+        stdout=subprocess.PIPE if quiet else None,
+        text=True,
+    )
+    if ended.returncode:
+        raise SystemExit(ended.returncode)
+    return ended.stdout or ""
+
+
+def make(model: str, data: Path, runs: Path, out: Path) -> None:
+    """One translator, from its texts to its card in `out`; one that lies there is replaced once all is done."""
+    place = out / model
+    check_replaceable(place)
+    first, more, taught, last = (runs / f"box-{model}{part}" for part in ("", "-more", "-taught", "-last"))
+    mixed = runs / f"box-{model}-mixed"
+    if not finished(mixed):
+        texts = joined(model, data, runs)
+        train(first, data)
+        translate_back(model, packed(first), data, texts)
+        train(more, texts, start=packed(first))
+        train(runs / TEACHER, data)
+        give_lessons(model, runs / TEACHER, data, texts)
+        train(taught, texts, start=packed(more))
+        train(last, texts, start=taught)
+        mix(taught, last, mixed)
+    with tempfile.TemporaryDirectory(prefix=f"packed-{model}-", dir=runs) as folder:
+        new = Path(folder)
+        finish(model, mixed, new, data)
+        place.mkdir(parents=True, exist_ok=True)
+        for file in new.iterdir():
+            shutil.copy(file, place)
+    print(f"{place}: {sum(file.stat().st_size for file in place.iterdir()) / 1e6:.1f} MB")
+
+
+def finished(run: Path) -> bool:
+    return (run / "model.safetensors").is_file()
+
+
+def train(run: Path, texts: Path, start: Path | None = None) -> None:
+    """Train by the recipe that a run is named after."""
+    if not finished(run):
+        going_on = ["--resume"] if (run / "recipe.toml").is_file() else []
+        settings = [f"data.root={texts}", *([f"train.start={start}"] if start else [])]
+        glassformer("train", run.name, "--out", run, *(word for one in settings for word in ("--set", one)), *going_on)
+
+
+def packed(run: Path) -> Path:
+    """A run in int8, as the box holds it."""
+    small = run.with_name(f"{run.name}-int8")
+    if not small.exists():
+        glassformer("pack", run, "--out", small)
+    return small
+
+
+def mix(older: Path, newer: Path, out: Path) -> None:
+    """The newer model with weights between those of the two."""
+    before, after = (read_tensors(run / "model.safetensors") for run in (older, newer))
+    out.mkdir(exist_ok=True)
+    for file in newer.iterdir():
+        if file.is_file() and file.name != "model.safetensors":
+            shutil.copy(file, out)
+    weights = {name: torch.lerp(before[name], weight, box.SHARE) for name, weight in after.items()}
+    write_tensors(out / "model.safetensors", weights)  # last: with it the folder is finished
+
+
+def joined(model: str, data: Path, runs: Path) -> Path:
+    """A folder that shows the corpora of `data` and takes the texts that are made."""
+    texts, other = runs / f"box-{model}-data", box.MODELS[model][1]
+    for made in ("docs-en", "taught"):
+        (texts / made).mkdir(parents=True, exist_ok=True)
+    for corpus in (f"docs-en-{other}", f"tatoeba-en-{other}"):
+        if not (texts / corpus).exists():
+            (texts / corpus).symlink_to(data / corpus, target_is_directory=True)
+    return texts
+
+
+def translated(source: Path, target: Path, lines: Callable[[], list[str]], *command: str | Path) -> None:
+    """Write the lines, and beside them what a model makes of them; what is there stays."""
+    if not source.is_file():
+        write_text(source, "".join(f"{line}\n" for line in lines()))
+    if not target.is_file():
+        glassformer("translate", *command, "--input", source, "--output", target)
+
+
+def translate_back(model: str, translator: Path, data: Path, texts: Path) -> None:
+    """English sentences of docs-en with what the translator makes of them."""
+    own, other = texts / "docs-en", box.MODELS[model][1]
+    options = f"--to {other} --beam 1 --precision int8 --device cpu".split()
+    translated(own / "back.en", own / f"back.{other}", lambda: untranslated(data), translator, *options)
+
+
+def give_lessons(model: str, teacher: Path, data: Path, texts: Path) -> None:
+    """Sentences of the other language with the English that the teacher makes of them."""
+    other = box.MODELS[model][1]
+    own = texts / "taught" / f"{other}-en"
+    options = ["--to", "en", "--beam", "4", "--batch-tokens", "131072"]
+    translated(Path(f"{own}.{other}"), Path(f"{own}.en"), lambda: lessons(data, other), teacher, *options)
+
+
+def untranslated(data: Path) -> list[str]:
+    """English sentences of middling length, each once, none of them in a corpus that has translations."""
+    known: set[str] = set()
+    for file in sorted(data.glob("docs-en-*/*.en.xz")):
+        with lzma.open(file, "rt", encoding="utf-8") as lines:
+            known.update(line.strip() for line in lines)
+    with lzma.open(data / "docs-en" / "mono.en.xz", "rt", encoding="utf-8") as lines:
+        found = dict.fromkeys(line.strip() for line in lines)
+    fit = [line for line in found if line not in known and 4 <= len(line.split()) <= 45 and len(line) <= 300]
+    random.Random(1).shuffle(fit)
+    return fit[:BACK]
+
+
+def lessons(data: Path, other: str) -> list[str]:
+    """Sentences of both corpora of a language that are not too long, each once."""
+    count, longest = LESSONS[other]
+    found: dict[str, None] = {}
+    for opened, file in (
+        (lzma.open, f"docs-en-{other}/train.{other}.xz"),
+        (gzip.open, f"tatoeba-en-{other}/train.{other}.gz"),
+    ):
+        with opened(data / file, "rt", encoding="utf-8") as lines:
+            found.update(dict.fromkeys(line.strip() for line in lines))
+    fit = [line for line in found if line and len(line) <= longest]
+    random.Random(1).shuffle(fit)
+    return fit[:count]
+
+
+def finish(model: str, run: Path, new: Path, data: Path) -> None:
+    """What ships of a run: its weights packed, the recipe, the scores and the card."""
+    glassformer("pack", run, "--out", new)
+    recipe = recipes.read(recipes.built_in()[f"box-{model}-last"])
+    write_text(new / "recipe.toml", to_toml(recipe))  # the run's own names folders of this machine
+    scores = {}
+    for name, command in judged_by(model).items():
+        told = glassformer("evaluate", new, *command[2:], "--json", inside=data, quiet=True)
+        asked = {"precision": "int8", "beam": 4, "command": shlex.join(["glassformer", *command])}
+        scores[name] = json.loads(told) | asked
+    write_text(new / "scores.json", json.dumps(scores, indent=1) + "\n")
+    card.write(new, data, model)
+
+
+def check_replaceable(place: Path) -> None:
+    """Only a translator that has our card is replaced; whatever else lies there is the user's."""
+    told = place / card.FILES["en"]
+    ours = told.is_file() and told.read_text(encoding="utf-8").startswith(card.title(place.name, "en"))
+    if place.exists() and not ours and (not place.is_dir() or any(place.iterdir())):
+        raise SystemExit(f"{place} holds something else than a translator of the box; choose another --out")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m glassformer.train.box.make", description=__doc__.split("\n")[0])
+    parser.add_argument("data", type=Path, help="the folder that holds the corpora")
+    parser.add_argument("models", nargs="*", help=f"{', '.join(box.MODELS)}; all of them if none is named")
+    parser.add_argument("--runs", type=Path, default=Path("runs"), help="where they are trained")
+    parser.add_argument("--out", type=Path, default=box.HERE, help="where they are put")
+    given = parser.parse_args()
+    models = given.models or list(box.MODELS)
+    if unknown := [model for model in models if model not in box.MODELS]:
+        parser.error(f"{unknown[0]}: the box has {', '.join(box.MODELS)}")
+    data = given.data.absolute()
+    teacher = recipes.read(recipes.built_in()[TEACHER])["data"]
+    for model in models:
+        needed = {data / word for words in judged_by(model).values() for word in words if "/" in word}
+        needed.add(data / "docs-en" / "mono.en.xz")
+        needed.update(data / one[side] for one in teacher["train"] for side in ("src", "tgt"))  # of both languages
+        if missing := sorted(file for file in needed if not file.is_file()):
+            raise SystemExit(
+                f"{missing[0]} is missing; name the folder that holds the corpora of the recipes "
+                f"box-{model} and {TEACHER}"
+            )
+    for model in models:
+        make(model, data, given.runs.absolute(), given.out.absolute())
+
+
+if __name__ == "__main__":
+    main()

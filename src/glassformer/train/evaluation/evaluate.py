@@ -1,0 +1,245 @@
+"""A model judged: what it makes of pairs that it is given, beside their references, while it is trained and after."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from glassformer.common.errors import ConfigError, DataError, WeightsError, why
+from glassformer.common.files import write_text
+from glassformer.common.report import Report
+from glassformer.common.version import __version__
+from glassformer.data import Corpus, Tokenizer, read_pairs
+from glassformer.decode import Search
+from glassformer.decode.precision import Precision
+from glassformer.model import EncoderDecoder, Model
+from glassformer.pipelines.translator import Translator
+from glassformer.train import Recipe
+from glassformer.train.evaluation.judged import Loading, given_items, judge, kind_of, refuse, split_items
+from glassformer.train.evaluation.measures import Measures
+from glassformer.train.evaluation.references import (
+    into,
+    out_of,
+    pairs_of,
+    readable_recipe,
+    split_of,
+    texts_of,
+    unspaced,
+)
+from glassformer.train.evaluation.scores import Scores, bleu_by, score
+from glassformer.train.loop import Judge
+from glassformer.train.recipe import Score, Tokenize
+from glassformer.weights.bundle import is_bundle, read_scores
+from glassformer.weights.hub import locate
+from glassformer.weights.pretrained.text_sides import reads_several
+
+CHINESE = ("zh", "zho")  # as models call it
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """What `gf.evaluate` finds: the `scores`, with their signatures, and every translation beside its reference.
+
+    `name` says which pairs: a split of the recipe, or two files. `settings` is the recipe's [score] as it was used. Of
+    a model that does not translate, `scores` says by `measured` how it was judged; a classifier's labels are the
+    `hypotheses`, the right ones the `references`.
+    """
+
+    name: str
+    scores: Scores | Measures
+    settings: Score
+    precision: str
+    sources: tuple[str, ...]
+    hypotheses: tuple[str, ...]
+    references: tuple[str, ...]
+
+
+def evaluate(
+    folder: str | Path,
+    src: str | Path | Iterable[str] | None = None,
+    ref: str | Path | Iterable[str] | None = None,
+    *,
+    split: str | None = None,
+    to: str | None = None,
+    source: str | None = None,
+    beam: int | None = None,
+    length_penalty: float | None = None,
+    tokenize: str | None = None,
+    lowercase: bool | None = None,
+    device: str = "auto",
+    precision: Precision = "fp32",
+    adapter: str | Path | None = None,
+    record: bool = False,
+    report: Report | None = None,
+) -> Evaluation:
+    """Translate and compare, as `glassformer evaluate` does: BLEU, chrF and exact match, with signatures and intervals;
+    of other models, what fits them. A decoder: perplexity and bits per byte of texts. An encoder that fills gaps:
+    accuracy and pseudo-perplexity, each token hidden in turn. A classifier: accuracy and macro F1, `ref` being labels,
+    or `src` an .npz of `images` and `labels`.
+
+    The pairs are those of `src` and `ref`, two files or two lists of sentences, else of a `split` of the recipe in the
+    folder: test, if none is named, valid or train. Of a model that translates into several languages, one is judged at
+    a time: `to`; one that reads several is told from which, `source`. What is not given is as the recipe has it under
+    [score]. With an `adapter`, the model is judged with what that has learnt. With `record`, the scores are added to
+    scores.json in the folder. A `report` is told how far it is.
+
+        found = gf.evaluate("runs/demo", ["twenty-one"], ["einundzwanzig"], beam=4)
+        print(found.scores, found.scores.bleu_signature, found.hypotheses)
+    """
+    folder, report = locate(folder), report or Report(quiet=True)
+    loading = Loading(device, precision, adapter)
+    options = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
+    asked = {name: value for name, value in options.items() if value is not None}
+    if (kind := kind_of(folder)) is not EncoderDecoder:
+        for option, value in ({"to": to, "source": source} | asked).items():
+            if value is not None:
+                raise ConfigError(f"{option}={value} is for translations, and {folder} does not translate")
+        found = evaluate_other(folder, kind, src, ref, split, loading, report)
+    else:
+        found = evaluate_translator(folder, src, ref, split, to, source, asked, loading, report)
+    report.clear()
+    if adapter is not None:
+        found = replace(found, name=f"{found.name} with the adapter {Path(adapter).resolve().name}")
+    if record:
+        record_scores(folder, found, report)
+    return found
+
+
+def evaluate_translator(
+    folder: Path,
+    src: str | Path | Iterable[str] | None,
+    ref: str | Path | Iterable[str] | None,
+    split: str | None,
+    to: str | None,
+    source: str | None,
+    asked: dict[str, Any],
+    loading: Loading,
+    report: Report,
+) -> Evaluation:
+    """Translations beside their references; `asked` goes before what the recipe says."""
+    if (src is None) != (ref is None):
+        raise ConfigError("src=... and ref=... go together: sources and their references, line by line")
+    recipe: Recipe | None
+    pairs: Iterable[tuple[str, str]]
+    if src is None or ref is None:
+        name = split or "test"
+        recipe, corpora = split_of(folder, name)
+        if corpora[0].lone:
+            raise DataError(f"the `{name}` texts of the recipe have no translations; give src=... and ref=... instead")
+        corpora = into(to, corpora)
+        if reads_several(folder):
+            corpora = out_of(source, corpora)
+            source = corpora[0].from_
+        if (to := corpora[0].to) is not None:
+            name = f"{name} {corpora[0].from_ or ''}-{to}"
+        pairs = chain.from_iterable(map(read_pairs, corpora))
+    elif split is not None:
+        raise ConfigError("give either src=... and ref=..., or split=..., not both")
+    else:
+        recipe = readable_recipe(folder, report)
+        name, pairs = pairs_of(src, ref)
+    settings = replace(recipe.score if recipe else Score(), **asked)
+    if "tokenize" not in asked:
+        settings = replace(settings, tokenize=cut_by(settings, to))
+    search = Search(beam=settings.beam, length_penalty=settings.length_penalty)
+    bleu_by(settings.tokenize)  # a wrong name is told before any work
+    sources, references = texts_of(pairs, recipe)
+    if settings.tokenize == "13a" and unspaced(references):
+        report.say(
+            "the references are written without spaces, and BLEU by 13a takes each line for a word; for Chinese give "
+            '--tokenize zh, or write tokenize = "zh" under [score] in the recipe (ja-mecab for Japanese)'
+        )
+    translations = Translator.load(
+        folder, loading.device, loading.precision, to=to, source=source, adapter=loading.adapter
+    ).translate(
+        sources,
+        search=search,
+        progress=lambda done: report.show(f"translating {name}: {done:,} of {len(sources):,}"),
+    )
+    hypotheses = [best[0].text for best in translations]
+    scores = score(hypotheses, references, settings.tokenize, settings.lowercase)
+    return Evaluation(name, scores, settings, loading.precision, tuple(sources), tuple(hypotheses), tuple(references))
+
+
+def evaluate_other(
+    folder: Path,
+    kind: type[Model],
+    src: str | Path | Iterable[Any] | None,
+    ref: str | Path | Iterable[str] | None,
+    split: str | None,
+    loading: Loading,
+    report: Report,
+) -> Evaluation:
+    """The same of a model that does not translate."""
+    if src is not None and split is not None:
+        raise ConfigError("give either src=..., or split=..., not both")
+    known = False
+    if src is not None:
+        name, items, labels = given_items(folder, kind, src, ref)
+    else:
+        refuse(None if ref is None else [], "a split has its own")
+        name = split or "test"
+        corpora = split_of(folder, name)[1]
+        items, labels = split_items(corpora)
+        known = all(corpus.known for corpus in corpora)
+    found = judge(folder, kind, items, labels, loading, report, known)
+    return Evaluation(name, found.scores, Score(), loading.precision, found.items, found.told, found.right)
+
+
+def cut_by(settings: Score, to: str | None) -> Tokenize:
+    """How BLEU finds words of the language `to`: one recipe may have targets with spaces and without."""
+    chinese = to is not None and re.split("[-_]", to)[0] in CHINESE
+    return "zh" if chinese and settings.tokenize == "13a" else settings.tokenize
+
+
+def record_scores(folder: Path, found: Evaluation, report: Report, **details: Any) -> None:
+    """Add a measurement to the bundle's scores.json, with what made it; into no other folder is written."""
+    if not is_bundle(folder):
+        return
+    if isinstance(found.scores, Scores):
+        details |= {"beam": found.settings.beam, "length_penalty": found.settings.length_penalty}
+    details |= {
+        "precision": found.precision,
+        "versions": {"glassformer": __version__, "torch": torch.__version__},
+    }
+    try:
+        known = read_scores(folder) | {found.name: found.scores.to_dict() | details}
+        write_text(folder / "scores.json", json.dumps(known, indent=1, ensure_ascii=False) + "\n")
+    except WeightsError as error:  # the scores are still worth printing
+        report.say(f"{error}; these scores are not recorded")
+    except OSError as error:
+        report.say(f"{folder / 'scores.json'} cannot be written: {why(error)}; these scores are not recorded")
+
+
+def validation_bleu(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
+    """BLEU of greedy translations of the validation pairs, for training to stop by."""
+    if find_spec("sacrebleu") is not None:  # without it one can still train
+        bleu_by(recipe.score.tokenize)
+    ways: dict[tuple[str | None, str | None], list[Corpus]] = {}
+    for corpus in sorted(recipe.data.valid, key=lambda corpus: str(corpus.to)):
+        ways.setdefault((tokenizer.of(corpus).source, corpus.to), []).append(corpus)
+
+    @cache
+    def texts(way: tuple[str | None, str | None]) -> tuple[list[str], list[str]]:
+        return texts_of(chain.from_iterable(map(read_pairs, ways[way])), recipe)
+
+    def bleu(model: EncoderDecoder) -> float:
+        found = []
+        for way, corpora in ways.items():
+            sources, references = texts(way)
+            translator = Translator(model, tokenizer.of(corpora[0]), next(model.parameters()).device)
+            outputs = [best[0].text for best in translator.translate(sources)]
+            cut = cut_by(recipe.score, corpora[0].to)
+            found.append(score(outputs, references, cut, recipe.score.lowercase, interval=False).bleu)
+        return sum(found) / len(found)
+
+    return bleu

@@ -1,0 +1,150 @@
+"""How good a model is that does not translate: of texts, of gaps, of labels. Each figure says how it was measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from glassformer.common.errors import DataError
+
+RESAMPLES = 1000
+SURE = 1.96  # deviations to either side that hold 95 %
+
+
+@dataclass(frozen=True)
+class Measures:
+    """What all of them have; figures in percent, but for perplexity and bits."""
+
+    measured: str  # how, in words
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class TextScores(Measures):
+    """Of a decoder: how well it foresees texts."""
+
+    texts: int
+    tokens: int
+    bytes: int
+    loss: float  # nats a token
+    perplexity: float
+    bits_per_byte: float
+    least: float | None = None  # nats a token that the source's own law costs, where it is known
+
+    @classmethod
+    def of(
+        cls, log_probabilities: Sequence[float], tokens: int, texts: Sequence[str], least: float | None = None
+    ) -> TextScores:
+        size, total = sum(len(text.encode("utf-8", "replace")) for text in texts), -math.fsum(log_probabilities)
+        if not tokens or not size:
+            raise DataError("there is nothing to score: the texts are empty")
+        how = "each token after those before it, a text's end counted as a token, and in its bytes as none"
+        loss = total / tokens
+        perplexity = math.exp(loss) if loss < 700 else math.inf
+        best = None if least is None else least / tokens
+        return cls(how, len(texts), tokens, size, loss, perplexity, total / math.log(2) / size, best)
+
+    def __str__(self) -> str:
+        return (
+            f"perplexity {self.perplexity:.4g}   bits per byte {self.bits_per_byte:.4f}   {self.loss:.4f} nats a token"
+            + ("" if self.least is None else f", {self.loss - self.least:.4f} above the source's own {self.least:.4f}")
+            + f"   ({self.texts:,} texts, {self.tokens:,} tokens)"
+        )
+
+
+@dataclass(frozen=True)
+class GapScores(Measures):
+    """Of an encoder that fills gaps: how often the hidden token is the likeliest, and how likely it is."""
+
+    texts: int
+    tokens: int
+    accuracy: float
+    accuracy_interval: float
+    pseudo_perplexity: float
+    determined: int | None = None  # gaps that the rest of the text leaves no choice for, where that is known
+    determined_accuracy: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        log_probabilities: Sequence[float],
+        right: Sequence[int],
+        tokens: Sequence[int],
+        determined: Sequence[bool] = (),
+    ) -> GapScores:
+        """`determined`: of each gap that the rest determines, whether it is filled right."""
+        if not sum(tokens):
+            raise DataError("there is nothing to score: the texts are empty")
+        hits, counts = np.array(right, dtype=float), np.array(tokens, dtype=float)
+        picks = np.random.RandomState(0).randint(0, len(counts), (RESAMPLES, len(counts)))
+        spread = np.std(hits[picks].sum(1) / np.maximum(1, counts[picks].sum(1)))
+        how = "each token hidden in turn, all others in sight; interval of 95 % by bootstrap over the texts"
+        pseudo = math.exp(min(700.0, -math.fsum(log_probabilities) / sum(tokens)))
+        made = cls(how, len(tokens), sum(tokens), 100 * hits.sum() / counts.sum(), 100 * SURE * float(spread), pseudo)
+        if not determined:
+            return made
+        return replace(made, determined=len(determined), determined_accuracy=100 * sum(determined) / len(determined))
+
+    def __str__(self) -> str:
+        return (
+            f"accuracy {self.accuracy:.1f} % ± {self.accuracy_interval:.1f}   pseudo-perplexity "
+            f"{self.pseudo_perplexity:.4g}   ({self.texts:,} texts, {self.tokens:,} tokens)"
+            + (
+                ""
+                if self.determined_accuracy is None
+                else f"   of the {self.determined:,} gaps that the rest determines {self.determined_accuracy:.1f} %"
+            )
+        )
+
+
+@dataclass(frozen=True)
+class LabelScores(Measures):
+    """Of a classifier. Macro F1 is the mean over the labels that are there, rare and frequent ones alike; `labels` has
+    for each its F1 and how often it is right."""
+
+    items: int
+    accuracy: float
+    accuracy_low: float
+    accuracy_high: float
+    macro_f1: float
+    labels: dict[str, dict[str, float]]
+
+    @classmethod
+    def of(cls, told: Sequence[str], right: Sequence[str]) -> LabelScores:
+        if len(told) != len(right):
+            raise DataError(f"{len(told)} items but {len(right)} labels; there is one each")
+        if not right:
+            raise DataError("there is nothing to score: no item was given")
+        both = list(zip(told, right, strict=True))
+        table: dict[str, dict[str, float]] = {}
+        for label in sorted({*told, *right}):
+            hits = sum(a == b == label for a, b in both)
+            seen, there = told.count(label), right.count(label)
+            table[label] = {"items": there, "f1": 100 * 2 * hits / (seen + there)}
+        hits = sum(a == b for a, b in both)
+        low, high = wilson(hits, len(both))
+        macro = sum(one["f1"] for one in table.values()) / len(table)
+        how = (
+            "the likeliest label of each; interval of 95 % by Wilson's formula; macro F1 over all labels given or told"
+        )
+        return cls(how, len(both), 100 * hits / len(both), 100 * low, 100 * high, macro, table)
+
+    def __str__(self) -> str:
+        return (
+            f"accuracy {self.accuracy:.2f} % ({self.accuracy_low:.2f} to {self.accuracy_high:.2f})   macro F1 "
+            f"{self.macro_f1:.2f} %   ({self.items:,} items, {len(self.labels)} labels)"
+        )
+
+
+def wilson(hits: int, count: int) -> tuple[float, float]:
+    """The interval of 95 % for a share, which is right for shares near 0 and 1 too."""
+    share, square = hits / count, SURE**2 / count
+    middle = (share + square / 2) / (1 + square)
+    half = SURE / (1 + square) * math.sqrt(share * (1 - share) / count + square / count / 4)
+    return max(0.0, middle - half), min(1.0, middle + half)

@@ -1,0 +1,105 @@
+"""Compiling while the text is prepared.
+
+A compiled step takes half a minute to make and depends on nothing of the text but the shape of its batches. Where the
+recipe alone tells that shape, a second process takes one step of such a model meanwhile, and throws it away. What the
+compiler made of it stays in the compiler's cache on the disk, where the run finds it.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+
+from glassformer.common.version import IMPORT_ROOT
+from glassformer.data import UNK, Batch, BatchOptions
+from glassformer.data.packing import packed_shape
+from glassformer.data.shapes import Shape
+from glassformer.train import parallel
+from glassformer.train.feed import local_rows
+from glassformer.train.folder import saved_recipe
+from glassformer.train.parallel import World
+from glassformer.train.recipe import Recipe
+from glassformer.train.start import known_sizes
+from glassformer.train.step import Stepper, compiled
+
+HEAD_START = 10.0  # seconds; a process that is not so far ahead saves nothing, since it had to start first
+PATIENCE = 60.0  # seconds, about what compiling takes
+
+
+def known_shape(recipe: Recipe) -> Shape | None:
+    """The shape of every batch, where it is the same whatever the text is and so is the size of the vocabulary."""
+    tokens = recipe.train.batch_tokens
+    known = recipe.train.pack and recipe.train.objective != "denoise"  # its sides' widths are the texts' affair
+    if not known or not isinstance(tokens, int) or recipe.tokenizer.kind == "words":
+        return None
+    options = BatchOptions(tokens=tokens, width=recipe.row_width)
+    shapes = {packed_shape(longest, options, recipe.objective.lone) for longest in (1, recipe.data.max_tokens + 1)}
+    return shapes.pop() if len(shapes) == 1 else None
+
+
+class Ahead:
+    """A process that compiles, or none where it would not help."""
+
+    def __init__(self, folder: Path | None, world: World) -> None:
+        self.begun = time.monotonic()
+        self.process: subprocess.Popen[bytes] | None = None
+        if folder is not None:
+            here = str(IMPORT_ROOT)
+            paths = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "glassformer.train.precompile", str(folder), str(world.device)],
+                env=os.environ | {"PYTHONPATH": paths},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+
+    def wait(self) -> None:
+        """Let it finish what the run would have to do itself; however it ends, the run goes on and compiles."""
+        if self.process is not None and time.monotonic() - self.begun > HEAD_START:
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(PATIENCE)
+        self.close()
+
+    def close(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+
+
+@contextmanager
+def compiling_ahead(recipe: Recipe, folder: Path, world: World, fresh: bool) -> Iterator[Ahead]:
+    """A process that compiles ahead of a `fresh` run, whose text is still to be prepared."""
+    alone = world.size == 1 and world.device.type == "cuda"  # on a CPU it would take the cores that prepare
+    useful = fresh and alone and compiled(recipe.train, world.device) and known_shape(recipe) is not None
+    ahead = Ahead(folder if useful else None, world)
+    try:
+        yield ahead
+    finally:
+        ahead.close()
+
+
+def trial_step(recipe: Recipe, world: World) -> None:
+    """One step of the recipe's model as the run will take it, on a batch that says nothing."""
+    shape = known_shape(recipe)
+    assert shape is not None
+    ids = np.full((shape.rows, shape.tgt), UNK, dtype=np.int64)
+    places = np.tile(np.arange(shape.tgt), (shape.rows, 1))
+    batch = Batch(ids, ids == UNK, ids.copy(), ids.copy(), ids.size, shape.rows, places, places.copy())
+    size = recipe.tokenizer.vocab_size
+    sizes = known_sizes(recipe.train.start) or (size, None if recipe.tokenizer.joint else size)
+    model = recipe.objective.model(recipe.sized_config(*sizes))
+    stepper = Stepper(model.to(world.device).train(), recipe.train, world)
+    rows = local_rows(batch, world, recipe.train.accumulate, recipe.train.objective)
+    stepper(rows, recipe.train.lr, recipe.train.seed)
+
+
+if __name__ == "__main__":
+    trial_step(saved_recipe(Path(sys.argv[1])), parallel.enter(sys.argv[2]))

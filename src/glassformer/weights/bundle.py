@@ -1,0 +1,266 @@
+"""A trained model as a folder, complete in itself.
+
+config.json         the model's configuration, what kind it is, the version of this format, how its weights are stored
+model.safetensors   its weights, each tensor once
+tokenizer.json      text to ids and back (tokenizer.src.json and tokenizer.tgt.json where each side has its own; none
+                    where images are read)
+source_words.txt    the words of the source language that its training met
+recipe.toml         how it was trained, and in [about] what it is for
+scores.json         how well it does, with what each score was measured by
+
+Small, it takes a quarter of the room: `"weights": "int8"` in config.json, each matrix of model.safetensors in int8 with
+a scale for each row (`x.weight`, `x.scales`), no table that can be computed, and the vocabulary compressed (.xz).
+
+`"kind": "encoder"` or `"decoder"` is a model of one stack; without, it is an encoder and a decoder. `"labels"` are the
+names of what a classifier tells apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeVar
+
+import torch
+from torch import Tensor
+
+from glassformer.common.errors import ConfigError, WeightsError, check_choice, one_of
+from glassformer.common.files import read_json, read_tensors, write_bytes, write_tensors, write_text
+from glassformer.data import Tokenizer
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model, ModelConfig
+from glassformer.weights.lora import load_adapter
+from glassformer.weights.quantized import beside, fill, hollow, matrices, packed, restore
+from glassformer.weights.quantized import weights as weights
+
+FORMAT = "glassformer"
+# 2: weights may be int8; 3: settings that came LATER; 4: a kind. A config.json that names no version is of the first.
+FORMAT_VERSION = 4
+# Settings that the first two versions did not know: one at its default is not written, so that they still read it.
+LATER = (
+    *("qkv_bias", "rotary_factor", "rotary_length", "rotary_low", "rotary_high"),
+    *("image_size", "patch_size", "channels", "labels"),
+)
+VOCABULARY = ("source_words.txt", "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json")
+Weights = Literal["float32", "int8"]
+WEIGHTS = ("float32", "int8")
+PAIR = "encoder-decoder"  # the kind that config.json need not name
+KINDS: dict[str, type[Model]] = {PAIR: EncoderDecoder, "encoder": EncoderOnly, "decoder": DecoderOnly}
+Some = TypeVar("Some", EncoderDecoder, EncoderOnly, DecoderOnly)
+
+
+@dataclass
+class Bundle:
+    folder: Path
+    model: Model
+    vocabulary: Tokenizer | None  # none where images are read
+    recipe: str = ""  # its text, if there is one that can be read
+    labels: tuple[str, ...] = ()
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        if self.vocabulary is None:
+            raise WeightsError(f"{self.folder} {use_of(self.model)}; it has no vocabulary")
+        return self.vocabulary
+
+    def of_kind(self, kind: type[Some]) -> Some:
+        """The model, if it is of this kind."""
+        if not isinstance(self.model, kind):
+            raise WeightsError(f"{self.folder} {use_of(self.model)}")
+        return self.model
+
+
+def use_of(model: Model) -> str:
+    """What a model is, and what it is used by; said where it was taken for another."""
+    if isinstance(model, EncoderDecoder):
+        return "is an encoder and a decoder, a translator: `glassformer translate` and gf.Translator use it"
+    if isinstance(model, DecoderOnly):
+        return "is a decoder alone, which continues texts: `glassformer generate` and gf.TextGenerator use it"
+    if model.config.labels or model.config.patch_size is not None:
+        what = "texts" if model.config.patch_size is None else "images"
+        return f"is an encoder with labels for {what}: `glassformer classify` and gf.Classifier use it"
+    return "is an encoder alone, which fills gaps: `glassformer fill` and gf.MaskFiller use it"
+
+
+def is_bundle(folder: str | Path) -> bool:
+    try:
+        return (read_json(Path(folder) / "config.json") or {}).get("format") == FORMAT
+    except WeightsError:
+        return False
+
+
+def save_tokenizer(folder: Path, tokenizer: Tokenizer, small: bool = False) -> None:
+    """Replace the files of the vocabulary, each whole or not at all."""
+    with tempfile.TemporaryDirectory() as place:
+        tokenizer.save(place, small)
+        for file in sorted(Path(place).iterdir(), key=lambda file: (file.name == "config.json", file.name)):
+            write_bytes(folder / file.name, file.read_bytes())
+    for name in VOCABULARY:  # in one form alone, so that none is an older one's
+        (folder / (name if small else f"{name}.xz")).unlink(missing_ok=True)
+
+
+def save(
+    folder: str | Path,
+    model: Model,
+    tensors: dict[str, Tensor],
+    tokenizer: Tokenizer | None,
+    weights: Weights = "float32",
+    labels: Sequence[str] = (),
+) -> None:
+    """Write the model's part of a bundle; `tensors` are its weights, which an average may have changed, `labels` the
+    names of what its head tells apart, where that is no vocabulary."""
+    check_choice("weights", weights, WEIGHTS)
+    if labels:
+        check_labels(list(labels), model.config.labels)
+    folder, small = Path(folder), weights == "int8"
+    folder.mkdir(parents=True, exist_ok=True)
+    if tokenizer is not None:
+        save_tokenizer(folder, tokenizer, small)
+    write_tensors(folder / "model.safetensors", packed(model, tensors) if small else tensors)
+    defaults = {field.name: field.default for field in fields(ModelConfig)}
+    settings = {
+        name: value for name, value in model.config.to_dict().items() if name not in LATER or value != defaults[name]
+    }
+    kind = next(name for name, one in KINDS.items() if isinstance(model, one))
+    version = 4 if kind != PAIR else 3 if any(name in settings for name in LATER) else 2 if small else 1
+    stored: dict[str, Any] = {"format_version": version} | ({"weights": weights} if small else {})
+    stored |= {"kind": kind} if kind != PAIR else {}
+    config = {"format": FORMAT, **stored, **settings} | ({"labels": list(labels)} if labels else {})
+    write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
+
+
+def pack(folder: str | Path, out: str | Path) -> None:
+    """Write the bundle in `folder` a second time, to `out`, its weights in int8. Its scores are to be measured anew."""
+    folder, out = Path(folder), Path(out)
+    loaded = load(folder)
+    if out.exists() and (not out.is_dir() or any(out.iterdir())):
+        raise WeightsError(f"{out} exists already; name a folder that is not there yet, or an empty one")
+    save(out, loaded.model, weights(loaded.model), loaded.vocabulary, "int8", loaded.labels)
+    if loaded.recipe:
+        write_text(out / "recipe.toml", loaded.recipe)
+
+
+def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None = None) -> Bundle:
+    """The bundle in a folder. `rounded`: weights that are stored in int8 stay so, in a model that
+    `glassformer.decode.precision.ready` can make ready, but that cannot be called itself. What an `adapter` has learnt
+    is added to the weights."""
+    folder = Path(folder)
+    config, stored_as, kind, labels = read_config(folder)
+    try:
+        model = hollow(config, kind)
+    except ConfigError as error:
+        raise WeightsError(f"{folder / 'config.json'}: {error}") from None
+    path = folder / "model.safetensors"
+    if not os.path.lexists(path):
+        raise WeightsError(
+            f"{path} is missing; if training was interrupted, continue it: glassformer train --resume --out {folder}"
+        )
+    tensors = read_tensors(path)
+    check_tensors(folder, model, tensors, stored_as)
+    kept = (torch.int8, torch.float32)
+    fill(model, {n: t.to(t.dtype if t.dtype in kept else torch.float32, copy=True) for n, t in tensors.items()})
+    if not rounded or adapter is not None:
+        restore(model)
+    if adapter is not None:
+        labels = load_adapter(model, adapter) or labels
+    recipe = ""
+    with contextlib.suppress(OSError):  # a model translates without
+        recipe = (folder / "recipe.toml").read_text(encoding="utf-8", errors="replace")
+    vocabulary = Tokenizer.load(folder) if config.patch_size is None else None
+    return Bundle(folder, model.eval(), vocabulary, recipe, labels)
+
+
+def check_tensors(folder: Path, model: Model, tensors: dict[str, Tensor], stored_as: Weights) -> None:
+    """Every tensor that the model wants is there, and no other."""
+    shapes = {name: tensor.shape for name, tensor in weights(model).items()}
+    may_lack: set[str] = set()
+    if stored_as == "int8":
+        shapes |= {beside(name): shapes[name][:1] for name in matrices(model)}
+        may_lack = {name for name, _ in model.named_buffers()}
+    whole = set(matrices(model)) if stored_as == "int8" else set()
+    for name in [*shapes, *tensors]:
+        missing = name not in tensors
+        if missing and name in may_lack:
+            continue
+        unlike = missing or name not in shapes or tensors[name].shape != shapes[name]
+        if unlike or (tensors[name].dtype == torch.int8) != (name in whole):
+            raise WeightsError(f"{folder}: the weights do not fit config.json at `{name}`")
+
+
+class Described(NamedTuple):
+    """What config.json says of a bundle."""
+
+    config: ModelConfig
+    weights: Weights
+    kind: type[Model]
+    labels: tuple[str, ...]  # their names, where they have some
+
+
+def check_labels(labels: list[Any], count: int) -> None:
+    if not all(isinstance(label, str) and label for label in labels) or len(set(labels)) != len(labels) or not labels:
+        raise ConfigError(f"labels {str(labels)[:60]} must be names, each another")
+    if len(labels) != count:
+        raise ConfigError(f"there are {len(labels)} names of labels, and the model's head tells {count} apart")
+
+
+def read_config(folder: Path) -> Described:
+    """What the model is, and how its weights are stored."""
+    path = folder / "config.json"
+    values = read_json(path)
+    if values is None or values.pop("format", None) != FORMAT:
+        what = "it holds no config.json" if values is None else "its config.json is another's"
+        what = f"is not a trained model ({what})" if folder.is_dir() else "is not a folder"
+        raise WeightsError(f"{folder} {what}; `glassformer train` makes one, `make demo` the first")
+    version = values.pop("format_version", 1)
+    if type(version) is not int or version < 1:
+        raise WeightsError(f"{path}: format_version {version!r} is no version; copy the file again")
+    if version > FORMAT_VERSION:
+        raise WeightsError(
+            f"{folder} is of format version {version}; this glassformer reads versions up to {FORMAT_VERSION}: "
+            f"update it (pip install --upgrade glassformer), or save the model again by the glassformer you have"
+        )
+    stored_as = values.pop("weights", "float32")
+    if stored_as not in WEIGHTS:
+        raise WeightsError(f"{path}: weights {stored_as!r:.40} are not one of {one_of(WEIGHTS)}; copy the file again")
+    kind = values.pop("kind", PAIR)
+    if kind not in KINDS:
+        raise WeightsError(f"{path}: kind {kind!r:.40} is not one of {one_of(KINDS)}; copy the file again")
+    named = values.get("labels")
+    try:
+        if isinstance(named, list):
+            values["labels"] = len(named)
+            check_labels(named, len(named))
+        return Described(
+            ModelConfig.from_dict(values), stored_as, KINDS[kind], tuple(named) if isinstance(named, list) else ()
+        )
+    except ConfigError as error:
+        raise WeightsError(f"{path}: {error}") from None
+
+
+def read_scores(folder: Path) -> dict[str, Any]:
+    """The scores measured so far, by what was scored."""
+    return read_json(folder / "scores.json", "delete it and measure again") or {}
+
+
+def unchanged(folder: Path, load: Callable[[Path], Some]) -> Callable[[], Some]:
+    """Loads the model of a folder a second time, if it still is the one that it was."""
+    folder = folder.resolve()
+
+    def told() -> list[tuple[str, int, int]]:
+        files = [file for file in sorted(folder.iterdir()) if file.suffix in (".safetensors", ".bin", ".json", ".xz")]
+        return [
+            (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.name != "scores.json"
+        ]
+
+    before = told()
+
+    def again() -> Some:
+        if not folder.is_dir() or told() != before:
+            raise WeightsError(f"{folder} is not what it was when it was loaded; load it again")
+        return load(folder)
+
+    return again

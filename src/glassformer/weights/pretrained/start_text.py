@@ -1,0 +1,197 @@
+"""The text side of a published model that is trained on: its own tokenizer, as training asks for one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
+from pathlib import Path
+
+import numpy as np
+
+from glassformer.common.errors import ConfigError, WeightsError
+from glassformer.common.files import read_json
+from glassformer.data import Numbering, PairTokenizer, Tokenizer
+from glassformer.data.corpus import Corpus, Pair
+from glassformer.data.noise import MASK
+from glassformer.data.text_side import Flat
+from glassformer.model import DecoderOnly, EncoderDecoder
+from glassformer.weights.pretrained.language_text import KINDS, LanguageText
+from glassformer.weights.pretrained.languages import pick
+from glassformer.weights.pretrained.loader import FAMILIES, read_config
+from glassformer.weights.pretrained.marian_text import MarianText
+from glassformer.weights.pretrained.plain_text import PlainText
+
+# What a folder holds beside its weights; a run keeps them, so that it ends as a folder of the same kind.
+FILES = (
+    "config.json", "generation_config.json", "preprocessor_config.json", "tokenizer.json", "tokenizer_config.json",
+    "special_tokens_map.json", "added_tokens.json", "vocab.json", "target_vocab.json", "vocab.txt", "merges.txt",
+    "source.spm", "target.spm", "spiece.model", "sentencepiece.bpe.model",
+)  # fmt: skip
+
+
+def is_published(folder: Path) -> bool:
+    """Whether a folder holds somebody else's model: its config.json names a family."""
+    try:
+        return "model_type" in (read_json(folder / "config.json") or {})
+    except WeightsError:
+        return False
+
+
+def told(corpus: Corpus, folder: Path) -> tuple[str, str]:
+    """The languages of a corpus, for a model that asks for them."""
+    if corpus.lone:
+        raise ConfigError(
+            f"{folder} is told the languages of each sentence; it learns from pairs, objective = 'translate'"
+        )
+    if corpus.from_ is None or corpus.to is None:
+        raise ConfigError(
+            f"{folder} is told the languages of each sentence; give the corpus {corpus.name} both, such as from = 'en' "
+            f"and to = 'de'"
+        )
+    return corpus.from_, corpus.to
+
+
+def change(path: Path, values: Mapping[str, object]) -> None:
+    """Write values into a file of settings, in the place of those that it has."""
+    path.write_text(
+        json.dumps((read_json(path) or {}) | dict(values), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+    )
+
+
+class StartText(Tokenizer):
+    """A published tokenizer. What it encodes for a store is numbered as our own vocabularies are, so that padding,
+    start and end are theirs; `numbering` leads back to the model's ids.
+
+    One of many languages is told those of a corpus, and tells them to the folder that it is saved in. mBART's sentences
+    end with their language, behind the end mark; a target begins with it, too.
+    """
+
+    numbering: Numbering
+
+    def __init__(self, folder: Path, corpus: Corpus | None = None) -> None:
+        settings = read_config(folder)
+        kind = settings.need("model_type")
+        family = FAMILIES[kind](settings)
+        config = family.config(settings, True)  # its ids are those of an untied head as well
+        self.folder, self.joint, self.words, self.to = folder, config.src_vocab_size is None, frozenset(), None
+        self.text: PairTokenizer
+        if kind == "marian":
+            self.text = MarianText.load(folder, shared=self.joint)
+            self.text.check_sizes(config.encoder.vocab_size, config.vocab_size)
+        elif kind in KINDS:
+            self.text = LanguageText.load(folder, settings, *((None, None) if corpus is None else told(corpus, folder)))
+            self.text.check_size(config.vocab_size)
+        else:
+            self.text = PlainText.load(folder, config.vocab_size)
+        self.sizes = {name: getattr(config, name) for name in ("vocab_size", "src_vocab_size")}
+        self.sizes |= {name: getattr(config, name) for name in ("pad_id", "start_id", "end_id")}
+        self._pair, (around,) = family.model is EncoderDecoder, self.text.encode_source([""])
+        start, end = config.start_id, config.end_id
+        if family.model not in (EncoderDecoder, DecoderOnly) and around:  # the marks that stand around a text
+            start, end = around[0], around[-1]
+        if end is None:
+            raise ConfigError(f"{folder}: its config.json names no end of a text (eos_token_id), which training needs")
+        if isinstance(self.text, LanguageText) and self.text.start is not None:
+            start = end = self.sizes["start_id"] = self.text.start
+        pad = config.pad_id
+        self.numbering = Numbering(0 if pad is None else pad, end if start is None else start, end)
+
+    @property
+    def src_size(self) -> int:
+        return int(self.sizes["src_vocab_size"] or self.tgt_size)
+
+    @property
+    def tgt_size(self) -> int:
+        return int(self.sizes["vocab_size"] or 0)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def placeholders(self) -> str:
+        return ""
+
+    @property
+    def pieces(self) -> tuple[dict[int, str], dict[int, str]]:
+        """By the numbers of a store; a gap is called as our own vocabularies call it."""
+        source, target = (
+            {id + self.numbering.offset: piece for id, piece in enumerate(name(range(size)))}
+            for name, size in ((self.text.source_pieces, self.src_size), (self.text.target_pieces, self.tgt_size))
+        )
+        if (mask := getattr(self.text, "mask_id", None)) is not None:
+            target[mask + self.numbering.offset] = MASK
+        return source, target
+
+    def of(self, corpus: Corpus) -> Tokenizer:
+        if not isinstance(self.text, LanguageText):
+            return super().of(corpus)
+        other, languages = copy(self), self.text
+        source, to = told(corpus, self.folder)
+        if languages.start is not None and pick(to, languages.tags) != languages.to:
+            raise ConfigError(
+                f"{corpus.name} has to = {to!r}, and {self.folder} starts every target from its language, which is "
+                f"{languages.to} in this run; train it for one at a time"
+            )
+        other.text = languages.between(source, to)
+        other.source, other.to = other.text.source, other.text.to
+        return other
+
+    def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
+        return self.text.encode_source(texts)
+
+    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
+        """Without the end; of a pair, with the mark that the family puts first, if it puts one."""
+        if not self._pair or isinstance(self.text, MarianText | LanguageText):
+            return self.text.encode_target(texts)
+        marked = self.text.encode_source(texts)
+        return [ids[:-1] if ids and ids[-1] == self.numbering.end else ids for ids in marked]
+
+    def encode_flat(self, pairs: Sequence[Pair], dtype: np.dtype[np.unsignedinteger]) -> tuple[Flat, Flat]:
+        """What stands alone, without a source, has no marks: the objective puts its own around it."""
+        texts = [target for _, target in pairs]
+        alone = not any(source for source, _ in pairs)
+        sides = (
+            ([[]] * len(pairs), self.text.encode_target(texts))
+            if alone
+            else (self.encode_source([source for source, _ in pairs]), self.encode_target(texts))
+        )
+        if isinstance(self.text, LanguageText) and self.text.start is not None:
+            sides = (sides[0], [[*ids, self.sizes["end_id"]] for ids in sides[1]])
+        source, target = (
+            (
+                np.array([id + self.numbering.offset for ids in side for id in ids], dtype=dtype),
+                np.array([len(ids) for ids in side], dtype=np.int64),
+            )
+            for side in sides
+        )
+        return source, target
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
+        return self.text.decode_target(batch)
+
+    def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        return self.text.source_pieces(ids)
+
+    def target_pieces(self, ids: Sequence[int]) -> list[str]:
+        return self.text.target_pieces(ids)
+
+    def save(self, folder: str | Path, small: bool = False) -> None:
+        for name in FILES:
+            if (self.folder / name).is_file():
+                (Path(folder) / name).write_bytes((self.folder / name).read_bytes())
+        if isinstance(self.text, LanguageText):
+            changes = {"src_lang": self.text.source, "tgt_lang": self.text.to}
+            change(Path(folder) / "tokenizer_config.json", changes)
+            for name in ("config.json", "generation_config.json"):
+                if self.text.start is not None and (self.folder / name).is_file():
+                    change(Path(folder) / name, {"decoder_start_token_id": self.text.start})
+
+    def fingerprint(self) -> str:
+        digest = hashlib.sha256()
+        for name in FILES:
+            if (self.folder / name).is_file():
+                digest.update(f"{name}\n".encode() + (self.folder / name).read_bytes())
+        return digest.hexdigest()

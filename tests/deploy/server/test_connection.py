@@ -1,0 +1,179 @@
+"""Connections that keep a server waiting, over real sockets: each comes to an end, and the others are answered."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from contextlib import ExitStack
+
+import httpx
+import loops
+import pytest
+from fastapi import FastAPI, Response
+from sockets import PATIENCE, until
+from visitor import Live
+
+from glassformer.deploy.server.connection import Connection, Joined
+from glassformer.deploy.server.middleware import Door
+from glassformer.deploy.server.responses import sliced
+
+HEAD = b"POST /count HTTP/1.1\r\nHost: localhost\r\n"
+
+
+class Hasty(Connection):
+    head, stall = 0.2, 0.2
+
+
+def served():
+    app = FastAPI()
+    app.add_middleware(Door, slowest=0.2)
+    app.state.counted = 0
+
+    @app.post("/count")
+    async def count() -> int:
+        app.state.counted += 1
+        return app.state.counted
+
+    @app.get("/much")
+    async def much() -> Response:
+        return sliced(bytes(50_000_000), 200, "application/octet-stream", {})
+
+    return app
+
+
+@pytest.fixture(scope="module")
+def server():
+    with Live(served(), http=Hasty, timeout_keep_alive=1) as live:
+        yield live
+
+
+@pytest.fixture
+def connect(server):
+    made = []
+
+    def connect(said: bytes = b"") -> socket.socket:
+        made.append(socket.create_connection(server.socket.getsockname(), PATIENCE))
+        made[-1].sendall(said)
+        return made[-1]
+
+    yield connect
+    for one in made:
+        one.close()
+    until(lambda: not server.server.server_state.connections)
+
+
+def rest(connection):
+    """All that is said until the other side ends it."""
+    found = b""
+    try:
+        while more := connection.recv(65536):
+            found += more
+    except ConnectionResetError:
+        pass
+    return found
+
+
+@pytest.mark.parametrize("said", [b"", b"P", HEAD, HEAD + b"X-Slow: "], ids=["nothing", "a letter", "half", "a field"])
+def test_a_head_that_never_comes_is_not_waited_for(connect, said):
+    assert rest(connect(said)) == b""
+
+
+def test_nor_is_a_second_one(connect):
+    found = rest(connect(HEAD + b"Content-Length: 0\r\n\r\n" + HEAD))
+    assert found.count(b"HTTP/1.1 200") == 1
+
+
+def test_a_body_that_never_comes_whole_is_answered_and_not_waited_for(connect, server):
+    before = server.app.state.counted
+    found = rest(connect(HEAD + b"Content-Length: 9\r\n\r\n{}"))
+    assert found.startswith(b"HTTP/1.1 408")
+    assert b'"code": "slow"' in found
+    assert server.app.state.counted == before
+
+
+def test_a_body_that_was_broken_off_is_not_taken_for_a_whole_one(connect, server):
+    before = server.app.state.counted
+    connect(HEAD + b"Content-Length: 9\r\n\r\n{}").close()
+    until(lambda: not server.server.server_state.tasks)
+    assert server.app.state.counted == before
+
+
+def test_who_does_not_take_the_answer_is_let_go(connect, server):
+    stuck = connect(b"GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    until(lambda: server.server.server_state.connections)
+    stuck.sendall(b"GET /much")  # wins no time
+    until(lambda: not server.server.server_state.connections)
+
+
+def test_who_takes_it_gets_all_of_it():
+    with Live(served()) as live:
+        assert httpx.get(f"{live.address}/much", timeout=PATIENCE).content == bytes(50_000_000)
+
+
+def test_connections_without_end_keep_nobody_out():
+    class Narrow(Connection):
+        most = 8
+
+    with Live(served(), http=Narrow) as live, ExitStack() as crowd:
+        for _ in range(3 * Narrow.most):
+            crowd.enter_context(socket.create_connection(live.socket.getsockname(), PATIENCE))
+        until(lambda: len(live.server.server_state.connections) == Narrow.most)
+        assert httpx.post(f"{live.address}/count", timeout=PATIENCE).status_code == 200
+
+
+def test_who_is_let_in_while_it_ends_is_let_go():
+    with Live(served()) as live:
+        vars(live.server.server_state)["ending"] = True  # as `listen.Server` says it
+        with socket.create_connection(live.socket.getsockname(), PATIENCE) as late:
+            late.sendall(HEAD + b"Content-Length: 9\r\n\r\n{}")
+            assert rest(late) == b""
+
+
+def test_heads_without_end_are_refused(connect):
+    flood = connect()
+    try:
+        for n in range(1000):
+            flood.sendall((HEAD if n == 0 else b"") + b"X-%d: " % n + b"y" * 1000 + b"\r\n")
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it has hung up already
+    assert rest(flood)[:12] in (b"HTTP/1.1 400", b"")
+
+
+class Pieces(asyncio.Transport):
+    """What is sent, piece by piece."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent = []
+        self.write = self.sent.append
+
+    def close(self) -> None:
+        self.sent.append("closed")
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ([b"HTTP/1.1 200", b"body", b"more"], [b"HTTP/1.1 200body", b"more"]),
+        ([b"HTTP/1.1 200", None, b"body"], [b"HTTP/1.1 200", b"body"]),
+        ([b"HTTP/1.1 200", b"HTTP/ is a name", b"HTTP/"], [b"HTTP/1.1 200HTTP/ is a name", b"HTTP/"]),
+        ([b"HTTP/1.1 204", "close"], [b"HTTP/1.1 204", "closed"]),
+        ([b"HTTP/1.1 304", b"", b"HTTP/1.1 200", b"body"], [b"HTTP/1.1 304", b"HTTP/1.1 200body"]),
+    ],
+    ids=["one piece", "alone", "a body like a head", "closed", "two answers"],
+)
+def test_a_head_goes_out_with_the_body_that_follows_and_nothing_is_left_behind(given, sent):
+    async def write() -> list[bytes | str]:
+        pieces = Pieces()
+        joined = Joined(pieces, asyncio.get_running_loop())
+        for one in given:
+            if one is None:
+                await asyncio.sleep(0)
+            elif one == "close":
+                joined.close()
+            else:
+                joined.write(one)
+        await asyncio.sleep(0)
+        return pieces.sent
+
+    assert loops.run(write()) == sent

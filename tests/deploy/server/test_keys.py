@@ -1,0 +1,94 @@
+"""Keys: who may use a server, and how often; and what it counts and writes of its requests."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+from visitor import Live
+
+from glassformer.common.errors import ConfigError
+from glassformer.data import About
+from glassformer.deploy.server.app import create_app
+from glassformer.deploy.server.directions import of_translator
+from glassformer.deploy.server.keys import Gate, Refusal, add, read, remove
+from glassformer.deploy.server.queue import Queue
+from glassformer.deploy.server.routes import Routes
+from glassformer.pipelines.translator import Translator
+
+ASKED = {"q": "one two", "source": "en", "target": "de"}
+
+
+def test_a_key_is_told_once_and_kept_as_its_hash(tmp_path):
+    file = tmp_path / "keys.json"
+    key = add(file, "ann", 5)
+    assert key not in file.read_text()
+    assert [(one.name, one.per_minute) for one in read(file)] == [("ann", 5)]
+    with pytest.raises(ConfigError, match="has a key `ann` already"):
+        add(file, "ann")
+    with pytest.raises(ConfigError, match="no key `bob`; it has ann"):
+        remove(file, "bob")
+    assert Gate(file).check(key) == "ann"
+
+
+@pytest.mark.parametrize("content", ["{}", "", "{}x", "[1]", '[{"name": "a"}]', '[{"name": "a", "hash": 1}]'])
+def test_a_file_that_holds_no_keys_is_refused(tmp_path, content):
+    (tmp_path / "keys.json").write_text(content)
+    with pytest.raises(ConfigError, match=r"keys\.json"):
+        Gate(tmp_path / "keys.json")
+    with pytest.raises(ConfigError, match="glassformer keys add"):
+        Gate(tmp_path / "none.json")
+
+
+def test_so_many_a_minute_and_what_the_file_says_now(tmp_path):
+    file, now = tmp_path / "keys.json", [100.0]
+    key, free = add(file, "ann", 2), add(file, "bob")
+    gate = Gate(file, lambda: now[0])
+    assert [gate.check(key), gate.check(key)] == ["ann", "ann"]
+    with pytest.raises(Refusal, match="Slowdown: 2 per 1 minute"):
+        gate.check(key)
+    assert {gate.check(free) for _ in range(9)} == {"bob"}
+    now[0] += 60
+    assert gate.check(key) == "ann"
+    remove(file, "ann")
+    for wrong in (key, "x", "\ud800", None, ""):
+        with pytest.raises(Refusal) as refused:
+            gate.check(wrong)
+        assert refused.value.status == 403
+    file.unlink()  # then nobody comes in
+    with pytest.raises(Refusal, match="Invalid"):
+        gate.check(free)
+
+
+def test_a_server_with_keys(tmp_path, translator):
+    key, lines = add(tmp_path / "keys.json", "ann", 3), list[str]()
+    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
+    routes = Routes(of_translator(named, "toy"), Queue(threads=1))
+    app = create_app(None, routes=routes, gate=Gate(tmp_path / "keys.json"), log=lines.append)
+    with Live(app) as live:
+
+        def post(path: str = "/translate", **options: object) -> httpx.Response:
+            return httpx.post(live.address + path, timeout=60, **options)
+
+        assert post(json=ASKED).json() == {"error": "Please contact the server operator to get an API key"}
+        assert (post(json={**ASKED, "api_key": "no"}).status_code, post(json=ASKED).status_code) == (403, 403)
+        assert post(json={**ASKED, "api_key": key}).json() == {"translatedText": "zwei eins"}
+        deepl = {"text": ["one two"], "target_lang": "DE", "source_lang": "EN"}
+        held = {"Authorization": f"DeepL-Auth-Key {key}"}
+        assert post("/v2/translate", json=deepl, headers=held).json()["translations"][0]["text"] == "zwei eins"
+        assert post("/v2/translate", json=deepl).json().keys() == {"message"}
+        assert post(json=ASKED, headers={"Authorization": f"Bearer {key}"}).status_code == 200
+        slow = post(json={**ASKED, "api_key": key})
+        assert (slow.status_code, slow.json()["error"]) == (429, "Slowdown: 3 per 1 minute")
+        for free in ("/languages", "/health", "/frontend/settings"):
+            assert httpx.get(live.address + free).status_code == 200
+        told = httpx.get(f"{live.address}/metrics").text
+    assert 'glassformer_requests_total{path="/translate",status="200"} 2.0' in told
+    assert 'glassformer_requests_total{path="/translate",status="403"} 3.0' in told
+    assert "glassformer_sentences_run 1.0" in told
+    assert "glassformer_sentences_kept 2.0" in told
+    assert "glassformer_waiting_tokens 0.0" in told
+    logged = [json.loads(line) for line in lines]
+    assert [(one["path"], one["status"]) for one in logged][:2] == [("/translate", 403), ("/translate", 403)]
+    assert key not in "".join(lines)

@@ -1,0 +1,314 @@
+"""Sentences of many requests through one model: the same answers, fair turns, and none for those who have left."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+
+import pytest
+
+from glassformer.common.errors import GlassformerError
+from glassformer.decode import Search
+from glassformer.deploy.server.directions import of_translator
+from glassformer.deploy.server.listen import YOUNG, settle
+from glassformer.deploy.server.queue import Busy, Closed, Queue
+from glassformer.deploy.server.queued import Queued
+from glassformer.deploy.server.request_state import Ticket
+from glassformer.deploy.server.routes import Routes
+from glassformer.pipelines.translator import Translator
+
+WORDS = ("one", "two", "three", "four", "five", "six")
+TEXTS = [" ".join(WORDS[(i + k) % 6] for k in range(1 + i % 7)) for i in range(60)]
+
+
+class Gone(GlassformerError):
+    pass
+
+
+class Slow:
+    """A translator that takes as long as it is held up, and tells what it was asked."""
+
+    def __init__(self, translator: Translator) -> None:
+        self.batches: list[list[str]] = []
+        self.go, self.begun = threading.Event(), threading.Event()
+        self.made = object.__new__(type("Held", (Translator,), {"translate": self.translate}))
+        vars(self.made).update(vars(translator))
+        self.real = translator
+
+    def translate(self, texts, *, search, placeholders, between_steps):
+        self.batches.append(list(texts))
+        self.begun.set()
+        while not self.go.wait(0.01):
+            between_steps()
+        return self.real.translate(texts, search=search, placeholders=placeholders)
+
+
+@pytest.fixture
+def queue():
+    made = Queue(threads=1)
+    yield made
+    made.close()
+
+
+@pytest.fixture(params=[1, 3])
+def crowd(request):
+    """Of one worker, or of several."""
+    made = Queue(request.param)
+    yield made
+    made.close()
+
+
+def in_threads(count, work):
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(count)]
+    for one in threads:
+        one.start()
+    return threads
+
+
+@pytest.mark.parametrize("search", [Search(), Search(beam=3, nbest=2)])
+def test_the_answer_is_that_of_a_single_run(translator, crowd, search):
+    alone = [translator.translate([text], search=search)[0] for text in TEXTS]
+    made: dict[int, object] = {}
+
+    def ask(i):
+        made[i] = crowd.translate(translator, [TEXTS[i]], search, False, Ticket(str(i % 5)))[0]
+
+    for one in in_threads(len(TEXTS), ask):
+        one.join()
+    for i, ranked in enumerate(alone):
+        assert [one.tokens for one in made[i]] == [one.tokens for one in ranked]
+        assert [one.score for one in made[i]] == pytest.approx([one.score for one in ranked], abs=1e-5)
+    assert crowd.waiting == 0
+
+
+def test_in_int8_it_is_the_same_to_the_bit(crowd):
+    german = Translator.load("en-de", precision="int8")
+    texts = ["Where is the station?", "Open the file.", "It is late.", "Run `make` twice, and then wait for it.", "Yes"]
+    made: dict[int, object] = {}
+
+    def ask(i):
+        made[i] = crowd.translate(german, [texts[i % 5]], Search(beam=4), False, Ticket(str(i)))[0]
+
+    for one in in_threads(20, ask):
+        one.join()
+    alone = [german.translate([text], beam=4)[0] for text in texts]
+    assert [made[i] for i in range(20)] == [alone[i % 5] for i in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("search", "batches"), [(Search(beam=2), 2), (Search(), 3), (Search(beam=2, no_repeat_ngram=3), 3)]
+)
+def test_shorter_sentences_fill_a_batch_where_each_keeps_its_limit(translator, queue, search, batches):
+    held, long = Slow(translator), " ".join(WORDS * 4)
+    assert 16 < len(translator.tokenizer.encode_source([long])[0]) <= 32
+    ask = [["six"], [long], ["one"], ["two"]]
+
+    def go(i):
+        return queue.translate(held.made, ask[i], search, False, Ticket(str(i)))
+
+    first = in_threads(1, go)
+    held.begun.wait()
+    later = [threading.Thread(target=go, args=(i,)) for i in (1, 2, 3)]
+    for one, waiting in zip(later, (32, 48, 64), strict=True):
+        one.start()
+        while queue.waiting < waiting:
+            time.sleep(0.005)
+    held.go.set()
+    for one in [*first, *later]:
+        one.join()
+    assert len(held.batches) == batches
+    assert held.batches[1] == ([long, "one", "two"] if batches == 2 else [long])
+    assert (
+        queue.translate(held.made, ["two"], search, False, Ticket())[0]
+        == translator.translate(["two"], search=search)[0]
+    )
+    assert queue.found == 1
+
+
+def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):
+    held = Slow(translator)
+    first = in_threads(1, lambda _: queue.translate(held.made, ["six"], Search(), False, Ticket()))
+    held.begun.wait()
+    later = in_threads(5, lambda i: queue.translate(held.made, [WORDS[i]], Search(), False, Ticket(str(i))))
+    while queue.waiting < 5 * 16:
+        time.sleep(0.005)
+    held.go.set()
+    for one in [*first, *later]:
+        one.join()
+    assert held.batches[0] == ["six"]
+    assert sorted(held.batches[1]) == sorted(WORDS[:5])
+    assert len(held.batches) == 2
+    assert queue.translate(held.made, ["six"], Search(), False, Ticket())[0][0].tokens == ["sechs"]
+    assert len(held.batches) == 2
+    assert queue.found == 1
+
+
+def test_a_book_does_not_hold_up_a_word(translator, queue):
+    held = Slow(translator)
+    book = [f"{' '.join(WORDS[:5])} {i}" for i in range(400)]
+    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, Ticket("book")))
+    held.begun.wait()
+    asking = in_threads(1, lambda _: queue.translate(held.made, ["one two"], Search(), False, Ticket("word")))
+    while queue.waiting < 16 * (400 - len(held.batches[0]) + 1):
+        time.sleep(0.005)
+    held.go.set()
+    asking[0].join()
+    assert "one two" in held.batches[1]
+    reading[0].join()
+
+
+def test_what_was_left_costs_no_turn(translator, queue):
+    """Whoever asks again with every key that is pressed, and leaves what was asked before, waits no longer for it."""
+    held = Slow(translator)
+    book = [f"{' '.join(WORDS[:5])} {i}" for i in range(1000)]
+    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, Ticket("book")))
+    held.begun.wait()
+    for i in range(800):
+        left = Ticket("keys")
+        queue.ask(held.made, [f"one two {i}"], Search(), False, left)
+        left.given_up = True
+    asked = {name: queue.ask(held.made, [name], Search(), False, Ticket(name)) for name in ("keys", "other")}
+    held.go.set()
+    assert all(answer.result(60) for answers in asked.values() for answer in answers)
+    assert {"keys", "other"} <= set(held.batches[1])
+    reading[0].join()
+
+
+def test_who_leaves_is_not_translated(translator, queue):
+    held, left = Slow(translator), threading.Event()
+
+    def check():
+        if left.is_set():
+            raise Gone("left")
+
+    ended = []
+
+    def ask(i):
+        with pytest.raises(Gone):
+            queue.translate(held.made, [WORDS[i]], Search(), False, Ticket("a", check))
+        ended.append(i)
+
+    threads = in_threads(1, ask)
+    held.begun.wait()
+    threads += in_threads(3, lambda i: ask(i + 1))
+    while queue.waiting < 3 * 16:
+        time.sleep(0.005)
+    left.set()  # the one that runs, and those that wait
+    for one in threads:
+        one.join(10)
+    assert len(ended) == 4
+    held.go.set()
+    assert queue.translate(held.made, ["five"], Search(), False, Ticket())[0][0].tokens == ["fünf"]
+    assert held.batches == [["one"], ["five"]]
+    assert queue.waiting == 0
+
+
+def test_too_much_is_refused_before_it_waits(translator):
+    held, queue = Slow(translator), Queue(threads=1, most_waiting=32)
+    threads = in_threads(1, lambda _: queue.translate(held.made, ["one"], Search(), False, Ticket()))
+    held.begun.wait()
+    threads += in_threads(1, lambda _: queue.translate(held.made, ["two", "three"], Search(), False, Ticket()))
+    while queue.waiting < 32:
+        time.sleep(0.005)
+    with pytest.raises(Busy, match="32 tokens are waiting"):
+        queue.translate(held.made, ["four"], Search(), False, Ticket())
+    held.go.set()
+    for one in threads:
+        one.join()
+    queue.close()
+    with pytest.raises(Closed):
+        queue.translate(held.made, ["four"], Search(), False, Ticket())
+
+
+def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, queue):
+    class Broken(Translator):
+        def translate(self, texts, **options):
+            raise RuntimeError("broken")
+
+    broken = object.__new__(Broken)
+    vars(broken).update(vars(translator))
+    with pytest.raises(RuntimeError, match="broken"):
+        queue.translate(broken, ["one"], Search(), False, Ticket())
+    assert Queued.of(translator, queue, Ticket()).translate(["one"]) == translator.translate(["one"])
+
+
+def rested(workers):
+    """A queue all of whose workers have come to wait."""
+    made = Queue(workers)
+    while len(made._idle) < workers:
+        time.sleep(0.01)
+    return made
+
+
+def test_whoever_is_alone_is_served_by_the_same_worker_though_another_was_busy_last(translator, monkeypatch):
+    given = []
+    monkeypatch.setattr("torch.set_num_threads", lambda count: given.append((count, threading.get_ident())))
+    monkeypatch.setattr("torch.get_num_threads", lambda: 6)
+    queue, held = rested(2), [Slow(translator), Slow(translator)]
+    ask = lambda one, text: queue.translate(one.made, [text], Search(), False, Ticket())  # noqa: E731
+    asking = []
+    for one in held:
+        asking += in_threads(1, lambda _, one=one: ask(one, "six"))
+        assert one.begun.wait(30)
+    for one, thread in zip(held, asking, strict=True):
+        one.go.set()
+        thread.join()
+    while len(queue._idle) < 2:
+        time.sleep(0.01)
+    ask(held[0], "five")
+    queue.close()
+    (first, one), (second, other), (third, again) = given
+    assert (first, second, third) == (6, 3, 6)
+    assert one == again != other
+
+
+def test_free_workers_share_what_waits_and_whoever_is_alone_has_all_cores(translator, monkeypatch):
+    given = []
+    monkeypatch.setattr("torch.set_num_threads", given.append)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 6)
+    held, queue = Slow(translator), rested(3)
+    ask = lambda texts: queue.translate(held.made, texts, Search(), False, Ticket())  # noqa: E731
+    first = in_threads(1, lambda _: ask(["six"]))
+    assert held.begun.wait(30)
+    assert given == [6]
+    later = in_threads(1, lambda _: ask([" ".join((WORDS[i % 6], WORDS[i // 6])) for i in range(30)]))
+    while len(held.batches) < 3:
+        time.sleep(0.01)
+    assert [len(one) for one in held.batches] == [1, 15, 15]
+    assert given == [6, 2, 2]
+    held.go.set()
+    for one in first + later:
+        one.join()
+    queue.close()
+
+
+def test_closing_it_does_not_wait_for_what_runs(translator):
+    held, queue, ended = Slow(translator), Queue(threads=1), []
+
+    def ask(_):
+        try:
+            queue.translate(held.made, ["six"], Search(), False, Ticket())
+        except Closed as error:
+            ended.append(error)
+
+    asking = in_threads(1, ask)
+    assert held.begun.wait(30)
+    queue.close()
+    asking[0].join(30)
+    assert [str(error) for error in ended] == ["the server is stopping; ask again in a moment"]
+
+
+def test_what_is_loaded_is_not_searched_for_garbage(translator, queue):
+    routes, before, frozen = Routes(of_translator(translator, "toy"), queue), gc.get_threshold(), gc.get_freeze_count()
+    loaded = routes.directions.shown().translator.engine
+    gc.unfreeze()
+    try:
+        assert any(one is loaded for one in gc.get_objects())  # those that are searched
+        settle(routes)
+        assert not any(one is loaded for one in gc.get_objects())
+        assert gc.get_threshold() == (YOUNG, *before[1:])
+    finally:
+        gc.set_threshold(*before)
+        if not frozen:
+            gc.unfreeze()

@@ -1,0 +1,164 @@
+"""Translations as events: each paragraph when it is made, the whole at the end; over real sockets."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+from sockets import PATIENCE, until
+from visitor import Live
+
+from glassformer.data import About
+from glassformer.deploy.server.app import create_app
+from glassformer.deploy.server.directions import of_translator
+from glassformer.deploy.server.parts import Part, growing, paragraphs
+from glassformer.deploy.server.queue import Queue
+from glassformer.deploy.server.routes import Routes
+from glassformer.pipelines.language.invariants import Keeping
+from glassformer.pipelines.translator import Translator
+
+ACCEPT = {"Accept": "text/event-stream"}
+TEXT = "one two\n\n  three. four\n```\nfive\n\nsix\n```\nsix\n"
+
+
+def asked(q, **more):
+    return {"q": q, "source": "en", "target": "de"} | more
+
+
+def events(address, body):
+    with httpx.stream("POST", f"{address}/translate", json=body, headers=ACCEPT, timeout=PATIENCE) as answer:
+        assert answer.status_code == 200, answer.read()
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        content = answer.read().decode()
+    assert content.endswith("\n\n")
+    found = []
+    for block in content[:-2].split("\n\n"):
+        name, data = block.split("\n")
+        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+    return found
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        asked(TEXT),
+        asked([TEXT, "", "two one", "42", "six\r\nfive"], source="auto"),
+        asked("one\ntwo", alternatives=2),
+        asked(["<p>one</p>\n<p>two</p>"], format="html"),
+        asked("ein\u2028zwei\n" * 40),
+    ],
+    ids=["a text", "several", "alternatives", "html", "many"],
+)
+def test_the_last_event_is_the_plain_answer_and_the_parts_are_its_text(live, body):
+    plain = httpx.post(f"{live.address}/translate", json=body, timeout=PATIENCE).json()
+    *parts, (last, whole) = events(live.address, body)
+    assert (last, whole) == ("done", plain)
+    assert {name for name, _ in parts} == {"part"}
+    assert [one["index"] for _, one in parts] == sorted(one["index"] for _, one in parts)
+    texts = plain["translatedText"] if isinstance(body["q"], list) else [plain["translatedText"]]
+    for index, text in enumerate(texts):
+        assert "".join(one["translatedText"] for _, one in parts if one["index"] == index) == text
+
+
+def test_there_is_an_event_for_each_paragraph(live):
+    parts = [
+        one["translatedText"] for name, one in events(live.address, asked("one two\n\nsix\nfive")) if name == "part"
+    ]
+    assert parts == ["zwei eins\n\n", "sechs\n", "fünf"]
+    assert paragraphs(TEXT, "en") == [
+        "one two\n\n  ",
+        "three. four\n",
+        "```\n",
+        "five\n\n",
+        "six\n",
+        "```\n",
+        "six\n",
+    ]
+
+
+def test_later_parts_go_together():
+    parts = [Part(0, "en", "x" * 100)] * 200
+    sizes = [len(some) for some in growing(parts)]
+    assert sizes[:4] == [1, 2, 4, 8]
+    assert max(sizes) == 40
+    assert sum(sizes) == 200
+    assert [len(some) for some in growing([Part(0, "en", "x" * 9000)] * 3)] == [1, 1, 1]
+
+
+def test_what_is_wrong_is_said_as_ever(live):
+    for body, status in ((asked("one", target="fr"), 400), ({}, 400)):
+        answer = httpx.post(f"{live.address}/translate", json=body, headers=ACCEPT)
+        assert answer.status_code == status
+        assert answer.json() == httpx.post(f"{live.address}/translate", json=body).json()
+    described = httpx.get(f"{live.address}/openapi.json").json()["paths"]["/translate"]["post"]["responses"]["200"]
+    assert set(described["content"]) == {"application/json", "text/event-stream"}
+
+
+def test_a_client_that_leaves_is_not_translated_on(translator):
+    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
+    queue = Queue(threads=1)
+    words = ("one", "two", "three", "four", "five", "six")
+    text = "\n".join(" ".join(words[(n // 6**k) % 6] for k in range(7)) for n in range(5000))
+    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), queue))) as live:
+        with httpx.stream(
+            "POST", f"{live.address}/translate", json=asked(text), headers=ACCEPT, timeout=PATIENCE
+        ) as answer:
+            assert next(answer.iter_lines()) == "event: part"
+        until(lambda: not live.server.server_state.tasks)
+        assert queue.sentences < 5000
+        until(lambda: queue.waiting == 0)
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "said"),
+    [
+        ("/translate", asked("one boom"), "error"),
+        ("/translate", asked(["one", "boom"]), "error"),
+        ("/v2/translate", {"text": ["one boom"], "source_lang": "EN", "target_lang": "DE"}, "message"),
+    ],
+    ids=["a text", "several", "as DeepL"],
+)
+def test_what_nobody_foresaw_is_told_and_counted_as_a_fault(translator, monkeypatch, path, body, said):
+    monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Keeping", failing)
+    named, lines = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de")), []
+    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), Queue(threads=1)), log=lines.append)) as live:
+        answer = httpx.post(f"{live.address}{path}", json=body, timeout=PATIENCE)
+        assert answer.status_code == 500
+        assert answer.json() == {said: "something went wrong in the server; its log says what"}
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        counted = httpx.get(f"{live.address}/metrics", timeout=PATIENCE).text
+    assert f'glassformer_requests_total{{path="{path}",status="500"}} 1.0' in counted
+    assert '"499"' not in counted
+    assert [json.loads(line)["status"] for line in lines] == [500, 200]
+
+
+def test_nor_is_an_event_kept_back(translator, monkeypatch):
+    monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Keeping", failing)
+    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
+    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), Queue(threads=1)))) as live:
+        first, *_, last = events(live.address, asked("one\ntwo\nboom"))
+    assert first[0] == "part"
+    assert last == ("error", {"error": "something went wrong in the server; its log says what"})
+
+
+def failing(sentence, *given):
+    if "boom" in sentence:
+        raise ZeroDivisionError
+    return Keeping(sentence, *given)
+
+
+def test_what_ends_it_later_is_an_event(translator):
+    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
+    queue = Queue(threads=1)
+    text = "\n".join(f"one two {i}" for i in range(2000))
+    with (
+        Live(create_app(None, routes=Routes(of_translator(named, "toy"), queue))) as live,
+        httpx.stream("POST", f"{live.address}/translate", json=asked(text), headers=ACCEPT, timeout=PATIENCE) as answer,
+    ):
+        lines = answer.iter_lines()
+        assert next(lines) == "event: part"
+        queue.close()
+        *_, name, data, _ = lines
+    assert name == "event: error"
+    assert "stopping" in json.loads(data.removeprefix("data: "))["error"]

@@ -1,0 +1,90 @@
+"""Words of a text and of its translation: which belong together, and what else could stand there."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+from visitor import Live
+
+from glassformer.deploy.server.app import create_app
+from glassformer.deploy.server.queue import Queue
+from glassformer.deploy.server.request_state import Ticket
+from glassformer.deploy.server.routes import Routes
+from glassformer.deploy.server.word_alternatives import MOST_CHARACTERS, AlternativesAsked, Words, WordsAsked
+
+STATION, HERE = "Where is the nearest station?", "I am here."
+
+
+@pytest.fixture(scope="module")
+def words(shipped):
+    routes = Routes(shipped, Queue(threads=1))
+    yield Words(routes)
+    routes.queue.close()
+
+
+def told(words: Words, q: str, source: str, target: str, **more: object):
+    return words.words(WordsAsked(q=q, source=source, target=target, **more), Ticket())
+
+
+def partners(found) -> set[tuple[str, str]]:
+    return {(found.source[i], found.target[j]) for i, j in found.links}
+
+
+@pytest.mark.parametrize(
+    ("q", "source", "target", "some"),
+    [
+        (f"  {STATION} \U0001f44d {HERE}\t", "en", "de", {("station", "Bahnhof"), ("nearest", "nächste")}),
+        ("请选择您要使用的语言。", "zh-Hans", "en", {("语言", "language"), ("。", ".")}),
+        (
+            "Wo ist der Bahnhof? Wählen Sie die Sprache.",
+            "de",
+            "zh",
+            {("Wo", "在哪里"), ("Sprache", "语言")},
+        ),  # by English
+    ],
+)
+def test_the_pieces_are_the_texts_and_words_find_their_partners(words, q, source, target, some):
+    found = told(words, q, source, target)
+    assert "".join(found.source) == q
+    codes = [one.replace("-Hans", "") for one in (source, target)]
+    assert "".join(found.target) == words.routes.translator(*codes, Ticket()).translate([q])[0]
+    assert some <= partners(found)
+    for i, j in found.links:
+        assert any(map(str.isalnum, found.source[i])) == any(map(str.isalnum, found.target[j]))
+    assert ["".join(found.source[slice(*one.source)]) for one in found.sentences] == [
+        one.steps[0].text for one in found.sentences
+    ]
+
+
+def test_what_was_chosen_stands_in_its_sentence_and_has_partners_too(words):
+    found = told(words, f"{STATION} {HERE}", "en", "de", chosen=[None, "Da bin ich."])
+    first, second = (found.target[slice(*one.target)] for one in found.sentences)
+    assert "".join(second) == "Da bin ich."
+    assert ("am", "bin") in partners(found)
+    assert "".join(first) == "".join(told(words, STATION, "en", "de").target)
+
+
+def test_other_words_begin_alike_and_keep_what_must_not_change(words):
+    asked = AlternativesAsked(direction="en-de", text=STATION, prefix="Wo ist der ")
+    found = words.alternatives(asked, Ticket())
+    assert len(found.texts) > 1
+    assert all(text.startswith("Wo ist der ") for text in found.texts)
+    assert len({*found.texts}) == len(found.texts)
+    assert found.free
+    asked = AlternativesAsked(direction="en-de", text="Run `make` 3 times.", prefix="Führen Sie")
+    assert all("`make`" in text and "3" in text for text in words.alternatives(asked, Ticket()).texts)
+
+
+def test_what_cannot_be_told_is_refused(shipped):
+    with Live(create_app(shipped, routes=Routes(shipped, Queue(threads=1)))) as server:
+
+        def post(path: str, **body: object) -> tuple[int, str]:
+            answer = httpx.post(f"{server.address}/api/{path}", json=body, timeout=60)
+            return answer.status_code, answer.json()["error"]["message"]
+
+        assert post("words", q="x" * (MOST_CHARACTERS + 1), source="en", target="de")[0] == 422
+        assert post("words", q="x", source="fr", target="de") == (422, "the language 'fr' is not here")
+        assert post("words", q="x", source="en", target="en")[0] == 422
+        assert post("alternatives", direction="fr-en", text="x")[0] == 422
+        assert post("alternatives", direction="en-de", text=" ")[0] == 422
+        assert post("alternatives", direction="en-de", text="One.", prefix="so " * 1500)[0] == 422

@@ -1,0 +1,227 @@
+"""The page on a box of two models: four directions, each with what to try, in both languages."""
+
+from __future__ import annotations
+
+import re
+
+import httpx
+import pytest
+from tiny_box import SENTENCES, make_box
+from visitor import Live, agrees
+
+import glassformer as gf
+from glassformer.common.errors import InputError
+from glassformer.data import About, Tokenizer, TokenizerOptions
+from glassformer.deploy.server.app import Limits, create_app
+from glassformer.deploy.server.directions import of_box, of_folder, of_translator
+from glassformer.pipelines import box
+
+EN, DE, ZH = (SENTENCES[language][0] for language in ("en", "de", "zh"))
+MOST = 8  # tokens; models that have learnt nothing know no end
+SHIPPED = box.HERE
+
+
+@pytest.fixture(scope="module")
+def boxed(tmp_path_factory):
+    """A server of a small box, and the box's translators."""
+    place = make_box(tmp_path_factory.mktemp("box"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(box, "HERE", place)
+        with Live(create_app(of_box("cpu", "en-de"), limits=Limits(new_tokens=MOST))) as server:
+            yield server
+
+
+@pytest.fixture(scope="module")
+def client(boxed):
+    with httpx.Client(base_url=boxed.address, timeout=30) as found:
+        yield found
+
+
+def tokens(page) -> list[str]:
+    return page.page.locator("[data-testid=tokens-src] .token").all_inner_texts()
+
+
+def choose(page, direction: str) -> None:
+    """Press the button of a direction, and wait for its run."""
+    before = page.page.locator("#view").get_attribute("data-run")
+    page.page.locator(f"[data-direction={direction}]").click()
+    page.page.wait_for_function("run => document.querySelector('#view').dataset.run !== run", arg=before)
+    page.page.wait_for_selector(f"[data-direction={direction}][aria-pressed=true]")
+
+
+@pytest.mark.long
+def test_the_visitor_chooses_the_direction_and_is_told_what_that_does(boxed, visit):
+    page = visit(boxed.address)
+    page.go(lang="en")
+    named = page.page.locator("[data-direction]").all_inner_texts()
+    arrows = ["English → German", "German → English", "English → Chinese", "Chinese → English"]
+    assert named == arrows
+    about = "translates between English and German. It learnt three sentences, nothing else."
+    assert page.text("[data-testid=about]") == f"en-de {about}"
+    assert tokens(page)[0] == "<2de>"
+    assert page.page.locator("[data-testid=tokens-src] .tag").get_attribute("title") == (
+        "This token tells the model to write German"
+    )
+
+    choose(page, "de-en")
+    assert tokens(page)[0] == "<2en>"
+    told = page.text(".notices")
+    assert "The same model, en-de, now writes English." in told
+    assert "the first token of the source: <2en>" in told
+    assert page.text("#ask .source .label") == "German"
+
+    choose(page, "zh-en")
+    assert page.page.locator("#sentence").input_value() == box.examples("zh-en")[0].text
+    assert "Another model, en-zh, now writes English." in page.text(".notices")
+    assert page.text("[data-testid=about]").startswith("en-zh translates between English and Chinese.")
+
+    page.page.reload()
+    page.page.wait_for_selector("[data-direction=zh-en][aria-pressed=true]")
+    assert "direction=zh-en" in page.page.url
+    page.page.go_back()
+    page.page.wait_for_selector("[data-direction=de-en][aria-pressed=true]")
+    page.page.wait_for_function("() => document.querySelector('#ask .source .label').textContent === 'German'")
+    assert tokens(page)[0] == "<2en>"
+
+
+def test_the_sentence_stays_where_its_language_does_and_turns_where_it_can(boxed, visit):
+    page = visit(boxed.address)
+    page.go(lang="en", text=EN)
+    choose(page, "en-zh")
+    assert page.page.locator("#sentence").input_value() == EN
+    written = page.text("[data-testid=output]")
+    choose(page, "zh-en")
+    shown = page.page.locator("#sentence").input_value()
+    if written.strip():  # what a model that has learnt nothing writes may be nothing
+        assert shown.split() == written.split()
+        assert "The sentence is the translation that stood here before." in page.text(".notices")
+
+
+def test_every_example_says_in_both_languages_what_to_look_at(boxed, visit):
+    page = visit(boxed.address)
+    for lang, label, look in (("en", "label", "look"), ("zh", "label_zh", "look_zh")):
+        page.go(lang=lang, direction="de-en", text=DE)
+        page.page.wait_for_selector("[data-direction=de-en][aria-pressed=true]")
+        known = box.examples("de-en")
+        assert page.page.locator(".example").all_inner_texts() == [getattr(one, label) for one in known]
+        assert page.page.locator("[data-testid=look]").count() == 0
+        one = known[2]
+        button = page.page.locator(".example").nth(2)
+        assert button.get_attribute("title") == one.text
+        button.click()
+        page.page.wait_for_selector("[data-testid=look]")
+        assert getattr(one, look) in page.text("[data-testid=look]")
+        assert page.page.locator("#sentence").input_value() == one.text
+    assert page.text("[data-testid=about]") == "en-de 在英语和德语之间互译。它只学过三句话。"
+    assert page.page.locator("[data-direction]").all_inner_texts()[1] == "德语 → 英语"
+
+
+def test_a_number_on_the_page_is_of_the_model_that_is_shown(boxed, visit):
+    at = (1, 3)
+    page = visit(boxed.address)
+    for direction in ("en-zh", "en-de"):
+        translator = gf.Translator.load(box.folder(direction), to=direction[3:])
+        trace = gf.trace(translator, EN, max_new_tokens=MOST)
+        for name in ("encoder.embedding.scaled", "encoder.blocks.0.self_attention.output"):
+            found = page.pick(name, at, text=EN, direction=direction)
+            assert agrees(found["result"], float(trace[name][at]))
+
+
+def test_a_direction_that_is_not_there_is_the_first(boxed, visit):
+    page = visit(boxed.address)
+    page.go(text=EN, direction="fr-en", lang="en")
+    page.page.wait_for_selector("[data-direction=en-de][aria-pressed=true]")
+    assert tokens(page)[0] == "<2de>"
+
+
+def test_on_a_phone_nothing_of_it_is_cut(boxed, visit):
+    page = visit(boxed.address)
+    page.page.set_viewport_size({"width": 360, "height": 740})
+    for lang in ("en", "zh"):
+        page.go(lang=lang, text=EN, direction="en-zh")
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= 360
+        for button in page.page.locator("[data-direction], .example").all():
+            place = button.bounding_box()
+            assert place["x"] >= 0
+            assert place["x"] + place["width"] <= 360
+
+
+def test_a_request_names_its_direction(client):
+    told = client.get("/api/model").json()
+    assert told["direction"] == "en-de"
+    assert [one["name"] for one in told["directions"]] == ["en-de", "de-en", "en-zh", "zh-en"]
+    assert {one["model"] for one in told["directions"]} == {"en-de", "en-zh"}
+    other = client.get("/api/model", params={"direction": "zh-en"}).json()
+    assert (other["model"]["name"], other["about"]["source"], other["about"]["target"]) == ("en-zh", "zh", "en")
+    for direction, text in (("de-en", DE), ("zh-en", ZH)):
+        translator = gf.Translator.load(box.folder(box.directions()[direction].model), to="en")
+        expected = gf.trace(translator, text, max_new_tokens=MOST)
+        found = client.post("/api/trace", json={"text": text, "direction": direction}).json()
+        assert found["run"] == expected.run
+        assert found["source"] == expected.manifest()["source"]
+        assert client.get("/api/weights", params={"direction": direction}).content == expected.weights_blob()
+        said = client.post("/api/translate", json={"text": text, "direction": direction}).json()
+        assert said["text"] == translator(text)
+    for answer in (
+        client.post("/api/trace", json={"text": EN, "direction": "fr-en"}),
+        client.get("/api/model", params={"direction": "fr-en"}),
+        client.get("/api/weights", params={"direction": "fr-en"}),
+    ):
+        assert answer.status_code == 422
+        assert answer.json()["error"]["hint"] == "there are en-de, de-en, en-zh, zh-en"
+
+
+def test_a_model_is_loaded_when_it_is_first_asked_for(tmp_path, monkeypatch):
+    monkeypatch.setattr(box, "HERE", make_box(tmp_path))
+    loaded = []
+    load = gf.Translator.load
+    monkeypatch.setattr(
+        gf.Translator, "load", lambda folder, *rest, **to: loaded.append(folder) or load(folder, *rest, **to)
+    )
+    found = of_box("cpu", "en-de")
+    assert loaded == []
+    found.shown(), found.shown("de-en"), found.shown("en-zh"), found.shown("zh-en")
+    assert [folder.name for folder in loaded] == ["en-de", "en-zh"]
+
+
+def test_a_folder_opens_on_what_its_model_is_for_and_has_the_other_ways_too(tmp_path):
+    folder = make_box(tmp_path) / "en-zh"
+    found = of_folder(folder, "cpu")
+    assert (found.first, [*found.known]) == ("en-zh", ["en-zh", ["en", "zh"][1] + "-en"])
+    assert [one.text for one in found.shown().examples] == ["Hello, world!"]
+    assert found.shown("zh-en").examples == ()
+    assert of_folder(folder, "cpu", "en").first == "zh-en"
+    with pytest.raises(InputError, match="no tag for `fr`"):
+        of_folder(folder, "cpu", "fr")
+
+
+def test_a_model_of_three_languages_is_told_only_what_to_write(translator):
+    tokenizer = Tokenizer.train([("a b", "c d")], TokenizerOptions("words"), languages=("de", "en", "zh"))
+    made = gf.Translator(translator.model, tokenizer, about=About("en", "de")).toward("de")
+    assert [*of_translator(made, "three").known.values()] == [
+        ("de", "three", "", "de"),
+        ("en", "three", "", "en"),
+        ("zh", "three", "", "zh"),
+    ]
+
+
+@pytest.mark.long  # tests/deploy/server/test_front.py looks into the box that ships, too
+def test_the_real_page(visit, monkeypatch):
+    monkeypatch.setattr(box, "HERE", SHIPPED)
+    with Live(create_app(of_box("cpu", "en-de"))) as server:
+        page = visit(server.address)
+        page.page.set_default_timeout(60_000)
+        page.go(lang="en")
+        assert "software documentation and everyday sentences" in page.text("[data-testid=about]")
+        made = {name: gf.Translator.load(name) for name in box.MODELS}
+        for direction in ("de-en", "zh-en", "en-zh"):
+            choose(page, direction)
+            example = box.examples(direction)[-1].text
+            page.go(lang="en", direction=direction, text=example)
+            page.page.wait_for_function("text => document.querySelector('#sentence').value === text", arg=example)
+            model, to = box.directions()[direction]
+            wanted = made[model].toward(to)(example)
+            assert page.text("[data-testid=output]") == wanted
+            assert re.search(r"[?？]$", wanted), wanted
+        for view in ("block", "cell", "decode", "whatif"):
+            page.go(lang="zh", direction="zh-en", text=box.examples("zh-en")[1].text, view=view)

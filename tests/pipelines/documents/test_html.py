@@ -1,0 +1,128 @@
+"""HTML: the text between tags is translated; tags, code, scripts and what its author keeps stay."""
+
+from pathlib import Path
+
+import pytest
+import standins
+from hypothesis import given
+from hypothesis import strategies as st
+
+from glassformer.pipelines.documents import translate_bytes
+from glassformer.pipelines.documents.html import Event, translate_fragments, unpaired
+
+
+def through(text, change=standins.upper):
+    translator = standins.StandIn(change)
+    made, tally = translate_bytes(Path("x.html"), text.encode(), translator)
+    return made.decode(), tally, translator.asked
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("<p class=a title='one'>one</p>", "<p class=a title='one'>ONE</p>"),
+        ("<title>one</title><h1>two</h1>", "<title>ONE</title><h1>TWO</h1>"),
+        ("<p>one\n   two</p>", "<p>ONE TWO</p>"),
+        ("<pre>one</pre><script>one()</script><style>one{}</style>", None),
+        ("<p>one <code>two</code> three</p>", "<p>ONE <code>two</code> THREE</p>"),
+        ("<p translate='no'>one</p><p>a <b class='x notranslate'>b</b></p>", None),
+        ("<!-- one --><?one?><!DOCTYPE html>", None),
+        ("<p>one<br>two<br/>three", "<p>ONE<br>TWO<br/>THREE"),
+        ("<td><img alt='one' src=x> one</td>", "<td><img alt='one' src=x> ONE</td>"),
+        ("<textarea>one</textarea><svg><text>one</text></svg>", None),
+        ("<option>one<option>two", "<option>ONE<option>TWO"),
+        ("one", "ONE"),
+        ("", ""),
+        ("<p>1 &lt; 2</p>", "<p>1 &lt; 2</p>"),
+        ("<p>one &lt;two&gt; &amp; a&amp;b</p>", None),
+    ],
+)
+def test_what_is_read_is_translated_and_the_rest_stays(text, wanted):
+    if wanted is None:
+        wanted = text
+    made, _, _ = through(text, standins.upper if wanted != text or "&" not in text else str)
+    if "<b class" in text:
+        wanted = text.replace("<p>a", "<p>A")
+    assert made == wanted
+
+
+def test_a_sentence_goes_to_the_translator_whole_with_its_tags():
+    made, tally, asked = through('<li>One <a href="x?a=1&amp;b">two</a>,\n <em>three</em>.', standins.vowels)
+    assert asked == ['One <a href="x?a=1&amp;b">two</a>, <em>three</em>.']
+    assert (
+        made == '<li>Önë <a href="x?a=1&amp;b">twö</a>, <em>thrëë</em>.'.encode("ascii", "xmlcharrefreplace").decode()
+    )
+    assert tally.apart == 0
+
+
+def test_code_in_a_sentence_is_one_sign_to_the_translator():
+    made, tally, asked = through(
+        "<p>Use <code>a b</code> or <kbd>c</kbd> <i>now</i>.</p>", lambda text: text[::-1] if "<" not in text else text
+    )
+    assert tally.apart == 0
+    assert made == "<p>Use <code>a b</code> or <kbd>c</kbd> <i>now</i>.</p>"
+    assert "a b" not in asked[0]
+
+
+@pytest.mark.parametrize(
+    "lose",
+    [
+        lambda text: text.replace("<b>", ""),
+        lambda text: text.replace("</b>", "") + "</b>x<b></b>",
+        lambda text: f"{text}<p>",
+    ],
+)
+def test_a_translation_with_other_tags_is_made_again_in_pieces(lose):
+    made, tally, _ = through("<p>one <b>two</b> three</p>", lambda text: lose(text) if "<" in text else text.upper())
+    assert made == "<p>ONE <b>TWO</b> THREE</p>"
+    assert tally.apart == 1
+
+
+def test_references_are_read_and_signs_written_so_that_they_are_no_markup():
+    made, _, asked = through(
+        '<meta charset="utf-8"><p>caf&eacute; &amp; t&#234;te&nbsp;&mdash; x &lt; y</p>', lambda text: f"{text} < & > ö"
+    )
+    assert asked == ["café & tête\xa0— x &lt; y"]
+    assert made == '<meta charset="utf-8"><p>café &amp; tête\xa0— x &lt; y &lt; &amp; &gt; ö</p>'
+
+
+def test_a_page_that_does_not_say_that_it_is_utf_8_stays_ascii():
+    assert through("<p>one</p>", lambda text: "schön 好")[0] == "<p>sch&#246;n &#22909;</p>"
+    assert through('<meta charset="UTF-8"><p>one</p>', lambda text: "schön")[0].endswith("<p>schön</p>")
+    assert through("<p>één</p>", lambda text: "schön")[0] == "<p>schön</p>"
+
+
+def test_tags_that_are_closed_elsewhere_stay_where_they_are():
+    made, tally, asked = through("<a name=x>One two<p>three <b>four<br>five</b> six")
+    assert made == "<a name=x>ONE TWO<p>THREE <b>FOUR<br>FIVE</b> SIX"
+    assert asked[0] == "One two"
+    assert tally.left == 0
+
+
+def partner(run, at):
+    """The slow way: whether the tags of one name that follow close as many as they open, somewhere."""
+    depth = 0
+    for one in run[at:]:
+        if one.name == run[at].name and one.kind in ("start", "end"):
+            depth += 1 if one.kind == "start" else -1
+            if depth == 0:
+                return True
+    return False
+
+
+@given(st.lists(st.tuples(st.sampled_from(["start", "end", "text"]), st.sampled_from(["a", "b"])), max_size=12))
+def test_tags_without_a_partner_are_those_that_the_slow_way_finds(tags):
+    run = [Event(0, 0, kind, name) for kind, name in tags]
+    tagged = [i for i, one in enumerate(run) if one.kind != "text"]
+    assert [unpaired(run)[i] for i in tagged] == [not partner(run, i) for i in tagged]
+
+
+@pytest.mark.parametrize("text", ["<a " * 30_000, "<b>a" * 30_000, "</a>" * 30_000], ids=["open", "nested", "closed"])
+def test_what_no_person_would_write_is_read_in_no_time(text):
+    """Hours, if every tag were looked for through all the others."""
+    assert translate_fragments([text, "<i>one</i>"], Upper()) == [text, "<i>ONE</i>"]
+
+
+class Upper:
+    def translate(self, texts, *, progress=None):
+        return [text.upper() for text in texts]

@@ -1,0 +1,145 @@
+"""What a translation must hold, and whether it does."""
+
+import time
+from itertools import pairwise
+
+import pytest
+
+from glassformer.pipelines.language.glossary import Glossary
+from glassformer.pipelines.language.invariants import Keeping
+
+
+def lost(source, target, glossary=None, languages=("en", "de")):
+    faults = Keeping(source, languages, glossary).faults(target)
+    return [source[one.start : one.end] for one in faults.lost], faults.invented
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "told"),
+    [
+        ("Run `make` 3 times.", "Führen Sie `make` 3 mal aus.", ([], False)),
+        ("Run `make` 3 times.", "Führen Sie make 3 mal aus.", (["`make`"], False)),
+        ("Run `make` 3 times.", "Führen Sie `make` 4 mal aus.", (["3"], True)),
+        ("Run `make`.", "`make` und `make`.", ([], True)),
+        ("Run it.", "`Führen` Sie es aus.", ([], True)),
+        ("Run it.", "Führen ` Sie es aus.", ([], True)),
+        ("{a} {a}", "{a}", (["{a}", "{a}"], False)),
+        ("See https://a.b/c", "Siehe https://a.b/cd", (["https://a.b/c"], True)),
+        ("on 12/31/2026", "am 31.12.", (["12/31/2026"], True)),
+    ],
+)
+def test_faults_are_told(source, target, told):
+    assert lost(source, target) == told
+
+
+def test_chinese_words_may_follow_at_once():
+    assert lost("Set $PATH now.", "立即设置$PATH变量。", languages=("en", "zh")) == ([], False)
+    assert lost("Set $PATH now.", "立即设置$PATHS变量。", languages=("en", "zh")) == (["$PATH"], True)
+
+
+def test_another_script_is_kept_in_a_text_that_is_not_written_in_it():
+    assert lost("Read it in 简体中文.", "Lesen Sie es auf 简体中文.") == ([], False)
+    assert lost("Read it in 简体中文.", "用 Sim body 阅读它。", languages=("en", "zh")) == (["简体中文"], False)
+    assert Keeping("[简体中文](README.zh-CN.md)", ("en", "zh")).wordless
+    assert lost("请阅读 README。", "Read the README.", languages=("zh", "en")) == ([], False)
+
+
+def test_terms_are_what_the_glossary_says():
+    terms = Glossary({"kernel": "Kern", "Go": "Go", "x": "`y` 2"})
+    assert lost("The kernel and `kernel`.", "Der Kern und `kernel`.", terms) == ([], False)
+    assert lost("The kernel.", "Der Kernel.", terms) == (["kernel"], False)
+    assert lost("Go and `Go x`", "und `Go x`", terms) == (["Go"], False)
+    assert lost("an x here", "ein `y` 2 hier", terms) == ([], False)
+    assert lost("an x 2 here", "ein `y` 2 hier", terms) == (["2"], False)
+
+
+def test_hidden_and_filled_in_again():
+    keeping = Keeping("Run `make` 1,234 times in {dir}.", ("en", "de"))
+    marks = "\ue000\ue001\ue002"
+    assert [one.fill for one in keeping.items] == ["`make`", "1.234", "{dir}"]
+    assert keeping.hidden(keeping.items, marks) == "Run \ue000 \ue001 times in \ue002."
+    assert keeping.hidden(keeping.items[1:2], marks) == "Run `make` \ue000 times in {dir}."
+    assert keeping.filled("\ue002: \ue001 mal \ue000", keeping.items, marks) == "{dir}: 1.234 mal `make`"
+    assert keeping.filled("\ue002: \ue001 mal", keeping.items, marks) is None
+    assert keeping.filled("\ue002: \ue001\ue001 mal \ue000", keeping.items, marks) is None
+    assert keeping.joined(keeping.between()) == "Run `make` 1.234 times in {dir}."
+    assert not keeping.wordless
+    assert Keeping("`make` 12 — {a}", ("en", "de")).wordless
+
+
+def test_signs_that_make_code_of_words_are_taken_out():
+    assert (
+        Keeping("Run `make` now.", ("en", "de")).plain("`make` jetzt `laufen` lassen") == "`make` jetzt laufen lassen"
+    )
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "languages", "told"),
+    [
+        ("Das kostet 20 €.", "That costs €20.", ("de", "en"), []),
+        ("Das kostet 20 €.", "That costs 20 $.", ("de", "en"), ["20 €"]),
+        ("It weighs 3.5 kg.", "Es wiegt 3,5 Kilogramm.", ("en", "de"), []),
+        ("It weighs 3.5 kg.", "它重 3.5 公里。", ("en", "zh"), ["3.5 kg"]),
+        ("He is 3 years old.", "Er ist 3 Stunden alt.", ("en", "de"), ["3 years"]),
+        ("Er ist 19 Jahre alt.", "He's 19.", ("de", "en"), []),
+        ("$20k", "20.000 $", ("en", "de"), []),
+        ("$20k", "20 Dollar", ("en", "de"), ["$20k"]),
+        ("1万人", "1 million people", ("zh", "en"), ["1万"]),
+        ("1万人", "10,000 people", ("zh", "en"), []),
+        ("3 million people", "300万人", ("en", "zh"), []),
+        ("3 million people", "3 Menschen", ("en", "de"), ["3 million"]),
+        ("3 Mio. Menschen", "3 million people", ("de", "en"), []),
+        ("12345678901234567 trillion", "12345678901234567 Billionen", ("en", "de"), []),
+        ("5 km for `5 km`", "5 km für `5 km`", ("en", "de"), []),
+    ],
+)
+def test_units_and_scales_belong_to_a_number(source, target, languages, told):
+    assert lost(source, target, languages=languages)[0] == told
+
+
+@pytest.mark.parametrize(
+    ("source", "languages", "fills"),
+    [
+        ("20 €, $20k and 5 miles", ("en", "de"), ["20 €", "20.000 $", "5 Meilen"]),
+        ("3,5 kg für 1,5 Mio. Menschen", ("de", "en"), ["3.5 kg", "1.5 million"]),
+        ("5万 14亿 1.5万", ("zh", "en"), ["50,000", "1.4 billion", "15,000"]),
+        ("3 million, 25 billion", ("en", "zh"), ["300万", "250亿"]),
+        ("1 million", ("en", "de"), ["1 Million"]),
+        ("5 km and 20 $", ("en", "fr"), ["5", "20"]),
+        ("an area of 5 m² 😀", ("en", "de"), ["5 m²", "😀"]),
+    ],
+)
+def test_a_number_is_filled_in_with_its_unit(source, languages, fills):
+    alphabet = frozenset("abcdefghijklmnopqrstuvwxyz 0123456789.,$€万亿üMä")
+    keeping = Keeping(source, languages, alphabet=alphabet)
+    assert [one.fill for one in keeping.items] == fills
+    assert all(one.end <= other.start for one, other in pairwise(keeping.items))
+
+
+def test_a_unit_alone_is_still_translated():
+    assert Keeping("20", ("en", "de")).wordless
+    assert Keeping("$20", ("en", "de")).wordless
+    assert not Keeping("20 dollars", ("en", "de")).wordless
+
+
+@pytest.mark.parametrize("text", ["😀 ", "a😀", "forty 5 km ", "$5k ", "Éa ", "5万", "1 million ", "THE 20 € "])
+def test_time_grows_with_the_length(text):
+    begin = time.process_time()
+    for languages in (("en", "de"), ("zh", "en")):
+        keeping = Keeping(text * 5_000, languages, alphabet=frozenset("abcdefghijklmnopqrstuvwxyz "))
+        assert keeping.core[1] <= len(keeping.source)
+        keeping.faults(keeping.source)
+        keeping.unsaid(keeping.source)
+    assert time.process_time() - begin < 10
+
+
+def test_pictures_at_the_ends_need_no_translation():
+    alphabet = frozenset("abcdefghijklmnopqrstuvwxyz .")
+    for text, core in (
+        ("😀 so it is. 👍🏽", "so it is."),
+        ("so 😀 it", "so 😀 it"),
+        ("😀", "😀"),
+        ("it is ❤️", "it is"),
+    ):
+        start, end = Keeping(text, ("en", "de"), alphabet=alphabet).core
+        assert text[start:end] == core

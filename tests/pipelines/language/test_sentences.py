@@ -1,0 +1,111 @@
+"""Paragraphs are cut into sentences, and nothing of them is lost."""
+
+import re
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from glassformer.pipelines.language import sentences as module
+from glassformer.pipelines.language.sentences import sentences
+
+SAMPLES = {
+    "en": [
+        ["Dr. Smith lives in the U.S. now.", "He likes it, e.g. the food."],
+        ["Use version 3.5 of .NET.", "It runs on System.IO too."],
+        ["Wait... what did you say?", "Nothing!", "Really?!", "Yes."],
+        ["He is laughing at me.", "I can see him."],
+        ['He said "Stop." to me.', '"I will not," she said.'],
+        ["Select **More** (...) in the list.", "Then close it."],
+        ["1. Open the file.", "2. Save it."],
+        ["See [the page](https://example.com/a.b?c=d. e).", "It helps."],
+        ["A line without a full stop"],
+        ["This is plan B\u00a0.", "We like it."],  # on which the library fails
+        ["See Fig. 3 for details.", "Mr. Jones paid $3.50."],
+    ],
+    "de": [
+        ["Das gilt z. B. für Dr. Müller.", "Er kam am 3. Mai an."],
+        ["Verwenden Sie z.B. `www.contoso.com. x` oder bzw. das andere.", "Danach geht es weiter."],
+        ["Reguläre Ausdrücke in .NET usw. sind schnell.", "Er redet über mich.", "Stell dir das vor!"],
+        ["„Kommst du?“, fragte sie.", "„Ja.“"],
+    ],
+    "zh": [
+        ["你好。", "我叫汤姆！", "你呢？"],
+        ["这是第一句。", "40%的人去了。", ".NET 很快。"],
+        ["请参阅 System.IO。", "版本是 3.5。"],
+    ],
+}
+CODE = re.compile(r"`[^`]*`|https?://[^)]*")
+
+
+def whole(text):
+    return [match.span() for match in CODE.finditer(text)]
+
+
+@pytest.mark.parametrize(("language", "parts"), [(k, parts) for k, list_ in SAMPLES.items() for parts in list_])
+def test_sentences_end_where_they_end(language, parts):
+    text = ("" if language == "zh" else " ").join(parts)
+    assert [piece.text for piece in sentences(text, language, whole(text)) if not piece.gap] == parts
+
+
+def test_white_space_and_line_breaks_stand_between():
+    text = "  One.  Two.\n\n\tThree\r\nfour. \n"
+    assert [piece.text for piece in sentences(text, "en")] == [
+        "  ", "One.", "  ", "Two.", "\n\n\t", "Three", "\r\n", "four.", " \n",
+    ]  # fmt: skip
+    assert sentences("", "en") == []
+    assert sentences(" \n", "en") == [(" \n", True)]
+
+
+PARTS = st.sampled_from(
+    ["One", "z. B.", "e.g.", ". ", "! ", "?", "。", "！", "\n", "\n\n", "\t", " ", "“", "”", '"', "`a. b`", ".NET",
+     "3.", "1)", "…", "...", "ü", "你好", "\u2028", "\r", "\x1c", "\ue000", "\U0001f600", "\ud800", "(", ")", "* ", "a"]
+)  # fmt: skip
+
+
+@given(st.one_of(st.lists(PARTS, max_size=30).map("".join), st.text(max_size=40)), st.sampled_from(["en", "de", "zh"]))
+@settings(max_examples=150, deadline=None)
+def test_pieces_give_the_text_back_and_no_stretch_is_cut(text, language):
+    pieces = sentences(text, language, whole(text))
+    assert "".join(piece.text for piece in pieces) == text
+    ends = {0}
+    for piece in pieces:
+        ends.add(max(ends) + len(piece.text))
+        assert piece.text
+        assert piece.gap == (not piece.text.strip())
+        assert piece.gap or (piece.text == piece.text.strip() and "\n" not in CODE.sub("", piece.text))
+    assert not any(start < end < stop for start, stop in whole(text) for end in ends)
+    assert not any(one.gap and other.gap for one, other in pairwise(pieces))
+
+
+def test_without_the_library_plain_rules_cut(monkeypatch):
+    assert module.splitter() is None
+    monkeypatch.setattr(module, "_library", lambda: None)
+    assert "pip install sentencex" in module.splitter()
+    found = [piece.text for piece in sentences("One here. Two there!  Three.", "en")]
+    assert found == ["One here.", " ", "Two there!", "  ", "Three."]
+
+
+@pytest.mark.parametrize("space", ["\u00a0", "\u3000", "\u0085", "\u202f", "\u2003"])
+@pytest.mark.parametrize("language", ["en", "de", "zh"])
+def test_the_library_is_not_asked_what_it_fails_at(language, space, capfd):
+    text = f"A{space}. Plan B{space}. {space}C{space}."
+    assert "".join(piece.text for piece in sentences(text, language)) == text
+    assert capfd.readouterr().err == ""
+
+
+def test_where_it_fails_plain_rules_cut(monkeypatch, capfd):
+    monkeypatch.setattr(module, "_masked", lambda text, whole: text)
+    assert sentences("One here. Plan B\u00a0. Two", "en")[0].text == "One here."
+    assert "panicked" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("language", ["en", "de", "zh"])
+@pytest.mark.parametrize("unit", ["。", "'", "<!--", "a. ", "！”", "me. "])
+def test_a_line_of_nothing_else_is_soon_cut(unit, language):
+    line = (unit * module.LONGEST)[: module.LONGEST]
+    begin = time.process_time()
+    sentences(f"{line}\n{line}{line}\n{line}", language)
+    assert time.process_time() - begin < 5

@@ -1,0 +1,239 @@
+"""A model by its name on the hub: the real client, a server that speaks its protocol, and all that can go wrong."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from local_hub import LocalHub, Repository
+from test_loader import save
+from tiny_translators import write_marian
+
+import glassformer as gf
+from glassformer.common.errors import ConfigError, WeightsError
+from glassformer.weights import hub as names
+from glassformer.weights.hub.repository import TEXT_FILES
+
+ROOT = Path(__file__).parents[3]
+NAME = "tiny-org/opus-mt-en-de"
+
+
+@pytest.fixture(scope="module")
+def marian(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_marian(tmp_path_factory.mktemp("marian") / "model", shared=True)
+
+
+@pytest.fixture
+def there(hub: LocalHub, marian: Path) -> Repository:
+    more = {"README.md": b"# A model", "pytorch_model.bin": b"a pickle", "tf_model.h5": b"another"}
+    return hub.add(NAME, {p.name: p.read_bytes() for p in marian.iterdir()} | more)
+
+
+def names_in(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def test_the_first_load_fetches_what_is_needed_and_the_second_nothing(
+    hub: LocalHub, there: Repository, marian: Path
+) -> None:
+    translator = gf.Translator.load(NAME)
+    assert translator("one two") == gf.Translator.load(marian)("one two")
+    assert set(hub.fetched()) == {"config.json", "model.safetensors", "source.spm", "target.spm", "vocab.json"} | {
+        file for file in there.files if file in TEXT_FILES
+    }
+    assert not {"README.md", "pytorch_model.bin", "tf_model.h5"} & set(hub.fetched())
+    hub.asked.clear()
+    gf.Translator.load(NAME)
+    assert not hub.fetched()
+
+
+def test_a_cached_model_is_loaded_when_the_hub_is_gone(hub: LocalHub, there: Repository) -> None:
+    before = gf.load_model(NAME)
+    hub.close()
+    with pytest.warns(UserWarning, match=f"does not answer.*the copy of {NAME} in the cache is used"):
+        again = gf.load_model(NAME)
+    assert torch.equal(before.head.weight, again.head.weight)  # type: ignore[union-attr]
+    gf.load_model(NAME, offline=True)  # and nobody is asked
+    gf.load_model(NAME, revision=there.commit)
+
+
+def test_without_a_network_what_was_never_fetched_is_told(hub: LocalHub) -> None:
+    hub.close()
+    with pytest.raises(WeightsError, match=rf"{NAME} is not a folder here, and not in the cache.*does not answer"):
+        gf.load_model(NAME)
+    with pytest.raises(WeightsError, match=r"not in the cache.*nothing is fetched, as was asked \(offline\)"):
+        gf.load_model(NAME, offline=True)
+
+
+def test_the_environment_can_say_offline(hub: LocalHub, there: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(WeightsError, match="nothing is fetched, since HF_HUB_OFFLINE is set"):
+        gf.load_model(NAME)
+    assert not hub.asked
+
+
+def test_an_unknown_name_and_an_unknown_revision(hub: LocalHub, there: Repository) -> None:
+    with pytest.raises(WeightsError, match=r"tiny-org/none is not a folder here, and no model of http.*private"):
+        gf.Translator.load("tiny-org/none")
+    with pytest.raises(WeightsError, match=f"{NAME} has no revision v9; a branch, a tag or a commit"):
+        gf.Translator.load(NAME, revision="v9")
+    there.revisions["refs/pr/3"] = there.commit
+    gf.load_model(NAME, revision="refs/pr/3")
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [({"gated": True}, "is gated.*agreed to the terms.*hf auth login"), ({"forbidden": True}, r"\(403\); log in with")],
+)
+def test_what_one_may_not_have(hub: LocalHub, marian: Path, fault: dict[str, bool], told: str) -> None:
+    hub.add(NAME, marian, **fault)
+    with pytest.raises(WeightsError, match=told):
+        gf.load_model(NAME)
+
+
+def test_pickled_weights_are_refused_with_what_to_do(hub: LocalHub, marian: Path) -> None:
+    files = {p.name: p.read_bytes() for p in marian.iterdir() if p.suffix != ".safetensors"}
+    repository = hub.add(NAME, files | {"pytorch_model.bin": b"cos\nsystem\n(S'touch caught'\ntR."})
+    with pytest.raises(WeightsError, match=r"pickled alone \(pytorch_model.bin\).*convert it.*save_pretrained"):
+        gf.load_model(NAME)
+    repository.pull_request = 12
+    with pytest.raises(WeightsError, match=r"the hub's converter offers.*if you trust that, revision=refs/pr/12"):
+        gf.load_model(NAME)
+    assert not hub.fetched()
+
+
+def test_a_file_that_is_listed_and_not_there(hub: LocalHub, there: Repository) -> None:
+    there.gone.add("model.safetensors")
+    with pytest.raises(WeightsError, match=f"{NAME} lists model.safetensors, but does not hold it"):
+        gf.load_model(NAME)
+    del there.files["config.json"]
+    with pytest.raises(WeightsError, match=f"{NAME} holds no config.json"):
+        gf.load_model(NAME)
+    hub.add(NAME, {"config.json": b"{}"})
+    with pytest.raises(WeightsError, match=r"holds no model.safetensors, nor shards of it"):
+        gf.load_model(NAME)
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "vocab.json"])
+def test_a_file_with_another_hash_is_not_kept(hub: LocalHub, there: Repository, file: str) -> None:
+    true = there.files[file]
+    there.sent[file] = true[:-1] + bytes([true[-1] ^ 1])
+    with pytest.raises(WeightsError, match=rf"{file} came damaged .*is not kept; load it again"):
+        gf.Translator.load(NAME)
+    there.sent.clear()
+    gf.Translator.load(NAME)
+
+
+def test_a_file_that_is_too_short_is_told(hub: LocalHub, there: Repository) -> None:
+    there.sent["model.safetensors"] = there.files["model.safetensors"][:-9]
+    with pytest.raises(WeightsError, match=rf"{NAME} came short"):
+        gf.load_model(NAME)
+
+
+def test_a_disk_without_room_is_told_before_anything_is_fetched(hub: LocalHub, there: Repository) -> None:
+    there.sizes["model.safetensors"] = 10**18
+    with pytest.raises(
+        WeightsError, match=r"takes 1,000,000,000,000 MB more, but .* free; make room, or set HF_HUB_CACHE"
+    ):
+        gf.load_model(NAME)
+    assert not hub.fetched()
+
+
+def test_shards(hub: LocalHub, tmp_path: Path) -> None:
+    save("marian", tmp_path / "sharded", max_shard_size="20KB")
+    repository = hub.add(NAME, tmp_path / "sharded")
+    model = gf.load_model(NAME)
+    assert torch.equal(model.head.bias, gf.load_model(tmp_path / "sharded").head.bias)  # type: ignore[union-attr, arg-type]
+    shard = next(file for file in repository.files if file.startswith("model-00002"))
+    folder = names.fetch(NAME, offline=True)
+    (folder / shard).unlink()
+    with pytest.raises(WeightsError, match=rf"in part: {shard} is missing; nothing is fetched"):
+        gf.load_model(NAME, offline=True)
+    gf.load_model(NAME)
+    del repository.files[shard]
+    with pytest.raises(WeightsError, match=rf"{NAME} lacks {shard}, which its model.safetensors.index.json names"):
+        gf.load_model(NAME)
+
+
+def test_a_new_commit_is_fetched_and_a_broken_one_leaves_the_old(hub: LocalHub, there: Repository) -> None:
+    first = names.fetch(NAME)
+    there.files["config.json"] += b"\n"
+    there.sent["config.json"] = b"{}"
+    with pytest.raises(WeightsError, match=r"config.json came damaged"):
+        names.fetch(NAME)
+    assert names.fetch(NAME, offline=True) == first
+    there.sent.clear()
+    second = names.fetch(NAME)
+    assert second != first
+    assert names.fetch(NAME, offline=True) == second
+    assert names.called(second) == "opus-mt-en-de"
+    assert sum(path.endswith("model.safetensors") for _, path, _ in hub.asked if "/cdn/" in path) == 1
+
+
+def test_a_folder_of_that_name_wins(hub: LocalHub, there: Repository, marian: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny-org").mkdir()
+    with pytest.raises(WeightsError, match="is not a folder"):  # an owner's folder is here: the slip of a pen
+        gf.Translator.load("tiny-org/opus-mt-en-d")
+    (tmp_path / NAME).symlink_to(marian)
+    gf.Translator.load(NAME)
+    assert not hub.asked
+    with pytest.raises(ConfigError, match=f"revision=v1 goes with a name of the hub.*; {NAME} is none"):
+        gf.Translator.load(NAME, revision="v1")
+    gf.Translator.load(f"hf://{NAME}")
+    assert hub.asked
+    with pytest.raises(ConfigError, match="hf://gpt2 names no model of the hub"):
+        gf.load_model("hf://gpt2")
+    assert names.hub_name(Path(NAME)) is None
+
+
+def test_without_the_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(WeightsError, match=r"pip install 'glassformer\[hub\]'"):
+        gf.load_model(NAME)
+
+
+PARTLY = """
+import huggingface_hub.constants
+huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE = 1024  # written so often; else only every 10 MB
+from glassformer.weights.hub import fetch
+print(fetch({name!r}))
+"""
+
+
+def test_half_a_download_killed_is_gone_on_with(hub: LocalHub, tmp_path: Path) -> None:
+    whole = random.Random(0).randbytes(70_000)
+    hub.add(NAME, {"config.json": b"{}", "model.safetensors": whole})
+    environment = os.environ | {
+        "HF_ENDPOINT": hub.address, "HF_HUB_CACHE": str(tmp_path / "cache"), "HF_HUB_OFFLINE": "0",
+    }  # fmt: skip
+    command = [sys.executable, "-c", PARTLY.format(name=NAME)]
+    hub.slow_after = 50_000
+    child = subprocess.Popen(command, env=environment, cwd=ROOT, stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        deadline = time.monotonic() + 60
+        while not (halves := [p for p in (tmp_path / "cache").rglob("*.incomplete") if p.stat().st_size > 20_000]):
+            assert child.poll() is None, child.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+    finally:
+        child.send_signal(signal.SIGKILL)
+        child.communicate()
+    half = halves[0].stat().st_size
+    hub.slow_after = None
+    hub.asked.clear()
+    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    folder = Path(done.stdout.strip())
+    assert (folder / "model.safetensors").read_bytes() == whole
+    ranges = [asked for method, path, asked in hub.asked if method == "GET" and path.endswith("model.safetensors")]
+    assert set(ranges) == {f"bytes={half}-"}
+    assert not list((tmp_path / "cache").rglob("*.incomplete"))
