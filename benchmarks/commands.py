@@ -1,4 +1,4 @@
-"""`glassformer bench`: the figures, each beside its peers'."""
+"""`python -m benchmarks`: the figures, each beside its peers'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`glassformer bench export`: random models go out, and come to the same."""
+"""`python -m benchmarks export`: random models go out, and come to the same."""
 
 from __future__ import annotations
 

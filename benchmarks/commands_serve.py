@@ -1,4 +1,4 @@
-"""`glassformer bench serve` and `glassformer bench soak`."""
+"""`python -m benchmarks serve` and `python -m benchmarks soak`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Makes the folder `graphs` beside this file: the small model of test_local_page.py as ONNX, captured once.
 
 To capture it takes half a minute of a processor. What the tests write with it is checked against the model, as every
-export is, so graphs that are not of this model are noticed: `python tests/page/make_graphs.py` makes them anew.
+export is, so graphs that are not of this model are noticed: run `python tests/page/make_graphs.py` then.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tiny_translators import LIMIT, sentences, tiny_bundle, write_marian
+from tiny_translators import LIMIT, WORDS, sentences, tiny_bundle, write_marian
 
 from glassformer.common.errors import ConfigError, InputError, WeightsError
 from glassformer.decode import Hypothesis

@@ -30,8 +30,11 @@ STREAMS = (
 LOADED = (
     *("matplotlib.backends.backend_agg", "matplotlib.figure", "rich.progress", "sacrebleu.metrics"),
     *("torch._dynamo", "torch.distributed.fsdp"),
-    *(f"glassformer.{name}" for name in ("cli", "evaluate", "explain.trace", "labs.running", "serve.listen")),
-    *(f"glassformer.{name}" for name in ("train.run", "translator")),
+    *(
+        f"glassformer.{name}"
+        for name in ("cli", "train.evaluation.evaluate", "explain.trace", "labs.running", "deploy.server.listen")
+    ),
+    *(f"glassformer.{name}" for name in ("train.run", "pipelines.translator")),
 )
 CHILD_SUBREAPER = 36  # of prctl: orphans among our descendants become our children
 

@@ -78,7 +78,8 @@ def test_a_process_that_fails_or_is_late_is_not_missed(
 
 
 def test_seconds_count_from_the_start_of_the_process() -> None:
-    code = "import time; time.sleep(0.3); from glassformer.common.report import running_for as r; a = r(); print(a, r() - a)"
+    code = "import time; time.sleep(0.3); "
+    code += "from glassformer.common.report import running_for as r; a = r(); print(a, r() - a)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     whole, since = map(float, told.split())
     assert whole > since >= 0

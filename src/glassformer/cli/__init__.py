@@ -19,7 +19,6 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from benchmarks import commands as bench
 from glassformer.cli import (
     bulk,
     classify,
@@ -105,13 +104,20 @@ COMMANDS: list[Callable[..., None]] = [
 ]  # fmt: skip
 for function in COMMANDS:
     app.command()(function)
-app.add_typer(bench.bench, name="bench", short_help=bench.bench.info.help)
 app.add_typer(keys.keys, name="keys", short_help=keys.keys.info.help)
-for group in (app, bench.bench, keys.keys):
+for group in (app, keys.keys):
     for command in group.registered_commands:
         command.cls = Command
         # In the list, too, a sentence is told to its end; each has a docstring, which a test of the help reads.
         command.short_help = inspect.getdoc(command.callback).partition("\n\n")[0]  # type: ignore[union-attr]
+
+
+@app.command(hidden=True, context_settings={"ignore_unknown_options": True, "help_option_names": []})
+def bench(words: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+    """The benchmarks have left the package."""
+    raise GlassformerError(
+        f"the benchmarks are in the repository now, beside the package: python -m benchmarks {' '.join(words or ())}"
+    )
 
 
 def show_version(wanted: bool) -> None:

@@ -1,4 +1,5 @@
-"""The structure of a hundred real documents after a real translation: python tests/pipelines/documents/with_the_box.py en-de de
+"""The structure of a hundred real documents after a real translation:
+python tests/pipelines/documents/with_the_box.py en-de de
 
 Prints for Markdown and HTML how many are the same, and how often markup had to be kept by translating in pieces. A
 third argument is a part of the names of the documents to take.

@@ -1,7 +1,7 @@
 """How often the translators of the box say another number than their source says in words.
 
-python tests/pipelines/text/numbers_in_words.py [seed]: 120 sentences for each of five ways, as the model alone would put them,
-and as texts are translated.
+python tests/pipelines/text/numbers_in_words.py [seed]: 120 sentences for each of five ways, as the model alone
+would put them, and as texts are translated.
 """
 
 import random
