@@ -1,7 +1,7 @@
 """What runs a model in a browser: ONNX Runtime's WebAssembly, from the npm package `onnxruntime-web`.
 
-It is no part of this project's sources. `make page`, or `python -m glassformer.deploy.export.runtime`, fetches it once, checks
-it against the hash below, and keeps the two files that a page needs, with the licence, beside this module.
+It is no part of this project's sources. `make page`, or `python -m glassformer.deploy.export.runtime`, fetches it once,
+checks it against the hash below, and keeps the two files that a page needs, with the licence, beside this module.
 """
 
 from __future__ import annotations
