@@ -20,7 +20,7 @@ def test_a_second_demo_leaves_the_folder_as_it_is_and_announces_no_curve_that_is
     (run / "recipe.toml").write_text(to_toml(read_recipe("numerals").to_dict()))
     (run / "notes.txt").write_text("mine")
     before = {path.name: path.read_bytes() for path in run.iterdir()}
-    monkeypatch.setattr("glassformer.cli.results.show_results", lambda *_: None)  # a test set of the demo's size
+    monkeypatch.setattr("glassformer.cli.train.show_results", lambda *_: None)  # a test set of the demo's size
     code, printed, _ = cli("demo", "--out", run)
     assert code == 0
     assert f"{run} holds the trained demo already" in printed

@@ -9,7 +9,7 @@ import pytest
 from local_hub import LocalHub
 from small_run import OLD, Cli
 
-from glassformer.cli.models import looks_like_hub
+from glassformer.cli.options import looks_like_hub
 
 NAME = "tiny-org/turn-round-4"
 

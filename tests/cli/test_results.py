@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from small_run import OLD, Cli
 
-from glassformer.cli.results import show_results
+from glassformer.cli.train import show_results
 from glassformer.train import Report
 
 

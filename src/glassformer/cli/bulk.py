@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.models import Offline, Precision, Revision, find
+from glassformer.cli.options import Offline, Precision, Revision, find_model
 
 
 def bulk(
@@ -75,7 +75,7 @@ def bulk(
     from glassformer.deploy.bulk import Asked, translate_bulk
 
     report = Report()
-    model = None if model is None else find(model, revision, offline)
+    model = None if model is None else find_model(model, revision, offline)
     asked = Asked(
         input, output, to, source, model, column, into, beam, cast(Any, precision), shard_rows, device, workers,
         threads, address,

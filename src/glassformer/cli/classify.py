@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from glassformer.cli.lines import given_lines, line_by_line
-from glassformer.cli.models import Adapter, Device, Offline, Revision, find
+from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model
 from glassformer.common.files import finite
 
 
@@ -50,7 +50,7 @@ def classify(
     from glassformer.common.report import Report
     from glassformer.pipelines import Classifier
 
-    classifier = Classifier.load(find(model, revision, offline), device, adapter=adapter)
+    classifier = Classifier.load(find_model(model, revision, offline), device, adapter=adapter)
     what = "image" if classifier.reads_images else "text"
     for chunk in line_by_line(given_lines(items or [], Report()), partial(classifier.classify, top=top)):
         for item, labels in chunk:

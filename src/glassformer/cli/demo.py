@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.models import Device
+from glassformer.cli.options import Device
 
 
 def demo(
@@ -22,7 +22,7 @@ def demo(
 
     An interrupted demo goes on where it stood; one that is finished is not trained again, but tried again.
     """
-    from glassformer.cli.results import show_results
+    from glassformer.cli.train import show_results
     from glassformer.common.errors import RunError
     from glassformer.common.report import Report
     from glassformer.train import read_recipe

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.models import Device
+from glassformer.cli.options import Device
 
 if TYPE_CHECKING:
     from glassformer.train import Recipe

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, Source, To, find
+from glassformer.cli.options import Adapter, Device, Offline, Precision, Revision, Source, To, find_model
 from glassformer.common.files import finite
 
 
@@ -51,7 +51,7 @@ def evaluate(
     from glassformer.train.evaluation.scores import Scores
 
     found = evaluate(
-        find(model, revision, offline),
+        find_model(model, revision, offline),
         src,
         ref,
         split=split,

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.options import Offline, Revision, find_model
 from glassformer.deploy.export.formats import FORMATS
 
 
@@ -54,7 +54,7 @@ def export(
 
     options: dict[str, Any] = {"family": family, "quantization": quantization}
     made = export(
-        find(model, revision, offline) if revision or offline else model,
+        find_model(model, revision, offline) if revision or offline else model,
         to,
         out,
         language=language,

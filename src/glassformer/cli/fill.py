@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.lines import given_lines, line_by_line
-from glassformer.cli.models import Adapter, Device, Offline, Revision, find
+from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model
 from glassformer.common.files import finite
 
 
@@ -43,7 +43,7 @@ def fill(
     from glassformer.common.report import Report
     from glassformer.pipelines import MaskFiller
 
-    filler = MaskFiller.load(find(model, revision, offline), device, adapter=adapter)
+    filler = MaskFiller.load(find_model(model, revision, offline), device, adapter=adapter)
     for chunk in line_by_line(given_lines(texts or [], Report()), partial(filler.fill, top=top)):
         for text, gaps in chunk:
             if as_json:

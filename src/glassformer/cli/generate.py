@@ -8,9 +8,22 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Seed, Temperature, TopK, TopP, given_drawing
 from glassformer.cli.lines import given_lines
-from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, find
+from glassformer.cli.options import (
+    Adapter,
+    Device,
+    LengthPenalty,
+    Offline,
+    Precision,
+    RepetitionPenalty,
+    Revision,
+    Seed,
+    Temperature,
+    TopK,
+    TopP,
+    find_model,
+    sampling_options,
+)
 from glassformer.common.errors import ConfigError
 from glassformer.common.files import finite
 
@@ -53,7 +66,7 @@ def generate(
     N lines: line number, rank and text with a TAB between. --json gives one object a line: {"prompt": ...,
     "continuations": [{"text": ..., "score": ..., "finished": ...}]}.
     """
-    drawing = given_drawing(sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    drawing = sampling_options(sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     if stream and (as_json or nbest > 1):
         raise ConfigError(f"--stream shows one text as it is written; leave out {'--json' if as_json else '--nbest'}")
     from glassformer.common.report import Report
@@ -74,7 +87,7 @@ def generate(
     if stream:
         check_stream(search)
     report, number = Report(), 0
-    generator = TextGenerator.load(find(model, revision, offline), device, cast(Any, precision), adapter=adapter)
+    generator = TextGenerator.load(find_model(model, revision, offline), device, cast(Any, precision), adapter=adapter)
     for chunk in given_lines(texts or [], report):
         if stream:
             for text in chunk:

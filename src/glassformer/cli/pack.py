@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from glassformer.cli.export import readable
-from glassformer.cli.models import Offline, Revision, find
+from glassformer.cli.options import Offline, Revision, find_model
 
 
 def pack(
@@ -24,7 +24,7 @@ def pack(
     """
     from glassformer.weights import bundle
 
-    folder = Path(find(model, revision, offline))
+    folder = Path(find_model(model, revision, offline))
     bundle.pack(folder, out)
     print(f"{out}: {size(out)}, of {size(folder)}")
 

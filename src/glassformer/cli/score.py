@@ -11,8 +11,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.drawing import LengthPenalty, Rule
-from glassformer.cli.models import Device, Offline, Precision, Revision, Source, To, find
+from glassformer.cli.options import Device, LengthPenalty, Offline, Precision, Revision, Rule, Source, To, find_model
 from glassformer.common.errors import InputError
 from glassformer.common.files import finite
 
@@ -53,7 +52,9 @@ def score(
     rule = LengthRule(length_penalty, cast(Any, length_rule))
     corpus = Corpus(src=src, tgt=tgt)
     lines = sum(1 for _ in read_pairs(corpus))  # files that do not pair up are told before any work
-    translator = Translator.load(find(model, revision, offline), device, cast(Any, precision), to=to, source=source)
+    translator = Translator.load(
+        find_model(model, revision, offline), device, cast(Any, precision), to=to, source=source
+    )
     pairs = read_pairs(corpus)
     done = tokens = 0
     total = 0.0

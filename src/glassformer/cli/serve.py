@@ -10,7 +10,7 @@ from typing import Annotated, Literal, cast, get_args
 
 import typer
 
-from glassformer.cli.models import Device, Offline, Revision, To, find
+from glassformer.cli.options import Device, Offline, Revision, To, find_model
 from glassformer.common.errors import ConfigError, check_choice
 
 DEMO = Path("runs/demo")
@@ -98,7 +98,7 @@ def serve(
         if len(models) == 1:
             does = does.replace("are", "is").replace("translate", "translates")
         named = ", ".join(models[:-1]) + " and " * (len(models) > 1) + models[-1]
-        folders = [Path(find(model, revision, offline)) for model in models]
+        folders = [Path(find_model(model, revision, offline)) for model in models]
         if any(map(described, folders)):  # models that do not translate
             if len(folders) > 1 or only == "api" or to or source:
                 odd = next(folder for folder in folders if described(folder))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from glassformer.cli.models import Device, Offline, Revision, To, find
+from glassformer.cli.options import Device, Offline, Revision, To, find_model
 from glassformer.cli.translate import names_a_model
 from glassformer.common.errors import ConfigError, GlassformerError, InputError, why
 from glassformer.common.files import write_text
@@ -85,7 +85,7 @@ def trace(
         raise ConfigError(f"give a sentence to follow through {model}: glassformer trace {model} 'twenty-one'")
     if json_file is not None and html_file is not None:
         raise ConfigError("give either --json or --html, not both")
-    found = run(Path(find(model, revision, offline)), sentence, target, beam, padding, device, to, source)
+    found = run(Path(find_model(model, revision, offline)), sentence, target, beam, padding, device, to, source)
     if json_file is not None:
         write(json_file, json.dumps(found.to_json(name or "*"), ensure_ascii=False, allow_nan=False) + "\n")
     elif html_file is not None:

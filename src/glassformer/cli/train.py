@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from glassformer.cli.models import Device
+from glassformer.cli.options import Device
 from glassformer.common.errors import ConfigError
+
+if TYPE_CHECKING:
+    from glassformer.common.report import Report
+    from glassformer.train.evaluation.evaluate import Evaluation
 
 
 def train(
@@ -29,7 +34,6 @@ def train(
     For your own files, write a recipe like the README's. Several processes: torchrun --nproc-per-node 2 -m glassformer
     train ...
     """
-    from glassformer.cli.results import show_results
     from glassformer.common.report import Report
     from glassformer.train import read_recipe
     from glassformer.train import train as run
@@ -49,3 +53,51 @@ def train(
     report = Report()
     run(loaded, folder, resume=resume, device=device, report=report, make_judge=validation_bleu)
     show_results(folder, device, report)
+
+
+def show_results(folder: Path, device: str, report: Report) -> None:
+    """A run's score on what it has not seen, recorded with it, and a few translations or labels, right and wrong."""
+    from glassformer.model import EncoderDecoder
+    from glassformer.train.evaluation.evaluate import evaluate, record_scores
+    from glassformer.train.evaluation.judged import kind_of, seen_in_training
+    from glassformer.train.evaluation.references import into, out_of, ways
+    from glassformer.train.evaluation.scores import Scores
+    from glassformer.train.folder import saved_recipe
+
+    if int(os.environ.get("RANK", "0")):
+        return
+    recipe = saved_recipe(folder)
+    split = "test" if recipe.data.test else "valid"
+    corpora = recipe.data.test or recipe.data.valid
+    if not corpora or (corpora[0].lone and kind_of(folder) is EncoderDecoder):  # which has no one right answer
+        return
+    for source, to in ways(folder, corpora):
+        found = evaluate(folder, split=split, to=to, source=source, device=device, report=report)
+        along = into(to, corpora)
+        seen = seen_in_training(along if source is None else out_of(source, along), recipe, report)
+        way = (f" --from {source}" if source else "") + (f" --to {to}" if to else "")
+        command = f"glassformer evaluate {folder} --split {split}{way}"
+        details: dict[str, Any] = {"command": command}
+        record_scores(folder, found, report, **details | ({} if seen is None else {"met_in_training": seen}))
+        told = ", never trained on" if seen == 0 else ""
+        what = "pairs" if isinstance(found.scores, Scores) else "images" if corpora[0].pictured else "texts"
+        if seen:
+            told = f" ({seen:,} of {len(found.sources):,} are also training {what})"
+        print(f"\n{found.name} {what}{told}:  {found.scores}")
+        show_samples(found, recipe.score.samples)
+
+
+def show_samples(found: Evaluation, count: int) -> None:
+    """Some right and some wrong translations, spread over the set."""
+    if not found.hypotheses:
+        return
+    rows = list(zip(found.sources, found.hypotheses, found.references, strict=True))
+    wrong = [row for row in rows if row[1] != row[2]]
+    right = [row for row in rows if row[1] == row[2]]
+    few = wrong[:: max(1, len(wrong) // max(1, count // 4))][: max(count // 4, count - len(right))]
+    many = right[:: max(1, len(right) // max(1, count - len(few)))][: count - len(few)]
+    print()
+    for source, output, _ in many:
+        print(f"  ✓ {source}  →  {output}")
+    for source, output, reference in few:
+        print(f"  ✗ {source}  →  {output}\n      expected: {reference}")

@@ -1,22 +1,53 @@
-"""`glassformer translate`: sentences in, translations out."""
+"""`glassformer translate`: sentences, lines and documents in, translations out, by a model or by the box."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.drawing import LengthPenalty, RepetitionPenalty, Rule, Seed, Temperature, TopK, TopP, given_drawing
 from glassformer.cli.lines import arguments, decoded, open_input, open_output, read_raw, row
-from glassformer.cli.models import Adapter, Device, Offline, Precision, Revision, find, looks_like_hub
-from glassformer.common.errors import ConfigError
+from glassformer.cli.options import (
+    Adapter,
+    Device,
+    LengthPenalty,
+    Offline,
+    Precision,
+    RepetitionPenalty,
+    Revision,
+    Rule,
+    Seed,
+    Temperature,
+    TopK,
+    TopP,
+    find_model,
+    looks_like_hub,
+    sampling_options,
+)
+from glassformer.common.errors import ConfigError, DataError
+from glassformer.common.version import __version__
+
+if TYPE_CHECKING:
+    from glassformer.common.report import Report
+    from glassformer.decode import Search
+    from glassformer.pipelines.documents import Outcome
+    from glassformer.pipelines.documents.passage import Tally, TextTranslating
+    from glassformer.pipelines.language.glossary import Glossary
+    from glassformer.pipelines.polyglot import Polyglot, Way
+    from glassformer.pipelines.text import TextTranslator, TranslatedText
 
 BEAM = 4  # of the box
 COUNTED = 10_000  # words that training never met; of more, the rest is not counted
+SAMPLE_BYTES = 2000
+SAMPLE = 5  # documents of a folder that are looked at to tell their language
+LISTED = 10  # files that failed, or were left out, listed by name
 
 
 def translate(
@@ -93,7 +124,7 @@ def translate(
     """
     if input is not None and output is not None and input.exists() and output.exists() and output.samefile(input):
         raise ConfigError(f"--output {output} is the input file itself; name another")
-    drawing = given_drawing(sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
+    drawing = sampling_options(sample, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed)
     given = list(words or [])
     model = given.pop(0) if names_a_model(given, to or source or out) else None
     if given and input is not None:
@@ -114,17 +145,15 @@ def translate(
         no_repeat_ngram=no_repeat_ngram,
     )
     if model is None:
-        from glassformer.cli.translate_box import BoxOptions, translate_by_box
-
         of_a_model = {"--nbest": nbest > 1, "--scores": scores, "--alignments": alignments, "--prefix": prefix}
         of_a_model |= {"--max-length": max_length, "--batch-tokens": batch_tokens is not None, "--adapter": adapter}
-        for option, asked in of_a_model.items():
-            if asked:
+        for option, used in of_a_model.items():
+            if used:
                 raise ConfigError(
                     f"{option} goes with a model, such as en-de: glassformer translate en-de {option} ..."
                 )
-        asked_for = BoxOptions(to, source, glossary, search, device, precision, as_json)
-        translate_by_box(given, asked_for, input, output, out, report)
+        options = BoxOptions(to, source, glossary, search, device, precision, as_json)
+        translate_with_box(given, options, input, output, out, report)
         return
     for option, unused in {"--glossary": glossary, "--out": out}.items():
         if unused is not None:
@@ -138,7 +167,7 @@ def translate(
     text = [line for one in given for line in arguments(one)]
     lines = decoded([text] if text else read_raw(open_input(input), str(input or "standard input")), report)
     translator = Translator.load(
-        find(model, revision, offline), device, cast(Any, precision), to=to, source=source, adapter=adapter
+        find_model(model, revision, offline), device, cast(Any, precision), to=to, source=source, adapter=adapter
     )
     translate = partial(
         translator.translate,
@@ -205,3 +234,240 @@ def box_names() -> list[str]:
     from glassformer.pipelines import box
 
     return list(box.directions())
+
+
+@dataclass(frozen=True)
+class BoxOptions:
+    """What is to become of the texts, as it was given."""
+
+    to: str | None
+    source: str | None
+    glossary: Path | None
+    search: Search
+    device: str
+    precision: str
+    as_json: bool
+
+
+def translate_with_box(
+    words: list[str], options: BoxOptions, input: Path | None, output: Path | None, out: Path | None, report: Report
+) -> None:
+    from glassformer.pipelines.documents.formats import is_document
+    from glassformer.pipelines.language.glossary import Glossary
+    from glassformer.pipelines.polyglot import Polyglot
+
+    terms = None if options.glossary is None else Glossary.load(options.glossary)
+    documents = [word for word in words if os.path.exists(word)]
+    if documents and len(documents) < len(words):
+        text = next(word for word in words if word not in documents)
+        raise ConfigError(f"{documents[0]} is a file and {text!r:.60} is none; give either texts or files")
+    for word in [] if documents else words:
+        if len(word.split()) == 1 and is_document(Path(word)):  # else a name with a slip in it would be translated
+            raise ConfigError(f"there is no file {word}; to translate that as a text: echo {word} | glassformer ...")
+    if out is not None and not documents:
+        raise ConfigError(f"--out {out} is for documents, and none is given; write a text's translation with --output")
+    polyglot = Polyglot(options.device, cast(Any, options.precision))
+    if documents:
+        translate_documents([Path(word) for word in documents], options, polyglot, terms, output, out, report)
+        return
+    if words:
+        texts = [b"\n".join(arguments(word)).decode("utf-8", "replace") for word in words]
+        chunks: Iterator[list[str]] = iter([texts])
+    else:
+        chunks = decoded(read_raw(open_input(input), str(input or "standard input")), report)
+    waiting = not words and input is None and sys.stdin.isatty()
+    if waiting:
+        report.say("type lines to translate; Ctrl-D ends it")
+    reported: dict[str, None] = {}  # each kind of note once
+    done = 0
+    with open_output(output, report) as sink:
+        for chunk in chunks:
+            ways = choose_directions(chunk, options)
+            found = polyglot.details(chunk, ways, glossary=terms, search=options.search)
+            report.clear()
+            for text, one in zip(chunk, found, strict=True):
+                sink.write(text_row(text, one, options.as_json, lines=not words).encode("utf-8", "replace"))
+            sink.flush()
+            for number, one in enumerate(found, done + 1):
+                for note in one.notes:
+                    if note.text not in reported:
+                        reported[note.text] = None
+                        where = f"line {number}: " if not words and note.kind != "pivot" else ""
+                        report.say(f"{where}{note.text}")
+            done += len(chunk)
+            if not words and not waiting:
+                report.show(f"translated: {done:,} lines")
+    report.clear()
+
+
+def choose_directions(texts: list[str], options: BoxOptions) -> list[Way]:
+    """From which language into which each text goes; what detects it is let go before a translator is loaded."""
+    from glassformer.pipelines.language.language import identifier
+    from glassformer.pipelines.polyglot import directions
+
+    ways = directions(texts, options.to, options.source)
+    identifier.cache_clear()
+    return ways
+
+
+def translate_documents(
+    paths: list[Path],
+    options: BoxOptions,
+    polyglot: Polyglot,
+    terms: Glossary | None,
+    output: Path | None,
+    out: Path | None,
+    report: Report,
+) -> None:
+    """Files, or a folder, all from one language into one."""
+    check_files(paths, output, out)
+    (way,) = choose_directions([read_openings(paths)], options)
+    source, target = way.pair
+    if source == target:
+        raise ConfigError(
+            f"{paths[0]} holds nothing to translate into `{options.to or target}`; is the language right?"
+        )
+    for note in way.notes:
+        report.say(note.text)
+    translator = polyglot.translator(source, target, terms)
+    if translator.pivot is not None:
+        report.say(f"`{source}` to `{target}` goes by `{translator.pivot}`")
+    recorded = {"from": source, "to": target, "beam": options.search.beam, "version": __version__}
+    recorded["glossary"] = sorted(terms.terms.items()) if terms is not None else []
+    translate_files(paths, WithSearch(translator, options.search), output, out, report, **recorded)
+
+
+class WithSearch:
+    """A text translator with its search options bound."""
+
+    def __init__(self, translator: TextTranslator, search: Search) -> None:
+        self.translator, self.search = translator, search
+
+    def translate(self, texts: list[str], *, progress: Callable[[int], None] | None = None) -> list[str]:
+        return self.translator.translate(texts, search=self.search, progress=progress)
+
+
+def read_openings(paths: list[Path]) -> str:
+    """Enough of the documents to tell their language."""
+    files = [file for path in paths for file in (sorted(path.rglob("*")) if path.is_dir() else [path])]
+    files = [file for file in files if file.is_file()]
+    texts = []
+    for file in files[:SAMPLE]:
+        with file.open("rb") as stream:
+            texts.append(stream.read(SAMPLE_BYTES).decode("utf-8", "ignore"))
+    return "\n".join(text[: SAMPLE_BYTES // max(1, len(texts))] for text in texts)
+
+
+def text_row(text: str, one: TranslatedText, as_json: bool, lines: bool) -> str:
+    """What a translation is printed as; that of a line is a line."""
+    if as_json:
+        notes = [note.text for note in one.notes]
+        translations = [{"text": one.text, "finished": one.finished}]
+        return json.dumps({"source": text, "translations": translations, "notes": notes}, ensure_ascii=False) + "\n"
+    return (one.text.replace("\r", " ").replace("\n", " ") if lines else one.text) + "\n"
+
+
+def check_files(paths: list[Path], output: Path | None, out: Path | None) -> None:
+    """Whether it is clear what goes where; asked before a model is loaded."""
+    from glassformer.pipelines.documents.folder import check_folders
+    from glassformer.pipelines.documents.formats import check_kind
+
+    folders = [path for path in paths if path.is_dir()]
+    if folders and len(paths) > 1:
+        raise ConfigError(f"{folders[0]} is a folder; give one folder alone, or files")
+    if output is not None and out is not None:
+        raise ConfigError("give either --output, a file, or --out, a folder")
+    if folders and out is None:
+        raise ConfigError(f"{folders[0]} is a folder; name the folder to write to with --out")
+    if folders and out is not None:
+        check_folders(folders[0], out)
+        return
+    if len(paths) > 1 and out is None:
+        raise ConfigError(f"{len(paths)} files; name the folder to write them to with --out")
+    if output is not None and output.is_dir():
+        raise ConfigError(f"--output {output} is a folder; name a file, or give --out {output}")
+    for path in paths:
+        check_kind(path)
+        target = output if out is None else out / path.name
+        if target is not None and target.exists() and target.samefile(path):
+            raise ConfigError(f"{target} is the document itself; name another place")
+        if out is not None and target is not None and target.exists():
+            raise ConfigError(f"{target} is there already; move it away, or name another folder with --out")
+    names = [path.name for path in paths]
+    for path in paths:
+        if names.count(path.name) > 1:
+            raise ConfigError(f"{path}: another of the files is called {path.name} too; translate them one by one")
+
+
+def translate_files(
+    paths: list[Path],
+    translator: TextTranslating,
+    output: Path | None,
+    out: Path | None,
+    report: Report,
+    **options: object,
+) -> None:
+    """Translate one document to `output` or standard output, or several, or a folder of them, into the folder `out`.
+
+    The `options` name what translates and how: files of a folder that were made with others are made again.
+    """
+    from glassformer.pipelines.documents import translate_bytes, translate_file, translate_folder
+    from glassformer.pipelines.documents.folder import read, shown
+
+    check_files(paths, output, out)
+    if paths[0].is_dir():
+        assert out is not None
+        report_folder(translate_folder(paths[0], out, translator, options=options, report=report), report)
+        return
+    if out is not None:
+        make_folder(out)
+    for path in paths:
+        progress = shown(report, str(path))
+        target = output if out is None else out / path.name
+        if target is None:
+            made, tally = translate_bytes(path, read(path), translator, progress)
+            report.clear()
+            sys.stdout.buffer.write(made)
+            sys.stdout.buffer.flush()
+        else:
+            tally = translate_file(path, translator, target, progress)
+            report.say(f"{path} → {target}")
+        report_segments(tally, report)
+
+
+def make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DataError(f"{folder} cannot be made: {error.strerror}") from None
+
+
+def report_folder(outcome: Outcome, report: Report) -> None:
+    """What became of the files; an error at the end where some failed."""
+    counts = {
+        "translated": len(outcome.translated),
+        "copied": len(outcome.copied),
+        "there from an earlier run": len(outcome.kept),
+    }
+    report.say(", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "no files")
+    if outcome.skipped:
+        report.say(f"left out (hidden, or a link that leads to no file): {some(outcome.skipped)}")
+    report_segments(outcome.tally, report)
+    for reason in [*outcome.failed.values()][:LISTED]:
+        report.say(reason)
+    if outcome.failed:
+        count = len(outcome.failed)
+        files = "1 file" if count == 1 else f"{count:,} files"
+        raise DataError(f"{files} could not be made: {some([*outcome.failed])}; mend them and give the command again")
+
+
+def report_segments(tally: Tally, report: Report) -> None:
+    if tally.apart:
+        report.say(f"{tally.apart:,} of {tally.passages:,} passages were translated in pieces, to keep their markup")
+    if tally.left:
+        report.say(f"{tally.left:,} of {tally.passages:,} passages are left, in part or whole, as they were")
+
+
+def some(names: list[str]) -> str:
+    more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
+    return ", ".join(names[:LISTED]) + more

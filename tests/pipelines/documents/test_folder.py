@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import standins
 
-from glassformer.cli.translate_files import translate_files
+from glassformer.cli.translate import translate_files
 from glassformer.common.errors import ConfigError, DataError
 from glassformer.common.files import PARTIAL
 from glassformer.common.report import Report
