@@ -95,7 +95,7 @@ box: .venv/ready-dev
 	$(BIN)/python -m glassformer.train.box.make "$(DATA)" $(MODEL)
 
 bench: .venv/ready-dev
-	$(BIN)/glassformer bench train
+	$(BIN)/python -m benchmarks train
 
 .venv/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit("glassformer needs Python 3.11 or newer; run: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'

@@ -38,14 +38,10 @@ def entry(name: str) -> Entry:
     """What there is to say of `name`, `errors.InputError` for example; a LookupError if there is no such name."""
     value: object = importlib.import_module("glassformer")
     for part in name.split("."):
-        if not hasattr(value, part) and part == "errors":
-            importlib.import_module("glassformer.common.errors")
         try:
             value = getattr(value, part)
         except AttributeError:
             raise LookupError(f"`{name}` is no public name of glassformer") from None
-    if inspect.ismodule(value):
-        value = inspect.unwrap(value)  # a room that can be called
     assert inspect.isclass(value) or inspect.isfunction(value), name
     source = named_source.find(f"{value.__module__}.{value.__qualname__}").text
     (node,) = ast.parse(source).body

@@ -42,7 +42,6 @@ WORKS = {
     "glassformer bulk a.en rows --model bundle && cat rows/a.en": "\n",
     "glassformer lab permutation": "permutation",
     "glassformer doctor": "no matplotlib",
-    "glassformer bench --help": "resume",
 }
 # A line of the shell, and the line of pip that it must advise.
 LACKS = {
@@ -53,8 +52,7 @@ LACKS = {
     "glassformer train numerals --out runs/log --set train.tensorboard=true": "pip install 'glassformer[log]'",
     "glassformer train hub.toml --out runs/hub": "pip install 'glassformer[hub]'",
     "glassformer doctor --parity": "pip install transformers",
-    "glassformer bench train": "pip install transformers",
-    "glassformer bench decode": "pip install ",
+    "glassformer bench train": "python -m benchmarks train",
 }
 
 

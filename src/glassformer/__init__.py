@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from glassformer.common import aliases
+from glassformer.common import errors as errors
 from glassformer.common.version import __version__ as __version__
 
 if TYPE_CHECKING:

@@ -66,7 +66,6 @@ INTERRUPTED = {
     ("doctor", "slow.toml"): "slow.en",
     ("lab", "sinusoids", "norm_placement"): "out",
     ("demo", "--out", "demo"): "err",
-    ("bench", "resume"): "err",
 }
 
 
@@ -111,7 +110,6 @@ def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(folder: Pat
 
 WRITING = [
     ("--help",),
-    ("bench", "--help"),
     ("lab",),
     ("doctor",),
     ("trace",),

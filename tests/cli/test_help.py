@@ -26,6 +26,8 @@ def run(
 def commands(command: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     yield words, command
     for name, one in getattr(command, "commands", {}).items():
+        if one.hidden:
+            continue
         yield from commands(one, *words, name)
 
 
@@ -48,7 +50,11 @@ def test_no_word_of_a_help_text_is_lost(
     shown = "".join(out.split())
     command = COMMANDS[words]
     texts = [command.help, *(parameter.help for parameter in command.params if hasattr(parameter, "help"))]
-    texts += [inspect.cleandoc(one.help).partition("\n\n")[0] for one in getattr(command, "commands", {}).values()]
+    texts += [
+        inspect.cleandoc(one.help).partition("\n\n")[0]
+        for one in getattr(command, "commands", {}).values()
+        if not one.hidden
+    ]
     for text in texts:
         assert "".join(inspect.cleandoc(text or "").split()) in shown
 

@@ -83,7 +83,6 @@ def test_every_command_says_the_same_of_a_wrong_device(cli: Cli, tmp_path: Path)
         ("evaluate", folder, "--src", tmp_path / "a", "--ref", tmp_path / "a"),
         ("score", folder, "--src", tmp_path / "a", "--tgt", tmp_path / "a"),
         ("train", "numerals", "--out", tmp_path / "run"),
-        ("bench", "decode"),
         ("serve", folder),
     ):
         assert cli.fails(*command, "--device", "gpu") == said, command[0]

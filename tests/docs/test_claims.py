@@ -16,7 +16,7 @@ FIGURE = re.compile(
 )
 SHOWN = re.compile(
     r"```(?:python|console)"
-    r"|`?(?:glassformer [a-z]+|make [a-z-]+|python docs/\S+\.py|python -m glassformer\.[a-z.]+|ls -l)\b"
+    r"|`?(?:glassformer [a-z]+|make [a-z-]+|python docs/\S+\.py|python -m (?:benchmarks|glassformer\.[a-z.]+)|ls -l)\b"
     r"|arxiv\.org|<!-- measured:"
 )
 

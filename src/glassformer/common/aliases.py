@@ -44,6 +44,9 @@ ALIASES = {
 class AliasFinder(MetaPathFinder, Loader):
     """Finds a module at its earlier name: the very module, and those within a folder likewise."""
 
+    def __init__(self) -> None:
+        self.specs: dict[str, ModuleSpec | None] = {}
+
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
         return ModuleSpec(name, self) if self.place(name) else None
 
@@ -51,10 +54,12 @@ class AliasFinder(MetaPathFinder, Loader):
         place = self.place(spec.name)
         assert place is not None
         warnings.warn(f"{spec.name} is {place} now; the old name ends with the next version", FutureWarning, 2)
-        return importlib.import_module(place)
+        module = importlib.import_module(place)
+        self.specs[module.__name__] = module.__spec__
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
-        pass  # it has been
+        module.__spec__ = self.specs[module.__name__]  # its own again, after the import system has set the alias's
 
     @staticmethod
     def place(name: str) -> str | None:
@@ -68,4 +73,4 @@ class AliasFinder(MetaPathFinder, Loader):
 
 
 def install() -> None:
-    sys.meta_path.append(AliasFinder())
+    sys.meta_path.insert(0, AliasFinder())  # first: else a file within an aliased folder would be loaded a second time

@@ -5,8 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -83,16 +81,3 @@ def test_what_cannot_be_judged_is_told(tmp_path: Path, pairs: tuple[Path, Path])
         gf.evaluate(folder, ["one"], "eins")
     with pytest.raises(DataError, match="nothing to score"):
         gf.evaluate(folder, [], [])
-
-
-def test_the_function_stays_where_the_module_of_its_name_is_imported() -> None:
-    probe = """
-import glassformer as gf
-import glassformer.evaluate
-from glassformer.evaluate import Scores, bleu_by, score
-import glassformer.evaluate as old
-from glassformer.train.evaluation import scores
-assert gf.evaluate is old is __import__("glassformer.train.evaluation.evaluate").evaluation.evaluate
-assert (old.score, old.bleu_by, Scores, bleu_by) == (scores.score, scores.bleu_by, scores.Scores, scores.bleu_by)
-"""
-    subprocess.run([sys.executable, "-c", probe], check=True)
