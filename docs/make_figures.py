@@ -26,9 +26,8 @@ import torch
 
 from glassformer import Translator
 from glassformer.labs import NAMES, find
-from glassformer.labs.draw import svg
-from glassformer.labs.figure import Figure
-from glassformer.labs.running import run
+from glassformer.labs.figures import Figure, svg
+from glassformer.labs.run import run
 
 ROOT = Path(__file__).resolve().parent.parent
 FIGURES = ROOT / "docs" / "figures"
@@ -61,7 +60,7 @@ def names() -> list[str]:
 
 def make(name: str) -> Figure:
     if name.startswith("lab-"):
-        return run(find(name.removeprefix("lab-"))).found.figure
+        return run(find(name.removeprefix("lab-"))).finding.figure
     spec = importlib.util.spec_from_file_location(f"figure_{name.replace('-', '_')}", FIGURES / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None

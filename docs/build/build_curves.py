@@ -6,7 +6,7 @@ import statistics
 
 import build_rows
 
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 
 def curves(first: int, last: int) -> Figure:

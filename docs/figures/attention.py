@@ -1,7 +1,7 @@
 """One head of the encoder's first layer on our sentence: its scores, and the weights softmax makes of them."""
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 
 HEAD = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from glassformer.decode import Hypothesis, generate
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 from glassformer.model import EncoderDecoder, ModelConfig
 
 WIDTHS = (1, 2, 3, 4, 6, 8, 16, 32)

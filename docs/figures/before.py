@@ -9,7 +9,7 @@ import before_rows
 import torch
 from torch import Tensor, nn
 
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 WIDTH, FARTHEST, BATCH = 64, 40, 64
 

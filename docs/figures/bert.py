@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 RECIPE = "numerals-bert"
 OPEN, SETTLED = "seven hundred and [MASK]-one", "seven [MASK] and twenty-one"

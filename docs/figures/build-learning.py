@@ -2,7 +2,7 @@
 
 from build_curves import curves
 
-from glassformer.labs.figure import Figure
+from glassformer.labs.figures import Figure
 
 
 def draw() -> Figure:

@@ -1,7 +1,7 @@
 """Where the demo looks while it writes: the last layer's cross-attention, mean of its heads."""
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 
 
 def draw(t: gf.Translator) -> Figure:

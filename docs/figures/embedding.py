@@ -4,7 +4,7 @@ import torch
 from torch.nn import functional as F
 
 from glassformer import Translator
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 
 GROUPS = (
     ("1", "2", "3", "4", "5", "6"),

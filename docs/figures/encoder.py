@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 PIECE = "▁one"
 HUNDREDS = (("one hundred", 0), ("one hundred and one", 0))  # the sentence, and which of its `one`s

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 from glassformer.model import DecoderOnly, EncoderDecoder, ModelConfig
 
 LENGTH, SOURCE = 6, 3

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 LAYER = "decoder.blocks.1.feed_forward"
 STEP = 1  # reads `▁ein`, and is about to write the tens

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 SHOWN = 5
 STEPS = 2  # the third only ends the sentence

@@ -9,7 +9,7 @@ import glassformer as gf
 from glassformer.data import END
 from glassformer.data.exact_source import draw as drawn
 from glassformer.data.exact_source import limit
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 RECIPE = "numerals-gpt"
 TEXT = "March 3, 2021"

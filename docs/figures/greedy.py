@@ -6,7 +6,7 @@ import math
 
 import torch
 
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 from glassformer.pipelines.translator import Translator
 
 # The three that are written, and some that are not.

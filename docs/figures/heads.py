@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 
 
 def draw(t: gf.Translator) -> Figure:

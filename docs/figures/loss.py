@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 from glassformer.model.loss import smoothed_cross_entropy
 
 RIGHT, WRONG = "einundzwanzig", "zweiundzwanzig"

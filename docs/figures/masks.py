@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 
 SEEN, SEEING = Text("key: seen or hidden", "键：可见或被遮"), Text("query", "查询")
 

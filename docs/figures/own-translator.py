@@ -7,7 +7,7 @@ import random
 import tempfile
 from pathlib import Path
 
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 from glassformer.pipelines.translator import Translator
 from glassformer.train import Report, read_recipe, train
 

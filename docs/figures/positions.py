@@ -1,6 +1,6 @@
 """The first rows of the sinusoidal table: fast waves on the left, slow ones on the right."""
 
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 from glassformer.model.position import sinusoid
 
 ROWS, WIDTH = 48, 128

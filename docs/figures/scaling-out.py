@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from glassformer.data import Batches, BatchOptions, Corpus, prepare
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.pipelines.translator import Translator
 

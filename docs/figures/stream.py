@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 SUBLAYERS = {
     "encoder": ("self_attention", "feed_forward"),

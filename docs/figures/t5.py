@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import glassformer as gf
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 
 RECIPE = "numerals-t5"
 PARTS = ("seven", "<extra_id_0>", "and twenty-one")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 RUNS = json.loads(Path(__file__).with_suffix(".json").read_text(encoding="utf-8"))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from glassformer.explain.trace import trace
 from glassformer.explain.what_if import what_if
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 from glassformer.pipelines.translator import Translator
 
 SENTENCE, TARGET = "twenty-one", "einundzwanzig"

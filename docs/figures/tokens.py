@@ -2,7 +2,7 @@
 
 from glassformer.data import Tokenizer, TokenizerOptions
 from glassformer.data.numerals import generate
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 
 SIZES = (330, 360, 400, 440, 480, 560, 640, 800, 1000)
 

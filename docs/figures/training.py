@@ -8,7 +8,7 @@ import torch
 
 from glassformer.data import PAD
 from glassformer.data.numerals import generate
-from glassformer.labs.figure import Figure, Panel, Series, Text
+from glassformer.labs.figures import Figure, Panel, Series, Text
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.loss import IGNORED
 from glassformer.pipelines.translator import Translator

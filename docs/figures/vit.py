@@ -6,7 +6,7 @@ import torch
 
 import glassformer as gf
 from glassformer.data.pictures import digits
-from glassformer.labs.figure import Figure, Panel, Text
+from glassformer.labs.figures import Figure, Panel, Text
 
 RECIPE = "digits-vit"
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from glassformer.labs.figure import Text
+from glassformer.labs.figures import Text
 from glassformer.labs.seeds import merge
 
 SAME_IN_EVERY_LANGUAGE = r"[a-z]|[\d /n]+|b?float\d+"  # a letter, a number, a type

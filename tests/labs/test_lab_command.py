@@ -12,10 +12,9 @@ import torch
 
 from glassformer.cli import main
 from glassformer.labs import NAMES, find, sinusoids
-from glassformer.labs.figure import Figure, Text
-from glassformer.labs.lab import VERDICTS, Check, Finding
-from glassformer.labs.many import run_labs
-from glassformer.labs.running import run
+from glassformer.labs.experiment import VERDICTS, Check, Finding
+from glassformer.labs.figures import Figure, Text
+from glassformer.labs.run import run, run_labs
 
 
 @pytest.fixture
@@ -61,7 +60,7 @@ def test_a_lab_tells_its_claim_numbers_checks_and_verdict(here, monkeypatch):
     code, out, error = here("sinusoids")
     assert (code, error) == (0, "")
     words = " ".join(out.split())
-    finding = run(sinusoids.LAB).found
+    finding = run(sinusoids.LAB).finding
     verdict = f"Verdict: {finding.verdict} seeds 0 to 4"
     for text in (sinusoids.LAB.claim.en, sinusoids.LAB.prediction.en, finding.summary.en, verdict):
         assert text in words
@@ -79,8 +78,8 @@ def test_in_chinese(here, monkeypatch, columns):
     code, out, _ = here("sinusoids", "--lang", "zh")
     assert code == 0
     assert sinusoids.LAB.title.zh in out
-    assert f"结论：{VERDICTS[run(sinusoids.LAB).found.verdict].zh}" in out
-    finding = run(sinusoids.LAB).found
+    assert f"结论：{VERDICTS[run(sinusoids.LAB).finding.verdict].zh}" in out
+    finding = run(sinusoids.LAB).finding
     for text in (*finding.numbers, sinusoids.LAB.claim, sinusoids.LAB.prediction, finding.summary):
         assert "".join(text.zh.split()) in "".join(out.split())  # nothing is cut off at the end of a line
     assert "--out" in out.splitlines()[-1]
@@ -151,7 +150,7 @@ def test_a_mistake_is_told_in_a_line_before_anything_runs(here, tmp_path, instea
 
 def test_without_matplotlib_a_report_names_what_to_install(here, monkeypatch, instead):
     instead(lambda seed: pytest.fail("it ran"))
-    monkeypatch.setattr("glassformer.labs.draw.find_spec", lambda name: None)
+    monkeypatch.setattr("glassformer.labs.figures.find_spec", lambda name: None)
     code, _, error = here("sinusoids", "--out", "folder")
     assert code == 2
     assert "pip install 'glassformer[plot]'" in error

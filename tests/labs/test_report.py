@@ -11,14 +11,12 @@ from xml.etree import ElementTree
 import pytest
 
 from glassformer.labs import sinusoids
-from glassformer.labs.draw import svg
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
+from glassformer.labs.experiment import Check, Finding, Lab
+from glassformer.labs.figures import Figure, Panel, Series, Text, svg
 from glassformer.labs.report import html
-from glassformer.labs.running import Ran, run
-from glassformer.labs.say import brief, spread_out
+from glassformer.labs.run import LabRun, run
 from glassformer.labs.seeds import merge
-from glassformer.labs.spread import Spread
+from glassformer.labs.spread import Spread, format_number, format_spread
 
 NAN, INF = math.nan, math.inf
 X = Text("width <d_k>, $5", "宽度 <d_k>，$5")
@@ -99,17 +97,18 @@ class Reader(HTMLParser):
 
 
 def made_up(name, passed):
-    """A lab whose core and extent come out as told."""
+    """A lab whose core and extent come out as given."""
     checks = [Check(Text(f"check {n}", f"检验 {n}"), float(ok), 1, 1, extent=n > 0) for n, ok in enumerate(passed)]
     text = Text(f"<b>{name}</b> & co", f"<b>{name}</b> 等")
     finding = Finding({Text("a < b", "甲 < 乙"): 1234.5, Text("nothing", "无"): NAN}, checks, FIGURES["nothing"], text)
-    return Ran(Lab(name, text, text, text, text, lambda seed: finding), merge([finding]), [7], 1.25)
+    return LabRun(Lab(name, text, text, text, text, lambda seed: finding), merge([finding]), [7], 1.25)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_the_report_is_one_file_that_says_everything(language):
-    ran = [run(sinusoids.LAB, 7), made_up("holding", (True, True)), made_up("failing", (False, True))]
-    text = html(ran, language, "glassformer lab sinusoids <x>")
+    runs = [run(sinusoids.LAB, 7), made_up("holding", (True, True)), made_up("failing", (False, True))]
+    figures = {one.lab.name: svg(one.finding.figure, language) for one in runs}
+    text = html(runs, figures, language, "glassformer lab sinusoids <x>")
     read = Reader(text)
     assert read.open == []
     assert read.ids == ["sinusoids", "holding", "failing"]
@@ -118,14 +117,14 @@ def test_the_report_is_one_file_that_says_everything(language):
     assert "<script" not in text
     assert "@import" not in text
     words = "".join(read.words)
-    first = ran[0]
-    for said in (first.lab.claim, first.lab.prediction, first.lab.change, first.found.summary):
+    first = runs[0]
+    for said in (first.lab.claim, first.lab.prediction, first.lab.change, first.finding.summary):
         assert said.say(language) in words
-    for check in first.found.checks:
+    for check in first.finding.checks:
         assert check.text.say(language) in words
-    for name, spread in first.found.named(language).items():
+    for name, spread in first.finding.named_numbers(language).items():
         assert name in words
-        assert spread_out(spread) in words
+        assert format_spread(spread) in words
     for verdict in (
         ("成立", "有条件成立", "不成立") if language == "zh" else ("holds", "holds with limits", "does not hold")
     ):
@@ -140,14 +139,14 @@ def test_the_report_is_one_file_that_says_everything(language):
 def test_numbers_are_brief_and_right():
     values = {0: "0", 0.25: "0.25", -2000: "−2,000", 1234567: "1,234,567", 0.0000123: "1.23·10⁻⁵", 1e8: "10⁸",
               -1e-5: "−10⁻⁵", 99999.6: "100,000", 0.99996: "1", INF: "∞", -INF: "−∞"}  # fmt: skip
-    assert {value: brief(value) for value in values} == values
-    assert brief(NAN) == "–"
+    assert {value: format_number(value) for value in values} == values
+    assert format_number(NAN) == "–"
 
 
 def test_a_mean_and_its_interval_are_told_to_the_same_place():
     told = {(1.0, 2.0, 3.0): "2.0 ± 2.5", (0.27, 0.271, 0.275): "0.2720 ± 0.0066", (5.0, 5.0): "5", (7.25,): "7.25",
             (1200.0, 1300.0): "1,250 ± 635", (1e-7, 3e-7): "2·10⁻⁷ ± 1.3·10⁻⁶", (-1.0, -3.0): "−2 ± 13"}  # fmt: skip
-    assert {values: spread_out(Spread(values)) for values in told} == told
+    assert {values: format_spread(Spread(values)) for values in told} == told
 
 
 def test_heat_maps_are_cells_and_no_images() -> None:

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Verdict
+from glassformer.labs.experiment import Check, Finding, Verdict
+from glassformer.labs.figures import Figure, Panel, Series, Text
 from glassformer.labs.seeds import merge
 from glassformer.labs.spread import Spread
 

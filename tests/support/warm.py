@@ -32,7 +32,7 @@ LOADED = (
     *("torch._dynamo", "torch.distributed.fsdp"),
     *(
         f"glassformer.{name}"
-        for name in ("cli", "train.evaluation.evaluate", "explain.trace", "labs.running", "deploy.server.listen")
+        for name in ("cli", "train.evaluation.evaluate", "explain.trace", "labs.run", "deploy.server.listen")
     ),
     *(f"glassformer.{name}" for name in ("train.run", "pipelines.translator")),
 )

@@ -17,8 +17,8 @@ from glassformer.common.files import read_json, write_text
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from glassformer.labs.lab import Lab
-    from glassformer.labs.running import Ran
+    from glassformer.labs.experiment import Lab
+    from glassformer.labs.run import LabRun
 
 
 def lab(
@@ -34,54 +34,56 @@ def lab(
 ) -> None:
     """Put the claims that tutorials make to the test: each a small experiment with numbers and a verdict."""
     from glassformer.labs import NAMES, find
-    from glassformer.labs.running import check_seeds
+    from glassformer.labs.run import seed_range
 
     language = lang.value
     wanted = list({one.name: one for one in map(find, NAMES if everything else names or [])}.values())
-    chosen = check_seeds(seed, seeds)
+    chosen = seed_range(seed, seeds)
     if not wanted:
         if out is not None:
             raise ConfigError("--out needs labs to report on: name some, or give --all")
-        listing([find(name) for name in NAMES], language, as_json)
+        print_labs([find(name) for name in NAMES], language, as_json)
         return
     if out is not None:
-        prepare(out, wanted)
+        check_folder(out, wanted)
     command = shlex.join(["glassformer", "lab", *(["--all"] if everything else [one.name for one in wanted])])
     command += f" --seed {seed} --seeds {seeds}" + (f" --lang {language}" if language != "en" else "")
     if out is not None:
         command += f" --out {shlex.quote(str(out))}"
-    ran: list[Ran] = []
+    runs: list[LabRun] = []
     try:
-        run_all(wanted, chosen, language, as_json, ran)
+        run_all(wanted, chosen, language, as_json, runs)
     finally:  # after Ctrl-C too: what has been found is not lost
-        content = told(ran, chosen, command, language)
-        if out is not None and ran:
-            write(out, ran, content, command, language)
+        content = to_json(runs, chosen, command, language)
+        if out is not None and runs:
+            write_report(out, runs, content, command, language)
     if as_json:
         print(content)
     else:
-        from glassformer.labs.say import say
+        from glassformer.labs.report import phrase
 
-        print("\n" + (say("to report", language) if out is None else say("reported", language, out / "report.html")))
+        print(
+            "\n" + (phrase("to report", language) if out is None else phrase("reported", language, out / "report.html"))
+        )
 
 
-def listing(labs: list[Lab], language: str, as_json: bool) -> None:
+def print_labs(labs: list[Lab], language: str, as_json: bool) -> None:
     if as_json:
         print(json.dumps({"labs": [one.as_dict(language) for one in labs]}, ensure_ascii=False, indent=1))
         return
-    from glassformer.labs.say import say
+    from glassformer.labs.report import phrase
 
     for one in labs:
         print(f"{one.name:{max(len(each.name) for each in labs)}}  {one.title.say(language)}")
-    print("\n" + say("to run", language, labs[0].name))
+    print("\n" + phrase("to run", language, labs[0].name))
 
 
-def run_all(labs: list[Lab], seeds: range, language: str, quiet: bool, ran: list[Ran]) -> None:
-    """Each added to `ran` and told as soon as it and those before it are done."""
+def run_all(labs: list[Lab], seeds: range, language: str, quiet: bool, runs: list[LabRun]) -> None:
+    """Each added to `runs` and printed as soon as it and those before it are done."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    from glassformer.labs.many import run_labs
+    from glassformer.labs.run import run_labs
 
     console = Console(highlight=False, markup=False, emoji=False)
     words = TextColumn("{task.description}", markup=False)
@@ -89,59 +91,60 @@ def run_all(labs: list[Lab], seeds: range, language: str, quiet: bool, ran: list
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task(labs[0].title.say(language), total=len(labs) * len(seeds))
 
-        def told(lab: Lab) -> None:
+        def on_seed(lab: Lab) -> None:
             bar.update(task, advance=1, description=lab.title.say(language))
 
-        for one in run_labs(labs, seeds, told):
-            ran.append(one)
+        for one in run_labs(labs, seeds, on_seed):
+            runs.append(one)
             if not quiet:
-                show(one, language, console)
+                print_run(one, language, console)
     if len(labs) > 1 and not quiet:
-        tally(ran, language, console)
+        print_tally(runs, language, console)
 
 
-def show(ran: Ran, language: str, console: Console) -> None:
+def print_run(run: LabRun, language: str, console: Console) -> None:
     from rich.cells import cell_len
     from rich.padding import Padding
     from rich.table import Table
     from rich.text import Text
 
     from glassformer.common.strings import wrap
-    from glassformer.labs.lab import VERDICTS
-    from glassformer.labs.say import MARKS, bounds, say, seeds_said, spread_out
+    from glassformer.labs.experiment import VERDICTS
+    from glassformer.labs.report import MARKS, format_bounds, format_seeds, phrase
+    from glassformer.labs.spread import format_spread
 
-    one, finding = ran.lab, ran.found
+    one, finding = run.lab, run.finding
     console.print(Text(f"{one.title.say(language)}", "bold"), Text(f"({one.name})", "dim"))
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column(overflow="fold")  # Chinese has no spaces: what is too long goes on in the next line
     texts = {"claim": one.claim, "prediction": one.prediction, "measured": finding.summary}
-    width = max(20, min(100, console.width - 6) - max(cell_len(say(word, language)) for word in texts))
+    width = max(20, min(100, console.width - 6) - max(cell_len(phrase(word, language)) for word in texts))
     for word, text in texts.items():
-        grid.add_row(say(word, language), wrap(text.say(language), width))  # rich would break Chinese only at spaces
+        grid.add_row(phrase(word, language), wrap(text.say(language), width))  # rich would break Chinese only at spaces
     console.print(Padding(grid, (0, 0, 0, 2), expand=False))
     numbers = Table.grid(padding=(0, 2))
     numbers.add_column(overflow="fold")
     numbers.add_column(justify="right", no_wrap=True)
-    for name, value in finding.named(language).items():
-        numbers.add_row(name, spread_out(value))
+    for name, value in finding.named_numbers(language).items():
+        numbers.add_row(name, format_spread(value))
     console.print(Padding(numbers, (1, 0, 1, 2), expand=False))
     checks = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "left"):
         checks.add_column(justify=justify, no_wrap=justify == "right", overflow="fold")
     for check in finding.checks:
         mark = Text(MARKS[check.outcome], MARK_COLOURS[check.outcome])
-        extent = f" ({say('extent', language)})" if check.extent else ""
-        limits = bounds(check.check, language)
-        checks.add_row(mark, check.text.say(language) + extent, spread_out(check.spread), limits)
+        extent = f" ({phrase('extent', language)})" if check.extent else ""
+        limits = format_bounds(check.check, language)
+        checks.add_row(mark, check.text.say(language) + extent, format_spread(check.spread), limits)
     console.print(Padding(checks, (0, 0, 1, 2), expand=False))
     verdict = Text(VERDICTS[finding.verdict].say(language), f"bold {COLOURS[finding.verdict.name]}")
     colon, comma = ("：", "，") if language == "zh" else (": ", ", ")
-    made = comma.join((seeds_said(ran.seeds, language), say("seconds", language, f"{ran.seconds:.1f}")))
+    made = comma.join((format_seeds(run.seeds, language), phrase("seconds", language, f"{run.seconds:.1f}")))
     spent = Text(f"  {made}", "dim")
     console.print(
         Padding(
-            Text(f"{say('verdict', language)}{colon}").append_text(verdict).append_text(spent),
+            Text(f"{phrase('verdict', language)}{colon}").append_text(verdict).append_text(spent),
             (0, 0, 1, 2),
             expand=False,
         )
@@ -152,32 +155,32 @@ COLOURS = {"HOLDS": "green", "LIMITED": "yellow", "FAILS": "red", "OPEN": "magen
 MARK_COLOURS = {"passed": "green", "failed": "red", "open": "magenta"}
 
 
-def tally(ran: list[Ran], language: str, console: Console) -> None:
+def print_tally(runs: list[LabRun], language: str, console: Console) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from glassformer.labs.lab import VERDICTS
+    from glassformer.labs.experiment import VERDICTS
 
     table = Table.grid(padding=(0, 2))
-    for one in ran:
-        verdict = one.found.verdict
+    for one in runs:
+        verdict = one.finding.verdict
         table.add_row(
             one.lab.name, Text(VERDICTS[verdict].say(language), COLOURS[verdict.name]), one.lab.title.say(language)
         )
     console.print(table)
 
 
-def told(ran: list[Ran], seeds: range, command: str, language: str) -> str:
-    from glassformer.labs.running import versions
+def to_json(runs: list[LabRun], seeds: range, command: str, language: str) -> str:
+    from glassformer.labs.run import versions
 
     content: dict[str, Any] = {"command": command, "seed": seeds[0], "seeds": list(seeds), "versions": versions()}
-    content["labs"] = [one.as_dict(language) for one in ran]
+    content["labs"] = [one.as_dict(language) for one in runs]
     return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
 
 
-def prepare(out: Path, labs: list[Lab]) -> None:
-    """What would keep the report from being written is told before the labs run."""
-    from glassformer.labs.draw import need_matplotlib
+def check_folder(out: Path, labs: list[Lab]) -> None:
+    """Refuse, before the labs run, a folder that the report cannot be written to."""
+    from glassformer.labs.figures import require_matplotlib
 
     if out.exists() and not out.is_dir():
         raise ConfigError(f"--out {out} is a file; name a folder for the report")
@@ -186,7 +189,7 @@ def prepare(out: Path, labs: list[Lab]) -> None:
     ]
     if taken and not holds_report(out):
         raise ConfigError(f"--out {out} holds another {taken[0]}, which no lab has written; choose another folder")
-    need_matplotlib()
+    require_matplotlib()
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -202,13 +205,13 @@ def holds_report(folder: Path) -> bool:
     return isinstance(command, str) and command.startswith("glassformer lab")
 
 
-def write(out: Path, ran: list[Ran], content: str, command: str, language: str) -> None:
-    from glassformer.labs.draw import svg
+def write_report(out: Path, runs: list[LabRun], content: str, command: str, language: str) -> None:
+    from glassformer.labs.figures import svg
     from glassformer.labs.report import html
 
-    figures = {one.lab.name: svg(one.found.figure, language) for one in ran}
+    figures = {one.lab.name: svg(one.finding.figure, language) for one in runs}
     # The first says whose the others are.
-    files = {"report.json": content + "\n", "report.html": html(ran, language, command, figures)}
+    files = {"report.json": content + "\n", "report.html": html(runs, figures, language, command)}
     files |= {f"{name}.svg": figure for name, figure in figures.items()}
     try:
         for name, text in files.items():

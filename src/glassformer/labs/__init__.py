@@ -1,6 +1,47 @@
 """The claims that tutorials make about Transformers, each as an experiment with a verdict."""
 
-from glassformer.labs.catalogue import NAMES, find
-from glassformer.labs.lab import Finding, Lab, Verdict
+from __future__ import annotations
+
+from importlib import import_module
+
+from glassformer.common.errors import ConfigError, did_you_mean
+from glassformer.labs.experiment import Finding, Lab, Verdict
 
 __all__ = ["NAMES", "Finding", "Lab", "Verdict", "find"]
+
+# In the order of reading. A lab's file is loaded when `find` is called.
+NAMES = (
+    "scaling",
+    "norm_placement",
+    "kv_cache",
+    "beam_search",
+    "sinusoids",
+    "permutation",
+    "causal_mask",
+    "padding",
+    "teacher_forcing",
+    "heads",
+    "residuals",
+    "norm_kind",
+    "embedding_scale",
+    "memories",
+    "smoothing",
+    "layout",
+    "distance",
+    "softmax_axis",
+    "identity",
+    "repetition",
+    "concatenation",
+    "length",
+    "dropout",
+    "initialisation",
+    "activations",
+)
+
+
+def find(name: str) -> Lab:
+    wanted = name.replace("-", "_")
+    if wanted not in NAMES:
+        raise ConfigError(f"there is no lab `{name}`; `glassformer lab` lists all{did_you_mean(wanted, NAMES)}")
+    lab: Lab = import_module(f"glassformer.labs.{wanted}").LAB
+    return lab

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars, listed
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
 from glassformer.model import ModelConfig
 from glassformer.model.activation import Activation
 from glassformer.model.layer import FeedForward
@@ -59,7 +59,7 @@ Part = Callable[[ModelConfig], FeedForward]
 def fit(kind: Kind, task: Task, seed: int, part: Part) -> tuple[float, int]:
     """The error on vectors not seen in training, over that of the best constant; and the number of parameters."""
     hidden = HIDDEN * 2 // 3 if kind.gated else HIDDEN
-    config = toy.small(seed, d_model=WIDTH, d_ff=hidden, activation=kind.activation, gated=kind.gated)
+    config = toy.small_config(seed, d_model=WIDTH, d_ff=hidden, activation=kind.activation, gated=kind.gated)
     network = part(config)
     initialise(network, config)
     generator = torch.Generator().manual_seed(seed)
@@ -85,8 +85,8 @@ def run(seed: int, *, part: Part = FeedForward) -> Finding:
     errors = {key: error for key, (error, _) in fitted.items()}
     sizes = {kind: fitted["smooth", kind][1] for kind in KINDS}
     numbers = {
-        **{listed(ERROR, TASKS[task].name, KINDS[kind].name): value for (task, kind), value in errors.items()},
-        **{listed(Text("parameters", "参数量"), KINDS[kind].name): float(size) for kind, size in sizes.items()},
+        **{join(ERROR, TASKS[task].name, KINDS[kind].name): value for (task, kind), value in errors.items()},
+        **{join(Text("parameters", "参数量"), KINDS[kind].name): float(size) for kind, size in sizes.items()},
     }
     ratio = {(task, kind): errors[task, kind] / errors[task, "relu"] for task in TASKS for kind in MODERN}
     checks = [

@@ -3,6 +3,8 @@
 Three experiments. Random models small enough that every possible output can be scored: how often is the best of all
 found? Random models with longer outputs: can a beam do worse than greedy? And a model trained on a little language with
 synonyms, where the likeliest word does not begin the likeliest phrase, and the truth is known.
+
+Shapes: B sources, N outputs, L longest output.
 """
 
 from __future__ import annotations
@@ -17,16 +19,26 @@ from torch import Tensor, nn
 
 from glassformer.decode import generate
 from glassformer.decode.hypothesis import Hypothesis
-from glassformer.labs.every_output import best_of_all, random_models
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars
-from glassformer.labs.little_language import EMPTY, FIRM_ENDING, LONG, SHORT, START, SYMBOLS, lessons, truly
-from glassformer.labs.toy import FIRST, learn, small
-from glassformer.model import DecoderOnly
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars
+from glassformer.labs.toy import FIRST, PAD, Pair, learn, small_config
+from glassformer.model import DecoderOnly, EncoderDecoder, ModelConfig
 
 Generate = Callable[..., list[list[Hypothesis]]]
 
 BEAMS = (1, 2, 4, 8, 16)
 STEPS, LAST = 190, 40  # of training, and those at the end which are smaller
+# A language with synonyms, in which the true probability of every text is known. Each source symbol has two phrases:
+#     a word with eight possible endings     probability LOOSE, an eighth of it each
+#     a word with one ending                 probability 1 - LOOSE: the likeliest phrase, but not the likeliest word
+# and a share EMPTY of the training targets is missing. A text of n symbols has a probability of (1 - LOOSE)^n at best,
+# so the empty text becomes the likeliest of all once the sources are long enough, however small the share is.
+START, END = 1, 2
+SYMBOLS = 3
+WORD, FIRM, ENDING = FIRST + SYMBOLS, FIRST + 2 * SYMBOLS, FIRST + 3 * SYMBOLS  # first ids of each kind of word
+ENDINGS = 8
+FIRM_ENDING = ENDING + ENDINGS
+LOOSE, EMPTY = 0.8, 0.02
+SHORT, LONG = 1, 3  # symbols of a source
 SOURCES = {SHORT: Text("short sources", "短句"), LONG: Text("long sources", "长句")}
 
 
@@ -225,8 +237,8 @@ def below_greedy(seed: int, search: Generate, models: int = 8) -> dict[int, floa
 
 def trained(seed: int, search: Generate) -> Texts:
     """What a model of the little language writes for short and for long sources."""
-    model = DecoderOnly(small(seed, vocab_size=FIRM_ENDING + 1))
-    batches = lessons(seed, STEPS)
+    model = DecoderOnly(small_config(seed, vocab_size=FIRM_ENDING + 1))
+    batches = synonym_batches(seed, STEPS)
     learn(model, itertools.islice(batches, STEPS - LAST), lr=2e-3, warmup=20)
     learn(model, batches, lr=4e-4)  # smaller steps at the end, so that the probabilities settle
     model.eval()
@@ -236,7 +248,9 @@ def trained(seed: int, search: Generate) -> Texts:
         prompt = torch.cat((src + FIRST, torch.full((len(src), 1), START)), dim=1)
         for way in WAYS:
             hypotheses = search(model, prompt, beam=way.beam, length_penalty=way.penalty, max_new_tokens=2 * LONG + 2)
-            truth = [truly(source, best[0].ids) for source, best in zip(src.tolist(), hypotheses, strict=True)]
+            truth = [
+                true_probability(source, best[0].ids) for source, best in zip(src.tolist(), hypotheses, strict=True)
+            ]
             lengths = torch.tensor([len(best[0].ids) + 1 for best in hypotheses])  # the end counts
             results[length, way] = Written(
                 truth=sum(truth) / len(truth),
@@ -244,6 +258,62 @@ def trained(seed: int, search: Generate) -> Texts:
                 score=float((scores(hypotheses) * lengths**way.penalty).mean()),
             )
     return results
+
+
+def synonym_batches(seed: int, steps: int, batch: int = 64) -> Iterator[Pair]:
+    """Source, start, target in a row; only the target is to be learnt. Long sources are harder and come more often."""
+    generator = torch.Generator().manual_seed(seed)
+    for step in range(steps):
+        shape = (batch, SHORT if step % 4 == 0 else LONG)
+        src = torch.randint(SYMBOLS, shape, generator=generator)
+        loose = torch.rand(shape, generator=generator) < LOOSE
+        word = torch.where(loose, WORD, FIRM) + src
+        ending = torch.where(loose, torch.randint(ENDING, FIRM_ENDING, shape, generator=generator), FIRM_ENDING)
+        phrases = torch.stack((word, ending), dim=2).flatten(1)
+        tgt = torch.cat((phrases, torch.full((batch, 1), END)), dim=1)
+        empty = torch.rand(batch, generator=generator) < EMPTY
+        tgt[empty] = PAD
+        tgt[empty, 0] = END
+        ids = torch.cat((src + FIRST, torch.full((batch, 1), START), tgt[:, :-1]), dim=1)
+        yield ids, torch.cat((torch.full_like(src, PAD), tgt), dim=1)
+
+
+def true_probability(source: Sequence[int], ids: Sequence[int]) -> float:
+    """The probability of a text in the language itself, where nothing is missing; zero if it is wrong."""
+    if len(ids) != 2 * len(source):
+        return 0.0
+    probability = 1.0
+    for symbol, word, ending in zip(source, ids[::2], ids[1::2], strict=True):
+        if word == WORD + symbol and ENDING <= ending < FIRM_ENDING:
+            probability *= LOOSE / ENDINGS
+        elif word == FIRM + symbol and ending == FIRM_ENDING:
+            probability *= 1 - LOOSE
+        else:
+            return 0.0
+    return probability
+
+
+def random_models(seed: int, models: int, vocabulary: int, sources: int) -> Iterator[tuple[EncoderDecoder, Tensor]]:
+    generator = torch.Generator().manual_seed(seed)
+    for i in range(models):
+        config = ModelConfig(
+            vocab_size=vocabulary, d_model=32, heads=2, d_ff=64, layers=1, tied=False, dropout=0.0, seed=100 * seed + i
+        )
+        yield EncoderDecoder(config).eval(), torch.randint(vocabulary, (sources, 8), generator=generator)
+
+
+@torch.inference_mode()
+def best_of_all(model: EncoderDecoder, src: Tensor, longest: int) -> Tensor:
+    """The highest log-probability of any output: ended, or cut off at the longest length, as search does it."""
+    going = [token for token in range(model.config.vocab_size) if token != END]
+    outputs = torch.tensor(list(itertools.product(going, repeat=longest - 1)))  # (N, L - 1), none of them ended yet
+    B, N = len(src), len(outputs)
+    tgt = torch.cat((torch.full((N, 1), START), outputs), dim=1).repeat(B, 1)  # (B N, L)
+    likely = model.decode(tgt, model.encode(src)).log_softmax(-1).view(B, N, longest, -1)
+    each = likely[:, :, :-1].gather(3, outputs.expand(B, N, -1).unsqueeze(3)).squeeze(3)
+    before = torch.cat((each.new_zeros(B, N, 1), each.cumsum(2)), dim=2)  # (B, N, L): of what precedes each step
+    ended, cut = before + likely[..., END], before[:, :, -1:] + likely[:, :, -1]
+    return torch.maximum(ended.flatten(1).amax(1), cut.flatten(1).amax(1))
 
 
 def draw(outcomes: Mapping[int, Outcome], texts: Texts) -> Figure:

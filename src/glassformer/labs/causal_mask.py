@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor
 
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.labs.toy import FIRST, SYMBOLS, Pair, learn, small
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.toy import FIRST, SYMBOLS, Pair, learn, small_config
 from glassformer.model import DecoderOnly, ModelConfig
 
 OBEYS = 0.7
@@ -27,11 +27,11 @@ NEW = 12  # symbols written after the prompt
 
 
 def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly) -> Finding:
-    effects = effects_of_changes(build(small(seed)), seed)
+    effects = effects_of_changes(build(small_config(seed)), seed)
     future = effects.triu(1)
     curves, follows = {}, {}
     for masked in (True, False):
-        model = build(small(seed, layers=1))
+        model = build(small_config(seed, layers=1))
         model.decoder.causal = masked
         curves[masked] = smooth(learn(model, chains(seed, STEPS), lr=3e-3))
         follows[masked] = obedience(model, seed)

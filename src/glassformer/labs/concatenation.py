@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars, listed
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
 from glassformer.labs.toy import FIRST, SYMBOLS
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.embedding import Embedding
@@ -83,19 +83,19 @@ class Trained:
 
     @property
     def loss(self) -> float:
-        return toy.settled(self.curve)
+        return toy.final_loss(self.curve)
 
 
 def train(model: EncoderOnly, seed: int) -> Trained:
     curve = toy.learn(model, toy.reversals(seed, STEPS, 16, LENGTH), RATE)
-    learnt = [i for i in range(toy.SETTLED, STEPS + 1) if toy.settled(curve[:i]) < LEARNT]
+    learnt = [i for i in range(toy.LOSS_STEPS, STEPS + 1) if toy.final_loss(curve[:i]) < LEARNT]
     size = sum(weight.numel() for weight in model.parameters())
     return Trained(curve, learnt[0] if learnt else STEPS, size, *readable(model.encoder.embedding))
 
 
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     def config(width: int) -> ModelConfig:
-        return toy.small(seed, layers=1, d_model=width, d_ff=2 * WIDTH)
+        return toy.small_config(seed, layers=1, d_model=width, d_ff=2 * WIDTH)
 
     trained = {
         "added": train(build(config(WIDTH)), seed),
@@ -104,7 +104,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     }
     added, same, wider = trained.values()
     numbers = {
-        listed(what, NAMES[name]): value
+        join(what, NAMES[name]): value
         for name, one in trained.items()
         for what, value in {
             Text(f"loss after {STEPS} steps", f"{STEPS} 步后的损失"): one.loss,
@@ -176,7 +176,7 @@ def figure(trained: Mapping[str, Trained]) -> Figure:
             toy.training_panel(
                 Text("Training", "训练"),
                 [(NAMES[name], one.curve) for name, one in trained.items()],
-                toy.uninformed([1, STEPS]),
+                toy.uniform_line([1, STEPS]),
             ),
             Panel(
                 Text("What it costs", "代价"),

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
 from glassformer.labs.toy import FIRST, PAD, Pair
 from glassformer.model import DecoderOnly, ModelConfig
 
@@ -83,7 +83,7 @@ def steps_to_learn(model: nn.Module, seed: int, distance: int) -> int:
 
 
 def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
-    config = toy.small(seed, layers=1, d_model=WIDTH)
+    config = toy.small_config(seed, layers=1, d_model=WIDTH)
     kinds: dict[str, Build] = {
         "attention": build,
         "lstm": Recurrent,
@@ -112,7 +112,7 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
             for name, by_distance in steps.items()
             for d, count in by_distance.items()
         },
-        **{listed(Text("parameters", "参数量"), NAMES[name]): float(size[name]) for name in ("attention", "lstm")},
+        **{join(Text("parameters", "参数量"), NAMES[name]): float(size[name]) for name in ("attention", "lstm")},
     }
     growth = {name: steps[name][far] / steps[name][near] for name in ("attention", "lstm")}
     checks = [

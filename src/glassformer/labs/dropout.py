@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import torch
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
-from glassformer.labs.toy import FIRST, Pair, loss_of
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
+from glassformer.labs.toy import FIRST, Pair, mean_loss
 from glassformer.model import EncoderOnly, ModelConfig
 
 SYMBOLS, LENGTH, NOISE = 8, 5, 0.2
@@ -60,7 +60,7 @@ class Course:
 
 
 def train(data: str, rate: float, seed: int, build: toy.Build) -> Course:
-    config = toy.small(seed, layers=1, vocab_size=FIRST + SYMBOLS, dropout=rate)
+    config = toy.small_config(seed, layers=1, vocab_size=FIRST + SYMBOLS, dropout=rate)
     model = build(config)
     exam = noisy(torch.Generator().manual_seed(seed + 1_000_000), EXAM)
     few = noisy(torch.Generator().manual_seed(seed + 2_000_000), FEW)
@@ -71,7 +71,7 @@ def train(data: str, rate: float, seed: int, build: toy.Build) -> Course:
         for step, pair in enumerate(batches(few if data == "few" else None, seed, STEPS[data])):
             model.train()
             optimizer.zero_grad()
-            loss_of(model, pair).backward()
+            mean_loss(model, pair).backward()
             optimizer.step()
             if (step + 1) % EVERY == 0:
                 held_out.append(evaluate(model, exam))
@@ -80,7 +80,7 @@ def train(data: str, rate: float, seed: int, build: toy.Build) -> Course:
 
 @torch.no_grad()
 def evaluate(model: EncoderOnly, pair: Pair) -> float:
-    return float(loss_of(model.eval(), pair))
+    return float(mean_loss(model.eval(), pair))
 
 
 def run(seed: int, *, build: Callable[[ModelConfig], EncoderOnly] = EncoderOnly) -> Finding:
@@ -93,11 +93,9 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderOnly] = EncoderOnly)
     trained = Text("loss on the training texts", "训练文本上的损失")
     numbers = {
         Text("lowest loss that the noise allows", "噪声所允许的最低损失"): FLOOR,
-        **{listed(others, DATA[data], names[rate]): value for (data, rate), value in end.items()},
-        **{listed(trained, DATA["few"], names[rate]): courses["few", rate].trained for rate in RATES},
-        listed(
-            others, DATA["few"], Text("no dropout, stopped at its best step", "无 dropout，停在最好的一步")
-        ): stopped,
+        **{join(others, DATA[data], names[rate]): value for (data, rate), value in end.items()},
+        **{join(trained, DATA["few"], names[rate]): courses["few", rate].trained for rate in RATES},
+        join(others, DATA["few"], Text("no dropout, stopped at its best step", "无 dropout，停在最好的一步")): stopped,
     }
     checks = [
         Check(

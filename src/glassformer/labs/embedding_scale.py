@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 import torch
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
 from glassformer.model import EncoderOnly, ModelConfig
 
 WIDTHS = (16, 32, 64, 128, 256, 512, 1024)
@@ -55,15 +55,15 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     }
 
     sizes = {
-        kind: [ratio(make(toy.small(seed, layers=0, d_model=width, vocab_size=VOCABULARY))) for width in WIDTHS]
+        kind: [ratio(make(toy.small_config(seed, layers=0, d_model=width, vocab_size=VOCABULARY))) for width in WIDTHS]
         for kind, make in kinds.items()
     }
     curves = {
-        kind: toy.learn_reversals(make(toy.small(seed, d_model=WIDTH)), seed, STEPS, RATE)
+        kind: toy.learn_reversals(make(toy.small_config(seed, d_model=WIDTH)), seed, STEPS, RATE)
         for kind, make in kinds.items()
     }
-    early = {kind: toy.settled(curve[:EARLY]) for kind, curve in curves.items()}
-    loss = {kind: toy.settled(curve) for kind, curve in curves.items()}
+    early = {kind: toy.final_loss(curve[:EARLY]) for kind, curve in curves.items()}
+    loss = {kind: toy.final_loss(curve) for kind, curve in curves.items()}
     low, high = min(sizes["scaled"]), max(sizes["scaled"])
     at_512 = {kind: ratios[WIDTHS.index(512)] for kind, ratios in sizes.items()}
     fall = math.log(sizes["raw"][-1] / sizes["raw"][0]) / math.log(WIDTHS[-1] / WIDTHS[0])
@@ -71,15 +71,15 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     numbers = {
         Text("token / position, scaled, smallest over all widths", "词元 / 位置，缩放，各宽度中的最小值"): low,
         Text("token / position, scaled, largest over all widths", "词元 / 位置，缩放，各宽度中的最大值"): high,
-        listed(ratio_of, STARTS["raw"], width): at_512["raw"],
+        join(ratio_of, STARTS["raw"], width): at_512["raw"],
         Text("power of D with which it falls, not scaled", "不缩放时该比值随 D 下降的幂次"): fall,
-        **{listed(ratio_of, STARTS[kind], width): at_512[kind] for kind in ("scaled unit", "raw unit")},
+        **{join(ratio_of, STARTS[kind], width): at_512[kind] for kind in ("scaled unit", "raw unit")},
         **{
-            listed(toy.loss_after(steps), name): found[kind]
+            join(toy.loss_after(steps), name): found[kind]
             for steps, found in ((EARLY, early), (STEPS, loss))
             for kind, name in STARTS.items()
         },
-        **toy.NOTHING,
+        **toy.UNIFORM_NUMBERS,
     }
     above, below, falls, slower, behind, whatever = (
         Text(
@@ -114,13 +114,13 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
 SUMMARY = Text(
     "Scaled, a token is {low:min.2f} to {high:max.2f} times as long as its position's code at every width; not scaled, "
     f"{{raw_ratio:.3f}} times at D = 512. After {EARLY} steps the scaled model is at a loss of {{scaled_early:.2f}}, "
-    f"the other at {{raw_early:.2f}} (knowing nothing: {toy.UNINFORMED:.2f}); after {STEPS}, at {{scaled:.2f}} and "
+    f"the other at {{raw_early:.2f}} (knowing nothing: {toy.UNIFORM:.2f}); after {STEPS}, at {{scaled:.2f}} and "
     f"{{raw:.2f}}. Rows that start with variance one are at {{raw_unit_early:.2f}} after {EARLY} steps without the "
     "scale and at {scaled_unit_early:.2f} with it, a token then being {unit_ratio:.0f} times as long as a position at "
     "D = 512.",
     "缩放后，各宽度下词元向量的长度是位置编码的 {low:min.2f} 到 {high:max.2f} 倍；不缩放，D = 512 时只有 "
     f"{{raw_ratio:.3f}} 倍。训练 {EARLY} 步，缩放的模型损失降到 {{scaled_early:.2f}}，不缩放的为 "
-    f"{{raw_early:.2f}}（一无所知时为 {toy.UNINFORMED:.2f}）；到 {STEPS} 步，两者分别是 "
+    f"{{raw_early:.2f}}（一无所知时为 {toy.UNIFORM:.2f}）；到 {STEPS} 步，两者分别是 "
     f"{{scaled:.2f}} 和 {{raw:.2f}}。若嵌入的初始方差为 1，训练 {EARLY} 步，不缩放降到 {{raw_unit_early:.2f}}，"
     "缩放则为 {scaled_unit_early:.2f}，此时 D = 512 下词元长度是位置编码的 {unit_ratio:.0f} 倍。",
 )

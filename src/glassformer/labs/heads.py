@@ -12,14 +12,25 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.labs.toy import FIRST, PAD, SETTLED, SYMBOLS, Pair, learn, loss_of, reversals, settled, small
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.toy import (
+    FIRST,
+    LOSS_STEPS,
+    PAD,
+    SYMBOLS,
+    Pair,
+    final_loss,
+    learn,
+    mean_loss,
+    reversals,
+    small_config,
+)
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.config import Positions
 
 BATCH, SEVERAL, RATE = 16, 8, 5e-3
-MOST, LEARNT = 900, 0.05  # steps at most; the settled loss at which a task is learnt
+MOST, LEARNT = 900, 0.05  # steps at most; the final_loss loss at which a task is learnt
 KEYS, VALUES = 6, 4
 
 
@@ -70,11 +81,11 @@ class Outcome:
 
 def train(task: Task, heads: int, seed: int, attention: type[Attention]) -> Outcome:
     """Until the task is learnt, so that what is compared is the end of learning and not a moment of it."""
-    config = small(seed, layers=1, heads=heads, vocab_size=task.vocabulary, positions=task.positions)
+    config = small_config(seed, layers=1, heads=heads, vocab_size=task.vocabulary, positions=task.positions)
     model = toy.with_attention(EncoderOnly, config, attention)
     curve = learn(model, task.pairs(seed, MOST, BATCH), RATE, until=LEARNT)
     with torch.no_grad():
-        unseen: Tensor = loss_of(model, next(task.pairs(seed + 1_000_000, 1, 200)))
+        unseen: Tensor = mean_loss(model, next(task.pairs(seed + 1_000_000, 1, 200)))
     return Outcome(curve, float(unseen), sum(weight.numel() for weight in model.parameters()))
 
 
@@ -142,16 +153,16 @@ def several(heads: int) -> Text:
 def draw(outcomes: Mapping[tuple[str, int], Outcome]) -> Figure:
     def curve(name: str, heads: int) -> Series:
         losses = outcomes[name, heads].curve
-        known = [settled(losses[:i]) for i in SHOWN if i <= len(losses)]
+        known = [final_loss(losses[:i]) for i in SHOWN if i <= len(losses)]
         # What has been learnt stays so: the curve goes on at its end, so that seeds of different length have one mean.
-        return Series(several(heads), SHOWN, known + [settled(losses)] * (len(SHOWN) - len(known)))
+        return Series(several(heads), SHOWN, known + [final_loss(losses)] * (len(SHOWN) - len(known)))
 
     return Figure(
         [
             Panel(
                 task.name,
                 Text("training step", "训练步数"),
-                Text(f"loss (nats), mean of {SETTLED} steps", f"损失（奈特），{SETTLED} 步平均"),
+                Text(f"loss (nats), mean of {LOSS_STEPS} steps", f"损失（奈特），{LOSS_STEPS} 步平均"),
                 [curve(name, 1), curve(name, SEVERAL)],
                 log_x=True,
             )

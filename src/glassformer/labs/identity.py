@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.labs.residuals import NAMES, sever
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import NO_MASK
@@ -57,7 +57,7 @@ def by_hand(model: EncoderOnly) -> EncoderOnly:
 
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     def model(layers: int, residual: bool) -> EncoderOnly:
-        config = toy.small(seed, layers, d_model=WIDTH, heads=1, positions="none")
+        config = toy.small_config(seed, layers, d_model=WIDTH, heads=1, positions="none")
         return build(config) if residual else sever(EncoderOnly(config))
 
     curves = {
@@ -69,7 +69,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     with torch.no_grad():
         made = float(error(by_hand(model(deep, residual=False)), draws(seed, 1)[0]))
         nothing = float(error(silent(model(deep, residual=True)), draws(seed, 1)[0]))
-    last = {key: toy.settled(curve) for key, curve in curves.items()}
+    last = {key: toy.final_loss(curve) for key, curve in curves.items()}
     ratio = last["with", shallow] / last["without", shallow]
     numbers = {
         Text(

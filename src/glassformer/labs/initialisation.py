@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Text, listed
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Text, join
 from glassformer.labs.scaling import record
 from glassformer.model import EncoderOnly
 from glassformer.model.probe import twin
@@ -62,17 +62,17 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     curves: dict[str, Sequence[float]] = {}
     variances, weights = {}, {}
     for name, change in STARTS.items():
-        model = start(build(toy.small(seed, layers=1)), change)
+        model = start(build(toy.small_config(seed, layers=1)), change)
         variances[name], weights[name] = look(model, seed)
         curves[name] = toy.learn(model, toy.reversals(seed, STEPS, 16, LENGTH), RATE)
-    losses = {name: toy.settled(curve) for name, curve in curves.items()}
+    losses = {name: toy.final_loss(curve) for name, curve in curves.items()}
     variance = Text("variance of the queries before training", "训练前查询的方差")
     largest = Text("largest attention weight before training", "训练前最大的注意力权重")
     numbers = {
-        **{listed(variance, NAMES[name]): value for name, value in variances.items()},
-        **{listed(largest, NAMES[name]): weights[name] for name in ("xavier", "large")},
-        **{listed(toy.loss_after(STEPS), NAMES[name]): value for name, value in losses.items()},
-        **toy.NOTHING,
+        **{join(variance, NAMES[name]): value for name, value in variances.items()},
+        **{join(largest, NAMES[name]): weights[name] for name in ("xavier", "large")},
+        **{join(toy.loss_after(STEPS), NAMES[name]): value for name, value in losses.items()},
+        **toy.UNIFORM_NUMBERS,
     }
     checks = [
         Check(Text("Xavier keeps a variance of one", "Xavier 使方差保持为 1"), variances["xavier"], low=0.7, high=1.4),
@@ -105,12 +105,12 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         f"{LARGE:.0f} times that, the variance is {{variance_large:.0f}}, a query's largest weight is "
         "{largest_large:.2f} in place of {largest_xavier:.2f} before anything is learnt, and the loss comes to "
         "{loss_large:.2f} in the same steps. Zeros stay at {loss_zero:.2f} (knowing nothing: "
-        f"{toy.UNINFORMED:.2f}), weights that are all {ALIKE} at {{loss_alike:.2f}}. A tenth of Xavier is forgiven: it "
+        f"{toy.UNIFORM:.2f}), weights that are all {ALIKE} at {{loss_alike:.2f}}. A tenth of Xavier is forgiven: it "
         "comes to {loss_small:.2f}.",
         "从 Xavier 开始，查询的方差为 {variance_xavier:.2f}，损失降到 {loss_xavier:.2f}。"
         f"放大 {LARGE:.0f} 倍后，方差为 {{variance_large:.0f}}，什么都没学时，一个查询的最大权重已是 "
         "{largest_large:.2f}（Xavier 为 {largest_xavier:.2f}），同样步数后损失为 {loss_large:.2f}。"
-        f"全为零时停在 {{loss_zero:.2f}}（一无所知为 {toy.UNINFORMED:.2f}），全为 {ALIKE} 时为 {{loss_alike:.2f}}。"
+        f"全为零时停在 {{loss_zero:.2f}}（一无所知为 {toy.UNIFORM:.2f}），全为 {ALIKE} 时为 {{loss_alike:.2f}}。"
         "缩小到十分之一则无大碍：降到 {loss_small:.2f}。",
     )
     return Finding(numbers, checks, figure(curves), summary, quoted)
@@ -122,7 +122,7 @@ def figure(curves: Mapping[str, Sequence[float]]) -> Figure:
             toy.training_panel(
                 Text("Training from each start", "从各种起点训练"),
                 [(NAMES[name], curve) for name, curve in curves.items()],
-                toy.uninformed([1, STEPS]),
+                toy.uniform_line([1, STEPS]),
             )
         ],
         toy.TASK,

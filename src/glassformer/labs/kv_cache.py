@@ -17,13 +17,13 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import Cache, DecoderOnly, ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.transformer import Head
 
 LENGTH = 128
-FROM = 32  # orders are fitted from here on: sums over few steps have not settled yet
+FROM = 32  # orders are fitted from here on: sums over few steps have not final_loss yet
 FAR, REPEATS = 1000, 7  # for the clock, which sees nothing of orders at short lengths
 ATTENTION, DENSE = "attention", "dense layers"
 
@@ -140,7 +140,7 @@ def sums(steps: Sequence[float]) -> list[float]:
 
 def order(costs: Sequence[float]) -> float:
     """The exponent p of cost ~ T^p, of the steps from FROM on."""
-    return toy.power(range(FROM, LENGTH + 1), costs[FROM - 1 :])
+    return toy.power_law(range(FROM, LENGTH + 1), costs[FROM - 1 :])
 
 
 @torch.inference_mode()

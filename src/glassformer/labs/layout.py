@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars
 from glassformer.model import Cache, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 

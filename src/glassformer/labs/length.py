@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
 from glassformer.labs.toy import FIRST, Pair
 from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.model.config import Positions
@@ -60,7 +60,7 @@ def right_by_place(model: DecoderOnly, seed: int) -> Tensor:
 def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
     curves: dict[Positions, Tensor] = {}
     for positions in NAMES:
-        config = toy.small(
+        config = toy.small_config(
             seed, layers=1, positions=positions, max_length=LONGEST, relative_buckets=16, relative_distance=64
         )
         model = build(config)
@@ -73,7 +73,7 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
         "twice": Text(f"places {TRAINED + 1} to {TWICE}", f"第 {TRAINED + 1} 至 {TWICE} 位"),
         "far": Text(f"places {TWICE + 1} to {LONGEST}", f"第 {TWICE + 1} 至 {LONGEST} 位"),
     }
-    numbers = {listed(RIGHT, NAMES[name], where[span]): value for (name, span), value in right.items()}
+    numbers = {join(RIGHT, NAMES[name], where[span]): value for (name, span), value in right.items()}
     learnt = min(right[name, "within"] for name in NAMES)
     checks = [
         Check(

@@ -15,8 +15,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor, nn
 
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars
-from glassformer.labs.toy import FIRST, PAD, Pair, learn, small
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars
+from glassformer.labs.toy import FIRST, PAD, Pair, learn, small_config
 from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.model.layer import FeedForward
 from glassformer.model.transformer import initialise
@@ -59,7 +59,7 @@ def secret_table(seed: int) -> tuple[Tensor, Pair]:
 
 
 def train(seed: int, pair: Pair, part: type[nn.Module]) -> DecoderOnly:
-    config = small(seed, layers=1, d_model=WIDTH, heads=1, vocab_size=FIRST + A, d_ff=NEURONS)
+    config = small_config(seed, layers=1, d_model=WIDTH, heads=1, vocab_size=FIRST + A, d_ff=NEURONS)
     model = DecoderOnly(config)
     model.decoder.blocks[0].feed_forward = part(config)
     initialise(model, config)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.norm import LayerNorm
 
@@ -77,16 +77,16 @@ def moved(model: nn.Module, seed: int) -> tuple[float, float]:
 
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     builds: dict[str, toy.Build] = {"layer": build, "batch": with_batch_norm}
-    fresh = {name: moved(Masked(make(toy.small(seed))), seed) for name, make in builds.items()}
+    fresh = {name: moved(Masked(make(toy.small_config(seed))), seed) for name, make in builds.items()}
     test = next(padded(seed + 1_000_000, 1, 256))
     reached: dict[str, dict[int, float]] = {name: {} for name in builds}
     at_rest = 0.0
     for name, make in builds.items():
         for batch in BATCHES:
-            model = Masked(make(toy.small(seed)))
+            model = Masked(make(toy.small_config(seed)))
             toy.learn(model, padded(seed, STEPS, batch), RATE)
             with torch.no_grad():
-                reached[name][batch] = toy.loss_of(model.eval(), test).item()
+                reached[name][batch] = toy.mean_loss(model.eval(), test).item()
             if name == "batch":
                 at_rest = max(at_rest, *moved(model, seed))
     behind = {batch: reached["batch"][batch] - reached["layer"][batch] for batch in BATCHES}

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.config import Placement
@@ -70,7 +70,7 @@ def descend(model: EncoderOnly, seed: int) -> Descent:
     for module in model.modules():
         if isinstance(module, Embedding | Block):
             module.register_forward_hook(lambda _module, _inputs, output: stream.append(output))
-    loss = toy.loss_of(model, next(toy.reversals(seed, 1)))
+    loss = toy.mean_loss(model, next(toy.reversals(seed, 1)))
     gradients = torch.autograd.grad(loss, stream)  # (B, T, D) each
     cosines = [torch.cosine_similarity(gradient, gradients[-1], dim=-1).mean().item() for gradient in gradients]
     norms = [gradient.norm().item() for gradient in gradients]
@@ -96,16 +96,16 @@ def shrink(model: EncoderOnly, factor: float) -> EncoderOnly:
 
 
 def train(build: toy.Build, way: Way, layers: int, seed: int) -> list[float]:
-    model = shrink(build(toy.small(seed, layers, norm=way.norm)), way.smaller)
+    model = shrink(build(toy.small_config(seed, layers, norm=way.norm)), way.smaller)
     return toy.learn_reversals(model, seed, STEPS, way.rate, way.warmup)
 
 
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
-    pre, post = (descend(build(toy.small(seed, DEEP, norm=norm)), seed) for norm in ("pre", "post"))
-    bare = descend(silenced(build(toy.small(seed, DEEP, norm="pre"))), seed)
+    pre, post = (descend(build(toy.small_config(seed, DEEP, norm=norm)), seed) for norm in ("pre", "post"))
+    bare = descend(silenced(build(toy.small_config(seed, DEEP, norm="pre"))), seed)
     curves = {way: train(build, way, TRAINED, seed) for way in WAYS}
-    last = {way: toy.settled(losses) for way, losses in curves.items()}
-    shallow = {way: toy.settled(train(build, way, SHALLOW, seed)) for way in (PRE, POST)}
+    last = {way: toy.final_loss(losses) for way, losses in curves.items()}
+    shallow = {way: toy.final_loss(train(build, way, SHALLOW, seed)) for way in (PRE, POST)}
     gradients = {
         Text("first layer's gradient / last layer's", "首层梯度 / 末层梯度"): (pre.ratio, post.ratio),
         Text("weakest layer's gradient / last layer's", "最弱一层的梯度 / 末层梯度"): (pre.weakest, post.weakest),
@@ -125,10 +125,10 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
             for norm, value in zip(("Pre-LN", "Post-LN"), both, strict=True)
         },
         **{
-            listed(toy.loss_after(STEPS), Text(f"{layers} layers", f"{layers} 层"), way.name): loss
+            join(toy.loss_after(STEPS), Text(f"{layers} layers", f"{layers} 层"), way.name): loss
             for way, layers, loss in losses
         },
-        **toy.NOTHING,
+        **toy.UNIFORM_NUMBERS,
     }
     other = min(last[SLOW], last[SMALL])
     identity, through, whole, lost, shrunk = (
@@ -161,7 +161,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(whole, pre.weakest, low=0.9),
         Check(lost, post.cosines[0], -0.1, 0.1),
         Check(shrunk, post.weakest, high=0.75),
-        Check(learns, toy.UNINFORMED - last[PRE], low=0.35),
+        Check(learns, toy.UNIFORM - last[PRE], low=0.35),
         Check(stuck, last[POST] - last[PRE], low=0.2),
         Check(helped, last[POST] - last[WARM], low=0.0, extent=True),
         Check(even, pre.ratio, 0.5, 2.0, extent=True),
@@ -189,14 +189,14 @@ SUMMARY = Text(
     f"After {DEEP} layers the cosine of the gradient with what it was is {{cosine:.2f}} in Pre-LN and "
     "{post_cosine:.2f} in Post-LN, whose norm sinks to {weakest:.2f} of the last layer's on the way (Pre-LN's rises to "
     f"{{ratio:.1f}}). At {TRAINED} layers and the full rate from the first step Pre-LN comes to {{pre:.2f}} nats and "
-    f"Post-LN to {{post:.2f}} (knowing nothing: {toy.UNINFORMED:.2f}). A warm-up takes Post-LN to {{warm:.2f}}, a "
+    f"Post-LN to {{post:.2f}} (knowing nothing: {toy.UNIFORM:.2f}). A warm-up takes Post-LN to {{warm:.2f}}, a "
     "third of the rate without warm-up to {slow:.2f}, a smaller initialisation without warm-up to {small:.2f}: it "
     f"wants a gentle start, of which a warm-up is one kind. At {SHALLOW} layers: {{shallow:.2f}} and "
     "{post_shallow:.2f}.",
     f"梯度穿过 {DEEP} 层之后，与出发时的余弦：Pre-LN 为 {{cosine:.2f}}，Post-LN 为 {{post_cosine:.2f}}；"
     "Post-LN 的范数途中降到末层的 {weakest:.2f} 倍，Pre-LN 首层的范数是末层的 {ratio:.1f} 倍。"
     f"{TRAINED} 层、从第一步起就用完整学习率时，Pre-LN 的损失降到 {{pre:.2f}}，Post-LN 为 {{post:.2f}}"
-    f"（一无所知时为 {toy.UNINFORMED:.2f}）。加上预热，Post-LN 为 {{warm:.2f}}；不预热而把学习率降到三分之一，为 "
+    f"（一无所知时为 {toy.UNIFORM:.2f}）。加上预热，Post-LN 为 {{warm:.2f}}；不预热而把学习率降到三分之一，为 "
     "{slow:.2f}；不预热而缩小初始化，为 {small:.2f}：它需要的是平缓的起步，预热只是其中一种。"
     f"只有 {SHALLOW} 层时：{{shallow:.2f}} 与 {{post_shallow:.2f}}。",
 )
@@ -222,7 +222,7 @@ def figure(pre: Descent, post: Descent, curves: Mapping[Way, list[float]]) -> Fi
                     f"训练 {TRAINED} 层，学习率 {RATE}（另注者除外）",
                 ),
                 [(way.name, losses) for way, losses in curves.items()],
-                toy.uninformed([1, STEPS]),
+                toy.uniform_line([1, STEPS]),
             ),
         ),
         toy.TASK,

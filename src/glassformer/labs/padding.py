@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.step import matmul_attention
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars
-from glassformer.labs.toy import small
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars
+from glassformer.labs.toy import small_config
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention, AttentionMask, softmax
 
@@ -30,7 +30,7 @@ Softmax = Callable[[Tensor], Tensor]
 def run(
     seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDecoder, softmax: Softmax = softmax
 ) -> Finding:
-    config = small(seed, vocab_size=VOCABULARY, tied=True)
+    config = small_config(seed, vocab_size=VOCABULARY, tied=True)
     model = build(config).eval()
     generator = torch.Generator().manual_seed(seed)
     src = torch.randint(3, VOCABULARY, (1, SOURCE), generator=generator)

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import torch
 
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, bars, listed
-from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, learn, small
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars, join
+from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, learn, small_config
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.config import Positions
 
@@ -65,11 +65,11 @@ def accuracy(model: Reader, seed: int) -> float:
 
 
 def run(seed: int, *, without: Positions = "none") -> Finding:
-    gaps = {name: shuffle_gap(EncoderOnly(small(seed, positions=name)), seed) for name in (without, *SCHEMES)}
+    gaps = {name: shuffle_gap(EncoderOnly(small_config(seed, positions=name)), seed) for name in (without, *SCHEMES)}
     readers: dict[str, Reader] = {
-        "encoder without": EncoderOnly(small(seed, positions=without)),
-        "encoder with": EncoderOnly(small(seed, positions="sinusoidal")),
-        "decoder without": DecoderOnly(small(seed, positions=without)),
+        "encoder without": EncoderOnly(small_config(seed, positions=without)),
+        "encoder with": EncoderOnly(small_config(seed, positions="sinusoidal")),
+        "decoder without": DecoderOnly(small_config(seed, positions=without)),
     }
     losses = {name: learn(model, which_first(seed, STEPS), lr=3e-3) for name, model in readers.items()}
     right = {name: accuracy(model, seed) for name, model in readers.items()}
@@ -78,7 +78,7 @@ def run(seed: int, *, without: Positions = "none") -> Finding:
             Text(f"shuffle gap, positions: {NAMES[name].en}", f"打乱前后的差距，位置编码：{NAMES[name].zh}"): gap
             for name, gap in gaps.items()
         },
-        **{listed(Text("accuracy on word order", "判断词序的正确率"), READERS[name]): right[name] for name in right},
+        **{join(Text("accuracy on word order", "判断词序的正确率"), READERS[name]): right[name] for name in right},
     }
     checks = [
         Check(

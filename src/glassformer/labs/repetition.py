@@ -17,8 +17,8 @@ from torch import Tensor
 from glassformer.decode.generation import generate
 from glassformer.decode.sampling import Sampling
 from glassformer.decode.search import Search
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars, listed
-from glassformer.labs.toy import FIRST, Pair, learn, loss_after, settled, small
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
+from glassformer.labs.toy import FIRST, Pair, final_loss, learn, loss_after, small_config
 from glassformer.model import DecoderOnly
 
 WORDS = 12
@@ -94,8 +94,8 @@ Write = Callable[[DecoderOnly, Tensor, Search], Tensor]
 def run(seed: int, *, write: Write = write) -> Finding:
     table = language(seed)
     generator = torch.Generator().manual_seed(seed + 1_000_000)
-    model = DecoderOnly(small(seed, layers=1, vocab_size=FIRST + WORDS, positions="relative", end_id=None))
-    loss = settled(learn(model, lessons(table, seed), RATE))
+    model = DecoderOnly(small_config(seed, layers=1, vocab_size=FIRST + WORDS, positions="relative", end_id=None))
+    loss = final_loss(learn(model, lessons(table, seed), RATE))
     model.eval()
     prompts = speak(table, generator, TEXTS, PROMPT)
     texts = {
@@ -112,8 +112,8 @@ def run(seed: int, *, write: Write = write) -> Finding:
     numbers = {
         Text("entropy of the next word, the lowest honest loss", "下一个词的熵，即不作弊所能达到的最低损失"): entropy,
         loss_after(STEPS): loss,
-        **{listed(loops, NAMES[name]): value for name, value in looping.items()},
-        **{listed(odd, NAMES[name]): value for name, value in foreign.items()},
+        **{join(loops, NAMES[name]): value for name, value in looping.items()},
+        **{join(odd, NAMES[name]): value for name, value in foreign.items()},
     }
     checks = [
         Check(

@@ -1,20 +1,66 @@
-"""What some labs found, as one HTML file: figures inside, nothing fetched from anywhere, light and dark."""
+"""The report of several lab runs: one HTML file with its figures inside, light and dark, and the words it uses."""
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from glassformer.labs.draw import svg
-from glassformer.labs.figure import Text
-from glassformer.labs.lab import VERDICTS, Outcome, Verdict
-from glassformer.labs.running import Ran, versions
-from glassformer.labs.say import MARKS, WORDS, bounds, say, seeds_said, spread_out
-from glassformer.labs.seeds import Judged
+from glassformer.labs.experiment import VERDICTS, Check, CheckOutcome, Verdict
+from glassformer.labs.figures import Text
+from glassformer.labs.run import LabRun, versions
+from glassformer.labs.seeds import MergedCheck
+from glassformer.labs.spread import format_number, format_spread
+
+MARKS = {CheckOutcome.PASSED: "✓", CheckOutcome.FAILED: "✗", CheckOutcome.OPEN: "?"}
+WORDS = {
+    "claim": Text("Claim", "说法"),
+    "prediction": Text("Prediction", "预期"),
+    "measured": Text("Measured", "实测"),
+    "numbers": Text("Numbers", "数据"),
+    "checks": Text("Checks", "检验"),
+    "change": Text("What would change it", "何时会变"),
+    "verdict": Text("Verdict", "结论"),
+    "value": Text("measured", "实测值"),
+    "bounds": Text("expected", "应为"),
+    "extent": Text("full extent", "最强形式"),
+    "passed": Text("passed", "通过"),
+    "failed": Text("failed", "未通过"),
+    "open": Text("the seeds do not tell", "这些种子无法判定"),
+    "seed": Text("seed {0}", "种子 {0}"),
+    "seeds": Text("seeds {0} to {1}", "种子 {0} 至 {1}"),
+    "seeds used": Text("seeds", "种子"),
+    "seconds": Text("{0} s", "{0} 秒"),
+    "to run": Text(
+        "run one: glassformer lab {0}; all: glassformer lab --all",
+        "运行一个：glassformer lab {0}；全部运行：glassformer lab --all",
+    ),
+    "to report": Text("figures and a report to read: add --out DIR", "需要图和可阅读的报告，请加上 --out DIR"),
+    "reported": Text("the report: {0}", "报告：{0}"),
+}
+
+
+def phrase(word: str, language: str, *values: object) -> str:
+    return WORDS[word].say(language, *values)
+
+
+def format_seeds(seeds: Sequence[int], language: str) -> str:
+    return phrase("seed", language, seeds[0]) if len(seeds) == 1 else phrase("seeds", language, seeds[0], seeds[-1])
+
+
+def format_bounds(check: Check, language: str) -> str:
+    """What a check's number has to be."""
+    low, high = format_number(check.low), format_number(check.high)
+    if check.low == check.high:
+        return f"= {low}"
+    if math.isfinite(check.low) and math.isfinite(check.high):
+        return Text(f"{low} to {high}", f"{low} 至 {high}").say(language)
+    return f"≥ {low}" if math.isfinite(check.low) else f"≤ {high}"
+
 
 KINDS = {Verdict.HOLDS: "holds", Verdict.LIMITED: "limited", Verdict.FAILS: "fails", Verdict.OPEN: "open"}
-OUTCOMES = {Outcome.PASSED: "holds", Outcome.FAILED: "fails", Outcome.OPEN: "open"}
+OUTCOMES = {CheckOutcome.PASSED: "holds", CheckOutcome.FAILED: "fails", CheckOutcome.OPEN: "open"}
 TITLE = Text("What is said of Transformers, put to the test", "关于 Transformer 的常见说法，逐一验证")
 LEDE = Text(
     "Each claim is an experiment on the model code that ships with glassformer, run with several seeds; a number is "
@@ -92,14 +138,13 @@ footer { margin-top: 64px; border-top: 2px solid var(--ink); padding-top: 16px; 
 """
 
 
-def html(ran: Sequence[Ran], language: str, command: str, figures: Mapping[str, str] | None = None) -> str:
-    """The page of these runs; `command` makes it again. `figures`: those drawn already, by the lab's name."""
-    drawn = {one.lab.name: svg(one.found.figure, language) for one in ran} if figures is None else figures
-    body = [*opening(ran, language)]
-    for one in ran:
-        body += article(one, drawn[one.lab.name], language)
-    seeds = ", ".join(str(seed) for seed in sorted({seed for one in ran for seed in one.seeds}))
-    facts = {COMMAND.say(language): command, say("seeds used", language): seeds} | versions()
+def html(runs: Sequence[LabRun], figures: Mapping[str, str], language: str, command: str) -> str:
+    """The page of these runs; `figures` are SVG by the lab's name, `command` makes the page again."""
+    body = [*opening(runs, language)]
+    for one in runs:
+        body += article(one, figures[one.lab.name], language)
+    seeds = ", ".join(str(seed) for seed in sorted({seed for one in runs for seed in one.seeds}))
+    facts = {COMMAND.say(language): command, phrase("seeds used", language): seeds} | versions()
     body += [
         f"<footer><h2>{escape(MADE.say(language))}</h2><dl>",
         *(f"<dt>{escape(name)}</dt><dd><code>{escape(text)}</code></dd>" for name, text in facts.items()),
@@ -122,24 +167,24 @@ def badge(verdict: Verdict, language: str, count: int | None = None) -> str:
     return f'<span class="badge {KINDS[verdict]}">{escape(shown)}</span>'
 
 
-def opening(ran: Sequence[Ran], language: str) -> Iterator[str]:
+def opening(runs: Sequence[LabRun], language: str) -> Iterator[str]:
     yield f"<header><h1>{escape(TITLE.say(language))}</h1><p class='lede'>{escape(LEDE.say(language))}</p></header>"
-    if len(ran) < 2:
+    if len(runs) < 2:
         return
-    counts = Counter(one.found.verdict for one in ran)
+    counts = Counter(one.finding.verdict for one in runs)
     badges = "".join(badge(verdict, language, counts[verdict]) for verdict in VERDICTS if counts[verdict])
     yield f"<p class='tally'>{badges}</p><nav aria-label='{escape(CONTENTS.say(language))}'><ol>"
-    for one in ran:
+    for one in runs:
         title = escape(one.lab.title.say(language))
-        yield f'<li><a href="#{one.lab.name}">{title}</a>{badge(one.found.verdict, language)}</li>'
+        yield f'<li><a href="#{one.lab.name}">{title}</a>{badge(one.finding.verdict, language)}</li>'
     yield "</ol></nav>"
 
 
-def article(one: Ran, figure: str, language: str) -> Iterator[str]:
-    lab, finding = one.lab, one.found
+def article(one: LabRun, figure: str, language: str) -> Iterator[str]:
+    lab, finding = one.lab, one.finding
 
     def part(word: str, text: Text, kind: str = "") -> str:
-        return f"<section><h3>{escape(say(word, language))}</h3><p{kind}>{escape(text.say(language))}</p></section>"
+        return f"<section><h3>{escape(phrase(word, language))}</h3><p{kind}>{escape(text.say(language))}</p></section>"
 
     yield f'<article id="{lab.name}">'
     yield f"<header><h2>{escape(lab.title.say(language))}</h2>{badge(finding.verdict, language)}</header>"
@@ -149,31 +194,31 @@ def article(one: Ran, figure: str, language: str) -> Iterator[str]:
     caption = finding.figure.caption.say(language)
     below = f"<figcaption>{escape(caption)}</figcaption>" if caption else ""
     yield f'<figure><div class="frame" tabindex="0">{figure}</div>{below}</figure>'
-    yield f'<section><h3>{escape(say("checks", language))}</h3><div class="scroll"><table class="checks">'
+    yield f'<section><h3>{escape(phrase("checks", language))}</h3><div class="scroll"><table class="checks">'
     yield "<thead><tr><th></th><th></th>"
     yield "".join(
         f'<th class="num" scope="col">{escape(WORDS[word].say(language))}</th>' for word in ("value", "bounds")
     )
     yield "</tr></thead><tbody>"
     yield from (row(check, language) for check in finding.checks)
-    yield f"</tbody></table></div></section><section><h3>{escape(say('numbers', language))}</h3>"
+    yield f"</tbody></table></div></section><section><h3>{escape(phrase('numbers', language))}</h3>"
     yield '<div class="scroll"><table class="numbers"><tbody>'
-    for name, value in finding.named(language).items():
-        yield f'<tr><td>{escape(name)}</td><td class="num" data-value="{value.mean!r}">{spread_out(value)}</td></tr>'
+    for name, value in finding.named_numbers(language).items():
+        yield f'<tr><td>{escape(name)}</td><td class="num" data-value="{value.mean!r}">{format_spread(value)}</td></tr>'
     yield "</tbody></table></div></section>"
     yield part("change", lab.change)
-    spent = say("seconds", language, f"{one.seconds:.1f}")
+    spent = phrase("seconds", language, f"{one.seconds:.1f}")
     yield (
         f"<p class='faint'><code>glassformer lab {lab.name} --seed {one.seeds[0]} --seeds {len(one.seeds)}</code> · "
-        f"{escape(seeds_said(one.seeds, language))} · {escape(spent)}</p></article>"
+        f"{escape(format_seeds(one.seeds, language))} · {escape(spent)}</p></article>"
     )
 
 
-def row(judged: Judged, language: str) -> str:
-    kind, mark = OUTCOMES[judged.outcome], MARKS[judged.outcome]
-    extent = f' <span class="extent">· {escape(say("extent", language))}</span>' if judged.extent else ""
+def row(merged: MergedCheck, language: str) -> str:
+    kind, mark = OUTCOMES[merged.outcome], MARKS[merged.outcome]
+    extent = f' <span class="extent">· {escape(phrase("extent", language))}</span>' if merged.extent else ""
     return (
-        f'<tr><td class="mark {kind}" aria-label="{escape(say(judged.outcome, language))}">{mark}</td>'
-        f'<td>{escape(judged.text.say(language))}{extent}</td><td class="num">{spread_out(judged.spread)}</td>'
-        f'<td class="num">{escape(bounds(judged.check, language))}</td></tr>'
+        f'<tr><td class="mark {kind}" aria-label="{escape(phrase(merged.outcome, language))}">{mark}</td>'
+        f'<td>{escape(merged.text.say(language))}{extent}</td><td class="num">{format_spread(merged.spread)}</td>'
+        f'<td class="num">{escape(format_bounds(merged.check, language))}</td></tr>'
     )

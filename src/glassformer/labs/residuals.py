@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text, listed
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
 from glassformer.model import EncoderOnly
 from glassformer.model.layer import Residual
 
@@ -55,9 +55,9 @@ def first_gradient(build: toy.Build, layers: int, seed: int) -> float:
     """The norm of the loss's gradient at the first layer's matrices, as the geometric mean of several draws."""
     norms = []
     for pair, draw in zip(toy.reversals(seed, DRAWS, batch=8), range(DRAWS), strict=True):
-        model = build(toy.small(DRAWS * seed + draw, layers))
+        model = build(toy.small_config(DRAWS * seed + draw, layers))
         matrices = [p for p in toy.blocks(model)[0].parameters() if p.dim() > 1]
-        gradients = torch.autograd.grad(toy.loss_of(model, pair), matrices)
+        gradients = torch.autograd.grad(toy.mean_loss(model, pair), matrices)
         norms.append(float(torch.cat([gradient.flatten() for gradient in gradients]).norm()))
     return geometric_mean(norms)
 
@@ -80,27 +80,27 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     }
 
     def loss(kind: str, layers: int) -> float:
-        return toy.settled(toy.learn_reversals(kinds[kind](toy.small(seed, layers)), seed, STEPS, RATE))
+        return toy.final_loss(toy.learn_reversals(kinds[kind](toy.small_config(seed, layers)), seed, STEPS, RATE))
 
     gradients = {kind: [first_gradient(make, layers, seed) for layers in AT_START] for kind, make in kinds.items()}
     losses = {kind: {layers: loss(kind, layers) for layers in TRAINED} for kind in ("with", "without")}
     one, two, deep, deepest = *TRAINED[:2], TRAINED[-1], AT_START[-1]
     differ = {
-        kind: {layers: apart(kinds[kind](toy.small(seed, layers)), seed) for layers in TRAINED}
+        kind: {layers: apart(kinds[kind](toy.small_config(seed, layers)), seed) for layers in TRAINED}
         for kind in ("with", "without")
     }
     ratio = gradients["without"][-1] / gradients["with"][-1]
     bare_ratio = gradients["neither"][-1] / gradients["with"][-1]
-    known = {kind: {layers: toy.UNINFORMED - value for layers, value in losses[kind].items()} for kind in losses}
+    known = {kind: {layers: toy.UNIFORM - value for layers, value in losses[kind].items()} for kind in losses}
     numbers = {
         **{
-            listed(toy.loss_after(STEPS), Text(f"depth {layers}", f"{layers} 层"), NAMES[kind]): value
+            join(toy.loss_after(STEPS), Text(f"depth {layers}", f"{layers} 层"), NAMES[kind]): value
             for kind, by_depth in losses.items()
             for layers, value in by_depth.items()
         },
-        **toy.NOTHING,
+        **toy.UNIFORM_NUMBERS,
         **{
-            listed(
+            join(
                 Text(f"difference of positions after {layers} layers", f"{layers} 层之后各位置之间的差别"), NAMES[kind]
             ): by_depth[layers]
             for kind, by_depth in differ.items()
@@ -157,14 +157,14 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
 
 SUMMARY = Text(
     f"With residuals {TRAINED[-1]} layers come to a loss of {{deep:.2f}}, without to {{deep_without:.2f}} (knowing "
-    f"nothing: {toy.UNINFORMED:.2f}); a single layer comes to {{one:.2f}} and {{one_without:.2f}}. At {AT_START[-1]} "
+    f"nothing: {toy.UNIFORM:.2f}); a single layer comes to {{one:.2f}} and {{one_without:.2f}}. At {AT_START[-1]} "
     "layers the first layer's gradient without residuals is 10 to the {power:.1f} times the one with them, "
     "and 10 to the {bare_power:.1f} times when the norms go too. What is lost without residuals is the difference "
     "between positions: "
     f"{{apart_two_without:.3f}} is left after {TRAINED[1]} layers and {{apart_deep_without:.1g}} after {TRAINED[-1]}, "
     "against {apart_two:.2f} and {apart_deep:.2f}.",
     f"{TRAINED[-1]} 层时，有残差损失降到 {{deep:.2f}}，无残差为 {{deep_without:.2f}}"
-    f"（一无所知时为 {toy.UNINFORMED:.2f}）；只有一层时分别为 {{one:.2f}} 与 {{one_without:.2f}}。"
+    f"（一无所知时为 {toy.UNIFORM:.2f}）；只有一层时分别为 {{one:.2f}} 与 {{one_without:.2f}}。"
     f"{AT_START[-1]} 层时，无残差的首层梯度是有残差的 10 的 {{power:.1f}} 次方倍；"
     "连归一化也去掉，则为 10 的 {bare_power:.1f} 次方倍。"
     f"无残差时丢掉的是位置之间的差别：{TRAINED[1]} 层之后剩 {{apart_two_without:.3f}}，{TRAINED[-1]} 层之后剩 "
@@ -182,7 +182,7 @@ def figure(losses: Mapping[str, Mapping[int, float]], gradients: Mapping[str, li
                 Text("Loss after a short training", "短时间训练后的损失"),
                 layers,
                 toy.LOSS,
-                [*reached, toy.uninformed(TRAINED)],
+                [*reached, toy.uniform_line(TRAINED)],
             ),
             Panel(
                 Text("Gradient that reaches the first layer at the start", "训练开始时到达首层的梯度"),

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 from glassformer.model.probe import Probe, twin
@@ -64,7 +64,7 @@ def attend(attention: Attention, seed: int) -> Measured:
 
 def train(seed: int, part: toy.Part, scale: float | None) -> tuple[list[float], float, float]:
     """The loss of every step, and the scores' variance before and after them."""
-    config = toy.small(seed, layers=1, d_model=TRAINED, heads=1, score_scale=scale)
+    config = toy.small_config(seed, layers=1, d_model=TRAINED, heads=1, score_scale=scale)
     model = toy.with_attention(EncoderOnly, config, part)
     fresh = next(iter(toy.reversals(seed + 1_000_000, 1)))[0]
 
@@ -87,9 +87,9 @@ def run(seed: int, *, part: toy.Part = Attention) -> Finding:
     scaled, raw = ([measure(width, scale) for width in WIDTHS] for scale in (None, 1.0))
     curve, before, after = train(seed, part, None)
     raw_curve, *_ = train(seed, part, 1.0)
-    reached, raw_reached = toy.settled(curve), toy.settled(raw_curve)
+    reached, raw_reached = toy.final_loss(curve), toy.final_loss(raw_curve)
     furthest = max(math.exp(abs(math.log(m.variance))) for m in scaled)  # as a factor, above or below one
-    growth = toy.power(WIDTHS, [m.variance for m in raw])
+    growth = toy.power_law(WIDTHS, [m.variance for m in raw])
     paper, widest = WIDTHS.index(64), len(WIDTHS) - 1
     left, far_left = (raw[i].median_gradient / scaled[i].median_gradient for i in (paper, widest))
     mean_left = raw[widest].mean_gradient / scaled[widest].mean_gradient
@@ -128,7 +128,7 @@ def run(seed: int, *, part: toy.Part = Attention) -> Finding:
             ): loss
             for (how, _), loss in zip(ways, (reached, raw_reached), strict=True)
         },
-        **toy.NOTHING,
+        **toy.UNIFORM_NUMBERS,
         Text("variance of scores in that model, scaled, before training", "该模型（缩放）训练前分数的方差"): before,
         Text(
             f"variance of scores in that model, scaled, after {STEPS} steps",
@@ -181,13 +181,13 @@ SUMMARY = Text(
     "d_k = 64. Without it the median query keeps {left:.0%} of its softmax gradient at d_k = 64 and {far_left:.2%} at "
     "1024 (the mean over queries: {mean_left:.0%}, since queries torn between two keys remain). A model of one head of "
     f"{TRAINED} comes to a loss of {{reached:.2f}} in {STEPS} steps with the scale and of {{raw_reached:.2f}} without "
-    f"(knowing nothing: {toy.UNINFORMED:.2f}). The scale sets the variance at the start, not for good: training takes "
+    f"(knowing nothing: {toy.UNIFORM:.2f}). The scale sets the variance at the start, not for good: training takes "
     "it from {before:.1f} to {after:.1f}.",
     "有缩放时，方差与 1 之比最多 {furthest:max.2f} 倍；不缩放时，d_k = 64 处方差为 {raw:.0f}。"
     "不缩放时，中位查询的 softmax 梯度在 d_k = 64 处还剩 {left:.0%}，在 1024 处只剩 {far_left:.2%}"
     "（按查询取平均则剩 {mean_left:.0%}，因为总有查询在两个键之间摇摆）。"
     f"单头、头宽 {TRAINED} 的模型训练 {STEPS} 步，缩放时损失降到 {{reached:.2f}}，不缩放时为 {{raw_reached:.2f}}"
-    f"（一无所知时为 {toy.UNINFORMED:.2f}）。缩放只决定起点的方差：训练使它从 {{before:.1f}} 变为 {{after:.1f}}。",
+    f"（一无所知时为 {toy.UNIFORM:.2f}）。缩放只决定起点的方差：训练使它从 {{before:.1f}} 变为 {{after:.1f}}。",
 )
 
 
@@ -210,7 +210,7 @@ def figure(
             toy.training_panel(
                 Text(f"Training with one head of {TRAINED}", f"训练，单头，头宽 {TRAINED}"),
                 list(zip(names, (curve, raw_curve), strict=True)),
-                toy.uninformed([1, STEPS]),
+                toy.uniform_line([1, STEPS]),
             ),
         ),
         Text(

@@ -1,4 +1,4 @@
-"""What a lab found with several seeds, made one finding.
+"""The findings of a lab with several seeds, merged into one.
 
 Numbers become means with 95% intervals, curves likewise. A check is judged by these rules:
 
@@ -13,23 +13,21 @@ within the bounds and fails otherwise; so does any check of one seed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from glassformer.labs.figure import Figure, Panel, Series, Text, said
-from glassformer.labs.lab import Check, Finding, Outcome, Verdict, verdict
+from glassformer.labs.experiment import Check, CheckOutcome, Finding, Verdict, verdict
+from glassformer.labs.figures import Figure, Panel, Series, Text, localize
 from glassformer.labs.spread import Spread
 
-SEEDS = 5  # unless told otherwise
+SEEDS = 5  # by default
 CAPTION = Text(
     "Means of {0} seeds; bands and whiskers are their 95% intervals.", "{0} 个种子的均值；色带与误差线为 95% 置信区间。"
 )
 
 
 @dataclass(frozen=True)
-class Judged:
-    """A check with its values over the seeds."""
-
+class MergedCheck:
     check: Check  # as the first seed met it
     spread: Spread
 
@@ -42,46 +40,45 @@ class Judged:
         return self.check.extent
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> CheckOutcome:
         low, high, values = self.check.low, self.check.high, self.spread.values
         if self.check.every or low == high or len(values) == 1 or any(map(math.isnan, values)):
-            return Outcome.PASSED if all(low <= value <= high for value in values) else Outcome.FAILED
+            return CheckOutcome.PASSED if all(low <= value <= high for value in values) else CheckOutcome.FAILED
         least, most = (self.spread.mean,) * 2 if math.isnan(self.spread.half) else (self.spread.low, self.spread.high)
         if low <= least and most <= high:
-            return Outcome.PASSED
-        return Outcome.FAILED if most < low or least > high else Outcome.OPEN
+            return CheckOutcome.PASSED
+        return CheckOutcome.FAILED if most < low or least > high else CheckOutcome.OPEN
 
 
 @dataclass(frozen=True)
-class Merged:
-    """The findings of all seeds as one."""
-
+class MergedFinding:
     numbers: Mapping[Text, Spread]
-    checks: Sequence[Judged]
+    checks: Sequence[MergedCheck]
     figure: Figure
     summary: Text
 
     @property
     def verdict(self) -> Verdict:
-        return verdict([(judged.outcome, judged.extent) for judged in self.checks])
+        return verdict([(check.outcome, check.extent) for check in self.checks])
 
-    def named(self, language: str) -> dict[str, Spread]:
-        """The numbers by their names in one language."""
-        return dict(zip(said(self.numbers, language), self.numbers.values(), strict=True))
+    def named_numbers(self, language: str) -> dict[str, Spread]:
+        return dict(zip(localize(self.numbers, language), self.numbers.values(), strict=True))
 
 
-def merge(findings: Sequence[Finding]) -> Merged:
+def merge(findings: Sequence[Finding]) -> MergedFinding:
     """The findings of one lab, a seed each."""
     first = findings[0]
     for other in findings[1:]:
         assert list(other.numbers) == list(first.numbers), "a lab gives its numbers the same names whatever the seed"
     numbers = {name: Spread([one.numbers[name] for one in findings]) for name in first.numbers}
-    checks = [Judged(check, Spread([one.checks[i].value for one in findings])) for i, check in enumerate(first.checks)]
+    checks = [
+        MergedCheck(check, Spread([one.checks[i].value for one in findings])) for i, check in enumerate(first.checks)
+    ]
     quoted = {name: Spread([one.quoted[name] for one in findings]) for name in first.quoted}
     summary = first.summary
     if quoted:
         summary = Text(*(text.format(**quoted) for text in (summary.en, summary.zh)))
-    return Merged(numbers, checks, merge_figures([one.figure for one in findings]), summary)
+    return MergedFinding(numbers, checks, merge_figures([one.figure for one in findings]), summary)
 
 
 def merge_figures(figures: Sequence[Figure]) -> Figure:
@@ -90,8 +87,8 @@ def merge_figures(figures: Sequence[Figure]) -> Figure:
     panels = [merge_panels([figure.panels[i] for figure in figures]) for i in range(len(first.panels))]
     if not any(series.low for panel in panels for series in panel.series):
         return replace(first, panels=panels)
-    told = Text(*(CAPTION.say(language, len(figures)) for language in ("en", "zh")))
-    caption = Text(f"{first.caption.en} {told.en}".strip(), f"{first.caption.zh}{told.zh}")
+    seeds = Text(*(CAPTION.say(language, len(figures)) for language in ("en", "zh")))
+    caption = Text(f"{first.caption.en} {seeds.en}".strip(), f"{first.caption.zh}{seeds.zh}")
     return replace(first, panels=panels, caption=caption)
 
 
@@ -110,23 +107,19 @@ def merge_panels(panels: Sequence[Panel]) -> Panel:
 def merge_series(series: Sequence[Series], log: bool) -> Series:
     """On a logarithmic axis the mean and its interval are those of the logarithms."""
     first = series[0]
-    x = [Spread(values).mean for values in zip(*(one.x for one in series), strict=True)]
-    spreads = [Spread(values) for values in zip(*(one.y for one in series), strict=True)]
-    turn = [log and all(value > 0 for value in spread.values) for spread in spreads]
+    columns = list(zip(*(one.y for one in series), strict=True))
+    logged = [log and all(value > 0 for value in values) for values in columns]
     spreads = [
-        Spread([math.log(value) for value in spread.values]) if turned else spread
-        for spread, turned in zip(spreads, turn, strict=True)
+        Spread([math.log(value) for value in values] if in_log else values)
+        for values, in_log in zip(columns, logged, strict=True)
     ]
 
-    def back(values: Sequence[float]) -> list[float]:
-        return [math.exp(value) if turned else value for value, turned in zip(values, turn, strict=True)]
+    def each(pick: Callable[[Spread], float]) -> list[float]:
+        picked = map(pick, spreads)
+        return [math.exp(value) if in_log else value for value, in_log in zip(picked, logged, strict=True)]
 
+    x = [Spread(values).mean for values in zip(*(one.x for one in series), strict=True)]
+    merged = replace(first, x=x, y=each(lambda spread: spread.mean))
     if first.dashed or all(spread.half == 0 for spread in spreads):
-        return replace(first, x=x, y=back([spread.mean for spread in spreads]))
-    return replace(
-        first,
-        x=x,
-        y=back([spread.mean for spread in spreads]),
-        low=back([spread.low for spread in spreads]),
-        high=back([spread.high for spread in spreads]),
-    )
+        return merged
+    return replace(merged, low=each(lambda spread: spread.low), high=each(lambda spread: spread.high))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.position import PositionTable

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from glassformer.labs import toy
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Text, bars, listed
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
 from glassformer.labs.toy import FIRST, PAD, SYMBOLS, Pair, Part
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.model.attention import Attention, AttentionMask, softmax
@@ -63,7 +63,7 @@ def share_written(model: DecoderOnly, pair: Pair) -> float:
 @torch.no_grad()
 def row_sum_error(part: Part, seed: int) -> float:
     """How far the weights of a query are from a sum of one: told by values that are all ones, at the worst query."""
-    attention = part(toy.small(seed))
+    attention = part(toy.small_config(seed))
     q, k = torch.randn(2, 8, 4, 12, attention.d_head, generator=torch.Generator().manual_seed(seed)).unbind(0)
     sums = attention.attend(q, k, torch.ones_like(k), AttentionMask(), None)  # (B, H, T, d)
     return float((sums - 1).abs().max())
@@ -86,15 +86,15 @@ def run(seed: int, *, part: Part = Attention) -> Finding:
     losses: dict[str, Sequence[float]] = {}
     for name, each in parts.items():
         errors[name] = row_sum_error(each, seed)
-        config = toy.small(seed, layers=1)
+        config = toy.small_config(seed, layers=1)
         writer = toy.with_attention(DecoderOnly, config, each)
         reader = toy.with_attention(EncoderOnly, config, each)
         leaks[name] = leak(writer, seed)
         losses[name] = toy.learn(writer, turned(seed, STEPS), RATE)
-        curves[name] = toy.settled(losses[name])
-        forced[name], written[name] = toy.share_right(writer, exam), share_written(writer, exam)
+        curves[name] = toy.final_loss(losses[name])
+        forced[name], written[name] = toy.accuracy(writer, exam), share_written(writer, exam)
         toy.learn(reader, toy.reversals(seed, ENCODER_STEPS, 16, LENGTH), RATE)
-        read[name] = toy.share_right(reader, next(toy.reversals(seed + 1_000_000, 1, 200, LENGTH)))
+        read[name] = toy.accuracy(reader, next(toy.reversals(seed + 1_000_000, 1, 200, LENGTH)))
     kinds = {
         Text("a query's weights: largest distance of their sum from one", "一个查询的权重之和与 1 的最大差"): errors,
         Text("causal: move of earlier outputs by the last token", "因果注意力：末尾词元使前面输出的变化"): leaks,
@@ -103,7 +103,7 @@ def run(seed: int, *, part: Part = Attention) -> Finding:
         Text("decoder: symbols right when it writes by itself", "解码器：自行生成时的正确率"): written,
         Text("encoder: symbols right", "编码器：正确率"): read,
     }
-    numbers = {listed(kind, NAMES[name]): value for kind, values in kinds.items() for name, value in values.items()}
+    numbers = {join(kind, NAMES[name]): value for kind, values in kinds.items() for name, value in values.items()}
     lost = written["keys"] - written["queries"]
     checks = [
         Check(
@@ -178,7 +178,7 @@ def figure(
             toy.training_panel(
                 Text("Training of the decoder", "解码器的训练"),
                 [(NAMES[name], curve) for name, curve in losses.items()],
-                toy.uninformed([1, STEPS]),
+                toy.uniform_line([1, STEPS]),
             ),
             Panel(
                 Text("Symbols right after training", "训练后的正确率"),

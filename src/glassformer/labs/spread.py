@@ -1,4 +1,4 @@
-"""A number measured with several seeds: its mean and the 95% interval of that mean."""
+"""A number measured with several seeds: its mean, the 95% interval of that mean, and how both are written."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ STUDENT = (
     2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
     2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
 )  # fmt: skip
+SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 @dataclass(frozen=True)
@@ -59,3 +60,36 @@ class Spread:
         if not math.isfinite(self.half) or float(half.rstrip("%").replace(",", "")) == 0:
             return mean
         return f"{mean.removesuffix('%')} ± {half}"
+
+
+def format_number(value: float, digits: int = 4) -> str:
+    """A number in few signs: 0.25, 2,000, 3.1·10⁻⁵."""
+    if not math.isfinite(value):
+        return "–" if math.isnan(value) else "∞" if value > 0 else "−∞"
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.{digits - 1}e}")
+    if 1e-3 <= abs(rounded) < 1e7:
+        decimals = max(0, digits - 1 - math.floor(math.log10(abs(rounded))))
+        text = f"{value:,.{decimals}f}"
+    else:
+        mantissa, exponent = f"{value:.{min(digits, 3) - 1}e}".split("e")
+        text = f"{strip_zeros(mantissa)}·10{str(int(exponent)).translate(SUPERSCRIPTS)}".removeprefix("1·")
+        return text.replace("-1·", "-").replace("-", "−")
+    return strip_zeros(text).replace("-", "−")
+
+
+def format_spread(spread: Spread) -> str:
+    """A mean with half its interval, both to the same place: 0.274 ± 0.031."""
+    mean, half = spread.mean, spread.half
+    if not math.isfinite(half) or half == 0 or not math.isfinite(mean):
+        return format_number(mean)
+    if half < 1e-3 or abs(mean) >= 1e7 or half >= 1e5:
+        return f"{format_number(mean)} ± {format_number(half, 2)}"
+    decimals = max(0, 1 - math.floor(math.log10(half)))  # two digits of the interval are all that can be known
+    return f"{mean:,.{decimals}f} ± {half:,.{decimals}f}".replace("-", "−")
+
+
+def strip_zeros(text: str) -> str:
+    """Without zeros that say nothing."""
+    return text.rstrip("0").rstrip(".") if "." in text else text

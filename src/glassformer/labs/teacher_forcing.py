@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.labs.lab import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.labs.toy import small
+from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
+from glassformer.labs.toy import small_config
 from glassformer.model import EncoderDecoder, ModelConfig
 
 SENTENCES, SOURCE, TARGET, VOCABULARY = 8, 9, 24, 40
@@ -22,7 +22,7 @@ ROUNDING = 1e-9  # in float64, far above its rounding and far below any real dif
 
 
 def run(seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDecoder) -> Finding:
-    config = small(seed, vocab_size=VOCABULARY, tied=True)
+    config = small_config(seed, vocab_size=VOCABULARY, tied=True)
     model = build(config).double()  # so that only a real difference is left to see
     generator = torch.Generator().manual_seed(seed)
     src = torch.randint(3, VOCABULARY, (SENTENCES, SOURCE), generator=generator)

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from glassformer.labs.figure import Panel, Series, Text
+from glassformer.labs.figures import Panel, Series, Text
 from glassformer.model import DecoderOnly, EncoderOnly, ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Block
@@ -23,11 +23,11 @@ from glassformer.model.transformer import initialise
 PAD = 0
 FIRST = 3  # ids below are padding, start and end
 SYMBOLS = 16
-SETTLED = 10  # steps that a loss is averaged over
-UNINFORMED = math.log(SYMBOLS)  # the loss of a model that knows nothing but the alphabet
+LOSS_STEPS = 10  # steps that a loss is averaged over
+UNIFORM = math.log(SYMBOLS)  # the loss of a uniform guess among the symbols
 
 LOSS = Text("loss (nats per token)", "损失（奈特/词元）")
-NOTHING = {Text("loss of knowing nothing", "一无所知时的损失"): UNINFORMED}  # beside the losses that were measured
+UNIFORM_NUMBERS = {Text("loss of knowing nothing", "一无所知时的损失"): UNIFORM}
 TASK = Text("The task: write a random sequence backwards.", "任务：把随机序列倒着写出来。")
 
 Pair = tuple[Tensor, Tensor]  # inputs (B, T) and the labels wanted at the same places (B, T)
@@ -36,7 +36,7 @@ Part = Callable[[ModelConfig], Attention]
 Stack = TypeVar("Stack", EncoderOnly, DecoderOnly)
 
 
-def small(seed: int, layers: int = 2, d_model: int = 32, **changes: object) -> ModelConfig:
+def small_config(seed: int, layers: int = 2, d_model: int = 32, **changes: object) -> ModelConfig:
     """A configuration of the task's vocabulary, small enough for thousands of steps, without dropout's noise."""
     sizes = {"d_model": d_model, "heads": 4, "d_ff": 2 * d_model, "layers": layers, "max_length": 64}
     return ModelConfig.from_dict(
@@ -64,14 +64,14 @@ def reversals(seed: int, steps: int, batch: int = 32, length: int = 8) -> Iterat
         yield ids, ids.flip(1)
 
 
-def loss_of(model: Callable[[Tensor], Tensor], pair: Pair) -> Tensor:
+def mean_loss(model: Callable[[Tensor], Tensor], pair: Pair) -> Tensor:
     """The mean cross-entropy per label."""
     ids, labels = pair
     return smoothed_cross_entropy(model(ids), labels, 0.0, PAD) / (labels != PAD).sum()
 
 
 @torch.no_grad()
-def share_right(model: Callable[[Tensor], Tensor], pair: Pair) -> float:
+def accuracy(model: Callable[[Tensor], Tensor], pair: Pair) -> float:
     """The share of labels that the model finds likeliest."""
     ids, labels = pair
     return float((model(ids).argmax(-1) == labels)[labels != PAD].float().mean())
@@ -83,10 +83,10 @@ def learn(
     lr: float,
     warmup: int = 0,
     until: float = -math.inf,
-    loss: Callable[[Any, Any], Tensor] = loss_of,
+    loss: Callable[[Any, Any], Tensor] = mean_loss,
 ) -> list[float]:
     """Train in place with the paper's Adam at a constant rate, after a straight warm-up, to the last pair or until the
-    settled loss is below `until`; the loss of every step."""
+    final_loss loss is below `until`; the loss of every step."""
     optimizer = torch.optim.Adam(model.parameters(), lr=lr, betas=(0.9, 0.98), eps=1e-9, fused=True)
     losses = []
     for step, pair in enumerate(pairs):
@@ -96,7 +96,7 @@ def learn(
         now.backward()
         optimizer.step()
         losses.append(now.item())
-        if len(losses) >= SETTLED and settled(losses) < until:
+        if len(losses) >= LOSS_STEPS and final_loss(losses) < until:
             break
     return losses
 
@@ -106,16 +106,16 @@ def learn_reversals(model: nn.Module, seed: int, steps: int, lr: float, warmup: 
     return learn(model, reversals(seed, steps, batch=16, length=6), lr, warmup)
 
 
-def settled(losses: Sequence[float]) -> float:
+def final_loss(losses: Sequence[float]) -> float:
     """The loss that training has come to: the mean of its last steps."""
-    return sum(losses[-SETTLED:]) / len(losses[-SETTLED:])
+    return sum(losses[-LOSS_STEPS:]) / len(losses[-LOSS_STEPS:])
 
 
 def loss_after(steps: int) -> Text:
     return Text(f"loss after {steps} steps", f"{steps} 步后的损失")
 
 
-def power(x: Sequence[float], y: Sequence[float]) -> float:
+def power_law(x: Sequence[float], y: Sequence[float]) -> float:
     """The power p of the best y = c x^p: the slope of a straight line through the logarithms."""
     a, b = (torch.tensor(values, dtype=torch.float64).log() for values in (x, y))
     return float((a - a.mean()) @ b / (a - a.mean()).square().sum())
@@ -127,6 +127,6 @@ def training_panel(title: Text, curves: Sequence[tuple[Text, Sequence[float]]], 
     return Panel(title, Text("step", "步"), LOSS, [*series, *more])
 
 
-def uninformed(x: Sequence[float]) -> Series:
+def uniform_line(x: Sequence[float]) -> Series:
     """The loss of knowing nothing, as a line to compare with."""
-    return Series(Text("knowing nothing", "一无所知"), x, [UNINFORMED] * len(x), dashed=True)
+    return Series(Text("knowing nothing", "一无所知"), x, [UNIFORM] * len(x), dashed=True)

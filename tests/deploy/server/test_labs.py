@@ -18,9 +18,9 @@ from visitor import SENTENCE, Live, agrees
 from glassformer.deploy.server.app import create_app
 from glassformer.deploy.server.labs import Labs
 from glassformer.labs import NAMES, find, sinusoids
-from glassformer.labs.figure import Figure, Panel, Series, Text
-from glassformer.labs.lab import Check, Finding, Lab
-from glassformer.labs.running import Ran, run
+from glassformer.labs.experiment import Check, Finding, Lab
+from glassformer.labs.figures import Figure, Panel, Series, Text
+from glassformer.labs.run import LabRun, run
 from glassformer.labs.seeds import merge
 
 T = Text("word", "词")
@@ -37,7 +37,7 @@ def shelf(live):
     """The server's labs as they are before anyone has asked; as they were, afterwards."""
     labs, fresh = live.app.state.labs, Labs()
     before = dict(vars(labs))
-    vars(labs).update(vars(fresh) | {"apart": labs.apart, "run": labs.apart.run})  # one process for all
+    vars(labs).update(vars(fresh) | {"worker": labs.worker, "run": labs.worker.run})  # one process for all
     yield labs
     vars(labs).update(before)
 
@@ -79,7 +79,7 @@ def here(labs):
 
     def run_here(name, seed):
         lab = labs.find(name)
-        ran = Ran(lab, merge([lab.run(seed)]), [seed], 0.0)
+        ran = LabRun(lab, merge([lab.run(seed)]), [seed], 0.0)
         return {language: ran.as_dict(language) for language in ("en", "zh")}
 
     return run_here
@@ -159,8 +159,8 @@ def test_a_lab_changes_no_thread_of_the_server(client, shelf):
 
 def test_a_lab_ends_with_its_server(translator):
     with Live(app := create_app(translator)) as server, post(server, "/api/labs/sinusoids", seed=7):
-        until(lambda: app.state.labs.apart.process)
-        process = app.state.labs.apart.process
+        until(lambda: app.state.labs.worker.process)
+        process = app.state.labs.worker.process
     assert process.poll() is not None
 
 
@@ -169,7 +169,7 @@ def test_a_lab_that_is_ended_from_outside_is_told_and_the_next_one_runs(client, 
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(client.post, "/api/labs/residuals", json={"seed": 4})
         until(lambda: client.get("/api/labs").json()["running"])
-        shelf.apart.process.kill()
+        shelf.worker.process.kill()
         refused(asked.result(), 500, "lab_broke")
     assert client.post("/api/labs/sinusoids", json={"seed": 5}).json()["verdict"] == "holds with limits"
 

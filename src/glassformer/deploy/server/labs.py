@@ -13,7 +13,7 @@ from glassformer.common.errors import ConfigError, RunError
 from glassformer.common.strings import Language
 from glassformer.deploy.server.errors import Refused, refusal
 from glassformer.labs import NAMES, find
-from glassformer.labs.apart import Apart, Reports
+from glassformer.labs.worker import LabWorker, Reports
 
 MOST_KEPT = 64
 
@@ -22,8 +22,8 @@ class Labs:
     """Who asks for what is running waits for it; who asks for another lab is told to come again."""
 
     def __init__(self) -> None:
-        self.apart = Apart()
-        self.run: Callable[[str, int], Reports] = self.apart.run
+        self.worker = LabWorker()
+        self.run: Callable[[str, int], Reports] = self.worker.run
         self._kept: OrderedDict[tuple[str, int], Reports] = OrderedDict()
         self._running: tuple[str, int, asyncio.Task[Reports]] | None = None
 
@@ -64,4 +64,4 @@ class Labs:
         return found
 
     def close(self) -> None:
-        self.apart.close()
+        self.worker.close()

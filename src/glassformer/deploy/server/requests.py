@@ -10,7 +10,7 @@ from glassformer.common.strings import Language
 from glassformer.decode import Search
 from glassformer.explain.changes import KINDS
 from glassformer.explain.writing import COLDEST, HOTTEST
-from glassformer.labs.running import LARGEST_SEED
+from glassformer.labs.run import LARGEST_SEED
 
 STRICT = ConfigDict(strict=True, extra="forbid")
 Place = Annotated[int, Field(ge=0, lt=2**31)]  # of a layer, a head, a token: the model's own sizes are checked later

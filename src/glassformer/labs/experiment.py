@@ -1,4 +1,4 @@
-"""A claim put to the test: what is said, what was measured, and what follows from it.
+"""A claim put to the test: the claim, what was measured, and the verdict that follows.
 
 A lab is one file with a `LAB`. Its `run` makes a small experiment on the model code that ships, from one seed, and
 returns a `Finding`: numbers, the checks they pass or fail, and a figure. `glassformer.labs.seeds` merges the findings
@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from glassformer.labs.figure import Figure, Panel, Series, Text, bars
+from glassformer.labs.figures import Figure, Panel, Series, Text, bars
 
 __all__ = [
-    "VERDICTS", "Check", "Figure", "Finding", "Lab", "Outcome", "Panel", "Series", "Text", "Verdict", "bars", "listed",
+    "VERDICTS", "Check", "CheckOutcome", "Figure", "Finding", "Lab", "Panel", "Series", "Text", "Verdict", "bars",
+    "join",
 ]  # fmt: skip
 
 
@@ -36,25 +37,25 @@ VERDICTS = {
 }
 
 
-class Outcome(StrEnum):
-    """Of a check: `open` where the spread between seeds leaves both possible."""
+class CheckOutcome(StrEnum):
+    """`open` where the spread between seeds leaves both possible."""
 
     PASSED = "passed"
     FAILED = "failed"
     OPEN = "open"
 
 
-def verdict(outcomes: Sequence[tuple[Outcome, bool]]) -> Verdict:
+def verdict(outcomes: Sequence[tuple[CheckOutcome, bool]]) -> Verdict:
     """From the outcome of each check and whether it is one of the claim's full extent."""
     core = [outcome for outcome, extent in outcomes if not extent]
-    if not outcomes or Outcome.FAILED in core:
+    if not outcomes or CheckOutcome.FAILED in core:
         return Verdict.FAILS
-    if Outcome.OPEN in core:
+    if CheckOutcome.OPEN in core:
         return Verdict.OPEN
-    return Verdict.HOLDS if all(outcome is Outcome.PASSED for outcome, _ in outcomes) else Verdict.LIMITED
+    return Verdict.HOLDS if all(outcome is CheckOutcome.PASSED for outcome, _ in outcomes) else Verdict.LIMITED
 
 
-def listed(*texts: Text) -> Text:
+def join(*texts: Text) -> Text:
     """What is measured, and of what: "loss after 60 steps", "with residuals", commas between them."""
     return Text(", ".join(one.en for one in texts), "，".join(one.zh for one in texts))
 
@@ -80,8 +81,8 @@ class Check:
         return self.low <= self.value <= self.high  # False for NaN as well
 
     @property
-    def outcome(self) -> Outcome:
-        return Outcome.PASSED if self.passed else Outcome.FAILED
+    def outcome(self) -> CheckOutcome:
+        return CheckOutcome.PASSED if self.passed else CheckOutcome.FAILED
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""Labs in a process of their own: what one sets for itself, its one core and its seed, touches nobody else.
+"""A worker process that runs labs for a server: the one core and the seed that a lab sets stay within the process.
 
-python -m glassformer.labs.apart        reads a name, a seed and how many a line; answers a line with the reports
+python -m glassformer.labs.worker       reads a name, a first seed and how many seeds a line; answers with reports
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from glassformer.labs.seeds import SEEDS
 Reports = dict[str, dict[str, Any]]  # by language
 
 
-class Apart:
-    """The process: begun with the first lab, kept for the next, since the imports take seconds."""
+class LabWorker:
+    """Starts the process with the first lab and keeps it for the next, since the imports take seconds."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
         self._lock = threading.Lock()
 
     def run(self, name: str, seed: int, seeds: int = SEEDS) -> Reports:
-        """What the lab found, however long it takes; one at a time."""
+        """The lab's reports, however long they take; one lab at a time."""
         with self._lock:
             if self.process is not None and self.process.poll() is not None:
                 self.close()
-            process = self.process = self.process or begin()
+            process = self.process = self.process or start_process()
             assert process.stdin is not None
             assert process.stdout is not None
             try:
                 process.stdin.write(json.dumps({"name": name, "seed": seed, "seeds": seeds}) + "\n")
                 process.stdin.flush()
-                said = process.stdout.readline()
+                answer = process.stdout.readline()
             except (OSError, ValueError):  # it has ended, or has been closed meanwhile
-                said = ""
-            if not said:  # its end may be seen before it is over; the next lab must not meet it dying
+                answer = ""
+            if not answer:  # its end may be seen before it is over; the next lab must not meet it dying
                 self.close()
-        reports: Reports = json.loads(said or "{}")
+        reports: Reports = json.loads(answer or "{}")
         if not reports:
             raise RunError(f"the lab {name} (seed {seed}) broke off; the terminal that serves it may say why")
         return reports
@@ -58,10 +58,10 @@ class Apart:
                 stream.close()
 
 
-def begin() -> subprocess.Popen[str]:
+def start_process() -> subprocess.Popen[str]:
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.Popen(
-        [sys.executable, "-P", "-m", "glassformer.labs.apart"],
+        [sys.executable, "-P", "-m", "glassformer.labs.worker"],
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -73,21 +73,21 @@ def begin() -> subprocess.Popen[str]:
 
 
 def main() -> None:
-    """Answer until nobody asks any more; what a lab prints goes to stderr."""
+    """Answer each line of stdin until it closes; what a lab prints goes to stderr."""
     from glassformer.labs import find
-    from glassformer.labs.running import run
+    from glassformer.labs.run import run
 
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)
     for line in sys.stdin:
-        asked = json.loads(line)
+        request = json.loads(line)
         try:
-            ran = run(find(asked["name"]), asked["seed"], asked["seeds"])
-            said = {language: ran.as_dict(language) for language in ("en", "zh")}
-        except Exception:  # whatever breaks in a lab, the next one is still answered
+            lab_run = run(find(request["name"]), request["seed"], request["seeds"])
+            reports = {language: lab_run.as_dict(language) for language in ("en", "zh")}
+        except Exception:  # whatever breaks in a lab, the next request is still answered
             traceback.print_exc()
-            said = {}
-        answers.write(json.dumps(said) + "\n")
+            reports = {}
+        answers.write(json.dumps(reports) + "\n")
         answers.flush()
 
 

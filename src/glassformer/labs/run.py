@@ -1,0 +1,188 @@
+"""A lab run with several seeds, here or in a few processes, and what it found as JSON."""
+
+from __future__ import annotations
+
+import math
+import multiprocessing
+import os
+import platform
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from glassformer.common.errors import ConfigError
+from glassformer.labs import find
+from glassformer.labs.experiment import VERDICTS, CheckOutcome, Finding, Lab
+from glassformer.labs.seeds import SEEDS, MergedFinding, merge
+from glassformer.labs.spread import Spread
+
+LARGEST_SEED = 2**31 - 1  # of the first; the others follow it
+MOST_SEEDS = 100
+PROCESSES = 2  # of one thread each, for several labs
+
+SeedResult = tuple[Finding, float]  # what one seed gave, and the seconds it took
+OnSeed = Callable[[Lab], None]  # called after each seed of a lab
+
+
+@dataclass(frozen=True)
+class LabRun:
+    lab: Lab
+    finding: MergedFinding
+    seeds: Sequence[int]
+    seconds: float  # of all seeds together
+
+    def as_dict(self, language: str = "en") -> dict[str, Any]:
+        """The run's report, ready for JSON."""
+        numbers = self.finding.named_numbers(language)
+        return {
+            **self.lab.as_dict(language),
+            "seed": self.seeds[0],
+            "seeds": list(self.seeds),
+            "seconds": round(self.seconds, 2),
+            "verdict": self.finding.verdict.value,
+            "verdict_text": VERDICTS[self.finding.verdict].say(language),
+            "summary": self.finding.summary.say(language),
+            "numbers": {name: finite(spread.mean) for name, spread in numbers.items()},
+            "spreads": {name: spread_as_dict(spread) for name, spread in numbers.items()},
+            "checks": [
+                {
+                    "text": merged.text.say(language),
+                    "value": finite(merged.spread.mean),
+                    **spread_as_dict(merged.spread),
+                    "low": finite(merged.check.low),
+                    "high": finite(merged.check.high),
+                    "extent": merged.extent,
+                    "passed": merged.outcome is CheckOutcome.PASSED,
+                    "outcome": merged.outcome.value,
+                }
+                for merged in self.finding.checks
+            ],
+            "figure": self.finding.figure.as_dict(language),
+        }
+
+
+def finite(value: float) -> float | str:
+    return value if math.isfinite(value) else str(value)  # JSON has no infinity
+
+
+def spread_as_dict(spread: Spread) -> dict[str, Any]:
+    return {"interval": [finite(spread.low), finite(spread.high)], "values": list(map(finite, spread.values))}
+
+
+def run(lab: Lab, seed: int = 0, seeds: int = SEEDS) -> LabRun:
+    """The experiment from `seed` and those that follow it, one after the other."""
+    return run_here(lab, seed_range(seed, seeds))
+
+
+def run_here(lab: Lab, seeds: Sequence[int], on_seed: OnSeed = lambda lab: None) -> LabRun:
+    results = []
+    for seed in seeds:
+        results.append(run_seed(lab, seed))
+        on_seed(lab)
+    return merge_results(lab, seeds, results)
+
+
+def merge_results(lab: Lab, seeds: Sequence[int], results: Sequence[SeedResult]) -> LabRun:
+    return LabRun(lab, merge([finding for finding, _ in results]), seeds, sum(seconds for _, seconds in results))
+
+
+def run_seed(lab: Lab, seed: int) -> SeedResult:
+    """The experiment from one seed, on one core; torch's random state and threads are as before afterwards."""
+    with on_one_core():
+        begin = time.perf_counter()
+        finding = lab.run(seed)
+        return finding, time.perf_counter() - begin
+
+
+def seed_range(seed: int, seeds: int) -> range:
+    if not 1 <= seeds <= MOST_SEEDS:
+        raise ConfigError(f"--seeds {seeds} is not between 1 and {MOST_SEEDS}; {SEEDS} is the usual number")
+    if not 0 <= seed <= LARGEST_SEED:
+        raise ConfigError(f"seed {seed} is not between 0 and {LARGEST_SEED}; 0 is the usual one")
+    return range(seed, seed + seeds)
+
+
+@contextmanager
+def on_one_core() -> Iterator[None]:
+    """Tensors this small gain nothing from more cores, and lose much where other programs are at work.
+
+    torch's random state and number of threads are restored at the end whatever happens. A thread that is born meanwhile
+    keeps the one core, so a server runs its labs in a process of their own.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    with torch.random.fork_rng(devices=[]):
+        try:
+            torch.set_num_threads(1)
+            yield
+        finally:
+            torch.set_num_threads(threads)
+
+
+def run_labs(labs: Sequence[Lab], seeds: Sequence[int], on_seed: OnSeed) -> Iterator[LabRun]:
+    """Each lab as soon as it and those before it are done.
+
+    Labs that measure times come last, when nothing runs beside them. A single lab is run here: starting a process takes
+    longer than most labs.
+    """
+    together = [lab for lab in labs if not lab.alone]
+    if len(together) > 1:
+        yield from run_in_pool(together, seeds, on_seed)
+        together = []
+    for lab in [*together, *(lab for lab in labs if lab.alone)]:
+        yield run_here(lab, seeds, on_seed)
+
+
+def run_in_pool(labs: Sequence[Lab], seeds: Sequence[int], on_seed: OnSeed) -> Iterator[LabRun]:
+    context = multiprocessing.get_context("spawn")  # a fork would inherit torch's threads half alive
+    others = multiprocessing.active_children()
+    pool = ProcessPoolExecutor(min(PROCESSES, len(labs) * len(seeds)), context, init_process)
+    try:
+        futures: dict[str, list[Future[SeedResult]]] = {
+            lab.name: [pool.submit(run_named, lab.name, seed) for seed in seeds] for lab in labs
+        }
+        for lab in labs:
+            results = []
+            for future in futures[lab.name]:
+                results.append(future.result())
+                on_seed(lab)
+            yield merge_results(lab, seeds, results)
+    except BaseException:  # Ctrl-C, or the caller wants no more: what has begun may take minutes
+        for process in multiprocessing.active_children():
+            if process not in others:
+                process.kill()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def init_process() -> None:
+    """In each process: one thread, and a Ctrl-C at the terminal is its parent's to handle."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch
+
+    torch.set_num_threads(1)
+
+
+def run_named(name: str, seed: int) -> SeedResult:
+    return run_seed(find(name), seed)
+
+
+def versions() -> dict[str, str]:
+    """What the numbers were made with."""
+    import torch
+
+    from glassformer.common.version import __version__
+
+    return {
+        "glassformer": __version__,
+        "torch": str(torch.__version__),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, one core",
+    }
