@@ -163,8 +163,8 @@ def test_what_is_typed_is_translated_here(page, small):
 
 
 TOLD = """async ({text, beam, padding, prefix}) => {
-    const {Local} = await import(new URL("static/local.js", document.baseURI));
-    const source = window.second ??= new Local("model/");
+    const {LocalSource} = await import(new URL("static/local_source.js", document.baseURI));
+    const source = window.second ??= new LocalSource("model/");
     const {run} = await source.run({text, beam, padding, prefix, changes: []}, new AbortController().signal);
     return run.manifest;
 }"""
@@ -241,7 +241,7 @@ def test_a_file_that_is_missing_is_told(chromium, site):
 
 
 CUT = """async ([told, texts]) => {
-    const {Text} = await import(new URL("local_text.js", document.baseURI));
+    const {Text} = await import(new URL("tokenizer.js", document.baseURI));
     const text = new Text(told);
     return texts.map((one) => {
         const ids = text.encode(one);

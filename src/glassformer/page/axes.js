@@ -1,6 +1,6 @@
 // The axes of a plot: scales, linear or logarithmic, their ticks, names in the place of numbers.
 
-import { label } from "./shapes.js";
+import { label } from "./svg.js";
 
 export const INSET = { right: 14, top: 12, bottom: 26 };
 export const LETTER = 7.2; // the width of a letter of a tick, in pixels; a Chinese sign counts as two

@@ -1,8 +1,8 @@
 // A value as a card: what it is, its formula and shape, its matrix, its scale of colours and its name.
 
 import { button, code, h, raw, toggle } from "./dom.js";
+import { legend } from "./heatmap.js";
 import { formulaOf, hasText, t } from "./language.js";
-import { legend } from "./raster.js";
 import { hasHeads, lastWord } from "./tensors.js";
 
 /** What a value is to a reader, by the name of its text. @param {string} name */

@@ -2,7 +2,7 @@
 
 import { fill, h, raw, svg, zoom } from "./dom.js";
 import { fixed, percent, show } from "./number.js";
-import { line, move, label as text } from "./shapes.js";
+import { line, move, label as text } from "./svg.js";
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [240, 52, 12, 14, 26]; // with the space around the lines
 

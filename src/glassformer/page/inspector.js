@@ -4,9 +4,8 @@
 import { button, code, fill, h, raw } from "./dom.js";
 import { explain } from "./equation.js";
 import { t } from "./language.js";
-import { Matrix } from "./matrix.js";
+import { Matrix, placeName } from "./matrix.js";
 import { show } from "./number.js";
-import { placeName } from "./places.js";
 import { axisLabels } from "./tensors.js";
 
 export class Inspector {

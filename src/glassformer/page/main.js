@@ -1,16 +1,16 @@
 // The page: a state in the address, a run of the model, and the view that shows it.
 
-import { repaint } from "./colour.js";
 import { code, find, findAll, focusedKey, h, refocus, zoom } from "./dom.js";
+import { drawTabs, drawTop } from "./header.js";
+import { repaint } from "./heatmap.js";
+import { blankImage } from "./image_field.js";
+import { plain, Sentence } from "./input_panel.js";
 import { Inspector } from "./inspector.js";
 import { setLanguage, setTask, t } from "./language.js";
-import { blankImage } from "./picture_field.js";
 import { Refusal } from "./request.js";
-import { plain, Sentence } from "./sentence.js";
 import { findSource } from "./source.js";
 import { readAddress, sameRun, settle, writeAddress } from "./state.js";
 import { fits, rowAndColumn } from "./tensors.js";
-import { drawTabs, drawTop } from "./top.js";
 import { Tour } from "./tour.js";
 import { nothing, painterOf } from "./views.js";
 

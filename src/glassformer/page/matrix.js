@@ -1,12 +1,10 @@
 // A matrix on a canvas that can be hovered, tapped and walked through with the arrow keys. Names of rows and columns
 // are real text; one live cell tells a screen reader where the cursor stands.
 
-import { colourOf, paint } from "./colour.js";
-import { fill, focusedKey, h, stepInGrid, zoom } from "./dom.js";
+import { button, fill, focusedKey, h, stepInGrid, zoom } from "./dom.js";
+import { colourOf, hatch, markOdd, paint, penOf, picture } from "./heatmap.js";
 import { t } from "./language.js";
-import { fixed, show } from "./number.js";
-import { pager, placeName } from "./places.js";
-import { hatch, markOdd, penOf, picture } from "./raster.js";
+import { fixed, show, whole } from "./number.js";
 import { sideOf } from "./tensors.js";
 
 const NAMED = { least: 14, most: 38 }; // pixels of a cell whose row and column are tokens, by letters of 16
@@ -290,4 +288,36 @@ export class Matrix {
     this.cursor = next ?? this.cursor;
     this.#show();
   }
+}
+
+/**
+ * A name for a row or column, for a reader who cannot see the label.
+ * @param {string} axis
+ * @param {number} i
+ * @param {string[] | null} labels
+ */
+export function placeName(axis, i, labels) {
+  const word = t(`axis.${axis.split(":")[0]}`);
+  return labels ? `${word} ${i} \u201c${labels[i]}\u201d` : `${word} ${i}`;
+}
+
+/**
+ * Which columns are shown, and how to go to those before and after; a place that is none of them cannot be gone to.
+ * @param {number} cols
+ * @param {number} first
+ * @param {number} last
+ * @param {[number, number]} beside   the first columns of the pages before and after
+ * @param {(to: number) => void} turn
+ * @param {string} key
+ */
+export function pager(cols, first, last, [before, after], turn, key) {
+  /** @param {number} to @param {string} mark @param {"before" | "after"} way */
+  const page = (to, mark, way) =>
+    button(mark, () => turn(to), {
+      "aria-label": t(`matrix.${way}`),
+      disabled: to < 0 || to >= cols,
+      data: { key: `${way}:${key}` },
+    });
+  const shown = t("matrix.columns", { from: whole(first), to: whole(last), all: whole(cols) });
+  return [page(before, "\u2039", "before"), h("span", shown), page(after, "\u203a", "after")];
 }

@@ -4,7 +4,7 @@ import { fill, h, svg, zoom } from "./dom.js";
 import { t } from "./language.js";
 import { heatMap } from "./plot_heat.js";
 import { isPaired, seriesPlot } from "./plot_series.js";
-import { line, rect } from "./shapes.js";
+import { line, rect } from "./svg.js";
 
 const COLOURS = ["encoder", "accent", "k", "v", "q", "decoder"];
 

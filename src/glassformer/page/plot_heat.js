@@ -1,10 +1,10 @@
 // A panel of a lab's figure as a matrix of colours: rows downwards, columns to the right.
 
 import { INSET, LETTER, lettersOf, namesBelow } from "./axes.js";
-import { colourOf } from "./colour.js";
 import { raw, stepInGrid, svg } from "./dom.js";
+import { colourOf } from "./heatmap.js";
 import { brief, show } from "./number.js";
-import { label, move, rect } from "./shapes.js";
+import { label, move, rect } from "./svg.js";
 
 const KEY = { shades: 32, wide: 5, tall: 34 }; // the scale of colours below
 

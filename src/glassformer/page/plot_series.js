@@ -3,7 +3,7 @@
 import { drawable, INSET, LETTER, namesBelow, scaleOf } from "./axes.js";
 import { h, raw, svg } from "./dom.js";
 import { brief, show } from "./number.js";
-import { label, line, move, rect } from "./shapes.js";
+import { label, line, move, rect } from "./svg.js";
 
 /** Two or more measurements, each with a prediction. @param {Series[]} series */
 export function isPaired(series) {

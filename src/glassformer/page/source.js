@@ -1,9 +1,8 @@
 // Where the numbers come from: the server, a range of bytes at a time, the file of a saved run, or a model in the page.
 
-import { Local } from "./local.js";
+import { LocalSource } from "./local_source.js";
 import { post, Refusal, request } from "./request.js";
-
-const GAP = 16384; // bytes that are cheaper to read along than to ask for again
+import { Run } from "./run.js";
 
 /** @param {string} address @param {number} from @param {number} to */
 async function bytes(address, from, to) {
@@ -13,7 +12,7 @@ async function bytes(address, from, to) {
 }
 
 /** The server that this page came from. */
-export class Server {
+export class ServerSource {
   /** Whether it can be asked for another run. @type {true} */
   live = true;
   /** @type {true} */
@@ -114,7 +113,7 @@ function decode(base64) {
 }
 
 /** One run inside the page's own file. */
-export class Embedded {
+export class EmbeddedSource {
   /** @type {false} */
   live = false;
   /** @type {false} */
@@ -156,101 +155,8 @@ export class Embedded {
   }
 }
 
-/** The place of an entry's values; an alias has that of the value it stands for. @param {Entry} entry */
-const placeOf = ({ offset, bytes }) => `${offset}:${bytes}`;
-
-/** A manifest, and those of its values that have been asked for. */
-export class Run {
-  /** @type {Map<string, Float32Array>} */
-  #loaded = new Map(); // by place
-  /** @type {Map<string, Promise<Float32Array>>} */
-  #rows = new Map();
-
-  /** @param {Manifest} manifest @param {Source} source @param {string} direction  whose model made it */
-  constructor(manifest, source, direction) {
-    this.manifest = manifest;
-    this.source = source;
-    this.direction = direction;
-    this.id = manifest.run;
-    this.entries = new Map(manifest.tensors.map((entry) => [entry.name, entry]));
-    this.weightEntries = new Map(manifest.weights.map((entry) => [entry.name, entry]));
-  }
-
-  /** @param {string} name */
-  has(name) {
-    return this.entries.has(name);
-  }
-
-  /** @param {string} name */
-  entry(name) {
-    const entry = this.entries.get(name);
-    if (!entry) throw new Error(`no value is called ${name}`);
-    return entry;
-  }
-
-  /** Load the values so named, neighbours in one request. @param {string[]} names */
-  async need(names) {
-    const missing = [...new Set(names)].filter((name) => !this.isLoaded(name)).map((name) => this.entry(name));
-    /** @type {{from: number, to: number, entries: Entry[]}[]} */
-    const spans = [];
-    for (const entry of missing.sort((a, b) => a.offset - b.offset)) {
-      const last = spans.at(-1);
-      if (last && entry.offset <= last.to + GAP) {
-        last.to = Math.max(last.to, entry.offset + entry.bytes);
-        last.entries.push(entry);
-      } else {
-        spans.push({ from: entry.offset, to: entry.offset + entry.bytes, entries: [entry] });
-      }
-    }
-    const load = async (/** @type {typeof spans[0]} */ { from, to, entries }) => {
-      const buffer = to > from ? await this.source.values(this.id, from, to) : new ArrayBuffer(0);
-      for (const entry of entries) {
-        const start = entry.offset - from;
-        this.#loaded.set(placeOf(entry), new Float32Array(buffer.slice(start, start + entry.bytes)));
-      }
-    };
-    await Promise.all(spans.map(load));
-  }
-
-  /** The values of a tensor that has been loaded. @param {string} name */
-  values(name) {
-    const values = this.#loaded.get(placeOf(this.entry(name)));
-    if (!values) throw new Error(`${name} has not been loaded`);
-    return values;
-  }
-
-  /** @param {string} name */
-  isLoaded(name) {
-    return this.#loaded.has(placeOf(this.entry(name)));
-  }
-
-  /**
-   * Rows `from` to `to` of a weight; of a vector, its numbers.
-   * @param {string} name
-   * @param {number} [from]
-   * @param {number} [to]
-   */
-  async weight(name, from = 0, to) {
-    const entry = this.weightEntries.get(name);
-    if (!entry) throw new Error(`no weight is called ${name}`);
-    const width = 4 * entry.shape.slice(1).reduce((a, b) => a * b, 1);
-    const last = to ?? entry.shape[0];
-    const key = `${name}:${from}:${last}`;
-    let rows = this.#rows.get(key);
-    if (!rows) {
-      if (this.#rows.size > 2000) this.#rows.clear();
-      const { offset } = entry;
-      const buffer = this.source.weights(offset + width * from, offset + width * last, this.direction);
-      rows = buffer.then((held) => new Float32Array(held));
-      rows.catch(() => this.#rows.delete(key));
-      this.#rows.set(key, rows);
-    }
-    return rows;
-  }
-}
-
 /** The numbers' home: a model beside this page, this file itself of a saved run, or the server. @returns {Source} */
 export function findSource() {
-  if (window.GLASSFORMER_MODEL) return new Local(window.GLASSFORMER_MODEL);
-  return window.GLASSFORMER_EMBEDDED ? new Embedded(window.GLASSFORMER_EMBEDDED) : new Server();
+  if (window.GLASSFORMER_MODEL) return new LocalSource(window.GLASSFORMER_MODEL);
+  return window.GLASSFORMER_EMBEDDED ? new EmbeddedSource(window.GLASSFORMER_EMBEDDED) : new ServerSource();
 }

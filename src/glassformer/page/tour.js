@@ -1,9 +1,9 @@
 // A short guided tour: seven stops, each with the part of the page it speaks of.
 
 import { button, h, still } from "./dom.js";
+import { aboutOf } from "./header.js";
 import { t } from "./language.js";
 import { viewsOf } from "./state.js";
-import { aboutOf } from "./top.js";
 
 /** The last word of each names what is said there. @type {{view: View, at: string, says: string}[]} */
 const STOPS = [

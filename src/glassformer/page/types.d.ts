@@ -365,8 +365,11 @@ interface Ort {
 /** The page, whether or not there is a run; a view is only drawn of one. */
 type Frame = import("./main.js").Frame;
 type App = Frame & { run: Run };
-type Run = import("./source.js").Run;
-type Source = import("./source.js").Server | import("./source.js").Embedded | import("./local.js").Local;
+type Run = import("./run.js").Run;
+type Source =
+  | import("./source.js").ServerSource
+  | import("./source.js").EmbeddedSource
+  | import("./local_source.js").LocalSource;
 type Refusal = import("./request.js").Refusal;
 type Matrix = import("./matrix.js").Matrix;
 

@@ -2,8 +2,8 @@
 
 import { stackLabel, stageKey, stageTitle, valueCard } from "./card.js";
 import { button, h, raw, toggle } from "./dom.js";
+import { thumbnail } from "./heatmap.js";
 import { t } from "./language.js";
-import { thumbnail } from "./raster.js";
 import { attentionsOf, hasHeads, headFor, lastWord, layersOf, sheetOf, stagesOf, withMasks } from "./tensors.js";
 
 /** @type {Part[]} */

@@ -3,7 +3,7 @@
 import { h, raw, svg } from "./dom.js";
 import { t } from "./language.js";
 import { show, whole } from "./number.js";
-import { label, rect } from "./shapes.js";
+import { label, rect } from "./svg.js";
 import { slider } from "./view_decode.js";
 
 /** @type {Painter} */

@@ -1,11 +1,11 @@
 // Image: what the model reads, cut into the squares it reads, and where each place of it looks.
 
 import { button, h, onKeys, svg, toggle } from "./dom.js";
+import { shares } from "./flow_picture.js";
+import { pixels } from "./heatmap.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
-import { pixels } from "./raster.js";
-import { label, line, rect } from "./shapes.js";
-import { shares } from "./streams.js";
+import { label, line, rect } from "./svg.js";
 import { attentionsOf } from "./tensors.js";
 import { likeliest } from "./view_answer.js";
 import { stampGrid } from "./view_block.js";

@@ -37,7 +37,7 @@ const shelfOf = (app) => (app.labs ??= new Shelf());
 const listOf = (app) => shelfOf(app).lists.get(app.lang) ?? [];
 
 /** This view needs one. @param {App} app */
-const serverOf = (app) => /** @type {import("./source.js").Server} */ (app.source);
+const serverOf = (app) => /** @type {import("./source.js").ServerSource} */ (app.source);
 
 /** @type {Painter} */
 export const labs = {

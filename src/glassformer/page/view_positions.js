@@ -3,8 +3,8 @@
 import { stackLabel, stageTitle, valueCard } from "./card.js";
 import { lines } from "./chart.js";
 import { h, toggle } from "./dom.js";
+import { thumbnail } from "./heatmap.js";
 import { t } from "./language.js";
-import { thumbnail } from "./raster.js";
 import { plainSheet, STACKS, sheetOf } from "./tensors.js";
 
 const REACH = 64; // positions of a table that are drawn

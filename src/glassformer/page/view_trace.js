@@ -3,8 +3,8 @@
 import { headPicker, nameLink, shapeOf } from "./card.js";
 import { button, code, columnHead, h, raw, table, toggle } from "./dom.js";
 import { formulaOf, t } from "./language.js";
+import { pager } from "./matrix.js";
 import { show } from "./number.js";
-import { pager } from "./places.js";
 import { headOf, sheetOf, withMasks } from "./tensors.js";
 import { chosenTensor } from "./view_cell.js";
 

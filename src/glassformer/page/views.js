@@ -1,8 +1,8 @@
 // The views by their names, and what stands in their place where there is nothing to show.
 
 import { h } from "./dom.js";
+import { aboutOf } from "./header.js";
 import { t } from "./language.js";
-import { aboutOf } from "./top.js";
 import { answer } from "./view_answer.js";
 import { block } from "./view_block.js";
 import { cache } from "./view_cache.js";

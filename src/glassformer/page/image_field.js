@@ -1,8 +1,8 @@
 // An image for the model to read: drawn by hand, or taken from a file; told as its pixels, which the address holds.
 
 import { button, h } from "./dom.js";
+import { pixels } from "./heatmap.js";
 import { t } from "./language.js";
-import { pixels } from "./raster.js";
 import { Refusal } from "./request.js";
 
 const MARK = "pixels:"; // as glassformer.deploy.server.pictures reads it

@@ -1,11 +1,10 @@
 // The picture of the flow: the streams of both stacks with their blocks, the ribbons of cross-attention between them.
 
-import { colourOf } from "./colour.js";
 import { onKeys, svg } from "./dom.js";
+import { colourOf, pixels } from "./heatmap.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
-import { pixels } from "./raster.js";
-import { curve, label, line, rect, roomOf, shorten } from "./shapes.js";
+import { curve, label, line, rect, roomOf, shorten } from "./svg.js";
 import { blockName, sheetOf } from "./tensors.js";
 import { candidates } from "./view_decode.js";
 

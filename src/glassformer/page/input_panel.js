@@ -1,13 +1,12 @@
 // The sentence, what becomes of it, its tokens on both sides, and what there is to say about it.
 
-import { nameChange } from "./changes.js";
-import { drawDirections, nameOf } from "./directions.js";
 import { button, fill, grow, h, onKeys, raw, rove, toggle } from "./dom.js";
+import { cardOf, drawDirections, mends, nameOf } from "./header.js";
+import { pictureField } from "./image_field.js";
 import { t } from "./language.js";
 import { show } from "./number.js";
-import { pictureField } from "./picture_field.js";
-import { tellError } from "./refusals.js";
-import { cardOf, mends } from "./top.js";
+import { Refusal } from "./request.js";
+import { nameChange } from "./view_whatif.js";
 
 // Milliseconds of rest in typing before the model is asked: longer than between a quick typist's letters,
 // and longer yet where answers take their time.
@@ -271,4 +270,24 @@ export class Sentence {
       notices.push(h("div.notice", { data: { testid: "last-step" } }, t("pass.last")));
     this.notices.replaceChildren(...notices);
   }
+}
+
+const KNOWN_ERRORS = new Set([
+  "image",
+  "empty",
+  "long",
+  "long_text",
+  "offline",
+  "busy",
+  "no_weights",
+  "no_file",
+  "needs_server",
+]);
+
+/** @param {unknown} error @returns {Child} */
+export function tellError(error) {
+  if (!(error instanceof Refusal))
+    return [t("error.page"), " ", raw(error instanceof Error ? error.message : String(error))];
+  if (KNOWN_ERRORS.has(error.code)) return t(`error.${error.code}`, error.values);
+  return [t("error.refused"), " ", raw([error.message, error.hint].filter(Boolean).join(" "))];
 }

@@ -1,6 +1,6 @@
 // A run in a browser told as glassformer.explain tells one: its steps, the tree of its search, its cache, its values.
 
-import { highest } from "./local_search.js";
+import { highest } from "./beam_search.js";
 
 /**
  * The log-probability of each token written; an end that was forced costs nothing.
@@ -128,7 +128,7 @@ function grown(selections, rows, written, own, nodes, grow) {
  * @param {number} source
  * @param {boolean} first
  */
-export function multiplyAdds(decoder, keys, queries, source, first) {
+function multiplyAdds(decoder, keys, queries, source, first) {
   const { d_model: width, d_ff, gated, layers, vocab_size } = decoder;
   const wide = decoder.heads * decoder.d_head;
   const narrow = decoder.groups * decoder.d_head;
@@ -138,6 +138,37 @@ export function multiplyAdds(decoder, keys, queries, source, first) {
   layer += queries * 2 * width * wide + 2 * wide * queries * source;
   layer += first ? 2 * source * width * narrow : 0;
   return layers * layer + width * vocab_size;
+}
+
+/**
+ * What the cache held at every step, and whether it made a difference.
+ * @param {Told} told
+ * @param {Float32Array[]} logits
+ * @param {Float32Array[]} cached
+ * @param {number} source
+ */
+export function cacheOf({ decoder, rules }, logits, cached, source) {
+  let apart = 0;
+  let high = 1;
+  logits.forEach((row, step) => {
+    row.forEach((value, id) => {
+      apart = Math.max(apart, Math.abs(value - cached[step][id]));
+      high = Math.max(high, Math.abs(value));
+    });
+  });
+  const layers = Array(decoder.layers).fill(0);
+  return {
+    steps: logits.map((_, step) => ({
+      step,
+      self: layers.map(() => step + 1),
+      cross: layers.map(() => source),
+      with: multiplyAdds(decoder, step + 1, 1, source, step === 0),
+      without: multiplyAdds(decoder, step + 1, step + 1, source, true),
+    })),
+    max_difference: apart,
+    equal: apart <= rules.rounding * high,
+    used: true,
+  };
 }
 
 /**

@@ -1,16 +1,16 @@
 // The model in this page: its graphs run in the browser, and each run is told as the server would tell it.
 
-import { fetched, Graphs, Writer, whole } from "./local_graphs.js";
-import { logProbabilities, Search } from "./local_search.js";
-import { Text } from "./local_text.js";
-import { entriesOf, multiplyAdds, stepsOf, treeOf } from "./local_told.js";
+import { logProbabilities, Search } from "./beam_search.js";
+import { cacheOf, entriesOf, stepsOf, treeOf } from "./manifest.js";
+import { fetched, Graphs, Writer, whole } from "./onnx.js";
 import { Refusal } from "./request.js";
-import { Run } from "./source.js";
+import { Run } from "./run.js";
+import { Text } from "./tokenizer.js";
 
 const KEPT = 8; // runs whose values stay in memory
 
 /** The model that lies beside this page. */
-export class Local {
+export class LocalSource {
   /** @type {true} */
   live = true;
   /** @type {false} */
@@ -208,35 +208,4 @@ export class Local {
   async schematics(_direction, lang) {
     return (await this.#facts()).schematics[lang];
   }
-}
-
-/**
- * What the cache held at every step, and whether it made a difference.
- * @param {Told} told
- * @param {Float32Array[]} logits
- * @param {Float32Array[]} cached
- * @param {number} source
- */
-function cacheOf({ decoder, rules }, logits, cached, source) {
-  let apart = 0;
-  let high = 1;
-  logits.forEach((row, step) => {
-    row.forEach((value, id) => {
-      apart = Math.max(apart, Math.abs(value - cached[step][id]));
-      high = Math.max(high, Math.abs(value));
-    });
-  });
-  const layers = Array(decoder.layers).fill(0);
-  return {
-    steps: logits.map((_, step) => ({
-      step,
-      self: layers.map(() => step + 1),
-      cross: layers.map(() => source),
-      with: multiplyAdds(decoder, step + 1, 1, source, step === 0),
-      without: multiplyAdds(decoder, step + 1, step + 1, source, true),
-    })),
-    max_difference: apart,
-    equal: apart <= rules.rounding * high,
-    used: true,
-  };
 }
