@@ -117,7 +117,7 @@ const SIGNS = { sum: " + ", difference: " \u2212 ", product: " \u00d7 ", quotien
  * @param {number} digits
  * @returns {Printed[]}
  */
-export function print(term, digits) {
+function print(term, digits) {
   if (term.kind === "number") return [{ text: text(term, digits), kind: "number", note: term.note }];
   if (term.kind === "call") {
     const inside = term.parts.flatMap((part, i) => [...(i ? [sign(", ")] : []), ...print(part, digits)]);

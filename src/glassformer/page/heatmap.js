@@ -13,7 +13,7 @@ export function paint(name) {
 }
 
 /** The same as [red, green, blue]. @param {string} name */
-export function channels(name) {
+function channels(name) {
   return (paint(name).match(/[0-9a-f]{2}/gi) ?? ["80", "80", "80"]).map((one) => parseInt(one, 16));
 }
 

@@ -285,7 +285,7 @@ const KNOWN_ERRORS = new Set([
 ]);
 
 /** @param {unknown} error @returns {Child} */
-export function tellError(error) {
+function tellError(error) {
   if (!(error instanceof Refusal))
     return [t("error.page"), " ", raw(error instanceof Error ? error.message : String(error))];
   if (KNOWN_ERRORS.has(error.code)) return t(`error.${error.code}`, error.values);

@@ -174,7 +174,7 @@ function widthOf(columns) {
 }
 
 /** The way from the start to a node, the start left out. @param {BeamNode[]} nodes @param {BeamNode} node */
-export function pathTo(nodes, node) {
+function pathTo(nodes, node) {
   const path = [];
   for (let at = node; at.parent !== null; at = nodes[at.parent]) path.unshift(at);
   return path;
@@ -185,7 +185,7 @@ export function pathTo(nodes, node) {
  * @param {BeamNode[]} nodes
  * @param {TreeHooks} hooks
  */
-export function beamTree(nodes, hooks) {
+function beamTree(nodes, hooks) {
   const end = Math.max(...nodes.filter((node) => node.winner).map((node) => node.step));
   const later = Math.max(...nodes.map((node) => node.step)) - end;
   const best = nodes.filter((node) => node.step <= end);

@@ -187,7 +187,7 @@ const keyOf = (token) => `${token.dataset.side}:${token.dataset.index}`;
  * @param {App} app
  * @param {SVGElement[]} pictures
  */
-export function follow(app, pictures) {
+function follow(app, pictures) {
   /** @param {string} selector */
   const all = (selector) =>
     pictures.flatMap((one) => /** @type {SVGElement[]} */ ([...one.querySelectorAll(selector)]));

@@ -208,7 +208,7 @@ function only(app, kind, /** @type {Change | null} */ change) {
 }
 
 /** Every change there is to make. @param {App} app */
-export function changeControls(app) {
+function changeControls(app) {
   const original = app.before ?? app.run;
   const { model } = app.run.manifest;
   const stacks = STACKS.filter((stack) => layerCount(model, stack));
@@ -318,7 +318,7 @@ function temperature(app) {
 }
 
 /** The changes that hold now, each with a way to take it back. @param {App} app */
-export function inForce(app) {
+function inForce(app) {
   const { changes } = app.state;
   if (!changes.length) return null;
   const chips = changes.map((change) => {
