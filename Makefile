@@ -92,7 +92,7 @@ oldest: .venv/ready-oldest
 # It trains them, which a GPU should do, packs and scores them, and writes their cards.
 box: .venv/ready-dev
 	@test -n "$(DATA)" || { echo "Say where the corpora are: make box DATA=FOLDER [MODEL=en-de]"; exit 2; }
-	$(BIN)/python -m glassformer.train.box.make "$(DATA)" $(MODEL)
+	$(BIN)/python -m glassformer.train.box "$(DATA)" $(MODEL)
 
 bench: .venv/ready-dev
 	$(BIN)/python -m benchmarks train

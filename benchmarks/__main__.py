@@ -224,7 +224,7 @@ def kept(
     """What must not change: how many lines keep their numbers and code; and whether noise stays small."""
     from benchmarks.kept import kept as measure
     from benchmarks.kept import noise
-    from glassformer.data.lines import read_lines
+    from glassformer.data.readers import read_lines
     from glassformer.pipelines.text import TextTranslator
     from glassformer.pipelines.translator import Translator
 
@@ -266,7 +266,7 @@ def serve(
     import torch
 
     from benchmarks.serving import CLIENTS, FEWEST, Bare, loaded
-    from glassformer.data.lines import read_lines
+    from glassformer.data.readers import read_lines
 
     source, target = model.split("-")
     texts = [text for text in read_lines(data) if text.strip()][: sentences or None]
@@ -319,7 +319,7 @@ def soak(
     server's memory grow?"""
     from benchmarks.soak import FIRST, soaked
     from glassformer.common.errors import GlassformerError
-    from glassformer.data.lines import read_lines
+    from glassformer.data.readers import read_lines
 
     if not Path("/proc/self/status").exists():
         raise GlassformerError("python -m benchmarks soak reads the server's memory from /proc, which is not here")

@@ -23,7 +23,7 @@ from typing import cast
 
 from benchmarks.decode import asked, ctranslate2_engine
 from glassformer.common.errors import DataError, GlassformerError
-from glassformer.data.lines import read_lines
+from glassformer.data.readers import read_lines
 from glassformer.decode.kernels.build import SWITCH, NoKernels, instructions
 from glassformer.decode.search import Search, Stopping
 from glassformer.pipelines.translator import Translator

@@ -18,8 +18,8 @@ from torch.nn import functional as F
 
 from benchmarks.throughput import Measure, measured, static_speed
 from glassformer.model import DecoderOnly, ModelConfig
+from glassformer.train.options import Train
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Train
 from glassformer.train.step import Inputs, Stepper
 from glassformer.weights.pretrained import gpt2
 from glassformer.weights.pretrained.family import say

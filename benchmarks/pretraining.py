@@ -31,11 +31,11 @@ from statistics import mean
 from typing import Any
 
 from glassformer.common.report import Report
-from glassformer.data.lines import read_lines
+from glassformer.data.readers import read_lines
 from glassformer.labs.spread import Spread
 from glassformer.pipelines import Classifier
 from glassformer.train.evaluation.evaluate import evaluate
-from glassformer.train.evaluation.scores import Scores
+from glassformer.train.evaluation.metrics import Scores
 from glassformer.train.recipe import parse
 from glassformer.train.run import train
 

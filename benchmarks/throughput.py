@@ -37,8 +37,8 @@ from glassformer.data import (
 )
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.train.feed import local_rows
+from glassformer.train.options import Train
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Train
 from glassformer.train.step import Inputs, Stepper
 
 BASE = replace(SMALL, vocab_size=10_000, d_model=512, heads=8, d_ff=2048, layers=6)

@@ -13,10 +13,10 @@ from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.loss import IGNORED
 from glassformer.pipelines.translator import Translator
 from glassformer.train import read_recipe
+from glassformer.train.options import Train
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Train
-from glassformer.train.schedule import lr_factor
 from glassformer.train.step import Inputs, Stepper
+from glassformer.train.tuning import lr_factor
 
 STEPS = 50
 RATES = (3e-5, 3e-3, 3e-1)

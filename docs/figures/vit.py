@@ -5,7 +5,7 @@ from pathlib import Path
 import torch
 
 import glassformer as gf
-from glassformer.data.pictures import digits
+from glassformer.data.readers import digits
 from glassformer.labs.figures import Figure, Panel, Text
 
 RECIPE = "digits-vit"

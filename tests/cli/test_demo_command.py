@@ -6,10 +6,10 @@ import shutil
 from pathlib import Path
 
 import pytest
+import tomli_w
 from small_run import OLD, Cli
 
 from glassformer.train import read_recipe
-from glassformer.train.recipe import to_toml
 
 
 def test_a_second_demo_leaves_the_folder_as_it_is_and_announces_no_curve_that_is_not_there(
@@ -17,7 +17,7 @@ def test_a_second_demo_leaves_the_folder_as_it_is_and_announces_no_curve_that_is
 ) -> None:
     run = tmp_path / "demo"
     shutil.copytree(OLD, run)  # smaller than the demo's model; only its recipe says what it is
-    (run / "recipe.toml").write_text(to_toml(read_recipe("numerals").to_dict()))
+    (run / "recipe.toml").write_text(tomli_w.dumps(read_recipe("numerals").to_dict()))
     (run / "notes.txt").write_text("mine")
     before = {path.name: path.read_bytes() for path in run.iterdir()}
     monkeypatch.setattr("glassformer.cli.train.show_results", lambda *_: None)  # a test set of the demo's size

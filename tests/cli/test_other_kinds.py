@@ -7,7 +7,7 @@ import pytest
 
 import glassformer as gf
 from glassformer.data import Tokenizer, TokenizerOptions
-from glassformer.data.pictures import digits
+from glassformer.data.readers import digits
 from glassformer.deploy.server.directions import of_folder
 from glassformer.deploy.server.pictures import pixels
 from glassformer.weights import bundle

@@ -15,12 +15,12 @@ import time
 from pathlib import Path
 
 import pytest
+import tomli_w
 from safetensors.torch import load_file
 from sampled import sampled
 from small_run import OLD, PATIENCE, command, launch, write_recipe
 
 from glassformer.train import read_recipe
-from glassformer.train.recipe import to_toml
 
 FEW = ("--set", "train.steps=6", "--set", "train.save_every=2", "--set", "train.valid_every=3")
 RUN = {".glassformer.lock", "recipe.toml", "metrics.jsonl", "config.json", "model.safetensors"}
@@ -107,7 +107,7 @@ def test_demo_keeps_what_is_in_its_folder(tmp_path: Path, kills: int) -> None:
     before = fill(tmp_path / "mine")
     assert start("demo", "--out", tmp_path / "mine")[0] == 2
     shutil.copytree(OLD, demo)  # by its recipe, a finished demo
-    (demo / "recipe.toml").write_text(to_toml(read_recipe("numerals").to_dict()))
+    (demo / "recipe.toml").write_text(tomli_w.dumps(read_recipe("numerals").to_dict()))
     before |= fill(demo) | {path: data for path, data in contents(demo).items() if path.name != "scores.json"}
     for _ in range(kills):
         kill(chance, 1.0, "demo", "--out", demo)

@@ -26,7 +26,7 @@ from glassformer.data import (
     prepare,
     read_pairs,
 )
-from glassformer.data.packing import LOOK, fill_rows, tighten
+from glassformer.data.batch import LOOK, fill_rows, tighten
 
 CORPUS = Corpus(builtin="numerals", size=700)
 

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from glassformer.common.errors import ConfigError, DataError
-from glassformer.data import PAD, Corpus, FilterOptions, Store, Tokenizer, TokenizerOptions, prepare, workers
+from glassformer.data import PAD, Corpus, FilterOptions, Store, Tokenizer, TokenizerOptions, preparation, prepare
 from glassformer.data.preparation import Encoder
 
-SERVE = workers.SERVE
+SERVE = preparation.SERVE
 PAIRS = [(f"the number {n} is {n * n} .", f"die Zahl {n} ist {n * n} .") for n in range(200)]
 TOKENIZER = Tokenizer.train(PAIRS, TokenizerOptions("bpe", 310))
 
@@ -52,13 +52,13 @@ def test_other_processes_make_the_same_store(tmp_path: Path, monkeypatch: pytest
         replace(corpus(tmp_path / "a", [*PAIRS, ("", "x"), ("a " * 999, "b")]), to="de", protect=0.5),
         replace(corpus(tmp_path / "b", PAIRS[:50]), to="en"),
     ]
-    monkeypatch.setattr(workers, "cores", lambda: 1)
+    monkeypatch.setattr(preparation, "cores", lambda: 1)
     here = prepare(corpora, tokenizer, tmp_path / "here")
     done_here: list[int] = []
     encode = Encoder.__call__
     monkeypatch.setattr(Encoder, "__call__", lambda self, job: (done_here.append(job[0]), encode(self, job))[1])
-    monkeypatch.setattr(workers, "cores", lambda: 4)
-    monkeypatch.setattr(workers, "SERVE", serve)
+    monkeypatch.setattr(preparation, "cores", lambda: 4)
+    monkeypatch.setattr(preparation, "SERVE", serve)
     there = prepare(corpora, tokenizer, tmp_path / "there")
     assert bool(done_here) == (serve != SERVE)  # dead ones are stood in for
     assert here.report == there.report

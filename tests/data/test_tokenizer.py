@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from glassformer.common.errors import ConfigError, DataError, InputError
 from glassformer.data import END, PAD, START, UNK, Tokenizer, TokenizerOptions
-from glassformer.data.text_side import SHARED_WORDS
+from glassformer.data.tokenizer import SHARED_WORDS
 from glassformer.data.vocabulary import BYTES, SPECIALS, sample
 
 NOUNS = [

@@ -19,9 +19,9 @@ import glassformer as gf
 from glassformer.common.errors import WeightsError
 from glassformer.pipelines import box
 from glassformer.pipelines.language.language import detect
-from glassformer.train import recipes
-from glassformer.train.box import make
-from glassformer.train.box.card import card
+from glassformer.train import box as box_maker
+from glassformer.train.box import card
+from glassformer.train.recipe import built_in, read_toml
 from glassformer.weights import bundle
 
 
@@ -104,21 +104,23 @@ def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monke
     for language in ("en", "de"):
         with lzma.open(data / "docs-en-de" / f"test.{language}.xz", "wt", encoding="utf-8") as file:
             file.write("\n".join(SENTENCES[language]) + "\n")
-    monkeypatch.setattr(make, "SETS", make.SETS[:1])
-    monkeypatch.setattr(make.subprocess, "run", lambda words, cwd, **_: call(words, cwd=cwd))  # torch is loaded there
+    monkeypatch.setattr(box_maker, "SETS", box_maker.SETS[:1])
+    monkeypatch.setattr(
+        box_maker.subprocess, "run", lambda words, cwd, **_: call(words, cwd=cwd)
+    )  # torch is loaded there
     made = out / "en-de"
     made.mkdir(parents=True)
     (made / "mine.txt").write_text("of the user", encoding="utf-8")
     with pytest.raises(SystemExit, match="holds something else than a translator"):
-        make.make("en-de", data, runs, out)
+        box_maker.make("en-de", data, runs, out)
     assert [file.name for file in made.iterdir()] == ["mine.txt"]
     (made / "README.md").write_text("# The translator en-de\n", encoding="utf-8")  # of an earlier one
-    make.make("en-de", data, runs, out)
+    box_maker.make("en-de", data, runs, out)
     assert sorted(folder.name for folder in runs.iterdir()) == ["box-en-de-mixed"]
     assert (made / "mine.txt").read_text(encoding="utf-8") == "of the user"
     assert bundle.read_config(made)[1] == "int8"
     said = tomllib.loads((made / "recipe.toml").read_text(encoding="utf-8"))
-    assert said == recipes.read(recipes.built_in()["box-en-de-last"])
+    assert said == read_toml(built_in()["box-en-de-last"])
     assert {*said} == {"data", "tokenizer", "model", "train", "score", "about"}, "what it began with too"
     assert list(scores := bundle.read_scores(made)) == ["docs en-de", "docs de-en"]
     assert scores["docs de-en"]["sentences"] == 3
@@ -135,7 +137,7 @@ def test_english_that_is_translated_back_is_in_no_corpus_with_translations(tmp_p
     for place, lines in (("docs-en-de/test.en.xz", mono[:1]), ("docs-en/mono.en.xz", mono)):
         with lzma.open(tmp_path / place, "wt", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
-    assert make.untranslated(tmp_path) == ["Save the file at once."]
+    assert box_maker.untranslated(tmp_path) == ["Save the file at once."]
 
 
 def test_the_teacher_gets_each_sentence_once_and_none_that_is_too_long(tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_the_teacher_gets_each_sentence_once_and_none_that_is_too_long(tmp_path:
     ):
         with opened(tmp_path / place, "wt", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
-    assert sorted(make.lessons(tmp_path, "de")) == ["Datei schließen.", "Guten Tag!"]
+    assert sorted(box_maker.lessons(tmp_path, "de")) == ["Datei schließen.", "Guten Tag!"]
 
 
 def test_what_ships_lies_between_the_last_two_parts(place: Path, tmp_path: Path) -> None:
@@ -157,7 +159,7 @@ def test_what_ships_lies_between_the_last_two_parts(place: Path, tmp_path: Path)
     newer = {name: weight + 1 if "feed_forward" in name else weight for name, weight in older.items()}
     for run, weights in (("older", older), ("newer", newer)):
         bundle.save(tmp_path / run, loaded.model, weights, loaded.tokenizer)
-    make.mix(tmp_path / "older", tmp_path / "newer", tmp_path / "mixed")
+    box_maker.mix(tmp_path / "older", tmp_path / "newer", tmp_path / "mixed")
     found = bundle.weights(bundle.load(tmp_path / "mixed").model)
     for name, weight in found.items():
         assert torch.allclose(weight, older[name] + box.SHARE * (newer[name] - older[name]), atol=1e-6)
@@ -166,12 +168,12 @@ def test_what_ships_lies_between_the_last_two_parts(place: Path, tmp_path: Path)
 
 @pytest.mark.parametrize("model", box.MODELS)
 def test_each_part_of_a_translator_has_a_recipe_of_the_same_shape(model: str) -> None:
-    known = recipes.built_in()
-    parts = [recipes.read(known[f"box-{model}{part}"]) for part in ("", "-more", "-taught", "-last")]
+    known = built_in()
+    parts = [read_toml(known[f"box-{model}{part}"]) for part in ("", "-more", "-taught", "-last")]
     shapes = [{name: value for name, value in part["model"].items() if name != "dropout"} for part in parts]
     assert all(shape == shapes[0] for shape in shapes)
     assert all(part["data"]["test"] == parts[0]["data"]["test"] for part in parts)
-    own, teacher = parts[0]["data"], recipes.read(known[make.TEACHER])["data"]
+    own, teacher = parts[0]["data"], read_toml(known[box_maker.TEACHER])["data"]
     met = {one[side] for corpora in (own, teacher) for one in corpora["train"] for side in ("src", "tgt")}
     assert not any("test" in file or "valid" in file for file in met)
 

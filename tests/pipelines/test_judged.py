@@ -18,7 +18,7 @@ from glassformer.common.errors import ConfigError, DataError
 from glassformer.data import Tokenizer, TokenizerOptions
 from glassformer.model import DecoderOnly, EncoderOnly, ModelConfig
 from glassformer.pipelines.loading import OwnText
-from glassformer.train.evaluation.measures import GapScores, LabelScores, TextScores, wilson
+from glassformer.train.evaluation.metrics import GapScores, LabelScores, TextScores, wilson
 from glassformer.weights import bundle
 
 TEXTS = ["twenty-one", "one hundred and two", "zwölf of them"]

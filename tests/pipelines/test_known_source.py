@@ -12,7 +12,7 @@ from glassformer.data import Tokenizer
 from glassformer.data import exact_source as known
 from glassformer.data.noise import ordinary
 from glassformer.train import Report, read_recipe, train
-from glassformer.train.evaluation.measures import GapScores, TextScores
+from glassformer.train.evaluation.metrics import GapScores, TextScores
 
 SIZES = [f'data.{split}=[{{builtin="numerals-text", split="{split}", size={size}}}]' for split, size in
          (("train", 2000), ("valid", 20), ("test", 12))]  # fmt: skip

@@ -15,8 +15,8 @@ from torch.nn import functional as F
 import glassformer as gf
 from glassformer.model.loss import IGNORED
 from glassformer.train import step
+from glassformer.train.options import Train
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Train
 from glassformer.train.step import Inputs, Stepper
 
 GPU = torch.cuda.is_available()

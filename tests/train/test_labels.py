@@ -19,7 +19,7 @@ import glassformer as gf
 from glassformer.common.errors import ConfigError, DataError, RunError
 from glassformer.data import END, PAD, START, Batches, BatchOptions, Corpus, Tokenizer, TokenizerOptions, prepare
 from glassformer.data.labelled import Labelled, Labels, Pictures
-from glassformer.data.pictures import brought, digits, pictures, written
+from glassformer.data.readers import brought, digits, pictures, written
 from glassformer.train import read_recipe
 from glassformer.train.feed import local_rows
 from glassformer.train.parallel import World

@@ -12,8 +12,8 @@ from small_run import train_here
 import glassformer as gf
 from glassformer.common.errors import ConfigError, RunError
 from glassformer.train import run
+from glassformer.train.options import Train
 from glassformer.train.parallel import World, distribute
-from glassformer.train.recipe import Train
 from glassformer.train.step import precision
 
 CPU = torch.device("cpu")

@@ -12,17 +12,17 @@ from glassformer.common.errors import ConfigError
 from glassformer.data import Corpus, TokenizerOptions
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.train.budget import check_memory, least_weights
-from glassformer.train.evaluation.scores import bleu_by
-from glassformer.train.limits import OF_THE_VOCABULARY
+from glassformer.train.evaluation.metrics import bleu_by
+from glassformer.train.options import Data, Score, Tokenize, Train
 from glassformer.train.parallel import enter
-from glassformer.train.recipe import Data, Recipe, Score, Tokenize, Train, parse
+from glassformer.train.recipe import VOCABULARY_SETTINGS, Recipe, parse
 
 SECTIONS = {"data": Data, "tokenizer": TokenizerOptions, "model": ModelConfig, "train": Train, "score": Score}
 KEYS = [
     (section, name)
     for section, cls in SECTIONS.items()
     for name, hint in get_type_hints(cls).items()
-    if {int, float} & {hint, *get_args(hint)} and name not in OF_THE_VOCABULARY[1:]
+    if {int, float} & {hint, *get_args(hint)} and name not in VOCABULARY_SETTINGS[1:]
 ]
 NUMBERS = st.one_of(
     st.sampled_from([float("nan"), float("inf"), -float("inf"), 0, -1, True, 10**20, -(10**20), 10**400, 2**31, 2**63]),

@@ -56,13 +56,13 @@ def asked(goal: str, lines: list[str], folder: Path) -> tuple[Recipe, Tokenizer,
     """A recipe of the objective, a vocabulary of 61 words, and these lines as the objective has them."""
     words = [f"w{number}" for number in range(40)]
     recipe = read_recipe("numerals", (*GOALS[goal], *LONE, "data.max_tokens=40"))
-    pieces = recipe.objective.pieces(recipe)
+    pieces = recipe.special_pieces
     tokenizer = Tokenizer.train([("", " ".join(words))], recipe.tokenizer, reserved=pieces)
     folder.mkdir(exist_ok=True)
     (folder / "texts").write_text("\n".join(lines) + "\n")
     store = prepare([Corpus(text=folder / "texts")], tokenizer, folder / "store", FilterOptions(max_tokens=40))
     noise = recipe.objective.noise
-    return recipe, tokenizer, store if noise is None else store.noised(noise(recipe, tokenizer), seed=5)
+    return recipe, tokenizer, store if noise is None else store.noised(noise(recipe.train, tokenizer, pieces), seed=5)
 
 
 SPLITS = ("train", "valid", "test")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from glassformer.train.recipe import Train
-from glassformer.train.schedule import lr_factor
+from glassformer.train.options import Train
+from glassformer.train.tuning import lr_factor
 
 
 def lr_factors(train: Train, *steps: int) -> list[float]:

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from glassformer.common.errors import DataError
-from glassformer.train.signals import Interrupted, at_once, listening
+from glassformer.train.loop import Interrupted, at_once, listening
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

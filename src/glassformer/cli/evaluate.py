@@ -48,7 +48,7 @@ def evaluate(
     """
     from glassformer.common.report import Report
     from glassformer.train.evaluation.evaluate import evaluate
-    from glassformer.train.evaluation.scores import Scores
+    from glassformer.train.evaluation.metrics import Scores
 
     found = evaluate(
         find_model(model, revision, offline),

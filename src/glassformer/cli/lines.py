@@ -52,7 +52,7 @@ def shown(one: Translation) -> dict[str, Any]:
 
 def read_raw(stream: io.BufferedReader, name: str) -> Iterator[list[bytes]]:
     """The lines of a stream in chunks: as many as are there already, but never more than CHUNK."""
-    from glassformer.data.lines import told
+    from glassformer.data.readers import told
 
     number, size, rest = 0, FIRST, b""
     try:
@@ -126,7 +126,7 @@ def line_by_line(chunks: Iterable[list[str]], work: Callable[[list[str]], list[T
 
 
 def open_input(path: Path | None) -> io.BufferedReader:
-    from glassformer.data.lines import _open
+    from glassformer.data.readers import _open
 
     return cast(io.BufferedReader, sys.stdin.buffer if path is None else _open(path))
 

@@ -59,9 +59,8 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     """A run's score on what it has not seen, recorded with it, and a few translations or labels, right and wrong."""
     from glassformer.model import EncoderDecoder
     from glassformer.train.evaluation.evaluate import evaluate, record_scores
-    from glassformer.train.evaluation.judged import kind_of, seen_in_training
-    from glassformer.train.evaluation.references import into, out_of, ways
-    from glassformer.train.evaluation.scores import Scores
+    from glassformer.train.evaluation.metrics import Scores
+    from glassformer.train.evaluation.references import into, kind_of, out_of, seen_in_training, ways
     from glassformer.train.folder import saved_recipe
 
     if int(os.environ.get("RANK", "0")):

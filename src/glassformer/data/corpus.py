@@ -7,16 +7,11 @@ Plain texts come from a file with one on each line, or from one side of such pai
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of
-from glassformer.data.lines import read_lines
-from glassformer.data.pictures import picture_pairs
+from glassformer.common.errors import ConfigError, did_you_mean, one_of
 
 Pair = tuple[str, str]
 MOST_WEIGHT = 10_000
@@ -117,127 +112,3 @@ class Corpus:
     def name(self) -> str:
         """What messages call this corpus."""
         return " and ".join(map(str, self.files)) or self.hub or f"{self.builtin} ({self.split})"
-
-
-def read_pairs(corpus: Corpus) -> Iterator[Pair]:
-    """The pairs of `corpus` in order, read as they are asked for."""
-    empty = True
-    for source, target in _pairs(corpus):
-        empty = False
-        yield ("", source if corpus.only == "src" else target) if corpus.lone else (source, target)
-    if empty:
-        what = "text" if corpus.lone else "sentence pair"
-        raise DataError(f"{corpus.name}: the corpus is empty; it needs at least one {what}")
-
-
-def _pairs(corpus: Corpus) -> Iterator[Pair]:
-    if corpus.src is not None and corpus.tgt is not None:
-        return _aligned(Path(corpus.src), Path(corpus.tgt))
-    if corpus.text is not None:
-        return (("", line) for line in read_lines(Path(corpus.text)))
-    if corpus.tsv is not None:
-        return _tsv(Path(corpus.tsv))
-    if corpus.jsonl is not None:
-        return _jsonl(Path(corpus.jsonl), corpus)
-    if corpus.pictured:
-        return picture_pairs(corpus)
-    if corpus.hub is not None:
-        return _hub(corpus.hub, corpus)
-    return _builtin(corpus)
-
-
-def _aligned(src: Path, tgt: Path) -> Iterator[Pair]:
-    sources, targets = read_lines(src), read_lines(tgt)
-    for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
-        if source is None or target is None:
-            longer = number + sum(1 for _ in (targets if source is None else sources))
-            counts = (number - 1, longer) if source is None else (longer, number - 1)
-            lacking = src if source is None else tgt
-            raise DataError(
-                f"{src} has {counts[0]} lines but {tgt} has {counts[1]}: line {number} has no partner in {lacking}; "
-                f"the files must be aligned line by line"
-            )
-        yield source, target
-
-
-def _tsv(path: Path) -> Iterator[Pair]:
-    """The first two columns. The first line fixes how many there are: a stray tab must not shift the text unnoticed."""
-    columns = 0
-    for number, line in enumerate(read_lines(path), 1):
-        if not line:
-            yield "", ""  # counted as an empty pair, like an empty line in two aligned files
-            continue
-        fields = line.split("\t")
-        if len(fields) < 2:
-            raise DataError(f"{path}, line {number}: no tab; each line is source, tab, target")
-        columns = columns or len(fields)
-        if len(fields) != columns:
-            raise DataError(
-                f"{path}, line {number}: {len(fields)} columns where the lines before have {columns}; "
-                f"replace tabs inside sentences by spaces"
-            )
-        yield fields[0], fields[1]
-
-
-def _jsonl(path: Path, corpus: Corpus) -> Iterator[Pair]:
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip():
-            yield "", ""
-            continue
-        try:
-            row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
-            column = error.colno if isinstance(error, json.JSONDecodeError) else 1
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
-            raise DataError(
-                f"{path}, line {number}, column {column}: not JSON ({reason}); "
-                f'each line is an object such as {{"{corpus.src_key}": "...", "{corpus.tgt_key}": "..."}}'
-            ) from None
-        yield _columns(row, corpus, f"{path}, line {number}")
-
-
-def _hub(name: str, corpus: Corpus) -> Iterator[Pair]:
-    try:
-        from datasets import load_dataset
-    except ImportError:
-        raise DataError(
-            f"the dataset `{name}` needs the package `datasets`: pip install 'glassformer[hub]'; "
-            f"or save the pairs as TSV and use `tsv`"
-        ) from None
-    try:
-        rows = load_dataset(name, corpus.config, split=corpus.split, streaming=True)
-        for number, row in enumerate(rows, 1):
-            yield _columns(row.get("translation", row), corpus, f"dataset {name}, row {number}")
-    except DataError:
-        raise
-    except Exception as error:  # the library raises many kinds: offline, unknown name, unknown split, gated
-        reason = str(error).strip().split("\n")[0] or type(error).__name__
-        raise DataError(
-            f"the dataset `{name}` (split `{corpus.split}`) cannot be read: {reason}; "
-            f"check the name and the network, or save the pairs as TSV and use `tsv`"
-        ) from None
-
-
-def _columns(row: Any, corpus: Corpus, where: str) -> Pair:
-    if not isinstance(row, dict):
-        raise DataError(f"{where}: expected an object with `{corpus.src_key}` and `{corpus.tgt_key}`, got {row!r:.60}")
-    for key in (corpus.src_key, corpus.tgt_key):
-        if key not in row:
-            hint = (
-                did_you_mean(key, map(str, row)) or f"; set `src_key` and `tgt_key` to two of {one_of(map(str, row))}"
-            )
-            raise DataError(f"{where}: no `{key}`{hint}")
-        if not isinstance(row[key], str):
-            raise DataError(f"{where}: `{key}` must be a string, got {row[key]!r:.60}")
-    return row[corpus.src_key], row[corpus.tgt_key]
-
-
-def _builtin(corpus: Corpus) -> Iterator[Pair]:
-    if corpus.known:
-        from glassformer.data.exact_source import draw
-
-        return (("", text) for text in draw(corpus.split, corpus.seed, corpus.size))
-    from glassformer.data.numerals import generate
-
-    kinds = corpus.builtin == "kinds"
-    return iter(generate(corpus.split, seed=corpus.seed, size=corpus.size, target=corpus.target, kinds=kinds))

@@ -19,9 +19,8 @@ from itertools import accumulate, islice
 
 from glassformer.common.errors import ConfigError, did_you_mean, one_of
 from glassformer.data import numerals
-from glassformer.data.numerals import CURRENCIES, FIRST_DAY, LEAP_YEAR
+from glassformer.data.numerals import CURRENCIES, FIRST_DAY, LEAP_YEAR, WAYS, typed
 from glassformer.data.tokenizer import PairTokenizer
-from glassformer.data.typed import WAYS, typed
 
 SIZES = {"train": 100_000, "valid": 1_000, "test": 2_000}
 HELD_OUT = {"valid": 0.05, "test": 0.1}

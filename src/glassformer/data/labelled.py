@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -17,15 +16,12 @@ from typing import Any
 
 import numpy as np
 import tokenizers
-from numpy.typing import NDArray
 
 from glassformer.common.errors import DataError, RunError, did_you_mean, one_of
 from glassformer.common.files import read_json, write_text
-from glassformer.data.corpus import Corpus, Pair, read_pairs
-from glassformer.data.pictures import BRIGHTEST, DARKEST, pictures
-from glassformer.data.shapes import Batch
-from glassformer.data.text_side import Flat
-from glassformer.data.tokenizer import Tokenizer
+from glassformer.data.corpus import Corpus, Pair
+from glassformer.data.readers import BRIGHTEST, DARKEST, pictures, read_pairs
+from glassformer.data.tokenizer import Flat, Tokenizer
 from glassformer.data.vocabulary import END, PAD, SPECIALS, START, UNK
 
 FILE = "labels.json"
@@ -152,19 +148,3 @@ class Pictures(Labelled):
                 raise DataError(f"an image has {len(text):,} pixels, where those of data.train have {self.pixels:,}")
         pixels = np.frombuffer("".join(texts).encode("utf-32-le"), "<u4") - DARKEST
         return pixels.astype(dtype), np.array([len(text) for text in texts], dtype=np.int64)
-
-
-def labelled_rows(batch: Batch) -> dict[str, NDArray[Any]]:
-    """What a model learns from of a batch: the label of each, from 0 on, none being -1, and a text with its start and
-    its end."""
-    ids = np.concatenate((batch.tgt_in[:, :1], batch.labels), axis=1)
-    return {"labels": batch.src[:, 0] - 1, "ids": ids, "mask": ids != PAD}
-
-
-def picture_rows(batch: Batch) -> dict[str, NDArray[Any]]:
-    """The same of images: what stands before the end are their pixels, of one channel or of three."""
-    count = batch.tokens // batch.pairs - 1
-    channels = 1 if math.isqrt(count) ** 2 == count else 3
-    pixels = batch.labels[:, :count].astype(np.float32) / BRIGHTEST
-    images = pixels.reshape(len(pixels), channels, math.isqrt(count // channels), -1)
-    return {"labels": batch.src[:, 0] - 1, "ids": images}

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.common.errors import ConfigError
-from glassformer.data.numbering import Reading
+from glassformer.data.vocabulary import Reading
 
 Lengths = NDArray[np.int32]
 Widths = tuple[int, int]  # of a shape, as positions in the list of allowed widths: source, target

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from glassformer.common.errors import DataError
 from glassformer.data.noise import Noise
-from glassformer.data.numbering import Reading
 from glassformer.data.randomness import uniform
-from glassformer.data.vocabulary import PAD
+from glassformer.data.vocabulary import PAD, Reading
 
 VERSION = 1
 META = "meta.json"

@@ -10,7 +10,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.data.corpus import Corpus, Pair, read_pairs
+from glassformer.data.corpus import Corpus, Pair
+from glassformer.data.readers import read_pairs
 
 CHUNK = 50_000
 RATIO = 3.0  # one side more than this many times as long as the other, and SLACK characters more, is an oddity

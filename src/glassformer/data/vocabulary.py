@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 import tokenizers
+from numpy.typing import NDArray
 from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers, trainers
 
 from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of
@@ -214,3 +215,35 @@ def _pieces(model: models.Model, options: TokenizerOptions) -> tokenizers.Tokeni
     rust.pre_tokenizer = pre_tokenizers.Split(Regex(_pattern(options.placeholders)), "isolated")
     rust.decoder = decoders.Sequence([decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
     return rust
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """The model's padding, start and end, which may be one id; every other is stored `offset` higher."""
+
+    pad: int
+    start: int
+    end: int
+    offset: int = len(SPECIALS)
+
+    def __call__(self, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The ids that the model knows."""
+        marks = np.array([self.pad, self.start, self.end, self.pad])
+        return np.where(stored < self.offset, marks[np.minimum(stored, self.offset - 1)], stored - self.offset)
+
+
+@dataclass(frozen=True)
+class Shades:
+    """Of each channel, the mean that is taken off, and the spread that the rest is divided by."""
+
+    mean: tuple[float, ...]
+    spread: tuple[float, ...]
+    offset: int = 0  # pixels are stored as they are
+
+    def __call__(self, pixels: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Images (B, C, N, N), whose pixels are shares of the brightest."""
+        mean, spread = (np.array(each, np.float32).reshape(1, -1, 1, 1) for each in (self.mean, self.spread))
+        return (pixels - mean) / spread
+
+
+Reading = Numbering | Shades

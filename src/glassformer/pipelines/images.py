@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.common.errors import DataError, InputError, why
-from glassformer.data.numbering import Shades
-from glassformer.data.pictures import unpickled
+from glassformer.data.readers import unpickled
+from glassformer.data.vocabulary import Shades
 from glassformer.model import ModelConfig
 from glassformer.weights.pretrained.start_pictures import shades
 

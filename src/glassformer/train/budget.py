@@ -14,8 +14,9 @@ from glassformer.data import END, PAD, Batch, Store
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model, ModelConfig
 from glassformer.train.feed import local_rows
 from glassformer.train.objective import OBJECTIVES
+from glassformer.train.options import Train
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Recipe, Train
+from glassformer.train.recipe import Recipe
 from glassformer.train.step import Stepper
 
 MODEST = 4096  # where there is no GPU to fill, and the size of the trial on one

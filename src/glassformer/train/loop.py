@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -19,15 +23,13 @@ from glassformer.data import Batches
 from glassformer.model import Model
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
-from glassformer.train.cores import Cores, advice, threads_by_default
 from glassformer.train.feed import Feed, local_rows
-from glassformer.train.metrics import Metrics
+from glassformer.train.metrics import Cores, Metrics, advice, threads_by_default
 from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World, copy_into, distribute, full_tensor, unwrapped
 from glassformer.train.recipe import Recipe
-from glassformer.train.schedule import lr_factor
-from glassformer.train.signals import Interrupted, between_steps
 from glassformer.train.step import Stepper, compiled
+from glassformer.train.tuning import lr_factor
 from glassformer.weights.bundle import weights
 from glassformer.weights.lora import whole
 
@@ -283,3 +285,46 @@ class Trainer:
 def step_seed(seed: int, step: int, rank: int) -> int:
     """A seed for one step's dropout: a function of where training stands, so that a resumed run draws the same."""
     return ((seed * 1_000_003 + step) * 4_096 + rank) % (1 << 63)
+
+
+class Interrupted(BaseException):
+    """A signal asked the run to stop. No error: whoever was at work, and looks out for errors, lets it pass."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextlib.contextmanager
+def listening(hear: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may listen
+        yield
+        return
+    before = {number: signal.signal(number, hear) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def at_once(number: int, frame: FrameType | None) -> None:
+    raise Interrupted(number)
+
+
+@contextlib.contextmanager
+def between_steps(alone: bool) -> Iterator[Callable[[], int]]:
+    """Gives a function that tells the signal heard so far, 0 for none.
+
+    A second signal is obeyed at once, but not among several processes: `torchrun` passes on what the terminal has
+    sent them already.
+    """
+    heard: list[int] = []
+
+    def hear(number: int, frame: FrameType | None) -> None:
+        if heard and alone:
+            raise Interrupted(number)
+        heard.append(number)
+
+    with listening(hear):
+        yield lambda: heard[0] if heard else 0

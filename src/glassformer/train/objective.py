@@ -16,21 +16,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.common.errors import ConfigError
 from glassformer.data import END, PAD, Batch, Tokenizer
-from glassformer.data.labelled import labelled_rows, picture_rows
 from glassformer.data.noise import MASK, Gaps, Infilling, Noise, Spans, closing, ordinary, sentinel
+from glassformer.data.readers import BRIGHTEST
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
+from glassformer.train.options import Train
 
-if TYPE_CHECKING:
-    from glassformer.train.recipe import Recipe
-
-Name = Literal["translate", "language", "masked", "denoise", "classify", "image"]
 Made = Literal["pairs", "plain texts", "labelled texts", "images"]
 Rows = dict[str, NDArray[Any]]
 
@@ -52,8 +49,8 @@ class Objective:
     rows: Callable[[Batch], Rows]
     made_of: Made = "plain texts"
     ignored: int = PAD  # what the batch's labels say where nothing is asked
-    noise: Callable[[Recipe, Tokenizer], Noise] | None = None  # what makes a pair of a text, anew in every epoch
-    pieces: Callable[[Recipe], list[str]] = lambda recipe: []  # of the vocabulary, that no text yields
+    pieces: Callable[[Train, int], list[str]] = lambda train, max_tokens: []  # special ones, that no text yields
+    noise: Callable[[Train, Tokenizer, list[str]], Noise] | None = None  # makes a pair of a text, given these pieces
     margin: int = 1  # tokens that stand around a text
     report: Callable[[float, float], dict[str, float]] = lambda loss, right: {}  # of loss and share right
 
@@ -89,31 +86,46 @@ def filled(batch: Batch) -> Rows:
     return found | ({"mask": batch.src_mask} if batch.src_places is None else {"places": batch.src_places})
 
 
-def one_mask(recipe: Recipe) -> list[str]:
+def labelled_rows(batch: Batch) -> dict[str, NDArray[Any]]:
+    """What a model learns from of a batch: the label of each, from 0 on, none being -1, and a text with its start and
+    its end."""
+    ids = np.concatenate((batch.tgt_in[:, :1], batch.labels), axis=1)
+    return {"labels": batch.src[:, 0] - 1, "ids": ids, "mask": ids != PAD}
+
+
+def image_rows(batch: Batch) -> dict[str, NDArray[Any]]:
+    """The same of images: what stands before the end are their pixels, of one channel or of three."""
+    count = batch.tokens // batch.pairs - 1
+    channels = 1 if math.isqrt(count) ** 2 == count else 3
+    pixels = batch.labels[:, :count].astype(np.float32) / BRIGHTEST
+    images = pixels.reshape(len(pixels), channels, math.isqrt(count // channels), -1)
+    return {"labels": batch.src[:, 0] - 1, "ids": images}
+
+
+def hidden_piece(train: Train, max_tokens: int) -> list[str]:
     return [MASK]
 
 
-def gaps(recipe: Recipe, tokenizer: Tokenizer) -> Noise:
+def masked_tokens(train: Train, tokenizer: Tokenizer, special: list[str]) -> Noise:
     pieces = tokenizer.pieces[1]
     others = np.array(sorted(ordinary(pieces)), dtype=np.int64)
-    return Gaps(ids_of([MASK], pieces)[0], others, recipe.train.noise_share)
+    return Gaps(ids_of(special, pieces)[0], others, train.noise_share)
 
 
-def denoising_pieces(recipe: Recipe) -> list[str]:
-    """The gap's, or as many sentinels as the longest text has hidden runs."""
-    train = recipe.train
+def hidden_run_pieces(train: Train, max_tokens: int) -> list[str]:
+    """The gap's piece, or as many sentinels as the longest text has hidden runs."""
     if train.noise == "infill":
         return [MASK]
     spans = Spans(np.empty(0, np.int64), train.noise_share, train.noise_span)
-    return [sentinel(number) for number in range(int(spans.sizes(np.arange(1, recipe.data.max_tokens + 1))[1].max()))]
+    return [sentinel(number) for number in range(int(spans.sizes(np.arange(1, max_tokens + 1))[1].max()))]
 
 
-def runs(recipe: Recipe, tokenizer: Tokenizer) -> Noise:
-    train, pieces = recipe.train, tokenizer.pieces[1]
-    marks = ids_of(denoising_pieces(recipe), pieces)
+def hidden_runs(train: Train, tokenizer: Tokenizer, special: list[str]) -> Noise:
+    pieces = tokenizer.pieces[1]
+    ids = ids_of(special, pieces)
     if train.noise == "infill":
-        return Infilling(marks[0], closing(pieces), train.noise_share, train.noise_span)
-    return Spans(np.array(marks), train.noise_share, train.noise_span)
+        return Infilling(ids[0], closing(pieces), train.noise_share, train.noise_span)
+    return Spans(np.array(ids), train.noise_share, train.noise_span)
 
 
 def ids_of(wanted: list[str], pieces: Mapping[int, str]) -> list[int]:
@@ -131,8 +143,10 @@ def ids_of(wanted: list[str], pieces: Mapping[int, str]) -> list[int]:
 OBJECTIVES: Mapping[str, Objective] = {
     "translate": Objective(EncoderDecoder, translated, "pairs"),
     "language": Objective(DecoderOnly, continued, report=with_perplexity),
-    "masked": Objective(EncoderOnly, filled, noise=gaps, pieces=one_mask, margin=2, report=with_accuracy),
-    "denoise": Objective(EncoderDecoder, translated, noise=runs, pieces=denoising_pieces, report=with_perplexity),
+    "masked": Objective(EncoderOnly, filled, pieces=hidden_piece, noise=masked_tokens, margin=2, report=with_accuracy),
+    "denoise": Objective(
+        EncoderDecoder, translated, pieces=hidden_run_pieces, noise=hidden_runs, report=with_perplexity
+    ),
     "classify": Objective(EncoderOnly, labelled_rows, "labelled texts", ignored=-1, margin=2, report=with_accuracy),
-    "image": Objective(EncoderOnly, picture_rows, "images", ignored=-1, report=with_accuracy),
+    "image": Objective(EncoderOnly, image_rows, "images", ignored=-1, report=with_accuracy),
 }

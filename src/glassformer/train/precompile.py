@@ -19,7 +19,7 @@ import numpy as np
 
 from glassformer.common.version import IMPORT_ROOT
 from glassformer.data import UNK, Batch, BatchOptions
-from glassformer.data.packing import packed_shape
+from glassformer.data.batch import packed_shape
 from glassformer.data.shapes import Shape
 from glassformer.train import parallel
 from glassformer.train.feed import local_rows

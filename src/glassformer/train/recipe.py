@@ -18,100 +18,32 @@ import dataclasses
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of
-from glassformer.common.files import to_toml as to_toml
-from glassformer.data import END, PAD, START, About, BatchOptions, Corpus, FilterOptions, Tokenizer, TokenizerOptions
+import tomli_w
+
+from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of, why
+from glassformer.data import END, PAD, START, About, BatchOptions, Corpus, Tokenizer, TokenizerOptions
 from glassformer.data.labelled import Labelled
-from glassformer.data.lines import missing
+from glassformer.data.readers import missing
 from glassformer.model import ModelConfig
-from glassformer.train import recipes
-from glassformer.train.limits import OF_THE_VOCABULARY, check, read
-from glassformer.train.objective import OBJECTIVES, Name, Objective
-from glassformer.train.recipes import built_in
+from glassformer.train.objective import OBJECTIVES, Objective
+from glassformer.train.options import LARGEST, LEAST, MOST, Data, Score, Train, check_number, read_section
 from glassformer.train.start import placed, settings
 from glassformer.weights.pretrained.start_text import StartText
 
 FORMAT_VERSION = 1
+GIVE = {
+    "pairs": "its files as src and tgt, or tsv",
+    "plain texts": "text = 'FILE', or only = 'src' for that side of the pairs",
+    "labelled texts": "a tsv of text and label",
+    "images": "images = 'FILE.npz'",
+}
+VOCABULARY_SETTINGS = ("vocab_size", "src_vocab_size", "pad_id", "start_id", "end_id")
 # A model draws its weights by train.seed unless it is given a seed of its own.
 MODEL_DEFAULTS = {
-    f.name: f.default for f in dataclasses.fields(ModelConfig) if f.name not in (*OF_THE_VOCABULARY, "seed")
+    f.name: f.default for f in dataclasses.fields(ModelConfig) if f.name not in (*VOCABULARY_SETTINGS, "seed")
 }
-# The names sacrebleu knows. Some of its tokenizers need a package or a download of their own.
-Tokenize = Literal[
-    "13a", "zh", "char", "intl", "none", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K"
-]
-
-
-@dataclass(frozen=True)
-class Data:
-    train: tuple[Corpus, ...]
-    valid: tuple[Corpus, ...] = ()
-    test: tuple[Corpus, ...] = ()
-    root: str = ""  # the folder that relative paths start at
-    target: str | None = None  # the language of the built-in corpus: de, fr, es or zh
-    max_tokens: int = 256
-    max_ratio: float = 3.0
-
-    @property
-    def filter(self) -> FilterOptions:
-        return FilterOptions(max_tokens=self.max_tokens, max_ratio=self.max_ratio)
-
-
-@dataclass(frozen=True)
-class Train:
-    objective: Name = "translate"
-    start: str = ""  # a trained model to go on from: its shape, its vocabulary and its weights
-    noise: Literal["spans", "infill"] = "spans"  # of `denoise`
-    noise_share: float = 0.15  # of a text's tokens that are hidden, of `masked` and `denoise`
-    noise_span: float = 3.0  # tokens of a hidden run, on average, of `denoise`
-    steps: int = 10_000
-    batch_tokens: int | Literal["auto"] = 4096
-    shapes: int = 10
-    pack: bool = False
-    accumulate: int = 1
-    seed: int = 0
-
-    lr: float = 1e-3
-    schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
-    warmup_steps: int = 1000
-    weight_decay: float = 0.0
-    clip: float = 1.0
-    label_smoothing: float = 0.1
-    r_drop: float = 0.0
-
-    freeze: tuple[str, ...] = ()  # names of weights that do not learn, such as "encoder.*"
-    layer_decay: float = 1.0  # of the rate, with each layer away from the head
-    lora_rank: int = 0  # of the matrices that learn in place of the model's own
-    lora_alpha: float = 16.0
-    lora_on: tuple[str, ...] = ("*attention.*",)  # names of the layers that get one
-
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
-    compile: bool | Literal["auto"] = False
-    cuda_graphs: bool = True
-    parallel: Literal["ddp", "fsdp"] = "ddp"
-
-    ema: float = 0.0
-    average: int = 1
-    ship: Literal["last", "best"] = "last"
-
-    log_every: int = 50
-    valid_every: int = 500
-    save_every: int = 500
-    keep_last: int = 2
-    metric: Literal["loss", "bleu"] = "loss"
-    patience: int = 0
-    tensorboard: bool = False
-
-
-@dataclass(frozen=True)
-class Score:
-    tokenize: Tokenize = "13a"
-    lowercase: bool = False
-    beam: int = 1
-    length_penalty: float = 1.0
-    samples: int = 12
 
 
 @dataclass(frozen=True)
@@ -145,6 +77,11 @@ class Recipe:
             vocabulary["src_vocab_size"] = src_size
         seed = {"seed": self.train.seed}
         return ModelConfig.from_dict(seed | self.model | vocabulary)
+
+    @property
+    def special_pieces(self) -> list[str]:
+        """Pieces of the vocabulary that no text yields, which the objective needs."""
+        return self.objective.pieces(self.train, self.data.max_tokens)
 
     @property
     def row_width(self) -> int:
@@ -181,7 +118,35 @@ class Recipe:
 
 def written(recipe: Recipe) -> str:
     """A recipe as a file that a run keeps."""
-    return f"format_version = {FORMAT_VERSION}\n\n{to_toml(recipe.to_dict())}"
+    return f"format_version = {FORMAT_VERSION}\n\n{tomli_w.dumps(recipe.to_dict())}"
+
+
+def built_in() -> dict[str, Path]:
+    """The recipes that come with the package, by name."""
+    return {path.stem: path for path in sorted(Path(__file__).with_name("recipes").glob("*.toml"))}
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """What a recipe says. With `base`, the name of a built-in one, it has the values of that one but for its own; its
+    own corpora of a split take the place of all the other's."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {why(error)}") from None
+    except (ValueError, RecursionError) as error:  # TOML, UTF-8, or a number of thousands of digits
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    if "base" not in values:
+        return values
+    base, known = str(values.pop("base")), built_in()
+    if base not in known:
+        raise ConfigError(
+            f"no recipe `{base}`, the base of {path}: it is one of {one_of(known)}{did_you_mean(base, known)}"
+        )
+    inherited = read_toml(known[base])
+    sections = {
+        name: inherited[name] | own for name, own in values.items() if isinstance(own, dict) and name in inherited
+    }
+    return inherited | values | sections
 
 
 def read_recipe(name: str, changes: tuple[str, ...] = ()) -> Recipe:
@@ -197,7 +162,7 @@ def read_recipe(name: str, changes: tuple[str, ...] = ()) -> Recipe:
             raise ConfigError(
                 f"no recipe `{name}`: neither a file nor one of {one_of(known)}{did_you_mean(name, known)}"
             )
-    values = recipes.read(path)
+    values = read_toml(path)
     for change in changes:
         apply(values, change)
     return parse(values, here)
@@ -254,17 +219,17 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
         data[split] = tuple(corpus(table, root, data.get("target"), f"data.{split}") for table in tables)
     if not data["train"]:
         raise ConfigError("the recipe has no [[data.train]]: name at least one corpus to train on")
-    train = read(Train, values.get("train", {}), "train")
+    train = read_section(Train, values.get("train", {}), "train")
     if train.start:
         train = dataclasses.replace(train, start=placed(train.start, here))
     apart = {"tied": False} if OBJECTIVES[train.objective].labelled else {}  # labels have no embedding to be tied to
     recipe = Recipe(
-        data=read(Data, data, "data"),
-        tokenizer=read(TokenizerOptions, values.get("tokenizer", {}), "tokenizer"),
-        model=MODEL_DEFAULTS | settings(train.start, OF_THE_VOCABULARY) | apart | values.get("model", {}),
+        data=read_section(Data, data, "data"),
+        tokenizer=read_section(TokenizerOptions, values.get("tokenizer", {}), "tokenizer"),
+        model=MODEL_DEFAULTS | settings(train.start, VOCABULARY_SETTINGS) | apart | values.get("model", {}),
         train=train,
-        score=read(Score, values.get("score", {}), "score"),
-        about=read(About, card(values.get("about", {}), data), "about"),
+        score=read_section(Score, values.get("score", {}), "score"),
+        about=read_section(About, card(values.get("about", {}), data), "about"),
     )
     check(recipe)
     return recipe
@@ -288,5 +253,99 @@ def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
         for key, value in table.items()
         if key in ("src", "tgt", "text", "tsv", "jsonl", "images")
     }
-    made: Corpus = read(Corpus, table | paths, where)
+    made: Corpus = read_section(Corpus, table | paths, where)
     return made
+
+
+def check(recipe: Recipe) -> None:
+    for section in ("data", "train", "score"):
+        for name, value in vars(getattr(recipe, section)).items():
+            if type(value) in (int, float):
+                check_number(f"{section}.{name}", value, LEAST[section].get(name), MOST.get(name, LARGEST))
+    train = recipe.train
+    for name in ("label_smoothing", "ema"):
+        if not 0 <= getattr(train, name) < 1:
+            raise ConfigError(f"train.{name} = {getattr(train, name)}: it lies in 0 <= x < 1")
+    for name in ("lr", "lora_alpha", "layer_decay"):
+        if getattr(train, name) <= 0:
+            raise ConfigError(f"train.{name} = {getattr(train, name)}: it must be above 0")
+    if train.layer_decay > 1:
+        raise ConfigError(f"train.layer_decay = {train.layer_decay}: the rate falls by it, so it is at most 1")
+    if train.lora_rank and not train.lora_on:
+        raise ConfigError("train.lora_on = []: name the layers that an adapter is put on, such as '*attention.*'")
+    if train.lora_rank and (train.freeze or not train.start):
+        raise ConfigError(
+            f"train.lora_rank = {train.lora_rank}: all of the model is frozen then; leave train.freeze out"
+            if train.start
+            else f"train.lora_rank = {train.lora_rank} needs a trained model to add to: set train.start"
+        )
+    if not 0 < train.noise_share < 1:
+        raise ConfigError(f"train.noise_share = {train.noise_share}: it lies in 0 < x < 1")
+    if train.noise_span < 1:
+        raise ConfigError(f"train.noise_span = {train.noise_span}: a hidden run has one token at least, on average")
+    if train.batch_tokens != "auto" and train.accumulate > train.batch_tokens:
+        raise ConfigError(
+            f"train.accumulate = {train.accumulate}: a batch of train.batch_tokens = {train.batch_tokens} "
+            f"cannot be taken in more portions than it has tokens"
+        )
+    if train.average > 1 and train.keep_last < train.average:
+        raise ConfigError(
+            f"train.average = {train.average} needs as many checkpoints; "
+            f"train.keep_last = {train.keep_last} keeps fewer: set train.keep_last = {train.average}"
+        )
+    if not recipe.data.valid and (train.patience or train.ship == "best"):
+        raise ConfigError("train.patience and train.ship = 'best' need [[data.valid]] to judge by")
+    check_objective(recipe)
+    check_languages(recipe)
+    for name in recipe.model:
+        own = [f.name for f in dataclasses.fields(ModelConfig)]
+        if name in VOCABULARY_SETTINGS:
+            raise ConfigError(f"model.{name} follows from the tokenizer; set tokenizer.vocab_size instead")
+        if name not in own:
+            raise ConfigError(f"unknown key `model.{name}` in the recipe{did_you_mean(name, own)}")
+    recipe.least_config()
+    patch = recipe.model["patch_size"]
+    if patch is not None:  # the size of the images is known later
+        fitting = patch if type(patch) is int and 1 <= patch <= 4096 else 1
+        ModelConfig(vocab_size=1000, patch_size=patch, image_size=fitting, tied=False)
+
+
+def check_objective(recipe: Recipe) -> None:
+    """An objective finds the texts that it is made of, and is asked for no score that it cannot have."""
+    name = recipe.train.objective
+    for split in ("train", "valid", "test"):
+        for corpus in getattr(recipe.data, split):
+            wants = recipe.objective.made_of
+            if corpus.made_of != wants.replace("labelled texts", "pairs"):
+                raise ConfigError(
+                    f"data.{split}: {corpus.name} has {corpus.made_of}, and train.objective = '{name}' learns from "
+                    f"{wants}: give {GIVE[wants]}"
+                )
+            if recipe.objective.labelled and (corpus.to is not None or corpus.protect):
+                raise ConfigError(f"data.{split}: `to` and `protect` are for translations, not objective = '{name}'")
+    if name != "translate" and recipe.train.metric == "bleu":
+        raise ConfigError(f"train.metric = 'bleu' is for translations; train.objective = '{name}' has metric = 'loss'")
+    if recipe.objective.made_of == "images" and not recipe.model["patch_size"]:
+        raise ConfigError(
+            "model.patch_size is not set: give the side of the squares that an image is cut into, such as 2"
+        )
+    if recipe.objective.labelled and (recipe.train.pack or recipe.train.batch_tokens == "auto"):
+        key = "pack = true" if recipe.train.pack else "batch_tokens = 'auto'"
+        raise ConfigError(f"train.{key} is not for objective = '{name}', which has one label a row; leave it out")
+    if name != "translate" and not recipe.tokenizer.joint:
+        raise ConfigError(f"train.objective = '{name}' has one vocabulary: leave out tokenizer.joint = false")
+
+
+def check_languages(recipe: Recipe) -> None:
+    """Where one corpus names its language, all do; and what is judged is among what is learnt."""
+    languages = {corpus.to for corpus in recipe.data.train}
+    named = sorted(language for language in languages if language is not None)
+    if named and None in languages:
+        raise ConfigError("some corpora of data.train have `to`, others have not; give each the language of its target")
+    for split in ("valid", "test"):
+        for corpus in getattr(recipe.data, split):
+            if corpus.to not in languages:
+                known = f"learns {one_of(named)}" if named else "names no language"
+                raise ConfigError(f"data.{split}: a corpus has to = {corpus.to!r}, but data.train {known}")
+    if any(corpus.protect for corpus in recipe.data.train) and not recipe.tokenizer.placeholders:
+        raise ConfigError("`protect` on a corpus needs pieces for what is hidden: set tokenizer.placeholders = 10")

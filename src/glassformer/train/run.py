@@ -21,12 +21,11 @@ from glassformer.model import Model
 from glassformer.train import checkpoint, parallel
 from glassformer.train.budget import check_memory, find_budget
 from glassformer.train.folder import opened, standing, withdraw
-from glassformer.train.loop import Judge, Trainer
+from glassformer.train.loop import Interrupted, Judge, Trainer, at_once, listening
 from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
 from glassformer.train.precompile import Ahead, compiling_ahead
 from glassformer.train.recipe import Recipe, written
-from glassformer.train.signals import Interrupted, at_once, listening
 from glassformer.train.start import known_labels, known_vocabulary, load_vocabulary, save, take_weights
 from glassformer.train.tuning import choose
 from glassformer.weights import bundle
@@ -192,7 +191,7 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
                 pairs = (("", text) for text, _ in pairs)  # no label becomes a piece
             languages = [source.to for source in recipe.data.train if source.to is not None]
             counting = report.counting(f"learning the vocabulary, {recipe.objective.made_of.split()[-1]} read")
-            made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages, recipe.objective.pieces(recipe))
+            made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages, recipe.special_pieces)
         bundle.save_tokenizer(folder, made)  # the marker is written last
         size = f"{made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})")
         whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {running_for():.0f} s after the start"
@@ -227,7 +226,11 @@ def corpus(
         report.say(f"{folder.name}: {counts['kept']:,} {what}, {sizes}{told}")
     world.barrier()
     store, noise = prepare(sources, tokenizer, folder, recipe.data.filter), recipe.objective.noise
-    return store if noise is None else store.noised(noise(recipe, tokenizer), recipe.train.seed)
+    return (
+        store
+        if noise is None
+        else store.noised(noise(recipe.train, tokenizer, recipe.special_pieces), recipe.train.seed)
+    )
 
 
 def check_lengths(model: Model, stores: list[Store], recipe: Recipe) -> None:

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from glassformer.common.errors import ConfigError
 from glassformer.model.loss import IGNORED, smoothed_cross_entropy, two_way_divergence
+from glassformer.train.options import Train
 from glassformer.train.parallel import World, unwrapped
-from glassformer.train.recipe import Train
 from glassformer.train.tuning import distance
 
 WORTH_COMPILING = 3_000  # steps for each shape of batch

@@ -13,7 +13,7 @@ from tiny_translators import sentences, tiny_bundle
 
 import glassformer as gf
 from glassformer.common.errors import ConfigError, DataError, InputError
-from glassformer.train.evaluation.scores import score
+from glassformer.train.evaluation.metrics import score
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 import sacrebleu
 
 from glassformer.common.errors import DataError, InputError
-from glassformer.train.evaluation.scores import score
+from glassformer.train.evaluation.metrics import score
 
 REFERENCES = ["Ein Hund läuft durch den Park.", "Zwei Katzen schlafen heute .", "Guten Morgen!", "Es regnet."]
 OUTPUTS = ["Ein Hund läuft im Park.", "zwei Katzen schlafen heute .", "Guten Morgen!", "Es regnet nicht mehr."]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from glassformer.common.errors import DataError, did_you_mean, one_of
-from glassformer.data.lines import not_utf8, told
+from glassformer.data.readers import not_utf8, told
 from glassformer.deploy.bulk.shards import SHARD_BYTES, Cut, Shard, Span, Translate, through
 from glassformer.deploy.bulk.sources import Source, unpacked
 

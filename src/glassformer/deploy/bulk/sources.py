@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, cast
 
 from glassformer.common.errors import ConfigError, DataError, why
-from glassformer.data.lines import BLOCK, GZIP_MAGIC, XZ_MAGIC, missing
+from glassformer.data.readers import BLOCK, GZIP_MAGIC, XZ_MAGIC, missing
 
 Kind = Literal["text", "jsonl", "parquet"]
 Packing = Literal["", "gzip", "xz"]

@@ -11,7 +11,7 @@ import torch
 
 from glassformer.common.errors import DataError, GlassformerError
 from glassformer.data import read_pairs
-from glassformer.data.lines import read_lines
+from glassformer.data.readers import read_lines
 from glassformer.deploy.export.subject import Subject
 from glassformer.model import DecoderOnly
 from glassformer.pipelines import box

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.common.errors import DataError
-from glassformer.data.pictures import digits
+from glassformer.data.readers import digits
 from glassformer.deploy.server.errors import Refused
 from glassformer.pipelines.box import Example
 from glassformer.pipelines.images import Sight

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
@@ -19,30 +19,57 @@ from glassformer.common.files import write_text
 from glassformer.common.report import Report
 from glassformer.common.version import __version__
 from glassformer.data import Corpus, Tokenizer, read_pairs
+from glassformer.data.exact_source import determined, limit
+from glassformer.data.noise import ordinary
 from glassformer.decode import Search
 from glassformer.decode.precision import Precision
-from glassformer.model import EncoderDecoder, Model
+from glassformer.model import DecoderOnly, EncoderDecoder, Model
+from glassformer.pipelines import Classifier, MaskFiller, TextGenerator
+from glassformer.pipelines.filler import Recovered
 from glassformer.pipelines.translator import Translator
 from glassformer.train import Recipe
-from glassformer.train.evaluation.judged import Loading, given_items, judge, kind_of, refuse, split_items
-from glassformer.train.evaluation.measures import Measures
+from glassformer.train.evaluation.metrics import GapScores, LabelScores, Measures, Scores, TextScores, bleu_by, score
 from glassformer.train.evaluation.references import (
+    given_items,
     into,
+    kind_of,
     out_of,
     pairs_of,
     readable_recipe,
+    refuse,
+    split_items,
     split_of,
     texts_of,
     unspaced,
 )
-from glassformer.train.evaluation.scores import Scores, bleu_by, score
 from glassformer.train.loop import Judge
-from glassformer.train.recipe import Score, Tokenize
+from glassformer.train.options import Score, Tokenize
+from glassformer.weights import bundle
 from glassformer.weights.bundle import is_bundle, read_scores
 from glassformer.weights.hub import locate
 from glassformer.weights.pretrained.text_sides import reads_several
 
+CHUNK = 256  # texts or images looked at between two words on how far it is
 CHINESE = ("zh", "zho")  # as models call it
+
+
+@dataclass(frozen=True)
+class Loading:
+    """How a model is loaded to be judged."""
+
+    device: str
+    precision: Precision
+    adapter: str | Path | None = None
+
+
+@dataclass(frozen=True)
+class Judged:
+    """The scores, what was read, what the model said of it, and what is right, where these are texts."""
+
+    scores: Measures
+    items: tuple[str, ...]
+    told: tuple[str, ...] = ()
+    right: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -193,6 +220,64 @@ def evaluate_other(
         known = all(corpus.known for corpus in corpora)
     found = judge(folder, kind, items, labels, loading, report, known)
     return Evaluation(name, found.scores, Score(), loading.precision, found.items, found.told, found.right)
+
+
+def judge(
+    folder: Path,
+    kind: type[Model],
+    items: Sequence[Any],
+    labels: Sequence[str] | None,
+    loading: Loading,
+    report: Report,
+    known: bool = False,
+) -> Judged:
+    """The model in a folder, which is of this kind, on texts or images; `labels` are theirs, for a classifier. `known`:
+    the texts are of the source whose law is known."""
+
+    def chunks(what: str) -> Iterable[Sequence[Any]]:
+        for first in range(0, len(items), CHUNK):
+            yield items[first : first + CHUNK]
+            report.show(f"{what}: {min(first + CHUNK, len(items)):,} of {len(items):,}")
+
+    if kind is DecoderOnly:
+        refuse(labels, "a decoder is judged by texts alone")
+        generator = TextGenerator.load(folder, loading.device, loading.precision, adapter=loading.adapter)
+        found = [one for chunk in chunks("reading texts") for one in generator.likelihoods(chunk)]
+        totals, tokens = [one.log_probability for one in found], sum(one.tokens for one in found)
+        return Judged(TextScores.of(totals, tokens, items, limit(items) if known else None), tuple(items))
+    if labels is None:
+        filler = MaskFiller.load(folder, loading.device, adapter=loading.adapter)
+        hidden = [one for chunk in chunks("filling gaps") for one in filler.recover(chunk)]
+        likely = [one.likelihood for one in hidden]
+        scores = GapScores.of(
+            [one.log_probability for one in likely],
+            [one.right for one in hidden],
+            [one.tokens for one in likely],
+            list(told_by_the_rest(bundle.load(folder).tokenizer, items, hidden, report)) if known else (),
+        )
+        return Judged(scores, tuple(items))
+    classifier = Classifier.load(folder, loading.device, adapter=loading.adapter)
+    if empty := sum(not label for label in labels):  # as training leaves them out
+        report.say(f"left out: {empty:,} without a label")
+        items = [item for item, label in zip(items, labels, strict=True) if label]
+        labels = [label for label in labels if label]
+    for label in labels:
+        if label not in classifier.labels:
+            raise DataError(f"the label {label!r:.60} is not one that the model knows: {', '.join(classifier.labels)}")
+    ranked = [one for chunk in chunks("telling labels") for one in classifier.classify(chunk, top=1)]
+    told = [best[0].name for best in ranked]
+    names = [one if isinstance(one, str) else f"image {number}" for number, one in enumerate(items, 1)]
+    return Judged(LabelScores.of(told, labels), tuple(names), tuple(told), tuple(labels))
+
+
+def told_by_the_rest(
+    tokenizer: Tokenizer, texts: Sequence[str], recovered: Sequence[Recovered], report: Report
+) -> Iterator[bool]:
+    """Of each gap that the rest of its text leaves no choice for, whether it is filled right."""
+    pieces = [*ordinary(tokenizer.pieces[1])]
+    for number, (ids, one) in enumerate(zip(tokenizer.encode_target(texts), recovered, strict=True), 1):
+        report.show(f"trying other tokens: {number:,} of {len(texts):,}")
+        yield from (right for right, only in zip(one.each, determined(ids, tokenizer, pieces), strict=True) if only)
 
 
 def cut_by(settings: Score, to: str | None) -> Tokenize:

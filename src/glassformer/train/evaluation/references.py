@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,17 +12,29 @@ from glassformer.common.errors import ConfigError, DataError, GlassformerError, 
 from glassformer.common.report import Report
 from glassformer.common.strings import strings
 from glassformer.data import Corpus, read_pairs
-from glassformer.model import EncoderDecoder
+from glassformer.data.readers import pictures, read_images, read_lines
+from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.pipelines.language.cutting import UNSPACED
 from glassformer.pipelines.translator import Translator
 from glassformer.train import Recipe
-from glassformer.train.evaluation.judged import kind_of
 from glassformer.train.folder import saved_recipe
+from glassformer.weights import bundle
 from glassformer.weights.pretrained.languages import pick
+from glassformer.weights.pretrained.loader import FAMILIES, read_config
 from glassformer.weights.pretrained.text_sides import reads_several
 
 SPLITS = ("train", "valid", "test")
 Way = tuple[str | None, str | None]  # the languages of sources and targets, either where a model is told it
+Given = str | Path | Iterable[Any] | None
+
+
+def kind_of(folder: Path) -> type[Model]:
+    """What a folder holds, told by its config.json; where that says nothing, a translator is looked for."""
+    if bundle.is_bundle(folder):
+        return bundle.read_config(folder).kind
+    settings = read_config(folder) if (folder / "config.json").is_file() else None
+    family = FAMILIES.get(str(settings.values.get("model_type"))) if settings is not None else None
+    return EncoderDecoder if settings is None or family is None else family(settings).model
 
 
 def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
@@ -114,3 +128,58 @@ def texts_of(pairs: Iterable[tuple[str, str]], recipe: Recipe | None) -> tuple[l
 def unspaced(texts: list[str]) -> bool:
     letters = "".join("".join(texts).split())
     return 2 * len(UNSPACED.findall(letters)) > len(letters)
+
+
+def refuse(labels: Sequence[str] | None, why: str) -> None:
+    if labels is not None:
+        raise ConfigError(f"ref=... gives labels or translations, and {why}; leave it out")
+
+
+def given_items(folder: Path, kind: type[Model], src: Given, ref: Given) -> tuple[str, list[Any], list[str] | None]:
+    """What a caller gives: texts, one a line, and for a classifier their labels; or images with labels in an .npz."""
+    if isinstance(src, str | Path) and Path(src).suffix == ".npz":
+        images, labels = read_images(Path(src))
+        return Path(src).name, list(images), labels
+    name = Path(src).name if isinstance(src, str | Path) else "given texts"
+    items = list(read_lines(Path(src))) if isinstance(src, str | Path) else list(src or [])
+    if ref is not None:
+        found = list(read_lines(Path(ref))) if isinstance(ref, str | Path) else strings(ref, "ref")
+        if len(found) != len(items):
+            raise DataError(f"{len(items):,} items but {len(found):,} labels; give one each")
+        return name, items, found
+    if kind is not DecoderOnly and bundle.is_bundle(folder) and bundle.read_config(folder).config.labels:
+        raise ConfigError(f"{folder} tells labels: give the right ones too, ref=...")
+    return name, items, None
+
+
+def split_items(corpora: Sequence[Corpus]) -> tuple[list[Any], list[str] | None]:
+    """The same of a split of a recipe."""
+    if corpora[0].pictured:
+        both = [pictures(corpus) for corpus in corpora]
+        return list(chain.from_iterable(images for images, _ in both)), [name for _, names in both for name in names]
+    pairs = list(chain.from_iterable(map(read_pairs, corpora)))
+    if corpora[0].lone:
+        return [text for _, text in pairs], None
+    return [text for text, _ in pairs], [label for _, label in pairs]
+
+
+def seen_in_training(corpora: tuple[Corpus, ...], recipe: Recipe, report: Report) -> int | None:
+    """How many pairs of `corpora` are among the training pairs too; None where those cannot be read once more."""
+
+    def pairs(corpora: tuple[Corpus, ...]) -> Iterator[tuple[str, str]]:
+        for source, target in chain.from_iterable(map(read_pairs, corpora)):
+            yield source.strip(), target.strip()
+
+    if any(corpus.hub for corpus in recipe.data.train):  # it would be fetched a second time
+        return None
+    wanted, seen = Counter(pairs(corpora)), set()
+    try:
+        for number, pair in enumerate(pairs(recipe.data.train)):
+            if pair in wanted:
+                seen.add(pair)
+            if number % 10_000 == 0:
+                report.show(f"looking for them among the training pairs: {number:,}")
+    except DataError:
+        return None
+    report.clear()
+    return sum(wanted[pair] for pair in seen)

@@ -7,7 +7,7 @@ from typing import Any
 
 from glassformer.common.files import read_json
 from glassformer.data.labelled import Labels, Pictures
-from glassformer.data.numbering import Shades
+from glassformer.data.vocabulary import Shades
 from glassformer.weights.pretrained.start_text import change, is_published
 
 SETTINGS, SIGHT = "config.json", "preprocessor_config.json"

@@ -15,7 +15,7 @@ from glassformer.common.files import read_json
 from glassformer.data import Numbering, PairTokenizer, Tokenizer
 from glassformer.data.corpus import Corpus, Pair
 from glassformer.data.noise import MASK
-from glassformer.data.text_side import Flat
+from glassformer.data.tokenizer import Flat
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.weights.pretrained.language_text import KINDS, LanguageText
 from glassformer.weights.pretrained.languages import pick

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from glassformer.common.errors import DataError
-from glassformer.data.pictures import read_images
+from glassformer.data.readers import read_images
 
 IMAGES = np.arange(4 * 16, dtype=np.uint8).reshape(4, 4, 4)
 

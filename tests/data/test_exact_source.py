@@ -10,7 +10,7 @@ import pytest
 from glassformer.common.errors import ConfigError
 from glassformer.data import Tokenizer, TokenizerOptions
 from glassformer.data import exact_source as known
-from glassformer.data.typed import WAYS, typed
+from glassformer.data.numerals import WAYS, typed
 
 SMALL = 2_500  # things of a kind that can all be looked at
 

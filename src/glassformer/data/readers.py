@@ -1,0 +1,324 @@
+"""Corpora read as pairs: aligned files, TSV, JSONL, Hugging Face datasets, images, built-in tasks; text as lines."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import lzma
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import zip_longest
+from pathlib import Path
+from typing import IO, Any, cast
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from glassformer.common.errors import DataError, did_you_mean, one_of, why
+from glassformer.data.corpus import Corpus, Pair
+
+GZIP_MAGIC = b"\x1f\x8b"
+XZ_MAGIC = b"\xfd7zXZ\x00"
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+BLOCK = 1 << 20
+
+
+def read_pairs(corpus: Corpus) -> Iterator[Pair]:
+    """The pairs of `corpus` in order, read as they are asked for."""
+    empty = True
+    for source, target in _pairs(corpus):
+        empty = False
+        yield ("", source if corpus.only == "src" else target) if corpus.lone else (source, target)
+    if empty:
+        what = "text" if corpus.lone else "sentence pair"
+        raise DataError(f"{corpus.name}: the corpus is empty; it needs at least one {what}")
+
+
+def _pairs(corpus: Corpus) -> Iterator[Pair]:
+    if corpus.src is not None and corpus.tgt is not None:
+        return _aligned(Path(corpus.src), Path(corpus.tgt))
+    if corpus.text is not None:
+        return (("", line) for line in read_lines(Path(corpus.text)))
+    if corpus.tsv is not None:
+        return _tsv(Path(corpus.tsv))
+    if corpus.jsonl is not None:
+        return _jsonl(Path(corpus.jsonl), corpus)
+    if corpus.pictured:
+        return picture_pairs(corpus)
+    if corpus.hub is not None:
+        return _hub(corpus.hub, corpus)
+    return _builtin(corpus)
+
+
+def _aligned(src: Path, tgt: Path) -> Iterator[Pair]:
+    sources, targets = read_lines(src), read_lines(tgt)
+    for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
+        if source is None or target is None:
+            longer = number + sum(1 for _ in (targets if source is None else sources))
+            counts = (number - 1, longer) if source is None else (longer, number - 1)
+            lacking = src if source is None else tgt
+            raise DataError(
+                f"{src} has {counts[0]} lines but {tgt} has {counts[1]}: line {number} has no partner in {lacking}; "
+                f"the files must be aligned line by line"
+            )
+        yield source, target
+
+
+def _tsv(path: Path) -> Iterator[Pair]:
+    """The first two columns. The first line fixes how many there are: a stray tab must not shift the text unnoticed."""
+    columns = 0
+    for number, line in enumerate(read_lines(path), 1):
+        if not line:
+            yield "", ""  # counted as an empty pair, like an empty line in two aligned files
+            continue
+        fields = line.split("\t")
+        if len(fields) < 2:
+            raise DataError(f"{path}, line {number}: no tab; each line is source, tab, target")
+        columns = columns or len(fields)
+        if len(fields) != columns:
+            raise DataError(
+                f"{path}, line {number}: {len(fields)} columns where the lines before have {columns}; "
+                f"replace tabs inside sentences by spaces"
+            )
+        yield fields[0], fields[1]
+
+
+def _jsonl(path: Path, corpus: Corpus) -> Iterator[Pair]:
+    for number, line in enumerate(read_lines(path), 1):
+        if not line.strip():
+            yield "", ""
+            continue
+        try:
+            row = json.loads(line)
+        except (json.JSONDecodeError, RecursionError) as error:
+            column = error.colno if isinstance(error, json.JSONDecodeError) else 1
+            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            raise DataError(
+                f"{path}, line {number}, column {column}: not JSON ({reason}); "
+                f'each line is an object such as {{"{corpus.src_key}": "...", "{corpus.tgt_key}": "..."}}'
+            ) from None
+        yield _columns(row, corpus, f"{path}, line {number}")
+
+
+def _hub(name: str, corpus: Corpus) -> Iterator[Pair]:
+    try:
+        from datasets import load_dataset
+    except ImportError:
+        raise DataError(
+            f"the dataset `{name}` needs the package `datasets`: pip install 'glassformer[hub]'; "
+            f"or save the pairs as TSV and use `tsv`"
+        ) from None
+    try:
+        rows = load_dataset(name, corpus.config, split=corpus.split, streaming=True)
+        for number, row in enumerate(rows, 1):
+            yield _columns(row.get("translation", row), corpus, f"dataset {name}, row {number}")
+    except DataError:
+        raise
+    except Exception as error:  # the library raises many kinds: offline, unknown name, unknown split, gated
+        reason = str(error).strip().split("\n")[0] or type(error).__name__
+        raise DataError(
+            f"the dataset `{name}` (split `{corpus.split}`) cannot be read: {reason}; "
+            f"check the name and the network, or save the pairs as TSV and use `tsv`"
+        ) from None
+
+
+def _columns(row: Any, corpus: Corpus, where: str) -> Pair:
+    if not isinstance(row, dict):
+        raise DataError(f"{where}: expected an object with `{corpus.src_key}` and `{corpus.tgt_key}`, got {row!r:.60}")
+    for key in (corpus.src_key, corpus.tgt_key):
+        if key not in row:
+            hint = (
+                did_you_mean(key, map(str, row)) or f"; set `src_key` and `tgt_key` to two of {one_of(map(str, row))}"
+            )
+            raise DataError(f"{where}: no `{key}`{hint}")
+        if not isinstance(row[key], str):
+            raise DataError(f"{where}: `{key}` must be a string, got {row[key]!r:.60}")
+    return row[corpus.src_key], row[corpus.tgt_key]
+
+
+def _builtin(corpus: Corpus) -> Iterator[Pair]:
+    if corpus.known:
+        from glassformer.data.exact_source import draw
+
+        return (("", text) for text in draw(corpus.split, corpus.seed, corpus.size))
+    from glassformer.data.numerals import generate
+
+    kinds = corpus.builtin == "kinds"
+    return iter(generate(corpus.split, seed=corpus.seed, size=corpus.size, target=corpus.target, kinds=kinds))
+
+
+def read_lines(path: Path) -> Iterator[str]:
+    """The lines of `path` without their line ends, one at a time.
+
+    Only "\\n" (or "\\r\\n") ends a line: the many other line breaks of Unicode occur inside sentences, and splitting
+    there would shift every later pair of two aligned files.
+    """
+    number = 0
+    with _open(path) as stream, told(path, lambda: f" after line {number}"):
+        for raw in stream:
+            number += 1
+            try:
+                line = raw.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise DataError(not_utf8(path, number, raw, error)) from None
+            if number == 1:
+                line = line.removeprefix("\ufeff")
+            yield line.removesuffix("\n").removesuffix("\r")
+
+
+@contextmanager
+def told(name: Path | str, where: Callable[[], str] = str) -> Iterator[None]:
+    """Say what is wrong with a file that cannot be read further, or unpacked, and `where`."""
+    try:
+        yield
+    except (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile) as error:
+        raise DataError(
+            f"{name}: the compressed file is damaged{where()} ({error}); fetch or compress it again"
+        ) from None
+    except OSError as error:
+        raise DataError(f"{name}: reading failed{where()}: {why(error)}") from None
+
+
+def _open(path: Path) -> IO[bytes]:
+    """The file as bytes; its first bytes, not its name, say how it is compressed."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(len(XZ_MAGIC))
+        if head.startswith(GZIP_MAGIC):
+            # The extra buffer moves the line search from Python into C.
+            return io.BufferedReader(cast(io.RawIOBase, gzip.open(path, "rb")), BLOCK)
+        if head.startswith(XZ_MAGIC):
+            return io.BufferedReader(cast(io.RawIOBase, lzma.open(path, "rb")), BLOCK)
+        return path.open("rb", buffering=BLOCK)
+    except FileNotFoundError:
+        raise DataError(missing(path)) from None
+    except IsADirectoryError:
+        raise DataError(f"{path} is a folder; name the text file inside it") from None
+    except OSError as error:
+        raise DataError(f"{path} cannot be opened: {why(error)}") from None
+
+
+def missing(path: Path, otherwise: str = "check the path") -> str:
+    """What to say of a file that is not there: a name like it, or what to do otherwise."""
+    if not path.parent.is_dir():
+        return f"{path} does not exist, and neither does the folder {path.parent}; {otherwise}"
+    hint = did_you_mean(path.name, (other.name for other in path.parent.iterdir()))
+    return f"{path} does not exist{hint or f'; {otherwise}'}"
+
+
+def not_utf8(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> str:
+    byte = raw[error.start]
+    if number == 1 and raw.startswith(UTF16_MARKS):
+        guess = "it looks like UTF-16"
+    else:
+        guess = "it may be Latin-1 or Windows-1252"
+    return (
+        f"{path}, line {number}: not UTF-8 (byte {error.start + 1} of the line is 0x{byte:02x}); {guess}, "
+        f"convert it with `iconv -f ENCODING -t UTF-8`"
+    )
+
+
+DARKEST = 0x100  # the character of a pixel that is 0; none up to the brightest is a space
+BRIGHTEST = 255
+
+
+def written(image: NDArray[np.uint8]) -> str:
+    """An image, its pixels from 0 to 255, as a text."""
+    return (image.astype("<u4").ravel() + DARKEST).tobytes().decode("utf-32-le")
+
+
+def pictures(corpus: Corpus) -> tuple[NDArray[np.uint8], list[str]]:
+    """The images of a corpus (n, channels, side, side), and their labels."""
+    images, labels = digits(corpus.split, corpus.seed) if corpus.images is None else read_images(Path(corpus.images))
+    steps = range(-corpus.shift, corpus.shift + 1)
+    moved = [shifted(images, down, right) for down in steps for right in steps]
+    return np.concatenate(moved), labels * len(moved)
+
+
+def shifted(images: NDArray[np.uint8], down: int, right: int) -> NDArray[np.uint8]:
+    """Moved by some pixels; what comes in is dark."""
+    side, edge = images.shape[2], max(abs(down), abs(right))
+    wide = np.pad(images, ((0, 0), (0, 0), (edge, edge), (edge, edge)))
+    return wide[:, :, edge - down : edge - down + side, edge - right : edge - right + side]
+
+
+def picture_pairs(corpus: Corpus) -> Iterator[Pair]:
+    """The same as pairs of texts."""
+    return ((written(image), label) for image, label in zip(*pictures(corpus), strict=True))
+
+
+def read_images(path: Path) -> tuple[NDArray[np.uint8], list[str]]:
+    """The `images` (n, channels, side, side) and `labels` of an .npz; whole numbers to 255, or shares of 1."""
+    try:
+        with path.open("rb") as file:
+            found = np.load(file, allow_pickle=False)
+            if isinstance(found, np.ndarray):
+                raise ValueError("it is one array alone")
+            images, labels = found["images"], found["labels"]
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        reason = why(error) if isinstance(error, OSError) else unpickled(error)
+        raise DataError(
+            f"{path} is no .npz with `images` and `labels`: {reason}; np.savez(file, images=..., labels=...)"
+        ) from None
+    if len(images) != len(labels):
+        raise DataError(f"{path}: {len(images):,} images and {len(labels):,} labels; there is one each")
+    return brought(images, str(path)), label_names(labels, str(path))
+
+
+def label_names(labels: NDArray[Any], name: str) -> list[str]:
+    """What the labels are called, each in one line."""
+    if labels.ndim != 1 or labels.dtype.kind not in "USbiu":
+        raise DataError(
+            f"{name}: labels of shape {labels.shape} and {labels.dtype}; they are a row of texts or whole numbers"
+        )
+    if labels.dtype.kind == "S":
+        labels = np.char.decode(labels, "utf-8", "replace")
+    names = [str(label) for label in labels.tolist()]
+    for label in dict.fromkeys(names):
+        if label and not label.isprintable():
+            raise DataError(f"{name}: the label {label!r:.60} has signs that cannot be printed; give it a plain name")
+    return names
+
+
+def unpickled(error: Exception) -> str:
+    """Why an array cannot be read; numpy's advice to run what a file holds is not passed on."""
+    return "it is no file of numpy's, or is cut short" if "pickle" in str(error) or not str(error) else str(error)
+
+
+def brought(images: NDArray[Any], name: str) -> NDArray[np.uint8]:
+    """Images in the form of the store: (n, channels, side, side), each pixel of 0 to 255."""
+    if images.dtype.kind == "f":
+        if images.size and not (images.min() >= 0 and images.max() <= 1):
+            raise DataError(f"{name}: pixels that are no whole numbers must lie in 0 to 1")
+        images = np.rint(images * BRIGHTEST)
+    if images.ndim == 3:
+        images = images[:, None]
+    elif images.ndim == 4 and images.shape[3] in (1, 3) and images.shape[1] not in (1, 3):
+        images = images.transpose(0, 3, 1, 2)
+    if images.ndim != 4 or images.shape[1] not in (1, 3) or images.shape[2] != images.shape[3]:
+        raise DataError(
+            f"{name}: images of shape {images.shape} and {images.dtype}; they are (n, side, side), with one "
+            f"channel or three"
+        )
+    if images.size and not (images.min() >= 0 and images.max() <= BRIGHTEST):
+        raise DataError(f"{name}: pixels lie in 0 to {BRIGHTEST}; these go from {images.min()} to {images.max()}")
+    return images.astype(np.uint8)
+
+
+def digits(split: str, seed: int = 0) -> tuple[NDArray[np.uint8], list[str]]:
+    """scikit-learn's 1,797 digits, written by hand, of 8 x 8 pixels: 360 to test on, 90 to validate, the others to
+    train; `seed` deals them anew. The same people wrote all three."""
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise DataError("the corpus `digits` comes with scikit-learn: pip install 'glassformer[images]'") from None
+    found = load_digits()
+    order = np.random.RandomState(seed).permutation(len(found.target))  # the same in every version of numpy
+    parts = {"test": order[:360], "valid": order[360:450], "train": order[450:]}
+    if split not in parts:
+        raise DataError(f"digits has no split `{split}`; choose {one_of(parts)}{did_you_mean(split, parts)}")
+    images = np.rint(found.images[parts[split]] / 16 * BRIGHTEST).astype(np.uint8)
+    return images[:, None], [str(label) for label in found.target[parts[split]].tolist()]

@@ -1,1 +1,0 @@
-"""How the translators that ship are trained, scored and described."""

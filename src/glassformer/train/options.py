@@ -1,0 +1,161 @@
+"""The sections of a recipe: dataclasses of options, read from TOML tables, and the limits of their numbers."""
+
+from __future__ import annotations
+
+import math
+import types
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from glassformer.common.errors import ConfigError, did_you_mean, one_of
+from glassformer.data import Corpus, FilterOptions
+
+ObjectiveName = Literal["translate", "language", "masked", "denoise", "classify", "image"]
+# The names sacrebleu knows. Some of its tokenizers need a package or a download of their own.
+Tokenize = Literal[
+    "13a", "zh", "char", "intl", "none", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K"
+]
+
+LEAST = {
+    "data": {"max_tokens": 1, "max_ratio": 1},
+    "train": dict.fromkeys(("steps", "batch_tokens", "shapes", "accumulate", "keep_last", "average"), 1)
+    | dict.fromkeys(("log_every", "valid_every", "save_every"), 1)
+    | dict.fromkeys(("seed", "warmup_steps", "patience", "weight_decay", "r_drop", "clip", "lora_rank"), 0),
+    "score": {"beam": 1, "samples": 0},
+}
+MOST = {"shapes": 255, "beam": 1000, "seed": 2**63 - 1}
+LARGEST = 2**31  # of every other whole number: larger ones overflow somewhere
+
+
+@dataclass(frozen=True)
+class Data:
+    train: tuple[Corpus, ...]
+    valid: tuple[Corpus, ...] = ()
+    test: tuple[Corpus, ...] = ()
+    root: str = ""  # the folder that relative paths start at
+    target: str | None = None  # the language of the built-in corpus: de, fr, es or zh
+    max_tokens: int = 256
+    max_ratio: float = 3.0
+
+    @property
+    def filter(self) -> FilterOptions:
+        return FilterOptions(max_tokens=self.max_tokens, max_ratio=self.max_ratio)
+
+
+@dataclass(frozen=True)
+class Train:
+    objective: ObjectiveName = "translate"
+    start: str = ""  # a trained model to go on from: its shape, its vocabulary and its weights
+    noise: Literal["spans", "infill"] = "spans"  # of `denoise`
+    noise_share: float = 0.15  # of a text's tokens that are hidden, of `masked` and `denoise`
+    noise_span: float = 3.0  # tokens of a hidden run, on average, of `denoise`
+    steps: int = 10_000
+    batch_tokens: int | Literal["auto"] = 4096
+    shapes: int = 10
+    pack: bool = False
+    accumulate: int = 1
+    seed: int = 0
+
+    lr: float = 1e-3
+    schedule: Literal["inverse_sqrt", "linear", "cosine", "constant"] = "inverse_sqrt"
+    warmup_steps: int = 1000
+    weight_decay: float = 0.0
+    clip: float = 1.0
+    label_smoothing: float = 0.1
+    r_drop: float = 0.0
+
+    freeze: tuple[str, ...] = ()  # names of weights that do not learn, such as "encoder.*"
+    layer_decay: float = 1.0  # of the rate, with each layer away from the head
+    lora_rank: int = 0  # of the matrices that learn in place of the model's own
+    lora_alpha: float = 16.0
+    lora_on: tuple[str, ...] = ("*attention.*",)  # names of the layers that get one
+
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    compile: bool | Literal["auto"] = False
+    cuda_graphs: bool = True
+    parallel: Literal["ddp", "fsdp"] = "ddp"
+
+    ema: float = 0.0
+    average: int = 1
+    ship: Literal["last", "best"] = "last"
+
+    log_every: int = 50
+    valid_every: int = 500
+    save_every: int = 500
+    keep_last: int = 2
+    metric: Literal["loss", "bleu"] = "loss"
+    patience: int = 0
+    tensorboard: bool = False
+
+
+@dataclass(frozen=True)
+class Score:
+    tokenize: Tokenize = "13a"
+    lowercase: bool = False
+    beam: int = 1
+    length_penalty: float = 1.0
+    samples: int = 12
+
+
+def read_section(cls: Any, table: Any, where: str) -> Any:
+    """A dataclass from a TOML table; an unknown key or a wrong type is named."""
+    if not isinstance(table, dict):
+        raise ConfigError(f"`{where}` must be a section, not {table!r}")
+    hints = get_type_hints(cls)
+    table = {key: as_tuple(value) if hints.get(key) == tuple[str, ...] else value for key, value in table.items()}
+    for key, value in table.items():
+        if key not in hints:
+            raise ConfigError(
+                f"unknown key `{where}.{key}` in the recipe{did_you_mean(key, [name.rstrip('_') for name in hints])}"
+            )
+        if not matches(value, hints[key]):
+            near = did_you_mean(value, map(str, get_args(hints[key]))) if isinstance(value, str) else ""
+            raise ConfigError(f"{where}.{key} = {short(value)} must be {describe_type(hints[key])}{near}")
+    return cls(**{key: float(value) if hints[key] is float else value for key, value in table.items()})
+
+
+def as_tuple(value: Any) -> Any:
+    """A list of texts as a tuple; any other value unchanged, to be refused later."""
+    return tuple(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value
+
+
+def matches(value: Any, hint: Any) -> bool:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return value in get_args(hint)
+    if origin in (Union, types.UnionType):
+        return any(matches(value, option) for option in get_args(hint))
+    if origin is tuple:
+        return isinstance(value, tuple)
+    if hint is float:
+        return type(value) is float or (type(value) is int and abs(value) < 10**308)
+    return type(value) is hint
+
+
+def short(value: Any) -> str:
+    """A value in a message; a long one is cut."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:40]}... ({len(text):,} characters)"
+
+
+def describe_type(hint: Any) -> str:
+    origin = get_origin(hint)
+    if origin is Literal:
+        return f"one of {one_of(map(str, get_args(hint)))}"
+    if origin in (Union, types.UnionType):
+        return " or ".join(describe_type(option) for option in get_args(hint) if option not in (type(None), Path))
+    if hint == tuple[str, ...]:
+        return "a list of texts in quotes"
+    names = {int: "a whole number", float: "a number", str: "a text in quotes", bool: "true or false"}
+    return names.get(hint, "a list")
+
+
+def check_number(key: str, value: float, least: int | None, most: int) -> None:
+    unlimited = key == "data.max_ratio" and value == math.inf
+    if isinstance(value, float) and not math.isfinite(value) and not unlimited:
+        raise ConfigError(f"{key} = {value}: it must be a finite number")
+    if least is not None and value < least:
+        raise ConfigError(f"{key} = {value}: " + ("it must be at least 1" if least else "it cannot be negative"))
+    if isinstance(value, int) and value > most:
+        raise ConfigError(f"{key} = {short(value)}: it must be at most {most:,}")
