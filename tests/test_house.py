@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from docs import make_house
+
 ROOT = Path(__file__).parent.parent
 HOUSE = ROOT / "src" / "glassformer"
 
@@ -25,53 +27,72 @@ STOREYS = [
     ["cli"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(STOREYS) for room in rooms}
-
-
-def rooms_imported(file):
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        names = []
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file}: imports are written in full"
-            names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-        for name in names:
-            parts = name.split(".")
-            if parts[0] == "glassformer" and len(parts) > 1 and parts[1] in LEVEL:
-                yield parts[1]
+FILES = sorted(file for room in LEVEL for file in (HOUSE / room).rglob("*.py"))
+LONGEST = 500  # lines of a file
 
 
 def room_of(file):
-    return file.relative_to(HOUSE).parts[0].removesuffix(".py")
-
-
-FILES = [file for file in sorted(HOUSE.rglob("*.py")) if room_of(file) not in ("__init__", "__main__")]
+    return file.relative_to(HOUSE).parts[0]
 
 
 def test_every_room_has_its_place():
-    assert {room_of(file) for file in FILES} <= set(LEVEL)
+    rooms = {path.name for path in HOUSE.iterdir() if path.name != "__pycache__"}
+    assert rooms == {*LEVEL, "__init__.py", "__main__.py", "py.typed"}
+    assert set(make_house.ROOMS) == set(LEVEL)
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HOUSE)))
-def test_imports_go_one_way(file):
-    room = room_of(file)
-    for other in rooms_imported(file):
-        assert other == room or LEVEL[other] < LEVEL[room], f"{room} must not import {other}"
+def test_imports_go_one_way():
+    for room, others in make_house.room_imports().items():
+        assert not [other for other in others if LEVEL[other] >= LEVEL[room]], f"{room} must not import these"
 
 
-@pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(HOUSE)))
-def test_no_string_leads_where_no_import_may(file):
+def test_no_files_import_each_other_in_a_circle():
+    modules = {}
+    for file in FILES:
+        parts = file.relative_to(HOUSE.parent).with_suffix("").parts
+        modules[".".join(parts).removesuffix(".__init__")] = file
+    arrows = {name: {other for other in make_house.imports(file) if other in modules} for name, file in modules.items()}
+    done, path = set(), []
+
+    def visit(name):
+        assert name not in path, " -> ".join([*path[path.index(name) :], name])
+        if name not in done:
+            path.append(name)
+            for other in arrows[name] - {name}:
+                if modules[other].name != "__init__.py":  # a folder's front hands on the names of its files
+                    visit(other)
+            done.add(path.pop())
+
+    for name in arrows:
+        visit(name)
+
+
+def test_the_drawing_of_the_rooms_is_fresh():
+    for language in ("en", "zh"):
+        drawn = (ROOT / "docs" / "figures" / f"house.{language}.svg").read_text(encoding="utf-8")
+        assert drawn == make_house.draw(language), "run: python docs/make_house.py"
+
+
+def test_a_file_is_read_in_one_sitting():
+    sizes = {file: len(file.read_text(encoding="utf-8").splitlines()) for file in FILES}
+    assert not {file: lines for file, lines in sizes.items() if lines > LONGEST}
+
+
+def test_no_string_leads_where_no_import_may():
     """A room's files are asked of the room; a module that a string names is of this room or of one below."""
-    if file == HOUSE / "common" / "aliases.py":
-        return  # each module's earlier place, and where it is now
-    room, tree = room_of(file), ast.parse(file.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("files", "resources.files"):
-            assert [ast.unparse(argument) for argument in node.args] == ["__name__"], f"{room} reads another's files"
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
-            for other in re.findall(r"\bglassformer[./](\w+)", node.value):
-                lower = other in LEVEL and LEVEL[other] < LEVEL[room]
-                assert other == room or lower or other not in LEVEL, f"{room} names {other} in a string"
+    for file in FILES:
+        if file == HOUSE / "common" / "aliases.py":
+            continue  # each module's earlier place, and where it is now
+        room, tree = room_of(file), ast.parse(file.read_text(encoding="utf-8"))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in ("files", "resources.files"):
+                assert [ast.unparse(argument) for argument in node.args] == ["__name__"], (
+                    f"{file} reads another's files"
+                )
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" not in node.value:
+                for other in re.findall(r"\bglassformer[./](\w+)", node.value):
+                    lower = other in LEVEL and LEVEL[other] < LEVEL[room]
+                    assert other == room or lower or other not in LEVEL, f"{file} names {other} in a string"
 
 
 def test_files_of_tests_have_names_of_their_own():
