@@ -24,7 +24,7 @@ from typing import cast
 from benchmarks.decode import asked, ctranslate2_engine
 from glassformer.common.errors import DataError, GlassformerError
 from glassformer.data.readers import read_lines
-from glassformer.decode.kernels.build import SWITCH, NoKernels, instructions
+from glassformer.decode.kernels.build import SWITCH, NoKernels, supported_levels
 from glassformer.decode.search import Search, Stopping
 from glassformer.pipelines.translator import Translator
 
@@ -100,7 +100,7 @@ def texts_of(folder: Path | None, language: str) -> list[str]:
 def levels() -> list[str]:
     """What this machine can be held to, the most first."""
     try:
-        return [level.name for level in instructions()]
+        return [level.name for level in supported_levels()]
     except NoKernels as reason:
         raise GlassformerError(f"there is nothing to hold this machine to: {reason}") from None
 

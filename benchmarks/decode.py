@@ -26,7 +26,7 @@ from torch import Tensor
 from benchmarks.peers import marian
 from glassformer.common.errors import GlassformerError
 from glassformer.decode import generate
-from glassformer.decode.precision import Precision, ready
+from glassformer.decode.precision import Precision, prepare
 from glassformer.deploy.export.ctranslate2 import spec_of
 from glassformer.model import EncoderDecoder, ModelConfig
 
@@ -79,7 +79,7 @@ def contestant(name: str, device: str) -> Run:
     length = OUTPUT[device]
     who, kind = name.rsplit(" ", 1)
     if who == "glassformer":
-        fast = ready(model, cast(Precision, kind))
+        fast = prepare(model, cast(Precision, kind))
         return lambda rows, beam: generate(fast, sources(rows, device), beam=beam, max_new_tokens=length)
     if who == "hugging face":
         peer = marian(BASE).eval().to(device, torch.bfloat16 if kind == "bf16" else torch.float32)
@@ -166,7 +166,7 @@ class Growth:
 @torch.inference_mode()
 def growth(device: str) -> list[Growth]:
     """What one more token costs after a prefix, with the cache and by reading the whole prefix again."""
-    model = ready(EncoderDecoder(BASE).eval().to(device), "fp32")
+    model = prepare(EncoderDecoder(BASE).eval().to(device), "fp32")
     memory = model.encode(sources(8, device))
     found = []
     for prefix in (32, 128, 512):

@@ -21,9 +21,9 @@ from glassformer.model import DecoderOnly, ModelConfig
 from glassformer.train.options import Train
 from glassformer.train.parallel import World
 from glassformer.train.step import Inputs, Stepper
+from glassformer.weights.parity import hugging_face
 from glassformer.weights.pretrained import gpt2
-from glassformer.weights.pretrained.family import say
-from glassformer.weights.random_models import hugging_face
+from glassformer.weights.pretrained.family import to_settings
 
 GPT2 = ModelConfig(
     vocab_size=50_304,  # GPT-2's 50,257, rounded up to what matrix units like, for everyone
@@ -81,7 +81,9 @@ class HuggingFaceGPT2(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         hf: Any = hugging_face()
-        made = hf.GPT2Config(vocab_size=config.vocab_size, use_cache=False, embd_pdrop=0.0, **say(config, gpt2.NAMES))
+        made = hf.GPT2Config(
+            vocab_size=config.vocab_size, use_cache=False, embd_pdrop=0.0, **to_settings(config, gpt2.NAMES)
+        )
         self.model = hf.GPT2LMHeadModel(made)
 
     def forward(self, ids: Tensor, labels: Tensor) -> Tensor:

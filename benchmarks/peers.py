@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.model import EncoderDecoder, ModelConfig
+from glassformer.weights.parity import hugging_face
 from glassformer.weights.pretrained import bart
-from glassformer.weights.pretrained.family import say
-from glassformer.weights.random_models import hugging_face
+from glassformer.weights.pretrained.family import to_settings
 
 
 class TorchTransformer(nn.Module):
@@ -61,7 +61,7 @@ class HuggingFaceMarian(nn.Module):
 def marian(config: ModelConfig) -> Any:
     hf = hugging_face()
     marks = {"pad_token_id": config.pad_id, "eos_token_id": config.end_id, "decoder_start_token_id": config.pad_id}
-    return hf.MarianMTModel(hf.MarianConfig(vocab_size=config.vocab_size, **say(config, bart.NAMES), **marks))
+    return hf.MarianMTModel(hf.MarianConfig(vocab_size=config.vocab_size, **to_settings(config, bart.NAMES), **marks))
 
 
 def contestants(config: ModelConfig) -> dict[str, nn.Module]:

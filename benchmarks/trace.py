@@ -13,7 +13,7 @@ import torch
 from glassformer.decode import generate
 from glassformer.explain.trace import trace
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.model.probe import twin
+from glassformer.model.probe import share_weights
 
 LARGE = ModelConfig(vocab_size=8000, d_model=512, heads=8, d_ff=2048, layers=6, end_id=None)
 SMALL = ModelConfig(vocab_size=800, d_model=128, heads=4, d_ff=512, layers=2, end_id=None)
@@ -41,7 +41,7 @@ def cost(rounds: int = 200) -> Cost:
     build()
     built = statistics.median(seconds(build, time.perf_counter) for _ in range(5))
     plain = EncoderDecoder(SMALL).eval()
-    seen = twin(plain)  # the same weights at the same addresses
+    seen = share_weights(plain)  # the same weights at the same addresses
     src = torch.randint(4, SMALL.vocab_size, (8, 12), generator=torch.Generator().manual_seed(0))
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # a second thread's waiting would be counted as work

@@ -11,7 +11,7 @@ import glassformer as gf
 from benchmarks.box import HELD, SAMPLE, compared, levels, short_enough, texts_of
 from glassformer.common.errors import DataError
 from glassformer.data import Tokenizer, TokenizerOptions
-from glassformer.decode.kernels import found
+from glassformer.decode.kernels import load_kernels
 from glassformer.decode.kernels.build import LEVELS
 from glassformer.weights import bundle
 
@@ -33,8 +33,8 @@ def test_every_level_can_be_held_on_both_sides() -> None:
 @pytest.mark.long
 def test_both_translate_and_are_compared(tmp_path: Path) -> None:
     pytest.importorskip("ctranslate2")
-    if isinstance(found(), str):
-        pytest.skip(f"no kernels: {found()}")
+    if isinstance(load_kernels(), str):
+        pytest.skip(f"no kernels: {load_kernels()}")
     tokenizer = Tokenizer.train([(text, text) for text in WORDS * 5], TokenizerOptions(kind="words", vocab_size=40))
     sizes = {"d_model": 32, "heads": 4, "d_ff": 64, "layers": 2, "decoder_layers": 1, "max_length": 40}
     model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=13, **sizes)).eval()  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ from glassformer.weights.parity import (
     saved,
 )
 from glassformer.weights.pretrained import load_model
-from glassformer.weights.pretrained.loader import FAMILIES, assemble, read_config, read_weights, unload
+from glassformer.weights.pretrained.loader import FAMILIES, assemble, family_state_dict, read_config, read_weights
 
 CASES = {f"{case.family}: {case.name}": case for case in cases()}
 FIRST = {case.family: name for name, case in reversed(CASES.items())}.values()  # one of each family
@@ -104,7 +104,7 @@ def test_gradients_are_hugging_faces(name):
 @pytest.mark.parametrize("name", sampled(CASES, FIRST))
 def test_weights_go_back_bit_for_bit(name):
     _, model, _, settings, tensors = loaded(name)
-    back = unload(model, settings)
+    back = family_state_dict(model, settings)
     assert set(back) == set(tensors)
     assert [n for n in tensors if not torch.equal(back[n], tensors[n])] == []
 
@@ -117,7 +117,7 @@ def test_a_changed_model_goes_back_changed(family):
         model, settings = load_model(folder), read_config(folder)
         for parameter in model.parameters():
             parameter += torch.randn_like(parameter)
-        again = assemble(FAMILIES[family](settings), settings, unload(model, settings))
+        again = assemble(FAMILIES[family](settings), settings, family_state_dict(model, settings))
         assert again.config == model.config
         for name, value in model.state_dict().items():
             assert torch.allclose(again.state_dict()[name], value, rtol=1e-6, atol=0), name

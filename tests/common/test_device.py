@@ -11,7 +11,7 @@ import torch
 from small_run import Cli
 from tiny_translators import tiny_bundle
 
-from glassformer.common.device import pick_device, unplanned
+from glassformer.common.device import disable_cudnn_sdp, pick_device
 from glassformer.common.errors import ConfigError
 from glassformer.decode import generate
 from glassformer.model import EncoderDecoder, ModelConfig
@@ -48,7 +48,7 @@ def test_the_last_to_go_sets_it_back() -> None:
         return torch.backends.cuda.cudnn_sdp_enabled()
 
     def one_after_the_other() -> None:
-        with unplanned:
+        with disable_cudnn_sdp:
             first.set()
             second.wait(60)
             assert not enabled()
@@ -57,13 +57,13 @@ def test_the_last_to_go_sets_it_back() -> None:
     with ThreadPoolExecutor() as threads:
         other = threads.submit(one_after_the_other)
         first.wait(60)
-        with unplanned:
+        with disable_cudnn_sdp:
             assert not enabled()
         assert not enabled()
         second.set()
         other.result()
     assert enabled()
-    with pytest.raises(ZeroDivisionError), unplanned:
+    with pytest.raises(ZeroDivisionError), disable_cudnn_sdp:
         raise ZeroDivisionError
     assert enabled()
 

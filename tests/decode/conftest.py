@@ -11,7 +11,7 @@ import glassformer.decode.kernels as module
 def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> module.Kernels | None:
     """The kernels in use."""
     if request.param == "torch's kernels":
-        monkeypatch.setattr(module, "found", lambda: "not wanted")
-    elif isinstance(module.found(), str):
-        pytest.skip(f"no kernels: {module.found()}")
-    return module.kernels()
+        monkeypatch.setattr(module, "load_kernels", lambda: "not wanted")
+    elif isinstance(module.load_kernels(), str):
+        pytest.skip(f"no kernels: {module.load_kernels()}")
+    return module.available_kernels()

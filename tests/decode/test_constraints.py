@@ -12,7 +12,7 @@ import glassformer as gf
 from glassformer.common.errors import InputError
 from glassformer.decode import score, stream
 from glassformer.decode.constraints import PlaceholderTable, without_repeats
-from glassformer.decode.hypothesis import NO_TOKEN
+from glassformer.decode.search import NO_TOKEN
 
 
 @given(

@@ -11,7 +11,7 @@ import glassformer as gf
 import glassformer.decode.engine as module
 from glassformer.decode import Search, beam
 from glassformer.decode.engine import Engine, batches, mixes, usual_tokens
-from glassformer.decode.generation import write
+from glassformer.decode.generation import run_search
 from glassformer.decode.program import ProgramWriter
 
 CPU = torch.device("cpu")
@@ -19,7 +19,7 @@ Properties = namedtuple("Properties", "total_memory")
 
 
 def written(engine):
-    return [found for _, best in engine.write([[3, 4, 3], [4, 1]], [[], []], Search()) for found in best]
+    return [found for _, best in engine.generate([[3, 4, 3], [4, 1]], [[], []], Search()) for found in best]
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
@@ -27,7 +27,7 @@ def written(engine):
 @pytest.mark.parametrize("own_kernels", [True, False])
 def test_each_source_of_a_mixed_batch_has_the_limit_that_it_has_alone(own_kernels, options, precision, monkeypatch):
     if not own_kernels:
-        monkeypatch.setattr(beam, "ours", lambda _: None)
+        monkeypatch.setattr(beam, "kernels_for", lambda _: None)
         monkeypatch.setattr(ProgramWriter, "go_on", lambda *_: 0)
     config = gf.ModelConfig(vocab_size=20, d_model=16, heads=2, d_ff=32, layers=1, max_length=200, end_id=None)
     torch.manual_seed(3)
@@ -36,7 +36,7 @@ def test_each_source_of_a_mixed_batch_has_the_limit_that_it_has_alone(own_kernel
 
     def targets(given):
         found = {}
-        for rows, best in engine.write(given, [[]] * len(given), search):
+        for rows, best in engine.generate(given, [[]] * len(given), search):
             found |= {tuple(given[i]): ranked for i, ranked in zip(rows, best, strict=True)}
         return [[(one.ids, pytest.approx(one.score, abs=1e-6)) for one in found[tuple(one)]] for one in given]
 
@@ -45,7 +45,7 @@ def test_each_source_of_a_mixed_batch_has_the_limit_that_it_has_alone(own_kernel
     lengths = [len(ranked[0][0]) for ranked in together]  # nothing ends by itself
     assert lengths == [engine.max_target_length(len(source)) for source in sources]
     assert len(batches([len(source) for source in sources], 1024, mixed=True)) < len(set(lengths))
-    monkeypatch.setattr(module, "write", lambda *given, limits, **named: write(*given, **named))
+    monkeypatch.setattr(module, "run_search", lambda *given, limits, **named: run_search(*given, **named))
     assert targets(sources) != together
 
 
@@ -57,14 +57,14 @@ def test_a_batch_that_the_gpu_has_no_memory_for_is_halved(monkeypatch):
         sizes.append(len(src))
         if len(src) > most:
             raise torch.OutOfMemoryError("no memory")
-        return write(model, src, *given, **named)
+        return run_search(model, src, *given, **named)
 
     def found():
-        told = engine.write(sources, [[]] * len(sources), Search())
+        told = engine.generate(sources, [[]] * len(sources), Search())
         return sorted((i, one[0].ids) for rows, best in told for i, one in zip(rows, best, strict=True))
 
     expected = found()
-    monkeypatch.setattr(module, "write", cramped)
+    monkeypatch.setattr(module, "run_search", cramped)
     most = 2
     assert found() == expected
     assert sizes == [5, 2, 3, 1, 2]
@@ -92,8 +92,8 @@ def test_other_searches_are_not_mixed(options):
 @pytest.fixture
 def packings(monkeypatch):
     """How often a copy was made."""
-    made, ready = [], module.ready
-    monkeypatch.setattr(module, "ready", lambda *given: made.append(1) or ready(*given))
+    made, prepare = [], module.prepare
+    monkeypatch.setattr(module, "prepare", lambda *given: made.append(1) or prepare(*given))
     return made
 
 

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.decode.kernels import Kernels, Linear, Packed, done, found
-from glassformer.decode.kernels.build import NoKernels, instructions, load
-from glassformer.decode.precision import ready
+from glassformer.decode.kernels import Kernels, Linear, Packed, check_memory, load_kernels
+from glassformer.decode.kernels.build import NoKernels, load_library, supported_levels
+from glassformer.decode.precision import prepare
 
 try:
     # A processor can also do what lesser ones can, so the kernels written for those are tried too.
-    LEVELS = {level.name: level for level in instructions()}
+    LEVELS = {level.name: level for level in supported_levels()}
     BUILT = {name: Kernels(level) for name, level in LEVELS.items()}
 except NoKernels as reason:
     pytest.skip(f"no kernels: {reason}", allow_module_level=True)
@@ -219,13 +219,13 @@ def test_memory_that_is_not_there_is_told() -> None:
     for kind in ("fp32", "int8"):  # rows that no memory could hold
         assert BEST._product(1, Linear(Packed(numbers(0, 1, 64), kind)).matrix, 2**42, some, None, some) == 1
     with pytest.raises(MemoryError, match="no memory is left for a decoding step"):
-        done(1)
+        check_memory(1)
     assert BEST.product(numbers(0, 3, 40), Linear(Packed(numbers(1, 33, 40), "fp32"))).isfinite().all()
 
 
 def test_a_model_that_uses_them_can_be_copied() -> None:
     config = gf.ModelConfig(vocab_size=50, d_model=32, heads=4, d_ff=64, layers=1, max_length=32)
-    fast = ready(gf.EncoderDecoder(config).eval(), "fp32")
+    fast = prepare(gf.EncoderDecoder(config).eval(), "fp32")
     src = torch.arange(3, 9).view(1, 6)
     assert gf.generate(copy.deepcopy(fast), src, max_new_tokens=6) == gf.generate(fast, src, max_new_tokens=6)
 
@@ -239,7 +239,7 @@ def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Kernels |
         patch.setenv(
             "CC", str(compiler(folder, 'case "$*" in *amx*) echo "error: unknown" >&2; exit 1;; esac; exec cc "$@"'))
         )
-        return folder, found.__wrapped__()
+        return folder, load_kernels.__wrapped__()
 
 
 def compiler(folder: Path, does: str) -> Path:
@@ -260,7 +260,7 @@ def test_a_compiler_that_knows_less_is_asked_for_less(
     old = compiler(tmp_path, "echo 'x.c:1: error: nothing works' >&2; exit 1")
     monkeypatch.setenv("CC", str(old))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
-    assert found.__wrapped__() == f"{old} does not compile them: x.c:1: error: nothing works"
+    assert load_kernels.__wrapped__() == f"{old} does not compile them: x.c:1: error: nothing works"
 
 
 @pytest.mark.long
@@ -272,13 +272,13 @@ def test_they_are_compiled_once(
     assert len(list((folder / "glassformer").iterdir())) == 1
     monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
     monkeypatch.setenv("CC", "no-such-compiler")
-    load(level)  # from the last time
+    load_library(level)  # from the last time
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     with pytest.raises(NoKernels, match="no C compiler was found; install gcc, or name one in the variable CC"):
-        load(level)
+        load_library(level)
     monkeypatch.setenv("CC", "false")
     with pytest.raises(NoKernels, match="false does not compile them: it says nothing"):
-        load(level)
+        load_library(level)
 
 
 @pytest.mark.long  # tests/decode/test_build.py has the same of a library of one line
@@ -291,7 +291,7 @@ def test_they_are_compiled_again_where_half_of_them_is_kept_or_nothing_can_be(
     half.parent.mkdir()
     half.write_bytes(b"half a file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    load(LEVELS[own.level])
+    load_library(LEVELS[own.level])
     assert half.stat().st_size == kept.stat().st_size
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    load(LEVELS[own.level])  # with nowhere to keep them
+    load_library(LEVELS[own.level])  # with nowhere to keep them

@@ -11,7 +11,7 @@ import glassformer as gf
 from glassformer.common.errors import ConfigError
 from glassformer.decode.engine import Engine
 from glassformer.decode.kernels import Kernels
-from glassformer.decode.precision import pick, ready
+from glassformer.decode.precision import prepare, resolve_precision
 
 SIZES = {"vocab_size": 300, "d_model": 64, "heads": 4, "d_ff": 128, "layers": 2, "max_length": 64}
 KINDS = {
@@ -51,7 +51,7 @@ def test_the_logits_stay_within_the_precision(kind: str, precision: str, kernels
     model = model_of(kind)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     expected = model(SRC, TGT, MASK)
-    fast = ready(model, precision)  # type: ignore[arg-type]
+    fast = prepare(model, precision)  # type: ignore[arg-type]
     found = fast(SRC, TGT, MASK)
     error = (found - expected).abs().max()
     assert error <= WITHIN[precision] * (1 if precision == "fp32" else expected.abs().max())
@@ -69,7 +69,7 @@ def test_search_goes_through_every_kind_of_model(kind: str, precision: str, kern
     if not able(precision):
         pytest.skip("this processor has no bfloat16 arithmetic")
     model = model_of(kind)
-    fast = ready(model, precision)  # type: ignore[arg-type]
+    fast = prepare(model, precision)  # type: ignore[arg-type]
     for beam in (1, 3) if precision == "fp32" else (3,):
         found = [best[0] for best in gf.generate(fast, SRC, MASK, beam=beam, max_new_tokens=8)]
         ended = [h.ids + [2] * (len(h.ids) < 8) for h in found]
@@ -82,7 +82,7 @@ def test_search_goes_through_every_kind_of_model(kind: str, precision: str, kern
 
 
 def test_in_int8_a_sentence_does_not_depend_on_its_neighbours(kernels: Kernels | None) -> None:
-    fast = ready(model_of("plain"), "int8")
+    fast = prepare(model_of("plain"), "int8")
     loud = SRC.clone()
     loud[1:] = torch.randint(3, 280, (4, 12), generator=torch.Generator().manual_seed(9))
     with torch.no_grad():
@@ -101,19 +101,19 @@ def test_a_decoder_alone_can_be_made_ready_too() -> None:
     model = gf.DecoderOnly(gf.ModelConfig(**SIZES)).eval()  # type: ignore[arg-type]
     prompt = SRC[:2, :4]
     plain = gf.generate(model, prompt, max_new_tokens=6)
-    assert [best[0].ids for best in gf.generate(ready(model, "fp32"), prompt, max_new_tokens=6)] == [
+    assert [best[0].ids for best in gf.generate(prepare(model, "fp32"), prompt, max_new_tokens=6)] == [
         best[0].ids for best in plain
     ]
 
 
 def test_what_cannot_be_is_told() -> None:
     with pytest.raises(ConfigError, match=r"precision='fp64' is not one of `auto`, `fp32`, `bf16`, `int8`"):
-        ready(model_of("plain"), "fp64")  # type: ignore[arg-type]
+        prepare(model_of("plain"), "fp64")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="int8 is for CPUs; on meta use bf16 or fp32"):
-        pick("int8", 512, torch.device("meta"))
+        resolve_precision("int8", 512, torch.device("meta"))
     with pytest.raises(ConfigError, match="precision='half'"):
         Engine(model_of("plain"), torch.device("cpu"), "half")  # type: ignore[arg-type]
-    assert pick("auto", 8, torch.device("cpu")) == "fp32"  # too narrow to gain
+    assert resolve_precision("auto", 8, torch.device("cpu")) == "fp32"  # too narrow to gain
 
 
 def test_threads_that_ask_at_once_are_given_one_copy() -> None:

@@ -13,17 +13,16 @@ import glassformer.decode.generation as generation
 import glassformer.decode.kernels as module
 from glassformer.decode import beam, greedy
 from glassformer.decode import program as programs
-from glassformer.decode.constraints import Constraints, Placeholders
+from glassformer.decode.constraints import Constraints, Placeholders, TopTokens, normaliser, top_tokens
 from glassformer.decode.kernels import Kernels, Linear, Packed
-from glassformer.decode.kernels.build import NoKernels, instructions
+from glassformer.decode.kernels.build import NoKernels, supported_levels
 from glassformer.decode.kernels.structures import Bans
-from glassformer.decode.precision import ready
+from glassformer.decode.precision import prepare
 from glassformer.decode.program import ProgramWriter, program, writer_of
-from glassformer.decode.ranking import Likeliest, likeliest, normaliser
 from glassformer.decode.writer import Writer
 
-if isinstance(module.found(), str):
-    pytest.skip(f"no kernels: {module.found()}", allow_module_level=True)
+if isinstance(module.load_kernels(), str):
+    pytest.skip(f"no kernels: {module.load_kernels()}", allow_module_level=True)
 
 SIZES = {"vocab_size": 70, "d_model": 40, "heads": 4, "d_ff": 72, "layers": 3, "decoder_layers": 2, "max_length": 48}
 KNOWN = {
@@ -72,7 +71,7 @@ def logits_of(writer: Writer, beams: int, steps: int = 6) -> list[Tensor]:
 @torch.inference_mode()
 def test_a_program_says_what_the_modules_say(kind: str, beams: int) -> None:
     model = model_of(KNOWN[kind])
-    fast = ready(model, "fp32")
+    fast = prepare(model, "fp32")
     own = writer_of(fast, SRC, MASK, 8, beams)
     assert isinstance(own, ProgramWriter)
     for ours, theirs in zip(logits_of(own, beams), logits_of(Writer(model, SRC, MASK, 8, beams), beams), strict=True):
@@ -84,7 +83,7 @@ def test_a_program_says_what_the_modules_say(kind: str, beams: int) -> None:
 @pytest.mark.parametrize("beams", [1, 3])
 def test_a_program_in_int8_is_as_near_as_the_modules_are(beams: int) -> None:
     model = model_of({})
-    fast = ready(model, "int8")
+    fast = prepare(model, "int8")
     plain = logits_of(Writer(model, SRC, MASK, 8, beams), beams)
     own = logits_of(writer_of(fast, SRC, MASK, 8, beams), beams)
     long = logits_of(Writer(fast, SRC, MASK, 8, beams), beams)
@@ -102,14 +101,14 @@ def test_a_program_finds_the_likeliest_without_all_logits(
     threads: int, wanted: int, kind: Literal["int8", "bf16"]
 ) -> None:
     """Bit for bit what is found among all of them, over several segments of a vocabulary and blocks of rows."""
-    own = module.kernels()
+    own = module.available_kernels()
     assert own is not None
     if kind not in own.kinds:
         pytest.skip(f"the kernels of {own.level} know no {kind}")
     model = model_of({"vocab_size": 1000})
     with torch.no_grad():
         model.head.weight[300:600] = model.head.weight[:300]  # equals, in different segments
-    fast, src = ready(model, kind), SRC.repeat(9, 1)
+    fast, src = prepare(model, kind), SRC.repeat(9, 1)
     several = torch.get_num_threads()
     try:
         torch.set_num_threads(threads)
@@ -117,8 +116,8 @@ def test_a_program_finds_the_likeliest_without_all_logits(
         tokens: Tensor | None = None
         for _ in range(3):
             logits, found = (one.begin() if tokens is None else one.next(tokens)), other.say(tokens, wanted)
-            assert isinstance(found, Likeliest)
-            for theirs, expected in zip(found[:2], likeliest(logits, wanted), strict=True):
+            assert isinstance(found, TopTokens)
+            for theirs, expected in zip(found[:2], top_tokens(logits, wanted), strict=True):
                 assert torch.equal(theirs, expected)
             assert torch.equal(found.normaliser, normaliser(logits))
             tokens = found.ids[:, :1].repeat_interleave(len(src) * 3 // len(logits), 0).contiguous()
@@ -130,12 +129,12 @@ def test_a_program_finds_the_likeliest_without_all_logits(
 
 @pytest.mark.parametrize("kind", UNKNOWN)
 def test_what_the_kernels_do_not_know_goes_the_long_way(kind: str) -> None:
-    fast = ready(model_of(UNKNOWN[kind]), "fp32")
+    fast = prepare(model_of(UNKNOWN[kind]), "fp32")
     assert program(fast, SRC, MASK, 1) is None
 
 
 def test_who_watches_sees_the_modules_run() -> None:
-    fast = ready(model_of({}), "fp32")
+    fast = prepare(model_of({}), "fp32")
     assert program(fast, SRC, MASK, 1) is not None
     with_holes = MASK.clone()
     with_holes[0, 2] = False
@@ -153,11 +152,11 @@ def test_who_watches_sees_the_modules_run() -> None:
 def test_a_step_of_search_in_c_chooses_what_python_chooses(
     beams: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast = ready(model_of({}), "fp32")
+    fast = prepare(model_of({}), "fp32")
     search = {"beam": beams, "nbest": beams, "max_new_tokens": 12, **options}
     ours = gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
     for selector in (beam, greedy):
-        monkeypatch.setattr(selector, "ours", lambda logits: None)
+        monkeypatch.setattr(selector, "kernels_for", lambda logits: None)
     assert ours == gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
     assert generation.writer_of is writer_of
 
@@ -173,7 +172,7 @@ HELD = Placeholders((5, 9, 60), ((5,), (60, 9), (), (9,), (5, 9, 60)))
 def test_several_steps_in_one_call_find_what_single_ones_find(
     kind: Literal["int8", "fp32"], beams: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast, whole = ready(model_of({}), kind), ProgramWriter.go_on
+    fast, whole = prepare(model_of({}), kind), ProgramWriter.go_on
     search = {"beam": beams, "nbest": beams, "max_new_tokens": 20, **options}
     made: list[int] = []
 
@@ -211,14 +210,14 @@ def test_what_the_kernels_cannot_forbid_is_forbidden_step_by_step(
 ) -> None:
     """The last, in a vocabulary of no more tokens than may be said: where all would be banned, none is."""
     model = gf.EncoderDecoder(gf.ModelConfig(**SIZES | {"vocab_size": 40})).eval()  # type: ignore[arg-type]
-    fast, search = ready(model, "int8"), {"beam": 3, "max_new_tokens": 12, **options}
+    fast, search = prepare(model, "int8"), {"beam": 3, "max_new_tokens": 12, **options}
     found = gf.generate(fast, SRC % 40, MASK, **search)  # type: ignore[arg-type]
     monkeypatch.setattr(ProgramWriter, "go_on", lambda *_: 0)
     assert gf.generate(fast, SRC % 40, MASK, **search) == found  # type: ignore[arg-type]
 
 
 def test_several_steps_in_one_call_can_be_ended_between_calls() -> None:
-    fast, calls = ready(model_of({}), "int8"), list[int]()
+    fast, calls = prepare(model_of({}), "int8"), list[int]()
 
     def leave() -> None:
         calls.append(1)
@@ -232,7 +231,7 @@ def test_several_steps_in_one_call_can_be_ended_between_calls() -> None:
 
 @pytest.mark.parametrize("kind", ["fp32", "int8"])
 def test_all_levels_give_the_same_to_the_last_bit(kind: str) -> None:
-    levels = instructions()
+    levels = supported_levels()
     if len(levels) < 2:
         pytest.skip(f"this processor has one level only: {levels[0].name}")
     numbers = torch.Generator().manual_seed(0)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import glassformer as gf
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.decode import alternatives, score, stream
-from glassformer.decode.alignment import align
-from glassformer.decode.sampling import Streams
+from glassformer.decode.greedy import RandomStreams
+from glassformer.decode.scoring import align
 from glassformer.weights.parity import Case, hugging_face, random_model, saved
 
 SIZES = {
@@ -370,7 +370,7 @@ def test_sampling_follows_the_distribution_and_its_filters():
         (gf.Sampling(top_p=0.7), torch.tensor([2 / 3, 1 / 3, 0, 0])),
         (gf.Sampling(temperature=0.5), probabilities**2 / (probabilities**2).sum()),
     ):
-        scores, tokens = Streams(sampling, src, None).choose(rows, torch.arange(8000))
+        scores, tokens = RandomStreams(sampling, src, None).choose(rows, torch.arange(8000))
         share = tokens.bincount(minlength=4) / 8000
         assert (share - expected).abs().max() < 0.02
         torch.testing.assert_close(scores, probabilities.log()[tokens])

@@ -9,7 +9,7 @@ import torch
 
 import glassformer as gf
 from glassformer.decode.kernels import Kernels
-from glassformer.decode.precision import ready
+from glassformer.decode.precision import prepare
 from glassformer.decode.step import AttentionStep, StepBlock
 from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.norm import NORMS
@@ -56,7 +56,7 @@ def test_the_short_way_is_the_same_way(
         return attend(self, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(way, "attend", counted)
-    for short, plain in zip(stepped(ready(model, "fp32"), beams), stepped(model, beams), strict=True):
+    for short, plain in zip(stepped(prepare(model, "fp32"), beams), stepped(model, beams), strict=True):
         torch.testing.assert_close(short, plain, atol=1e-5, rtol=1e-5)
     assert taken == 2 * 2 * 4  # both attentions of both blocks, at all steps but the prompt's
 
@@ -66,7 +66,7 @@ def test_what_the_short_way_does_not_know_goes_the_long_one(kind: str, monkeypat
     for way in (AttentionStep, Kernels):
         monkeypatch.setattr(way, "attend", None)  # would fail if it were called
     model = gf.EncoderDecoder(gf.ModelConfig(**(SIZES | LONG[kind]))).eval()  # type: ignore[arg-type]
-    fast = ready(model, "fp32")
+    fast = prepare(model, "fp32")
     assert all(isinstance(block, StepBlock) == (kind == "rotary") for block in fast.decoder.blocks)
     for short, plain in zip(stepped(fast, 1), stepped(model, 1), strict=True):
         torch.testing.assert_close(short, plain, atol=1e-5, rtol=1e-5)
@@ -74,7 +74,7 @@ def test_what_the_short_way_does_not_know_goes_the_long_one(kind: str, monkeypat
 
 def test_dropout_acts_at_a_step_of_a_model_in_training() -> None:
     config = gf.ModelConfig(**SIZES, dropout=0.0, attention_dropout=0.5)  # type: ignore[arg-type]
-    fast = ready(gf.EncoderDecoder(config).train(), "fp32")
+    fast = prepare(gf.EncoderDecoder(config).train(), "fp32")
     with torch.inference_mode():
         memory = fast.encode(SRC)
         steps = []

@@ -13,10 +13,10 @@ import torch
 from tiny_model import SRC, tiny
 
 import glassformer as gf
-from glassformer.decode.kernels import build, found
-from glassformer.decode.kernels.build import NoKernels, has, instructions
+from glassformer.decode.kernels import build, load_kernels
+from glassformer.decode.kernels.build import NoKernels, cpu_supports, supported_levels
 from glassformer.decode.linear import OneDnn
-from glassformer.decode.precision import pick, ready
+from glassformer.decode.precision import prepare, resolve_precision
 
 CPU = torch.device("cpu")
 FLAGS = {need for level in build.LEVELS for need in level.needs}
@@ -30,9 +30,9 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for name in ("GLASSFORMER_KERNELS", "CC"):
         monkeypatch.delenv(name, raising=False)
-    found.cache_clear()
+    load_kernels.cache_clear()
     yield monkeypatch
-    found.cache_clear()
+    load_kernels.cache_clear()
 
 
 @pytest.fixture
@@ -48,20 +48,20 @@ def xeon(fresh: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def names() -> list[str]:
-    return [level.name for level in instructions()]
+    return [level.name for level in supported_levels()]
 
 
 def test_without_a_switch_all_that_the_processor_can_do_is_used(xeon: pytest.MonkeyPatch) -> None:
     assert names() == ["amx", "vnni", "avxvnni", "avx2"]
     xeon.setenv("GLASSFORMER_KERNELS", "1")
     assert names() == ["amx", "vnni", "avxvnni", "avx2"]
-    assert pick("auto", 512, CPU) == "bf16"
+    assert resolve_precision("auto", 512, CPU) == "bf16"
 
 
 def test_kernels_switched_off(xeon: pytest.MonkeyPatch) -> None:
     xeon.setenv("GLASSFORMER_KERNELS", "0")
-    assert found() == "GLASSFORMER_KERNELS=0"
-    assert has("vnni")  # the processor is what it was
+    assert load_kernels() == "GLASSFORMER_KERNELS=0"
+    assert cpu_supports("vnni")  # the processor is what it was
 
 
 def test_as_on_a_processor_with_avx2_only(xeon: pytest.MonkeyPatch) -> None:
@@ -69,19 +69,19 @@ def test_as_on_a_processor_with_avx2_only(xeon: pytest.MonkeyPatch) -> None:
     xeon.setenv("GLASSFORMER_KERNELS", "avx2")
     assert names() == ["avx2"]
     assert OneDnn(torch.ones(4, 4), None, "int8").zero == 64  # what 16 bits can add up
-    assert pick("auto", 512, CPU) == "fp32"
+    assert resolve_precision("auto", 512, CPU) == "fp32"
 
 
 def test_as_on_a_processor_without_matrix_units(xeon: pytest.MonkeyPatch) -> None:
     xeon.setenv("GLASSFORMER_KERNELS", "vnni")
     assert names() == ["vnni", "avxvnni", "avx2"]
-    assert pick("auto", 512, CPU) == "fp32"
+    assert resolve_precision("auto", 512, CPU) == "fp32"
 
 
 def test_a_processor_that_is_a_lesser_one(xeon: pytest.MonkeyPatch) -> None:
     xeon.setattr(build, "features", lambda: frozenset({"avx2"}))
-    assert found() == "the processor lacks fma"
-    found.cache_clear()
+    assert load_kernels() == "the processor lacks fma"
+    load_kernels.cache_clear()
     xeon.setattr(build, "features", lambda: frozenset({"avx2", "fma", "avx512_vnni"}))
     assert names() == ["avx2"]
 
@@ -89,17 +89,17 @@ def test_a_processor_that_is_a_lesser_one(xeon: pytest.MonkeyPatch) -> None:
 def test_a_level_of_another_machine_is_told(xeon: pytest.MonkeyPatch) -> None:
     xeon.setenv("GLASSFORMER_KERNELS", "neon")
     said = "GLASSFORMER_KERNELS=neon is no level of x86_64; it has `amx`, `vnni`, `avxvnni`, `avx2`"
-    assert found() == said
+    assert load_kernels() == said
     xeon.setattr(platform, "machine", lambda: "aarch64")
     assert names() == ["neon"]
     xeon.setattr(platform, "machine", lambda: "riscv64")
-    found.cache_clear()
-    assert found() == "they are for Linux on x86_64 and aarch64, not Linux on riscv64"
+    load_kernels.cache_clear()
+    assert load_kernels() == "they are for Linux on x86_64 and aarch64, not Linux on riscv64"
 
 
 def test_without_a_compiler(xeon: pytest.MonkeyPatch) -> None:
     xeon.setenv("CC", "no-such-compiler")
-    assert found() == "no C compiler was found; install gcc, or name one in the variable CC"
+    assert load_kernels() == "no C compiler was found; install gcc, or name one in the variable CC"
 
 
 def test_a_setting_that_does_not_exist_is_told(fresh: pytest.MonkeyPatch) -> None:
@@ -107,7 +107,7 @@ def test_a_setting_that_does_not_exist_is_told(fresh: pytest.MonkeyPatch) -> Non
     with pytest.raises(
         NoKernels, match="GLASSFORMER_KERNELS=sse is not one of `0`, `1`, `amx`, `vnni`, `avxvnni`, `avx2`, `neon`"
     ):
-        instructions()
+        supported_levels()
 
 
 @pytest.fixture(scope="module")
@@ -128,9 +128,9 @@ def test_nothing_is_lost_without_kernels(
     """The tokens are those of the plain model."""
     for name, value in (setting | {"XDG_CACHE_HOME": str(tmp_path / "empty")}).items():
         fresh.setenv(name, value)
-    found.cache_clear()
-    assert isinstance(found(), str)
-    fast = gf.generate(ready(tiny(), precision), SRC, beam=3, max_new_tokens=8)
+    load_kernels.cache_clear()
+    assert isinstance(load_kernels(), str)
+    fast = gf.generate(prepare(tiny(), precision), SRC, beam=3, max_new_tokens=8)
     assert [[h.ids for h in row] for row in fast] == [[h.ids for h in row] for row in plain]
     near = {"fp32": 1e-5, "int8": 0.05}[precision]
     for ours, theirs in zip(fast, plain, strict=True):

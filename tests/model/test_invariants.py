@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 import glassformer as gf
 from glassformer.model.activation import Activation
-from glassformer.model.config import Placement, Positions
-from glassformer.model.norm import NormType
+from glassformer.model.config import NormType, Placement, Positions
 from glassformer.model.probe import Probe
 from glassformer.train.step import crashes_in_bf16
 

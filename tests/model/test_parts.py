@@ -14,7 +14,7 @@ import glassformer as gf
 from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask, softmax
 from glassformer.model.layer import FeedForward
-from glassformer.model.mask import additive, causal_mask, own_blocks, own_mask, padding_mask
+from glassformer.model.mask import additive, causal_mask, packed_blocks, packed_mask, padding_mask
 from glassformer.model.norm import NORMS, LayerNorm, RMSNorm
 from glassformer.model.position import Rotary, alibi_slopes, relative_bucket, rotate, sinusoid
 
@@ -264,8 +264,8 @@ def test_squares_that_are_passed_over_change_nothing(causal):
     places, order = several_texts([200, 7, 93], [1, 130, 169]), torch.arange(300)
     attention = Attention(config(d_model=32, heads=2, kv_heads=1)).eval()
     torch.manual_seed(1)
-    visible = own_mask(places, places) & (causal_mask(order, order) if causal else torch.tensor(True))
-    blocks = own_blocks(places, causal)
+    visible = packed_mask(places, places) & (causal_mask(order, order) if causal else torch.tensor(True))
+    blocks = packed_blocks(places, causal)
     assert int(blocks.kv_num_blocks.sum() + blocks.full_kv_num_blocks.sum()) < 2 * 9  # some squares are empty
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's word that nothing is compiled

@@ -19,7 +19,7 @@ import glassformer as gf
 from glassformer.explain.changes import KINDS, carry_out, checked
 from glassformer.explain.subject import Subject
 from glassformer.model import Cache
-from glassformer.model.probe import twin
+from glassformer.model.probe import share_weights
 
 PADDING = 1
 HEAD = {"kind": "remove_head", "layer": 0, "head": 1}
@@ -77,7 +77,7 @@ class Judge:
     """A model with a change carried out, asked anew for every token."""
 
     def __init__(self, translator, changes, run):
-        self.model = twin(translator.model).eval()
+        self.model = share_weights(translator.model).eval()
         carry_out(self.model, checked(changes, Subject(translator)))
         self.src, self.mask = torch.tensor([run.source]), torch.tensor([run.real])
         self.heat = run.options.temperature

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from glassformer.weights.pretrained import language_codes
+from glassformer.weights.pretrained import multilingual
 
 CLASSES = {
     "nllb": "NllbTokenizer", "m2m100": "M2M100Tokenizer", "mbart": "MBartTokenizer", "mbart50": "MBart50Tokenizer",
@@ -48,18 +48,18 @@ def write(kind: str, folder: Path) -> tuple[Any, Any]:
     if kind == "m2m100":
         numbered = ["<s>", "<pad>", "</s>", "<unk>", *pieces[3:]]
         (folder / "vocab.json").write_text(json.dumps({piece: id for id, piece in enumerate(numbered)}))
-        told["additional_special_tokens"] = [f"__{code}__" for code in language_codes.M2M100]
+        told["additional_special_tokens"] = [f"__{code}__" for code in multilingual.M2M100]
     (folder / "tokenizer_config.json").write_text(json.dumps(told))
     tokenizer = getattr(transformers, CLASSES[kind]).from_pretrained(folder)
     if kind == "nllb":  # from pieces alone, transformers knows no languages; the published folder has tokenizer.json
         rules = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
         numbers = {piece: id for piece, id in rules["vocab"].items() if piece != "<mask>"}
-        numbers |= {code: len(numbers) + i for i, code in enumerate([*language_codes.NLLB, "<mask>"])}
+        numbers |= {code: len(numbers) + i for i, code in enumerate([*multilingual.NLLB, "<mask>"])}
         tokenizer = transformers.NllbTokenizer(vocab=numbers, merges=[tuple(pair) for pair in rules["merges"]])
         tokenizer.save_pretrained(folder)
     torch.manual_seed(0)
     size = {
-        "vocab_size": len(pieces) + len(language_codes.NLLB) + 2, "d_model": 32, "encoder_layers": 1,
+        "vocab_size": len(pieces) + len(multilingual.NLLB) + 2, "d_model": 32, "encoder_layers": 1,
         "decoder_layers": 1, "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 48,
         "decoder_ffn_dim": 48, "max_position_embeddings": 64, "init_std": 0.4, "pad_token_id": 1, "bos_token_id": 0,
         "eos_token_id": 2, "decoder_start_token_id": 2,

@@ -22,7 +22,7 @@ from glassformer.train.feed import local_rows
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import ready, train
-from glassformer.weights.random_models import cases, random_model
+from glassformer.weights.parity import cases, random_model
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf", "six": "sechs"}
 SEQ2SEQ = ["<s>", "<pad>", "</s>", "<unk>"]

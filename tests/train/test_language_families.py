@@ -22,7 +22,7 @@ from glassformer.train.evaluation.references import ways
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import train
-from glassformer.weights.pretrained.start_text import StartText
+from glassformer.weights.pretrained.fine_tuning import PublishedTokenizer
 
 WAYS = {
     "nllb": ("eng_Latn", "deu_Latn", "fra_Latn"),
@@ -163,6 +163,6 @@ def test_a_text_side_survives_the_way_to_another_process(tmp_path: Path) -> None
     tiny_languages.write("nllb", tmp_path / "start")
     (tmp_path / "start" / "sentencepiece.bpe.model").unlink(missing_ok=True)  # by tokenizer.json then
     told = Corpus(tsv="any.tsv", from_="eng_Latn", to="deu_Latn")
-    text = StartText(tmp_path / "start", told).of(told)
+    text = PublishedTokenizer(tmp_path / "start", told).of(told)
     assert text.encode_source(["a </s> b"]) == pickle.loads(pickle.dumps(text)).encode_source(["a </s> b"])
     assert text.encode_source(["a </s> b"])[0].count(2) == 1

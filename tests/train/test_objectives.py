@@ -27,7 +27,7 @@ from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World
 from glassformer.train.step import Stepper
 from glassformer.weights import bundle
-from glassformer.weights.random_models import cases, random_model, saved
+from glassformer.weights.parity import cases, random_model, saved
 
 ALONE = World(0, 1, torch.device("cpu"))
 # Each objective by its name, and what else its recipe says.

@@ -19,7 +19,7 @@ from glassformer.common.report import Report
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import train
-from glassformer.weights.random_models import Case, cases, random_model
+from glassformer.weights.parity import Case, cases, random_model
 
 VITS = [case for case in cases() if case.family == "vit"]
 MEAN, SPREAD = [0.4, 0.5, 0.6], [0.2, 0.25, 0.3]

@@ -11,7 +11,7 @@ import pytest
 import torch
 from small_run import RECIPE
 
-from glassformer.common.report import running_for
+from glassformer.common.report import process_age
 from glassformer.data.shapes import Shape
 from glassformer.train import precompile as ahead
 from glassformer.train.parallel import World
@@ -85,4 +85,4 @@ def test_seconds_count_from_the_start_of_the_process() -> None:
     assert whole > since >= 0
     if sys.platform == "linux":
         assert whole > 0.25
-    assert running_for() > 0
+    assert process_age() > 0

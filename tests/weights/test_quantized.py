@@ -14,17 +14,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 import glassformer as gf
 from glassformer.common.errors import ConfigError, WeightsError
 from glassformer.data import Tokenizer, TokenizerOptions
-from glassformer.decode.precision import Precision, ready
+from glassformer.decode.precision import Precision, prepare
 from glassformer.weights import bundle
 from glassformer.weights.quantized import (
-    Rounded,
-    by_error,
-    by_highest,
-    fill,
-    hollow,
-    is_rounded,
-    matrices,
-    packed,
+    Int8Matrix,
+    empty_model,
+    is_quantized,
+    quantizable,
+    quantize,
+    quantize_by_error,
+    quantize_by_max,
+    set_weights,
     weights,
 )
 
@@ -83,12 +83,12 @@ def weight(request: pytest.FixtureRequest) -> torch.Tensor:
 
 
 def test_a_row_loses_no_more_than_with_its_largest_number_as_the_limit(weight: torch.Tensor) -> None:
-    found, usual = by_error(weight), by_highest(weight)
+    found, usual = quantize_by_error(weight), quantize_by_max(weight)
     assert found.values.dtype == torch.int8
     assert found.values.min() >= -127
 
-    def lost(one: Rounded) -> torch.Tensor:
-        return (one.plain().double() - weight.double()).square().sum(1)
+    def lost(one: Int8Matrix) -> torch.Tensor:
+        return (one.dequantize().double() - weight.double()).square().sum(1)
 
     assert (lost(found) <= lost(usual) * 1.002).all()  # a scale has few digits
     if weight.abs().amax(1).min() > 0:
@@ -96,20 +96,20 @@ def test_a_row_loses_no_more_than_with_its_largest_number_as_the_limit(weight: t
 
 
 def test_what_is_rounded_again_is_the_same(weight: torch.Tensor) -> None:
-    once = by_error(weight)
-    for again in (by_highest(once.plain()), by_error(once.plain())):
+    once = quantize_by_error(weight)
+    for again in (quantize_by_max(once.dequantize()), quantize_by_error(once.dequantize())):
         assert torch.equal(again.values, once.values)
-        assert torch.equal(again.plain(), once.plain())
+        assert torch.equal(again.dequantize(), once.dequantize())
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_without_weights_has_its_shapes_and_all_that_is_computed(kind: str) -> None:
-    real, empty = model_of(kind), hollow(model_of(kind).config).eval()
+    real, empty = model_of(kind), empty_model(model_of(kind).config).eval()
     assert {n: t.shape for n, t in weights(empty).items()} == {n: t.shape for n, t in weights(real).items()}
-    assert all(weights(empty)[name].is_meta for name in matrices(empty))
+    assert all(weights(empty)[name].is_meta for name in quantizable(empty))
     for name, buffer in real.named_buffers():
         assert torch.equal(dict(empty.named_buffers())[name], buffer)
-    fill(empty, weights(real))
+    set_weights(empty, weights(real))
     with torch.no_grad():
         assert torch.equal(empty(SRC, TGT), real(SRC, TGT))
 
@@ -120,14 +120,17 @@ def test_a_model_without_weights_has_its_shapes_and_all_that_is_computed(kind: s
 def test_the_same_runs_whether_loaded_as_stored_or_in_float32(kind: str, precision: Precision) -> None:
     """Straight to the kernels, and by way of float32 where they are rounded once more: in int8 to the last bit."""
     model = model_of(kind)
-    small, large = hollow(model.config).eval(), hollow(model.config).eval()
-    stored = packed(model, weights(model))
-    fill(small, stored)
-    fill(large, {n: Rounded(stored[n], stored[s]).plain() for n in matrices(model) if (s := n[:-6] + "scales")})
-    fill(large, {n: t for n, t in weights(model).items() if n not in matrices(model)})
-    assert is_rounded(small)
-    assert not is_rounded(large)
-    found, expected = ready(small, precision)(SRC, TGT), ready(large, precision)(SRC, TGT)
+    small, large = empty_model(model.config).eval(), empty_model(model.config).eval()
+    stored = quantize(model, weights(model))
+    set_weights(small, stored)
+    set_weights(
+        large,
+        {n: Int8Matrix(stored[n], stored[s]).dequantize() for n in quantizable(model) if (s := n[:-6] + "scales")},
+    )
+    set_weights(large, {n: t for n, t in weights(model).items() if n not in quantizable(model)})
+    assert is_quantized(small)
+    assert not is_quantized(large)
+    found, expected = prepare(small, precision)(SRC, TGT), prepare(large, precision)(SRC, TGT)
     torch.testing.assert_close(found, expected, atol=0 if precision == "int8" else 1e-5, rtol=0)
     assert (found - model(SRC, TGT)).abs().max() < 0.1 * expected.abs().max()
     assert not torch.equal(found, model(SRC, TGT))  # it does round
@@ -149,7 +152,7 @@ def test_a_bundle_in_int8_is_a_quarter_and_says_so(tmp_path: Path) -> None:
 def test_it_loads_as_any_other(tmp_path: Path) -> None:
     model = make(tmp_path)
     loaded = bundle.load(tmp_path)
-    assert not is_rounded(loaded.model)
+    assert not is_quantized(loaded.model)
     for name, value in bundle.weights(loaded.model).items():
         expected = bundle.weights(model)[name].detach()
         torch.testing.assert_close(value, expected, atol=float(expected.abs().max()) / 50, rtol=0)
@@ -170,7 +173,7 @@ def test_a_translator_says_the_same_as_one_of_the_plain_model(tmp_path: Path, pr
     texts = ["one two three", "six", "seven five four"]
     assert small.translate(texts, beam=3, nbest=2) == plain.translate(texts, beam=3, nbest=2)
     assert small.about.purpose == "numbers"
-    assert not is_rounded(small.model)  # asked for, it is the plain one
+    assert not is_quantized(small.model)  # asked for, it is the plain one
     assert small.translate(texts) == plain.translate(texts)
     with torch.no_grad():
         small.model.head.weight.mul_(-1)  # and what is changed in it, runs

@@ -11,7 +11,7 @@ import typer
 
 from glassformer.cli.lines import given_lines, line_by_line
 from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model
-from glassformer.common.files import finite
+from glassformer.common.files import without_nan
 
 
 def classify(
@@ -56,7 +56,7 @@ def classify(
         for item, labels in chunk:
             if as_json:
                 told: dict[str, Any] = {what: item, "labels": [vars(one) for one in labels]}
-                print(json.dumps(finite(told), ensure_ascii=False))
+                print(json.dumps(without_nan(told), ensure_ascii=False))
                 continue
             for one in labels:
                 print(f"{one.name}\t{one.probability:.1%}\t{item}")

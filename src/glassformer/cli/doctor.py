@@ -44,7 +44,7 @@ def show_machine() -> None:
 
     import torch
 
-    from glassformer.decode.kernels import found
+    from glassformer.decode.kernels import load_kernels
     from glassformer.pipelines.box import MODELS, is_there
 
     line("python", f"{platform.python_version()} on {platform.system()} {platform.machine()}")
@@ -57,7 +57,7 @@ def show_machine() -> None:
     amx = getattr(torch.cpu, "_is_amx_tile_supported", lambda: False)()
     capability = torch.backends.cpu.get_cpu_capability()
     line("cpu", f"{capability}; bf16 matrix units: {'yes, precision auto = bf16' if amx else 'no, auto = fp32'}")
-    own = found()
+    own = load_kernels()
     said = (
         f"none of our own: {own}" if isinstance(own, str) else f"our own, {own.level}: {', '.join(sorted(own.kinds))}"
     )

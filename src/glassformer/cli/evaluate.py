@@ -9,7 +9,7 @@ from typing import Annotated, Any, cast
 import typer
 
 from glassformer.cli.options import Adapter, Device, Offline, Precision, Revision, Source, To, find_model
-from glassformer.common.files import finite
+from glassformer.common.files import without_nan
 
 
 def evaluate(
@@ -69,7 +69,7 @@ def evaluate(
     )
     scores = found.scores
     if as_json:
-        print(json.dumps(finite(scores.to_dict()), indent=1, ensure_ascii=False))
+        print(json.dumps(without_nan(scores.to_dict()), indent=1, ensure_ascii=False))
     elif isinstance(scores, Scores):
         print(f"{scores}\n{scores.bleu_signature}\n{scores.chrf_signature}")
     else:

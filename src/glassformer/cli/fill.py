@@ -11,7 +11,7 @@ import typer
 
 from glassformer.cli.lines import given_lines, line_by_line
 from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model
-from glassformer.common.files import finite
+from glassformer.common.files import without_nan
 
 
 def fill(
@@ -48,7 +48,7 @@ def fill(
         for text, gaps in chunk:
             if as_json:
                 told = {"text": text, "gaps": [[vars(one) for one in ranked] for ranked in gaps]}
-                print(json.dumps(finite(told), ensure_ascii=False))
+                print(json.dumps(without_nan(told), ensure_ascii=False))
                 continue
             for number, ranked in enumerate(gaps, 1):
                 if len(gaps) > 1:

@@ -25,7 +25,7 @@ from glassformer.cli.options import (
     sampling_options,
 )
 from glassformer.common.errors import ConfigError
-from glassformer.common.files import finite
+from glassformer.common.files import without_nan
 
 
 def generate(
@@ -102,7 +102,7 @@ def generate(
             number += 1
             if as_json:
                 told = [{"text": one.text, "score": one.score, "finished": one.finished} for one in best]
-                print(json.dumps(finite({"prompt": text, "continuations": told}), ensure_ascii=False))
+                print(json.dumps(without_nan({"prompt": text, "continuations": told}), ensure_ascii=False))
                 continue
             for rank, one in enumerate(best, 1):
                 line = one.whole if len(chunk) == number == 1 else one.whole.replace("\r", " ").replace("\n", " ")

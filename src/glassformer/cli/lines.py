@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
 
 from glassformer.common.errors import DataError, InputError, why
-from glassformer.common.files import finite, replacing
+from glassformer.common.files import atomic_write, without_nan
 
 if TYPE_CHECKING:
     from glassformer.common.report import Report
@@ -29,7 +29,7 @@ LONGEST = 10_000_000  # bytes of a line; more is no sentence, and would have to 
 def row(number: int, source: str, best: list[Translation], ranked: bool, scores: bool, as_json: bool) -> str:
     """What a source line's translations are printed as, line ends included."""
     if as_json:
-        told = finite({"source": source, "translations": [shown(one) for one in best]})
+        told = without_nan({"source": source, "translations": [shown(one) for one in best]})
         return json.dumps(told, ensure_ascii=False) + "\n"
     rows = []
     for rank, one in enumerate(best, 1):
@@ -138,7 +138,7 @@ def open_output(path: Path | None, report: Report) -> Iterator[IO[bytes]]:
         if path is None:
             yield sys.stdout.buffer
             return
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             try:
                 yield file
             except BaseException:

@@ -141,7 +141,7 @@ def run(
     from glassformer.explain.trace import trace as follow
     from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
     from glassformer.pipelines.translator import Translator
-    from glassformer.weights.hub import called
+    from glassformer.weights.hub import model_name
 
     subject = load(folder, device, to, source)
     alone = isinstance(subject, EncoderDecoder | EncoderOnly | DecoderOnly)
@@ -149,7 +149,7 @@ def run(
     assert given[0] is not None
     if isinstance(subject, Translator) and (unmet := subject.unfamiliar([sentence])):
         print(subject.about.warning(unmet), file=sys.stderr)
-    return follow(subject, given[0], given[1], beam=beam, padding=padding, name=called(folder))
+    return follow(subject, given[0], given[1], beam=beam, padding=padding, name=model_name(folder))
 
 
 def load(folder: Path, device: str, to: str | None, source: str | None) -> Traced:
@@ -158,8 +158,8 @@ def load(folder: Path, device: str, to: str | None, source: str | None) -> Trace
     from glassformer.pipelines.reader import load_reader
     from glassformer.pipelines.translator import Translator
     from glassformer.weights.bundle import is_bundle
-    from glassformer.weights.pretrained.language_text import KINDS
     from glassformer.weights.pretrained.loader import load_model, read_config
+    from glassformer.weights.pretrained.multilingual import KINDS
 
     if (reader := load_reader(folder, device)) is not None:
         if to or source:

@@ -21,7 +21,7 @@ def pick_device(device: str | torch.device) -> torch.device:
     return picked
 
 
-class Unplanned(contextlib.ContextDecorator):
+class DisableCudnnSdp(contextlib.ContextDecorator):
     """Inside, attention on a GPU is computed by kernels that take any shape as it comes.
 
     cuDNN, which PyTorch prefers on recent GPUs, first makes a plan for each new shape, which takes longer than writing
@@ -46,4 +46,4 @@ class Unplanned(contextlib.ContextDecorator):
                 torch.backends.cuda.enable_cudnn_sdp(self.before)
 
 
-unplanned = Unplanned()
+disable_cudnn_sdp = DisableCudnnSdp()

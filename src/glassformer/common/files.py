@@ -23,7 +23,7 @@ PARTIAL = ".glassformer-{}.partial"  # a file being written
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[IO[bytes]]:
+def atomic_write(path: Path) -> Iterator[IO[bytes]]:
     """A file to write to that takes the place of `path` whole, at the end, or not at all.
 
     It is written beside, flushed to the disk, then renamed. A link stays a link. A device or a pipe is no file to
@@ -50,7 +50,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             partial.unlink()
 
 
-def sweep(folder: Path) -> None:
+def remove_partial(folder: Path) -> None:
     """Remove what a killed process had half written; for a folder that no other process writes to."""
     for partial in folder.glob(PARTIAL.format("*")):
         partial.unlink(missing_ok=True)
@@ -67,7 +67,7 @@ def flush_folder(folder: Path) -> None:
 
 def write_bytes(path: Path, data: bytes) -> None:
     """Whole or not at all."""
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(data)
 
 
@@ -82,12 +82,12 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
     write_bytes(path, save(plain, metadata))
 
 
-def finite(told: Any) -> Any:
+def without_nan(told: Any) -> Any:
     """Numbers that JSON lacks, which a broken model can yield, are left open."""
     if isinstance(told, dict):
-        return {key: finite(value) for key, value in told.items()}
+        return {key: without_nan(value) for key, value in told.items()}
     if isinstance(told, list):
-        return [finite(value) for value in told]
+        return [without_nan(value) for value in told]
     return None if isinstance(told, float) and not math.isfinite(told) else told
 
 

@@ -14,7 +14,7 @@ from rich.cells import cell_len
 _imported = time.monotonic()
 
 
-def running_for() -> float:
+def process_age() -> float:
     """Seconds since this process began; where the system does not tell, since it could first count them."""
     try:
         ticks = int(Path("/proc/self/stat").read_text(encoding="ascii").rpartition(")")[2].split()[19])

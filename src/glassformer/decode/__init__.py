@@ -2,9 +2,7 @@
 
 from glassformer.decode.beam import Selection
 from glassformer.decode.generation import generate, stream
-from glassformer.decode.hypothesis import Hypothesis, LengthRule
-from glassformer.decode.sampling import Sampling
 from glassformer.decode.scoring import alternatives, score
-from glassformer.decode.search import Search
+from glassformer.decode.search import Hypothesis, LengthRule, Sampling, Search
 
 __all__ = ["Hypothesis", "LengthRule", "Sampling", "Search", "Selection", "alternatives", "generate", "score", "stream"]

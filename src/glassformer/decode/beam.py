@@ -11,12 +11,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from glassformer.decode.constraints import NEVER, Constraints
-from glassformer.decode.hypothesis import NO_TOKEN, Hypothesis, Marks
-from glassformer.decode.kernels import address, ours
+from glassformer.decode.constraints import NEVER, Constraints, TopTokens
+from glassformer.decode.kernels import address, kernels_for
 from glassformer.decode.kernels import structures as kernels
-from glassformer.decode.ranking import Likeliest
-from glassformer.decode.search import Search
+from glassformer.decode.search import NO_TOKEN, Hypothesis, Search, SpecialTokens
 
 
 class Selection(NamedTuple):
@@ -38,7 +36,7 @@ class Beam:
     def __init__(
         self,
         search: Search,
-        marks: Marks,
+        marks: SpecialTokens,
         sentences: int,
         limit: int,
         device: torch.device,
@@ -78,14 +76,14 @@ class Beam:
         """The best 2 K of all are among the best 2 K of each beam: no need to rank the whole vocabulary of all."""
         return 2 * self.beams
 
-    def advance(self, said: Tensor | Likeliest, constraints: Constraints) -> None:
+    def advance(self, said: Tensor | TopTokens, constraints: Constraints) -> None:
         """Choose the best continuations from the logits of what comes next: (B K, V), or (B, V) after the prompt; or
         from those that are `wanted`."""
         B, K = self.running.shape
-        rows = len(said[0]) if isinstance(said, Likeliest) else len(said)
+        rows = len(said[0]) if isinstance(said, TopTokens) else len(said)
         history = self.written.flatten(0, 1) if rows == B * K else self.written[:, 0]
-        likely, ids, normaliser = constraints.likeliest(said, history, self.step, self.wanted)
-        own = None if self.watch is not None else ours(likely)
+        likely, ids, normaliser = constraints.top_tokens(said, history, self.step, self.wanted)
+        own = None if self.watch is not None else kernels_for(likely)
         if own is not None:
             own.choose_beams(self.asked(likely, normaliser, ids))
             return

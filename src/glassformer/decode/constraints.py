@@ -1,6 +1,6 @@
-"""What a target must or must not say, as changes to the logits of its next token.
+"""The logits of a target's next token: what a target must or must not say, and the likeliest tokens that remain.
 
-Shapes: B sentences, K beams, R rows (B K), L the longest target, P placeholders, V vocabulary.
+Shapes: B sentences, K beams, R rows (B K), L the longest target, P placeholders, V vocabulary, N blocks of W tokens.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ import torch
 from torch import Tensor
 
 from glassformer.common.errors import InputError
-from glassformer.decode.hypothesis import NO_TOKEN, Marks
-from glassformer.decode.kernels import address
+from glassformer.decode.kernels import address, kernels_for
 from glassformer.decode.kernels.structures import Bans
-from glassformer.decode.ranking import Likeliest, likeliest, normaliser
-from glassformer.decode.search import Search
+from glassformer.decode.search import NO_TOKEN, Search, SpecialTokens
 
 NEVER = float("-inf")
 
@@ -94,7 +92,7 @@ class Constraints:
     def __init__(
         self,
         search: Search,
-        marks: Marks,
+        marks: SpecialTokens,
         prompt: Tensor,
         prefix: Tensor | None = None,
         placeholders: PlaceholderTable | None = None,
@@ -133,13 +131,13 @@ class Constraints:
             allowed = torch.where(last, torch.where(ids == self.marks.end, total, NEVER), allowed)
         return allowed, total
 
-    def likeliest(self, said: Tensor | Likeliest, history: Tensor, step: Tensor, count: int) -> Likeliest:
+    def top_tokens(self, said: Tensor | TopTokens, history: Tensor, step: Tensor, count: int) -> TopTokens:
         """The `count` likeliest of each row, of logits (R, V); or what is known of them already."""
-        if isinstance(said, Likeliest):
+        if isinstance(said, TopTokens):
             assert self.free
             return said
         logits, total = self.normaliser(said, history, step)
-        return Likeliest(*likeliest(logits, count), total)
+        return TopTokens(*top_tokens(logits, count), total)
 
     def bans(self, limit: int, vocab_size: int) -> Bans | None:
         """What targets of at most `limit` tokens must not say, for the kernels; none if they do not know all of it."""
@@ -164,7 +162,9 @@ class Constraints:
             self.placeholders.wanted.copy_(other.placeholders.wanted)
 
 
-def prefix_table(prefix: Sequence[Sequence[int]], src: Tensor, vocab_size: int, limit: int, marks: Marks) -> Tensor:
+def prefix_table(
+    prefix: Sequence[Sequence[int]], src: Tensor, vocab_size: int, limit: int, marks: SpecialTokens
+) -> Tensor:
     """The prefixes as one table (B, limit); those that could not be kept are refused."""
     if len(prefix) != src.shape[0]:
         raise InputError(
@@ -208,3 +208,44 @@ def placeholder_table(
     rows = [[id in own for id in ids] for own in wanted]
     table = torch.tensor(rows, dtype=torch.bool, device=src.device).view(len(wanted), len(ids))
     return PlaceholderTable(torch.tensor(ids, dtype=torch.long, device=src.device), table)
+
+
+WIDTH = 128
+
+
+class TopTokens(NamedTuple):
+    """Of each row the highest logits, highest first, their ids, and what to subtract for log-probabilities."""
+
+    logits: Tensor  # (R, C)
+    ids: Tensor  # (R, C)
+    normaliser: Tensor  # (R, 1)
+
+
+def top_tokens(logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
+    """The `count` highest logits of each row (R, V) and their ids, highest first.
+
+    Where our kernels are not, a CPU finds the highest of many blocks much faster than the `count` highest of all; and
+    those can only lie in the `count` blocks whose own highest are highest, or in what the blocks leave over.
+    """
+    rows, size = logits.shape
+    own = kernels_for(logits)
+    if own is not None:
+        return own.highest(logits.contiguous(), min(count, size))
+    blocks = size // WIDTH
+    if logits.device.type != "cpu" or blocks <= 2 * count:
+        return logits.topk(min(count, size))
+    table = logits[:, : blocks * WIDTH].view(rows, blocks, WIDTH)
+    chosen = table.amax(-1).topk(count)[1].unsqueeze(-1)  # (R, count, 1)
+    among = table.gather(1, chosen.expand(-1, -1, WIDTH)).flatten(1)
+    ids = (chosen * WIDTH + torch.arange(WIDTH)).flatten(1)
+    if blocks * WIDTH < size:
+        among = torch.cat((among, logits[:, blocks * WIDTH :]), dim=1)
+        ids = torch.cat((ids, torch.arange(blocks * WIDTH, size).expand(rows, -1)), dim=1)
+    best, places = among.topk(count)
+    return best, ids.gather(1, places)
+
+
+def normaliser(logits: Tensor) -> Tensor:
+    """The logarithm (R, 1) to subtract from logits (R, V) for log-probabilities."""
+    own = kernels_for(logits)
+    return logits.logsumexp(-1, keepdim=True) if own is None else own.normalise(logits.contiguous())

@@ -14,16 +14,14 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from glassformer.decode.alignment import Alignment, align
 from glassformer.decode.constraints import Placeholders
-from glassformer.decode.generation import stream, write
-from glassformer.decode.hypothesis import Hypothesis, LengthRule, Marks
-from glassformer.decode.precision import Model, Precision, Stamp, pick, ready
+from glassformer.decode.generation import run_search, stream
+from glassformer.decode.precision import Model, Precision, WeightsVersion, prepare, resolve_precision
 from glassformer.decode.recorded import forget
-from glassformer.decode.scoring import alternatives, score
-from glassformer.decode.search import Search
+from glassformer.decode.scoring import Alignment, align, alternatives, score
+from glassformer.decode.search import Hypothesis, LengthRule, Search, SpecialTokens
 from glassformer.model import EncoderDecoder
-from glassformer.weights.quantized import is_rounded
+from glassformer.weights.quantized import is_quantized
 
 BATCH_TOKENS = 4096
 GPU_TOKENS = 65_536  # and at most 1,024 for each GiB of a GPU's memory
@@ -54,14 +52,14 @@ class Running(Generic[Model]):
     """
 
     def __init__(self, model: Model, device: torch.device, precision: Precision) -> None:
-        stored = is_rounded(model)
-        self.precision = pick(precision, model.config.d_model, device, stored)
+        stored = is_quantized(model)
+        self.precision = resolve_precision(precision, model.config.d_model, device, stored)
         self.config, self.device = model.config, device
         self.again: Callable[[], Model] | None = None
         self._plain: Model | None = None if stored else model.to(device).eval()
         self._stored: Model | None = model.eval() if stored else None
         self._ready: Model | None = None
-        self._stamp: Stamp | None = None  # of the plain model, as it was when the copy was made
+        self._stamp: WeightsVersion | None = None  # of the plain model, as it was when the copy was made
         self._lock = threading.Lock()
 
     @property
@@ -71,7 +69,7 @@ class Running(Generic[Model]):
             if self._plain is None:
                 assert self.again is not None
                 self._plain = self.again().to(self.device).eval()
-                self._stamp = Stamp(self._plain)
+                self._stamp = WeightsVersion(self._plain)
             self.again = None
             return self._plain
 
@@ -80,9 +78,9 @@ class Running(Generic[Model]):
         with self._lock:
             plain = self._plain
             if self._stored is not None and self._ready is None:
-                self._ready, self._stored = ready(self._stored, self.precision), None
+                self._ready, self._stored = prepare(self._stored, self.precision), None
             if plain is not None and (self._ready is None or self._stamp is None or not self._stamp.holds()):
-                self._ready, self._stamp = ready(plain, self.precision), Stamp(plain)
+                self._ready, self._stamp = prepare(plain, self.precision), WeightsVersion(plain)
                 if self.again is not None and self.precision != "fp32":
                     self._plain = self._stamp = None
             assert self._ready is not None
@@ -94,7 +92,7 @@ class Engine(Running[EncoderDecoder]):
 
     def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
         super().__init__(model, device, precision)
-        self.pad = Marks.of(model.encoder.embedding.config).pad
+        self.pad = SpecialTokens.of(model.encoder.embedding.config).pad
         self.batch_tokens = usual_tokens(device)
 
     def max_target_length(self, length: int, search: Search | None = None) -> int:
@@ -107,7 +105,7 @@ class Engine(Running[EncoderDecoder]):
         """Sources as one table of ids (B, S), and which of them are real."""
         return padded(sources, self.pad, self.device)
 
-    def write(
+    def generate(
         self,
         sources: Sequence[Ids],
         prefixes: Sequence[Ids],
@@ -135,7 +133,7 @@ class Engine(Running[EncoderDecoder]):
             limits = [self.max_target_length(lengths[i], search) for i in rows] if mixed else None
             best = None
             try:
-                best = write(
+                best = run_search(
                     self.ready, src, mask, limited, prefix, given, held, between_steps=between_steps, limits=limits
                 )
             except torch.OutOfMemoryError:  # of a GPU
@@ -155,7 +153,7 @@ class Engine(Running[EncoderDecoder]):
     def alternatives(self, source: Ids, prefix: Ids, count: int, given: int = 0) -> list[tuple[int, float, Hypothesis]]:
         """The likeliest tokens after `prefix`, their log-probabilities, and what greedy search makes of each."""
         likeliest = alternatives(self.ready, self.tensors([source])[0], prefix, count)
-        written = self.write([source] * count, [[*prefix, token] for token, _ in likeliest], Search(), given=given)
+        written = self.generate([source] * count, [[*prefix, token] for token, _ in likeliest], Search(), given=given)
         best = [ranked[0] for _, batch in written for ranked in batch]  # all of one length, so in the order given
         return [(token, value, whole) for (token, value), whole in zip(likeliest, best, strict=True)]
 

@@ -15,12 +15,18 @@ from torch import Tensor
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.decode.beam import Beam, Selection
 from glassformer.decode.constraints import Constraints, Placeholders, placeholder_table, prefix_table
-from glassformer.decode.greedy import Greedy
-from glassformer.decode.hypothesis import Hypothesis, Marks
+from glassformer.decode.greedy import Greedy, RandomStreams
 from glassformer.decode.program import writer_of
 from glassformer.decode.recorded import Selector, fit, recorder
-from glassformer.decode.sampling import Streams
-from glassformer.decode.search import MoreOptions, Search, SearchOptions, check_stream, search_of
+from glassformer.decode.search import (
+    Hypothesis,
+    MoreOptions,
+    Search,
+    SearchOptions,
+    SpecialTokens,
+    check_stream,
+    search_of,
+)
 from glassformer.decode.writer import Writer, push_right, remaining, start_of
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.mask import check_mask
@@ -69,11 +75,11 @@ def generate(
     search = search_of(
         search, beam=beam, length_penalty=length_penalty, nbest=nbest, max_new_tokens=max_new_tokens, **options
     )
-    return write(model, src, src_mask, search, prefix, given, placeholders, watch, between_steps)
+    return run_search(model, src, src_mask, search, prefix, given, placeholders, watch, between_steps)
 
 
 @torch.inference_mode()
-def write(
+def run_search(
     model: EncoderDecoder | DecoderOnly,
     src: Tensor,
     src_mask: Tensor | None,
@@ -117,7 +123,7 @@ def by_recording(
     """The same by steps that a GPU has recorded."""
     reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder
     longest = positions(reader) - (0 if isinstance(model, EncoderDecoder) else limit - 1)
-    fitted, mask = fit(src, src_mask, Marks.of(reader.embedding.config).pad, longest)
+    fitted, mask = fit(src, src_mask, SpecialTokens.of(reader.embedding.config).pad, longest)
     key = (
         fitted.shape,
         mask is None,
@@ -237,7 +243,7 @@ def begin(
     """The parts that a search is made of."""
     if isinstance(model, DecoderOnly) and src_mask is not None:
         src, src_mask = push_right(src, src_mask)
-    marks = Marks.of(model.config)
+    marks = SpecialTokens.of(model.config)
     table = None if prefix is None else prefix_table(prefix, src, model.config.vocab_size, limit, marks)
     held = (
         None if placeholders is None else placeholder_table(placeholders, src, model.config.vocab_size, limit, prefix)
@@ -246,7 +252,7 @@ def begin(
     constraints = Constraints(search, marks, writer.said, table, held, given)
     if search.beam > 1:
         return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch, limits)
-    streams = None if search.sampling is None else Streams(search.sampling, src, src_mask)
+    streams = None if search.sampling is None else RandomStreams(search.sampling, src, src_mask)
     return writer, constraints, Greedy(search, marks, len(src), limit, src.device, streams)
 
 

@@ -1,20 +1,47 @@
 """The likeliest token at every step, or one drawn at random.
 
+Every sentence draws from a stream of its own, seeded by the seed and the sentence itself: what is drawn for it depends
+on neither the sentences beside it nor their order.
+
 Shapes: B sentences, L the longest target, V vocabulary.
 """
 
 from __future__ import annotations
 
+import hashlib
+import random
+
 import torch
 from torch import Tensor
 
-from glassformer.decode.constraints import Constraints
-from glassformer.decode.hypothesis import NO_TOKEN, Hypothesis, Marks
-from glassformer.decode.kernels import ours
+from glassformer.decode.constraints import Constraints, TopTokens
+from glassformer.decode.kernels import kernels_for
 from glassformer.decode.kernels import structures as kernels
-from glassformer.decode.ranking import Likeliest
-from glassformer.decode.sampling import Streams
-from glassformer.decode.search import Search
+from glassformer.decode.search import NO_TOKEN, Hypothesis, Sampling, Search, SpecialTokens
+
+
+class RandomStreams:
+    """One stream of random numbers per sentence."""
+
+    def __init__(self, sampling: Sampling, src: Tensor, mask: Tensor | None) -> None:
+        self.sampling = sampling
+        self.streams = []
+        for i, row in enumerate(src.tolist()):
+            real = row if mask is None else [id for id, seen in zip(row, mask[i].tolist(), strict=True) if seen]
+            digest = hashlib.sha256(repr((sampling.seed, real)).encode()).digest()
+            self.streams.append(random.Random(digest))
+
+    def choose(self, log_probabilities: Tensor, sentence: Tensor) -> tuple[Tensor, Tensor]:
+        """A token for each row and its log-probability under the model, before any filter."""
+        ranked, order = (log_probabilities / self.sampling.temperature).softmax(-1).sort(dim=-1, descending=True)
+        before = ranked.cumsum(-1) - ranked  # the share of all that are likelier
+        kept = ranked.masked_fill(before >= self.sampling.top_p, 0.0)
+        if self.sampling.top_k:
+            kept[:, self.sampling.top_k :] = 0.0
+        drawn = torch.tensor([self.streams[i].random() for i in sentence.tolist()], device=kept.device)  # (B)
+        reached = kept.cumsum(-1) > (drawn * kept.sum(-1)).unsqueeze(1)
+        token = order.gather(1, reached.int().argmax(-1, keepdim=True))  # (B, 1): the first that the draw falls into
+        return log_probabilities.gather(1, token).squeeze(1), token.squeeze(1)
 
 
 class Greedy:
@@ -25,11 +52,11 @@ class Greedy:
     def __init__(
         self,
         search: Search,
-        marks: Marks,
+        marks: SpecialTokens,
         sentences: int,
         limit: int,
         device: torch.device,
-        streams: Streams | None = None,
+        streams: RandomStreams | None = None,
     ) -> None:
         self.rule, self.marks, self.streams = search.rule, marks, streams
         self.sentence = torch.arange(sentences, device=device)
@@ -49,11 +76,11 @@ class Greedy:
         """So many of the likeliest; to draw from, all."""
         return 1 if self.streams is None else None
 
-    def advance(self, said: Tensor | Likeliest, constraints: Constraints) -> None:
+    def advance(self, said: Tensor | TopTokens, constraints: Constraints) -> None:
         """Choose a token for every sentence from the logits (B, V) of what comes next, or from those `wanted`."""
         if self.streams is None:
-            best, ids, normaliser = constraints.likeliest(said, self.written, self.step, 1)
-            own = ours(best)
+            best, ids, normaliser = constraints.top_tokens(said, self.written, self.step, 1)
+            own = kernels_for(best)
             if own is not None:
                 own.choose_greedy(
                     kernels.Greedy(

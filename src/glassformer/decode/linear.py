@@ -10,9 +10,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.decode.kernels import Kernels, Linear, Packed, ours
-from glassformer.decode.kernels.build import has
-from glassformer.weights.quantized import Matrix, Rounded, by_highest, plain
+from glassformer.decode.kernels import Kernels, Linear, Packed, kernels_for
+from glassformer.decode.kernels.build import cpu_supports
+from glassformer.weights.quantized import Int8Matrix, Matrix, dequantize, quantize_by_max
 
 Kind = Literal["fp32", "bf16", "int8"]
 
@@ -24,13 +24,13 @@ HINT = 32  # rows that oneDNN lays weights out for; other numbers work as well
 def packed_linear(weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> PackedLinear:
     """x W^T + b, and its relu where that is asked for, by our own kernel, or by oneDNN's where there is none."""
     bias = None if bias is None else bias.detach()
-    stored = isinstance(weight, Rounded)
-    own = ours(weight.scales if isinstance(weight, Rounded) else weight)
+    stored = isinstance(weight, Int8Matrix)
+    own = kernels_for(weight.scales if isinstance(weight, Int8Matrix) else weight)
     if kind != "int8":
-        weight = plain(weight)
+        weight = dequantize(weight)
     if own is None or kind not in own.kinds:
         return (PackedLinear if stored and kind == "fp32" else OneDnn)(weight, bias, kind, relu)
-    return Own(weight, bias, kind, relu, own)
+    return KernelLinear(weight, bias, kind, relu, own)
 
 
 class PackedLinear(nn.Module):
@@ -38,7 +38,7 @@ class PackedLinear(nn.Module):
 
     def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
         super().__init__()
-        self.weight = plain(weight) if kind == "fp32" else torch.empty(0)  # what was rounded is not read again
+        self.weight = dequantize(weight) if kind == "fp32" else torch.empty(0)  # what was rounded is not read again
         self.bias, self.relu = bias, relu
 
     def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
@@ -54,7 +54,7 @@ class PackedLinear(nn.Module):
         return y.relu_() if self.relu else y
 
 
-class Own(PackedLinear):
+class KernelLinear(PackedLinear):
     """By our own kernels, which are made for the few rows of a decoding step."""
 
     def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool, kernels: Kernels) -> None:
@@ -74,15 +74,15 @@ class OneDnn(PackedLinear):
     def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
         super().__init__(weight, bias, kind, relu)
         if kind == "int8":
-            rounded, self.scale = by_highest(weight)
+            rounded, self.scale = quantize_by_max(weight)
             self.packed = torch.ops.onednn.qlinear_prepack(rounded, None)
             self.zeros = torch.zeros(len(rounded), dtype=torch.int64)
             # Without VNNI two products are added up in 16 bits, which 8 bits of x would overflow; 7 do not.
-            self.zero = 128 if has("vnni") else 64
+            self.zero = 128 if cpu_supports("vnni") else 64
             self.full = torch.tensor(self.zero - 1.0)  # a tensor divides in one operation, a number in two
         else:
             dtype = torch.bfloat16 if kind == "bf16" else torch.float32
-            self.packed = torch.ops.mkldnn._reorder_linear_weight(plain(weight).to(dtype), HINT)
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(dequantize(weight).to(dtype), HINT)
             self.half_bias = None if bias is None else bias.to(dtype)
         self.way: Callable[[Tensor], Tensor] = getattr(self, kind)
 

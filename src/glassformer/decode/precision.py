@@ -18,16 +18,16 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.common.errors import ConfigError, one_of
-from glassformer.decode.kernels import kernels
-from glassformer.decode.kernels.build import has
+from glassformer.decode.kernels import available_kernels
+from glassformer.decode.kernels.build import cpu_supports
 from glassformer.decode.linear import Kind, PackedLinear, packed_linear
 from glassformer.decode.step import CrossStep, FeedForwardStep, SelfStep, StepBlock
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.attention import Projection
 from glassformer.model.layer import Block
-from glassformer.model.probe import twin
+from glassformer.model.probe import share_weights
 from glassformer.model.transformer import Head, Stack, Transform
-from glassformer.weights.quantized import Rounded, is_rounded, matrix, restore, rows
+from glassformer.weights.quantized import Int8Matrix, dequantize_model, is_quantized, matrix, select_rows
 
 Precision = Literal["auto", "fp32", "bf16", "int8"]
 Model = TypeVar("Model", EncoderDecoder, DecoderOnly)
@@ -35,31 +35,31 @@ Model = TypeVar("Model", EncoderDecoder, DecoderOnly)
 WIDE = 256  # from this model width on, bf16 gains more than its conversions cost
 
 
-def ready(model: Model, precision: Precision = "auto") -> Model:
+def prepare(model: Model, precision: Precision = "auto") -> Model:
     """A copy of `model` for inference, on its device; the original stays as it is. The two share what is not a matrix:
     once that is changed, make another."""
     device = next(model.parameters()).device
-    chosen = pick(precision, model.config.d_model, device, is_rounded(model))
+    chosen = resolve_precision(precision, model.config.d_model, device, is_quantized(model))
     if device.type != "cpu":
         return model if chosen == "fp32" else copy.deepcopy(model).to(torch.bfloat16)
-    copied = twin(model)
+    copied = share_weights(model)
     if torch.backends.mkldnn.is_available():
         return packed(copied, chosen)
-    restore(copied)
-    return copied if is_rounded(model) else model
+    dequantize_model(copied)
+    return copied if is_quantized(model) else model
 
 
-def pick(precision: Precision, width: int, device: torch.device, rounded: bool = False) -> Kind:
+def resolve_precision(precision: Precision, width: int, device: torch.device, rounded: bool = False) -> Kind:
     """What is run for the precision asked for; `rounded`: the weights are stored in int8."""
     if precision not in get_args(Precision):
         raise ConfigError(f"precision={precision!r} is not one of {one_of(get_args(Precision))}")
     if device.type == "cpu":
         able = torch.backends.mkldnn.is_available() and torch.ops.mkldnn._is_mkldnn_bf16_supported()
-        fast = able and has("amx_tile")
+        fast = able and cpu_supports("amx_tile")
     else:
         able = fast = device.type != "cuda" or torch.cuda.is_bf16_supported(including_emulation=False)
     if precision == "auto":
-        own = kernels() if rounded and device.type == "cpu" else None
+        own = available_kernels() if rounded and device.type == "cpu" else None
         if own is not None and "int8" in own.kinds:
             return "int8"
         return "bf16" if fast and width >= WIDE else "fp32"
@@ -70,7 +70,7 @@ def pick(precision: Precision, width: int, device: torch.device, rounded: bool =
     return precision
 
 
-class Stamp:
+class WeightsVersion:
     """Of which tensors a model consisted, and in which state: cheap to compare, for it is done at every request.
 
     In-place operations, `load_state_dict` and new parameters or modules show; what is written through `.data` does not.
@@ -96,7 +96,7 @@ def state(tensor: Tensor) -> tuple[int, int]:
 class Lookup(nn.Module):
     """Rows of an embedding that is stored in int8, in float32."""
 
-    def __init__(self, whole: Rounded) -> None:
+    def __init__(self, whole: Int8Matrix) -> None:
         super().__init__()
         self.values, self.scales = whole.values, whole.scales.unsqueeze(1)
 
@@ -122,7 +122,7 @@ class PackedCross(nn.Module):
         super().__init__()
         self.rows, weight, bias = projection.rows, matrix(projection), projection.bias
         self.query, self.rest = (
-            packed_linear(rows(weight, some), None if bias is None else bias[some], kind)
+            packed_linear(select_rows(weight, some), None if bias is None else bias[some], kind)
             for some in (slice(self.rows[0]), slice(self.rows[0], None))
         )
 
@@ -146,7 +146,7 @@ def packed(model: Model, kind: Kind) -> Model:
     """Replace every matrix product of `model` by a packed one."""
     for stack in model.children():
         if isinstance(stack, Stack):
-            if isinstance(table := matrix(stack.embedding.tokens), Rounded):
+            if isinstance(table := matrix(stack.embedding.tokens), Int8Matrix):
                 stack.embedding.add_module("tokens", Lookup(table))
             blocks = [block for block in stack.blocks if isinstance(block, Block)]
             stack.blocks = nn.ModuleList(packed_block(block, kind, stack.causal) for block in blocks)

@@ -15,19 +15,18 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.decode.beam import Beam
-from glassformer.decode.constraints import Constraints
+from glassformer.decode.constraints import Constraints, TopTokens
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.kernels import HALF, KINDS, Kernels, address
 from glassformer.decode.kernels.structures import Kept, Layer, Matrix, Norm, Ranking, Source, Stack, Step
-from glassformer.decode.linear import Own
+from glassformer.decode.linear import KernelLinear
 from glassformer.decode.precision import Lookup, PackedCross, PackedHead, PackedSelf, identity
-from glassformer.decode.ranking import Likeliest
 from glassformer.decode.step import StepBlock
 from glassformer.decode.writer import Writer, start_of
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model import norm as norms
 from glassformer.model.layer import Block
-from glassformer.model.probe import EVERYWHERE
+from glassformer.model.probe import GLOBAL_HOOKS
 from glassformer.model.transformer import Stack as Modules
 
 NORM_KINDS: dict[type[nn.Module], int] = {nn.Identity: 0, norms.LayerNorm: 1, norms.RMSNorm: 2}
@@ -47,8 +46,8 @@ def know(condition: bool) -> None:
 
 
 def matrix(product: nn.Module) -> Matrix:
-    know(isinstance(product, Own))
-    assert isinstance(product, Own)
+    know(isinstance(product, KernelLinear))
+    assert isinstance(product, KernelLinear)
     return product.linear.matrix
 
 
@@ -119,7 +118,7 @@ class Program:
         know(isinstance(head, PackedHead) and isinstance(head.transform, nn.Identity))
         assert isinstance(head, PackedHead)
         self.encoder, self.decoder, self.head = stack_of(model.encoder), stack_of(model.decoder), matrix(head.linear)
-        assert isinstance(head.linear, Own)
+        assert isinstance(head.linear, KernelLinear)
         self.kernels: Kernels = head.linear.kernels
         self.max_rows = head.linear.max_rows
         crosses = [block.cross_attention for block in blocks_of(model.decoder)]
@@ -143,7 +142,7 @@ def program(model: EncoderDecoder | DecoderOnly, src: Tensor, mask: Tensor | Non
     found = PROGRAMS[model]
     if found is None or src.shape[0] * max(src.shape[1], beams) > found.max_rows:
         return None
-    if any(EVERYWHERE) or any(found.hooks) or src.dtype != torch.int64:
+    if any(GLOBAL_HOOKS) or any(found.hooks) or src.dtype != torch.int64:
         return None
     begins = mask is None or bool((mask[:, :-1] | ~mask[:, 1:]).all())  # padding is at the end only
     return found if begins else None
@@ -198,7 +197,7 @@ class ProgramWriter(Writer):
         self.read(tokens, logits.data_ptr(), Ranking())
         return logits
 
-    def say(self, tokens: Tensor | None, wanted: int | None) -> Tensor | Likeliest:
+    def say(self, tokens: Tensor | None, wanted: int | None) -> Tensor | TopTokens:
         tokens = self.prompt if tokens is None else tokens
         if wanted is None or self.program.head.kind == KINDS["fp32"]:
             return self.next(tokens)
@@ -206,11 +205,11 @@ class ProgramWriter(Writer):
         self.read(tokens, None, ranking)
         return found
 
-    def room_for(self, tokens: Tensor, wanted: int) -> tuple[Likeliest, Ranking]:
+    def room_for(self, tokens: Tensor, wanted: int) -> tuple[TopTokens, Ranking]:
         """Where so many of the likeliest are put for each row, and the same for the kernels."""
         rows, count = len(tokens), min(wanted, self.program.vocab_size)
         best, ids = torch.empty((rows, count)), torch.empty((rows, count), dtype=torch.long)
-        found = Likeliest(best, ids, torch.empty((rows, 1)))
+        found = TopTokens(best, ids, torch.empty((rows, 1)))
         return found, Ranking(count, *(part.data_ptr() for part in found))
 
     def go_on(self, selector: Greedy | Beam, constraints: Constraints) -> int:

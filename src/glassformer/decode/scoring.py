@@ -1,23 +1,26 @@
-"""How likely a model finds a target that is given to it.
+"""Targets that are given: how likely a model finds one, what could come next, and from where each token was written.
 
-Shapes: B sentences, T target tokens.
+Shapes: B sentences, H heads, S source, T target tokens.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
 
-from glassformer.common.device import unplanned
+from glassformer.common.device import disable_cudnn_sdp
 from glassformer.common.errors import ConfigError, InputError
-from glassformer.decode.hypothesis import LengthRule, Rule
+from glassformer.decode.search import LengthRule, Rule
 from glassformer.decode.writer import start_of
 from glassformer.model import EncoderDecoder
+from glassformer.model.layer import Block
+from glassformer.model.probe import share_weights
 
 
-@unplanned
+@disable_cudnn_sdp
 @torch.inference_mode()
 def score(
     model: EncoderDecoder,
@@ -55,7 +58,7 @@ def check_one_each(targets: Sequence[Sequence[int]], src: Tensor) -> None:
         raise InputError(f"{len(targets)} targets were given for {src.shape[0]} sources; give one each")
 
 
-@unplanned
+@disable_cudnn_sdp
 @torch.inference_mode()
 def alternatives(
     model: EncoderDecoder, src: Tensor, prefix: Sequence[int] = (), count: int = 5
@@ -69,3 +72,39 @@ def alternatives(
     tgt = torch.tensor([[start_of(model), *prefix]], device=src.device)
     best, ids = model(src, tgt)[0, -1].float().log_softmax(-1).topk(count)
     return list(zip(ids.tolist(), best.tolist(), strict=True))
+
+
+Alignment = list[tuple[int, int]]
+
+
+@disable_cudnn_sdp
+@torch.inference_mode()
+def align(
+    model: EncoderDecoder, src: Tensor, targets: Sequence[Sequence[int]], src_mask: Tensor | None = None
+) -> list[Alignment]:
+    """For each token of each target (ids without start and end) its place, and that of the source token it looked at
+    most. The source's end mark is passed over: heads rest there when they look for nothing."""
+    check_one_each(targets, src)
+    width = max(map(len, targets), default=0)
+    if not width:
+        return [[] for _ in targets]
+    tgt = src.new_full((len(targets), width), start_of(model))  # each position's row reads the token before it
+    for i, ids in enumerate(targets):
+        tgt[i, 1 : len(ids)] = torch.tensor(list(ids[:-1]), device=src.device)
+    layers: list[Tensor] = []
+
+    def record(_module: object, _given: object, pattern: Tensor) -> None:
+        layers.append(pattern.float().mean(1))
+
+    watched = share_weights(model)
+    for block in watched.decoder.blocks:
+        cross = cast(Block, block).cross_attention
+        assert cross is not None
+        cross.pattern.register_forward_hook(record)
+    watched.decoder(tgt, None, watched.encode(src, src_mask), src_mask)
+    attention = torch.stack(layers).mean(0)  # (B, T, S)
+    real = torch.ones_like(src, dtype=torch.bool) if src_mask is None else src_mask
+    words = real if model.config.end_id is None else real & (src != model.config.end_id)
+    words = torch.where(words.any(1, keepdim=True), words, real)
+    places = attention.masked_fill(~words.unsqueeze(1), -1.0).argmax(-1).tolist()
+    return [[(t, row[t]) for t in range(len(ids))] for ids, row in zip(targets, places, strict=True)]

@@ -1,13 +1,96 @@
-"""How to look for a target: every option of decoding, and every check of one."""
+"""What a search looks for, and what it finds: every option of decoding with every check of one, and a hypothesis."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict, Unpack, get_args
+from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
+
+from torch import Tensor
 
 from glassformer.common.errors import ConfigError, check_choice, check_finite, check_names, check_whole
-from glassformer.decode.hypothesis import LengthRule, Rule
-from glassformer.decode.sampling import Sampling
+from glassformer.model import ModelConfig
+
+Rule = Literal["average", "gnmt"]
+NO_TOKEN = -1  # in a table of ids, where no token stands
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A target: its ids without start, end or padding, its score, and whether it ended by itself.
+
+    One that is not `finished` was cut off by the limit, or had its end forced in the last place (`force_end`).
+    """
+
+    ids: list[int]
+    score: float
+    finished: bool = True
+
+
+@dataclass(frozen=True)
+class LengthRule:
+    """What a sum of log-probabilities is divided by, the end token counted.
+
+    average   length ** power: the mean log-probability for power 1
+    gnmt      ((5 + length) / 6) ** power, of Wu et al. 2016, gentler with short targets
+    """
+
+    power: float = 1.0
+    kind: Rule = "average"
+
+    def __post_init__(self) -> None:
+        check_finite("length_penalty", self.power)
+        check_choice("length_rule", self.kind, get_args(Rule))
+
+    def divisor(self, length: Tensor) -> Tensor:
+        return (length if self.kind == "average" else (5 + length) / 6) ** self.power
+
+    def reach(self, length: Tensor, limit: Tensor) -> Tensor:
+        """The divisor that is kindest to a hypothesis of this length, if it may still grow to `limit`."""
+        return self.divisor(length.clamp_min(limit) if self.power > 0 else length)
+
+
+class SpecialTokens(NamedTuple):
+    """What ends a target, and what stands behind it."""
+
+    end: int  # NO_TOKEN for a model that has none
+    pad: int  # what a finished target's row reads while others go on
+    forced: bool  # the last token that fits is the end, whatever the model would say
+
+    @classmethod
+    def of(cls, config: ModelConfig) -> SpecialTokens:
+        end = NO_TOKEN if config.end_id is None else config.end_id
+        pad = max(end, 0) if config.pad_id is None else config.pad_id
+        return cls(end, pad, config.force_end and config.end_id is not None)
+
+    def read(self, row: list[int], score: float) -> list[Hypothesis]:
+        """What a row of ids, as long as the limit, says; nothing if its probability is none."""
+        ids = [token for token in row if token != NO_TOKEN]
+        ended = ids[-1:] == [self.end]
+        by_itself = ended and not (self.forced and len(ids) == len(row))
+        return [Hypothesis(ids[:-1] if ended else ids, score, by_itself)] if math.isfinite(score) else []
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to draw: from the `top_k` likeliest (0: all), from the fewest that hold `top_p` of the probability, or both;
+    a `temperature` below 1 sharpens the distribution first, above 1 flattens it."""
+
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if not self.temperature > 0:
+            raise ConfigError(
+                f"temperature={self.temperature} must be above 0; to always take the likeliest, do not sample"
+            )
+        if self.top_k < 0:
+            raise ConfigError(f"top_k={self.top_k} cannot be negative; 0 draws from the whole vocabulary")
+        if not 0 < self.top_p <= 1:
+            raise ConfigError(f"top_p={self.top_p} must lie above 0 and at most at 1")
+
 
 Stopping = Literal["exact", "huggingface"]
 

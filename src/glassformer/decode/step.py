@@ -14,7 +14,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from glassformer.decode.kernels import ours
+from glassformer.decode.kernels import kernels_for
 from glassformer.decode.linear import PackedLinear
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask
 from glassformer.model.cache import LayerCache
@@ -106,7 +106,7 @@ class AttentionStep:
 
     def __init__(self, attention: Attention, project: PackedLinear, output: PackedLinear) -> None:
         self.heads, self.d_head, self.scale = attention.heads, attention.d_head, attention.scale
-        self.kernels = ours(output.weight)
+        self.kernels = kernels_for(output.weight)
         self.project, self.output = project.multiply, output.multiply
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:

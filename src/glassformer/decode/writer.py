@@ -8,13 +8,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from glassformer.common.device import unplanned
+from glassformer.common.device import disable_cudnn_sdp
 from glassformer.common.errors import ConfigError
 from glassformer.decode.beam import Beam
-from glassformer.decode.constraints import Constraints
+from glassformer.decode.constraints import Constraints, TopTokens
 from glassformer.decode.greedy import Greedy
-from glassformer.decode.hypothesis import NO_TOKEN
-from glassformer.decode.ranking import Likeliest
+from glassformer.decode.search import NO_TOKEN
 from glassformer.decode.step import step_attention
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 
@@ -31,7 +30,7 @@ class Writer:
 
     thinning = 0.5  # to leave a batch costs a copy of all that stay: worth it once at most this share of them does
 
-    @unplanned
+    @disable_cudnn_sdp
     def __init__(
         self, model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, limit: int, beams: int
     ) -> None:
@@ -51,7 +50,7 @@ class Writer:
             return self.prompt
         return self.prompt.masked_fill(~self.mask, NO_TOKEN)
 
-    @unplanned
+    @disable_cudnn_sdp
     def begin(self) -> Tensor:
         """Logits (B, V) after the prompt."""
         if isinstance(self.model, DecoderOnly):
@@ -59,7 +58,7 @@ class Writer:
             return logits[:, -1].float()
         return self.next(self.prompt)
 
-    @unplanned
+    @disable_cudnn_sdp
     def next(self, tokens: Tensor) -> Tensor:
         """Logits (B K, V) after one more token (B K, 1) of every row."""
         if isinstance(self.model, DecoderOnly):
@@ -69,7 +68,7 @@ class Writer:
             logits = self.model.decode(tokens, self.memory, self.mask, self.cache)
         return logits[:, -1].float()
 
-    def say(self, tokens: Tensor | None, wanted: int | None) -> Tensor | Likeliest:
+    def say(self, tokens: Tensor | None, wanted: int | None) -> Tensor | TopTokens:
         """The same, or what `begin` says if there are no tokens; where only some of the likeliest are `wanted`, maybe
         only these."""
         return self.begin() if tokens is None else self.next(tokens)

@@ -16,7 +16,7 @@ from typing import TypeAlias
 
 from glassformer.common.strings import Text
 from glassformer.model.activation import Activation
-from glassformer.model.norm import NormType
+from glassformer.model.config import NormType
 
 Expression: TypeAlias = "str | float | tuple[Expression, ...]"
 Row: TypeAlias = "dict[str, tuple[str, Expression]]"

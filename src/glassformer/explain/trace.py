@@ -43,7 +43,7 @@ from glassformer.explain.writing import (
 )
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.model.layer import Block
-from glassformer.model.probe import twin
+from glassformer.model.probe import share_weights
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def begin(
     # A text that is continued has its padding before it, any other behind.
     left = isinstance(subject.model, DecoderOnly)
     ids, real = (pads + ids, hidden + real) if left else (ids + pads, real + hidden)
-    model = twin(subject.model).eval()
+    model = share_weights(subject.model).eval()
     if between_steps is not None:
         for module in model.modules():
             if isinstance(module, Block):

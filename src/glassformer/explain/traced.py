@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from glassformer.common.errors import GlassformerError, InputError, WeightsError, one_of, why
-from glassformer.common.files import finite, read_json, write_bytes, write_text
+from glassformer.common.files import read_json, without_nan, write_bytes, write_text
 from glassformer.common.strings import Language
 from glassformer.explain.changes import Change
 from glassformer.explain.operations import Value
@@ -135,14 +135,14 @@ class Trace:
                 "tag": self.subject.tag,
             },
             "target": {"ids": reads, "pieces": self.subject.pieces(reads, source=False)},
-            "output": finite(self.output),
+            "output": without_nan(self.output),
             "tensors": self._tensors(),
             "weights": self.weights.manifest(),
-            "steps": finite(self.steps),
-            "answer": finite(self.answer),
+            "steps": without_nan(self.steps),
+            "answer": without_nan(self.answer),
             "one_pass": self.one_pass,
-            "beam": finite(self.beam),
-            "cache": finite(self.cache),
+            "beam": without_nan(self.beam),
+            "cache": without_nan(self.cache),
             "masks": self.names("masks.*"),
         }
 

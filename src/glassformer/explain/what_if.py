@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from glassformer.common.errors import InputError, check_names, one_of
-from glassformer.common.files import finite
+from glassformer.common.files import without_nan
 from glassformer.explain.answer import best_log_probabilities
 from glassformer.explain.changes import KINDS
 from glassformer.explain.subject import Sentence, Subject, Traced
@@ -67,7 +67,7 @@ class WhatIf:
         return {
             "before": self.before.manifest(),
             "after": self.after.manifest(),
-            "difference": finite(self.difference.as_dict()),
+            "difference": without_nan(self.difference.as_dict()),
         }
 
 

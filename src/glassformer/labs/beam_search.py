@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.decode import generate
-from glassformer.decode.hypothesis import Hypothesis
+from glassformer.decode.search import Hypothesis
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, bars
 from glassformer.labs.toy import FIRST, PAD, Pair, learn, small_config
 from glassformer.model import DecoderOnly, EncoderDecoder, ModelConfig

@@ -17,7 +17,7 @@ from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Text, join
 from glassformer.labs.scaling import record
 from glassformer.model import EncoderOnly
-from glassformer.model.probe import twin
+from glassformer.model.probe import share_weights
 
 STEPS, RATE, LENGTH = 150, 1e-2, 5
 SMALL, LARGE, ALIKE = 0.1, 5.0, 0.1
@@ -51,7 +51,7 @@ def start(model: EncoderOnly, change: Callable[[Tensor], Tensor]) -> EncoderOnly
 @torch.no_grad()
 def look(model: EncoderOnly, seed: int) -> tuple[float, float]:
     """In the first layer of a fresh model: the variance of the queries, and the largest attention weight of a query."""
-    watched = twin(model)  # hooks on a copy, so that training keeps the fast way
+    watched = share_weights(model)  # hooks on a copy, so that training keeps the fast way
     attention = toy.blocks(watched)[0].self_attention
     queries, patterns = record(attention.q), record(attention.pattern)
     watched(next(toy.reversals(seed, 1))[0])

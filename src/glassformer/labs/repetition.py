@@ -15,8 +15,7 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.generation import generate
-from glassformer.decode.sampling import Sampling
-from glassformer.decode.search import Search
+from glassformer.decode.search import Sampling, Search
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
 from glassformer.labs.toy import FIRST, Pair, final_loss, learn, loss_after, small_config
 from glassformer.model import DecoderOnly

@@ -20,7 +20,7 @@ from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
-from glassformer.model.probe import Probe, twin
+from glassformer.model.probe import Probe, share_weights
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 KEYS = 32
@@ -69,7 +69,7 @@ def train(seed: int, part: toy.Part, scale: float | None) -> tuple[list[float], 
     fresh = next(iter(toy.reversals(seed + 1_000_000, 1)))[0]
 
     def variance() -> float:
-        watched_model = twin(model)  # hooks on a copy, so that training keeps the fast way
+        watched_model = share_weights(model)  # hooks on a copy, so that training keeps the fast way
         watched = [record(module.scores) for module in watched_model.modules() if isinstance(module, Attention)]
         with torch.no_grad():
             watched_model(fresh)

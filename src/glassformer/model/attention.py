@@ -18,7 +18,7 @@ from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from glassformer.model.cache import LayerCache
 from glassformer.model.config import ModelConfig
 from glassformer.model.position import rotate
-from glassformer.model.probe import Probe, watched
+from glassformer.model.probe import Probe, has_hooks
 
 
 class AttentionMask(NamedTuple):
@@ -149,7 +149,7 @@ class Attention(nn.Module):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: AttentionMask, cache: LayerCache | None) -> Tensor:
         """By the one of several equal ways that is right here: (B, H, T, d)."""
-        if watched(self._probes):
+        if has_hooks(self._probes):
             return self.written_out(q, k, v, mask)
         if mask.blocks is not None and not (self.training and self.dropout) and self.d_head in (16, 32, 64, 128):
             return self.by_blocks(q, k, v, mask.blocks)

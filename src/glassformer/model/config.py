@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from glassformer.common.errors import ConfigError, check_choice, did_you_mean
 from glassformer.model.activation import Activation
-from glassformer.model.norm import NormType
 
+NormType = Literal["layer", "rms"]
 Placement = Literal["pre", "post"]
 Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"]
 

@@ -27,14 +27,14 @@ def causal_mask(queries: Tensor, keys: Tensor) -> Tensor:
     return (keys.unsqueeze(0) <= queries.unsqueeze(1))[None, None]  # (1, 1, T, S)
 
 
-def own_mask(queries: Tensor, keys: Tensor) -> Tensor:
+def packed_mask(queries: Tensor, keys: Tensor) -> Tensor:
     """Of rows that hold several texts: each sees itself, or its partner on the other side. Both come as the tokens'
     places in their texts, (B, T) and (B, S): with every 0 another text begins."""
     asking, asked = ((places == 0).cumsum(1) for places in (queries, keys))
     return (asking.unsqueeze(2) == asked.unsqueeze(1)).unsqueeze(1)  # (B, 1, T, S)
 
 
-def own_blocks(places: Tensor, causal: bool, width: int = 128) -> BlockMask:
+def packed_blocks(places: Tensor, causal: bool, width: int = 128) -> BlockMask:
     """The same of rows that hold several texts, by squares of `width` queries and keys, for a kernel that passes over
     those in which nobody sees anybody."""
     length = places.shape[1]

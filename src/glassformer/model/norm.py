@@ -7,18 +7,13 @@ then the lines of `written_out`, which are the definition, run instead.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from glassformer.model.probe import Probe, watched
-
-if TYPE_CHECKING:
-    from glassformer.model.config import ModelConfig
-
-NormType = Literal["layer", "rms"]
+from glassformer.model.config import ModelConfig, NormType
+from glassformer.model.probe import Probe, has_hooks
 
 
 class Norm(nn.Module, ABC):
@@ -41,7 +36,7 @@ class Norm(nn.Module, ABC):
         return self.written_out(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.written_out(x) if watched((self.normalised,)) else self.fused(x)
+        return self.written_out(x) if has_hooks((self.normalised,)) else self.fused(x)
 
 
 class LayerNorm(Norm):

@@ -15,7 +15,7 @@ from typing import TypeVar
 from torch import Tensor, nn
 from torch.nn.modules import module as every
 
-EVERYWHERE = (
+GLOBAL_HOOKS = (
     every._global_forward_hooks, every._global_forward_pre_hooks, every._global_backward_hooks,
     every._global_backward_pre_hooks,
 )  # fmt: skip
@@ -26,9 +26,9 @@ class Probe(nn.Module):
         return value
 
 
-def watched(probes: Iterable[Probe]) -> bool:
+def has_hooks(probes: Iterable[Probe]) -> bool:
     """Whether a hook of any kind waits for their values: on one of them, or on every module there is."""
-    return any(EVERYWHERE) or any(
+    return any(GLOBAL_HOOKS) or any(
         probe._forward_hooks or probe._forward_pre_hooks or probe._backward_hooks or probe._backward_pre_hooks
         for probe in probes
     )
@@ -37,6 +37,6 @@ def watched(probes: Iterable[Probe]) -> bool:
 Model = TypeVar("Model", bound=nn.Module)
 
 
-def twin(model: Model) -> Model:
+def share_weights(model: Model) -> Model:
     """A copy of the module tree that shares every weight: what is hooked or replaced in it leaves the model alone."""
     return copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})

@@ -20,7 +20,15 @@ from glassformer.model.cache import Cache
 from glassformer.model.config import ModelConfig
 from glassformer.model.embedding import Embedding, PatchEmbedding
 from glassformer.model.layer import Block
-from glassformer.model.mask import additive, causal_mask, check_mask, check_places, own_blocks, own_mask, padding_mask
+from glassformer.model.mask import (
+    additive,
+    causal_mask,
+    check_mask,
+    check_places,
+    packed_blocks,
+    packed_mask,
+    padding_mask,
+)
 from glassformer.model.norm import make_norm
 from glassformer.model.position import Alibi, PositionTable, RelativeBias, Rotary
 
@@ -87,14 +95,16 @@ class Stack(nn.Module):
                 positions = (queries - mask.int().argmax(1, keepdim=True)).clamp_min(0)  # (B, T)
                 visible = padding_mask(mask)
             if places is not None:
-                positions, visible = places, own_mask(places, places)
+                positions, visible = places, packed_mask(places, places)
         own = self.attention_mask(queries, keys, visible)
         if places is not None and length >= LONG and self.distance is None and ids.is_cuda:
             width = 64 if self.embedding.config.d_head == 64 else 128  # as in TILES
-            own = own._replace(blocks=own_blocks(places, self.causal, width) if torch.compiler.is_compiling() else None)
+            own = own._replace(
+                blocks=packed_blocks(places, self.causal, width) if torch.compiler.is_compiling() else None
+            )
         seen = None if memory_mask is None else padding_mask(memory_mask)
         if places is not None and memory_places is not None:
-            seen = own_mask(places, memory_places)
+            seen = packed_mask(places, memory_places)
         other = AttentionMask(None if seen is None else additive(seen, None))
         x = self.embedding(ids, positions, segments)
         for i, block in enumerate(self.blocks):

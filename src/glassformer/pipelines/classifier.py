@@ -10,7 +10,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from glassformer.common.device import unplanned
+from glassformer.common.device import disable_cudnn_sdp
 from glassformer.common.errors import ConfigError, InputError, WeightsError, check_whole
 from glassformer.common.strings import strings
 from glassformer.data import About
@@ -59,7 +59,7 @@ class Classifier(LoneModel[EncoderOnly, LoneText | None]):
     @classmethod
     def _of(cls, found: Opened[EncoderOnly], device: str | torch.device) -> Self:
         if not found.model.config.labels and found.text is not None:
-            raise WeightsError(f"{found.folder} {bundle.use_of(found.model)}")
+            raise WeightsError(f"{found.folder} {bundle.describe_use(found.model)}")
         sight = Sight.of(found.model.config, found.folder)
         return cls(found.model, found.text, found.labels, device, found.about, sight)
 
@@ -86,7 +86,7 @@ class Classifier(LoneModel[EncoderOnly, LoneText | None]):
             for row in zip(values.tolist(), ids.tolist(), strict=True)
         ]
 
-    @unplanned
+    @disable_cudnn_sdp
     @torch.inference_mode()
     def probabilities(self, items: Iterable[str] | Iterable[Image], *, batch_tokens: int = BATCH_TOKENS) -> Tensor:
         """The probability of every label (items, labels), in the order given and in that of `c.labels`."""

@@ -9,7 +9,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from glassformer.common.device import unplanned
+from glassformer.common.device import disable_cudnn_sdp
 from glassformer.common.errors import InputError, WeightsError, check_whole
 from glassformer.common.strings import one_string, strings
 from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, padded
@@ -49,7 +49,7 @@ class MaskFiller(LoneModel[EncoderOnly, LoneText]):
     @classmethod
     def _of(cls, found: Opened[EncoderOnly], device: str | torch.device) -> Self:
         if found.model.config.labels or found.text is None:
-            raise WeightsError(f"{found.folder} {bundle.use_of(found.model)}")
+            raise WeightsError(f"{found.folder} {bundle.describe_use(found.model)}")
         if found.text.mask_id is None:
             raise WeightsError(f"{found.folder} has no token for a gap in its vocabulary, so its model fills none")
         return cls(found.model, found.text, device, found.about)
@@ -108,7 +108,7 @@ class MaskFiller(LoneModel[EncoderOnly, LoneText]):
             for total, hits in zip(totals, right, strict=True)
         ]
 
-    @unplanned
+    @disable_cudnn_sdp
     @torch.inference_mode()
     def _log_probabilities(self, rows: list[list[int]], places: list[list[int]]) -> Tensor:
         """(N, V): of each of the N places of these texts, one after the other; nothing is told of the others."""

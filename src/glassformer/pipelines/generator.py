@@ -9,7 +9,7 @@ from typing import Any, Unpack
 
 import torch
 
-from glassformer.common.device import unplanned
+from glassformer.common.device import disable_cudnn_sdp
 from glassformer.common.errors import InputError
 from glassformer.common.strings import one_string, strings
 from glassformer.data import About
@@ -120,7 +120,7 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
         tokens = stream(self.ready, torch.tensor([prompt], device=self.device), search=limited)
         return spelt(_After(self.tokenizer, prompt), tokens)
 
-    @unplanned
+    @disable_cudnn_sdp
     @torch.inference_mode()
     def likelihoods(self, texts: Iterable[str], *, batch_tokens: int = BATCH_TOKENS) -> list[Likelihood]:
         """How likely the model finds each text, from its start mark to its end mark, where it has these; of a family

@@ -20,7 +20,7 @@ from glassformer.common.errors import DataError, InputError, why
 from glassformer.data.readers import unpickled
 from glassformer.data.vocabulary import Shades
 from glassformer.model import ModelConfig
-from glassformer.weights.pretrained.start_pictures import shades
+from glassformer.weights.pretrained.fine_tuning import shades
 
 Image = str | Path | NDArray[Any] | Tensor
 

@@ -15,10 +15,10 @@ from glassformer.data import END, START, About, PairTokenizer, Tokenizer
 from glassformer.model import DecoderOnly, EncoderOnly
 from glassformer.weights import bundle
 from glassformer.weights.hub import locate
-from glassformer.weights.lora import kept_labels, load_adapter
+from glassformer.weights.lora import adapter_labels, load_adapter
 from glassformer.weights.pretrained import load_model
-from glassformer.weights.pretrained.plain_text import PlainText
-from glassformer.weights.pretrained.start_pictures import named_labels
+from glassformer.weights.pretrained.fine_tuning import named_labels
+from glassformer.weights.pretrained.tokenizer import FastTokenizer
 
 Some = TypeVar("Some", EncoderOnly, DecoderOnly)
 
@@ -65,9 +65,9 @@ def opened(
         return Opened(folder, model, text, loaded.labels, About.of_recipe(loaded.recipe))
     published = load_model(folder)
     if not isinstance(published, kind):
-        raise WeightsError(f"{folder} {bundle.use_of(published)}")
-    read = None if published.config.patch_size is not None else PlainText.load(folder, published.config.vocab_size)
-    labels = kept_labels(folder) or named_labels(folder)
+        raise WeightsError(f"{folder} {bundle.describe_use(published)}")
+    read = None if published.config.patch_size is not None else FastTokenizer.load(folder, published.config.vocab_size)
+    labels = adapter_labels(folder) or named_labels(folder)
     if adapter is not None:
         labels = load_adapter(published, adapter) or labels
     return Opened(folder, published, read, labels, About())

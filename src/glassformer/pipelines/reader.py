@@ -10,7 +10,7 @@ from glassformer.pipelines.filler import MaskFiller
 from glassformer.pipelines.generator import TextGenerator
 from glassformer.weights import bundle
 from glassformer.weights.pretrained.loader import FAMILIES, read_config
-from glassformer.weights.pretrained.plain_text import WHOLE
+from glassformer.weights.pretrained.tokenizer import TOKENIZER_JSON
 
 Reader = TextGenerator | MaskFiller | Classifier
 
@@ -43,6 +43,6 @@ def described(folder: Path) -> tuple[type[Model], ModelConfig] | None:
     if family.model is EncoderDecoder:
         return None
     config = family.config(settings, False)
-    if config.patch_size is None and not (folder / WHOLE).is_file():
+    if config.patch_size is None and not (folder / TOKENIZER_JSON).is_file():
         return None
     return family.model, config

@@ -11,8 +11,8 @@ from typing import NamedTuple, Protocol
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.data import About, Directed, PairTokenizer, Tokenizer
 from glassformer.decode import Hypothesis
-from glassformer.decode.alignment import Alignment
 from glassformer.decode.constraints import Placeholders
+from glassformer.decode.scoring import Alignment
 from glassformer.model import EncoderDecoder
 from glassformer.pipelines.language.cutting import Part, joined
 from glassformer.weights import bundle
@@ -140,14 +140,14 @@ def opened(folder: Path, source: str | None, to: str | None, rounded: bool, adap
     tokenizer: PairTokenizer
     about: About | None = None
     if not bundle.is_bundle(folder) and os.path.isfile(folder / "config.json"):
-        from glassformer.weights.pretrained.text_sides import load_published
+        from glassformer.weights.pretrained.loader import load_published
 
         model, tokenizer = load_published(folder, source, to)
         if adapter is not None:
             load_adapter(model, adapter)
         tokenizer = tokenizer if to is None else toward(tokenizer, to)
         about = tokenizer.card(About()) if isinstance(tokenizer, Directed) else None
-        again = bundle.unchanged(folder, lambda place: load_published(place, source, to)[0])
+        again = bundle.reloader(folder, lambda place: load_published(place, source, to)[0])
     else:
         loaded = bundle.load(folder, rounded, adapter)
         model = loaded.of_kind(EncoderDecoder)
@@ -158,7 +158,7 @@ def opened(folder: Path, source: str | None, to: str | None, rounded: bool, adap
         if source is not None and source != about.source:  # it reads the language that it does not write
             what = f"translates from {about.source}" if about.source else "has one source"
             raise InputError(f"{folder} {what}; source={source!r} cannot be chosen")
-        again = bundle.unchanged(folder, lambda place: bundle.load(place).of_kind(EncoderDecoder))
+        again = bundle.reloader(folder, lambda place: bundle.load(place).of_kind(EncoderDecoder))
     return Opened(model, tokenizer, about, again if adapter is None else None)
 
 

@@ -14,11 +14,10 @@ from glassformer.common.errors import InputError
 from glassformer.common.strings import one_string, strings
 from glassformer.data import About, Directed, PairTokenizer, Tokenizer
 from glassformer.decode import Hypothesis, LengthRule, Search
-from glassformer.decode.alignment import Alignment
 from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood
-from glassformer.decode.hypothesis import Rule
 from glassformer.decode.precision import Precision
-from glassformer.decode.search import SearchOptions, check_stream, search_of
+from glassformer.decode.scoring import Alignment
+from glassformer.decode.search import Rule, SearchOptions, check_stream, search_of
 from glassformer.model import EncoderDecoder
 from glassformer.pipelines import box
 from glassformer.pipelines.language.cutting import Part, cut, seam
@@ -147,7 +146,7 @@ class Translator:
         written: list[list[list[Hypothesis]]] = [[[] for _ in parts] for parts in split]
         aligned: list[list[list[Alignment]]] = [[[] for _ in parts] for parts in split]
         left = [len(parts) for parts in split]
-        for rows, best in self.engine.write(
+        for rows, best in self.engine.generate(
             sources, begun, search, given=self._given, placeholders=held, batch_tokens=batch_tokens,
             between_steps=between_steps,
         ):  # fmt: skip

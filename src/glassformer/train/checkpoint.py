@@ -18,7 +18,7 @@ from typing import Any
 from torch import Tensor
 
 from glassformer.common.errors import RunError, why
-from glassformer.common.files import sweep, write_bytes
+from glassformer.common.files import remove_partial, write_bytes
 
 NAME = re.compile(r"step-(\d{8})-([0-9a-f]{16})\.safetensors")
 
@@ -80,7 +80,7 @@ def step_of(path: Path) -> int:
 
 def newest(folder: Path, say: Callable[[str], None]) -> Checkpoint | None:
     """The newest checkpoint that is whole; a damaged one is named and passed over."""
-    sweep(folder)
+    remove_partial(folder)
     for path in reversed(listing(folder)):
         found = read(path)
         if found is not None:

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import IO
 
 from glassformer.common.errors import GlassformerError, RunError, why
-from glassformer.common.files import sweep, write_text
+from glassformer.common.files import remove_partial, write_text
 from glassformer.data.labelled import FILE as LABELS
 from glassformer.train import checkpoint
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe, apply, parse, written
 from glassformer.weights import bundle
-from glassformer.weights.pretrained.start_text import FILES
+from glassformer.weights.pretrained.fine_tuning import FILES
 
 LOCK = ".glassformer.lock"
 # What a folder with a run in it also holds, besides its recipe.
@@ -57,7 +57,7 @@ def claimed(folder: Path) -> Iterator[None]:
     with file:
         if not lock(file):
             raise RunError(f"another process is training in {folder}; wait until it ends, or choose another --out")
-        sweep(folder)
+        remove_partial(folder)
         yield
 
 

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from glassformer.common.errors import RunError
 from glassformer.common.files import read_tensors, write_tensors
-from glassformer.common.report import Report, clock, running_for
+from glassformer.common.report import Report, clock, process_age
 from glassformer.data import Batches
 from glassformer.model import Model
 from glassformer.train import checkpoint
@@ -31,7 +31,7 @@ from glassformer.train.recipe import Recipe
 from glassformer.train.step import Stepper, compiled
 from glassformer.train.tuning import lr_factor
 from glassformer.weights.bundle import weights
-from glassformer.weights.lora import whole
+from glassformer.weights.lora import merged_model
 
 ASK = 4  # steps between two questions of several processes whether one of them was told to stop
 
@@ -86,7 +86,7 @@ class Trainer:
                     )
                     if compiling:
                         compiling = False
-                        self.report.say(f"compiled, {running_for():.0f} s after the start")
+                        self.report.say(f"compiled, {process_age():.0f} s after the start")
                     self.labels_seen += inputs.count
                     progress.steps_logged += 1
                     progress.step += 1
@@ -136,7 +136,7 @@ class Trainer:
         speed = self.labels_seen / (time.perf_counter() - self.since)
         train = self.recipe.train
         lr = train.lr * lr_factor(train, self.progress.step - 1)
-        self.record(loss=loss, lr=lr, tokens_per_second=speed, epoch=self.progress.epoch, seconds=running_for())
+        self.record(loss=loss, lr=lr, tokens_per_second=speed, epoch=self.progress.epoch, seconds=process_age())
         unit = "labels" if self.recipe.objective.labelled else "tokens"
         self.latest = f"loss {loss:.3f}  lr {lr:.1e}  {speed:,.0f} {unit}/s"
         if self.report.live:
@@ -182,7 +182,7 @@ class Trainer:
             score = -loss
             if train.metric == "bleu" and self.judge is not None:
                 model = unwrapped(self.stepper.model).eval()
-                judged = whole(model, train.lora_alpha / train.lora_rank) if train.lora_rank else model
+                judged = merged_model(model, train.lora_alpha / train.lora_rank) if train.lora_rank else model
                 values["valid_bleu"] = score = self.world.broadcast(self.judge(judged) if self.world.first else 0.0)
                 model.train()
             better = progress.best is None or score > self.signed(progress.best)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from glassformer.common.files import replacing, write_text
+from glassformer.common.files import atomic_write, write_text
 
 
 class Metrics:
@@ -81,7 +81,7 @@ def draw_curve(folder: Path) -> Path | None:
         right.plot(*zip(*rates, strict=True), color="#7f8c8d", linewidth=0.8, linestyle=":", label="learning rate")
         right.set_ylabel("learning rate")
         axes.legend(handles=[h for ax in (axes, right) for h in ax.get_legend_handles_labels()[0]], loc="upper right")
-    with replacing(folder / "curve.png") as file:
+    with atomic_write(folder / "curve.png") as file:
         figure.savefig(file, format="png", dpi=140)
     return folder / "curve.png"
 

@@ -30,7 +30,7 @@ from glassformer.model import ModelConfig
 from glassformer.train.objective import OBJECTIVES, Objective
 from glassformer.train.options import LARGEST, LEAST, MOST, Data, Score, Train, check_number, read_section
 from glassformer.train.start import placed, settings
-from glassformer.weights.pretrained.start_text import StartText
+from glassformer.weights.pretrained.fine_tuning import PublishedTokenizer
 
 FORMAT_VERSION = 1
 GIVE = {
@@ -64,7 +64,7 @@ class Recipe:
         own, texts = {}, tokenizer
         if isinstance(tokenizer, Labelled):
             own, texts = tokenizer.settings(self.model), tokenizer.texts
-        if isinstance(texts, StartText):
+        if isinstance(texts, PublishedTokenizer):
             own |= texts.sizes
         if own:
             return ModelConfig.from_dict({"seed": self.train.seed} | self.model | own)

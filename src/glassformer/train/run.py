@@ -13,7 +13,7 @@ import torch
 
 from glassformer.common.errors import ConfigError, DataError, InputError, RunError, WeightsError, why
 from glassformer.common.files import write_text
-from glassformer.common.report import Report, running_for
+from glassformer.common.report import Report, process_age
 from glassformer.data import Batches, BatchOptions, Corpus, Pair, Store, Tokenizer, prepare, read_pairs
 from glassformer.data.labelled import FILE as LABELS
 from glassformer.data.labelled import Labelled, Labels, Pictures
@@ -31,8 +31,7 @@ from glassformer.train.tuning import choose
 from glassformer.weights import bundle
 from glassformer.weights import lora as adapter
 from glassformer.weights.hub import locate
-from glassformer.weights.pretrained.start_pictures import StartPictures, keep
-from glassformer.weights.pretrained.start_text import is_published
+from glassformer.weights.pretrained.fine_tuning import PublishedImages, copy_config, is_published
 
 MakeJudge = Callable[[Recipe, Tokenizer], Judge]
 
@@ -130,7 +129,7 @@ def _train_beside(
     if recipe.train.metric == "bleu" and (judge is None or (recipe.train.parallel == "fsdp" and world.size > 1)):
         raise ConfigError("train.metric = 'bleu' needs a judge that translates, and whole models: parallel = 'ddp'")
     trainer = Trainer(recipe, model, batches, made.valid, folder, world, report, judge)
-    report.say(f"{describe(model, batches, trainer, recipe)}; ready {running_for():.0f} s after the start")
+    report.say(f"{describe(model, batches, trainer, recipe)}; ready {process_age():.0f} s after the start")
     saved = checkpoint.newest(folder / "checkpoints", report.say) if world.first else None
     world.barrier()
     if not world.first:
@@ -175,9 +174,9 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
     names = Labels.load(folder) if recipe.objective.labelled else None
     if names is not None and names.image is not None:
         if world.first and recipe.train.start and not checkpoint.listing(folder / "checkpoints"):
-            keep(locate(recipe.train.start), folder, names)
+            copy_config(locate(recipe.train.start), folder, names)
         world.barrier()
-        return StartPictures(folder, names) if is_published(folder) else Pictures(names)
+        return PublishedImages(folder, names) if is_published(folder) else Pictures(names)
     marker = vocabulary_file(recipe, folder)
     if world.first and not marker.exists():
         if checkpoint.listing(folder / "checkpoints"):
@@ -194,7 +193,7 @@ def vocabulary(recipe: Recipe, folder: Path, world: World, report: Report) -> To
             made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages, recipe.special_pieces)
         bundle.save_tokenizer(folder, made)  # the marker is written last
         size = f"{made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})")
-        whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {running_for():.0f} s after the start"
+        whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {process_age():.0f} s after the start"
         report.say(f"vocabulary: {size}, {whence}")
     world.barrier()
     found = load_vocabulary(folder)

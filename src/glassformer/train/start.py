@@ -23,9 +23,8 @@ from glassformer.weights import bundle
 from glassformer.weights import lora as adapter
 from glassformer.weights.hub import hub_name, locate
 from glassformer.weights.pretrained import load_model
-from glassformer.weights.pretrained.loader import NoHead, read_config, unload
-from glassformer.weights.pretrained.start_pictures import StartPictures, named_labels
-from glassformer.weights.pretrained.start_text import StartText, is_published
+from glassformer.weights.pretrained.fine_tuning import PublishedImages, PublishedTokenizer, is_published, named_labels
+from glassformer.weights.pretrained.loader import NoHead, family_state_dict, read_config
 
 # Settings that no weight depends on: a recipe may give its own.
 FREE = ("dropout", "attention_dropout", "activation_dropout", "seed", "start_id")
@@ -73,12 +72,12 @@ def known_labels(start: str) -> tuple[str, ...]:
         return ()
     folder = locate(start)
     told = bundle.read_config(folder).labels if bundle.is_bundle(folder) else named_labels(folder)
-    return adapter.kept_labels(folder) or told or tuple(map(str, range(len(model.head.weight))))
+    return adapter.adapter_labels(folder) or told or tuple(map(str, range(len(model.head.weight))))
 
 
 def load_vocabulary(folder: Path, corpus: Corpus | None = None) -> Tokenizer:
     """The vocabulary that a folder holds, ours or a published model's, which may ask for the languages of a corpus."""
-    return StartText(folder, corpus) if is_published(folder) else Tokenizer.load(folder)
+    return PublishedTokenizer(folder, corpus) if is_published(folder) else Tokenizer.load(folder)
 
 
 def known_vocabulary(start: str, corpora: Sequence[Corpus]) -> Tokenizer:
@@ -103,7 +102,9 @@ def take_weights(model: Model, start: str, labels: Sequence[str] = ()) -> str:
     assert other is not None
     begun.cache_clear()
     if type(other) is not type(model):
-        raise ConfigError(f"train.start = {start} {bundle.use_of(other)}; this recipe trains another kind of model")
+        raise ConfigError(
+            f"train.start = {start} {bundle.describe_use(other)}; this recipe trains another kind of model"
+        )
     headless = isinstance(other.head, NoHead)
     if headless and not model.config.labels:
         raise ConfigError(f"train.start = {start} holds no output head; save it from a class that has one")
@@ -142,14 +143,14 @@ def save(folder: Path, model: Model, tensors: Mapping[str, Tensor], tokenizer: T
     """Write what was trained: a bundle, or with a published vocabulary the folder that such a model comes in."""
     labels = tokenizer.labels.names if isinstance(tokenizer, Labelled) else ()
     texts = tokenizer.texts if isinstance(tokenizer, Labelled) and not isinstance(tokenizer, Pictures) else tokenizer
-    if not isinstance(texts, StartText | StartPictures):
+    if not isinstance(texts, PublishedTokenizer | PublishedImages):
         bundle.save(folder, model, dict(tensors), None if isinstance(tokenizer, Pictures) else texts, labels=labels)
         return
     whole = type(model)(model.config)
     own = bundle.weights(whole)
     for name, tensor in tensors.items():
         own[name].copy_(tensor)
-    if labels and not isinstance(texts, StartPictures):  # no family of texts has a place for such a head
+    if labels and not isinstance(texts, PublishedImages):  # no family of texts has a place for such a head
         adapter.save(folder / adapter.HEAD_FOLDER, whole, own, 1.0, str(folder), labels)
         whole.add_module("head", NoHead())
-    write_tensors(folder / "model.safetensors", unload(whole, read_config(folder)))
+    write_tensors(folder / "model.safetensors", family_state_dict(whole, read_config(folder)))

@@ -34,7 +34,7 @@ from glassformer.common.files import read_json, read_tensors, write_bytes, write
 from glassformer.data import Tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model, ModelConfig
 from glassformer.weights.lora import load_adapter
-from glassformer.weights.quantized import beside, fill, hollow, matrices, packed, restore
+from glassformer.weights.quantized import dequantize_model, empty_model, quantizable, quantize, scales_name, set_weights
 from glassformer.weights.quantized import weights as weights
 
 FORMAT = "glassformer"
@@ -64,17 +64,17 @@ class Bundle:
     @property
     def tokenizer(self) -> Tokenizer:
         if self.vocabulary is None:
-            raise WeightsError(f"{self.folder} {use_of(self.model)}; it has no vocabulary")
+            raise WeightsError(f"{self.folder} {describe_use(self.model)}; it has no vocabulary")
         return self.vocabulary
 
     def of_kind(self, kind: type[Some]) -> Some:
         """The model, if it is of this kind."""
         if not isinstance(self.model, kind):
-            raise WeightsError(f"{self.folder} {use_of(self.model)}")
+            raise WeightsError(f"{self.folder} {describe_use(self.model)}")
         return self.model
 
 
-def use_of(model: Model) -> str:
+def describe_use(model: Model) -> str:
     """What a model is, and what it is used by; said where it was taken for another."""
     if isinstance(model, EncoderDecoder):
         return "is an encoder and a decoder, a translator: `glassformer translate` and gf.Translator use it"
@@ -120,7 +120,7 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         save_tokenizer(folder, tokenizer, small)
-    write_tensors(folder / "model.safetensors", packed(model, tensors) if small else tensors)
+    write_tensors(folder / "model.safetensors", quantize(model, tensors) if small else tensors)
     defaults = {field.name: field.default for field in fields(ModelConfig)}
     settings = {
         name: value for name, value in model.config.to_dict().items() if name not in LATER or value != defaults[name]
@@ -146,12 +146,12 @@ def pack(folder: str | Path, out: str | Path) -> None:
 
 def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None = None) -> Bundle:
     """The bundle in a folder. `rounded`: weights that are stored in int8 stay so, in a model that
-    `glassformer.decode.precision.ready` can make ready, but that cannot be called itself. What an `adapter` has learnt
-    is added to the weights."""
+    cannot be called itself; `glassformer.decode.precision.prepare` makes one of it that can. What an `adapter` has
+    learnt is added to the weights."""
     folder = Path(folder)
     config, stored_as, kind, labels = read_config(folder)
     try:
-        model = hollow(config, kind)
+        model = empty_model(config, kind)
     except ConfigError as error:
         raise WeightsError(f"{folder / 'config.json'}: {error}") from None
     path = folder / "model.safetensors"
@@ -162,9 +162,9 @@ def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None =
     tensors = read_tensors(path)
     check_tensors(folder, model, tensors, stored_as)
     kept = (torch.int8, torch.float32)
-    fill(model, {n: t.to(t.dtype if t.dtype in kept else torch.float32, copy=True) for n, t in tensors.items()})
+    set_weights(model, {n: t.to(t.dtype if t.dtype in kept else torch.float32, copy=True) for n, t in tensors.items()})
     if not rounded or adapter is not None:
-        restore(model)
+        dequantize_model(model)
     if adapter is not None:
         labels = load_adapter(model, adapter) or labels
     recipe = ""
@@ -179,9 +179,9 @@ def check_tensors(folder: Path, model: Model, tensors: dict[str, Tensor], stored
     shapes = {name: tensor.shape for name, tensor in weights(model).items()}
     may_lack: set[str] = set()
     if stored_as == "int8":
-        shapes |= {beside(name): shapes[name][:1] for name in matrices(model)}
+        shapes |= {scales_name(name): shapes[name][:1] for name in quantizable(model)}
         may_lack = {name for name, _ in model.named_buffers()}
-    whole = set(matrices(model)) if stored_as == "int8" else set()
+    whole = set(quantizable(model)) if stored_as == "int8" else set()
     for name in [*shapes, *tensors]:
         missing = name not in tensors
         if missing and name in may_lack:
@@ -191,7 +191,7 @@ def check_tensors(folder: Path, model: Model, tensors: dict[str, Tensor], stored
             raise WeightsError(f"{folder}: the weights do not fit config.json at `{name}`")
 
 
-class Described(NamedTuple):
+class BundleConfig(NamedTuple):
     """What config.json says of a bundle."""
 
     config: ModelConfig
@@ -207,7 +207,7 @@ def check_labels(labels: list[Any], count: int) -> None:
         raise ConfigError(f"there are {len(labels)} names of labels, and the model's head tells {count} apart")
 
 
-def read_config(folder: Path) -> Described:
+def read_config(folder: Path) -> BundleConfig:
     """What the model is, and how its weights are stored."""
     path = folder / "config.json"
     values = read_json(path)
@@ -234,7 +234,7 @@ def read_config(folder: Path) -> Described:
         if isinstance(named, list):
             values["labels"] = len(named)
             check_labels(named, len(named))
-        return Described(
+        return BundleConfig(
             ModelConfig.from_dict(values), stored_as, KINDS[kind], tuple(named) if isinstance(named, list) else ()
         )
     except ConfigError as error:
@@ -246,7 +246,7 @@ def read_scores(folder: Path) -> dict[str, Any]:
     return read_json(folder / "scores.json", "delete it and measure again") or {}
 
 
-def unchanged(folder: Path, load: Callable[[Path], Some]) -> Callable[[], Some]:
+def reloader(folder: Path, load: Callable[[Path], Some]) -> Callable[[], Some]:
     """Loads the model of a folder a second time, if it still is the one that it was."""
     folder = folder.resolve()
 

@@ -101,7 +101,7 @@ def merged(tensors: Mapping[str, Tensor], scale: float) -> dict[str, Tensor]:
 
 
 @torch.no_grad()
-def whole(model: Some, scale: float) -> Some:
+def merged_model(model: Some, scale: float) -> Some:
     """A model of plain matrices that computes the same."""
     made = type(model)(model.config)
     own = weights(made)
@@ -137,7 +137,7 @@ def save(
     write_text(folder / NUMBERS, json.dumps(told, indent=1) + "\n")
 
 
-def kept_labels(folder: Path) -> tuple[str, ...]:
+def adapter_labels(folder: Path) -> tuple[str, ...]:
     """The names of the labels that a published model in this folder was taught; none where it was taught none."""
     told = read_json(folder / HEAD_FOLDER / NUMBERS) or {}
     return tuple((told.get("head") or {}).get("names", ()))

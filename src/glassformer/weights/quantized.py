@@ -22,43 +22,43 @@ LEAST = 0.7  # this part of it
 LOW_BITS = 0xFF  # of a scale, which are zero: its products with whole numbers of 8 bits are exact in float32
 
 
-class Rounded(NamedTuple):
+class Int8Matrix(NamedTuple):
     """A matrix (O, I) of which row i is `values[i] * scales[i]`."""
 
     values: Tensor  # (O, I) int8
     scales: Tensor  # (O) float32
 
-    def plain(self) -> Tensor:
+    def dequantize(self) -> Tensor:
         return self.values * self.scales.unsqueeze(1)
 
 
-Matrix = Tensor | Rounded
+Matrix = Tensor | Int8Matrix
 
 
 def matrix(module: nn.Module) -> Matrix:
     """The weight of a module, as it is stored."""
     weight, scales = module.weight, getattr(module, SCALES, None)
     assert isinstance(weight, Tensor)
-    return weight.detach() if scales is None else Rounded(weight.detach(), scales)
+    return weight.detach() if scales is None else Int8Matrix(weight.detach(), scales)
 
 
-def rows(whole: Matrix, some: slice) -> Matrix:
-    return Rounded(whole.values[some], whole.scales[some]) if isinstance(whole, Rounded) else whole[some]
+def select_rows(whole: Matrix, some: slice) -> Matrix:
+    return Int8Matrix(whole.values[some], whole.scales[some]) if isinstance(whole, Int8Matrix) else whole[some]
 
 
-def plain(whole: Matrix) -> Tensor:
-    return whole.plain() if isinstance(whole, Rounded) else whole
+def dequantize(whole: Matrix) -> Tensor:
+    return whole.dequantize() if isinstance(whole, Int8Matrix) else whole
 
 
-def by_highest(whole: Matrix) -> Rounded:
+def quantize_by_max(whole: Matrix) -> Int8Matrix:
     """A matrix in int8, each row's largest number at the end of the range; one that is in int8 already, as it is."""
-    if isinstance(whole, Rounded):
+    if isinstance(whole, Int8Matrix):
         return whole
     scales = whole.detach().abs().amax(1).clamp_min(1e-12) / FULL
-    return Rounded((whole.detach() / scales.unsqueeze(1)).round().to(torch.int8), scales)
+    return Int8Matrix((whole.detach() / scales.unsqueeze(1)).round().to(torch.int8), scales)
 
 
-def by_error(weight: Tensor) -> Rounded:
+def quantize_by_error(weight: Tensor) -> Int8Matrix:
     """A matrix in int8, each row's scale the one that loses least: its largest numbers may be cut to the range.
 
     Some number of each row is at the end of the range, and every product of a scale is exact. So what is rounded a
@@ -66,7 +66,7 @@ def by_error(weight: Tensor) -> Rounded:
     """
     weight = weight.detach().float()
     highest = weight.abs().amax(1).clamp_min(1e-30)
-    best = Rounded(torch.zeros_like(weight, dtype=torch.int8), torch.ones_like(highest))
+    best = Int8Matrix(torch.zeros_like(weight, dtype=torch.int8), torch.ones_like(highest))
     least = torch.full_like(highest, torch.inf)
     for clip in torch.linspace(1, LEAST, CLIPS):
         scales = (highest * clip / FULL).view(torch.int32).bitwise_and_(~LOW_BITS).view(torch.float32)
@@ -91,20 +91,20 @@ class Hollow(TorchFunctionMode):
         return first if in_place and isinstance(first, Tensor) and first.is_meta else func(*args, **kwargs)
 
 
-def packed(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def quantize(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """The weights of a model as int8 with their scales; what its configuration says already is left out."""
-    computed = dict(hollow(model.config, type(model)).named_buffers())
-    some = set(matrices(model))
+    computed = dict(empty_model(model.config, type(model)).named_buffers())
+    some = set(quantizable(model))
     found: dict[str, Tensor] = {}
     for name, tensor in tensors.items():
         if name in some:
-            found[name], found[beside(name)] = by_error(tensor)
+            found[name], found[scales_name(name)] = quantize_by_error(tensor)
         elif name not in computed or not torch.equal(computed[name], tensor.cpu()):
             found[name] = tensor
     return found
 
 
-def hollow(config: ModelConfig, kind: type[Model] = EncoderDecoder) -> Model:
+def empty_model(config: ModelConfig, kind: type[Model] = EncoderDecoder) -> Model:
     """A model without weights, to be filled; what is computed of its configuration is there."""
     with Hollow():
         return kind(config)
@@ -115,14 +115,14 @@ def weights(model: nn.Module) -> dict[str, Tensor]:
     return dict(model.named_parameters()) | dict(model.named_buffers())
 
 
-def matrices(model: nn.Module) -> list[str]:
+def quantizable(model: nn.Module) -> list[str]:
     """The names of the weights that may be int8: those of products and of the pieces' embeddings."""
     names = {id(weight): name for name, weight in model.named_parameters()}
     owners = [m for m in model.modules() if isinstance(m, nn.Linear | nn.Embedding | Head)]
     return list(dict.fromkeys(names[id(module.weight)] for module in owners))
 
 
-def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
+def set_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Put `tensors` in the places of a model's own, by their names; with scales, in int8."""
     names = {id(tensor): name for name, tensor in weights(model).items()}
     made: dict[str, nn.Parameter] = {}
@@ -134,7 +134,7 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
             if name not in made:
                 made[name] = nn.Parameter(tensors[name], requires_grad=tensors[name].is_floating_point())
             module._parameters[own] = made[name]
-            if (scales := tensors.get(beside(name))) is not None:
+            if (scales := tensors.get(scales_name(name))) is not None:
                 module.register_buffer(SCALES, scales)
         for own, buffer in [*module._buffers.items()]:
             name = "" if buffer is None else names.get(id(buffer), "")
@@ -142,22 +142,22 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
                 module._buffers[own] = tensors[name]
 
 
-def restore(model: nn.Module) -> None:
+def dequantize_model(model: nn.Module) -> None:
     """Make what is in int8 float32 again, matrix by matrix."""
     made: dict[int, nn.Parameter] = {}
     for module in model.modules():
-        if isinstance(whole := matrix(module) if hasattr(module, SCALES) else None, Rounded):
+        if isinstance(whole := matrix(module) if hasattr(module, SCALES) else None, Int8Matrix):
             old = id(module._parameters["weight"])
             if old not in made:
-                made[old] = nn.Parameter(whole.plain())
+                made[old] = nn.Parameter(whole.dequantize())
             module._parameters["weight"] = made[old]
             del module._buffers[SCALES]
 
 
-def beside(name: str) -> str:
+def scales_name(name: str) -> str:
     """The name of the scales of a weight."""
     return f"{name.removesuffix('weight')}{SCALES}"
 
 
-def is_rounded(model: nn.Module) -> bool:
+def is_quantized(model: nn.Module) -> bool:
     return any(hasattr(module, SCALES) for module in model.modules())

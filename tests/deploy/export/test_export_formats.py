@@ -18,8 +18,8 @@ from glassformer.deploy.export.format import CannotExport
 from glassformer.deploy.export.proposals import PROPOSED
 from glassformer.deploy.export.shapes import shape_of
 from glassformer.pipelines import box
-from glassformer.weights.random_models import cases, hugging_face, saved
-from glassformer.weights.random_models import random_model as random_peer
+from glassformer.weights.parity import cases, hugging_face, saved
+from glassformer.weights.parity import random_model as random_peer
 
 FORMATS = ("ctranslate2", "huggingface")
 SEEDS = {"ctranslate2": (3, 6, 17, 21, 26), "huggingface": (6, 11)}  # each with other parts

@@ -11,7 +11,7 @@ from sockets import PATIENCE, post, until
 from visitor import SENTENCE, Live
 
 import glassformer as gf
-from glassformer.decode.kernels import kernels
+from glassformer.decode.kernels import available_kernels
 from glassformer.decode.program import TOGETHER
 from glassformer.deploy.server.admission import Turns
 from glassformer.deploy.server.app import create_app
@@ -119,7 +119,7 @@ def test_what_is_raised_between_steps_ends_the_work_there_and_changes_nothing_el
     calls = []
     assert run(between_steps=lambda: calls.append(1)) == run()
     whole, written = len(calls), len(translator.translate([SENTENCE], beam=beam)[0][0].tokens)
-    together = TOGETHER if way == "translate" and beam > 1 and kernels() else 1
+    together = TOGETHER if way == "translate" and beam > 1 and available_kernels() else 1
     assert together * whole >= written
 
     def leave():

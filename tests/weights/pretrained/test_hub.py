@@ -19,7 +19,7 @@ from tiny_translators import write_marian
 import glassformer as gf
 from glassformer.common.errors import ConfigError, WeightsError
 from glassformer.weights import hub as names
-from glassformer.weights.hub.repository import TEXT_FILES
+from glassformer.weights.hub import TEXT_FILES
 
 ROOT = Path(__file__).parents[3]
 NAME = "tiny-org/opus-mt-en-de"
@@ -175,7 +175,7 @@ def test_a_new_commit_is_fetched_and_a_broken_one_leaves_the_old(hub: LocalHub, 
     second = names.fetch(NAME)
     assert second != first
     assert names.fetch(NAME, offline=True) == second
-    assert names.called(second) == "opus-mt-en-de"
+    assert names.model_name(second) == "opus-mt-en-de"
     assert sum(path.endswith("model.safetensors") for _, path, _ in hub.asked if "/cdn/" in path) == 1
 
 

@@ -14,8 +14,7 @@ from small_run import Cli
 
 import glassformer as gf
 from glassformer.common.errors import InputError, WeightsError
-from glassformer.weights.pretrained.language_codes import M2M100, MBART50, NLLB
-from glassformer.weights.pretrained.languages import pick
+from glassformer.weights.pretrained.multilingual import M2M100, MBART50, NLLB, pick_language
 
 SENTENCES = tiny_languages.sentences(200)
 LONGEST = 12
@@ -166,13 +165,13 @@ def test_a_model_that_starts_with_its_language_keeps_it(tiny: Tiny) -> None:
     ],
 )  # fmt: skip
 def test_a_language_by_what_people_call_it(given: str, known: list[str], meant: str) -> None:
-    assert pick(given, known) == meant
+    assert pick_language(given, known) == meant
 
 
 def test_a_language_that_is_not_there_or_not_one() -> None:
     with pytest.raises(InputError, match=r"`zh` may be `zho_Hans` or `zho_Hant`; say which"):
-        pick("zh", NLLB)
+        pick_language("zh", NLLB)
     with pytest.raises(InputError, match=r"knows no language `deu_Latin`; did you mean `deu_Latn` \(German\)"):
-        pick("deu_Latin", NLLB)
+        pick_language("deu_Latin", NLLB)
     with pytest.raises(InputError, match=r"knows no language `qqq`; it knows `ace_Arab`.*and 196 more"):
-        pick("qqq", NLLB)
+        pick_language("qqq", NLLB)

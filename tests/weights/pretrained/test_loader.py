@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 import glassformer as gf
 from glassformer.common.errors import ConfigError, InputError, WeightsError, one_of
 from glassformer.weights.parity import BAR, cases, our_logits, peer_logits, random_batch, random_model
-from glassformer.weights.pretrained.loader import FAMILIES, read_config, unload
+from glassformer.weights.pretrained.loader import FAMILIES, family_state_dict, read_config
 
 
 def save(family, folder, **options):
@@ -361,7 +361,7 @@ def test_half_precision_files_load_as_float32(family, tmp_path):
         ).values():  # not what is computed, as the angles of rotary positions
             value.copy_(value.half())
         assert (our_logits(model, batch) - peer_logits(peer, batch)).abs().max() <= BAR
-    back = unload(model, read_config(tmp_path))
+    back = family_state_dict(model, read_config(tmp_path))
     assert all(torch.equal(back[n], t.float()) for n, t in load_file(tmp_path / "model.safetensors").items())
 
 

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from glassformer.decode.kernels.build import Level, NoKernels, instructions, load
+from glassformer.decode.kernels.build import Level, NoKernels, load_library, supported_levels
 from glassformer.decode.kernels.structures import (
     COUNT,
     POINTER,
@@ -30,7 +30,7 @@ from glassformer.decode.kernels.structures import (
     Step,
 )
 from glassformer.decode.kernels.structures import Matrix as CMatrix
-from glassformer.weights.quantized import Matrix, by_highest, plain
+from glassformer.weights.quantized import Matrix, dequantize, quantize_by_max
 
 KINDS = {"fp32": 0, "bf16": 1, "int8": 2}
 TOGETHER = {"bf16": 2, "int8": 4}  # inputs that are multiplied at once
@@ -47,12 +47,12 @@ class Packed:
         self.scales: Tensor | None = None
         self.excess: Tensor | None = None  # 128 times each row's sum
         if kind == "int8":
-            weight, scales = by_highest(whole)
+            weight, scales = quantize_by_max(whole)
             missing = -len(weight) % PANEL
             self.scales = F.pad(scales, (0, missing))
             self.excess = F.pad(128 * weight.sum(1, dtype=torch.int32), (0, missing))
         else:
-            weight = plain(whole).detach()
+            weight = dequantize(whole).detach()
         self.outputs, self.inputs = weight.shape
         weight = F.pad(weight, (0, 0, 0, -self.outputs % PANEL))
         if kind == "fp32":
@@ -84,7 +84,7 @@ class Kernels:
     """The compiled functions, for float32 tensors of a CPU; contiguous ones unless said otherwise."""
 
     def __init__(self, level: Level) -> None:
-        library = load(level)
+        library = load_library(level)
         if not library.permitted():
             raise NoKernels("the system does not lend the processor's tiles")
         self.level = level.name
@@ -116,7 +116,9 @@ class Kernels:
         packed = linear.packed
         y = x.new_empty((*x.shape[:-1], packed.outputs))
         rows = x.numel() // packed.inputs
-        done(self._product(torch.get_num_threads(), linear.matrix, rows, x.data_ptr(), address(add), y.data_ptr()))
+        check_memory(
+            self._product(torch.get_num_threads(), linear.matrix, rows, x.data_ptr(), address(add), y.data_ptr())
+        )
         return y
 
     def attend(
@@ -143,13 +145,13 @@ class Kernels:
             len(q) // sentences, heads, d, entries, room, q.data_ptr(), new_k, new_v, q.stride(0), k.data_ptr(),
             v.data_ptr(), address(bias), tuple(steps), None, 0, 0, scale, y.data_ptr(), None,
         )  # fmt: skip
-        done(self._attend(threads(sentences * heads * entries // ENTRIES), sentences, asked))
+        check_memory(self._attend(threads(sentences * heads * entries // ENTRIES), sentences, asked))
         return y
 
     def encode(self, stack: Stack, ids: Tensor, lengths: Tensor, sources: ctypes.Array[Source]) -> Tensor:
         """What an encoder makes of ids (B, S), of which `lengths` (B) count: their rows (R, D). See stack.c."""
         memory = torch.empty((int(lengths.sum()), stack.width))
-        done(
+        check_memory(
             self._encode(
                 torch.get_num_threads(), stack, *ids.shape, ids.data_ptr(), lengths.data_ptr(), memory.data_ptr(),
                 len(sources), sources,
@@ -159,14 +161,14 @@ class Kernels:
 
     def step(self, stack: Stack, step: Step) -> None:
         """One more token of each row. See stack.c."""
-        done(self._step(torch.get_num_threads(), stack, step))
+        check_memory(self._step(torch.get_num_threads(), stack, step))
 
     def normalise(self, logits: Tensor) -> Tensor:
         """The logarithm of the sum of exponentials: (R, 1) from (R, V)."""
         rows, size = logits.shape
-        found = logits.new_empty((rows, 1))
-        done(self._normalise(threads(rows), rows, size, logits.data_ptr(), found.data_ptr()))
-        return found
+        load_kernels = logits.new_empty((rows, 1))
+        check_memory(self._normalise(threads(rows), rows, size, logits.data_ptr(), load_kernels.data_ptr()))
+        return load_kernels
 
     def highest(self, logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The `count` highest of each row (R, V), and where they stand: (R, count) twice, highest first."""
@@ -181,20 +183,20 @@ class Kernels:
 
     def choose_beams(self, beams: Beams) -> None:
         """A step of beam search. See choose.c."""
-        done(self._choose_beams(threads(beams.sentences // SENTENCES), beams))
+        check_memory(self._choose_beams(threads(beams.sentences // SENTENCES), beams))
 
     def search(self, stack: Stack, step: Step, beams: Beams, bans: Bans | None, few: int, most: int) -> int:
         """Steps of beam search, and how many they were. See stack.c."""
         choosing = threads(beams.sentences // SENTENCES)
         made = int(self._search(torch.get_num_threads(), choosing, stack, step, beams, bans, few, most))
-        done(made < 0)
+        check_memory(made < 0)
         return made
 
     def __reduce__(self) -> tuple[object, ...]:
-        return kernels, ()  # a copy of a model uses the same ones
+        return available_kernels, ()  # a copy of a model uses the same ones
 
 
-def done(failed: int) -> None:
+def check_memory(failed: int) -> None:
     if failed:
         raise MemoryError("no memory is left for a decoding step; translate fewer texts at once (batch_tokens)")
 
@@ -209,10 +211,10 @@ def address(tensor: Tensor | None) -> int | None:
 
 
 @cache
-def found() -> Kernels | str:
+def load_kernels() -> Kernels | str:
     """The kernels for this processor, or why there are none."""
     try:
-        levels = instructions()
+        levels = supported_levels()
     except NoKernels as reason:
         return str(reason)
     reasons = []
@@ -224,11 +226,11 @@ def found() -> Kernels | str:
     return reasons[0]
 
 
-def kernels() -> Kernels | None:
-    own = found()
+def available_kernels() -> Kernels | None:
+    own = load_kernels()
     return None if isinstance(own, str) else own
 
 
-def ours(tensor: Tensor) -> Kernels | None:
+def kernels_for(tensor: Tensor) -> Kernels | None:
     """The kernels, if they are for such tensors."""
-    return kernels() if tensor.dtype == torch.float32 and tensor.device.type == "cpu" else None
+    return available_kernels() if tensor.dtype == torch.float32 and tensor.device.type == "cpu" else None

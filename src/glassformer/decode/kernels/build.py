@@ -64,7 +64,7 @@ def asked() -> str:
     return os.environ.get(SWITCH) or "1"
 
 
-def has(feature: str) -> bool:
+def cpu_supports(feature: str) -> bool:
     """Whether the processor can do this, by PyTorch's name for it, and the switch does not hide it."""
     hidden = next((level.hides for level in LEVELS if level.name == asked()), ())
     able = getattr(torch.cpu, f"_is_{feature}_supported", bool)
@@ -82,7 +82,7 @@ def features() -> frozenset[str]:
     return frozenset(found[1].split()) if found else frozenset()
 
 
-def instructions() -> list[Level]:
+def supported_levels() -> list[Level]:
     """What this processor can do, as far as it matters here; the most first, for a compiler may know less."""
     if asked() not in CHOICES:
         raise NoKernels(f"{SWITCH}={asked()} is not one of {one_of(CHOICES)}")
@@ -103,7 +103,7 @@ def instructions() -> list[Level]:
     return able
 
 
-def load(level: Level) -> ctypes.CDLL:
+def load_library(level: Level) -> ctypes.CDLL:
     """The library for such a processor; kept in the user's cache for the next time."""
     flags = level.flags
     sources = sorted(HERE.glob("*.[ch]"))
@@ -112,7 +112,9 @@ def load(level: Level) -> ctypes.CDLL:
     files = [file for file in sources if file.suffix == ".c"]
     # Without the compiler's own OpenMP library: its functions are found in PyTorch's, and with them its threads.
     show_openmp()
-    return library(folder / f"kernels-{hashlib.sha256(told).hexdigest()[:16]}.so", files, (*FLAGS, *flags, "-fopenmp"))
+    return build_library(
+        folder / f"kernels-{hashlib.sha256(told).hexdigest()[:16]}.so", files, (*FLAGS, *flags, "-fopenmp")
+    )
 
 
 def show_openmp() -> None:
@@ -125,9 +127,9 @@ def show_openmp() -> None:
             ctypes.CDLL(path, ctypes.RTLD_GLOBAL)
 
 
-def library(kept: Path, files: Sequence[Path], flags: Sequence[str]) -> ctypes.CDLL:
+def build_library(kept: Path, files: Sequence[Path], flags: Sequence[str]) -> ctypes.CDLL:
     """What the C files say: as it was kept, if that file is whole; else compiled anew, and kept."""
-    if whole(kept):
+    if is_intact(kept):
         with contextlib.suppress(OSError):
             return ctypes.CDLL(str(kept))
     compiler = shutil.which(os.environ.get("CC", "cc"))
@@ -148,7 +150,7 @@ def library(kept: Path, files: Sequence[Path], flags: Sequence[str]) -> ctypes.C
     return loaded
 
 
-def whole(path: Path) -> bool:
+def is_intact(path: Path) -> bool:
     """Whether the file is there and just as it was kept."""
     try:
         data = path.read_bytes()

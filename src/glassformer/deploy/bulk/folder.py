@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from glassformer.common.errors import ConfigError, DataError, RunError
-from glassformer.common.files import read_json, replacing, sweep, write_bytes, write_text
+from glassformer.common.files import atomic_write, read_json, remove_partial, write_bytes, write_text
 from glassformer.deploy.bulk.shards import Format, Shard
 from glassformer.deploy.bulk.sources import Source
 
@@ -61,7 +61,7 @@ class OutputFolder:
         if told != self.asked:
             write_text(self.manifest, json.dumps(self.asked, ensure_ascii=False, indent=1) + "\n")
         for place in {self.work, *(self._file(source).parent for source in self.sources)}:
-            sweep(place)
+            remove_partial(place)
         self.whole = {i for i, source in enumerate(self.sources) if self._file(source).exists()}
 
     def __exit__(
@@ -103,7 +103,7 @@ class OutputFolder:
             if i not in self.whole and all(part.exists() for part in self.parts[i]):
                 target = self._file(source)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                with replacing(target) as file:
+                with atomic_write(target) as file:
                     self.format.join(source, self.parts[i], file)
                 self.whole.add(i)
             if i in self.whole:

@@ -19,7 +19,7 @@ from glassformer.pipelines import box
 from glassformer.pipelines.language.language import code_of
 from glassformer.pipelines.text import TextTranslator
 from glassformer.pipelines.translator import Translator
-from glassformer.weights.pretrained.text_sides import reads_several
+from glassformer.weights.pretrained.loader import is_multilingual
 
 MODEL_FILES = ("*.safetensors", "*.bin", "*.spm", "*.model", "config.json", "tokenizer*.json", "vocab.json")
 
@@ -48,7 +48,7 @@ class Job:
 
     def load(self, device: str) -> TextTranslator:
         if self.model is not None:
-            spoken = self.source or None if reads_several(Path(self.model)) else None
+            spoken = self.source or None if is_multilingual(Path(self.model)) else None
             one = Translator.load(self.model, device, self.precision, to=self.target, source=spoken)
             return TextTranslator(one, source="" if spoken else self.source)
         assert self.target is not None

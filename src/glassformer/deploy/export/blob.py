@@ -16,7 +16,7 @@ from torch import nn
 
 from glassformer.deploy.export.graph import WEIGHT
 from glassformer.explain.weights import Weights, raw
-from glassformer.weights.quantized import Rounded
+from glassformer.weights.quantized import Int8Matrix
 
 LOCATION = "weights.bin"
 
@@ -24,7 +24,7 @@ LOCATION = "weights.bin"
 class Blob:
     """A trace's weights, and after them what else the graphs read of tables: each once."""
 
-    def __init__(self, weights: Weights, rounded: dict[str, Rounded]) -> None:
+    def __init__(self, weights: Weights, rounded: dict[str, Int8Matrix]) -> None:
         self.offsets = {row["name"]: (row["offset"], row["bytes"]) for row in weights.manifest()}
         self.weights, self.rounded = weights, rounded
         self.size = sum(bytes for _, bytes in self.offsets.values())

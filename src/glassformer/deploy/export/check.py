@@ -19,8 +19,8 @@ from torch import Tensor
 from glassformer.decode import Hypothesis, Search, generate
 from glassformer.decode.beam import Selection
 from glassformer.decode.engine import batches
-from glassformer.decode.hypothesis import Marks
-from glassformer.decode.precision import ready
+from glassformer.decode.precision import prepare
+from glassformer.decode.search import SpecialTokens
 from glassformer.deploy.export.format import CheckFailed, Progress
 from glassformer.deploy.export.sample import Sample
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
@@ -65,7 +65,7 @@ def same_targets(
     Raises CheckFailed at the first target that is another, and not by a tie, and at a score that is further away than
     `tolerance` (of the mean log-probability of a token). `said` spells ids for that message.
     """
-    fast = ready(model, "fp32") if isinstance(model, EncoderDecoder) else model
+    fast = prepare(model, "fp32") if isinstance(model, EncoderDecoder) else model
     figures: dict[str, Any] = {}
     for name, beam in BEAMS.items():
         done = Compared()
@@ -138,7 +138,7 @@ def best(model: EncoderDecoder | DecoderOnly, sources: Sequence[Ids], beam: int,
 def tensors(model: Model, sources: Sequence[Ids], left: bool = False) -> tuple[Tensor, Tensor]:
     """Sources as one table of ids (B, S), padded at the right, or at the `left`, and which of them are real."""
     reader = model.decoder if isinstance(model, DecoderOnly) else model.encoder
-    pad, width = Marks.of(reader.embedding.config).pad, max(map(len, sources))
+    pad, width = SpecialTokens.of(reader.embedding.config).pad, max(map(len, sources))
     rows, real = [], []
     for ids in sources:
         padding = [pad] * (width - len(ids))

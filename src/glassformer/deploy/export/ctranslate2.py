@@ -20,7 +20,7 @@ from glassformer.deploy.export.subject import Subject
 from glassformer.deploy.export.vocabulary import check_text, pieces_of, spelling, write_tokenizer
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention
-from glassformer.model.probe import twin
+from glassformer.model.probe import share_weights
 from glassformer.model.transformer import Stack
 
 Quantization = Literal[
@@ -118,7 +118,7 @@ FORMAT = CTranslate2()
 
 def unforced(model: EncoderDecoder) -> EncoderDecoder:
     """The model without an end in the last place that fits, whatever it would say: there a limit cuts, and no more."""
-    other = twin(model)
+    other = share_weights(model)
     other.config = replace(model.config, force_end=False)
     return other
 

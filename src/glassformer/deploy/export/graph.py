@@ -30,7 +30,7 @@ from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from glassformer.model.cache import Admitted, Cache, LayerCache
 from glassformer.model.embedding import Embedding
 from glassformer.model.position import RelativeBias, Rotary, relative_bucket
-from glassformer.model.probe import twin
+from glassformer.model.probe import share_weights
 
 OPSET = 18
 WEIGHT = "model."  # how the names of a model's own tensors begin
@@ -105,7 +105,7 @@ class Distances(nn.Module):
 
 def traceable(model: AnyModel) -> AnyModel:
     """A copy that shares the weights, without what a graph cannot say, or rounds otherwise: checks, angles, buckets."""
-    copy = twin(model).eval().requires_grad_(False)
+    copy = share_weights(model).eval().requires_grad_(False)
     for module in copy.modules():
         if isinstance(module, Embedding):
             module.check = lambda *_: None  # type: ignore[method-assign]  # a graph has no such branch

@@ -23,9 +23,9 @@ from glassformer.deploy.export.subject import Subject
 from glassformer.deploy.export.vocabulary import same_texts, spelling, write_fast_tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.weights.bundle import is_bundle
+from glassformer.weights.parity import quiet_transformers
 from glassformer.weights.pretrained.family import Settings
-from glassformer.weights.pretrained.loader import load_model, read_config, read_weights, unload
-from glassformer.weights.random_models import quiet_transformers
+from glassformer.weights.pretrained.loader import family_state_dict, load_model, read_config, read_weights
 
 TOLERANCE = 1e-4  # of scores
 LOGITS = 1e-5  # of logits, and for each unit of their size
@@ -113,7 +113,7 @@ def shape(subject: Subject, options: Options) -> Shape:
     if came is None or options.family is not None:
         return shape_of(plain_model(subject), options.family)
     settings: Settings = read_config(came)
-    tensors = unload(plain_model(subject), settings)
+    tensors = family_state_dict(plain_model(subject), settings)
     for name, tensor in read_weights(came).items():  # also what a file holds twice, or for a head that is not loaded
         ours = tensors.setdefault(name, tensor)
         tensors[name] = ours.to(tensor.dtype).view(tensor.shape)

@@ -34,9 +34,9 @@ from glassformer.deploy.export.sample import Sample
 from glassformer.deploy.export.subject import Subject
 from glassformer.deploy.export.vocabulary import JOINT, SOURCE, TARGET, check_text, spelling, write_tokenizer
 from glassformer.model import EncoderDecoder
-from glassformer.model.probe import twin
+from glassformer.model.probe import share_weights
 from glassformer.weights.bundle import WEIGHTS, Weights
-from glassformer.weights.quantized import Rounded, by_error, fill, matrices
+from glassformer.weights.quantized import Int8Matrix, quantizable, quantize_by_error, set_weights
 
 FOLDER = "onnx"
 SUFFIX = {"float32": "", "int8": "_int8"}
@@ -122,22 +122,22 @@ def graphs(model: EncoderDecoder) -> tuple[onnx.ModelProto, onnx.ModelProto]:
     return cut(step_graph(model), config.layers, groups, config.d_head, config.d_model, config.vocab_size)
 
 
-def rounded_matrices(model: EncoderDecoder) -> dict[str, Rounded]:
+def rounded_matrices(model: EncoderDecoder) -> dict[str, Int8Matrix]:
     """The matrices in int8 by every name that they have; one that was int8 before is as it was."""
     own = dict(model.named_parameters())
-    made = {id(own[name]): by_error(own[name]) for name in matrices(model)}
+    made = {id(own[name]): quantize_by_error(own[name]) for name in quantizable(model)}
     every = model.named_parameters(remove_duplicate=False)
     return {name: made[id(weight)] for name, weight in every if id(weight) in made}
 
 
 def rounded_model(model: EncoderDecoder) -> EncoderDecoder:
     """The model with the weights that int8 leaves of it."""
-    copy = twin(model)
-    fill(copy, {name: rounded.plain() for name, rounded in rounded_matrices(model).items()})
+    copy = share_weights(model)
+    set_weights(copy, {name: rounded.dequantize() for name, rounded in rounded_matrices(model).items()})
     return copy.eval()
 
 
-def store_int8(model: onnx.ModelProto, rounded: dict[str, Rounded]) -> None:
+def store_int8(model: onnx.ModelProto, rounded: dict[str, Int8Matrix]) -> None:
     """Put a matrix's whole numbers and scales in its place, and before all else a node that multiplies them."""
     graph, first, kept = model.graph, [], []
     for weight in graph.initializer:

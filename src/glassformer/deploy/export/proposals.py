@@ -10,12 +10,12 @@ from torch import nn
 
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
 from glassformer.weights.pretrained import bart, bert, gpt2, llama, t5
-from glassformer.weights.pretrained.family import say
+from glassformer.weights.pretrained.family import to_settings
 
 
 def bart_like(config: ModelConfig) -> dict[str, Any]:
     forced = {"forced_eos_token_id": config.end_id if config.force_end else None, "forced_bos_token_id": None}
-    return say(config, bart.NAMES) | forced
+    return to_settings(config, bart.NAMES) | forced
 
 
 def marian(config: ModelConfig) -> dict[str, Any]:
@@ -26,14 +26,14 @@ def marian(config: ModelConfig) -> dict[str, Any]:
 
 
 def as_t5(config: ModelConfig) -> dict[str, Any]:
-    (spelt,) = say(config, {"activation": "activation"}).values()
+    (spelt,) = to_settings(config, {"activation": "activation"}).values()
     activation = "gelu" if config.activation == "gelu_tanh" and config.gated else spelt
     projection = f"gated-{activation}" if config.gated else activation
-    return say(config, t5.NAMES) | {"feed_forward_proj": projection, "scale_decoder_outputs": config.tied}
+    return to_settings(config, t5.NAMES) | {"feed_forward_proj": projection, "scale_decoder_outputs": config.tied}
 
 
 def as_gpt2(config: ModelConfig) -> dict[str, Any]:
-    return say(config, gpt2.NAMES) | {"embd_pdrop": config.dropout}
+    return to_settings(config, gpt2.NAMES) | {"embd_pdrop": config.dropout}
 
 
 def as_llama(config: ModelConfig) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def as_llama(config: ModelConfig) -> dict[str, Any]:
             "low_freq_factor": config.rotary_low,
             "high_freq_factor": config.rotary_high,
         }
-    return say(config, llama.NAMES) | {"rope_parameters": rope, "rope_theta": config.rotary_base}
+    return to_settings(config, llama.NAMES) | {"rope_parameters": rope, "rope_theta": config.rotary_base}
 
 
 # Which families a model may have the shape of, the likeliest first, and how each says a configuration.
@@ -58,7 +58,7 @@ PROPOSED: dict[str, tuple[type[nn.Module], str, Callable[[ModelConfig], dict[str
     "mbart": (EncoderDecoder, "MBartForConditionalGeneration", bart_like),
     "m2m_100": (EncoderDecoder, "M2M100ForConditionalGeneration", bart_like),
     "t5": (EncoderDecoder, "T5ForConditionalGeneration", as_t5),
-    "bert": (EncoderOnly, "BertForMaskedLM", partial(say, names=bert.NAMES)),
+    "bert": (EncoderOnly, "BertForMaskedLM", partial(to_settings, names=bert.NAMES)),
     "gpt2": (DecoderOnly, "GPT2LMHeadModel", as_gpt2),
     "llama": (DecoderOnly, "LlamaForCausalLM", as_llama),
     "qwen2": (DecoderOnly, "Qwen2ForCausalLM", as_llama),

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 
 from glassformer.common.errors import GlassformerError, InputError, check_names, check_whole, why
-from glassformer.common.files import PARTIAL, finite, flush_folder, read_json, write_text
+from glassformer.common.files import PARTIAL, flush_folder, read_json, without_nan, write_text
 from glassformer.common.report import Report
 from glassformer.common.version import __version__
 from glassformer.deploy.export.format import CheckFailed, Format, Progress
@@ -94,7 +94,7 @@ def export(
             "parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
             "config": subject.model.config.to_dict(),
             "compared": sample.said,
-            "figures": finite(figures),
+            "figures": without_nan(figures),
             "files": files_of(partial),
             "versions": {"glassformer": __version__, "torch": torch.__version__, **form.versions()},
             "machine": platform.machine(),

@@ -20,7 +20,7 @@ from glassformer.deploy.export.proposals import PROPOSED
 from glassformer.model import EncoderDecoder, Model, ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.weights.pretrained.family import Family, Settings
-from glassformer.weights.pretrained.loader import FAMILIES, assemble, unload
+from glassformer.weights.pretrained.loader import FAMILIES, assemble, family_state_dict
 
 NEAR = 1e-6  # a factor that one of the weights carries costs a last digit
 
@@ -84,7 +84,7 @@ def tried(model: Model, name: str) -> Shape | list[str]:
         return apart
     for order in orders(model):
         made = remade(model, theirs, family, order)
-        tensors = unload(made, read)
+        tensors = family_state_dict(made, read)
         if not (lost := unlike(made, family, read, tensors)):
             return Shape(settings, tensors | tables(made, family, read) | repeats(made, family, tensors))
     return [f"{lost}: a table that the family does not have, and does not store"]

@@ -25,7 +25,7 @@ from glassformer.pipelines.box import Example
 from glassformer.pipelines.reader import Reader, load_reader
 from glassformer.pipelines.translator import Translator
 from glassformer.weights.bundle import is_bundle
-from glassformer.weights.hub import called
+from glassformer.weights.hub import model_name
 
 Served = Translator | Reader
 ANYTHING = ("Hello, world!",)  # to try on a model that names no examples
@@ -159,13 +159,13 @@ def joined(several: Sequence[Directions]) -> Directions:
     models, known = dict[str, ServedModel](), dict[str, Direction]()
     examples: dict[str, Sequence[Example]] = {}
     for one in several:
-        called = {}
+        names = {}
         for model in one.models.values():
-            called[model.name] = model.name = free(model.name, models)
+            names[model.name] = model.name = free(model.name, models)
             models[model.name] = model
         for direction in one.known.values():
-            name = free(direction.name or called[direction.model], known)
-            known[name] = direction._replace(name=name, model=called[direction.model])
+            name = free(direction.name or names[direction.model], known)
+            known[name] = direction._replace(name=name, model=names[direction.model])
             examples[name] = one.examples.get(direction.name, ())
     opened = next(name for name, one in zip(known, several[0].known, strict=False) if one == several[0].first)
     return Directions(list(models.values()), list(known.values()), examples, opened)
@@ -185,7 +185,7 @@ def of_folder(
     if (reader := load_reader(folder, device)) is not None:
         images = isinstance(reader, Classifier) and reader.reads_images
         tried = of_recipe(folder) if images else [Example(text) for text in reader.about.examples]
-        return of_reader(reader, called(folder), tried)
+        return of_reader(reader, model_name(folder), tried)
     if not os.path.lexists(folder) and str(folder) in box.directions():
         model = box.directions()[str(folder)].model
         into = {way.to: name for name, way in box.directions().items() if way.model == model}
@@ -199,7 +199,7 @@ def of_folder(
     )
     if to is not None:
         translator.toward(to)  # refused where it is no choice
-    return of_translator(translator, called(folder), translator.about.examples or ANYTHING, to)
+    return of_translator(translator, model_name(folder), translator.about.examples or ANYTHING, to)
 
 
 def usual(folder: Path) -> str | None:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from glassformer.data import Tokenizer
 from glassformer.decode import Hypothesis
-from glassformer.decode.alignment import Alignment
+from glassformer.decode.scoring import Alignment
 from glassformer.pipelines.text import TranslatedSentence
 from glassformer.pipelines.translator import Translator
 

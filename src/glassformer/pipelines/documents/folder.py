@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from glassformer.common.errors import ConfigError, DataError, InputError, why
-from glassformer.common.files import replacing, sweep, write_bytes
+from glassformer.common.files import atomic_write, remove_partial, write_bytes
 from glassformer.common.report import Report
 from glassformer.pipelines.documents.formats import is_document, translate_bytes
 from glassformer.pipelines.documents.passage import Tally, TextTranslating
@@ -76,7 +76,7 @@ def translate_folder(
         with Record(output) as record:
             names = list(names_of(source, output, outcome))
             for folder in {output / name.parent for name in names}:
-                sweep(folder)
+                remove_partial(folder)
             for number, name in enumerate(names):
                 told = f"{bar(number, len(names))} {number} of {len(names)} files  {name}"
                 report.show(told)
@@ -158,7 +158,7 @@ def make(
         outcome.tally.add(tally)
     else:
         record.note(Made(told, read_now, read_now, key, there))
-        with path.open("rb") as original, replacing(target) as file:
+        with path.open("rb") as original, atomic_write(target) as file:
             shutil.copyfileobj(original, file)
         outcome.copied.append(told)
     target.chmod(target.stat().st_mode | (path.stat().st_mode & 0o111))  # a script stays one

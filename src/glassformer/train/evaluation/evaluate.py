@@ -47,7 +47,7 @@ from glassformer.train.options import Score, Tokenize
 from glassformer.weights import bundle
 from glassformer.weights.bundle import is_bundle, read_scores
 from glassformer.weights.hub import locate
-from glassformer.weights.pretrained.text_sides import reads_several
+from glassformer.weights.pretrained.loader import is_multilingual
 
 CHUNK = 256  # texts or images looked at between two words on how far it is
 CHINESE = ("zh", "zho")  # as models call it
@@ -163,7 +163,7 @@ def evaluate_translator(
         if corpora[0].lone:
             raise DataError(f"the `{name}` texts of the recipe have no translations; give src=... and ref=... instead")
         corpora = into(to, corpora)
-        if reads_several(folder):
+        if is_multilingual(folder):
             corpora = out_of(source, corpora)
             source = corpora[0].from_
         if (to := corpora[0].to) is not None:

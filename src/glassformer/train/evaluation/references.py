@@ -19,9 +19,8 @@ from glassformer.pipelines.translator import Translator
 from glassformer.train import Recipe
 from glassformer.train.folder import saved_recipe
 from glassformer.weights import bundle
-from glassformer.weights.pretrained.languages import pick
-from glassformer.weights.pretrained.loader import FAMILIES, read_config
-from glassformer.weights.pretrained.text_sides import reads_several
+from glassformer.weights.pretrained.loader import FAMILIES, is_multilingual, read_config
+from glassformer.weights.pretrained.multilingual import pick_language
 
 SPLITS = ("train", "valid", "test")
 Way = tuple[str | None, str | None]  # the languages of sources and targets, either where a model is told it
@@ -54,7 +53,7 @@ def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
 
 def ways(folder: Path, corpora: Iterable[Corpus]) -> list[Way]:
     """Those that the model in a folder goes in these corpora."""
-    several = reads_several(folder)
+    several = is_multilingual(folder)
     found: set[Way] = {(corpus.from_ if several else None, corpus.to) for corpus in corpora}
     return sorted(found, key=lambda way: (str(way[1]), str(way[0])))
 
@@ -90,7 +89,7 @@ def known(language: str | None, languages: list[str]) -> str | None:
     if language is None or language in languages:
         return language
     try:
-        return pick(language, languages)
+        return pick_language(language, languages)
     except InputError:
         return language
 

@@ -72,7 +72,7 @@ class Settings:
         return value if isinstance(value, int) and 0 <= value < vocab_size else None
 
 
-def say(config: ModelConfig, names: Names) -> dict[str, Any]:
+def to_settings(config: ModelConfig, names: Names) -> dict[str, Any]:
     """The other way: a configuration of ours by a family's names."""
     spelt = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     shares = {name: getattr(config, name) for name in ("attention_dropout", "activation_dropout")}

@@ -16,9 +16,10 @@ from torch import Tensor, nn
 
 from glassformer.common.errors import InputError, WeightsError, did_you_mean, one_of, why
 from glassformer.common.files import read_json, read_tensors
-from glassformer.model import Model
+from glassformer.data import PairTokenizer
+from glassformer.model import EncoderDecoder, Model
 from glassformer.weights.hub import locate
-from glassformer.weights.lora import HEAD_FOLDER, kept_labels, load_adapter
+from glassformer.weights.lora import HEAD_FOLDER, adapter_labels, load_adapter
 from glassformer.weights.pretrained import (
     bart,
     bert,
@@ -34,6 +35,8 @@ from glassformer.weights.pretrained import (
     vit,
 )
 from glassformer.weights.pretrained.family import Family, Parts, Settings
+from glassformer.weights.pretrained.multilingual import KINDS, MultilingualTokenizer
+from glassformer.weights.pretrained.tokenizer import FastTokenizer, MarianTokenizer
 
 FAMILIES: dict[str, Callable[[Settings], Family]] = {
     "marian": marian.family,
@@ -81,7 +84,7 @@ def load_model(folder: str | Path, *, revision: str | None = None, offline: bool
     family = FAMILIES[kind](settings)
     tensors = read_weights(folder)
     model = assemble(family, settings, tensors)
-    if kept_labels(folder):  # of a run that gave it a head of labels
+    if adapter_labels(folder):  # of a run that gave it a head of labels
         load_adapter(model, folder / HEAD_FOLDER)
     return model.eval()
 
@@ -205,7 +208,7 @@ def alike(one: Tensor | None, other: Tensor | None) -> bool:
     return one is other if one is None or other is None else torch.equal(one, other.to(one.dtype))
 
 
-def unload(model: Model, settings: Settings) -> dict[str, Tensor]:
+def family_state_dict(model: Model, settings: Settings) -> dict[str, Tensor]:
     """The weights under the names of their family's file, which with these settings gives this model again.
 
     Of a model that was loaded and not changed since, every tensor is the file's own, bit for bit.
@@ -271,3 +274,57 @@ def fill(model: Model, state: dict[str, Tensor], table: dict[str, Any]) -> None:
     with torch.no_grad():
         for name, tensor in state.items():
             own[name].copy_(tensor)
+
+
+TAUGHT = ("bart", "t5", "pegasus")  # which write what they were trained to write
+
+
+def is_multilingual(folder: Path) -> bool:
+    """Whether a folder holds a published translator that has to be told from which language."""
+    return (read_json(folder / "config.json") or {}).get("model_type") in KINDS
+
+
+def load_published(
+    folder: Path, source: str | None = None, to: str | None = None
+) -> tuple[EncoderDecoder, PairTokenizer]:
+    """The model and the text side of a Hugging Face folder, ready to translate."""
+    kind = read_config(folder).values.get("model_type")
+    if kind in KINDS:
+        return load_languages(folder, source, to)
+    if kind not in ("marian", *TAUGHT):
+        what = f"holds a model of type {kind!r}" if kind else "is not a trained model"
+        raise WeightsError(
+            f"{folder} {what}; `glassformer train` makes a translator, and of Hugging Face folders those of Marian, "
+            f"M2M100, NLLB and mBART are read too, and of BART, T5 and Pegasus, which have to be taught"
+        )
+    if source is not None:
+        raise InputError(f"{folder} translates from one language only; source={source!r} cannot be chosen")
+    if kind == "marian":
+        return load_marian(folder)
+    model = load_model(folder)
+    assert isinstance(model, EncoderDecoder)
+    return model, FastTokenizer.load(folder, model.config.vocab_size)
+
+
+def load_marian(folder: Path) -> tuple[EncoderDecoder, MarianTokenizer]:
+    """The model and the text side of a Hugging Face folder, ready to translate."""
+    settings = read_config(folder)
+    text = MarianTokenizer.load(folder, shared=bool(settings.get("share_encoder_decoder_embeddings", True)))
+    model = load_model(folder)
+    assert isinstance(model, EncoderDecoder)
+    text.check_sizes(model.config.encoder.vocab_size, model.config.vocab_size)
+    if model.head.bias is not None and model.config.pad_id is not None:
+        with torch.no_grad():  # padding is this family's start mark and never meant as output
+            model.head.bias[model.config.pad_id] = -1e9
+    return model, text
+
+
+def load_languages(folder: Path, source: str | None, to: str | None) -> tuple[EncoderDecoder, MultilingualTokenizer]:
+    """The model and the text side of a Hugging Face folder, ready to translate."""
+    text = MultilingualTokenizer.load(folder, read_config(folder), source, to)
+    model = load_model(folder)
+    assert isinstance(model, EncoderDecoder)
+    text.check_size(model.config.vocab_size)
+    if text.start is not None:
+        model.config = replace(model.config, start_id=text.start)
+    return model, text

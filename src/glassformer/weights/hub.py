@@ -1,20 +1,63 @@
-"""A repository of the hub, fetched into the cache of the client."""
+"""Models by their names on the Hugging Face hub: fetched once, into the cache of the hub's own client.
+
+Only what a model needs is fetched: its config.json, its weights as safetensors, whole or in shards, and the files of
+its tokenizer. Pickled weights are never fetched. Each file is compared with the hash that the hub gives for it.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 import shutil
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from glassformer.common.errors import WeightsError, did_you_mean
+from glassformer.common.errors import ConfigError, GlassformerError, WeightsError, did_you_mean, why
 from glassformer.common.files import read_json
-from glassformer.weights.hub.told import Unreachable, told
+
+SAID = "hf://"  # before a name, where it might be taken for a folder
+NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
+
+
+def locate(model: str | Path, revision: str | None = None, offline: bool = False) -> Path:
+    """The folder of a model that is named: a folder of this name, or else the hub's model, fetched if it must be.
+
+    What is neither is given back as it is, for the caller to refuse.
+    """
+    name = hub_name(model)
+    if name is not None:
+        return fetch(name, revision, offline)
+    if revision is not None:
+        raise ConfigError(f"revision={revision} goes with a name of the hub, such as owner/name; {model} is none")
+    return Path(model)
+
+
+def hub_name(model: str | Path) -> str | None:
+    """What a model is called on the hub, if that is what is meant: no folder has this name, nor the owner's alone."""
+    if not isinstance(model, str):
+        return None
+    if model.startswith(SAID):
+        name = model.removeprefix(SAID).strip("/")
+        if not NAME.fullmatch(name):
+            raise ConfigError(f"{model} names no model of the hub; that is written {SAID}owner/name")
+        return name
+    if not NAME.fullmatch(model) or os.path.lexists(model) or os.path.isdir(model.partition("/")[0]):
+        return None
+    return model
+
+
+def model_name(folder: str | Path) -> str:
+    """The name of a model by its folder; of one in the client's cache, that on the hub without its owner."""
+    folder = Path(folder).resolve()
+    stored = folder.parent.parent.name
+    return stored.rpartition("--")[2] if folder.parent.name == "snapshots" and "--" in stored else folder.name
+
 
 COMMIT = re.compile(r"[0-9a-f]{40}")
 DEFAULT = "main"
@@ -231,3 +274,65 @@ def hub_client(name: str) -> ModuleType:
             f"pip install 'glassformer[hub]'"
         ) from None
     return huggingface_hub
+
+
+class Unreachable(WeightsError):
+    """No answer from the hub, or none that says anything of the model."""
+
+
+@contextmanager
+def told(name: str, revision: str | None, file: str = "") -> Iterator[None]:
+    from huggingface_hub import constants, errors
+
+    hub = constants.ENDPOINT
+    try:
+        yield
+    except GlassformerError:
+        raise
+    except errors.GatedRepoError:
+        raise WeightsError(
+            f"{name} is gated: its owner lets in who has agreed to the terms; do that at {hub}/{name}, then log in: "
+            f"hf auth login (or set HF_TOKEN)"
+        ) from None
+    except errors.RepositoryNotFoundError:
+        raise WeightsError(
+            f"{name} is not a folder here, and no model of {hub} that you may see; is the name right? For a private "
+            f"model, log in: hf auth login (or set HF_TOKEN)"
+        ) from None
+    except errors.RevisionNotFoundError:
+        raise WeightsError(
+            f"{name} has no revision {revision}; a branch, a tag or a commit is meant: see {hub}/{name}/commits"
+        ) from None
+    except errors.LocalEntryNotFoundError as error:
+        raise Unreachable(f"{hub} does not answer ({reason(error.__cause__ or error)})") from None
+    except errors.EntryNotFoundError:
+        raise WeightsError(
+            f"{name} lists {file}, but does not hold it; its owner must mend that, or name a revision that is whole"
+        ) from None
+    except errors.HfHubHTTPError as error:
+        code = error.response.status_code
+        if code in (401, 403):
+            raise WeightsError(
+                f"{hub} does not let you have {name} ({code}); log in with a token that may read it: hf auth login "
+                f"(or set HF_TOKEN)"
+            ) from None
+        raise Unreachable(f"{hub} answers {code} when asked for {name}; try again later") from None
+    except errors.HFValidationError as error:
+        raise ConfigError(f"{name} is no name of the hub: {reason(error)}") from None
+    except Exception as error:
+        network = type(error).__module__.partition(".")[0] in ("httpx", "httpx2", "requests", "urllib3")
+        if network or isinstance(error, ConnectionError | TimeoutError):
+            raise Unreachable(f"{hub} does not answer ({reason(error)}); is there a network?") from None
+        if isinstance(error, OSError) and error.errno is None and "onsistency check" in str(error):
+            raise WeightsError(f"{name} came short ({reason(error)}); load it again, it goes on") from None
+        if isinstance(error, OSError):
+            raise WeightsError(
+                f"{name} cannot be stored in {constants.HF_HUB_CACHE}: {why(error)}; mend that, or set HF_HUB_CACHE to "
+                f"another folder"
+            ) from None
+        raise
+
+
+def reason(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0].rstrip(".") if lines else type(error).__name__

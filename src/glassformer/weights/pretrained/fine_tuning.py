@@ -1,4 +1,6 @@
-"""The text side of a published model that is trained on: its own tokenizer, as training asks for one."""
+"""A published model that is trained on: its own tokenizer, or its labels and the scale of its images, as training
+reads them.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +9,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,14 +17,14 @@ from glassformer.common.errors import ConfigError, WeightsError
 from glassformer.common.files import read_json
 from glassformer.data import Numbering, PairTokenizer, Tokenizer
 from glassformer.data.corpus import Corpus, Pair
+from glassformer.data.labelled import Labels, Pictures
 from glassformer.data.noise import MASK
 from glassformer.data.tokenizer import Flat
+from glassformer.data.vocabulary import Shades
 from glassformer.model import DecoderOnly, EncoderDecoder
-from glassformer.weights.pretrained.language_text import KINDS, LanguageText
-from glassformer.weights.pretrained.languages import pick
 from glassformer.weights.pretrained.loader import FAMILIES, read_config
-from glassformer.weights.pretrained.marian_text import MarianText
-from glassformer.weights.pretrained.plain_text import PlainText
+from glassformer.weights.pretrained.multilingual import KINDS, MultilingualTokenizer, pick_language
+from glassformer.weights.pretrained.tokenizer import FastTokenizer, MarianTokenizer
 
 # What a folder holds beside its weights; a run keeps them, so that it ends as a folder of the same kind.
 FILES = (
@@ -53,14 +56,14 @@ def told(corpus: Corpus, folder: Path) -> tuple[str, str]:
     return corpus.from_, corpus.to
 
 
-def change(path: Path, values: Mapping[str, object]) -> None:
+def update_json(path: Path, values: Mapping[str, object]) -> None:
     """Write values into a file of settings, in the place of those that it has."""
     path.write_text(
         json.dumps((read_json(path) or {}) | dict(values), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
     )
 
 
-class StartText(Tokenizer):
+class PublishedTokenizer(Tokenizer):
     """A published tokenizer. What it encodes for a store is numbered as our own vocabularies are, so that padding,
     start and end are theirs; `numbering` leads back to the model's ids.
 
@@ -78,13 +81,15 @@ class StartText(Tokenizer):
         self.folder, self.joint, self.words, self.to = folder, config.src_vocab_size is None, frozenset(), None
         self.text: PairTokenizer
         if kind == "marian":
-            self.text = MarianText.load(folder, shared=self.joint)
+            self.text = MarianTokenizer.load(folder, shared=self.joint)
             self.text.check_sizes(config.encoder.vocab_size, config.vocab_size)
         elif kind in KINDS:
-            self.text = LanguageText.load(folder, settings, *((None, None) if corpus is None else told(corpus, folder)))
+            self.text = MultilingualTokenizer.load(
+                folder, settings, *((None, None) if corpus is None else told(corpus, folder))
+            )
             self.text.check_size(config.vocab_size)
         else:
-            self.text = PlainText.load(folder, config.vocab_size)
+            self.text = FastTokenizer.load(folder, config.vocab_size)
         self.sizes = {name: getattr(config, name) for name in ("vocab_size", "src_vocab_size")}
         self.sizes |= {name: getattr(config, name) for name in ("pad_id", "start_id", "end_id")}
         self._pair, (around,) = family.model is EncoderDecoder, self.text.encode_source([""])
@@ -93,7 +98,7 @@ class StartText(Tokenizer):
             start, end = around[0], around[-1]
         if end is None:
             raise ConfigError(f"{folder}: its config.json names no end of a text (eos_token_id), which training needs")
-        if isinstance(self.text, LanguageText) and self.text.start is not None:
+        if isinstance(self.text, MultilingualTokenizer) and self.text.start is not None:
             start = end = self.sizes["start_id"] = self.text.start
         pad = config.pad_id
         self.numbering = Numbering(0 if pad is None else pad, end if start is None else start, end)
@@ -126,11 +131,11 @@ class StartText(Tokenizer):
         return source, target
 
     def of(self, corpus: Corpus) -> Tokenizer:
-        if not isinstance(self.text, LanguageText):
+        if not isinstance(self.text, MultilingualTokenizer):
             return super().of(corpus)
         other, languages = copy(self), self.text
         source, to = told(corpus, self.folder)
-        if languages.start is not None and pick(to, languages.tags) != languages.to:
+        if languages.start is not None and pick_language(to, languages.tags) != languages.to:
             raise ConfigError(
                 f"{corpus.name} has to = {to!r}, and {self.folder} starts every target from its language, which is "
                 f"{languages.to} in this run; train it for one at a time"
@@ -144,7 +149,7 @@ class StartText(Tokenizer):
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """Without the end; of a pair, with the mark that the family puts first, if it puts one."""
-        if not self._pair or isinstance(self.text, MarianText | LanguageText):
+        if not self._pair or isinstance(self.text, MarianTokenizer | MultilingualTokenizer):
             return self.text.encode_target(texts)
         marked = self.text.encode_source(texts)
         return [ids[:-1] if ids and ids[-1] == self.numbering.end else ids for ids in marked]
@@ -158,7 +163,7 @@ class StartText(Tokenizer):
             if alone
             else (self.encode_source([source for source, _ in pairs]), self.encode_target(texts))
         )
-        if isinstance(self.text, LanguageText) and self.text.start is not None:
+        if isinstance(self.text, MultilingualTokenizer) and self.text.start is not None:
             sides = (sides[0], [[*ids, self.sizes["end_id"]] for ids in sides[1]])
         source, target = (
             (
@@ -182,12 +187,12 @@ class StartText(Tokenizer):
         for name in FILES:
             if (self.folder / name).is_file():
                 (Path(folder) / name).write_bytes((self.folder / name).read_bytes())
-        if isinstance(self.text, LanguageText):
+        if isinstance(self.text, MultilingualTokenizer):
             changes = {"src_lang": self.text.source, "tgt_lang": self.text.to}
-            change(Path(folder) / "tokenizer_config.json", changes)
+            update_json(Path(folder) / "tokenizer_config.json", changes)
             for name in ("config.json", "generation_config.json"):
                 if self.text.start is not None and (self.folder / name).is_file():
-                    change(Path(folder) / name, {"decoder_start_token_id": self.text.start})
+                    update_json(Path(folder) / name, {"decoder_start_token_id": self.text.start})
 
     def fingerprint(self) -> str:
         digest = hashlib.sha256()
@@ -195,3 +200,52 @@ class StartText(Tokenizer):
             if (self.folder / name).is_file():
                 digest.update(f"{name}\n".encode() + (self.folder / name).read_bytes())
         return digest.hexdigest()
+
+
+SETTINGS, SIGHT = "config.json", "preprocessor_config.json"
+WITH_HEAD = "ViTForImageClassification"
+
+
+def shades(folder: Path, channels: int) -> Shades | None:
+    """How a folder says that pixels become what its model reads; None where they are read as they are."""
+    told = read_json(folder / SIGHT) or {}
+    if not told.get("do_normalize", bool(told)):
+        return None
+    mean, spread = (told.get(name) or [0.5] * channels for name in ("image_mean", "image_std"))
+    return Shades(tuple(map(float, mean)), tuple(map(float, spread)))
+
+
+def named_labels(folder: Path) -> tuple[str, ...]:
+    """The names that a published model's settings give its labels."""
+    named = (read_json(folder / SETTINGS) or {}).get("id2label")
+    return (
+        tuple(str(named[number]) for number in sorted(named, key=lambda number: (len(number), number)))
+        if isinstance(named, dict)
+        else ()
+    )
+
+
+class PublishedImages(Pictures):
+    """Images as a published model reads them; its head has a bias, whatever a recipe says."""
+
+    def __init__(self, folder: Path, labels: Labels) -> None:
+        super().__init__(labels)
+        assert labels.image is not None
+        self.numbering = shades(folder, labels.image[0])
+
+    def settings(self, asked: dict[str, Any]) -> dict[str, Any]:
+        return super().settings(asked) | {"output_bias": True}
+
+
+def copy_config(start: Path, folder: Path, labels: Labels) -> None:
+    """Copy a published model's settings to the folder of a run, where these are the names of its labels."""
+    if not is_published(start) or is_published(folder):
+        return
+    if (start / SIGHT).is_file():
+        (folder / SIGHT).write_bytes((start / SIGHT).read_bytes())
+    names = {} if labels.names == named_labels(start) else dict(enumerate(labels.names))
+    told: dict[str, Any] = {"id2label": names, "label2id": {name: number for number, name in names.items()}}
+    partial = folder / f".{SETTINGS}"
+    partial.write_bytes((start / SETTINGS).read_bytes())
+    update_json(partial, {"architectures": [WITH_HEAD]} | (told if names else {}))
+    partial.rename(folder / SETTINGS)

@@ -1,28 +1,81 @@
-"""The text side of M2M100, NLLB and mBART folders: one SentencePiece model, and a token for every language.
+"""Published translators of many languages (M2M100, NLLB, mBART): the codes of their languages, and their tokenizer.
 
-The source says by such a token which language it is in, and every target begins with that of its own.
+The tokenizer is one SentencePiece model and a token for every language. The source names its language by such a token,
+and every target begins with that of its own.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from glassformer.common.errors import InputError, WeightsError, one_of
 from glassformer.common.files import read_json
 from glassformer.data import About
-from glassformer.model import EncoderDecoder
-from glassformer.weights.pretrained import language_codes
 from glassformer.weights.pretrained.family import Settings
-from glassformer.weights.pretrained.languages import language, pick
-from glassformer.weights.pretrained.loader import load_model, read_config
-from glassformer.weights.pretrained.marian_text import SURROGATE, UNKNOWN, read_pieces
-from glassformer.weights.pretrained.plain_text import WHOLE, read_rules
+from glassformer.weights.pretrained.tokenizer import SURROGATE, TOKENIZER_JSON, UNKNOWN, read_pieces, read_rules
+
+FEW = 6  # languages that an error lists
+
+
+class Language(NamedTuple):
+    """A code taken apart; as short as it can be: `deu_Latn` is `de` in `Latn`."""
+
+    short: str
+    script: str = ""
+
+
+def language(code: str) -> Language:
+    from babel.core import get_global
+
+    first, *rest = code.replace("-", "_").split("_")
+    if not all(re.fullmatch(r"[A-Za-z]{2}|\d{3}|[A-Za-z]{4}", part) for part in rest):  # no region, no script
+        return Language(code)
+    alias: str = get_global("language_aliases").get(first.lower(), first.lower())
+    short = first.lower() if "_" in alias else alias
+    script = next((part.title() for part in rest if len(part) == 4), "")
+    region = next((part.upper() for part in rest if len(part) < 4), "")
+    if not script and region:
+        likely: str = get_global("likely_subtags").get(f"{short}_{region}", "")
+        script = likely.split("_")[1] if likely.count("_") == 2 else ""
+    return Language(short, script)
+
+
+def name_of(code: str) -> str:
+    """What a language is called in English; its code where Babel has no word for it."""
+    from babel import Locale
+
+    return str(Locale("en").languages.get(language(code).short, code))
+
+
+def pick_language(given: str, known: Sequence[str]) -> str:
+    """The one of the `known` codes that is meant: `deu_Latn` by deu_Latn, deu-latn, deu, de, de_DE or German."""
+    for code in known:
+        if given.replace("-", "_").casefold() == code.casefold():
+            return code
+    asked = language(given)
+    same = [
+        code for code in known if language(code).short == asked.short or name_of(code).casefold() == given.casefold()
+    ]
+    if asked.script:
+        same = [code for code in same if language(code).script in ("", asked.script)]
+    if len(same) == 1:
+        return same[0]
+    if same:
+        raise InputError(f"`{given}` may be {' or '.join(f'`{code}`' for code in same)}; say which")
+    names = {name_of(code).casefold(): code for code in known} | {code.casefold(): code for code in known}
+    near = [names[word] for word in difflib.get_close_matches(given.casefold(), names, n=3, cutoff=0.85)]
+    told = " or ".join(f"`{code}` ({name_of(code)})" for code in dict.fromkeys(near))
+    more = f" and {len(known) - FEW} more" if len(known) > FEW else ""
+    rest = f"did you mean {told}?" if near else f"it knows {one_of(known[:FEW])}{more}"
+    raise InputError(f"this model knows no language `{given}`; {rest}")
+
 
 KINDS = ("m2m_100", "mbart")
 PIECES = "sentencepiece.bpe.model"
@@ -75,7 +128,7 @@ class ByRules:
         return str(self._rust.decode(ids, skip_special_tokens=False))
 
 
-class LanguageText:
+class MultilingualTokenizer:
     """Text to ids and back, from the language `source` into the language `to`, as Hugging Face's tokenizers do it."""
 
     def __init__(
@@ -98,9 +151,9 @@ class LanguageText:
         """What the decoder starts from, where that says the language."""
         return self._languages[self.to] if self._start_says else None
 
-    def toward(self, language: str) -> LanguageText:
+    def toward(self, language: str) -> MultilingualTokenizer:
         """The same into another language."""
-        to = pick(language, self.tags)
+        to = pick_language(language, self.tags)
         if self._start_says and to != self.to:
             raise InputError(
                 f"this model is told its language before it starts; load it again with to={to!r} for another"
@@ -109,10 +162,10 @@ class LanguageText:
         other.to = to
         return other
 
-    def between(self, source: str, to: str) -> LanguageText:
+    def between(self, source: str, to: str) -> MultilingualTokenizer:
         """The same from another language into another."""
         other = self.toward(to)
-        other.source = pick(source, self.tags)
+        other.source = pick_language(source, self.tags)
         return other
 
     def card(self, about: About) -> About:
@@ -151,7 +204,9 @@ class LanguageText:
         return self.source_pieces(ids)
 
     @classmethod
-    def load(cls, folder: Path, settings: Settings, source: str | None = None, to: str | None = None) -> LanguageText:
+    def load(
+        cls, folder: Path, settings: Settings, source: str | None = None, to: str | None = None
+    ) -> MultilingualTokenizer:
         told = read_json(folder / "tokenizer_config.json") or {}
         kind = kind_of(told, settings, folder)
         cutter = cutter_of(folder, numbered=kind == "m2m100")
@@ -173,7 +228,7 @@ def pick_told(folder: Path, option: str, given: str | None, languages: dict[str,
         usual = next((code for code in languages if language(code).short == ("en" if what == "from" else "de")), None)
         example = usual or next(iter(languages))
         raise InputError(f"{folder} knows {len(languages)} languages; say {what} which: {option}={example!r}")
-    return pick(given, list(languages))
+    return pick_language(given, list(languages))
 
 
 def kind_of(told: dict[str, Any], settings: Settings, folder: Path) -> str:
@@ -194,9 +249,11 @@ def kind_of(told: dict[str, Any], settings: Settings, folder: Path) -> str:
 
 def cutter_of(folder: Path, numbered: bool) -> Cutter:
     """By the SentencePiece model, where it is and can be read, else by tokenizer.json."""
-    path, whole = folder / PIECES, folder / WHOLE
+    path, whole = folder / PIECES, folder / TOKENIZER_JSON
     if not path.is_file() and not whole.is_file():
-        raise WeightsError(f"{folder} holds neither {PIECES} nor {WHOLE}: the model is there, but not its tokenizer")
+        raise WeightsError(
+            f"{folder} holds neither {PIECES} nor {TOKENIZER_JSON}: the model is there, but not its tokenizer"
+        )
     if whole.is_file() and not (path.is_file() and find_spec("sentencepiece")):
         return ByRules(whole)
     processor: Any = read_pieces(path)
@@ -221,8 +278,8 @@ def cutter_of(folder: Path, numbered: bool) -> Cutter:
 def numbered_languages(folder: Path, told: dict[str, Any]) -> dict[str, int]:
     """The languages' tokens as the folder's own files number them, if any does."""
     added = [(int(id), one.get("content")) for id, one in (told.get("added_tokens_decoder") or {}).items()]
-    if not added and (folder / WHOLE).is_file():
-        listed = (read_json(folder / WHOLE) or {}).get("added_tokens") or []
+    if not added and (folder / TOKENIZER_JSON).is_file():
+        listed = (read_json(folder / TOKENIZER_JSON) or {}).get("added_tokens") or []
         added = [(one["id"], one["content"]) for one in listed]
     found = ((CODE.fullmatch(content or ""), id) for id, content in sorted(added))
     return {code[1]: id for code, id in found if code}
@@ -230,21 +287,59 @@ def numbered_languages(folder: Path, told: dict[str, Any]) -> dict[str, int]:
 
 def usual_languages(kind: str, told: dict[str, Any], settings: Settings, cutter: Cutter) -> dict[str, int]:
     """The languages' tokens behind the pieces, in the order of those who published the model."""
-    order = {"nllb": language_codes.NLLB, "mbart": language_codes.MBART25, "mbart50": language_codes.MBART50}
-    codes = order.get(kind, language_codes.M2M100)
+    order = {"nllb": NLLB, "mbart": MBART25, "mbart50": MBART50}
+    codes = order.get(kind, M2M100)
     if told.get("language_codes") == "wmt21":
-        codes = language_codes.WMT21
+        codes = WMT21
     spelt = {f"__{code}__" if kind == "m2m100" else code: code for code in codes}
     own = {spelt[name]: id for id, name in enumerate(cutter.names) if name in spelt}
     return own or {code: len(cutter.names) + i for i, code in enumerate(codes)}
 
 
-def load_languages(folder: Path, source: str | None, to: str | None) -> tuple[EncoderDecoder, LanguageText]:
-    """The model and the text side of a Hugging Face folder, ready to translate."""
-    text = LanguageText.load(folder, read_config(folder), source, to)
-    model = load_model(folder)
-    assert isinstance(model, EncoderDecoder)
-    text.check_size(model.config.vocab_size)
-    if text.start is not None:
-        model.config = replace(model.config, start_id=text.start)
-    return model, text
+MBART25 = [
+    "ar_AR", "cs_CZ", "de_DE", "en_XX", "es_XX", "et_EE", "fi_FI", "fr_XX", "gu_IN", "hi_IN", "it_IT", "ja_XX",
+    "kk_KZ", "ko_KR", "lt_LT", "lv_LV", "my_MM", "ne_NP", "nl_XX", "ro_RO", "ru_RU", "si_LK", "tr_TR", "vi_VN",
+    "zh_CN",
+]  # fmt: skip
+MBART50_MORE = [
+    "af_ZA", "az_AZ", "bn_IN", "fa_IR", "he_IL", "hr_HR", "id_ID", "ka_GE", "km_KH", "mk_MK", "ml_IN", "mn_MN",
+    "mr_IN", "pl_PL", "ps_AF", "pt_XX", "sv_SE", "sw_KE", "ta_IN", "te_IN", "th_TH", "tl_XX", "uk_UA", "ur_PK",
+    "xh_ZA", "gl_ES", "sl_SI",
+]  # fmt: skip
+MBART50 = MBART25 + MBART50_MORE
+M2M100 = [
+    "af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br", "bs", "ca", "ceb", "cs", "cy", "da", "de", "el",
+    "en", "es", "et", "fa", "ff", "fi", "fr", "fy", "ga", "gd", "gl", "gu", "ha", "he", "hi", "hr", "ht", "hu",
+    "hy", "id", "ig", "ilo", "is", "it", "ja", "jv", "ka", "kk", "km", "kn", "ko", "lb", "lg", "ln", "lo", "lt",
+    "lv", "mg", "mk", "ml", "mn", "mr", "ms", "my", "ne", "nl", "no", "ns", "oc", "or", "pa", "pl", "ps", "pt",
+    "ro", "ru", "sd", "si", "sk", "sl", "so", "sq", "sr", "ss", "su", "sv", "sw", "ta", "th", "tl", "tn", "tr",
+    "uk", "ur", "uz", "vi", "wo", "xh", "yi", "yo", "zh", "zu",
+]  # fmt: skip
+WMT21 = [
+    "en", "ha", "is", "ja", "cs", "ru", "zh", "de",
+]  # fmt: skip
+NLLB = [
+    "ace_Arab", "ace_Latn", "acm_Arab", "acq_Arab", "aeb_Arab", "afr_Latn", "ajp_Arab", "aka_Latn", "amh_Ethi",
+    "apc_Arab", "arb_Arab", "ars_Arab", "ary_Arab", "arz_Arab", "asm_Beng", "ast_Latn", "awa_Deva", "ayr_Latn",
+    "azb_Arab", "azj_Latn", "bak_Cyrl", "bam_Latn", "ban_Latn", "bel_Cyrl", "bem_Latn", "ben_Beng", "bho_Deva",
+    "bjn_Arab", "bjn_Latn", "bod_Tibt", "bos_Latn", "bug_Latn", "bul_Cyrl", "cat_Latn", "ceb_Latn", "ces_Latn",
+    "cjk_Latn", "ckb_Arab", "crh_Latn", "cym_Latn", "dan_Latn", "deu_Latn", "dik_Latn", "dyu_Latn", "dzo_Tibt",
+    "ell_Grek", "eng_Latn", "epo_Latn", "est_Latn", "eus_Latn", "ewe_Latn", "fao_Latn", "pes_Arab", "fij_Latn",
+    "fin_Latn", "fon_Latn", "fra_Latn", "fur_Latn", "fuv_Latn", "gla_Latn", "gle_Latn", "glg_Latn", "grn_Latn",
+    "guj_Gujr", "hat_Latn", "hau_Latn", "heb_Hebr", "hin_Deva", "hne_Deva", "hrv_Latn", "hun_Latn", "hye_Armn",
+    "ibo_Latn", "ilo_Latn", "ind_Latn", "isl_Latn", "ita_Latn", "jav_Latn", "jpn_Jpan", "kab_Latn", "kac_Latn",
+    "kam_Latn", "kan_Knda", "kas_Arab", "kas_Deva", "kat_Geor", "knc_Arab", "knc_Latn", "kaz_Cyrl", "kbp_Latn",
+    "kea_Latn", "khm_Khmr", "kik_Latn", "kin_Latn", "kir_Cyrl", "kmb_Latn", "kon_Latn", "kor_Hang", "kmr_Latn",
+    "lao_Laoo", "lvs_Latn", "lij_Latn", "lim_Latn", "lin_Latn", "lit_Latn", "lmo_Latn", "ltg_Latn", "ltz_Latn",
+    "lua_Latn", "lug_Latn", "luo_Latn", "lus_Latn", "mag_Deva", "mai_Deva", "mal_Mlym", "mar_Deva", "min_Latn",
+    "mkd_Cyrl", "plt_Latn", "mlt_Latn", "mni_Beng", "khk_Cyrl", "mos_Latn", "mri_Latn", "zsm_Latn", "mya_Mymr",
+    "nld_Latn", "nno_Latn", "nob_Latn", "npi_Deva", "nso_Latn", "nus_Latn", "nya_Latn", "oci_Latn", "gaz_Latn",
+    "ory_Orya", "pag_Latn", "pan_Guru", "pap_Latn", "pol_Latn", "por_Latn", "prs_Arab", "pbt_Arab", "quy_Latn",
+    "ron_Latn", "run_Latn", "rus_Cyrl", "sag_Latn", "san_Deva", "sat_Beng", "scn_Latn", "shn_Mymr", "sin_Sinh",
+    "slk_Latn", "slv_Latn", "smo_Latn", "sna_Latn", "snd_Arab", "som_Latn", "sot_Latn", "spa_Latn", "als_Latn",
+    "srd_Latn", "srp_Cyrl", "ssw_Latn", "sun_Latn", "swe_Latn", "swh_Latn", "szl_Latn", "tam_Taml", "tat_Cyrl",
+    "tel_Telu", "tgk_Cyrl", "tgl_Latn", "tha_Thai", "tir_Ethi", "taq_Latn", "taq_Tfng", "tpi_Latn", "tsn_Latn",
+    "tso_Latn", "tuk_Latn", "tum_Latn", "tur_Latn", "twi_Latn", "tzm_Tfng", "uig_Arab", "ukr_Cyrl", "umb_Latn",
+    "urd_Arab", "uzn_Latn", "vec_Latn", "vie_Latn", "war_Latn", "wol_Latn", "xho_Latn", "ydd_Hebr", "yor_Latn",
+    "yue_Hant", "zho_Hans", "zho_Hant", "zul_Latn",
+]  # fmt: skip
