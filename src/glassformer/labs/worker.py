@@ -75,6 +75,7 @@ def start_process() -> subprocess.Popen[str]:
 def main() -> None:
     """Answer each line of stdin until it closes; what a lab prints goes to stderr."""
     from glassformer.labs import find
+    from glassformer.labs.figures import matplotlib_installed, svg
     from glassformer.labs.run import run
 
     answers = os.fdopen(os.dup(1), "w", encoding="ascii")
@@ -83,7 +84,11 @@ def main() -> None:
         request = json.loads(line)
         try:
             lab_run = run(find(request["name"]), request["seed"], request["seeds"])
-            reports = {language: lab_run.as_dict(language) for language in ("en", "zh")}
+            figure = lab_run.finding.figure
+            reports = {
+                language: lab_run.as_dict(language) | {"svg": svg(figure, language) if matplotlib_installed() else None}
+                for language in ("en", "zh")
+            }
         except Exception:  # whatever breaks in a lab, the next request is still answered
             traceback.print_exc()
             reports = {}

@@ -223,6 +223,8 @@ interface LabReport extends Lab {
   summary: string;
   verdict: Verdict;
   figure: Figure;
+  /** the figure as a picture; null where the server has no matplotlib */
+  svg: string | null;
   checks: Check[];
   numbers: Record<string, number | string>;
   spreads: Record<string, Spread>;
@@ -254,29 +256,7 @@ type Verdict = "holds" | "holds with limits" | "does not hold" | "not decided";
 
 interface Figure {
   caption: string;
-  panels: Panel[];
-}
-
-interface Panel {
-  title: string;
-  x: string;
-  y: string;
-  series: Series[];
-  log_x: boolean;
-  log_y: boolean;
-  ticks: string[];
-  rows: string[];
-  heat: (number | null)[][];
-}
-
-interface Series {
-  name: string;
-  x: (number | null)[];
-  y: (number | null)[];
-  kind: "line" | "points" | "bars";
-  dashed: boolean;
-  low: (number | null)[];
-  high: (number | null)[];
+  panels: { title: string }[];
 }
 
 /* A model in the page: glassformer.deploy.export.page */
@@ -507,17 +487,6 @@ interface TreeHooks {
   step: number;
   chosen: (node: BeamNode) => unknown;
   preview: (node: BeamNode) => unknown;
-}
-
-/** A panel as it is drawn, with a cursor that reads it. */
-interface Plot<At> {
-  picture: SVGSVGElement;
-  tall: number;
-  first: At;
-  near: (x: number, y: number) => At;
-  step: (at: At, key: string) => At | null;
-  mark: (at: At | null) => void;
-  say: (at: At) => Child;
 }
 
 /** Where a part of the flow is drawn; alone: in a picture of its own. */

@@ -4,7 +4,6 @@ import { button, code, h, raw, toggle } from "./dom.js";
 import { checks, numbers } from "./lab_tables.js";
 import { t } from "./language.js";
 import { fixed } from "./number.js";
-import { figure } from "./plot.js";
 import { Refusal } from "./request.js";
 
 /** @type {Record<Verdict, string>} */
@@ -130,7 +129,7 @@ function detail(app, lab) {
     h("div.two", part("labs.prediction", lab.prediction), report && part("labs.measured", report.summary)),
     controls(app, lab, report),
     refused !== null && h("p.notice.error", { role: "alert", data: { testid: "lab-error" } }, refusal(refused)),
-    report && [figure(app, report.figure), checks(report), numbers(report)],
+    report && [figure(report), checks(report), numbers(report)],
     part("labs.change", lab.change),
     report &&
       h(
@@ -145,6 +144,22 @@ function detail(app, lab) {
 /** @param {string} title @param {string} text */
 function part(title, text) {
   return h("div.lab-part", h("h4", t(title)), h("p.lede", text));
+}
+
+/** The figure as the server has drawn it, or what the server lacks to draw it. @param {LabReport} report */
+function figure({ figure: { caption, panels }, svg }) {
+  if (svg === null) return h("p.notice", t("labs.noFigure"), " ", code("pip install 'glassformer[plot]'"));
+  const dark = document.documentElement.dataset.theme === "dark";
+  // A picture follows the system's theme, and has to follow the page's.
+  const themed = svg.replace("(prefers-color-scheme:dark)", dark ? "all" : "not all");
+  const src = `data:image/svg+xml,${encodeURIComponent(themed)}`;
+  const alt = panels.map(({ title }) => title).join("; ");
+  return h(
+    "figure.lab-figure",
+    { data: { testid: "lab-figure" } },
+    h("div.plate.lab-picture", { tabindex: 0 }, h("img", { src, alt })),
+    caption && h("figcaption.caption", caption),
+  );
 }
 
 /** @param {App} app @param {Lab} lab @param {LabReport} [report] */
