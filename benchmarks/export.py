@@ -17,10 +17,9 @@ from typing import Any
 import torch
 
 from glassformer.common.errors import ConfigError
-from glassformer.deploy.export.format import CannotExport, CheckFailed
-from glassformer.deploy.export.formats import format_named
+from glassformer.deploy.export.formats import CannotExport, CheckFailed, load_format
+from glassformer.deploy.export.inputs import LoadedModel
 from glassformer.deploy.export.run import export
-from glassformer.deploy.export.subject import Subject
 from glassformer.model import EncoderDecoder, ModelConfig
 
 CHOICES: dict[str, tuple[Any, ...]] = {
@@ -177,11 +176,11 @@ FAULTS: dict[str, Callable[[EncoderDecoder], None]] = {
 @contextmanager
 def seeded(to: str, fault: Callable[[EncoderDecoder], None]) -> Iterator[None]:
     """While it lasts, what is written of a model has this fault; what it is compared with has not."""
-    form = format_named(to)
+    form = load_format(to)
     kept = form.write
 
     @torch.no_grad()
-    def write(subject: Subject, folder: Path, options: Any) -> None:
+    def write(subject: LoadedModel, folder: Path, options: Any) -> None:
         broken = copy.deepcopy(subject.model)
         assert isinstance(broken, EncoderDecoder)
         fault(broken)

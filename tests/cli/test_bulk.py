@@ -189,7 +189,7 @@ def test_the_box_is_told_the_language_by_the_first_rows(cli: Cli, tmp_path: Path
 def test_without_ray_the_same_command_is_one_process(
     cli: Cli, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("run", "cluster"):
+    for module in ("run", "workers"):
         monkeypatch.setattr(f"glassformer.deploy.bulk.{module}.is_installed", lambda: False)
     (tmp_path / "a.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     code, _, err = cli(*BULK, "--workers", 2, tmp_path / "a.txt", tmp_path / "out")

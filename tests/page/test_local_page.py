@@ -259,7 +259,7 @@ UNUSUAL = [
 @pytest.mark.parametrize("kind", sampled(["bpe", "unigram", "en-de"], ["bpe", "unigram"]))
 def test_text_is_cut_as_python_cuts_it(chromium, tmp_path, kind):
     """On real text: the handbook's in both languages, and what is unusual."""
-    from glassformer.deploy.export.report import text_of
+    from glassformer.deploy.export.page import text_of
 
     for name, text in page_files().items():
         (tmp_path / name).write_text(text, encoding="utf-8")

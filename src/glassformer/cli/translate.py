@@ -37,8 +37,8 @@ from glassformer.common.version import __version__
 if TYPE_CHECKING:
     from glassformer.common.report import Report
     from glassformer.decode import Search
-    from glassformer.pipelines.documents import Outcome
-    from glassformer.pipelines.documents.passage import Tally, TextTranslating
+    from glassformer.pipelines.documents import FolderResult
+    from glassformer.pipelines.documents.segments import DocumentStats, SupportsTranslate
     from glassformer.pipelines.language.glossary import Glossary
     from glassformer.pipelines.polyglot import Polyglot, Way
     from glassformer.pipelines.text import TextTranslator, TranslatedText
@@ -370,7 +370,7 @@ def text_row(text: str, one: TranslatedText, as_json: bool, lines: bool) -> str:
 def check_files(paths: list[Path], output: Path | None, out: Path | None) -> None:
     """Whether it is clear what goes where; asked before a model is loaded."""
     from glassformer.pipelines.documents.folder import check_folders
-    from glassformer.pipelines.documents.formats import check_kind
+    from glassformer.pipelines.documents.formats import check_format
 
     folders = [path for path in paths if path.is_dir()]
     if folders and len(paths) > 1:
@@ -387,7 +387,7 @@ def check_files(paths: list[Path], output: Path | None, out: Path | None) -> Non
     if output is not None and output.is_dir():
         raise ConfigError(f"--output {output} is a folder; name a file, or give --out {output}")
     for path in paths:
-        check_kind(path)
+        check_format(path)
         target = output if out is None else out / path.name
         if target is not None and target.exists() and target.samefile(path):
             raise ConfigError(f"{target} is the document itself; name another place")
@@ -401,7 +401,7 @@ def check_files(paths: list[Path], output: Path | None, out: Path | None) -> Non
 
 def translate_files(
     paths: list[Path],
-    translator: TextTranslating,
+    translator: SupportsTranslate,
     output: Path | None,
     out: Path | None,
     report: Report,
@@ -412,7 +412,7 @@ def translate_files(
     The `options` name what translates and how: files of a folder that were made with others are made again.
     """
     from glassformer.pipelines.documents import translate_bytes, translate_file, translate_folder
-    from glassformer.pipelines.documents.folder import read, shown
+    from glassformer.pipelines.documents.folder import read_document, show_progress
 
     check_files(paths, output, out)
     if paths[0].is_dir():
@@ -422,17 +422,17 @@ def translate_files(
     if out is not None:
         make_folder(out)
     for path in paths:
-        progress = shown(report, str(path))
+        progress = partial(show_progress, report, str(path))
         target = output if out is None else out / path.name
         if target is None:
-            made, tally = translate_bytes(path, read(path), translator, progress)
+            translation, stats = translate_bytes(path, read_document(path), translator, progress)
             report.clear()
-            sys.stdout.buffer.write(made)
+            sys.stdout.buffer.write(translation)
             sys.stdout.buffer.flush()
         else:
-            tally = translate_file(path, translator, target, progress)
+            stats = translate_file(path, translator, target, progress)
             report.say(f"{path} → {target}")
-        report_segments(tally, report)
+        report_segments(stats, report)
 
 
 def make_folder(folder: Path) -> None:
@@ -442,30 +442,32 @@ def make_folder(folder: Path) -> None:
         raise DataError(f"{folder} cannot be made: {error.strerror}") from None
 
 
-def report_folder(outcome: Outcome, report: Report) -> None:
+def report_folder(result: FolderResult, report: Report) -> None:
     """What became of the files; an error at the end where some failed."""
     counts = {
-        "translated": len(outcome.translated),
-        "copied": len(outcome.copied),
-        "there from an earlier run": len(outcome.kept),
+        "translated": len(result.translated),
+        "copied": len(result.copied),
+        "there from an earlier run": len(result.kept),
     }
     report.say(", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "no files")
-    if outcome.skipped:
-        report.say(f"left out (hidden, or a link that leads to no file): {some(outcome.skipped)}")
-    report_segments(outcome.tally, report)
-    for reason in [*outcome.failed.values()][:LISTED]:
+    if result.skipped:
+        report.say(f"left out (hidden, or a link that leads to no file): {some(result.skipped)}")
+    report_segments(result.stats, report)
+    for reason in [*result.failed.values()][:LISTED]:
         report.say(reason)
-    if outcome.failed:
-        count = len(outcome.failed)
+    if result.failed:
+        count = len(result.failed)
         files = "1 file" if count == 1 else f"{count:,} files"
-        raise DataError(f"{files} could not be made: {some([*outcome.failed])}; mend them and give the command again")
+        raise DataError(f"{files} could not be made: {some([*result.failed])}; mend them and give the command again")
 
 
-def report_segments(tally: Tally, report: Report) -> None:
-    if tally.apart:
-        report.say(f"{tally.apart:,} of {tally.passages:,} passages were translated in pieces, to keep their markup")
-    if tally.left:
-        report.say(f"{tally.left:,} of {tally.passages:,} passages are left, in part or whole, as they were")
+def report_segments(stats: DocumentStats, report: Report) -> None:
+    if stats.in_pieces:
+        report.say(
+            f"{stats.in_pieces:,} of {stats.segments:,} passages were translated in pieces, to keep their markup"
+        )
+    if stats.untranslated:
+        report.say(f"{stats.untranslated:,} of {stats.segments:,} passages are left, in part or whole, as they were")
 
 
 def some(names: list[str]) -> str:

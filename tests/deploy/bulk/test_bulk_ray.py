@@ -14,7 +14,7 @@ import pytest
 from small_run import OLD, PATIENCE, call, command
 
 from glassformer.common.errors import ConfigError
-from glassformer.deploy.bulk.cluster import Place, Pool
+from glassformer.deploy.bulk.workers import Place, Pool
 
 needs_ray = pytest.mark.skipif(
     find_spec("ray") is None,

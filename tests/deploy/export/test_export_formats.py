@@ -14,9 +14,8 @@ from tiny_box import SENTENCES, make_box
 
 import glassformer as gf
 from benchmarks.export import FAULTS, configuration, grid, outcome, random_model, seeded
-from glassformer.deploy.export.format import CannotExport
-from glassformer.deploy.export.proposals import PROPOSED
-from glassformer.deploy.export.shapes import shape_of
+from glassformer.deploy.export.families import PROPOSED, shape_of
+from glassformer.deploy.export.formats import CannotExport
 from glassformer.pipelines import box
 from glassformer.weights.parity import cases, hugging_face, saved
 from glassformer.weights.parity import random_model as random_peer

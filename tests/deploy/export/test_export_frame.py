@@ -17,9 +17,8 @@ from glassformer.common.errors import ConfigError, DataError, GlassformerError, 
 from glassformer.decode import Hypothesis, Search, generate
 from glassformer.deploy.export import check, formats, run
 from glassformer.deploy.export.check import same_targets
-from glassformer.deploy.export.format import CannotExport, CheckFailed
-from glassformer.deploy.export.sample import Sample, sample_of
-from glassformer.deploy.export.subject import subject_of
+from glassformer.deploy.export.formats import CannotExport, CheckFailed
+from glassformer.deploy.export.inputs import Sample, choose_sample, load_for_export
 
 pytest.importorskip("ctranslate2")
 
@@ -83,7 +82,7 @@ def test_what_stands_in_the_place_is_not_lost(tmp_path: Path) -> None:
 
 
 def test_a_failed_check_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    form = formats.format_named("ctranslate2")
+    form = formats.load_format("ctranslate2")
 
     def fails(*_: Any) -> dict[str, Any]:
         raise CheckFailed("not the same")
@@ -128,16 +127,16 @@ def test_only_what_a_format_can_say_is_written(options: dict[str, Any], words: s
 
 
 def test_the_sentences_are_the_models_own_a_files_or_random(tmp_path: Path) -> None:
-    bundle = subject_of(OLD)
-    assert sample_of(bundle, count=5).said.endswith("5 of random tokens")
+    bundle = load_for_export(OLD)
+    assert choose_sample(bundle, count=5).said.endswith("5 of random tokens")
     (tmp_path / "three.txt").write_text("one two\n\nthree\n", encoding="utf-8")
-    found = sample_of(bundle, tmp_path / "three.txt")
+    found = choose_sample(bundle, tmp_path / "three.txt")
     assert (found.texts, found.said) == (["one two", "three"], f"2 of {tmp_path / 'three.txt'}")
-    alone = subject_of(bundle.model)
-    assert sample_of(alone, count=7).ids == sample_of(alone, count=7).ids
-    assert len(sample_of(alone)) == 200
+    alone = load_for_export(bundle.model)
+    assert choose_sample(alone, count=7).ids == choose_sample(alone, count=7).ids
+    assert len(choose_sample(alone)) == 200
     with pytest.raises(DataError, match="no tokenizer"):
-        sample_of(alone, tmp_path / "three.txt")
+        choose_sample(alone, tmp_path / "three.txt")
 
 
 def test_a_difference_is_seen_and_a_tie_is_none(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.deploy.export.format import CannotExport, CheckFailed
-from glassformer.deploy.export.sample import sample_of
-from glassformer.deploy.export.subject import subject_of
+from glassformer.deploy.export.formats import CannotExport, CheckFailed
+from glassformer.deploy.export.inputs import choose_sample, load_for_export
 
 # Found, not loaded, which takes a second: every process of the tests reads this file, and one of them runs it.
 MISSING = [name for name in ("onnx", "onnxscript", "onnxruntime") if find_spec(name) is None]
@@ -136,9 +135,9 @@ def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
     else:
         pytest.fail("the file holds no such weight")
     onnx.save(decoder, path)
-    subject = subject_of(model)
+    loaded = load_for_export(model)
     with pytest.raises(CheckFailed, match="does not do what the model does"):
-        FORMAT.check(subject, tmp_path, sample_of(subject, count=20), Options("int8"), lambda _: None)
+        FORMAT.check(loaded, tmp_path, choose_sample(loaded, count=20), Options("int8"), lambda _: None)
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from small_run import command, launch
 PATIENCE = 60
 GRACE = 2
 ASKED = {"q": "one two", "source": "en", "target": "de"}
-READER = b"glassformer.pipelines.documents.apart"
+READER = b"glassformer.pipelines.documents.sandbox"
 BOMB = ("a.srt", b"\n" * 40_000)  # keeps its parser busy for minutes
 
 

@@ -18,7 +18,7 @@ from glassformer.deploy.server.downloads import Shelf
 from glassformer.deploy.server.files import plain_name
 from glassformer.deploy.server.queue import Queue
 from glassformer.deploy.server.routes import Routes
-from glassformer.pipelines.documents.apart import Bounds, translate_apart
+from glassformer.pipelines.documents.sandbox import Limits, translate_in_sandbox
 from glassformer.pipelines.translator import Translator
 
 DOCUMENTS = {
@@ -153,12 +153,12 @@ class Same:
 )
 def test_what_takes_too_long_to_read_is_given_up(content, suffix):
     with pytest.raises(DataError, match="takes too long to read, or too much memory"):
-        translate_apart(content, suffix, Same(), lambda: None, Bounds(seconds=1))
+        translate_in_sandbox(content, suffix, Same(), lambda: None, Limits(seconds=1))
 
 
 def test_what_takes_too_much_memory_is_given_up():
     with pytest.raises(DataError, match="too much memory"):
-        translate_apart(b"one\n" * 100_000, ".txt", Same(), lambda: None, Bounds(bytes=40_000_000))
+        translate_in_sandbox(b"one\n" * 100_000, ".txt", Same(), lambda: None, Limits(bytes=40_000_000))
 
 
 def test_what_nobody_waits_for_any_more_is_not_read_on():
@@ -169,7 +169,7 @@ def test_what_nobody_waits_for_any_more_is_not_read_on():
         raise Gone
 
     with pytest.raises(Gone):
-        translate_apart(b"\n" * 40_000, ".srt", Same(), check)
+        translate_in_sandbox(b"\n" * 40_000, ".srt", Same(), check)
 
 
 def test_html_of_any_length_is_the_same_wherever_it_is_read(live):

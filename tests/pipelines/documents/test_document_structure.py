@@ -14,8 +14,8 @@ PARTS = 10
 
 
 def through(name, text, change):
-    made, tally = translate_bytes(Path(name), text.encode(), standins.StandIn(change))
-    return made.decode(), tally
+    made, stats = translate_bytes(Path(name), text.encode(), standins.StandIn(change))
+    return made.decode(), stats
 
 
 def changed(kind, documents, structure, part):

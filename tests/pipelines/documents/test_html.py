@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.pipelines.documents import translate_bytes
-from glassformer.pipelines.documents.html import Event, translate_fragments, unpaired
+from glassformer.pipelines.documents.html import Token, translate_fragments, unpaired_tags
 
 
 def through(text, change=standins.upper):
     translator = standins.StandIn(change)
-    made, tally = translate_bytes(Path("x.html"), text.encode(), translator)
-    return made.decode(), tally, translator.asked
+    made, stats = translate_bytes(Path("x.html"), text.encode(), translator)
+    return made.decode(), stats, translator.asked
 
 
 @pytest.mark.parametrize(
@@ -47,19 +47,19 @@ def test_what_is_read_is_translated_and_the_rest_stays(text, wanted):
 
 
 def test_a_sentence_goes_to_the_translator_whole_with_its_tags():
-    made, tally, asked = through('<li>One <a href="x?a=1&amp;b">two</a>,\n <em>three</em>.', standins.vowels)
+    made, stats, asked = through('<li>One <a href="x?a=1&amp;b">two</a>,\n <em>three</em>.', standins.vowels)
     assert asked == ['One <a href="x?a=1&amp;b">two</a>, <em>three</em>.']
     assert (
         made == '<li>Önë <a href="x?a=1&amp;b">twö</a>, <em>thrëë</em>.'.encode("ascii", "xmlcharrefreplace").decode()
     )
-    assert tally.apart == 0
+    assert stats.in_pieces == 0
 
 
 def test_code_in_a_sentence_is_one_sign_to_the_translator():
-    made, tally, asked = through(
+    made, stats, asked = through(
         "<p>Use <code>a b</code> or <kbd>c</kbd> <i>now</i>.</p>", lambda text: text[::-1] if "<" not in text else text
     )
-    assert tally.apart == 0
+    assert stats.in_pieces == 0
     assert made == "<p>Use <code>a b</code> or <kbd>c</kbd> <i>now</i>.</p>"
     assert "a b" not in asked[0]
 
@@ -73,9 +73,9 @@ def test_code_in_a_sentence_is_one_sign_to_the_translator():
     ],
 )
 def test_a_translation_with_other_tags_is_made_again_in_pieces(lose):
-    made, tally, _ = through("<p>one <b>two</b> three</p>", lambda text: lose(text) if "<" in text else text.upper())
+    made, stats, _ = through("<p>one <b>two</b> three</p>", lambda text: lose(text) if "<" in text else text.upper())
     assert made == "<p>ONE <b>TWO</b> THREE</p>"
-    assert tally.apart == 1
+    assert stats.in_pieces == 1
 
 
 def test_references_are_read_and_signs_written_so_that_they_are_no_markup():
@@ -93,10 +93,10 @@ def test_a_page_that_does_not_say_that_it_is_utf_8_stays_ascii():
 
 
 def test_tags_that_are_closed_elsewhere_stay_where_they_are():
-    made, tally, asked = through("<a name=x>One two<p>three <b>four<br>five</b> six")
+    made, stats, asked = through("<a name=x>One two<p>three <b>four<br>five</b> six")
     assert made == "<a name=x>ONE TWO<p>THREE <b>FOUR<br>FIVE</b> SIX"
     assert asked[0] == "One two"
-    assert tally.left == 0
+    assert stats.untranslated == 0
 
 
 def partner(run, at):
@@ -112,9 +112,9 @@ def partner(run, at):
 
 @given(st.lists(st.tuples(st.sampled_from(["start", "end", "text"]), st.sampled_from(["a", "b"])), max_size=12))
 def test_tags_without_a_partner_are_those_that_the_slow_way_finds(tags):
-    run = [Event(0, 0, kind, name) for kind, name in tags]
+    run = [Token(0, 0, kind, name) for kind, name in tags]
     tagged = [i for i, one in enumerate(run) if one.kind != "text"]
-    assert [unpaired(run)[i] for i in tagged] == [not partner(run, i) for i in tagged]
+    assert [unpaired_tags(run)[i] for i in tagged] == [not partner(run, i) for i in tagged]
 
 
 @pytest.mark.parametrize("text", ["<a " * 30_000, "<b>a" * 30_000, "</a>" * 30_000], ids=["open", "nested", "closed"])

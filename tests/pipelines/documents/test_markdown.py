@@ -13,8 +13,8 @@ from glassformer.pipelines.documents import translate_bytes
 
 def through(text, change=standins.upper, name="x.md"):
     translator = standins.StandIn(change)
-    made, tally = translate_bytes(Path(name), text.encode(), translator)
-    return made.decode(), tally, translator.asked
+    made, stats = translate_bytes(Path(name), text.encode(), translator)
+    return made.decode(), stats, translator.asked
 
 
 CASES = {
@@ -69,22 +69,22 @@ def test_cells_of_a_table_each():
 
 def test_a_paragraph_goes_to_the_translator_as_one_text_with_its_markup():
     text = 'Run `pip` in a\n**terminal**, see\n[the *guide*](guide.md "Guide") or [faq].\n\n[faq]: http://x.y\n'
-    made, tally, asked = through(text, standins.vowels)
+    made, stats, asked = through(text, standins.vowels)
     assert asked == ['Run `pip` in a **terminal**, see [the *guide*](guide.md "Guide") or [faq](http://x.y).']
     assert made.startswith('Rün `pip` ïn ä **tërmïnäl**, sëë [thë *güïdë*](guide.md "Guide") ör [fäq][faq].\n')
-    assert (tally.passages, tally.apart, tally.left) == (1, 0, 0)
+    assert (stats.segments, stats.in_pieces, stats.untranslated) == (1, 0, 0)
 
 
 def test_words_that_do_not_belong_together_are_asked_for_one_by_one():
-    _, tally, asked = through("[![one](a)](b) [![two](c)](d) | [three](e)\n\n**four**\n\n`five` six\n")
+    _, stats, asked = through("[![one](a)](b) [![two](c)](d) | [three](e)\n\n**four**\n\n`five` six\n")
     assert asked == ["one", "two", "three", "four", "`five` six", "six"]
-    assert tally.apart == 1  # FIVE is not five
+    assert stats.in_pieces == 1  # FIVE is not five
 
 
 def test_words_may_change_their_order_and_take_their_markup_along():
-    made, tally, _ = through("one **two** [three](a) `b` [four](c)", lambda text: " ".join(reversed(text.split(" "))))
+    made, stats, _ = through("one **two** [three](a) `b` [four](c)", lambda text: " ".join(reversed(text.split(" "))))
     assert made == "[four](c) `b` [three](a) **two** one"
-    assert tally.apart == 0
+    assert stats.in_pieces == 0
 
 
 @pytest.mark.parametrize(
@@ -99,11 +99,11 @@ def test_words_may_change_their_order_and_take_their_markup_along():
     ],
 )
 def test_a_translation_with_other_markup_is_made_again_in_pieces(lose):
-    made, tally, asked = through(
+    made, stats, asked = through(
         "one **two** `b` [three](c).", lambda text: lose(text).swapcase() if "*" in text else text.upper()
     )
     assert made == "ONE **TWO** `b` [THREE](c)."
-    assert (tally.apart, tally.left) == (1, 0)
+    assert (stats.in_pieces, stats.untranslated) == (1, 0)
     assert asked[1:] == ["one", "two", "three"]
 
 
@@ -111,9 +111,9 @@ def test_only_the_sentence_that_lost_its_markup_is_made_in_pieces():
     def forgetful(text):
         return text.replace("*", "") if "four" in text else standins.vowels(text)
 
-    made, tally, asked = through("One *two* three. See *four* five.", forgetful)
+    made, stats, asked = through("One *two* three. See *four* five.", forgetful)
     assert made == "Önë *twö* thrëë. Sëë *four* fïvë."
-    assert tally.apart == 1
+    assert stats.in_pieces == 1
     assert asked[1:3] == ["One *two* three.", "See *four* five."]
 
 
@@ -129,9 +129,9 @@ def test_a_translation_that_begins_as_a_block_does_stays_a_paragraph(begins):
 
 
 def test_what_cannot_be_translated_is_left_and_counted():
-    made, tally, _ = through("# one\n\ntwo *three* four\n", standins.empty)
+    made, stats, _ = through("# one\n\ntwo *three* four\n", standins.empty)
     assert made == "# one\n\ntwo *three* four\n"
-    assert (tally.passages, tally.left) == (2, 2)
+    assert (stats.segments, stats.untranslated) == (2, 2)
 
 
 def test_chinese_lines_are_joined_without_a_space():
@@ -192,9 +192,9 @@ def test_any_document_keeps_its_structure_with_any_translator(text, change):
 @settings(max_examples=50, deadline=None)
 @given(DOCUMENT)
 def test_a_translator_that_changes_nothing_changes_nothing_but_line_breaks(text):
-    made, tally, _ = through(text, str)
+    made, stats, _ = through(text, str)
     assert made.split() == text.split() or "[ref]" in text or ">" in text
-    assert tally.left == 0
+    assert stats.untranslated == 0
 
 
 PLACEHOLDER = st.sampled_from(

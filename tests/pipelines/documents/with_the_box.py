@@ -13,7 +13,7 @@ import parsed
 import real
 
 from glassformer.pipelines.documents import translate_bytes
-from glassformer.pipelines.documents.passage import Tally
+from glassformer.pipelines.documents.segments import DocumentStats
 from glassformer.pipelines.text import TextTranslator
 from glassformer.pipelines.translator import Translator
 
@@ -26,16 +26,16 @@ def main(model, target, part=""):
         (".html", real.html_pages(), parsed.html_structure),
     )
     for kind, documents, structure in kinds:
-        tally, same, count, begun = Tally(), 0, 0, time.monotonic()
+        stats, same, count, begun = DocumentStats(), 0, 0, time.monotonic()
         for name, text in documents.items():
             if part not in name or name.startswith("docs/zh"):
                 continue
             made, one = translate_bytes(Path(f"x{kind}"), text.encode(), translator)
             right = structure(made.decode()) == structure(text)
             same, count = same + right, count + 1
-            tally.add(one)
+            stats.add(one)
             print(f"{'same' if right else 'NOT THE SAME'}  {name}  {one}", flush=True)
-        print(f"{kind}: {same} of {count} the same; {tally}; {time.monotonic() - begun:.0f} s", flush=True)
+        print(f"{kind}: {same} of {count} the same; {stats}; {time.monotonic() - begun:.0f} s", flush=True)
 
 
 if __name__ == "__main__":

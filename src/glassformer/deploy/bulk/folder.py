@@ -16,7 +16,7 @@ from typing import Any
 
 from glassformer.common.errors import ConfigError, DataError, RunError
 from glassformer.common.files import atomic_write, read_json, remove_partial, write_bytes, write_text
-from glassformer.deploy.bulk.shards import Format, Shard
+from glassformer.deploy.bulk.formats import Format, Shard
 from glassformer.deploy.bulk.sources import Source
 
 WORK = ".glassformer-bulk"

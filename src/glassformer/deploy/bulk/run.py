@@ -12,11 +12,10 @@ from typing import Any, get_args
 from glassformer.common.errors import ConfigError, RunError, check_choice, check_whole, why
 from glassformer.common.report import Report, clock
 from glassformer.decode.precision import Precision
-from glassformer.deploy.bulk.cluster import Place, is_installed, on_cluster
 from glassformer.deploy.bulk.folder import OutputFolder
-from glassformer.deploy.bulk.job import Job, Worker, check_model, model_digest
-from glassformer.deploy.bulk.shards import ROWS, Cut, Shard
+from glassformer.deploy.bulk.formats import ROWS, Cut, Shard
 from glassformer.deploy.bulk.sources import Source, check_apart, find
+from glassformer.deploy.bulk.workers import Job, Place, Worker, check_model, is_installed, model_digest, on_cluster
 from glassformer.pipelines.polyglot import directions
 
 SAMPLE = 2000  # characters that tell the language

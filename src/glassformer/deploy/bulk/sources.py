@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import importlib
 import io
 import lzma
 import os
@@ -36,6 +37,18 @@ UNREAD = (
     ".html",
     ".md",
 )
+
+
+def arrow(part: str) -> Any:
+    """A part of pyarrow, which comes with Ray Data."""
+    try:
+        return importlib.import_module(f"pyarrow.{part}" if part else "pyarrow")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyarrow":
+            raise
+        raise ConfigError(
+            "pyarrow, which reads such files, is not installed; run: pip install 'glassformer[bulk]'"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -84,8 +97,6 @@ def local_files(given: Path) -> dict[str, str]:
 
 def remote_files(given: str) -> dict[str, str]:
     """Of a file or a folder at an address; their addresses begin as the given one does."""
-    from glassformer.deploy.bulk.tables import arrow
-
     fs, base = file_system(given)
     scheme = given[: given.index("://") + 3]
     told = fs.get_file_info(base)
@@ -112,8 +123,6 @@ def is_hidden(name: str) -> bool:
 
 
 def file_system(address: str) -> tuple[Any, str]:
-    from glassformer.deploy.bulk.tables import arrow
-
     fs = arrow("fs")
     try:
         found: tuple[Any, str] = fs.FileSystem.from_uri(address)

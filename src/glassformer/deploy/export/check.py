@@ -21,8 +21,8 @@ from glassformer.decode.beam import Selection
 from glassformer.decode.engine import batches
 from glassformer.decode.precision import prepare
 from glassformer.decode.search import SpecialTokens
-from glassformer.deploy.export.format import CheckFailed, Progress
-from glassformer.deploy.export.sample import Sample
+from glassformer.deploy.export.formats import CheckFailed, Progress
+from glassformer.deploy.export.inputs import Sample
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 
 Ids = list[int]

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from glassformer.common.errors import check_choice
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export.check import Ids, same_targets
-from glassformer.deploy.export.format import CannotExport, Format, Progress
-from glassformer.deploy.export.rounding import round_parts
-from glassformer.deploy.export.sample import Sample
-from glassformer.deploy.export.subject import Subject
-from glassformer.deploy.export.vocabulary import check_text, pieces_of, spelling, write_tokenizer
+from glassformer.deploy.export.formats import CannotExport, Format, Progress
+from glassformer.deploy.export.inputs import LoadedModel, Sample
+from glassformer.deploy.export.tokenizer_files import check_text, pieces_of, spelling, write_tokenizer
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.probe import share_weights
@@ -46,34 +46,34 @@ class CTranslate2(Format):
     name = "ctranslate2"
     options = Options
 
-    def refuse(self, subject: Subject, options: Options) -> None:
-        if not isinstance(subject.model, EncoderDecoder):
+    def refuse(self, loaded: LoadedModel, options: Options) -> None:
+        if not isinstance(loaded.model, EncoderDecoder):
             raise CannotExport(
-                f"a {type(subject.model).__name__} is no translator: only an encoder with a decoder goes to CTranslate2"
+                f"a {type(loaded.model).__name__} is no translator: only an encoder with a decoder goes to CTranslate2"
             )
-        for reason in reasons(subject.model.config):
+        for reason in reasons(loaded.model.config):
             raise CannotExport(f"CTranslate2 cannot say what this model does: {reason}")
 
-    def write(self, subject: Subject, folder: Path, options: Options) -> None:
-        assert isinstance(subject.model, EncoderDecoder)
-        source, target = pieces_of(subject)
-        spec = spec_of(subject.model, source, target)
-        spec.optimize(quantization(subject, options))
+    def write(self, loaded: LoadedModel, folder: Path, options: Options) -> None:
+        assert isinstance(loaded.model, EncoderDecoder)
+        source, target = pieces_of(loaded)
+        spec = spec_of(loaded.model, source, target)
+        spec.optimize(quantization(loaded, options))
         spec.save(str(folder))
-        write_tokenizer(subject, folder)
+        write_tokenizer(loaded, folder)
 
     def check(
-        self, subject: Subject, folder: Path, sample: Sample, options: Options, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: Options, progress: Progress
     ) -> dict[str, Any]:
         import ctranslate2
 
-        assert isinstance(subject.model, EncoderDecoder)
-        source, target = pieces_of(subject)
+        assert isinstance(loaded.model, EncoderDecoder)
+        source, target = pieces_of(loaded)
         numbers = {piece: id for id, piece in enumerate(target)}
-        stored = quantization(subject, options)
+        stored = quantization(loaded, options)
         # The file says what the weights are, rounded or not; by which numbers a machine then multiplies is its own
         # choice. So the model with its weights rounded alike is what the file must agree with, in float32.
-        model = unforced(round_parts(subject.model, stored))
+        model = unforced(round_parts(loaded.model, stored))
         engine = ctranslate2.Translator(
             str(folder), device="cpu", compute_type="float32", intra_threads=THREADS, inter_threads=1
         )
@@ -102,10 +102,10 @@ class CTranslate2(Format):
             return theirs
 
         early = [0]
-        figures = same_targets(model, write, sample, TOLERANCE, progress, spelling(subject))
-        if subject.model.config.force_end:
+        figures = same_targets(model, write, sample, TOLERANCE, progress, spelling(loaded))
+        if loaded.model.config.force_end:
             figures["left out"] = "force_end: where the limit cuts a target, CTranslate2 puts no end"
-        return figures | {"missed by its own early end of the beam": early[0]} | check_text(subject, folder, sample)
+        return figures | {"missed by its own early end of the beam": early[0]} | check_text(loaded, folder, sample)
 
     def versions(self) -> dict[str, str]:
         import ctranslate2
@@ -123,8 +123,8 @@ def unforced(model: EncoderDecoder) -> EncoderDecoder:
     return other
 
 
-def quantization(subject: Subject, options: Options) -> Quantization:
-    return options.quantization or subject.stored
+def quantization(loaded: LoadedModel, options: Options) -> Quantization:
+    return options.quantization or loaded.stored
 
 
 def reasons(config: ModelConfig) -> list[str]:
@@ -258,3 +258,57 @@ def attention(target: Any, source: Attention, config: ModelConfig, cross: bool =
     for place, rows in enumerate(parts):
         linear(target.linear[place], weight[rows], None if bias is None else bias[rows])
     linear(target.linear[len(parts)], source.output.weight, source.output.bias)
+
+
+HALVES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
+
+
+@torch.no_grad()
+def round_parts(model: EncoderDecoder, kind: str) -> EncoderDecoder:
+    """A copy of the model, rounded as CTranslate2 rounds for storage: matrices to whole numbers with a scale for each
+    row (int8) or for all (int16), or every number to one of 16 bits."""
+    whole, _, rest = kind.partition("_")
+    if whole == "float32":
+        return model
+    rounded = copy.deepcopy(model)
+    if whole in HALVES or rest in HALVES:
+        half = HALVES[rest or whole]
+        matrices = {part.data_ptr() for part in parts(rounded)} if whole.startswith("int") else set()
+        for tensor in (*rounded.parameters(), *rounded.buffers()):
+            if tensor.data_ptr() not in matrices:
+                tensor.copy_(tensor.to(half))
+    if whole.startswith("int"):
+        seen: set[int] = set()
+        for part in parts(rounded):
+            if part.data_ptr() not in seen:
+                seen.add(part.data_ptr())
+                part.copy_(whole_numbers(part, whole))
+    return rounded
+
+
+def whole_numbers(part: Tensor, kind: str) -> Tensor:
+    if kind == "int16":
+        scale = 2**10 / part.abs().amax()
+    else:
+        highest = part.abs().amax(1, keepdim=True)
+        scale = 127.0 / torch.where(highest == 0, 127.0, highest)
+    return (part * scale).round() / scale
+
+
+def parts(model: EncoderDecoder) -> Iterator[Tensor]:
+    """The matrices that are rounded, each as it is stored."""
+    for stack in (model.encoder, model.decoder):
+        yield stack.embedding.tokens.weight
+        blocks: list[Any] = list(stack.blocks)
+        for block in blocks:
+            own, cross, network = block.self_attention, block.cross_attention, block.feed_forward
+            yield own.projection.weight
+            yield own.output.weight
+            if cross is not None:
+                queries = cross.projection.rows[0]
+                yield cross.projection.weight[:queries]
+                yield cross.projection.weight[queries:]
+                yield cross.output.weight
+            yield from network.up.weight.chunk(2) if network.gated else (network.up.weight,)
+            yield network.down.weight
+    yield model.head.weight

@@ -1,51 +1,77 @@
-"""The formats that a model can leave in: a module each, and the libraries that it cannot do without.
-
-A module holds `FORMAT`, a `Format`; it is imported when it is asked for, and only once its libraries are there.
-"""
+"""The export formats: what a format has to do, and the table of those there are."""
 
 from __future__ import annotations
 
 import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, NamedTuple
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from glassformer.common.errors import ConfigError, GlassformerError, did_you_mean, one_of
 
 if TYPE_CHECKING:
-    from glassformer.deploy.export.format import Format
+    from glassformer.deploy.export.inputs import LoadedModel, Sample
+
+Progress = Callable[[str], None]
+
+
+class CannotExport(GlassformerError):
+    """The format cannot express what the model does; nothing was written."""
+
+
+class CheckFailed(GlassformerError):
+    """The exported model does something else than the model; what was written has been deleted."""
+
+
+class Format(ABC):
+    """A target system: `refuse` what it cannot express, `write` the rest, `check` what was written.
+
+    `options` is a frozen dataclass of the format's options, which checks them itself.
+    """
+
+    name: str
+    options: type[Any]
+
+    @abstractmethod
+    def refuse(self, loaded: LoadedModel, options: Any) -> None:
+        """Raise CannotExport if the format cannot express what the model does, before anything is written."""
+
+    @abstractmethod
+    def write(self, loaded: LoadedModel, folder: Path, options: Any) -> None:
+        """Write all files into an existing empty folder."""
+
+    @abstractmethod
+    def check(
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: Any, progress: Progress
+    ) -> dict[str, Any]:
+        """Load `folder` in the target system and compare; returns the figures for the report.
+
+        Raises CheckFailed if the two differ: see `glassformer.deploy.export.check`.
+        """
+
+    def versions(self) -> dict[str, str]:
+        """The versions of the libraries that were used."""
+        return {}
 
 
 class Entry(NamedTuple):
+    """A format's module, which holds `FORMAT`, a `Format`. It is imported on demand, if its libraries are there."""
+
     module: str
     libraries: tuple[str, ...]  # as they are imported; the extra `export` installs them all
-    says: str
 
 
 FORMATS = {
-    "ctranslate2": Entry(
-        "glassformer.deploy.export.ctranslate2",
-        ("ctranslate2",),
-        "a folder for ctranslate2.Translator, fast on any processor",
-    ),
-    "huggingface": Entry(
-        "glassformer.deploy.export.huggingface",
-        ("transformers",),
-        "a folder that transformers loads, as one of its families",
-    ),
-    "onnx": Entry(
-        "glassformer.deploy.export.onnx",
-        ("onnx", "onnxscript", "onnxruntime"),
-        "an encoder and a decoder step for onnxruntime, and a program that runs them",
-    ),
-    "page": Entry(
-        "glassformer.deploy.export.page",
-        ("onnx", "onnxscript", "onnxruntime"),
-        "a page that needs no server: the model runs in the browser, every value to be seen",
-    ),
+    "ctranslate2": Entry("glassformer.deploy.export.ctranslate2", ("ctranslate2",)),
+    "huggingface": Entry("glassformer.deploy.export.huggingface", ("transformers",)),
+    "onnx": Entry("glassformer.deploy.export.onnx", ("onnx", "onnxscript", "onnxruntime")),
+    "page": Entry("glassformer.deploy.export.page", ("onnx", "onnxscript", "onnxruntime")),
 }
 
 
-def format_named(name: str) -> Format:
+def load_format(name: str) -> Format:
     """The format of that name, ready to write."""
     if name not in FORMATS:
         raise ConfigError(f"to={name!r:.40}: there is no such format{did_you_mean(name, FORMATS)}; {one_of(FORMATS)}")

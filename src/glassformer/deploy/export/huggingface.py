@@ -16,11 +16,10 @@ from glassformer.common.files import write_tensors, write_text
 from glassformer.data import Tokenizer
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export.check import Ids, same_labels, same_logits, same_targets, tensors
-from glassformer.deploy.export.format import CheckFailed, Format, Progress
-from glassformer.deploy.export.sample import Sample
-from glassformer.deploy.export.shapes import Shape, shape_of
-from glassformer.deploy.export.subject import Subject
-from glassformer.deploy.export.vocabulary import same_texts, spelling, write_fast_tokenizer
+from glassformer.deploy.export.families import Shape, shape_of
+from glassformer.deploy.export.formats import CheckFailed, Format, Progress
+from glassformer.deploy.export.inputs import LoadedModel, Sample
+from glassformer.deploy.export.tokenizer_files import same_texts, spelling, write_fast_tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.weights.bundle import is_bundle
 from glassformer.weights.parity import quiet_transformers
@@ -45,30 +44,30 @@ class HuggingFace(Format):
     name = "huggingface"
     options = Options
 
-    def refuse(self, subject: Subject, options: Options) -> None:
-        shape(subject, options)
+    def refuse(self, loaded: LoadedModel, options: Options) -> None:
+        shape(loaded, options)
 
-    def write(self, subject: Subject, folder: Path, options: Options) -> None:
-        made = shape(subject, options)
+    def write(self, loaded: LoadedModel, folder: Path, options: Options) -> None:
+        made = shape(loaded, options)
         write_tensors(folder / "model.safetensors", made.tensors, {"format": "pt"})
         write_text(folder / "config.json", json.dumps(made.settings, indent=2) + "\n")
-        if (came := came_from(subject)) is not None:
+        if (came := came_from(loaded)) is not None:
             for file in sorted(came.iterdir()):
                 if file.is_file() and not file.name.endswith(NOT_TEXT) and file.name not in WRITTEN:
                     shutil.copyfile(file, folder / file.name)
             return
-        config = subject.model.config
-        if isinstance(subject.model, EncoderDecoder | DecoderOnly):
-            told = generation(subject.model) | {"max_length": config.max_length}
+        config = loaded.model.config
+        if isinstance(loaded.model, EncoderDecoder | DecoderOnly):
+            told = generation(loaded.model) | {"max_length": config.max_length}
             write_text(folder / "generation_config.json", json.dumps(told, indent=2) + "\n")
-        if isinstance(subject.tokenizer, Tokenizer):
-            write_fast_tokenizer(subject, folder)
+        if isinstance(loaded.tokenizer, Tokenizer):
+            write_fast_tokenizer(loaded, folder)
 
     def check(
-        self, subject: Subject, folder: Path, sample: Sample, options: Options, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: Options, progress: Progress
     ) -> dict[str, Any]:
         hf = quiet_transformers()
-        model = plain_model(subject)
+        model = plain_model(loaded)
         image = model.config.patch_size is not None
         kind = "AutoModelForImageClassification" if image else CLASSES.get(type(model), "AutoModelForMaskedLM")
         peer, told = getattr(hf, kind).from_pretrained(folder, output_loading_info=True)
@@ -86,8 +85,8 @@ class HuggingFace(Format):
             def write(sources: Sequence[Ids], beam: int, limit: int, ours: Sequence[Hypothesis]) -> list[Hypothesis]:
                 return generated(hf, peer, model, sources, beam, limit)
 
-            figures |= same_targets(model, write, sample, TOLERANCE, progress, spelling(subject))
-        return figures | same_text(hf, subject, folder, sample)
+            figures |= same_targets(model, write, sample, TOLERANCE, progress, spelling(loaded))
+        return figures | same_text(hf, loaded, folder, sample)
 
     def versions(self) -> dict[str, str]:
         return {"transformers": quiet_transformers().__version__}
@@ -96,24 +95,24 @@ class HuggingFace(Format):
 FORMAT = HuggingFace()
 
 
-def came_from(subject: Subject) -> Path | None:
+def came_from(loaded: LoadedModel) -> Path | None:
     """The Hugging Face folder that the model was loaded from."""
-    return None if subject.folder is None or is_bundle(subject.folder) else subject.folder
+    return None if loaded.folder is None or is_bundle(loaded.folder) else loaded.folder
 
 
-def plain_model(subject: Subject) -> Model:
+def plain_model(loaded: LoadedModel) -> Model:
     """The model without what a translator has changed in it."""
-    came = came_from(subject)
-    return subject.model if came is None or subject.tokenizer is None else load_model(came)
+    came = came_from(loaded)
+    return loaded.model if came is None or loaded.tokenizer is None else load_model(came)
 
 
-def shape(subject: Subject, options: Options) -> Shape:
+def shape(loaded: LoadedModel, options: Options) -> Shape:
     """What came from a folder goes out as it came; what was trained here, in the family that has its shape."""
-    came = came_from(subject)
+    came = came_from(loaded)
     if came is None or options.family is not None:
-        return shape_of(plain_model(subject), options.family)
+        return shape_of(plain_model(loaded), options.family)
     settings: Settings = read_config(came)
-    tensors = family_state_dict(plain_model(subject), settings)
+    tensors = family_state_dict(plain_model(loaded), settings)
     for name, tensor in read_weights(came).items():  # also what a file holds twice, or for a head that is not loaded
         ours = tensors.setdefault(name, tensor)
         tensors[name] = ours.to(tensor.dtype).view(tensor.shape)
@@ -169,16 +168,16 @@ def generated(
     return found
 
 
-def same_text(hf: Any, subject: Subject, folder: Path, sample: Sample) -> dict[str, Any]:
+def same_text(hf: Any, loaded: LoadedModel, folder: Path, sample: Sample) -> dict[str, Any]:
     """Whether `AutoTokenizer` cuts the texts as ours does, and spells targets alike."""
-    if subject.tokenizer is None or not sample.texts:
+    if loaded.tokenizer is None or not sample.texts:
         return {}
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     target = folder / "target"
     writer = hf.AutoTokenizer.from_pretrained(target) if target.is_dir() else tokenizer
-    end = [] if subject.model.config.end_id is None else [subject.model.config.end_id]
+    end = [] if loaded.model.config.end_id is None else [loaded.model.config.end_id]
 
     def spelt(ids: Ids) -> str:
         return str(writer.decode([*ids, *end], skip_special_tokens=True))
 
-    return same_texts(subject.tokenizer, sample, lambda text: tokenizer(text)["input_ids"], spelt)
+    return same_texts(loaded.tokenizer, sample, lambda text: tokenizer(text)["input_ids"], spelt)

@@ -26,13 +26,11 @@ from glassformer.data import Tokenizer
 from glassformer.data.vocabulary import END, PAD, SPECIALS, START, TAG
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export.check import Ids, same_targets
-from glassformer.deploy.export.cutting import cut
-from glassformer.deploy.export.driver import Model as Driver
-from glassformer.deploy.export.format import CannotExport, Format, Progress
-from glassformer.deploy.export.graph import WEIGHT, step_graph
-from glassformer.deploy.export.sample import Sample
-from glassformer.deploy.export.subject import Subject
-from glassformer.deploy.export.vocabulary import JOINT, SOURCE, TARGET, check_text, spelling, write_tokenizer
+from glassformer.deploy.export.formats import CannotExport, Format, Progress
+from glassformer.deploy.export.graph import WEIGHT, cut, step_graph
+from glassformer.deploy.export.inference import Model as Driver
+from glassformer.deploy.export.inputs import LoadedModel, Sample
+from glassformer.deploy.export.tokenizer_files import JOINT, SOURCE, TARGET, check_text, spelling, write_tokenizer
 from glassformer.model import EncoderDecoder
 from glassformer.model.probe import share_weights
 from glassformer.weights.bundle import WEIGHTS, Weights
@@ -58,42 +56,42 @@ class Onnx(Format):
     name = "onnx"
     options = Options
 
-    def refuse(self, subject: Subject, options: Options) -> None:
-        for reason in reasons(subject):
+    def refuse(self, loaded: LoadedModel, options: Options) -> None:
+        for reason in reasons(loaded):
             raise CannotExport(f"the two ONNX files cannot say what this model does: {reason}")
 
-    def write(self, subject: Subject, folder: Path, options: Options) -> None:
-        assert isinstance(subject.model, EncoderDecoder)
-        stored = options.quantization or subject.stored
+    def write(self, loaded: LoadedModel, folder: Path, options: Options) -> None:
+        assert isinstance(loaded.model, EncoderDecoder)
+        stored = options.quantization or loaded.stored
         place = folder / FOLDER
         place.mkdir()
-        rounded = rounded_matrices(subject.model) if stored == "int8" else {}
-        parts = zip(("encoder_model", "decoder_model_merged"), graphs(subject.model), strict=True)
+        rounded = rounded_matrices(loaded.model) if stored == "int8" else {}
+        parts = zip(("encoder_model", "decoder_model_merged"), graphs(loaded.model), strict=True)
         for name, graph in parts:
             onnx.checker.check_model(graph)
             store_int8(graph, rounded)
             write_bytes(place / f"{name}{SUFFIX[stored]}.onnx", graph.SerializeToString())
-        write_tokenizer(subject, folder)
-        told = settings(subject, stored)
+        write_tokenizer(loaded, folder)
+        told = settings(loaded, stored)
         write_json(folder / "config.json", told)
         marks = ("decoder_start_token_id", "eos_token_id", "pad_token_id", "max_length")
         write_json(folder / "generation_config.json", {name: told[name] for name in marks})
-        if isinstance(subject.tokenizer, Tokenizer):
+        if isinstance(loaded.tokenizer, Tokenizer):
             about = {"tokenizer_class": "PreTrainedTokenizerFast", "clean_up_tokenization_spaces": False}
             special = dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIALS, strict=True))
             write_json(folder / "tokenizer_config.json", about | special)
         write_text(folder / "run.py", inspect.getsource(sys.modules[Driver.__module__]))
 
     def check(
-        self, subject: Subject, folder: Path, sample: Sample, options: Options, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: Options, progress: Progress
     ) -> dict[str, Any]:
-        assert isinstance(subject.model, EncoderDecoder)
-        stored = options.quantization or subject.stored
-        model = rounded_model(subject.model) if stored == "int8" else subject.model
+        assert isinstance(loaded.model, EncoderDecoder)
+        stored = options.quantization or loaded.stored
+        model = rounded_model(loaded.model) if stored == "int8" else loaded.model
         figures = same_targets(
-            model, written_by(Driver(folder, threads=1)), sample, TOLERANCE, progress, spelling(subject)
+            model, written_by(Driver(folder, threads=1)), sample, TOLERANCE, progress, spelling(loaded)
         )
-        return figures | check_text(subject, folder, sample)
+        return figures | check_text(loaded, folder, sample)
 
     def versions(self) -> dict[str, str]:
         return {name: version(name) for name in ("onnx", "onnxscript", "onnxruntime")}
@@ -102,9 +100,9 @@ class Onnx(Format):
 FORMAT = Onnx()
 
 
-def reasons(subject: Subject) -> list[str]:
+def reasons(loaded: LoadedModel) -> list[str]:
     """What an encoder's file and a decoder's have no word for."""
-    model, found = subject.model, []
+    model, found = loaded.model, []
     if not isinstance(model, EncoderDecoder):
         return [f"a {type(model).__name__} is no translator, and only an encoder with a decoder goes there"]
     config = model.config
@@ -154,10 +152,10 @@ def store_int8(model: onnx.ModelProto, rounded: dict[str, Int8Matrix]) -> None:
     graph.node.extend(nodes)
 
 
-def settings(subject: Subject, stored: Weights) -> dict[str, Any]:
+def settings(loaded: LoadedModel, stored: Weights) -> dict[str, Any]:
     """What a program has to know: under the names of transformers.js, and what those do not tell of their own."""
-    config, decoder = subject.model.config, subject.model.config.decoder
-    text = subject.tokenizer
+    config, decoder = loaded.model.config, loaded.model.config.decoder
+    text = loaded.tokenizer
     sides: tuple[str, ...] = ()
     silent: list[int] = []
     if isinstance(text, Tokenizer):

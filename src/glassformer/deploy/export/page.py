@@ -1,18 +1,11 @@
-"""To a page that needs no server: static files in which the model runs, and every view shows the numbers of that run.
-
-index.html, static/        the page that `glassformer serve` shows
-runtime/                   ONNX Runtime's WebAssembly, with its licence
-model/onnx/                the graphs: encoder, decoder step, and the pass of a trace with every probe an output
-model/weights.bin          the weights of all three, once; as the model's folder stores them
-model/told.json            what a trace tells of each value, the vocabulary, examples, drawings
-"""
+"""DOC"""
 
 from __future__ import annotations
 
 import json
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -20,26 +13,35 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from numpy.typing import NDArray
+from onnx import numpy_helper
+from torch import nn
 
 from glassformer.common.files import write_bytes, write_text
 from glassformer.data import Tokenizer
-from glassformer.deploy.export.blob import Blob, expanded
+from glassformer.data.protect import PLACEHOLDERS
+from glassformer.data.vocabulary import TAG
+from glassformer.decode.engine import GROWTH, SLACK, STRIDE
 from glassformer.deploy.export.check import same_targets
-from glassformer.deploy.export.driver import Model as Driver
-from glassformer.deploy.export.format import CannotExport, CheckFailed, Format, Progress
-from glassformer.deploy.export.graph import MASK, SOURCE, TARGET, trace_graph
+from glassformer.deploy.export.formats import CannotExport, CheckFailed, Format, Progress
+from glassformer.deploy.export.graph import MASK, SOURCE, TARGET, WEIGHT, trace_graph
+from glassformer.deploy.export.inference import Model as Driver
+from glassformer.deploy.export.inputs import LoadedModel, Sample
 from glassformer.deploy.export.onnx import FOLDER, graphs, reasons, rounded_matrices, settings, write_json, written_by
-from glassformer.deploy.export.report import told_of
 from glassformer.deploy.export.runtime import SCRIPT, VERSION, runtime_files
-from glassformer.deploy.export.sample import Sample
-from glassformer.deploy.export.subject import Subject
-from glassformer.deploy.export.vocabulary import spelling
+from glassformer.deploy.export.tokenizer_files import spelling
+from glassformer.explain.beam_tree import RULE, RUNNERS_UP
+from glassformer.explain.cache_view import ROUNDING
+from glassformer.explain.schematic import schematics
 from glassformer.explain.trace import trace
 from glassformer.explain.traced import Trace
-from glassformer.model import EncoderDecoder
+from glassformer.explain.weights import Weights, facts, raw
+from glassformer.explain.writing import TOP
+from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.page import page_files
 from glassformer.pipelines import box
 from glassformer.pipelines.translator import Translator
+from glassformer.weights.quantized import Int8Matrix
 
 MODEL, RUNTIME = "model", "runtime"
 WEIGHTS = "weights.bin"
@@ -61,17 +63,17 @@ class Page(Format):
     name = "page"
     options = Options
 
-    def refuse(self, subject: Subject, options: Options) -> None:
-        for reason in [*reasons(subject), *unseen(subject)]:
+    def refuse(self, loaded: LoadedModel, options: Options) -> None:
+        for reason in [*reasons(loaded), *unseen(loaded)]:
             raise CannotExport(f"a page cannot run this model: {reason}")
         runtime_files()
 
-    def write(self, subject: Subject, folder: Path, options: Options) -> None:
-        translator = translator_of(subject)
+    def write(self, loaded: LoadedModel, folder: Path, options: Options) -> None:
+        translator = translator_of(loaded)
         model = translator.model
-        traced = trace(translator, example(subject), name=subject.name)
+        traced = trace(translator, example(loaded), name=loaded.name)
         values = [value.name for value in traced.values.values() if value.op["kind"] != "same"]
-        rounded = rounded_matrices(model) if subject.stored == "int8" else {}
+        rounded = rounded_matrices(model) if loaded.stored == "int8" else {}
         blob = Blob(traced.weights, rounded)
         place = folder / MODEL
         (place / FOLDER).mkdir(parents=True)
@@ -80,8 +82,8 @@ class Page(Format):
             blob.take(graph, model)
             write_bytes(place / FOLDER / f"{name}.onnx", graph.SerializeToString())
         write_bytes(place / WEIGHTS, blob.stored())
-        write_json(place / "config.json", settings(subject, "float32"))
-        told = told_of(translator, traced, values, examples(subject)) | {"stored": blob.parts(), "bytes": blob.size}
+        write_json(place / "config.json", settings(loaded, "float32"))
+        told = told_of(translator, traced, values, examples(loaded)) | {"stored": blob.parts(), "bytes": blob.size}
         write_text(place / "told.json", json.dumps(told, ensure_ascii=False, separators=(",", ":")))
         for name, data in runtime_files().items():
             (folder / RUNTIME).mkdir(exist_ok=True)
@@ -95,9 +97,9 @@ class Page(Format):
                 write_text(folder / "static" / name, text)
 
     def check(
-        self, subject: Subject, folder: Path, sample: Sample, options: Options, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: Options, progress: Progress
     ) -> dict[str, Any]:
-        translator = translator_of(subject)
+        translator = translator_of(loaded)
         told = json.loads((folder / MODEL / "told.json").read_text(encoding="utf-8"))
         with tempfile.TemporaryDirectory() as temporary:
             place = Path(temporary)
@@ -107,8 +109,8 @@ class Page(Format):
             (place / FOLDER / WEIGHTS).write_bytes(expanded((folder / MODEL / WEIGHTS).read_bytes(), told))
             (place / "config.json").write_bytes((folder / MODEL / "config.json").read_bytes())
             driver = Driver(place, threads=1)
-            figures = same_targets(translator.model, written_by(driver), sample, TOLERANCE, progress, spelling(subject))
-            traced = same_values(translator, place / FOLDER / "trace.onnx", told["values"], examples(subject)[:TRACED])
+            figures = same_targets(translator.model, written_by(driver), sample, TOLERANCE, progress, spelling(loaded))
+            traced = same_values(translator, place / FOLDER / "trace.onnx", told["values"], examples(loaded)[:TRACED])
         return figures | {"traced": traced}
 
     def versions(self) -> dict[str, str]:
@@ -118,10 +120,10 @@ class Page(Format):
 FORMAT = Page()
 
 
-def unseen(subject: Subject) -> list[str]:
+def unseen(loaded: LoadedModel) -> list[str]:
     """What the page's script has no way to do."""
-    config, found = subject.model.config, []
-    if not isinstance(subject.tokenizer, Tokenizer) or '"WordLevel"' in subject.tokenizer.forms[0]:
+    config, found = loaded.model.config, []
+    if not isinstance(loaded.tokenizer, Tokenizer) or '"WordLevel"' in loaded.tokenizer.forms[0]:
         found.append("it needs text cut by a tokenizer of ours of kind bpe or unigram")
     if config.positions == "relative":
         found.append("positions='relative': the page has no table of their buckets without a server")
@@ -130,21 +132,21 @@ def unseen(subject: Subject) -> list[str]:
     return found
 
 
-def translator_of(subject: Subject) -> Translator:
-    assert isinstance(subject.model, EncoderDecoder)
-    assert isinstance(subject.tokenizer, Tokenizer)
-    return Translator(subject.model, subject.tokenizer, about=subject.about)
+def translator_of(loaded: LoadedModel) -> Translator:
+    assert isinstance(loaded.model, EncoderDecoder)
+    assert isinstance(loaded.tokenizer, Tokenizer)
+    return Translator(loaded.model, loaded.tokenizer, about=loaded.about)
 
 
-def examples(subject: Subject) -> list[Any]:
+def examples(loaded: LoadedModel) -> list[Any]:
     """Sentences to try: the box's, or those that the model's card names."""
-    name = "-".join((subject.about.source, subject.about.target))
-    found = list(box.examples(name)) if subject.language and name in box.directions() else []
-    return found or [box.Example(text) for text in subject.about.examples or ("Hello, world!",)]
+    name = "-".join((loaded.about.source, loaded.about.target))
+    found = list(box.examples(name)) if loaded.language and name in box.directions() else []
+    return found or [box.Example(text) for text in loaded.about.examples or ("Hello, world!",)]
 
 
-def example(subject: Subject) -> str:
-    text: str = examples(subject)[0].text
+def example(loaded: LoadedModel) -> str:
+    text: str = examples(loaded)[0].text
     return text
 
 
@@ -167,3 +169,150 @@ def same_values(translator: Translator, path: Path, names: list[str], texts: Seq
                 raise CheckFailed(f"the page's graph gives {name} of {one.text!r} otherwise: {apart:.2g} of its range")
             worst, numbers = max(worst, apart), numbers + here.size
     return {"sentences": len(texts), "values": len(names), "numbers": numbers, "worst of a value's range": worst}
+
+
+LIMITS = {"beam": 8, "padding": 8}
+
+
+def told_of(translator: Translator, traced: Trace, values: list[str], examples: Sequence[Any]) -> dict[str, Any]:
+    """All of it, fit for JSON; `traced` is any run, from which stays what is the same in each."""
+    manifest = traced.manifest()
+    own = ("shape", "axes", "op", "formula", "formula_zh", "inputs")
+    config = translator.model.config
+    assert isinstance(translator.tokenizer, Tokenizer)
+    return {
+        "format": manifest["format"],
+        "facts": {
+            "model": facts(traced.subject, traced.name),
+            "about": asdict(translator.about),
+            "limits": LIMITS,
+            "examples": [one._asdict() for one in examples],
+            "direction": "",
+            "directions": [],
+        },
+        "values": values,
+        "tensors": [{"name": row["name"]} | {name: row[name] for name in own} for row in manifest["tensors"]],
+        "weights": manifest["weights"],
+        "masks": manifest["masks"],
+        "tag": manifest["source"]["tag"],
+        "schematics": {language: schematics(translator.model, language) for language in ("en", "zh")},
+        "text": text_of(translator.tokenizer),
+        "decoder": decoder_of(config),
+        "rules": {"growth": GROWTH, "slack": SLACK, "stride": STRIDE, "top": TOP, "runners_up": RUNNERS_UP}
+        | {"rule": RULE, "rounding": ROUNDING},
+    }
+
+
+def text_of(tokenizer: Tokenizer) -> dict[str, Any]:
+    """The vocabularies, and how text is cut: glassformer.data.vocabulary tells of it."""
+    sides = []
+    for side, pieces in zip(tokenizer.forms, tokenizer.pieces, strict=True):
+        form = json.loads(side)
+        model, pattern = form["model"], form["pre_tokenizer"]["pattern"]["Regex"]
+        size = max(pieces) + 1
+        told: dict[str, Any] = {"pieces": [pieces.get(id, "") for id in range(size)]}
+        if model["type"] == "BPE":
+            told["merges"] = [one.split(" ") if isinstance(one, str) else one for one in model["merges"]]
+        else:
+            told["scores"] = [score for _, score in model["vocab"]]
+        told["tags"] = [id for id, piece in pieces.items() if TAG.fullmatch(piece)]
+        told["marks"] = "".join(mark for mark in PLACEHOLDERS if mark in pattern)
+        sides.append(told)
+        if tokenizer.joint:
+            break
+    first = [] if tokenizer.to is None else [sides[0]["pieces"].index(f"<2{tokenizer.to}>")]
+    return {"sides": sides, "first": first, "words": sorted(tokenizer.words)}
+
+
+def decoder_of(config: ModelConfig) -> dict[str, Any]:
+    """What a search and the count of its work need of a decoder."""
+    own = config.decoder
+    return {
+        "start": config.start_id,
+        "end": config.end_id,
+        "pad": config.pad_id or 0,
+        "force_end": config.force_end and config.end_id is not None,
+        "max_length": config.max_length,
+        "layers": own.layers,
+        "heads": own.heads,
+        "groups": own.kv_heads or own.heads,
+        "d_head": own.d_head,
+        "d_model": own.d_model,
+        "d_ff": own.d_ff,
+        "gated": own.gated,
+        "vocab_size": own.vocab_size,
+    }
+
+
+LOCATION = "weights.bin"
+
+
+class Blob:
+    """A trace's weights, and after them what else the graphs read of tables: each once."""
+
+    def __init__(self, weights: Weights, rounded: dict[str, Int8Matrix]) -> None:
+        self.offsets = {row["name"]: (row["offset"], row["bytes"]) for row in weights.manifest()}
+        self.weights, self.rounded = weights, rounded
+        self.size = sum(bytes for _, bytes in self.offsets.values())
+        self.tables: dict[bytes, int] = {}
+
+    def take(self, graph: onnx.ModelProto, model: nn.Module) -> None:
+        """Let the graph's weights be read from the file."""
+        own = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
+        for weight in graph.graph.initializer:
+            if not weight.name.startswith(WEIGHT):
+                continue
+            tensor = own.get(weight.name.removeprefix(WEIGHT))
+            name = None if tensor is None else self.weights.names.get(id(tensor))
+            if name is not None:
+                offset, size = self.offsets[name]
+            else:
+                offset, size = self.table(numpy_helper.to_array(weight))
+            weight.ClearField("raw_data")
+            weight.ClearField("float_data")
+            weight.data_location = onnx.TensorProto.EXTERNAL
+            for key, value in (("location", LOCATION), ("offset", str(offset)), ("length", str(size))):
+                weight.external_data.add(key=key, value=value)
+
+    def table(self, values: NDArray[Any]) -> tuple[int, int]:
+        data = values.astype("<f4").tobytes()
+        if data not in self.tables:
+            self.tables[data] = self.size
+            self.size += len(data)
+        return self.tables[data], len(data)
+
+    def parts(self) -> list[dict[str, Any]]:
+        """Where each part of the file belongs: `offset` in what is told, `at` and perhaps `scales` in the file."""
+        found: list[dict[str, Any]] = []
+        at = 0  # numbers of 4 bytes first, so that each begins at a multiple of 4
+        whole = [place for name, place in self.offsets.items() if name not in self.rounded]
+        for offset, size in (*whole, *((offset, len(data)) for data, offset in self.tables.items())):
+            found.append({"offset": offset, "numbers": size // 4, "at": at})
+            at += size
+        scales, rounded = at, [name for name in self.offsets if name in self.rounded]
+        at += sum(4 * len(self.rounded[name].scales) for name in rounded)
+        for name in rounded:
+            (offset, size), rows = self.offsets[name], len(self.rounded[name].scales)
+            found.append({"offset": offset, "numbers": size // 4, "at": at, "rows": rows, "scales": scales})
+            at, scales = at + size // 4, scales + 4 * rows
+        return found
+
+    def stored(self) -> bytes:
+        whole = [raw(self.weights.tensors[name]) for name in self.offsets if name not in self.rounded]
+        rounded = [self.rounded[name] for name in self.offsets if name in self.rounded]
+        scales = [raw(one.scales) for one in rounded]
+        return b"".join((*whole, *self.tables, *scales, *(one.values.numpy().tobytes() for one in rounded)))
+
+
+def expanded(data: bytes, told: dict[str, Any]) -> bytes:
+    """The file as float32, as told of."""
+    out = np.empty(told["bytes"] // 4, dtype="<f4")
+    for part in told["stored"]:
+        first, count = part["offset"] // 4, part["numbers"]
+        if "scales" in part:
+            values = np.frombuffer(data, np.int8, count, part["at"]).reshape(part["rows"], -1)
+            scales = np.frombuffer(data, "<f4", part["rows"], part["scales"])
+            out[first : first + count] = (values * scales[:, None]).ravel()
+        else:
+            out[first : first + count] = np.frombuffer(data, "<f4", count, part["at"])
+    return out.tobytes()

@@ -17,10 +17,8 @@ from glassformer.common.errors import GlassformerError, InputError, check_names,
 from glassformer.common.files import PARTIAL, flush_folder, read_json, without_nan, write_text
 from glassformer.common.report import Report
 from glassformer.common.version import __version__
-from glassformer.deploy.export.format import CheckFailed, Format, Progress
-from glassformer.deploy.export.formats import format_named
-from glassformer.deploy.export.sample import Sample, sample_of
-from glassformer.deploy.export.subject import Subject, subject_of
+from glassformer.deploy.export.formats import CheckFailed, Format, Progress, load_format
+from glassformer.deploy.export.inputs import LoadedModel, Sample, choose_sample, load_for_export
 from glassformer.model import Model
 from glassformer.pipelines.translator import Translator
 
@@ -66,7 +64,7 @@ def export(
     The folder gets its name only once the check has passed. One that is there and not empty is left alone; with
     `force`, an earlier export is replaced, and anything else moved aside.
     """
-    form = format_named(to)
+    form = load_format(to)
     check_names(options, [option.name for option in fields(form.options)])
     chosen = form.options(**options)
     if sentences is not None:
@@ -74,25 +72,25 @@ def export(
     folder, report = Path(folder), report or Report(quiet=True)
     check_place(folder, force)
     report.show("loading the model")
-    subject = subject_of(model, language)
-    form.refuse(subject, chosen)
-    sample = sample_of(subject, None if check is None else Path(check), sentences)
+    loaded = load_for_export(model, language)
+    form.refuse(loaded, chosen)
+    sample = choose_sample(loaded, None if check is None else Path(check), sentences)
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.with_name(PARTIAL.format(secrets.token_hex(8)))
     try:
         partial.mkdir()
         report.show(f"writing {to}")
-        form.write(subject, partial, chosen)
-        figures = checked(form, subject, partial, sample, chosen, lambda text: report.show(f"checking, {text}"))
+        form.write(loaded, partial, chosen)
+        figures = checked(form, loaded, partial, sample, chosen, lambda text: report.show(f"checking, {text}"))
         report.clear()
         told = {
             "kind": KIND,
             "to": to,
-            "model": subject.name,
+            "model": loaded.name,
             "options": asdict(chosen),
-            "language": subject.language,
-            "parameters": sum(parameter.numel() for parameter in subject.model.parameters()),
-            "config": subject.model.config.to_dict(),
+            "language": loaded.language,
+            "parameters": sum(parameter.numel() for parameter in loaded.model.parameters()),
+            "config": loaded.model.config.to_dict(),
             "compared": sample.said,
             "figures": without_nan(figures),
             "files": files_of(partial),
@@ -109,11 +107,11 @@ def export(
 
 
 def checked(
-    form: Format, subject: Subject, folder: Path, sample: Sample, options: Any, progress: Progress
+    form: Format, loaded: LoadedModel, folder: Path, sample: Sample, options: Any, progress: Progress
 ) -> dict[str, Any]:
     """The figures of the check; that the other system cannot run what was written is a failure of it too."""
     try:
-        return form.check(subject, folder, sample, options, progress)
+        return form.check(loaded, folder, sample, options, progress)
     except GlassformerError:
         raise
     except Exception as error:  # whatever it is, what was written does not count

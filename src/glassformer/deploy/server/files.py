@@ -30,8 +30,8 @@ from glassformer.deploy.server.libre_forms import ERRORS
 from glassformer.deploy.server.request_state import Ticket
 from glassformer.deploy.server.responses import sliced
 from glassformer.deploy.server.routes import NoWay
-from glassformer.pipelines.documents.apart import translate_apart
 from glassformer.pipelines.documents.formats import FORMATS
+from glassformer.pipelines.documents.sandbox import translate_in_sandbox
 from glassformer.pipelines.language.language import detect
 from glassformer.pipelines.text import TextTranslator
 
@@ -129,7 +129,7 @@ class Files:
         if not self.libre.routes.way(code, target):
             raise NoWay(code, target)
         by = Steadily(self.libre.routes.translator(code, target, ticket), ticket)
-        made = translate_apart(content, suffix, by, ticket.check)
+        made = translate_in_sandbox(content, suffix, by, ticket.check)
         assert isinstance(made, bytes)
         return made
 

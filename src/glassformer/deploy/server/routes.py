@@ -10,8 +10,8 @@ from glassformer.deploy.server.errors import Refused
 from glassformer.deploy.server.queue import Queue
 from glassformer.deploy.server.queued import Bell, Queued
 from glassformer.deploy.server.request_state import Ticket
-from glassformer.pipelines.documents.apart import translate_apart
 from glassformer.pipelines.documents.html import translate_fragments
+from glassformer.pipelines.documents.sandbox import translate_in_sandbox
 from glassformer.pipelines.language.language import clearly, name_of
 from glassformer.pipelines.text import TextTranslator
 from glassformer.pipelines.text.request import Asking
@@ -100,6 +100,6 @@ def pieces(texts: list[str], by: TextTranslator, ticket: Ticket) -> list[str]:
     if sum(map(len, texts)) <= READ_HERE:
         return translate_fragments(texts, by)
     try:
-        return list(map(str, translate_apart(texts, ".html", by, ticket.check)))
+        return list(map(str, translate_in_sandbox(texts, ".html", by, ticket.check)))
     except DataError as error:
         raise Refused(400, "html", f"the HTML cannot be read: {error}") from None

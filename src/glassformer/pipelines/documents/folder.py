@@ -1,53 +1,104 @@
-"""A file translated, or a folder of them: whole files only, and none twice."""
+"""A document translated, or a folder of them. Files appear whole, and a run that was stopped can be resumed."""
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
+from types import TracebackType
 
 from glassformer.common.errors import ConfigError, DataError, InputError, why
 from glassformer.common.files import atomic_write, remove_partial, write_bytes
 from glassformer.common.report import Report
 from glassformer.pipelines.documents.formats import is_document, translate_bytes
-from glassformer.pipelines.documents.passage import Tally, TextTranslating
-from glassformer.pipelines.documents.record import Made, Record, digest, digest_of
+from glassformer.pipelines.documents.segments import DocumentStats, SupportsTranslate
 
+RECORDS = ".glassformer-translated.jsonl"
 BAR = 20  # letters
 
 
 @dataclass
-class Outcome:
-    """What became of a folder's files; every file is in one of the lists, by its name in the folder."""
+class FolderResult:
+    """What happened to a folder's files; every file is in one of the lists, by its name in the folder."""
 
     translated: list[str] = field(default_factory=list)
     copied: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)  # finished by an earlier run
-    skipped: list[str] = field(default_factory=list)  # hidden, a link to a folder or to nothing, or no file
+    skipped: list[str] = field(default_factory=list)  # hidden, a link to a folder or to nothing, or not a file
     failed: dict[str, str] = field(default_factory=dict)  # with the reason
-    tally: Tally = field(default_factory=Tally)
+    stats: DocumentStats = field(default_factory=DocumentStats)
+
+
+@dataclass(frozen=True)
+class FileRecord:
+    """A file of the folder, recorded before it is renamed into place. It is finished if it has these bytes."""
+
+    name: str
+    source: str  # digest of the bytes that were read
+    output: str  # digest of the bytes that are written
+    options: str
+    before: str = ""  # digest of the file that was in its place
+
+
+class FolderRecords:
+    """The record of each file, one line of JSON; the last line of a name counts. One run at a time holds them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.by_name: dict[str, FileRecord] = {}
+
+    def __enter__(self) -> FolderRecords:
+        self.file = (self.folder / RECORDS).open("a+b")
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            self.file.close()
+            raise DataError(f"{self.folder}: another run is writing to this folder; wait for its end") from None
+        self.file.seek(0)
+        for line in self.file.read().splitlines():
+            try:
+                record = FileRecord(**json.loads(line))
+            except (ValueError, TypeError):
+                continue  # a line cut off by a power failure: its file is made again
+            self.by_name[record.name] = record
+        self.file.write(b"\n")  # the next line must not continue one that was cut off
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.file.close()
+
+    def add(self, record: FileRecord) -> None:
+        self.by_name[record.name] = record
+        self.file.write(json.dumps(asdict(record)).encode("ascii") + b"\n")
+        self.file.flush()
+        os.fsync(self.file.fileno())
 
 
 def translate_file(
-    path: Path, translator: TextTranslating, output: Path, progress: Callable[[int, int], None] | None = None
-) -> Tally:
+    path: Path, translator: SupportsTranslate, output: Path, progress: Callable[[int, int], None] | None = None
+) -> DocumentStats:
     """Write the translation of a document to `output`, which appears whole or not at all."""
     if output.exists() and output.samefile(path):
         raise ConfigError(f"--output {output} is the document itself; name another")
-    made, tally = translate_bytes(path, read(path), translator, progress)
+    translation, stats = translate_bytes(path, read_document(path), translator, progress)
     try:
-        write_bytes(output, made)
+        write_bytes(output, translation)
     except FileNotFoundError:
         raise DataError(f"{output} cannot be written: there is no folder {output.parent}") from None
     except OSError as error:
         raise DataError(f"{output} cannot be written: {why(error)}") from None
-    return tally
+    return stats
 
 
-def read(path: Path) -> bytes:
+def read_document(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
@@ -57,40 +108,41 @@ def read(path: Path) -> bytes:
 def translate_folder(
     source: Path,
     output: Path,
-    translator: TextTranslating,
+    translator: SupportsTranslate,
     *,
     options: Mapping[str, object] | None = None,
     report: Report | None = None,
-) -> Outcome:
+) -> FolderResult:
     """Translate the documents of a folder into another, and copy its other files there.
 
-    What is finished is noted in the output folder. A later call goes on from there: a file is made again where its
-    source or one of the `options`, which name what translates and how, has changed. A file that someone else has
-    written or changed there is never replaced.
+    Finished files are recorded in the output folder, and a later call resumes from there. It makes a file again if its
+    source has changed, or one of the `options`, which name the translator and its settings. It never replaces a file
+    that someone else has written or changed there.
     """
     check_folders(source, output)
     report = report or Report(quiet=True)
-    outcome, key = Outcome(), digest_of(options or {})
+    result = FolderResult()
     try:
         output.mkdir(parents=True, exist_ok=True)
-        with Record(output) as record:
-            names = list(names_of(source, output, outcome))
+        with FolderRecords(output) as records:
+            run = FolderRun(source, output, translator, options_digest(options or {}), records, result)
+            names = list(find_files(source, output, result))
             for folder in {output / name.parent for name in names}:
                 remove_partial(folder)
             for number, name in enumerate(names):
-                told = f"{bar(number, len(names))} {number} of {len(names)} files  {name}"
-                report.show(told)
+                label = f"{progress_bar(number, len(names))} {number} of {len(names)} files  {name}"
+                report.show(label)
                 try:
-                    make(source, output, name, translator, record, key, outcome, shown(report, told))
+                    run.make(name, partial(show_progress, report, label))
                 except (DataError, InputError) as error:
-                    outcome.failed[name.as_posix()] = str(error)
+                    result.failed[name.as_posix()] = str(error)
                 except OSError as error:
-                    outcome.failed[name.as_posix()] = f"{error.filename or output / name}: {why(error)}"
+                    result.failed[name.as_posix()] = f"{error.filename or output / name}: {why(error)}"
     except OSError as error:
         raise DataError(f"{error.filename or output} cannot be written: {why(error)}") from None
     finally:
         report.clear()
-    return outcome
+    return result
 
 
 def check_folders(source: Path, output: Path) -> None:
@@ -102,72 +154,88 @@ def check_folders(source: Path, output: Path) -> None:
         raise ConfigError(f"--out {output} is the folder itself; name another")
 
 
-def names_of(source: Path, output: Path, outcome: Outcome) -> Iterator[Path]:
-    """The names of the files to make, in order. What is hidden is left out, and so is the output folder."""
+def find_files(source: Path, output: Path, result: FolderResult) -> Iterator[Path]:
+    """The names of the files to make, in order, without hidden files and without the output folder."""
 
-    def unread(error: OSError) -> None:
-        outcome.failed[os.path.relpath(error.filename, source)] = f"{error.filename}: {why(error)}"
+    def on_error(error: OSError) -> None:
+        result.failed[os.path.relpath(error.filename, source)] = f"{error.filename}: {why(error)}"
 
-    for place, folders, names in os.walk(source, onerror=unread):
+    for place, folders, names in os.walk(source, onerror=on_error):
         here = Path(place)
-        going = []
+        entered = []
         for name in sorted(folders):
             path = here / name
             if path.samefile(output):
                 continue
             if name.startswith(".") or path.is_symlink():
-                outcome.skipped.append(f"{path.relative_to(source).as_posix()}/")
+                result.skipped.append(f"{path.relative_to(source).as_posix()}/")
             else:
-                going.append(name)
-        folders[:] = going
+                entered.append(name)
+        folders[:] = entered
         for name in sorted(names):
             path = here / name
             if name.startswith(".") or not path.is_file():
-                outcome.skipped.append(path.relative_to(source).as_posix())
+                result.skipped.append(path.relative_to(source).as_posix())
             else:
                 yield path.relative_to(source)
 
 
-def make(
-    source: Path,
-    output: Path,
-    name: Path,
-    translator: TextTranslating,
-    record: Record,
-    key: str,
-    outcome: Outcome,
-    progress: Callable[[int, int], None],
-) -> None:
-    """One file of the folder, unless it is there."""
-    path, target, told = source / name, output / name, name.as_posix()
-    document = is_document(path)
-    read_now, there, last = digest(path), digest(target), record.made.get(told)
-    key = key if document else "copied"
-    if last is not None and there and (last.source, last.options) == (read_now, key):
-        if there != last.before or there == last.output:  # else it was noted, but not yet put in place
-            outcome.kept.append(told)
-            return
-    elif there and (last is None or there not in (last.output, last.before)):
-        raise DataError(f"{target} was written or changed by someone else; move it away to have it made again")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if document:
-        made, tally = translate_bytes(path, read(path), translator, progress)
-        record.note(Made(told, read_now, hashlib.sha256(made).hexdigest(), key, there))
-        write_bytes(target, made)
-        outcome.translated.append(told)
-        outcome.tally.add(tally)
-    else:
-        record.note(Made(told, read_now, read_now, key, there))
-        with path.open("rb") as original, atomic_write(target) as file:
-            shutil.copyfileobj(original, file)
-        outcome.copied.append(told)
-    target.chmod(target.stat().st_mode | (path.stat().st_mode & 0o111))  # a script stays one
+@dataclass(frozen=True)
+class FolderRun:
+    """What the files of a folder are made with."""
+
+    source: Path
+    output: Path
+    translator: SupportsTranslate
+    options: str  # their digest
+    records: FolderRecords
+    result: FolderResult
+
+    def make(self, file: Path, progress: Callable[[int, int], None]) -> None:
+        """Translate or copy one file, unless it is finished."""
+        path, target, name = self.source / file, self.output / file, file.as_posix()
+        document = is_document(path)
+        source, existing, last = file_digest(path), file_digest(target), self.records.by_name.get(name)
+        options = self.options if document else "copied"
+        if last is not None and existing and (last.source, last.options) == (source, options):
+            if existing != last.before or existing == last.output:  # else it was recorded, but not put in place
+                self.result.kept.append(name)
+                return
+        elif existing and (last is None or existing not in (last.output, last.before)):
+            raise DataError(f"{target} was written or changed by someone else; move it away to have it made again")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if document:
+            translation, stats = translate_bytes(path, read_document(path), self.translator, progress)
+            self.records.add(FileRecord(name, source, hashlib.sha256(translation).hexdigest(), options, existing))
+            write_bytes(target, translation)
+            self.result.translated.append(name)
+            self.result.stats.add(stats)
+        else:
+            self.records.add(FileRecord(name, source, source, options, existing))
+            with path.open("rb") as original, atomic_write(target) as copy:
+                shutil.copyfileobj(original, copy)
+            self.result.copied.append(name)
+        target.chmod(target.stat().st_mode | (path.stat().st_mode & 0o111))  # a script stays executable
 
 
-def shown(report: Report, told: str) -> Callable[[int, int], None]:
-    return lambda done, count: report.show(f"{told}  {done:,} of {count:,} texts")
+def file_digest(path: Path) -> str:
+    """Empty if there is no file."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        return ""
 
 
-def bar(done: int, count: int) -> str:
-    filled = BAR * done // max(1, count)
+def options_digest(options: Mapping[str, object]) -> str:
+    text = json.dumps({name: str(value) for name, value in options.items()}, sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def show_progress(report: Report, label: str, done: int, total: int) -> None:
+    report.show(f"{label}  {done:,} of {total:,} texts")
+
+
+def progress_bar(done: int, total: int) -> str:
+    filled = BAR * done // max(1, total)
     return "█" * filled + "░" * (BAR - filled)

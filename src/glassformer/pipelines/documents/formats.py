@@ -1,4 +1,4 @@
-"""The kinds of document that can be read, by the endings of their names."""
+"""The formats of documents, by the endings of their names."""
 
 from __future__ import annotations
 
@@ -8,53 +8,56 @@ from importlib import import_module
 from pathlib import Path
 
 from glassformer.common.errors import DataError
-from glassformer.pipelines.documents.passage import Tally, TextTranslating, answered
+from glassformer.pipelines.documents.segments import DocumentStats, SupportsTranslate, run_task
 
-FORMATS = {
-    ".txt": "plain",
-    ".md": "markdown",
-    ".markdown": "markdown",
-    ".html": "html",
-    ".htm": "html",
-    ".po": "po",
-    ".srt": "srt",
+FORMATS = {  # the function that translates each, by its module in this package
+    ".txt": ("text_formats", "translate_plain"),
+    ".md": ("markdown", "translate"),
+    ".markdown": ("markdown", "translate"),
+    ".html": ("html", "translate"),
+    ".htm": ("html", "translate"),
+    ".po": ("text_formats", "translate_po"),
+    ".srt": ("text_formats", "translate_srt"),
 }
-LACKING = "`pip install markdown-it-py mdit-py-plugins polib srt`"
+PACKAGES = "`pip install markdown-it-py mdit-py-plugins polib srt`"
 
 
 def is_document(path: Path) -> bool:
     return path.suffix.lower() in FORMATS
 
 
-def check_kind(path: Path) -> None:
+def check_format(path: Path) -> None:
     if not is_document(path):
-        known = ", ".join(FORMATS)
-        raise DataError(f"{path}: a file of the kind `{path.suffix}` cannot be translated; there are {known}")
+        raise DataError(
+            f"{path}: a file of the kind `{path.suffix}` cannot be translated; there are {', '.join(FORMATS)}"
+        )
 
 
 def translate_bytes(
     path: Path,
     data: bytes,
-    translator: TextTranslating,
+    translator: SupportsTranslate,
     progress: Callable[[int, int], None] | None = None,
-) -> tuple[bytes, Tally]:
-    """The document `data`, of the kind that the name `path` tells, translated."""
-    text = decoded(path, data)
-    tally = Tally()
+) -> tuple[bytes, DocumentStats]:
+    """The document `data`, in the format given by the name `path`, translated."""
+    text = decode(path, data)
+    stats = DocumentStats()
+    module, function = FORMATS[path.suffix.lower()]
+    content = text.removeprefix("\ufeff")
     try:
-        room = import_module(f"glassformer.pipelines.documents.{FORMATS[path.suffix.lower()]}")
-        mark = text[: len(text) - len(text.removeprefix("\ufeff"))]
-        made: str = answered(room.translating(text.removeprefix("\ufeff"), tally), translator, progress)
+        translate = getattr(import_module(f"glassformer.pipelines.documents.{module}"), function)
+        translation: str = run_task(translate(content, stats), translator, progress)
     except ModuleNotFoundError as error:
-        raise DataError(f"{path}: needs {error.name}, which is not installed: {LACKING}") from None
+        raise DataError(f"{path}: needs {error.name}, which is not installed: {PACKAGES}") from None
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
-    return (mark + made).encode("utf-8", "replace"), tally
+    mark = text[: len(text) - len(content)]
+    return (mark + translation).encode("utf-8", "replace"), stats
 
 
-def decoded(path: Path, data: bytes) -> str:
-    """The text of a document; an error where it is none."""
-    check_kind(path)
+def decode(path: Path, data: bytes) -> str:
+    """The text of a document, which must be UTF-8."""
+    check_format(path)
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise DataError(f"{path}: UTF-16; convert it first: `iconv -f UTF-16 -t UTF-8`")
     if b"\0" in data:

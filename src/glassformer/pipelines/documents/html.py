@@ -10,192 +10,191 @@ from html.parser import HTMLParser
 from itertools import accumulate
 from typing import NamedTuple
 
-from glassformer.pipelines.documents.passage import (
-    Asking,
-    Passage,
-    Tally,
-    TextTranslating,
-    all_translating,
-    answered,
-    together,
+from glassformer.pipelines.documents.segments import (
+    DocumentStats,
+    Inline,
+    Segment,
+    SupportsTranslate,
+    Task,
+    gather,
+    join_lines,
+    run_task,
+    translate_segments,
 )
-from glassformer.pipelines.documents.units import Unit, one_line
 
-# Elements whose text no translator should touch; those of the first line stand within sentences.
-OPAQUE_WORDS = frozenset(("code", "kbd", "samp", "var", "tt", "math", "svg"))
-OPAQUE = OPAQUE_WORDS | {"pre", "script", "style", "textarea", "template", "xmp", "plaintext", "listing", "object"}
-WITHIN = frozenset(  # elements within a sentence; at all others it ends
+# Elements whose text is not translated; those of the first line occur within sentences.
+OPAQUE_INLINE = frozenset(("code", "kbd", "samp", "var", "tt", "math", "svg"))
+OPAQUE = OPAQUE_INLINE | {"pre", "script", "style", "textarea", "template", "xmp", "plaintext", "listing", "object"}
+INLINE = frozenset(  # elements within a sentence; all others end it
     ("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "i", "ins", "label",
      "mark", "nobr", "q", "s", "small", "span", "strike", "strong", "sub", "sup", "time", "u")
 )  # fmt: skip
-ALONE = frozenset(("img", "wbr", "input"))  # within a sentence, and without an end
-VOID = ALONE | frozenset(["area", "base", "br", "col", "embed", "hr", "link", "meta", "param", "source", "track"])
+VOID_INLINE = frozenset(("img", "wbr", "input"))  # within a sentence, and without an end tag
+VOID = VOID_INLINE | frozenset(["area", "base", "br", "col", "embed", "hr", "link", "meta", "param", "source", "track"])
 SPACES = " \t\r\n\f"
 WHITE = re.compile(f"[{SPACES}]+")
 REFERENCE = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
-DEEPEST = 100  # elements within each other, within a sentence
-UNENDED = 50  # signs that may begin a tag, without one that ends it
-CARRIER = 0xE100  # private-use characters that stand for elements which are no text, while a text is translated
+MAX_DEPTH = 100  # nested elements within a sentence
+MAX_UNCLOSED = 50  # `<` without a `>` after them
+PLACEHOLDER = 0xE100  # private-use characters that stand for opaque elements while a text is translated
+STEPS = {"start": 1, "end": -1}  # of the depth
 
 
-class Event(NamedTuple):
+class Token(NamedTuple):
     start: int
     end: int
-    kind: str  # text, reference, start, end, other
+    kind: str  # text, reference, start, end, single (an element as a whole, within a sentence), comment, other
     name: str = ""
-    kept: bool = False  # its author wants it left as it is
+    no_translate: bool = False  # an attribute says so
 
 
-class Events(HTMLParser):
-    """What the parser meets, with its place: each reaches to where the next begins."""
+class Tokenizer(HTMLParser):
+    """Where each token starts, its kind, its name and whether it must not be translated."""
 
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=False)
-        self.begun: list[tuple[int, str, str, bool]] = []
+        self.starts: list[tuple[int, str, str, bool]] = []
         self.lines = [0, *(end.end() for end in re.finditer("\n", text))]
         self.feed(text)
         self.close()
 
-    def met(self, kind: str, name: str = "", kept: bool = False) -> None:
+    def add(self, kind: str, name: str = "", no_translate: bool = False) -> None:
         line, column = self.getpos()
-        self.begun.append((self.lines[line - 1] + column, kind, name, kept))
+        self.starts.append((self.lines[line - 1] + column, kind, name, no_translate))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        said = {name: value or "" for name, value in attrs}
-        self.met("start", tag, said.get("translate") == "no" or "notranslate" in said.get("class", "").split())
+        values = {name: value or "" for name, value in attrs}
+        self.add("start", tag, values.get("translate") == "no" or "notranslate" in values.get("class", "").split())
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.met("alone" if tag in WITHIN | ALONE | OPAQUE_WORDS else "other", tag)
+        self.add("single" if tag in INLINE | VOID_INLINE | OPAQUE_INLINE else "other", tag)
 
     def handle_endtag(self, tag: str) -> None:
-        self.met("end", tag)
+        self.add("end", tag)
 
     def handle_data(self, data: str) -> None:
-        self.met("text")
+        self.add("text")
 
     def handle_entityref(self, name: str) -> None:
-        self.met("reference")
+        self.add("reference")
 
     handle_charref = handle_entityref
 
     def handle_comment(self, data: str) -> None:
-        self.met("comment")
+        self.add("comment")
 
     def handle_pi(self, data: str) -> None:
-        self.met("other")
+        self.add("other")
 
     def handle_decl(self, decl: str) -> None:
-        self.met("other")
+        self.add("other")
 
     unknown_decl = handle_pi
 
 
-def events(text: str) -> list[Event]:
-    begun = Events(text).begun
-    ends = [*(start for start, *_ in begun[1:]), len(text)]
-    return list(folded([Event(one[0], end, *one[1:]) for one, end in zip(begun, ends, strict=False)]))
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a text; each reaches to the start of the next."""
+    starts = Tokenizer(text).starts
+    ends = [*(start for start, *_ in starts[1:]), len(text)]
+    return list(fold_opaque([Token(one[0], end, *one[1:]) for one, end in zip(starts, ends, strict=False)]))
 
 
-def folded(found: list[Event]) -> Iterator[Event]:
-    """Elements that stay whole as one event each."""
+def fold_opaque(found: list[Token]) -> Iterator[Token]:
+    """Each element that stays as it is as one token."""
     i = 0
     while i < len(found):
         one = found[i]
-        if one.kind == "start" and one.name not in VOID and (one.name in OPAQUE or one.kept):
+        if one.kind == "start" and one.name not in VOID and (one.name in OPAQUE or one.no_translate):
             depth, last = 0, i
             for last in range(i, len(found)):
-                depth += (found[last].name == one.name) * {"start": 1, "end": -1}.get(found[last].kind, 0)
+                depth += (found[last].name == one.name) * STEPS.get(found[last].kind, 0)
                 if depth == 0:
                     break
-            word = one.name in OPAQUE_WORDS | WITHIN
-            yield Event(one.start, found[last].end, "alone" if word else "other", one.name)
+            kind = "single" if one.name in OPAQUE_INLINE | INLINE else "other"
+            yield Token(one.start, found[last].end, kind, one.name)
             i = last + 1
             continue
-        if one.kind == "start" and one.name in ALONE:
-            one = one._replace(kind="alone")
+        if one.kind == "start" and one.name in VOID_INLINE:
+            one = one._replace(kind="single")
         yield one
         i += 1
 
 
-def element(tag: str, kind: str) -> str | None:
-    """The name of the element whose "start" or "end" a tag is."""
-    found = Events(tag).begun if tag.startswith("<") else []
+def tag_name(tag: str, kind: str) -> str | None:
+    """The element's name if this is a tag of the kind "start" or "end"."""
+    found = Tokenizer(tag).starts if tag.startswith("<") else []
     return found[0][2] if len(found) == 1 and found[0][1] == kind else None
 
 
-def passages(text: str) -> list[Passage]:
-    """Every stretch of text and of tags within sentences that lies between two others."""
-    found: list[Passage] = []
-    run: list[Event] = []
-    for one in [*events(text), Event(len(text), len(text), "other")]:
-        if one.kind in ("text", "reference", "alone", "comment") or one.name in WITHIN:
-            run.append(one)
+def segments(text: str) -> list[Segment]:
+    """One for each stretch of text and inline tags."""
+    found: list[Segment] = []
+    run: list[Token] = []
+    for token in [*tokenize(text), Token(len(text), len(text), "other")]:
+        if token.kind in ("text", "reference", "single", "comment") or token.name in INLINE:
+            run.append(token)
             continue
-        found += passage(text, trimmed(run, text))
+        if (segment := segment_of(text, trim(run, text))) is not None:
+            found.append(segment)
         run = []
     return found
 
 
-def trimmed(run: list[Event], text: str) -> list[Event]:
-    """Without the tags at its edges whose partners are elsewhere, and without white space there."""
-
-    def idle(one: Event, alone: bool) -> bool:
-        if one.kind == "text":
-            return not text[one.start : one.end].strip(SPACES)
-        picture = one.kind == "comment" or one.name in ALONE
-        return picture or (one.kind in ("start", "end") and alone)
-
-    for _ in range(2):  # from the left, and from the right
+def trim(run: list[Token], text: str) -> list[Token]:
+    """Without white space, pictures, comments and unpaired tags at both edges."""
+    for _ in range(2):  # from the left, then from the right
         edge = 0
-        for one, alone in zip(run, unpaired(run), strict=True):
-            if not idle(one, alone):
+        for token, unpaired in zip(run, unpaired_tags(run), strict=True):
+            blank = token.kind == "text" and not text[token.start : token.end].strip(SPACES)
+            single = token.kind == "comment" or (token.kind != "text" and token.name in VOID_INLINE)
+            if not (blank or single or (token.kind in STEPS and unpaired)):
                 break
             edge += 1
         run = run[edge:][::-1]
     return run
 
 
-def unpaired(run: list[Event]) -> list[bool]:
-    """For each tag whether nowhere after it as many tags of its name have closed as opened."""
+def unpaired_tags(run: list[Token]) -> list[bool]:
+    """For each tag whether it has no partner: at no place after it are the tags of its name balanced."""
     depth: Counter[str] = Counter()
     before, last = [], dict[tuple[str, int], int]()
     for i, one in enumerate(run):
         before.append(depth[one.name])
-        if one.kind in ("start", "end"):
-            depth[one.name] += 1 if one.kind == "start" else -1
+        if one.kind in STEPS:
+            depth[one.name] += STEPS[one.kind]
             last[one.name, depth[one.name]] = i
     return [last.get((one.name, was), -1) <= i for i, (one, was) in enumerate(zip(run, before, strict=True))]
 
 
-def depth_of(run: list[Event]) -> int:
-    """How many elements lie within each other at most."""
-    steps = ({"start": 1, "end": -1}.get(one.kind, 0) for one in run)
-    return max(accumulate(steps), default=0)
+def max_depth(run: list[Token]) -> int:
+    return max(accumulate(STEPS.get(one.kind, 0) for one in run), default=0)
 
 
-def passage(text: str, run: list[Event]) -> list[Passage]:
-    """One where there is something to read in it; nobody writes what lies in so many elements to be read."""
-    if not run or depth_of(run) > DEEPEST:
-        return []
+def segment_of(text: str, run: list[Token]) -> Segment | None:
+    """None if there are no words in it; text that is nested so deeply is not meant to be read."""
+    if not run or max_depth(run) > MAX_DEPTH:
+        return None
     if run[0].kind == "text":
         run[0] = run[0]._replace(start=run[0].end - len(text[run[0].start : run[0].end].lstrip(SPACES)))
     if run[-1].kind == "text":
         run[-1] = run[-1]._replace(end=run[-1].start + len(text[run[-1].start : run[-1].end].rstrip(SPACES)))
     start, end = run[0].start, run[-1].end
-    own = any(CARRIER <= ord(letter) < CARRIER + len(run) for letter in text[start:end])
-    signs: dict[str, Unit] = {}
-    found = [*units_of(text, run, signs)]
+    has_placeholders = any(PLACEHOLDER <= ord(letter) < PLACEHOLDER + len(run) for letter in text[start:end])
+    opaque: dict[str, Inline] = {}
+    inlines = [*parse_inlines(text, run, opaque)]
 
-    def parse(translation: str) -> list[Unit]:
-        parsed = units_of(translation, events(translation), {})
-        return list(carried_back([unit if unit.mark else Unit(refer(unit.text)) for unit in parsed], signs))
+    def parse(translation: str) -> list[Inline]:
+        found = parse_inlines(translation, tokenize(translation), {})
+        escaped = [one if one.mark else Inline(escape(one.text)) for one in found]
+        return list(restore_opaque(escaped, opaque))
 
-    one = Passage(start, end, found, parse, whole=not own)
-    return [one] if one.read else []
+    segment = Segment(start, end, inlines, parse, is_text=not has_placeholders)
+    return segment if segment.has_words else None
 
 
-def units_of(text: str, run: list[Event], signs: dict[str, Unit]) -> Iterator[Unit]:
-    """Text with its character references read; tags by what they say; elements that are no text as signs."""
+def parse_inlines(text: str, run: list[Token], opaque: dict[str, Inline]) -> Iterator[Inline]:
+    """Text with its character references decoded, and markup. An opaque element is sent as a placeholder, which
+    `opaque` then maps to it."""
     opened: list[tuple[str, str]] = []
     words: list[str] = []
     at = run[0].start if run else 0
@@ -203,52 +202,51 @@ def units_of(text: str, run: list[Event], signs: dict[str, Unit]) -> Iterator[Un
         source = text[one.start : one.end]
         if one.kind in ("text", "reference"):
             follows = text[after.start : after.start + 1] if after is not None else ""
-            words.append(WHITE.sub(" ", source) if one.kind == "text" else referred(source, follows))
+            words.append(WHITE.sub(" ", source) if one.kind == "text" else unescape(source, follows))
             continue
         if words:
-            yield Unit(text[at : one.start], "", "".join(words))
+            yield Inline(text[at : one.start], "", "".join(words))
             words = []
-        at, said = one.end, one_line(source)
+        at, tag = one.end, join_lines(source)
         if one.kind == "start":
-            opened.append((one.name, said))
-            yield Unit(source, f"+{said}", said)
+            opened.append((one.name, tag))
+            yield Inline(source, f"+{tag}", tag)
         elif one.kind == "end":
-            begun = opened.pop()[1] if opened and opened[-1][0] == one.name else source
-            yield Unit(source, f"-{begun}", said)
-        elif one.kind == "alone" and one.name not in ALONE:
-            sign = chr(CARRIER + len(signs))
-            signs[sign] = Unit(source, f"={said}")
-            yield Unit(source, f"={said}", sign)
+            start_tag = opened.pop()[1] if opened and opened[-1][0] == one.name else source
+            yield Inline(source, f"-{start_tag}", tag)
+        elif one.kind == "single" and one.name not in VOID_INLINE:
+            placeholder = chr(PLACEHOLDER + len(opaque))
+            opaque[placeholder] = Inline(source, f"={tag}")
+            yield Inline(source, f"={tag}", placeholder)
         else:
-            yield Unit(source, f"={said}", said)
+            yield Inline(source, f"={tag}", tag)
     if words:
-        yield Unit(text[at : run[-1].end], "", "".join(words))
+        yield Inline(text[at : run[-1].end], "", "".join(words))
 
 
-def carried_back(found: list[Unit], signs: dict[str, Unit]) -> Iterator[Unit]:
-    """The elements that signs in the text stand for."""
-    for unit in found:
+def restore_opaque(inlines: list[Inline], opaque: dict[str, Inline]) -> Iterator[Inline]:
+    """With the opaque elements in the place of their placeholders."""
+    for inline in inlines:
         at = 0
-        for i, letter in enumerate(unit.text if not unit.mark else ""):
-            if letter in signs:
+        for i, letter in enumerate(inline.text if not inline.mark else ""):
+            if letter in opaque:
                 if i > at:
-                    yield Unit(unit.text[at:i])
-                yield signs[letter]
+                    yield Inline(inline.text[at:i])
+                yield opaque[letter]
                 at = i + 1
-        if unit.mark or at < len(unit.text):
-            yield unit if at == 0 else Unit(unit.text[at:])
+        if inline.mark or at < len(inline.text):
+            yield inline if at == 0 else Inline(inline.text[at:])
 
 
-def referred(source: str, follows: str) -> str:
-    """The character that a reference names, but for those that would be read as markup again."""
-    sign = html.unescape(source)
-    if not source.endswith(";") or sign < " " or sign == "<" or (sign == "&" and (follows.isalnum() or follows == "#")):
-        return source
-    return sign
+def unescape(source: str, follows: str) -> str:
+    """The character of a reference, unless it would be parsed as markup again."""
+    letter = html.unescape(source)
+    is_reference = letter == "&" and (follows.isalnum() or follows == "#")
+    return source if not source.endswith(";") or letter < " " or letter == "<" or is_reference else letter
 
 
-def refer(text: str) -> str:
-    """Text as HTML: no sign of it can be read as markup."""
+def escape(text: str) -> str:
+    """Text as HTML, in which no character can be parsed as markup."""
     parts, at = [], 0
     for found in REFERENCE.finditer(text):
         parts += [html.escape(text[at : found.start()], quote=False), found[0]]
@@ -256,38 +254,37 @@ def refer(text: str) -> str:
     return "".join([*parts, html.escape(text[at:], quote=False)])
 
 
-def tagged(text: str) -> list[Unit]:
-    """A text that is no HTML but may have tags in it, such as a message or a subtitle; `<file>` alone is one sign."""
-    found = [Unit(unit.source, unit.mark) for unit in units_of(text, events(text), {})]
-    pairs = Counter(unit.mark[1:] for unit in found if unit.mark.startswith("-"))
-    alone = [bool(unit.mark) and not pairs[unit.mark[1:]] for unit in found]
-    return [Unit(unit.source, f"={unit.mark[1:]}") if one else unit for unit, one in zip(found, alone, strict=True)]
+def parse_tags(text: str) -> list[Inline]:
+    """A text that is not HTML but may have tags, such as a message or a subtitle; `<file>` alone is a single tag."""
+    found = [Inline(one.source, one.mark) for one in parse_inlines(text, tokenize(text), {})]
+    ends = {one.mark[1:] for one in found if one.mark.startswith("-")}
+    return [Inline(one.source, f"={one.mark[1:]}") if one.mark and one.mark[1:] not in ends else one for one in found]
 
 
-def fragment(text: str, tally: Tally) -> Asking[str]:
-    """Some HTML translated; its letters are written as they are."""
-    return (yield from all_translating(text, passages(text), tally))
+def translate_fragment(text: str, stats: DocumentStats) -> Task[str]:
+    """Some HTML translated; its letters are not escaped."""
+    return (yield from translate_segments(text, segments(text), stats))
 
 
-def translating(text: str, tally: Tally) -> Asking[str]:
-    """The page translated. One that is all ASCII and does not say that it is UTF-8 stays ASCII."""
-    made = yield from fragment(text, tally)
+def translate(text: str, stats: DocumentStats) -> Task[str]:
+    """A page translated. A page that is all ASCII and does not declare UTF-8 stays ASCII."""
+    translation = yield from translate_fragment(text, stats)
     if text.isascii() and "utf-8" not in text[:1024].lower():
-        made = made.encode("ascii", "xmlcharrefreplace").decode("ascii")
-    return made
+        translation = translation.encode("ascii", "xmlcharrefreplace").decode("ascii")
+    return translation
 
 
-def translate_fragments(texts: Sequence[str], translator: TextTranslating) -> list[str]:
-    """Pieces of HTML that are no page of their own, such as those of a message. What has tag after tag that begins and
-    does not end is no HTML, and stays as it is: the parser would look for the end of each through all of the text."""
-    asking = [fragment(text, Tally()) if ends(text) else unasked(text) for text in texts]
-    return answered(together(asking), translator)
+def translate_fragments(texts: Sequence[str], translator: SupportsTranslate) -> list[str]:
+    """Pieces of HTML that are not pages, such as those of a message. A text with many unclosed tags is not HTML and
+    stays as it is: the parser would look for the end of each tag through all of the text."""
+    tasks = [translate_fragment(text, DocumentStats()) if is_html(text) else unchanged(text) for text in texts]
+    return run_task(gather(tasks), translator)
 
 
-def ends(text: str) -> bool:
-    return all(part.count("<") <= UNENDED for part in text.split(">"))
+def is_html(text: str) -> bool:
+    return all(part.count("<") <= MAX_UNCLOSED for part in text.split(">"))
 
 
-def unasked(text: str) -> Asking[str]:
+def unchanged(text: str) -> Task[str]:
     yield []
     return text

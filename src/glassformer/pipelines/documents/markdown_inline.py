@@ -1,7 +1,7 @@
 """Markdown within a paragraph: words, and the markup between them with its place in the source.
 
-markdown-it tells which tokens there are, but not where; each of its rules is asked here where it stood, and where it
-went on.
+markdown-it lists the tokens, but not their places. So each of its rules is wrapped here, to record where it began and
+where it ended.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
-from glassformer.pipelines.documents.html import OPAQUE, element
-from glassformer.pipelines.documents.units import Unit, one_line
+from glassformer.pipelines.documents.html import OPAQUE, tag_name
+from glassformer.pipelines.documents.segments import Inline, join_lines
 
-DELIMITERS = ("emphasis", "strikethrough")  # rules that give one token for each sign that may open or close
+DELIMITERS = ("emphasis", "strikethrough")  # rules that make one token of each sign that may open or close
 Rule = Callable[[StateInline, bool], bool]
 
 
@@ -25,8 +25,8 @@ class Mark(NamedTuple):
     start: int
     end: int
     mark: str
-    carried: str | None = None
-    kept: str | None = None
+    sent: str | None = None
+    output: str | None = None
 
 
 @cache
@@ -44,12 +44,12 @@ def parser() -> MarkdownIt:
     made.inline.ruler2.disable("fragments_join")
     ruler = made.inline.ruler
     for name, rule in zip(ruler.get_active_rules(), ruler.getRules(""), strict=True):
-        ruler.at(name, placed(name, rule))
+        ruler.at(name, with_positions(name, rule))
     return made
 
 
-def placed(name: str, rule: Rule) -> Rule:
-    """The rule, its tokens marked with the stretch of the source that each stands for."""
+def with_positions(name: str, rule: Rule) -> Rule:
+    """The rule, which also records the place in the source of each of its tokens."""
 
     def run(state: StateInline, silent: bool) -> bool:
         start, first, pending = state.pos, len(state.tokens), bool(state.pending)
@@ -82,29 +82,27 @@ def label_end(state: StateInline, start: int, name: str) -> int:
     return int(state.md.helpers.parseLinkLabel(state, at, name == "link"))
 
 
-def environment(env: dict[str, Any]) -> dict[str, Any]:
-    """What a document defines, for the reading of one of its passages, which may count footnotes as it likes."""
+def inline_environment(env: dict[str, Any]) -> dict[str, Any]:
+    """What the document defines, for parsing one of its paragraphs; the numbers of footnotes do not matter."""
     notes = env.get("footnotes", {}).get("refs", {})
     return {"references": env.get("references", {}), "footnotes": {"refs": dict.fromkeys(notes, -1), "list": {}}}
 
 
-def units(text: str, env: dict[str, Any]) -> list[Unit]:
-    """The units of inline Markdown, joined again the text itself."""
-    tokens = parser().inline.parse(text, parser(), environment(env), [])
+def parse_inlines(text: str, env: dict[str, Any]) -> list[Inline]:
+    """The inlines of a paragraph; their sources together are the text."""
+    tokens = parser().inline.parse(text, parser(), inline_environment(env), [])
     found, at = [], 0
-    for one in merged(sorted(placed_marks(tokens, text)), text):
-        if one.start > at:
-            found.append(Unit(text[at : one.start], "", one_line(text[at : one.start])))
-        source = text[one.start : one.end]
-        found.append(Unit(source, one.mark, one_line(source) if one.carried is None else one.carried, one.kept))
+    for one in merge_opaque(sorted(find_marks(tokens, text)), text):
+        words, source = text[at : one.start], text[one.start : one.end]
+        found.append(Inline(words, "", join_lines(words)))
+        found.append(Inline(source, one.mark, join_lines(source) if one.sent is None else one.sent, one.output))
         at = one.end
-    if at < len(text):
-        found.append(Unit(text[at:], "", one_line(text[at:])))
-    return found
+    found.append(Inline(text[at:], "", join_lines(text[at:])))
+    return [one for one in found if one.source or one.mark]
 
 
-def placed_marks(tokens: list[Token], text: str) -> Iterator[Mark]:
-    links: list[tuple[int, str]] = []  # where the text of each begins, and its target
+def find_marks(tokens: list[Token], text: str) -> Iterator[Mark]:
+    links: list[tuple[int, str]] = []  # where the text of each starts, and its target
     for token in tokens:
         if "at" not in token.meta:
             continue
@@ -120,53 +118,53 @@ def placed_marks(tokens: list[Token], text: str) -> Iterator[Mark]:
             links.append((end, str(token.attrs["href"])))
             yield Mark(start, end, f"+link {links[-1][1]}")
         elif token.type == "link_close":
-            begun, href = links.pop()
-            yield closing(text, begun, start, end, f"link {href}", href)
+            label_start, href = links.pop()
+            yield closing_mark(text, label_start, start, end, f"link {href}", href)
         elif token.type == "image":
             label, href = token.meta["label"], str(token.attrs["src"])
             yield Mark(start, start + 2, f"+image {href}")
-            for one in placed_marks(token.children or [], text[start + 2 : label]):
+            for one in find_marks(token.children or [], text[start + 2 : label]):
                 yield one._replace(start=one.start + start + 2, end=one.end + start + 2)
-            yield closing(text, start + 2, label, end, f"image {href}", href)
+            yield closing_mark(text, start + 2, label, end, f"image {href}", href)
         elif token.type in ("code_inline", "html_inline"):
-            yield Mark(start, end, f"={token.type} {squeezed(token.content)}")
+            yield Mark(start, end, f"={token.type} {collapse_spaces(token.content)}")
         elif token.type == "hardbreak":
             yield Mark(start, end, "=break")
         elif token.type not in ("text", "text_special", "softbreak"):
             label = token.meta.get("label") if token.type == "footnote_ref" else token.content
-            yield Mark(start, end, f"={token.type} {squeezed(str(label or text[start:end]))}")
+            yield Mark(start, end, f"={token.type} {collapse_spaces(str(label or text[start:end]))}")
 
 
-def squeezed(text: str) -> str:
-    """White space of any kind as one space: a line end within markup is one, and what a quote puts after it."""
+def collapse_spaces(text: str) -> str:
+    """Any white space as one space, including a line end within markup and the sign of a quote after it."""
     return " ".join(text.split())
 
 
-def closing(text: str, begun: int, start: int, end: int, mark: str, href: str) -> Mark:
-    """`](target)`. A reference is carried as what it refers to, since its label is no word to translate.
+def closing_mark(text: str, label_start: int, start: int, end: int, mark: str, href: str) -> Mark:
+    """`](target)`. A reference is sent as its target, because its label must not be translated.
 
-    One whose text is its label, `[text]`, keeps the label when the text is translated: `[Text][text]`.
+    A reference whose text is its label, `[text]`, keeps the label when the text is translated: `[Text][text]`.
     """
     source = text[start:end]
     if source.startswith("]("):
-        return Mark(start, end, f"-{mark}", one_line(source))
+        return Mark(start, end, f"-{mark}", join_lines(source))
     target = f"](<{href}>)" if set(href) & set("() <>") else f"]({href})"
-    return Mark(start, end, f"-{mark}", target, f"][{text[begun:start]}]" if source in ("]", "][]") else None)
+    return Mark(start, end, f"-{mark}", target, f"][{text[label_start:start]}]" if source in ("]", "][]") else None)
 
 
-def merged(found: list[Mark], text: str) -> Iterator[Mark]:
-    """HTML elements whose text is no text, such as <code>, as one mark."""
+def merge_opaque(found: list[Mark], text: str) -> Iterator[Mark]:
+    """HTML elements whose text is not translated, such as <code>, as one mark."""
     i = 0
     while i < len(found):
         one = found[i]
-        name = element(text[one.start : one.end], "start") if one.mark.startswith("=html_inline") else None
+        name = tag_name(text[one.start : one.end], "start") if one.mark.startswith("=html_inline") else None
         last = i
         if name in OPAQUE:
-            ends = (k for k in range(i + 1, len(found)) if element(text[found[k].start : found[k].end], "end") == name)
+            ends = (k for k in range(i + 1, len(found)) if tag_name(text[found[k].start : found[k].end], "end") == name)
             last = next(ends, i)
         if last > i:
             end = found[last].end
-            yield Mark(one.start, end, f"=html_inline {squeezed(text[one.start : end])}")
+            yield Mark(one.start, end, f"=html_inline {collapse_spaces(text[one.start : end])}")
         else:
             yield one
         i = last + 1

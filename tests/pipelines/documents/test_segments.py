@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.pipelines.documents.units import LINE_END, SENTENCE_END, one_line
+from glassformer.pipelines.documents.segments import LINE_END, SENTENCE_END, join_lines
 from glassformer.pipelines.text.sentence_translator import BREAK
 
 # As they would be written if only what they find mattered.
@@ -32,5 +32,5 @@ def test_a_run_without_an_end_takes_no_more_than_its_length(unit: str) -> None:
     begin = time.process_time()
     for pattern in PLAIN:
         pattern.sub(" ", text)
-    one_line(text)
+    join_lines(text)
     assert time.process_time() - begin < 5

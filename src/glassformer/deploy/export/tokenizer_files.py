@@ -14,17 +14,16 @@ from tokenizers import processors
 from glassformer.common.files import write_text
 from glassformer.data import PairTokenizer, Tokenizer
 from glassformer.data.vocabulary import SPECIALS
-from glassformer.deploy.export.format import CheckFailed
-from glassformer.deploy.export.sample import Sample
-from glassformer.deploy.export.subject import Subject
+from glassformer.deploy.export.formats import CheckFailed
+from glassformer.deploy.export.inputs import LoadedModel, Sample
 
 Ids = list[int]
 JOINT, SOURCE, TARGET = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
 
-def pieces_of(subject: Subject) -> tuple[list[str], list[str]]:
+def pieces_of(loaded: LoadedModel) -> tuple[list[str], list[str]]:
     """A name for every id of the source and of the target, no two alike."""
-    config, tokenizer = subject.model.config, subject.tokenizer
+    config, tokenizer = loaded.model.config, loaded.tokenizer
     known: tuple[dict[int, str], dict[int, str]] = ({}, {})
     if isinstance(tokenizer, Tokenizer):
         known = tokenizer.pieces
@@ -47,36 +46,36 @@ def distinct(table: dict[int, str], size: int) -> list[str]:
     return list(names)
 
 
-def spelling(subject: Subject) -> Callable[[Ids], str]:
+def spelling(loaded: LoadedModel) -> Callable[[Ids], str]:
     """Ids as a reader would want to see them."""
-    tokenizer = subject.tokenizer
+    tokenizer = loaded.tokenizer
     return str if tokenizer is None else lambda ids: tokenizer.decode_target([ids])[0]
 
 
-def write_tokenizer(subject: Subject, folder: Path) -> None:
+def write_tokenizer(loaded: LoadedModel, folder: Path) -> None:
     """The vocabulary's files; what a source begins with, a tag of the language to write, is put there by the file."""
-    if isinstance(subject.tokenizer, Tokenizer):
-        subject.tokenizer.save(folder)
+    if isinstance(loaded.tokenizer, Tokenizer):
+        loaded.tokenizer.save(folder)
         (folder / "source_words.txt").unlink(missing_ok=True)
-        if subject.language is not None:
-            file = folder / (JOINT if subject.tokenizer.joint else SOURCE)
+        if loaded.language is not None:
+            file = folder / (JOINT if loaded.tokenizer.joint else SOURCE)
             rust = tokenizers.Tokenizer.from_file(str(file))
-            tag = f"<2{subject.language}>"
+            tag = f"<2{loaded.language}>"
             rust.post_processor = processors.TemplateProcessing(
                 f"{tag} $A", special_tokens=[(tag, rust.token_to_id(tag))]
             )
             rust.save(str(file))
-    elif subject.tokenizer is not None and subject.folder is not None:
+    elif loaded.tokenizer is not None and loaded.folder is not None:
         for name in ("source.spm", "target.spm", "vocab.json", "target_vocab.json"):
-            if (file := subject.folder / name).is_file():
+            if (file := loaded.folder / name).is_file():
                 (folder / name).write_bytes(file.read_bytes())
 
 
-def write_fast_tokenizer(subject: Subject, folder: Path) -> None:
+def write_fast_tokenizer(loaded: LoadedModel, folder: Path) -> None:
     """The files of a fast tokenizer of `transformers`; the target's in a folder of its own where it is another."""
-    assert isinstance(subject.tokenizer, Tokenizer)
-    write_tokenizer(subject, folder)
-    if not subject.tokenizer.joint:
+    assert isinstance(loaded.tokenizer, Tokenizer)
+    write_tokenizer(loaded, folder)
+    if not loaded.tokenizer.joint:
         (folder / "target").mkdir()
         (folder / TARGET).rename(folder / "target" / JOINT)
         (folder / SOURCE).rename(folder / JOINT)
@@ -93,19 +92,19 @@ def write_fast_tokenizer(subject: Subject, folder: Path) -> None:
                 "split_special_tokens": True,  # a mark that a text spells out is text
                 "clean_up_tokenization_spaces": False,
                 "model_input_names": ["input_ids", "attention_mask"],
-                "model_max_length": subject.model.config.max_length,
+                "model_max_length": loaded.model.config.max_length,
             }
             write_text(place / "tokenizer_config.json", json.dumps(told, indent=2) + "\n")
 
 
-def check_text(subject: Subject, folder: Path, sample: Sample) -> dict[str, Any]:
+def check_text(loaded: LoadedModel, folder: Path, sample: Sample) -> dict[str, Any]:
     """Whether the files cut the texts as the model's own tokenizer does, and put pieces together alike."""
-    if not isinstance(subject.tokenizer, Tokenizer) or not sample.texts:
+    if not isinstance(loaded.tokenizer, Tokenizer) or not sample.texts:
         return {}
-    joint = subject.tokenizer.joint
+    joint = loaded.tokenizer.joint
     source = tokenizers.Tokenizer.from_file(str(folder / (JOINT if joint else SOURCE)))
     target = source if joint else tokenizers.Tokenizer.from_file(str(folder / TARGET))
-    return same_texts(subject.tokenizer, sample, lambda text: source.encode(text).ids, target.decode)
+    return same_texts(loaded.tokenizer, sample, lambda text: source.encode(text).ids, target.decode)
 
 
 def same_texts(

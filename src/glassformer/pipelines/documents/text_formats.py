@@ -1,0 +1,237 @@
+"""Plain text, PO messages and SubRip subtitles: formats of lines, without nested markup.
+
+Plain text    paragraphs are translated; their order, blank lines, indents and list signs stay
+PO            messages without a translation get one; finished translations, comments and ids stay
+SubRip        what is spoken is translated; numbers, times and positions on the screen stay
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import textwrap
+from functools import partial
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+from glassformer.common.errors import DataError
+from glassformer.pipelines.documents.html import parse_tags
+from glassformer.pipelines.documents.segments import (
+    NEWLINE,
+    DocumentStats,
+    Inline,
+    Parse,
+    Segment,
+    Task,
+    gather,
+    is_unspaced,
+    join_lines,
+    line_spans,
+    translate_segments,
+)
+
+LIST_SIGNS = re.compile(r"\s*(?:[-*•·>#=~_|+]+\s+|\d{1,3}[.)]\s+)*")  # what precedes the words of a line
+NARROW = 30  # letters; text that is narrower was not wrapped
+DASHES = ("-", "–", "—", "‐")  # before a speaker's words in a subtitle
+
+
+class Line(NamedTuple):
+    start: int
+    words: int  # where they begin
+    end: int  # of them
+
+
+def translate_plain(text: str, stats: DocumentStats, parse: Parse | None = None) -> Task[str]:
+    return (yield from translate_segments(text, plain_segments(text, parse or parse_words), stats))
+
+
+def parse_words(text: str) -> list[Inline]:
+    return [Inline(text)] if text else []
+
+
+def plain_segments(text: str, parse: Parse) -> list[Segment]:
+    """One for each line; lines that were wrapped, because the next word had no room, are joined."""
+    lines = line_spans(text)
+    width = max(stop - start for start, stop in lines)
+    found: list[list[Line]] = []
+    for start, stop in lines:
+        line = text[start:stop]
+        signs = LIST_SIGNS.match(line)
+        begin = start + (signs.end() if signs else 0)
+        has_sign = begin - start != len(line) - len(line.lstrip())
+        new = Line(start, begin, start + len(line.rstrip()))
+        if found and begin < stop and not has_sign and is_wrapped(text, found[-1][-1], start, begin, stop, width):
+            found[-1].append(new)
+        else:
+            found.append([new])
+    return [segment for lines in found if (segment := plain_segment(text, lines, width, parse)).has_words]
+
+
+def is_wrapped(text: str, before: Line, start: int, begin: int, stop: int, width: int) -> bool:
+    """Whether the line before `start` would have been too long with the first word of the next line."""
+    between = text[before.end : start].strip(" \t")
+    word = text[begin:stop].split(maxsplit=1)
+    return bool(
+        before.words < before.end
+        and between in ("\n", "\r", "\r\n")
+        and width >= NARROW
+        and word
+        and before.end - before.start + 1 + len(word[0]) > width
+    )
+
+
+def plain_segment(text: str, lines: list[Line], width: int, parse: Parse) -> Segment:
+    start, end = lines[0].words, lines[-1].end
+    source = text[start:end]
+    inlines = [one if one.mark else Inline(one.source, "", join_lines(one.source)) for one in parse(source)]
+    if len(lines) == 1:
+        return Segment(start, end, inlines, parse)
+    indent = text[lines[1].start : lines[1].words]
+    line_end = NEWLINE.search(source)
+    assert line_end is not None
+    offset = lines[0].words - lines[0].start
+    layout = partial(wrap, width=width, offset=offset, indent=indent, newline=line_end[0])
+    return Segment(start, end, inlines, parse, layout=layout)
+
+
+def wrap(text: str, width: int, offset: int, indent: str, newline: str) -> str:
+    """Wrapped at spaces, as its source was; the first line begins after `offset` letters."""
+    wrapper = textwrap.TextWrapper(width, " " * offset, indent, break_long_words=False, break_on_hyphens=False)
+    return newline.join(wrapper.wrap(text))[offset:]
+
+
+def translate_po(text: str, stats: DocumentStats) -> Task[str]:
+    entries, slots = [entry for entry in po_entries(text) if not entry.obsolete], po_slots(text)
+    messages = [message for entry in entries for message in po_messages(entry)]
+    if len(messages) != len(slots):
+        raise DataError(f"no PO file: {len(messages)} messages, but {len(slots)} msgstr; check it: `msgfmt --check`")
+    jobs = [(slot, source) for slot, (source, done) in zip(slots, messages, strict=True) if source and not done]
+    translations = yield from gather([translate_plain(source, stats, parse_tags) for _, source in jobs])
+    parts, at = [], 0
+    for ((start, end, newline), source), translation in zip(jobs, translations, strict=True):
+        parts += [text[at:start], po_string(translation, newline) if translation != source else text[start:end]]
+        at = end
+    return "".join([*parts, text[at:]])
+
+
+def po_entries(text: str) -> list[Any]:
+    """The entries in the order of the file, including the header, which has an empty id."""
+    import polib
+
+    try:
+        # A text of one line could be a file's name to polib.
+        found = polib.pofile(f"{text}\n", wrapwidth=0)
+    except (OSError, ValueError) as error:
+        raise DataError(f"no PO file: {error}; check it: `msgfmt --check`") from None
+    header = [found.metadata_as_entry()] if has_po_header(text) else []
+    return sorted(header + list(found), key=lambda entry: entry.linenum or 0)
+
+
+def has_po_header(text: str) -> bool:
+    """Whether the first message has no id."""
+    lines = [line.strip() for line in NEWLINE.split(text)]
+    first = next((i for i, line in enumerate(lines) if line.startswith("msgid")), None)
+    return first is not None and lines[first] == 'msgid ""' and not lines[first + 1].startswith('"')
+
+
+def po_messages(entry: Any) -> list[tuple[str, bool]]:
+    """For each msgstr of an entry, its source, and whether it has a translation already."""
+    if not entry.msgid_plural:
+        return [(entry.msgid, bool(entry.msgstr))]
+    forms = sorted(entry.msgstr_plural)
+    has_singular = len(forms) > 1  # a language without plural uses the source's plural for everything
+    return [
+        (entry.msgid if form == 0 and has_singular else entry.msgid_plural, bool(entry.msgstr_plural[form]))
+        for form in forms
+    ]
+
+
+def po_slots(text: str) -> list[tuple[int, int, str]]:
+    """Where each msgstr's quoted strings are, with the line end used there."""
+    found: list[tuple[int, int, str]] = []
+    continues = False
+    for start, stop in line_spans(text):
+        line = text[start:stop]
+        end = start + len(line.rstrip())
+        quote = line.find('"')
+        if line.lstrip().startswith("msgstr") and quote >= 0:
+            newline = NEWLINE.match(text, stop)
+            found.append((start + quote, end, newline[0] if newline else "\n"))
+            continues = True
+        elif continues and line.lstrip().startswith('"'):
+            found[-1] = (found[-1][0], end, found[-1][2])
+        else:
+            continues = False
+    return found
+
+
+def po_string(text: str, newline: str) -> str:
+    """A string in PO syntax, on one line for each of its lines."""
+    import polib
+
+    quoted = [f'"{polib.escape(line)}"' for line in text.splitlines(keepends=True)]
+    return quoted[0] if len(quoted) == 1 else newline.join(['""', *quoted])
+
+
+def translate_srt(text: str, stats: DocumentStats) -> Task[str]:
+    return (yield from translate_segments(text, srt_segments(text), stats))
+
+
+def srt_segments(text: str) -> list[Segment]:
+    import srt
+
+    try:
+        titles = list(srt.parse(text))
+    except srt.SRTParseError as error:
+        raise DataError(f"no SubRip file: {error}") from None
+    found: list[Segment] = []
+    at = 0
+    for title in titles:
+        forms = (title.content, title.content.replace("\n", "\r\n"))
+        content = next((form for form in forms if form in text[at:]), None)
+        if content is None:
+            raise DataError(f"subtitle {title.index}: its text cannot be found in the file; are its line ends mixed?")
+        at = text.index(content, text.index("-->", at))
+        found += subtitle_segments(content, at)
+        at += len(content)
+    return found
+
+
+def subtitle_segments(content: str, at: int) -> list[Segment]:
+    """One for the subtitle, or one for each speaker."""
+    newline = "\r\n" if "\r\n" in content else "\n"
+    lines = content.split(newline)
+    has_speakers = len(lines) > 1 and all(line.lstrip().startswith(DASHES) for line in lines)
+    found = []
+    for text in lines if has_speakers else [content]:
+        begin = len(text) - len(text.lstrip())
+        while text[begin:].startswith("{\\") and "}" in text[begin:]:  # {\an8}: a position on the screen
+            begin = text.index("}", begin) + 1
+        while begin < len(text) and (text[begin] in DASHES or text[begin].isspace()):
+            begin += 1
+        words = text[begin:].rstrip()
+        inlines = [Inline(one.source, one.mark, join_lines(one.source)) for one in parse_tags(words)]
+        layout = partial(break_lines, count=len(words.split(newline)), newline=newline)
+        segment = Segment(at + begin, at + begin + len(words), inlines, parse_tags, layout=layout)
+        found += [segment] if segment.has_words else []
+        at += len(text) + len(newline)
+    return found
+
+
+def break_lines(text: str, count: int, newline: str) -> str:
+    """In `count` lines of about the same length, if there are places to break it, outside all tags."""
+    lines = []
+    while count > 1 and text:
+        middle = math.ceil(len(text) / count)
+        in_tag = [*accumulate(text, lambda inside, c: c == "<" or (inside and c != ">"), initial=False)]
+        places = [i for i in range(1, len(text)) if can_break(text, i) and not in_tag[i + 1]]
+        if not places:
+            break
+        cut = min(places, key=lambda place: abs(place - middle))
+        lines.append(text[:cut].rstrip())
+        text, count = text[cut:].lstrip(), count - 1
+    return newline.join([*lines, text])
+
+
+def can_break(text: str, i: int) -> bool:
+    return text[i] == " " or (is_unspaced(text[i - 1]) and is_unspaced(text[i]))
