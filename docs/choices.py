@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from glassformer.explain import parts
+from glassformer.explain import formulas
 
-SETTINGS: dict[str, Mapping[str, parts.Part]] = {"activation": parts.ACTIVATIONS, "norm_type": parts.NORMS}
+SETTINGS: dict[str, Mapping[str, formulas.Part]] = {"activation": formulas.ACTIVATIONS, "norm_type": formulas.NORMS}
 HEADS = {"en": ("choice", "computes", "in words"), "zh": ("选项", "计算", "说明")}
 
 

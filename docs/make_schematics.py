@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from glassformer import ModelConfig
-from glassformer.explain.schematic import KINDS, watch
+from glassformer.explain.schematic import DRAWINGS, record_calls
 
 FIGURES = Path(__file__).resolve().parent / "figures"
 # The demo's sizes; the drawings have letters in their place.
@@ -21,11 +21,11 @@ SIZES = {"vocab_size": 480, "d_model": 128, "heads": 4, "d_ff": 512, "layers": 2
 
 def drawn() -> Iterator[tuple[Path, str]]:
     """Each file and what belongs into it: our model's, which is Pre-LN, and one layer of the paper's."""
-    pre, post = watch(ModelConfig(norm="pre", **SIZES)), watch(ModelConfig(norm="post", **SIZES))
-    wanted = [(kind, kind, pre) for kind in KINDS] + [("post", "encoder-layer", post)]
+    pre, post = record_calls(ModelConfig(norm="pre", **SIZES)), record_calls(ModelConfig(norm="post", **SIZES))
+    wanted = [(kind, kind, pre) for kind in DRAWINGS] + [("post", "encoder-layer", post)]
     for name, kind, found in wanted:
         for language in ("en", "zh"):
-            yield FIGURES / f"schematic-{name}.{language}.svg", KINDS[kind](found, language).svg()
+            yield FIGURES / f"schematic-{name}.{language}.svg", DRAWINGS[kind](found, language).svg()
 
 
 def main() -> int:

@@ -7,8 +7,7 @@ from functools import cache
 
 from glassformer.common.strings import Language
 from glassformer.explain.worked import WorkedExample, worked_example
-from glassformer.explain.worked.draw import drawn
-from glassformer.explain.worked.tell import SENTENCES, answers, headings, panel_of, sums
+from glassformer.explain.worked.render import SENTENCES, answers, calculations, headings, matrices, panel_of
 from glassformer.explain.worked.texts import FRAME, STORY
 
 WIDTH = 92  # columns; a page scrolls what is wider
@@ -48,8 +47,8 @@ def part(key: str, language: Language) -> str:
     sentences = SENTENCES.get(key, (0,))
     lines = [
         *headings(example(), values, language, WIDTH),
-        *drawn(example(), values, sentences),
-        *sums(example(), values, sentences[0], WIDTH),
+        *matrices(example(), values, sentences),
+        *calculations(example(), values, sentences[0], WIDTH),
     ]
     told = SPECIAL.sub(r"`<\1>`", STORY[key].say(language))
     return f"{told}\n\n{block([line.plain for line in lines])}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from glassformer.explain.cache_view import multiply_adds
+from glassformer.explain.kv_cache import multiply_adds
 from glassformer.labs.figures import Figure, Panel, Series, Text
 from glassformer.pipelines.translator import Translator
 

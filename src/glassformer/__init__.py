@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from glassformer.decode import generate as generate
     from glassformer.deploy.export.run import Export as Export
     from glassformer.deploy.export.run import export as export
+    from glassformer.explain.trace import Trace as Trace
     from glassformer.explain.trace import trace as trace
-    from glassformer.explain.traced import Trace as Trace
     from glassformer.explain.what_if import WhatIf as WhatIf
     from glassformer.explain.what_if import what_if as what_if
     from glassformer.model import Cache as Cache
@@ -62,7 +62,7 @@ _HOMES = {
     "Search": "glassformer.decode",
     "TextGenerator": "glassformer.pipelines",
     "TextTranslator": "glassformer.pipelines.text",
-    "Trace": "glassformer.explain.traced",
+    "Trace": "glassformer.explain.trace",
     "TranslatedText": "glassformer.pipelines.text",
     "Translation": "glassformer.pipelines.translation",
     "Translator": "glassformer.pipelines.translator",

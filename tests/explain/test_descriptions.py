@@ -9,7 +9,7 @@ import torch
 from arithmetic import check, evaluated
 
 import glassformer as gf
-from glassformer.explain import parts
+from glassformer.explain import formulas
 from glassformer.model.activation import ACTIVATIONS, Activation
 from glassformer.model.config import NormType
 from glassformer.model.norm import NORMS
@@ -18,14 +18,14 @@ SMALL = {"vocab_size": 23, "d_model": 16, "heads": 4, "d_ff": 24, "layers": 1, "
 
 
 def test_every_choice_has_a_function_and_a_description():
-    assert set(get_args(Activation)) == set(ACTIVATIONS) == set(parts.ACTIVATIONS)
-    assert set(get_args(NormType)) == set(NORMS) == set(parts.NORMS)
+    assert set(get_args(Activation)) == set(ACTIVATIONS) == set(formulas.ACTIVATIONS)
+    assert set(get_args(NormType)) == set(NORMS) == set(formulas.NORMS)
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
 def test_an_activation_is_its_expression(name):
     x = torch.linspace(-9, 9, 181, dtype=torch.float64)
-    found = evaluated(parts.ACTIVATIONS[name].expression, {"u": x.numpy(), "π": math.pi})
+    found = evaluated(formulas.ACTIVATIONS[name].expression, {"u": x.numpy(), "π": math.pi})
     np.testing.assert_allclose(found, ACTIVATIONS[name](x).numpy(), atol=1e-12)
 
 
@@ -44,8 +44,11 @@ def test_a_trace_of_every_choice_gives_its_numbers_again(activation, norm, place
 
 
 def test_a_formula_is_printed_as_a_reader_writes_it():
-    assert parts.NORMS["layer"].formula == "(x - mean) / √(variance + ε) · g + b"
-    assert parts.NORMS["rms"].formula == "x / √(mean(x²) + ε) · g"
-    assert parts.ACTIVATIONS["silu"].formula == "u / (1 + exp(-u))"
-    assert parts.printed(("-", "a", ("-", "b", ("*", ("+", "c", 1), ("^", "d", 3))))) == "a - (b - (c + 1) · d³)"
-    assert parts.printed(("/", "a", ("*", "b", "c"))) == "a / (b · c)"
+    assert formulas.NORMS["layer"].formula == "(x - mean) / √(variance + ε) · g + b"
+    assert formulas.NORMS["rms"].formula == "x / √(mean(x²) + ε) · g"
+    assert formulas.ACTIVATIONS["silu"].formula == "u / (1 + exp(-u))"
+    assert (
+        formulas.format_expression(("-", "a", ("-", "b", ("*", ("+", "c", 1), ("^", "d", 3)))))
+        == "a - (b - (c + 1) · d³)"
+    )
+    assert formulas.format_expression(("/", "a", ("*", "b", "c"))) == "a / (b · c)"

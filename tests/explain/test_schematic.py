@@ -12,11 +12,11 @@ import torch
 from drawn import SVG, Truth, faults, read
 
 import glassformer as gf
-from glassformer.explain.schematic import KINDS, watch
+from glassformer.explain.schematic import DRAWINGS, record_calls
 from glassformer.explain.schematic.words import PLACES, SAY
 from glassformer.page import page_files
 
-CHECKED = [kind for kind in KINDS if kind != "masks"]
+CHECKED = [kind for kind in DRAWINGS if kind != "masks"]
 CHOICES = {
     "pre": {},
     "post": {"norm": "post"},
@@ -37,7 +37,7 @@ def truth(choice: str = "pre") -> Truth:
 
 @cache
 def drawing(kind: str, choice: str = "pre", language: str = "en") -> str:
-    return KINDS[kind](watch(config(choice)), language).svg()
+    return DRAWINGS[kind](record_calls(config(choice)), language).svg()
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
@@ -177,7 +177,7 @@ def test_both_languages_draw_the_same() -> None:
             *((w.of, w.to, *w.points) for w in wires),
         ]
 
-    for kind in KINDS:
+    for kind in DRAWINGS:
         assert geometry(drawing(kind)) == geometry(drawing(kind, language="zh"))
         assert drawing(kind) != drawing(kind, language="zh")
 
@@ -188,14 +188,16 @@ def test_a_file_of_its_own_needs_nothing() -> None:
     assert "prefers-color-scheme:dark" in svg
     assert not re.search(r"\b(?:href|src|url)\b", svg)
     classes = set(re.findall(r"\.schematic \.?([a-z_]+)", page_files()["schematic.css"])) - {"text", "g", "draws"}
-    used = {word for kind in KINDS for words in re.findall(r'class="([^"]+)"', drawing(kind)) for word in words.split()}
+    used = {
+        word for kind in DRAWINGS for words in re.findall(r'class="([^"]+)"', drawing(kind)) for word in words.split()
+    }
     assert classes <= used
 
 
 def test_what_is_said_is_used() -> None:
     roles = {
         word
-        for kind in KINDS
+        for kind in DRAWINGS
         for choice in CHOICES
         for words in re.findall(r'<g class="([^"]+)"', drawing(kind, choice))
         for word in words.split()

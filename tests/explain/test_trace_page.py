@@ -10,8 +10,8 @@ from tiny import translator
 
 import glassformer as gf
 from glassformer.common.errors import GlassformerError
-from glassformer.explain import page as page_module
-from glassformer.explain.page import address, embedded, standalone
+from glassformer.explain import html_page as page_module
+from glassformer.explain.html_page import data_url
 from glassformer.page import page_files
 
 
@@ -20,14 +20,16 @@ def tr():
     return gf.trace(translator(), "one </script> two <!-- three", padding=1)
 
 
-def payload(text):
-    return json.loads(
-        re.search(r"window\.GLASSFORMER_EMBEDDED = (.*);</script>", text).group(1), parse_constant=pytest.fail
-    )
+def script(page):
+    return re.search(r"<script>window\.GLASSFORMER_EMBEDDED = (.*);</script>", page).group(1)
+
+
+def payload(page):
+    return json.loads(script(page), parse_constant=pytest.fail)
 
 
 def test_the_run_is_inside(tr):
-    found = payload(embedded(tr))
+    found = payload(tr.to_html())
     assert found["manifest"] == json.loads(json.dumps(tr.manifest()))
     assert base64.b64decode(found["blob"]) == tr.blob()
     assert base64.b64decode(found["weights"]) == tr.weights_blob()
@@ -35,15 +37,15 @@ def test_the_run_is_inside(tr):
 
 
 def test_no_text_can_end_the_script(tr):
-    script = embedded(tr)
-    assert script.count("<") == 2  # its own two tags
-    assert payload(script)["manifest"]["text"] == "one </script> two <!-- three"
-    title = re.search("<title>(.*?)</title>", standalone(tr)).group(1)
+    page = tr.to_html()
+    assert "<" not in script(page)
+    assert payload(page)["manifest"]["text"] == "one </script> two <!-- three"
+    title = re.search("<title>(.*?)</title>", page).group(1)
     assert title == "one &lt;/script&gt; two &lt;!-- three · glassformer"
 
 
 def test_every_module_is_inside_and_finds_the_others(tr):
-    text = standalone(tr)
+    text = tr.to_html()
     modules = json.loads(re.search(r'<script type="importmap">(.*?)</script>', text).group(1))["imports"]
     assert set(modules) == {f"glassformer/{name}" for name in page_files() if name.endswith(".js")}
     for name, held in modules.items():
@@ -60,18 +62,15 @@ def test_every_module_is_inside_and_finds_the_others(tr):
 
 
 def test_modules_of_folders_find_each_other():
-    held = address("views/a.js", 'import { b } from "../b.js";\nimport("./c.js");\nexport * from \'./d/e.js\';')
+    held = data_url("views/a.js", 'import { b } from "../b.js";\nimport("./c.js");\nexport * from \'./d/e.js\';')
     source = base64.b64decode(held.partition("base64,")[2]).decode()
-    assert re.findall("glassformer/[^\"']+", source) == [
-        "glassformer/b.js",
-        "glassformer/views/c.js",
-        "glassformer/views/d/e.js",
-    ]
+    found = re.findall("glassformer/[^\"']+", source)
+    assert found == ["glassformer/b.js", "glassformer/views/c.js", "glassformer/views/d/e.js"]
 
 
 def test_weights_too_large_stay_outside(tr, monkeypatch):
     monkeypatch.setattr(page_module, "MOST_WEIGHTS", 1000)
-    assert payload(embedded(tr))["weights"] is None
+    assert payload(tr.to_html())["weights"] is None
 
 
 def test_written_to_a_file(tr, tmp_path):

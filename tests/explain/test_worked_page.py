@@ -10,9 +10,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from glassformer.common.strings import wrap
-from glassformer.explain.words import formula
-from glassformer.explain.worked import sums, worked_example
-from glassformer.explain.worked.tell import PANELS, SENTENCES, panel_of, show, tell
+from glassformer.explain.formulas import translated
+from glassformer.explain.worked import arithmetic, worked_example
+from glassformer.explain.worked.render import PANELS, SENTENCES, panel_of, print_story, print_values
 from glassformer.explain.worked.texts import FRAME, STORY
 from glassformer.explain.worked.weights import WORDS
 
@@ -27,7 +27,7 @@ def example():
 
 def page_of(example, lang, width=100, terminal=False):
     out = io.StringIO()
-    tell(example, lang, Console(file=out, width=width, force_terminal=terminal, color_system=None))
+    print_story(example, lang, Console(file=out, width=width, force_terminal=terminal, color_system=None))
     return out.getvalue()
 
 
@@ -61,31 +61,31 @@ def test_printed_sums_come_out_as_printed(example, lang):
 
 def test_every_cell_of_every_value_is_what_its_sum_says(example, monkeypatch):
     """The rules themselves against the model, in more digits than are printed."""
-    monkeypatch.setattr(sums, "number", lambda value: "-inf" if value == -math.inf else f"{value:.9f}")
+    monkeypatch.setattr(arithmetic, "number", lambda value: "-inf" if value == -math.inf else f"{value:.9f}")
     kinds = set()
     for trace in example.traces:
         for value in trace.values.values():
-            if (kind := value.op["kind"]) not in sums.RULES:
+            if (kind := value.op["kind"]) not in arithmetic.RULES:
                 assert kind in ("lookup", "merge", "same", "visible"), f"{value.name} is computed, and not written out"
                 continue
             kinds.add(kind)
             heads = value.value.shape[0] if "head" in value.axes else 1
             rows, columns = value.value.shape[-2:]
             for head, row, column in itertools.product(range(heads), range(rows), range(columns)):
-                cell = sums.Cell(trace, value, head, row, column)
-                assert evaluate(sums.RULES[kind](cell)) == pytest.approx(cell.result, abs=2e-5), str(cell)
+                cell = arithmetic.Cell(trace, value, head, row, column)
+                assert evaluate(arithmetic.RULES[kind](cell)) == pytest.approx(cell.result, abs=2e-5), str(cell)
                 if kind == "layer_norm":
-                    for moment in sums.moments(cell)[0]:
+                    for moment in arithmetic.moments(cell)[0]:
                         _, expression, result = moment.split(" = ")
                         assert evaluate(expression) == pytest.approx(float(result), abs=2e-5)
-    assert kinds == set(sums.RULES)
+    assert kinds == set(arithmetic.RULES)
 
 
 def test_a_rule_that_reads_another_head_would_be_noticed(example):
     trace = example.traces[0]
     name = "decoder.blocks.0.cross_attention.scores"
-    cell, other = (sums.Cell(trace, trace.value(name), head, 2, 0) for head in (0, 1))
-    assert abs(evaluate(sums.RULES["scale"](other)) - cell.result) > 0.1
+    cell, other = (arithmetic.Cell(trace, trace.value(name), head, 2, 0) for head in (0, 1))
+    assert abs(evaluate(arithmetic.RULES["scale"](other)) - cell.result) > 0.1
 
 
 def test_a_wrong_digit_would_be_noticed():
@@ -121,7 +121,7 @@ def test_names_shapes_and_formulas_of_all_values_are_printed(example):
             line = next(line for line in page.splitlines() if line.split(" ")[0] == value.name)
             one = example.traces[0].values.get(value.name, value)
             assert all(f" {size}" in line for size in one.value.shape)
-            assert formula(value.formula, "zh") in page
+            assert translated(value.formula, "zh") in page
         else:
             assert value.op["kind"] in ("same", "weight")
     assert told == {key for key in STORY if not key.startswith("chapter.")}
@@ -177,7 +177,7 @@ def test_chinese_leaves_no_english_prose(example):
 @pytest.mark.parametrize("name", ["*", "*.pattern", "loss", "decoder.embedding.positions"])
 def test_single_values(example, name):
     out = io.StringIO()
-    show(example, name, "en", Console(file=out, width=80))
+    print_values(example, name, "en", Console(file=out, width=80))
     page = out.getvalue()
     for value in example.values.select(name):
         assert value.name in page
@@ -191,7 +191,7 @@ def test_colour_only_on_a_terminal(example):
     def page(terminal):
         out = io.StringIO()
         colours = "standard" if terminal else "auto"
-        show(example, "loss", "en", Console(file=out, force_terminal=terminal, color_system=colours))
+        print_values(example, "loss", "en", Console(file=out, force_terminal=terminal, color_system=colours))
         return out.getvalue()
 
     assert "\x1b[" in page(True)

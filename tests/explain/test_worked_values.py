@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from glassformer.common.errors import InputError
-from glassformer.explain.worked import worked_example
-from glassformer.explain.worked.example import Words, build_model
+from glassformer.explain.worked import WordTokenizer, build_model, worked_example
 from glassformer.explain.worked.weights import ATTENTION, EMBEDDING, FEED_FORWARD, PAIRS, WORDS
 from glassformer.pipelines.translator import Translator
 
@@ -175,7 +174,7 @@ def test_the_story_is_true(example):
 
 
 def test_left_alone_the_model_writes_both_translations():
-    translator = Translator(build_model(), Words())
+    translator = Translator(build_model(), WordTokenizer())
     assert [translator(source) for source, _ in PAIRS] == [target for _, target in PAIRS]
 
 

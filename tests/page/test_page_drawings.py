@@ -12,7 +12,7 @@ from visitor import SENTENCE, VIEWS, Live
 import glassformer as gf
 from glassformer.deploy.server.app import create_app
 from glassformer.deploy.server.handbook import is_handbook
-from glassformer.explain.schematic import KINDS, schematics
+from glassformer.explain.schematic import DRAWINGS, schematics
 
 CHAPTERS = Path(__file__).parents[2] / "docs"
 
@@ -35,7 +35,7 @@ def test_each_drawing_is_that_of_the_model(visit, translator) -> None:
     assert "drawing=model" in page.page.url
     for language in ("en", "zh"):
         drawn = schematics(translator.model, language)
-        assert set(drawn) == set(KINDS)
+        assert set(drawn) == set(DRAWINGS)
         for kind, svg in drawn.items():
             open_drawing(page, kind, lang=language)
             wanted = re.findall(r'data-part="([^"]+)"', svg)

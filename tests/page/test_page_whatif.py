@@ -16,7 +16,7 @@ from sampled import sampled
 from visitor import EXAMPLES, agrees, printed, unit
 
 import glassformer as gf
-from glassformer.explain.changes import KINDS, carry_out, checked
+from glassformer.explain.interventions import CHANGE_KINDS, apply_changes, check_changes
 from glassformer.explain.subject import Subject
 from glassformer.model import Cache
 from glassformer.model.probe import share_weights
@@ -70,7 +70,7 @@ READ = """() => {
 
 
 def test_every_kind_of_change_is_tried():
-    assert {change["kind"] for changes in CHANGES.values() for change in changes} == set(KINDS)
+    assert {change["kind"] for changes in CHANGES.values() for change in changes} == set(CHANGE_KINDS)
 
 
 class Judge:
@@ -78,7 +78,7 @@ class Judge:
 
     def __init__(self, translator, changes, run):
         self.model = share_weights(translator.model).eval()
-        carry_out(self.model, checked(changes, Subject(translator)))
+        apply_changes(self.model, check_changes(changes, Subject(translator)))
         self.src, self.mask = torch.tensor([run.source]), torch.tensor([run.real])
         self.heat = run.options.temperature
         with torch.no_grad():

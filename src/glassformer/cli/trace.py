@@ -18,7 +18,7 @@ from glassformer.common.files import write_text
 
 if TYPE_CHECKING:
     from glassformer.explain.subject import Traced
-    from glassformer.explain.traced import Trace
+    from glassformer.explain.trace import Trace
 
 
 class Language(StrEnum):
@@ -119,13 +119,13 @@ def by_hand(lang: Language, name: str | None, json_file: str | None) -> None:
 
     from rich.console import Console
 
-    from glassformer.explain.worked.tell import show, tell
+    from glassformer.explain.worked.render import print_story, print_values
 
     console = Console()
     if name is not None:
-        show(example, name, lang.value, console)
+        print_values(example, name, lang.value, console)
     else:
-        tell(example, lang.value, console)
+        print_story(example, lang.value, console)
 
 
 def run(

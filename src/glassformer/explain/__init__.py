@@ -1,5 +1,5 @@
-"""How a model is seen: every value between a sentence and its translation, by name.
+"""Looking inside a model: every value between a sentence and its translation, by name.
 
-Read `subject` (who is traced), `record` (how values are read), `operations` (how each is made), `writing` (what the
-model wrote), `trace` (all of it together), then `changes` and `what_if`.
+Read `subject` (what can be traced), `activations` (hooks, and named values), `operations` (how each value is computed),
+`decoding` (the output), `trace` (all of it together), then `interventions` and `what_if`.
 """

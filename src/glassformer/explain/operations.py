@@ -1,53 +1,36 @@
-"""How every value is made: walking a model from its embedding to its logits, each named value gets its axes, its
-formula and an operation that gives the same numbers again from other named values and the weights.
+"""How every value is computed. `GraphBuilder` walks a model from its embedding to its logits and gives each value its
+axes, its formula and an operation that computes the same numbers from other named values and the weights.
 
-Shapes: S source, T target, H heads, G key/value heads, D model width, d head width. There is no batch axis.
+Shapes: S source, T target, H heads, G key/value heads, D model width, d head width, C channels of an image, P width of
+a patch, L labels, V vocabulary. There is no batch axis.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
 
 import torch
 from torch import Tensor, nn
 
-from glassformer.explain.ends import embedding, with_bias
-from glassformer.explain.parts import ACTIVATIONS, NORMS
-from glassformer.explain.record import Seen
+from glassformer.explain.activations import ActivationCache, Op, Value, Values, record_activations
+from glassformer.explain.formulas import ACTIVATIONS, NORMS
 from glassformer.explain.weights import Weights
+from glassformer.model import EncoderDecoder, EncoderOnly, Model
 from glassformer.model.attention import Attention, AttentionMask
 from glassformer.model.config import ModelConfig
+from glassformer.model.embedding import Embedding, PatchEmbedding
 from glassformer.model.layer import Block, FeedForward, Residual
 from glassformer.model.norm import Norm
 from glassformer.model.position import Alibi, relative_bucket
-from glassformer.model.transformer import Stack
+from glassformer.model.transformer import Head, Stack, Transform
 
-Op = dict[str, Any]
-LINKS = ("input", "q", "k", "v", "pattern", "cos", "sin", "mask")  # where an operation names one other value
-
-
-@dataclass(frozen=True, eq=False)
-class Value:
-    """One named value: `axes` names each dimension, `op` says how it is made, `formula` says it for a reader."""
-
-    name: str
-    axes: tuple[str, ...]
-    op: Op
-    formula: str
-    value: Tensor
-
-    @property
-    def inputs(self) -> list[str]:
-        """The values it is made from."""
-        op = self.op.get("otherwise", self.op)
-        links = (*LINKS, "bias") if op["kind"] == "mask" else LINKS  # elsewhere a bias is a weight
-        return [*op.get("inputs", ()), *(op[link] for link in links if op.get(link) is not None)]
+Axes = tuple[str, ...]
+PATCHES, FIRST = "square", "first"  # the positions of an image's patches; the position that labels are read from
 
 
 class Side:
-    """Names of the axes on the source's or the target's side, and of the ids there; `part`: of some of its places."""
+    """The names of the axes of the source, of the target, or of the positions of one `part`."""
 
     def __init__(self, target: bool, part: str | None = None) -> None:
         self.short, self.ids = ("tgt", "target") if target else ("src", "source")
@@ -57,97 +40,134 @@ class Side:
         self.query, self.key = f"query:{self.short}", f"key:{self.short}"
 
 
-class Account:
-    """All values of a run, in the order in which they come to be.
+class GraphBuilder:
+    """The computation graph of a run: all its values, in the order of computation.
 
-    `replaced` names the values that a change has set: they have no equation, only a cause.
+    `replaced` holds the values that a change has set: for them, the cause stands in the place of a formula. `shift` is
+    the number of padding tokens before a text. Every method returns the name of the value that it has added last.
     """
 
     def __init__(
-        self, config: ModelConfig, seen: Seen, weights: Weights, replaced: Mapping[str, Op], shift: int = 0
+        self, config: ModelConfig, cache: ActivationCache, weights: Weights, replaced: Mapping[str, Op], shift: int = 0
     ) -> None:
-        self.config, self.seen, self.weights, self.replaced, self.shift = config, seen, weights, replaced, shift
-        self.values: dict[str, Value] = {}
+        self.config, self.cache, self.weights, self.replaced, self.shift = config, cache, weights, replaced, shift
+        self.values = Values()
 
-    def record(self, name: str, axes: tuple[str, ...], op: Op, formula: str, value: Tensor | None = None) -> str:
+    def record(self, name: str, axes: Axes, op: Op, formula: str, value: Tensor | None = None) -> str:
         if name in self.replaced:
             cause: Op = {"kind": "replaced"} | self.replaced[name]
             told = f"set by {cause['by']['kind']}"
-            if heads := ", ".join(map(str, cause.get("heads", ()))):  # the others are computed as ever
+            if heads := ", ".join(map(str, cause.get("heads", ()))):  # the other heads are computed as usual
                 cause["otherwise"], told = op, f"{formula}, but heads {heads} {told}"
             op, formula = cause, told
         elif op["kind"] == "same":
             self.values[name] = Value(name, axes, op, formula, self.values[op["input"]].value)
             return name
-        if value is None:
-            value = self.seen.values[name]
+        value = self.cache.values[name] if value is None else value
         value = value[0] if value.dim() > len(axes) else value
         self.values[name] = Value(name, axes, op, formula, value.detach().float().cpu().contiguous())
         return name
 
-    def same(self, name: str, of: str, formula: str) -> str:
+    def alias(self, name: str, of: str, formula: str) -> str:
         return self.record(name, self.values[of].axes, {"kind": "same", "input": of}, formula)
 
+    def add(self, name: str, axes: Axes, parts: list[str], formula: str, value: Tensor | None = None) -> str:
+        return self.record(name, axes, {"kind": "add", "inputs": parts}, formula, value)
+
     def linear(
-        self,
-        name: str,
-        axes: tuple[str, ...],
-        module: nn.Linear,
-        given: str,
-        formula: str,
-        rows: tuple[int, int] | None = None,
-        heads: int | None = None,
-        value: Tensor | None = None,
-    ) -> str:
-        """`rows`: the part of the matrix that makes this value, `heads` of them side by side."""
+        self, name: str, axes: Axes, module: nn.Linear, given: str, formula: str, rows: tuple[int, int] | None = None,
+        heads: int | None = None, value: Tensor | None = None,
+    ) -> str:  # fmt: skip
+        """`rows`: the part of the matrix that computes this value, `heads` of them side by side."""
         span = [0, len(module.weight)] if rows is None else list(rows)
         weight, bias = self.weights.name(module.weight), self.weights.name(module.bias)
         op = {"kind": "linear", "input": given, "weight": weight, "bias": bias, "rows": span, "heads": heads}
         return self.record(name, axes, op, with_bias(formula, bias), value)
 
-    def norm(self, name: str, axes: tuple[str, ...], module: Norm, given: str) -> str:
+    def norm(self, name: str, axes: Axes, module: Norm, given: str) -> str:
         kind, (weight, bias) = self.config.norm_type, map(self.weights.name, (module.weight, module.bias))
         part = NORMS[kind]
-        op = {"kind": f"{kind}_norm", "input": given, "weight": weight, "bias": bias, "eps": module.eps}
-        told = {"expression": part.expression, "row": part.row, "why": asdict(part.why)}
-        return self.record(name, axes, op | told, part.formula)
+        op: Op = {"kind": f"{kind}_norm", "input": given, "weight": weight, "bias": bias, "eps": module.eps}
+        op |= {"expression": part.expression, "row": part.row, "why": asdict(part.why)}
+        return self.record(name, axes, op, part.formula)
 
     def activation(self, given: str, gated: bool) -> Op:
         kind = self.config.activation
         op = {"kind": "activation", "name": kind, "input": given, "gated": gated}
         return op | {"expression": ACTIVATIONS[kind].expression}
 
-    def added(self, name: str, axes: tuple[str, ...], parts: list[str], formula: str, value: Tensor | None) -> str:
-        return self.record(name, axes, {"kind": "add", "inputs": parts}, formula, value)
-
-    def mask(self, name: str, axes: tuple[str, str], seen: AttentionMask, shape: tuple[int, int], op: Op) -> str:
-        """What a stack's queries could really see, read from what its attention was given."""
-        if seen.bias is not None:
-            visible = (seen.bias > float("-inf")).expand(-1, -1, *shape)[0].any(0)
+    def embedding(self, at: str, module: Embedding, side: Side) -> str:
+        axes = side.stream
+        if isinstance(module, PatchEmbedding):
+            parts, terms = [self.patches(at, module, side)], ["x"]
         else:
-            visible = torch.ones(shape).tril(0 if seen.causal else shape[1]).bool()
+            parts = [self.tokens(at, module, side)]
+            terms = [self.values[parts[0]].formula]
+        if module.segments is not None:
+            ids = [0] * self.values[parts[0]].value.shape[0]
+            rows = {"kind": "lookup", "weight": self.weights.name(module.segments.weight), "ids": ids}
+            parts.append(self.record(f"{at}.segments", axes, rows, "G[segment]"))
+            terms.append("G[segment]")
+        if module.positions is not None:
+            computed = id(module.positions.table) not in self.weights.names  # the paper's sinusoid
+            weight = None if computed else self.weights.name(module.positions.table)
+            op: Op = {"kind": "positions", "scheme": self.config.positions, "weight": weight, "shift": self.shift}
+            formula = "sin, cos(t / 10000^(2i / d_model))" if computed else "P[t]"
+            parts.append(self.record(f"{at}.positions", axes, op, formula))
+            terms.append("P[t]")
+        total = " + ".join(terms)
+        if isinstance(module.norm, Norm):
+            summed = self.add(f"{at}.sum", axes, parts, total, self.cache.inputs[f"{at}.norm"][0])
+            return self.alias(at, self.norm(f"{at}.norm", axes, module.norm, summed), "norm of the sum")
+        return self.alias(at, parts[0], total) if len(parts) == 1 else self.add(at, axes, parts, total)
+
+    def tokens(self, at: str, module: Embedding, side: Side) -> str:
+        """A row of the table for each token, scaled."""
+        lookup = {"kind": "lookup", "weight": self.weights.name(module.tokens.weight), "ids": side.ids}
+        rows = self.record(f"{at}.tokens", side.stream, lookup, "E[token]")
+        if module.scale == 1.0:
+            return self.alias(f"{at}.scaled", rows, "E[token]")
+        scale = {"kind": "scale", "input": rows, "by": module.scale}
+        value = self.cache.values[rows][0] * module.scale
+        return self.record(f"{at}.scaled", side.stream, scale, "√d_model · E[token]", value)
+
+    def patches(self, at: str, module: PatchEmbedding, side: Side) -> str:
+        """The patches of an image, each by one matrix; before them a learnt vector, which gathers the whole."""
+        own, name = Side(target=False, part=PATCHES), f"{at}.projection"
+        axes, pixels = (own.stream[0], "pixel"), self.cache.inputs[name][0]
+        given = self.record(f"{at}.pixels", axes, {"kind": "pixels"}, "pixels of the square", pixels)
+        self.linear(name, own.stream, module.projection, given, "pixels W")
+        op = {"kind": "prepend", "weight": self.weights.name(module.first), "input": name}
+        value = torch.cat((module.first.unsqueeze(0), self.cache.values[name][0]))  # (T, D)
+        return self.record(f"{at}.tokens", side.stream, op, "first, then the squares", value)
+
+    def mask(self, name: str, axes: tuple[str, str], given: AttentionMask, shape: tuple[int, int], op: Op) -> str:
+        """What the queries of a stack can see, read from the mask that its attention was given."""
+        if given.bias is not None:
+            visible = (given.bias > float("-inf")).expand(-1, -1, *shape)[0].any(0)
+        else:
+            visible = torch.ones(shape).tril(0 if given.causal else shape[1]).bool()
         rules = ["key ≤ query"] * op["causal"] + ["the key is a real token"] * (op["padding"] is not None)
         formula = f"1 where {' and '.join(rules)}" if rules else "1 everywhere"
         return self.record(name, axes, {"kind": "visible"} | op, formula, visible)
 
     def attention(
-        self, at: str, module: Attention, sides: tuple[Side, Side], reads: tuple[str, str], mask: str,
+        self, at: str, module: Attention, sides: tuple[Side, Side], inputs: tuple[str, str], mask: str,
         distance: str | None, rotation: str | None,
     ) -> str:  # fmt: skip
-        """`reads`: where queries come from, and keys and values."""
+        """`inputs`: what queries are computed from, and what keys and values are."""
         projection, d = module.projection, module.d_head
         query, key = ("head", sides[0].query, "dim"), ("head", sides[1].key, "dim")
         cells = ("head", sides[0].query, sides[1].key)
-        source = "x" if reads[0] == reads[1] else "memory"
-        start = 0
-        for part, axes, given, size in zip("qkv", (query, key, key), (reads[0], *[reads[1]] * 2), projection.rows,
-                                           strict=True):  # fmt: skip
+        source = "x" if inputs[0] == inputs[1] else "memory"
+        start, sources = 0, (inputs[0], inputs[1], inputs[1])
+        for part, axes, given, size in zip("qkv", (query, key, key), sources, projection.rows, strict=True):
             formula = f"{'x' if part == 'q' else source} W_{part.upper()}"
             rows, heads = (start, start + size), size // d
             if rotation is not None and part != "v":
-                turned = self.seen.values[f"{at}.projection"][0, :, start : start + size]  # (T, H d)
                 plain = f"{at}.{part}_plain"
-                value = turned.unflatten(-1, (heads, d)).transpose(0, 1)  # (H, T, d)
+                value = self.cache.values[f"{at}.projection"][0, :, start : start + size]  # (T, H d)
+                value = value.unflatten(-1, (heads, d)).transpose(0, 1)  # (H, T, d)
                 self.linear(plain, axes, projection, given, formula, rows=rows, heads=heads, value=value)
                 op = {"kind": "rotate", "input": plain, "cos": f"{rotation}.cos", "sin": f"{rotation}.sin"}
                 self.record(f"{at}.{part}", axes, op, f"{part}_plain turned by its position")
@@ -159,29 +179,28 @@ class Account:
             for part in ("q", "k", "v", "products", "scores", "masked", "pattern", "context", "merged", "output")
         )
         root, scale = abs(module.scale - d**-0.5) < 1e-9, {"kind": "scale", "input": products, "by": module.scale}
-        hide = {"kind": "mask", "input": scores, "mask": mask, "bias": distance}
+        hide, row = {"kind": "mask", "input": scores, "mask": mask, "bias": distance}, sides[0].stream
         further = " + distance" if distance else ""
         self.record(products, cells, {"kind": "products", "q": q, "k": k}, "Q Kᵀ")
         self.record(scores, cells, scale, "Q Kᵀ / √d_head" if root else f"Q Kᵀ · {module.scale:g}")
         self.record(masked, cells, hide, f"scores{further} where visible, else -∞")
         self.record(pattern, cells, {"kind": "softmax", "input": masked, "temperature": 1.0}, "softmax(masked)")
         self.record(context, query, {"kind": "context", "pattern": pattern, "v": v}, "pattern V")
-        row = sides[0].stream
-        self.record(merged, row, {"kind": "merge", "input": context}, "heads side by side", self.seen.inputs[output][0])
+        merge = {"kind": "merge", "input": context}
+        self.record(merged, row, merge, "heads side by side", self.cache.inputs[output][0])
         return self.linear(output, row, module.output, merged, "merged W_O")
+
+    def pre_norm(self, at: str, module: Residual, side: Side, stream: str) -> str:
+        """What a sublayer reads."""
+        return self.norm(f"{at}.norm", side.stream, module.norm, stream) if module.pre else stream
 
     def residual(self, at: str, module: Residual, side: Side, stream: str, added: str) -> str:
         """What follows a sublayer; with Pre-LN its norm has come before."""
+        axes, parts = side.stream, [stream, added]
         if module.pre:
-            return self.added(at, side.stream, [stream, added], "x + sublayer(norm(x))", None)
-        summed = self.added(
-            f"{at}.sum", side.stream, [stream, added], "x + sublayer(x)", self.seen.inputs[f"{at}.norm"][0]
-        )
-        return self.same(at, self.norm(f"{at}.norm", side.stream, module.norm, summed), "norm(x + sublayer(x))")
-
-    def before(self, at: str, module: Residual, side: Side, stream: str) -> str:
-        """What a sublayer reads."""
-        return self.norm(f"{at}.norm", side.stream, module.norm, stream) if module.pre else stream
+            return self.add(at, axes, parts, "x + sublayer(norm(x))")
+        summed = self.add(f"{at}.sum", axes, parts, "x + sublayer(x)", self.cache.inputs[f"{at}.norm"][0])
+        return self.alias(at, self.norm(f"{at}.norm", axes, module.norm, summed), "norm(x + sublayer(x))")
 
     def feed_forward(self, at: str, module: FeedForward, side: Side, given: str) -> str:
         up = self.linear(f"{at}.up", side.hidden, module.up, given, "x W_up")
@@ -195,25 +214,25 @@ class Account:
     ) -> str:  # fmt: skip
         """`own`: the names of the stack's mask, distance and rotation."""
         where, after = f"{at}.self_attention", f"{at}.self_attention_residual"
-        given = self.before(after, block.self_attention_residual, side, stream)
+        given = self.pre_norm(after, block.self_attention_residual, side, stream)
         added = self.attention(where, block.self_attention, (side, side), (given, given), *own)
         stream = self.residual(after, block.self_attention_residual, side, stream, added)
         if memory is not None and block.cross_attention is not None:
             where, after = f"{at}.cross_attention", f"{at}.cross_attention_residual"
-            given = self.before(after, block.cross_attention_residual, side, stream)
+            given = self.pre_norm(after, block.cross_attention_residual, side, stream)
             sides = (side, Side(target=False))
             added = self.attention(where, block.cross_attention, sides, (given, memory), "masks.cross", None, None)
             stream = self.residual(after, block.cross_attention_residual, side, stream, added)
         after = f"{at}.feed_forward_residual"
-        given = self.before(after, block.feed_forward_residual, side, stream)
+        given = self.pre_norm(after, block.feed_forward_residual, side, stream)
         added = self.feed_forward(f"{at}.feed_forward", block.feed_forward, side, given)
         stream = self.residual(after, block.feed_forward_residual, side, stream, added)
-        return self.same(at, stream, "the stream after this layer")
+        return self.alias(at, stream, "the stream after this layer")
 
-    def surroundings(self, at: str, stack: Stack, side: Side, visible: Op) -> tuple[str, str | None, str | None]:
+    def shared_inputs(self, at: str, stack: Stack, side: Side, visible: Op) -> tuple[str, str | None, str | None]:
         """What the layers of a stack share: its mask, distances and rotation."""
-        seen, length = self.seen.masks[f"{at}.blocks.0.self_attention"], self.values[f"{at}.embedding"].value.shape[0]
-        mask = self.mask(f"masks.{at}", (side.query, side.key), seen, (length, length), visible)
+        given, length = self.cache.masks[f"{at}.blocks.0.self_attention"], self.values[f"{at}.embedding"].value.shape[0]
+        mask = self.mask(f"masks.{at}", (side.query, side.key), given, (length, length), visible)
         distance = rotation = None
         if stack.distance is not None:
             if isinstance(stack.distance, Alibi):
@@ -229,23 +248,91 @@ class Account:
             rotation, axes, d = f"{at}.rotation", (f"position:{side.short}", "dim"), rotary.width
             pace = None if rotary.factor == 1 else rotary.pace(rotary.base ** (-torch.arange(0, d, 2) / d)).tolist()
             angle = f"t · {rotary.base:g}^(-2i / d_head){' · pace' if pace else ''}"
-            for part, value in zip(("cos", "sin"), self.seen.values[f"{at}.rotary"], strict=True):
+            for part, value in zip(("cos", "sin"), self.cache.values[f"{at}.rotary"], strict=True):
                 op = {"kind": "rotation", "part": part, "base": rotary.base, "d_head": d, "pace": pace}
                 self.record(f"{rotation}.{part}", axes, op, f"{part}({angle})", value)
         return mask, distance, rotation
 
     def stack(self, at: str, stack: Stack, visible: Op, memory: str | None = None, cross: Op | None = None) -> str:
         side = Side(target=at == "decoder")
-        stream = embedding(self, f"{at}.embedding", stack.embedding, side)
+        stream = self.embedding(f"{at}.embedding", stack.embedding, side)
         if len(stack.blocks):
-            own = self.surroundings(at, stack, side, visible)
+            own = self.shared_inputs(at, stack, side, visible)
             if memory is not None and cross is not None:
                 shape = (self.values[stream].value.shape[0], self.values[memory].value.shape[0])
-                seen = self.seen.masks[f"{at}.blocks.0.cross_attention"]
-                self.mask("masks.cross", (side.query, "key:src"), seen, shape, cross)
+                given = self.cache.masks[f"{at}.blocks.0.cross_attention"]
+                self.mask("masks.cross", (side.query, "key:src"), given, shape, cross)
             for i, block in enumerate(stack.blocks):
                 assert isinstance(block, Block)
                 stream = self.block(f"{at}.blocks.{i}", block, side, stream, own, memory)
         if isinstance(stack.norm, Norm):
             stream = self.norm(f"{at}.norm", side.stream, stack.norm, stream)
         return stream
+
+    def head(self, head: Head, side: Side, stream: str, temperature: float) -> str:
+        config, values = self.config, self.cache.values
+        size = "label" if config.labels or config.patch_size else "vocab"
+        if config.labels:  # read from the first position alone
+            side = Side(target=False, part=FIRST)
+            row = self.values[stream].value[:1]
+            stream = self.record("head.first", side.stream, {"kind": "first", "input": stream}, "x at place 0", row)
+        if isinstance(head.transform, Transform):
+            at, last = "head.transform", head.transform
+            dense = self.linear(f"{at}.dense", side.stream, last.dense, stream, "x W")
+            act, value = self.activation(dense, gated=False), self.cache.inputs[f"{at}.norm"]
+            value = value if config.labels else value[0]
+            active = self.record(f"{at}.activated", side.stream, act, f"{config.activation}(dense)", value)
+            stream = self.alias(at, self.norm(f"{at}.norm", side.stream, last.norm, active), "norm(activated)")
+        axes, weight, bias = (side.stream[0], size), *map(self.weights.name, (head.weight, head.bias))
+        op: Op = {"kind": "linear", "input": stream, "weight": weight, "bias": bias, "rows": [0, len(head.weight)]}
+        formula = "x Eᵀ" if config.tied else "x W_vocab" if size == "vocab" else "x W_label"
+        logits = self.record("logits", axes, op | {"heads": None}, with_bias(formula, bias), values["head"])
+        op = {"kind": "softmax", "input": logits, "temperature": temperature}
+        formula = "softmax(logits)" if temperature == 1 else f"softmax(logits / {temperature:g})"
+        value = (self.values[logits].value / temperature).softmax(-1)
+        return self.record("probabilities", axes, op, formula, value)
+
+
+def with_bias(formula: str, bias: str | None) -> str:
+    """`x W_Q` as `x W_Q + b_Q` where there is a bias."""
+    matrix = formula.rpartition(" ")[2]
+    return formula if bias is None else f"{formula} + b{matrix[1:] if matrix.startswith('W') else ''}"
+
+
+def whole_mask(mask: Tensor, length: int) -> Tensor:
+    """The prompt's mask, followed by the tokens that were written, which are real."""
+    return torch.cat((mask, mask.new_ones(1, length - mask.shape[1])), dim=1)
+
+
+@torch.no_grad()
+def record_forward(
+    model: Model, src: Tensor, mask: Tensor, tgt: Tensor, graph: GraphBuilder, open_mask: bool = False,
+    temperature: float = 1.0,
+) -> Tensor | None:  # fmt: skip
+    """One forward pass over `src` (1, S) and `tgt` (1, T), every value of it added to the graph; returns the memory.
+
+    `open_mask`: the model sees padding too.
+    """
+    cache = graph.cache
+    padding: Op = {"causal": False, "padding": None if open_mask else "source"}
+    memory: Tensor | None = None
+    if isinstance(model, EncoderDecoder):
+        with record_activations(model, cache, "encoder"):
+            memory = model.encode(src, mask)
+        with record_activations(model, cache, "decoder"), record_activations(model, cache, "head"):
+            model.decode(tgt, memory, mask)
+        stream = graph.stack("encoder", model.encoder, padding)
+        named = graph.alias("memory", stream, "what cross-attention reads")
+        causal: Op = {"causal": model.decoder.causal, "padding": None}
+        stream = graph.stack("decoder", model.decoder, causal, named, padding)
+    elif isinstance(model, EncoderOnly):
+        with record_activations(model, cache, "encoder"), record_activations(model, cache, "head"):
+            model(src, mask if model.config.patch_size is None else None)
+        everything: Op = {"causal": False, "padding": None}
+        stream = graph.stack("encoder", model.encoder, padding if model.config.patch_size is None else everything)
+    else:
+        with record_activations(model, cache, "decoder"), record_activations(model, cache, "head"):
+            model(tgt, whole_mask(mask, tgt.shape[1]))
+        stream = graph.stack("decoder", model.decoder, padding | {"causal": model.decoder.causal})
+    graph.head(model.head, Side(not isinstance(model, EncoderOnly)), stream, temperature)
+    return memory

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.text import Text
+from rich.text import Text as Line
 from torch import Tensor
 from torch.nn import functional as F
 
 from glassformer.common.errors import InputError
-from glassformer.common.strings import Language
-from glassformer.explain.ends import SQUARES
-from glassformer.explain.operations import Value
-from glassformer.explain.words import AXES, WHY, formula, say
-
-if TYPE_CHECKING:
-    from glassformer.explain.traced import Trace
+from glassformer.common.strings import Language, Text
+from glassformer.explain.activations import Value
+from glassformer.explain.formulas import AXES, WHY, translated
 
 SHADES = " ░▒▓█"
 BARS = "▁▂▃▄▅▆▇█"
@@ -28,135 +24,231 @@ NUMBER = 8  # columns of a cell that shows its number
 LABEL = 12  # columns kept for the names of rows
 PAGE = 150  # where no terminal sets a width
 
+WORDS: dict[str, Text] = {
+    "name": Text("name", "名称"),
+    "shape": Text("shape", "形状"),
+    "axes": Text("axes", "各轴"),
+    "formula": Text("formula", "公式"),
+    "values": Text("values", "数值"),
+    "step": Text("step", "步"),
+    "reads": Text("reads", "读入"),
+    "writes": Text("writes", "写出"),
+    "probability": Text("probability", "概率"),
+    "next best": Text("next best", "次选"),
+    "head": Text("head {0}", "第 {0} 个头"),
+    "range": Text("from {0} to {1}", "从 {0} 到 {1}"),
+    "more": Text("{0} more columns", "还有 {0} 列"),
+    "place": Text("place", "位置"),
+    "gap": Text("holds", "原有"),
+    "fits": Text("fits best", "最合适"),
+    "label": Text("label", "标签"),
+    "no gap": Text(
+        "no token is masked: below, what the model would put in the place of each token that it can see",
+        "没有被遮住的词元：下面是模型在每个它看得见的词元处会填什么",
+    ),
+    "changed": Text("changed: {0}", "改动：{0}"),
+    "score": Text("score {0}, beam {1}", "分数 {0}，束宽 {1}"),
+    "tag": Text("{0} tells the model to write {1}; the encoder reads: {2}", "{0} 告诉模型写出 {1}；编码器读入：{2}"),
+    "cut": Text("stopped at the longest output allowed", "到达允许的最大长度而停止"),
+    "cache": Text(
+        "with the key/value cache: {0} multiply-adds instead of {1}; largest difference of a logit {2}",
+        "使用键值缓存：乘加 {0} 次，不用则为 {1} 次；logit 最大相差 {2}",
+    ),
+    "no cache": Text(
+        "written without a key/value cache, {1} multiply-adds: without the causal mask a cache would give other"
+        " numbers, logits off by up to {2}",
+        "未用键值缓存，乘加 {1} 次：没有因果掩码，缓存会给出不同的数（logit 最多相差 {2}）",
+    ),
+    "last step": Text(
+        "values below: of the last step, which read the whole output; the steps are shown as they were written",
+        "下面的数值来自最后一步，它读入了全部输出；各步则按写出时的情形列出",
+    ),
+    "hint": Text(
+        "one value in full: --name '*.{0}.pattern', --layer 0, --head 1",
+        "看某个值的全貌：--name '*.{0}.pattern'、--layer 0、--head 1",
+    ),
+    "legend": Text(
+        "darker is larger; blue below zero, red above; · hidden by a mask, which a softmax turns into 0",
+        "越深越大；蓝色为负，红色为正；· 表示被掩码遮住，过了 softmax 就是 0",
+    ),
+}
 
-def show(
-    trace: Trace, console: Console, pattern: str | None, layer: int | None, head: int | None, lang: Language
-) -> None:
-    width = console.width if console.is_terminal else PAGE
-    chosen = trace.select(pattern, layer)
-    heads = max((value.value.shape[0] for value in chosen if value.axes[0] == "head"), default=0)
+
+def check_head(values: Sequence[Value], head: int | None) -> None:
+    heads = max((value.value.shape[0] for value in values if value.axes[0] == "head"), default=0)
     if head is not None and not 0 <= head < heads:
         span = f"the heads are numbered 0 to {heads - 1}" if heads else "none of the values chosen has heads"
         raise InputError(f"there is no head {head}; {span}")
-    if pattern is None and head is None:
-        print_lines(console, heading(trace, lang))
-        print_lines(console, [Text(""), *steps_table(trace, lang), *answer_table(trace, lang)])
-        print_lines(console, values_table(chosen, lang, width, two_sides(trace)))
-        kind = "cross_attention" if two_sides(trace) else "self_attention"
-        print_lines(console, [Text(""), Text(say("hint", lang, kind), style="dim")])
-        return
-    print_lines(console, [*heading(trace, lang), Text(say("legend", lang), style="dim"), Text("")])
-    for value in chosen:
-        if head is None or value.axes[0] == "head":
-            print_lines(console, [*in_full(trace, value, head, lang, width), Text("")])
 
 
-def print_lines(console: Console, lines: Sequence[Text]) -> None:
+class TracePrinter:
+    """Prints the parts of a trace. `labels` gives the labels along an axis of a size; without `two_sides`, there is no
+    source and target to tell apart."""
+
+    def __init__(
+        self, console: Console, lang: Language, labels: Callable[[str, int], list[str]], two_sides: bool
+    ) -> None:
+        self.console, self.lang, self.labels, self.two_sides = console, lang, labels, two_sides
+        self.width = console.width if console.is_terminal else PAGE
+
+    def print(self, *lines: Line) -> None:
+        print_lines(self.console, lines)
+
+    def say(self, key: str, *values: object, style: str = "") -> Line:
+        return Line(WORDS[key].say(self.lang, *values), style=style)
+
+    def titles(self, *keys: str) -> list[tuple[str, str]]:
+        return [(WORDS[key].say(self.lang), "bold") for key in keys]
+
+    def heading(self, text: str, output: Mapping[str, Any] | None, answer: Mapping[str, Any] | None, beam: int) -> None:
+        """What was read, and what came out."""
+        line = Line(text, style="bold")
+        if output is None:
+            said = "" if answer is None else answer["text"]
+            self.print(line.append(f"  →  {said}") if said else line)
+            if answer is not None and answer["kind"] == "fill" and not answer["masked"]:
+                self.print(self.say("no gap", style="dim"))
+            return
+        score = "–" if output["score"] is None else f"{output['score']:.4f}"
+        self.print(line.append("  →  ").append(output["text"]), self.say("score", score, beam, style="dim"))
+
+    def cache(self, cache: Mapping[str, Any]) -> None:
+        """What the key/value cache has saved."""
+        spent = [f"{sum(step[kind] for step in cache['steps']):,}" for kind in ("with", "without")]
+        key = "cache" if cache["used"] else "no cache"
+        self.print(self.say(key, *spent, f"{cache['max_difference']:.1e}", style="dim"))
+
+    def change(self, change: Mapping[str, Any]) -> None:
+        fields = ", ".join(f"{k} {v}" for k, v in change.items() if v is not None and k != "kind")
+        self.print(self.say("changed", f"{change['kind']} {fields}".strip(), style="yellow"))
+
+    def overview(
+        self, steps: Sequence[Mapping[str, Any]], answer: Mapping[str, Any] | None, values: Sequence[Value]
+    ) -> None:
+        """What the model wrote or answered, a row for every value, and how to see one in full."""
+        self.print(Line(""))
+        self.steps(steps)
+        if answer is not None:
+            self.answer(answer)
+        self.values(values)
+        kind = "cross_attention" if self.two_sides else "self_attention"
+        self.print(Line(""), self.say("hint", kind, style="dim"))
+
+    def steps(self, steps: Sequence[Mapping[str, Any]]) -> None:
+        rows = [self.titles("step", "reads", "writes", "probability", "next best")]
+        for step in steps:
+            others = [row for row in step["top"] if row["id"] != step["chosen"]]
+            rows.append([(str(step["step"] + 1), ""), (step["reads"], ""), (step["piece"], "bold")])
+            rows[-1] += [bar(math.exp(step["chosen_log_probability"])), runners_up(others)]
+        if steps:
+            self.print(*columns(rows), Line(""))
+
+    def answer(self, answer: Mapping[str, Any]) -> None:
+        """Of each gap the pieces that fit best, of a whole its labels."""
+        if answer["kind"] == "label":
+            rows = [self.titles("label", "probability")]
+            rows += [[(one["piece"], "bold"), bar(one["probability"])] for one in answer["places"][0]["top"]]
+        else:
+            rows = [self.titles("place", "gap", "fits", "probability", "next best")]
+            for place in answer["places"]:
+                best, *others = place["top"]
+                rows.append([(str(place["position"]), ""), (place["piece"], ""), (best["piece"], "bold")])
+                rows[-1] += [bar(best["probability"]), runners_up(others)]
+        self.print(*columns(rows), Line(""))
+
+    def values(self, values: Sequence[Value]) -> None:
+        """A row for each value; on a narrow page, axes and formula go below its name."""
+        rows, below = [self.titles("name", "shape", "values")], [self.titles("axes", "formula")]
+        for value in values:
+            rows.append([(value.name, "cyan"), (shape_of(value), ""), (strip(value.value), "")])
+            below.append([(self.axes(value, " "), "dim"), (translated(value.formula, self.lang), "magenta")])
+        self.print(*columns_or_two_lines(rows, below, self.width))
+
+    def axes(self, value: Value, between: str) -> str:
+        names = [name if self.two_sides else name.removesuffix(":src").removesuffix(":tgt") for name in value.axes]
+        return between.join(names if self.lang == "en" else [AXES[name] for name in names])
+
+    def in_full(self, values: Sequence[Value], head: int | None) -> None:
+        """Each value's name, how it is computed, and a map of it, head by head."""
+        self.print(self.say("legend", style="dim"), Line(""))
+        for value in values:
+            if head is not None and value.axes[0] != "head":
+                continue
+            finite = value.value[value.value.isfinite()]
+            span = (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)
+            why = WHY[value.op["kind"]].say(self.lang)
+            self.print(
+                Line.assemble((value.name, "bold cyan"), f"  {shape_of(value)}  ({self.axes(value, ', ')})"),
+                Line.assemble((translated(value.formula, self.lang), "magenta"), f"   {why}"),
+                self.say("range", *(f"{end:.4g}" for end in span), style="dim"),
+            )
+            if value.axes[0] != "head":
+                self.heat_map(value.value, value.axes, span)
+            else:
+                for h in range(value.value.shape[0]) if head is None else [head]:
+                    self.print(self.say("head", h, style="bold"))
+                    self.heat_map(value.value[h], value.axes[1:], span)
+            self.print(Line(""))
+
+    def heat_map(self, matrix: Tensor, axes: Sequence[str], span: tuple[float, float]) -> None:
+        rows, names = (self.labels(name, size) for name, size in zip(axes, matrix.shape, strict=True))
+        tokens = ":" in axes[1]
+        cell = max((min(10, cell_len(piece)) for piece in names), default=1) + 1
+        cell = max(cell, NUMBER) if tokens else 1
+        fit = max(1, (self.width - LABEL - 1) // cell)
+        margin = " " * (LABEL + 1)
+        if tokens:
+            top = "".join(set_cell_size(piece, cell - 1) + " " for piece in names[:fit])
+            self.print(Line(margin + top.rstrip(), style="dim"))
+        for label, row in zip(rows, matrix[:, :fit].tolist(), strict=True):
+            line = Line(set_cell_size(label, LABEL) + " ", style="dim")
+            for x in row:
+                line.append(*shade(x, span, cell))
+            self.print(line)
+        if len(names) > fit:
+            self.print(Line(margin + WORDS["more"].say(self.lang, len(names) - fit), style="dim"))
+
+
+def print_lines(console: Console, lines: Sequence[Line]) -> None:
     for line in lines:
         console.print(line, soft_wrap=True, highlight=False)
 
 
-def heading(trace: Trace, lang: Language) -> list[Text]:
-    output = trace.output
-    line = Text(trace.text, style="bold")
-    if output is None:
-        lines = [line.append(f"  →  {trace.said}") if trace.said else line]
-        if trace.answer is not None and trace.answer["kind"] == "fill" and not trace.answer["masked"]:
-            lines.append(Text(say("no gap", lang), style="dim"))
-    else:
-        line.append("  →  ").append(output["text"])
-        score = "–" if output["score"] is None else f"{output['score']:.4f}"
-        lines = [line, Text(say("score", lang, score, trace.options.search.beam), style="dim")]
-        if not output["finished"] and trace.steps:
-            lines.append(Text(say("cut", lang), style="yellow"))
-    if trace.subject.tag is not None:
-        pieces = trace.subject.pieces(trace.source, source=True)
-        lines.append(Text(say("tag", lang, pieces[0], trace.subject.tag, " ".join(pieces)), style="dim"))
-    if trace.cache is not None:
-        spent = [f"{sum(step[kind] for step in trace.cache['steps']):,}" for kind in ("with", "without")]
-        told = "cache" if trace.cache["used"] else "no cache"
-        lines.append(Text(say(told, lang, *spent, f"{trace.cache['max_difference']:.1e}"), style="dim"))
-    for change in trace.changes:
-        told = ", ".join(f"{k} {v}" for k, v in change.items() if v is not None and k != "kind")
-        lines.append(Text(say("changed", lang, f"{change['kind']} {told}".strip()), style="yellow"))
-    if not trace.one_pass:
-        lines.append(Text(say("last step", lang), style="yellow"))
-    return lines
-
-
-def columns(rows: Sequence[Sequence[tuple[str, str]]]) -> list[Text]:
+def columns(rows: Sequence[Sequence[tuple[str, str]]]) -> list[Line]:
     """Cells, each a text and its style, side by side and as wide as they need to be."""
     widths = [max(cell_len(row[i][0]) for row in rows) for i in range(len(rows[0]))]
     lines = []
     for row in rows:
-        line = Text()
-        for (told, style), width in zip(row, widths, strict=True):
-            line.append(told + " " * (width - cell_len(told) + 2), style=style)
+        line = Line()
+        for (text, style), width in zip(row, widths, strict=True):
+            line.append(text + " " * (width - cell_len(text) + 2), style=style)
         line.rstrip()
         lines.append(line)
     return lines
 
 
-def titles(lang: Language, *keys: str) -> list[tuple[str, str]]:
-    return [(say(key, lang), "bold") for key in keys]
-
-
-def steps_table(trace: Trace, lang: Language) -> list[Text]:
-    rows = [titles(lang, "step", "reads", "writes", "probability", "next best")]
-    for step in trace.steps:
-        own = math.exp(step["chosen_log_probability"])
-        others = [row for row in step["top"] if row["id"] != step["chosen"]][:3]
-        rest = "  ".join(f"{row['piece']} {row['probability']:.3f}" for row in others)
-        bar = f"{own:.3f} {SHADES[-1] * round(10 * own if math.isfinite(own) else 0)}"
-        rows.append(
-            [(str(step["step"] + 1), ""), (step["reads"], ""), (step["piece"], "bold"), (bar, "green"), (rest, "dim")]
-        )
-    return [*columns(rows), Text("")] if trace.steps else []
-
-
-def answer_table(trace: Trace, lang: Language) -> list[Text]:
-    """Of each gap the pieces that fit best, of a whole its labels."""
-    if trace.answer is None:
-        return []
-    if trace.answer["kind"] == "label":
-        rows = [titles(lang, "label", "probability")]
-        for one in trace.answer["places"][0]["top"]:
-            own = one["probability"]
-            rows.append([(one["piece"], "bold"), (f"{own:.3f} {SHADES[-1] * round(10 * own)}".rstrip(), "green")])
-        return [*columns(rows), Text("")]
-    rows = [titles(lang, "place", "gap", "fits", "probability", "next best")]
-    for place in trace.answer["places"]:
-        best, *others = place["top"]
-        rest = "  ".join(f"{one['piece']} {one['probability']:.3f}" for one in others[:3])
-        rows.append([(str(place["position"]), ""), (place["piece"], ""), (best["piece"], "bold")])
-        bar = f"{best['probability']:.3f} {SHADES[-1] * round(10 * best['probability'])}"
-        rows[-1] += [(bar, "green"), (rest, "dim")]
-    return [*columns(rows), Text("")]
-
-
-def two_sides(trace: Trace) -> bool:
-    """Whether there is a source and a target; else there is no need to say which is meant."""
-    return trace.subject.task == "translate"
-
-
-def axis(name: str, lang: Language, sides: bool = True) -> str:
-    name = name if sides else name.removesuffix(":src").removesuffix(":tgt")
-    return name if lang == "en" else AXES[name]
-
-
-def values_table(values: Sequence[Value], lang: Language, width: int, sides: bool = True) -> list[Text]:
-    """A row for each value; on a narrow page, axes and formula go below its name."""
-    rows, below = [titles(lang, "name", "shape", "values")], [titles(lang, "axes", "formula")]
-    for value in values:
-        shape = "×".join(map(str, value.value.shape))
-        rows.append([(value.name, "cyan"), (shape, ""), (strip(value.value), "")])
-        axes = " ".join(axis(name, lang, sides) for name in value.axes)
-        below.append([(axes, "dim"), (formula(value.formula, lang), "magenta")])
-    both = columns([[*row, *more] for row, more in zip(rows, below, strict=True)])
-    if max(line.cell_len for line in both) <= width:
-        return both
+def columns_or_two_lines(
+    rows: Sequence[Sequence[tuple[str, str]]], below: Sequence[Sequence[tuple[str, str]]], width: int
+) -> list[Line]:
+    """Each row and what belongs below it: as one line, or on a narrow page as two."""
+    lines = columns([[*row, *more] for row, more in zip(rows, below, strict=True)])
+    if max(line.cell_len for line in lines) <= width:
+        return lines
     pairs = zip(columns(rows), columns(below), strict=True)
-    return [line for row, more in pairs for line in (row, Text("    ").append_text(more))]
+    return [line for row, more in pairs for line in (row, Line("    ").append_text(more))]
+
+
+def bar(probability: float) -> tuple[str, str]:
+    filled = round(10 * probability) if math.isfinite(probability) else 0
+    return f"{probability:.3f} {SHADES[-1] * filled}", "green"
+
+
+def runners_up(candidates: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
+    return "  ".join(f"{one['piece']} {one['probability']:.3f}" for one in candidates[:3]), "dim"
+
+
+def shape_of(value: Value) -> str:
+    return "×".join(map(str, value.value.shape))
 
 
 def strip(value: Tensor) -> str:
@@ -169,64 +261,11 @@ def strip(value: Tensor) -> str:
     return "".join(BARS[int(7.999 * (float(x) - low) / (high - low))] if high > low else BARS[0] for x in row)
 
 
-def in_full(trace: Trace, value: Value, head: int | None, lang: Language, width: int) -> list[Text]:
-    """A value's name, how it is made, and a map of it, head by head."""
-    shape = "×".join(map(str, value.value.shape))
-    axes = ", ".join(axis(name, lang, two_sides(trace)) for name in value.axes)
-    finite = value.value[value.value.isfinite()]
-    low, high = (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)
-    lines = [
-        Text.assemble((value.name, "bold cyan"), f"  {shape}  ({axes})"),
-        Text.assemble((formula(value.formula, lang), "magenta"), f"   {WHY[value.op['kind']].say(lang)}"),
-        Text(say("range", lang, f"{low:.4g}", f"{high:.4g}"), style="dim"),
-    ]
-    if value.axes[0] != "head":
-        return lines + heat_map(trace, value.value, value.axes, (low, high), lang, width)
-    for h in range(value.value.shape[0]) if head is None else [head]:
-        lines.append(Text(say("head", lang, h), style="bold"))
-        lines += heat_map(trace, value.value[h], value.axes[1:], (low, high), lang, width)
-    return lines
-
-
-def labels(trace: Trace, name: str, size: int) -> list[str]:
-    """The tokens along an axis; its numbers where it has none."""
-    side = name.partition(":")[2]
-    if not side:
-        return trace.subject.answers(range(size)) if name == "label" else [str(i) for i in range(size)]
-    if side == "tgt":
-        return trace.subject.pieces(trace.written.reads, source=False)
-    pieces = trace.subject.source_pieces(trace.source)
-    return pieces[1:] if side == SQUARES else pieces[:size]
-
-
-def heat_map(
-    trace: Trace, matrix: Tensor, axes: Sequence[str], span: tuple[float, float], lang: Language, width: int
-) -> list[Text]:
-    rows, names = (labels(trace, name, size) for name, size in zip(axes, matrix.shape, strict=True))
-    tokens = ":" in axes[1]
-    cell = max((min(10, cell_len(piece)) for piece in names), default=1) + 1 if tokens else 1
-    cell = max(cell, NUMBER) if tokens else 1
-    fit = max(1, (width - LABEL - 1) // cell)
-    lines = []
-    if tokens:
-        top = "".join(set_cell_size(piece, cell - 1) + " " for piece in names[:fit])
-        lines.append(Text(" " * (LABEL + 1) + top.rstrip(), style="dim"))
-    for label, row in zip(rows, matrix[:, :fit].tolist(), strict=True):
-        line = Text(set_cell_size(label, LABEL) + " ", style="dim")
-        for x in row:
-            line.append(*shade(x, span, cell))
-        lines.append(line)
-    if len(names) > fit:
-        lines.append(Text(" " * (LABEL + 1) + say("more", lang, len(names) - fit), style="dim"))
-    return lines
-
-
-def shade(x: float, span: tuple[float, float], cell: int) -> tuple[str, Any]:
+def shade(x: float, span: tuple[float, float], cell: int) -> tuple[str, str]:
     """A block as dark as the value is large, in the colour of its sign, and the number where there is room."""
-    wide = cell >= NUMBER
     if not math.isfinite(x):
         return "·".ljust(cell), "dim"
     largest = max(abs(span[0]), abs(span[1]), 1e-12)
     block = SHADES[min(4, round(4 * abs(x) / largest))]
-    told = f"{block}{x:.2f}" if wide else block
-    return told.ljust(cell), "blue" if x < 0 else "red" if span[0] < 0 else "default"
+    text = f"{block}{x:.2f}" if cell >= NUMBER else block
+    return text.ljust(cell), "blue" if x < 0 else "red" if span[0] < 0 else "default"

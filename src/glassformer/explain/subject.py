@@ -1,4 +1,5 @@
-"""Who is traced: a translator, or another that reads texts or images, or a model alone, which reads ids."""
+"""The subject of a trace: a translator, another pipeline that reads texts or images, or a model alone, which reads
+ids."""
 
 from __future__ import annotations
 
@@ -20,18 +21,18 @@ from glassformer.pipelines.reader import Reader
 from glassformer.pipelines.translator import Translator
 
 UNKNOWN = "<unk>"
-WHOLE = "[CLS]"  # the place in which a model gathers what an image is, as the field calls it
+WHOLE = "[CLS]"  # the position that stands for the whole image
 Sentence = str | Sequence[int] | Image
 Traced = Translator | Reader | Model
 
 
 class Subject:
-    """A model, and the tokenizer that gives its ids a face where there is one."""
+    """A model, and the tokenizer of its pipeline where there is one."""
 
     def __init__(self, given: Traced) -> None:
         self.labels: Sequence[str] = given.labels if isinstance(given, Classifier) else ()
-        self.mask_id = given.tokenizer.mask_id if isinstance(given, MaskFiller) else None  # that stands for a gap
-        self.gap = given.tokenizer.gap if isinstance(given, MaskFiller) else None  # as it is written in a text
+        self.mask_id = given.tokenizer.mask_id if isinstance(given, MaskFiller) else None  # of a gap
+        self.gap = given.tokenizer.gap if isinstance(given, MaskFiller) else None  # as a text writes it
         if isinstance(given, Translator | Reader):
             self.model: Model = given.model
             self.text: PairTokenizer | None = given.tokenizer
@@ -56,7 +57,7 @@ class Subject:
         return self.config.patch_size is not None
 
     @property
-    def tells_labels(self) -> bool:
+    def has_labels(self) -> bool:
         return self.config.labels > 0 or self.reads_images
 
     @property
@@ -66,11 +67,11 @@ class Subject:
             return "translate"
         if self.writes:
             return "continue"
-        return "image" if self.reads_images else "label" if self.tells_labels else "fill"
+        return "image" if self.reads_images else "label" if self.has_labels else "fill"
 
     @property
     def places(self) -> list[str]:
-        """What the places of an image are called: the whole, then its squares by row and column; none of a text."""
+        """The names of an image's positions: the whole, then its patches by row and column; none for a text."""
         side = self.config.image_size // (self.config.patch_size or self.config.image_size)
         squares = [f"{row},{column}" for row in range(side) for column in range(side)]
         return [WHOLE, *squares] if self.reads_images else []
@@ -83,14 +84,12 @@ class Subject:
         shape = (self.config.channels, self.config.image_size, self.config.image_size)
         if isinstance(given, Tensor) and given.is_floating_point() and given.shape in (shape, (1, *shape)):
             return given.reshape(1, *shape).to(self.device)
-        told = f"of shape {tuple(given.shape)} and dtype {given.dtype}" if isinstance(given, Tensor) else "no tensor"
-        raise InputError(
-            f"this model reads images of shape {shape} as floating-point numbers; what was given is {told}"
-        )
+        found = f"of shape {tuple(given.shape)} and dtype {given.dtype}" if isinstance(given, Tensor) else "no tensor"
+        raise InputError(f"this model reads images of shape {shape} as floating-point numbers; the input is {found}")
 
     def answers(self, ids: Sequence[int]) -> list[str]:
-        """What the numbers of an answer stand for: labels, or pieces."""
-        if not self.tells_labels:
+        """The labels, or pieces, of the ids of an answer."""
+        if not self.has_labels:
             return self.pieces(ids, source=not self.writes)
         return [self.labels[id] if self.labels else str(id) for id in ids]
 
@@ -110,10 +109,8 @@ class Subject:
             raise InputError("the sentence holds no ids; there is nothing to trace")
         self.check(ids, self.source_size, "the sentence")
         if len(ids) > self.config.max_length:
-            raise InputError(
-                f"the sentence has {len(ids)} tokens, the model reads at most {self.config.max_length}; "
-                f"trace a shorter one"
-            )
+            most = self.config.max_length
+            raise InputError(f"the sentence has {len(ids)} tokens, the model reads at most {most}; trace a shorter one")
         return ids
 
     def encoded(self, sentence: str) -> list[int]:
@@ -124,8 +121,8 @@ class Subject:
         encode = self.given.tokenizer.encode_gaps if isinstance(self.given, MaskFiller) else self.text.encode_source
         return encode([sentence])[0]
 
-    def told(self, sentence: Sentence) -> str:
-        """What was read, in words."""
+    def text_of(self, sentence: Sentence) -> str:
+        """What is read, as text."""
         if self.reads_images:
             size = self.config.image_size
             return Path(sentence).name if isinstance(sentence, str | Path) else f"{size}×{size}"
@@ -133,7 +130,7 @@ class Subject:
 
     @property
     def opening(self) -> list[int]:
-        """What every output begins with."""
+        """The ids that every output begins with."""
         return [] if self.text is None else self.text.encode_target([""])[0]
 
     def target_ids(self, target: Sentence) -> list[int]:
@@ -170,7 +167,7 @@ class Subject:
         return int(ids[0])
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
-        """What stands at each place that is read."""
+        """The piece at each position that is read."""
         return self.places or self.pieces(ids, source=True)
 
     def pieces(self, ids: Sequence[int], source: bool) -> list[str]:
@@ -181,30 +178,30 @@ class Subject:
 
     @property
     def tag(self) -> str | None:
-        """The language that the first piece of a source tells the model to write, of a model that knows several."""
+        """The target language, if the first piece of a source sets it."""
         return self.given.to if isinstance(self.given, Translator) else None
 
     def unfamiliar(self, sentence: str) -> list[str]:
-        """The words of a sentence that the model's training never met."""
+        """The words of a sentence that were not in the training data."""
         return self.given.unfamiliar([sentence]) if isinstance(self.given, Translator) else []
 
     def written(self, ids: Sequence[int], prompt: Sequence[int]) -> str:
-        """What was written after a prompt: a first word keeps the space before it."""
+        """The text that follows a prompt; its first word keeps the space before it."""
         if self.text is None:
             return " ".join(map(str, ids))
         if self.task != "continue":
             return self.text.decode_target([ids])[0]
-        begun, whole = self.text.decode_target([prompt, [*prompt, *ids]])
-        return whole[len(begun) :]
+        before, whole = self.text.decode_target([prompt, [*prompt, *ids]])
+        return whole[len(before) :]
 
     def filled(self, ids: Sequence[int], fillings: Sequence[int]) -> str:
-        """A text whose gaps hold `fillings`; of a model alone, these."""
+        """A text with its gaps filled; of a model alone, the fillings."""
         if self.text is None:
             return " ".join(self.pieces(fillings, source=True))
         return self.text.decode_target([ids])[0].strip()
 
     def max_target_length(self, read: int) -> int:
-        """How many tokens may be written after a source of `read` tokens, unless the caller says."""
+        """The default limit of new tokens after a source of `read` tokens."""
         if isinstance(self.given, Translator):
             return self.given.max_target_length(read)
         if isinstance(self.given, TextGenerator):
@@ -226,9 +223,8 @@ class Subject:
             raise InputError(f"{what} is text, but a model alone reads ids; give ids, or trace a Translator")
         if isinstance(given, Tensor):
             if given.dim() not in (1, 2) or (given.dim() == 2 and given.shape[0] != 1):
-                raise InputError(
-                    f"{what} has shape {tuple(given.shape)}; one sentence is traced at a time: (1, length)"
-                )
+                shape = tuple(given.shape)
+                raise InputError(f"{what} has shape {shape}; one sentence is traced at a time: (1, length)")
             if given.dtype not in (torch.int64, torch.int32):
                 raise InputError(f"{what} has dtype {given.dtype}; ids are whole numbers")
             return cast(list[int], given.flatten().tolist())

@@ -1,4 +1,4 @@
-"""What stays the same from run to run: a model's facts, its weights by name, and their fingerprint."""
+"""What all runs of a model share: its facts, its weights by name, and their fingerprint."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.position import PositionTable, RelativeBias, sinusoid
 from glassformer.model.transformer import Head
 
-_known: weakref.WeakKeyDictionary[nn.Module, tuple[object, str]] = weakref.WeakKeyDictionary()
+_fingerprints: weakref.WeakKeyDictionary[nn.Module, tuple[object, str]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -39,7 +39,7 @@ class Weights:
         axes: dict[str, tuple[str, ...]] = {}
         names: dict[int, str] = {}
         for at, module in model.named_modules():
-            if isinstance(module, PositionTable) and papers_table(module):
+            if isinstance(module, PositionTable) and is_sinusoid(module):
                 continue
             for part, tensor in [*module.named_parameters(recurse=False), *module.named_buffers(recurse=False)]:
                 name = f"{at}.{part}"
@@ -48,19 +48,16 @@ class Weights:
         return cls(tensors, axes, names)
 
     def name(self, tensor: Tensor | None) -> str | None:
-        """What a weight is called; nothing for one that is not there."""
+        """The name of a weight; None for a weight that a module lacks."""
         return None if tensor is None else self.names[id(tensor)]
 
     def manifest(self) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
         offset = 0
         for name, tensor in self.tensors.items():
-            size = 4 * tensor.numel()
-            rows.append(
-                {"name": name, "shape": list(tensor.shape), "axes": list(self.axes[name]), "offset": offset}
-                | {"bytes": size}
-            )
-            offset += size
+            row = {"name": name, "shape": list(tensor.shape), "axes": list(self.axes[name])}
+            rows.append(row | {"offset": offset, "bytes": 4 * tensor.numel()})
+            offset += 4 * tensor.numel()
         return rows
 
     def blob(self) -> bytes:
@@ -79,29 +76,29 @@ def axes_of(module: nn.Module, tensor: Tensor) -> tuple[str, ...]:
     return ("vocab" if isinstance(module, Head) else "channel",)
 
 
-def papers_table(positions: PositionTable) -> bool:
+def is_sinusoid(positions: PositionTable) -> bool:
     table = positions.table
     return not isinstance(table, nn.Parameter) and torch.equal(table.cpu().float(), sinusoid(*table.shape))
 
 
 def fingerprint(model: nn.Module) -> str:
-    """The same for the same weights; read once, and again only after they have been changed."""
+    """The same for the same weights; computed once, and again only after they have been changed."""
     tensors = [*model.parameters(), *model.buffers()]
     state = tuple((tensor.data_ptr(), 0 if tensor.is_inference() else tensor._version) for tensor in tensors)
     with _lock:
-        known = _known.get(model)
+        known = _fingerprints.get(model)
         if known is not None and known[0] == state:
             return known[1]
     digest = hashlib.sha256(repr(getattr(model, "config", None)).encode())
     for tensor in tensors:
         digest.update(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
     with _lock:
-        _known[model] = (state, digest.hexdigest())
+        _fingerprints[model] = (state, digest.hexdigest())
     return digest.hexdigest()
 
 
 def facts(subject: Subject, name: str) -> dict[str, Any]:
-    """What the manifest says of a model."""
+    """The facts of a model for the manifest."""
     model, config = subject.model, subject.config
     both = isinstance(model, EncoderDecoder)
     decoder, encoder = config.decoder, config.encoder
@@ -134,7 +131,7 @@ def facts(subject: Subject, name: str) -> dict[str, Any]:
         "gated": config.gated,
         "score_scale": config.score_scale or first.d_head**-0.5,
         "embedding_scale": config.d_model**0.5 if config.embedding_scale else 1.0,
-        "labels": subject.answers(range(config.labels or config.vocab_size)) if subject.tells_labels else [],
+        "labels": subject.answers(range(config.labels or config.vocab_size)) if subject.has_labels else [],
         "mask": subject.gap,
         "image_size": config.image_size if subject.reads_images else None,
         "patch_size": config.patch_size,

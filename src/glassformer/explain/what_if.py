@@ -1,4 +1,4 @@
-"""What if a part were missing? The same sentence before and after a change, and what the change made of it."""
+"""What if a part were missing? The same sentence before and after a change, and the difference that it makes."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from typing import Any, Unpack
 
 from glassformer.common.errors import InputError, check_names, one_of
 from glassformer.common.files import without_nan
-from glassformer.explain.answer import best_log_probabilities
-from glassformer.explain.changes import KINDS
+from glassformer.explain.decoding import (
+    answer_log_probabilities,
+    chosen_log_probabilities,
+    log_probabilities,
+    step_logits,
+)
+from glassformer.explain.interventions import CHANGE_KINDS
 from glassformer.explain.subject import Sentence, Subject, Traced
-from glassformer.explain.trace import TraceOptions, begin, follow
-from glassformer.explain.traced import Trace
-from glassformer.explain.writing import chosen_log_probabilities, log_probabilities, step_logits
+from glassformer.explain.trace import Trace, TraceOptions, prepare, run
 
 
 @dataclass(frozen=True)
 class Difference:
-    """`forced`: for each token of the first run's output, or what its answer puts first in each place, the
+    """`forced`: for each token of the first run's output, or the best candidate of each place of its answer, the
     log-probability before and after the change."""
 
     output_before: str | None
@@ -39,20 +42,14 @@ class Difference:
 
     @property
     def largest(self) -> dict[str, Any] | None:
-        """The token that the change did most to."""
+        """The token whose log-probability the change moved most."""
         return max(self.forced, key=lambda row: abs(row["difference"]), default=None)
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "output_before": self.output_before,
-            "output_after": self.output_after,
-            "same_output": self.same_output,
-            "forced": self.forced,
-            "total_before": self.total_before,
-            "total_after": self.total_after,
-            "total_difference": self.total_after - self.total_before,
-            "largest": self.largest,
-        }
+        outputs = {name: getattr(self, name) for name in ("output_before", "output_after", "same_output", "forced")}
+        totals = {"total_before": self.total_before, "total_after": self.total_after}
+        difference = self.total_after - self.total_before
+        return outputs | totals | {"total_difference": difference, "largest": self.largest}
 
 
 @dataclass(frozen=True)
@@ -88,17 +85,16 @@ def what_if(
     check_names(options, TraceOptions.__annotations__)
     changes = changes if isinstance(changes, Mapping | str) else list(changes)
     if not changes:
-        raise InputError(
-            f"what_if needs a change, such as changes=[{{'kind': 'remove_scale'}}]; kinds: {one_of(KINDS)}"
-        )
-    who = Subject(subject)
-    plain, changed = (begin(who, sentence, target, made, **options) for made in ((), changes))
-    before, after = follow(plain), follow(changed)
-    pieces, then = who.pieces(before.written.chosen, source=False), list[float]()
+        kinds = one_of(CHANGE_KINDS)
+        raise InputError(f"what_if needs a change, such as changes=[{{'kind': 'remove_scale'}}]; kinds: {kinds}")
+    given = Subject(subject)
+    plain, changed = (prepare(given, sentence, target, made, **options) for made in ((), changes))
+    before, after = run(plain), run(changed)
+    pieces, then = given.pieces(before.written.chosen, source=False), list[float]()
     now = [float(step["chosen_log_probability"]) for step in before.steps]
     if before.answer is not None:
         pieces = [str(place["top"][0]["piece"]) for place in before.answer["places"]]
-        now, then = (best_log_probabilities(before.answer, one.log_probs) for one in (before, after))
+        now, then = (answer_log_probabilities(before.answer, one.log_probs) for one in (before, after))
     elif before.written.chosen:
         logits = step_logits(changed.model, changed.src, changed.mask, before.written)
         then = chosen_log_probabilities(log_probabilities(logits, changed.options.temperature), before.written)

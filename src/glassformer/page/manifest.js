@@ -121,7 +121,7 @@ function grown(selections, rows, written, own, nodes, grow) {
 }
 
 /**
- * Multiply-adds of one decoder step: glassformer.explain.cache_view.multiply_adds.
+ * Multiply-adds of one decoder step: glassformer.explain.kv_cache.multiply_adds.
  * @param {Told["decoder"]} decoder
  * @param {number} keys
  * @param {number} queries

@@ -1,7 +1,7 @@
 // What the page's code speaks of: the data that the trace sends, what the page makes of it, its own parts.
 // Names are known in every file without an import.
 
-/* The trace: glassformer.explain.traced.Trace.manifest() */
+/* The trace: glassformer.explain.trace.Trace.manifest() */
 
 interface Manifest {
   run: string;
@@ -110,7 +110,7 @@ interface Norm {
   why: { en: string; zh: string };
 }
 
-/** A number, a symbol, or an operation and what it acts on: glassformer.explain.parts. */
+/** A number, a symbol, or an operation and what it acts on: glassformer.explain.formulas. */
 type Expression = number | string | [string, ...Expression[]];
 
 interface Candidate {
@@ -155,7 +155,7 @@ interface CacheStep {
   without: number;
 }
 
-/** A what-if: glassformer.explain.changes. */
+/** A what-if: glassformer.explain.interventions. */
 type Change =
   | { kind: "remove_head"; stack: Stack; layer: number; attention?: string; head: number }
   | { kind: "remove_layer"; stack: Stack; layer: number }

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from visitor import SENTENCE
 
 from glassformer.deploy.server.requests import TYPES
-from glassformer.explain.changes import KINDS
+from glassformer.explain.interventions import CHANGE_KINDS
 
 FUZZ = {"deadline": None, "derandomize": True, "database": None, "suppress_health_check": list(HealthCheck)}
 TIMES = pytest.mark.parametrize("times", [6, pytest.param(20, marks=pytest.mark.long)])
@@ -88,8 +88,8 @@ LIKELY = {
 @st.composite
 def near_changes(draw):
     """A change with the right fields, most of them with likely values."""
-    kind = draw(st.sampled_from(sorted(KINDS)))
-    fields = {name: draw(LIKELY.get(name, st.integers(-1, 4)) | ANYTHING) for name in KINDS[kind].fields}
+    kind = draw(st.sampled_from(sorted(CHANGE_KINDS)))
+    fields = {name: draw(LIKELY.get(name, st.integers(-1, 4)) | ANYTHING) for name in CHANGE_KINDS[kind].fields}
     kept = draw(st.sets(st.sampled_from(sorted(fields)), min_size=max(0, len(fields) - 2))) if fields else ()
     return {"kind": kind} | {name: fields[name] for name in kept}
 
@@ -109,13 +109,13 @@ def test_no_json_in_changes_makes_the_server_fail(client, address, times):
 
 def test_the_interface_describes_every_kind_of_change(client):
     described = client.get("/openapi.json").json()["components"]["schemas"]
-    for kind, (fields, *_) in KINDS.items():
+    for kind, (fields, *_) in CHANGE_KINDS.items():
         assert set(described[kind]["properties"]) == {"kind", *fields}
         assert set(described[kind]["required"]) == {
             "kind",
             *(name for name, optional in fields.items() if not optional),
         }
-    assert set(TYPES) == {name for kind in KINDS.values() for name in kind.fields}
+    assert set(TYPES) == {name for kind in CHANGE_KINDS.values() for name in kind.fields}
 
 
 OPERATIONS = (

@@ -21,9 +21,8 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.nn import functional as F
 
-from glassformer.explain.operations import Account
-from glassformer.explain.record import Seen
-from glassformer.explain.trace import watched_pass
+from glassformer.explain.activations import ActivationCache
+from glassformer.explain.operations import GraphBuilder, record_forward
 from glassformer.explain.weights import Weights
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from glassformer.model.cache import Admitted, Cache, LayerCache
@@ -232,9 +231,9 @@ class Watched(nn.Module):
     def forward(self, source: Tensor, mask: Tensor, target: Tensor) -> list[Tensor]:
         # What a value is made of is told by a trace; here its name is enough.
         nameless = Weights({}, {}, defaultdict(str))
-        account = Account(self.model.config, Seen(), nameless, {})
-        watched_pass(self.model, source, mask.bool(), target, account)
-        return [value.value for value in account.values.values() if value.op["kind"] != "same"]
+        builder = GraphBuilder(self.model.config, ActivationCache(), nameless, {})
+        record_forward(self.model, source, mask.bool(), target, builder)
+        return [value.value for value in builder.values.values() if value.op["kind"] != "same"]
 
 
 def trace_graph(model: EncoderDecoder, values: Sequence[str]) -> onnx.ModelProto:

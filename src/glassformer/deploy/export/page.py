@@ -30,13 +30,11 @@ from glassformer.deploy.export.inputs import LoadedModel, Sample
 from glassformer.deploy.export.onnx import FOLDER, graphs, reasons, rounded_matrices, settings, write_json, written_by
 from glassformer.deploy.export.runtime import SCRIPT, VERSION, runtime_files
 from glassformer.deploy.export.tokenizer_files import spelling
-from glassformer.explain.beam_tree import RULE, RUNNERS_UP
-from glassformer.explain.cache_view import ROUNDING
+from glassformer.explain.decoding import RULE, RUNNERS_UP, TOP
+from glassformer.explain.kv_cache import ROUNDING
 from glassformer.explain.schematic import schematics
-from glassformer.explain.trace import trace
-from glassformer.explain.traced import Trace
+from glassformer.explain.trace import Trace, trace
 from glassformer.explain.weights import Weights, facts, raw
-from glassformer.explain.writing import TOP
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.page import page_files
 from glassformer.pipelines import box

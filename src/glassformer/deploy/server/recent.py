@@ -6,7 +6,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 
-from glassformer.explain.traced import Trace
+from glassformer.explain.trace import Trace
 
 MOST_RUNS = 64
 MOST_BYTES = 512_000_000

@@ -8,15 +8,15 @@ from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
 
 from glassformer.common.strings import Language
 from glassformer.decode import Search
-from glassformer.explain.changes import KINDS
-from glassformer.explain.writing import COLDEST, HOTTEST
+from glassformer.explain.decoding import COLDEST, HOTTEST
+from glassformer.explain.interventions import CHANGE_KINDS
 from glassformer.labs.run import LARGEST_SEED
 
 STRICT = ConfigDict(strict=True, extra="forbid")
 Place = Annotated[int, Field(ge=0, lt=2**31)]  # of a layer, a head, a token: the model's own sizes are checked later
 Temperature = Annotated[float, Field(ge=COLDEST, le=HOTTEST, allow_inf_nan=False)]
 
-# A change's fields by name; which kind has which, and which may be left out, is told by `KINDS`.
+# A change's fields by name; which kind has which, and which may be left out, is told by `CHANGE_KINDS`.
 TYPES: dict[str, Any] = {
     "stack": Literal["encoder", "decoder"],
     "layer": Place,
@@ -34,13 +34,13 @@ TYPES: dict[str, Any] = {
 
 def change_model(kind: str) -> type[BaseModel]:
     fields: dict[str, Any] = {"kind": (Literal[kind], ...)}
-    for name, optional in KINDS[kind].fields.items():
+    for name, optional in CHANGE_KINDS[kind].fields.items():
         fields[name] = (TYPES[name] | None, None) if optional else (TYPES[name], ...)
     return create_model(kind, __config__=STRICT, **fields)
 
 
 # Made of a table, so no type checker can read it.
-AnyChange: TypeAlias = Annotated[Union[tuple(map(change_model, KINDS))], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
+AnyChange: TypeAlias = Annotated[Union[tuple(map(change_model, CHANGE_KINDS))], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
 
 
 class Asked(BaseModel):

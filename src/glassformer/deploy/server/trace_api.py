@@ -13,8 +13,7 @@ from glassformer.deploy.server.pictures import pixels
 from glassformer.deploy.server.recent import RecentRuns, Run
 from glassformer.deploy.server.requests import Asked, Changed, TraceAsked, WhatIfAsked
 from glassformer.explain.subject import Sentence, Subject
-from glassformer.explain.trace import TraceOptions, trace
-from glassformer.explain.traced import Trace
+from glassformer.explain.trace import Trace, TraceOptions, trace
 from glassformer.explain.weights import facts
 from glassformer.explain.what_if import what_if
 from glassformer.pipelines import Classifier

@@ -6,18 +6,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
-from glassformer.explain.schematic.attention import draw_attention
+from glassformer.explain.schematic.attention import draw_attention, draw_masks
 from glassformer.explain.schematic.canvas import Canvas
-from glassformer.explain.schematic.layer import draw_layer
-from glassformer.explain.schematic.masks import draw_masks
-from glassformer.explain.schematic.passing import Pass, watch
-from glassformer.explain.schematic.whole import draw_model
+from glassformer.explain.schematic.forward_pass import ForwardPass, record_calls
+from glassformer.explain.schematic.model import draw_layer, draw_model
 from glassformer.model import EncoderDecoder, Model, ModelConfig
 
-KINDS: dict[str, Callable[[Pass, str], Canvas]] = {
+DRAWINGS: dict[str, Callable[[ForwardPass, str], Canvas]] = {
     "model": draw_model,
-    "encoder-layer": lambda found, language: draw_layer(found, "encoder", language),
-    "decoder-layer": lambda found, language: draw_layer(found, "decoder", language),
+    "encoder-layer": lambda run, language: draw_layer(run, "encoder", language),
+    "decoder-layer": lambda run, language: draw_layer(run, "decoder", language),
     "attention": draw_attention,
     "masks": draw_masks,
 }
@@ -31,8 +29,8 @@ def schematics(model: Model, language: str) -> dict[str, str]:
 
 @lru_cache(maxsize=16)
 def _drawn(config: ModelConfig, language: str) -> dict[str, str]:
-    found = watch(config)
-    return {kind: draw(found, language).svg(coat=False) for kind, draw in KINDS.items()}
+    run = record_calls(config)
+    return {kind: draw(run, language).svg(coat=False) for kind, draw in DRAWINGS.items()}
 
 
-__all__ = ["KINDS", "Pass", "schematics", "watch"]
+__all__ = ["DRAWINGS", "ForwardPass", "record_calls", "schematics"]

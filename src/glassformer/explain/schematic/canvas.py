@@ -59,7 +59,7 @@ class Canvas:
         self.letters = ""
         self.bottom = 0.0
 
-    def said(self, words: Text | str) -> str:
+    def say(self, words: Text | str) -> str:
         return words if isinstance(words, str) else words.say(self.language)
 
     def text(self, at: Point, words: Text | str, look: str, anchor: str = "start") -> str:
@@ -69,7 +69,7 @@ class Canvas:
 
     def written(self, words: Text | str) -> str:
         """Safe within a picture, W_Q with its letter below the line."""
-        return re.sub(r"\bW_(\w)", r'W<tspan class="sub" dy="4">\1</tspan>', escape(self.said(words)))
+        return re.sub(r"\bW_(\w)", r'W<tspan class="sub" dy="4">\1</tspan>', escape(self.say(words)))
 
     def note(self, at: Point, words: Text | str, look: str = "note", anchor: str = "start") -> None:
         """Words that belong to no part."""
@@ -122,8 +122,8 @@ class Canvas:
     ) -> Area:
         inside = _rect(area, 7)
         if centred:
-            below = [(self._shaped(shape), "shape")] if shape else [(self.said(note), "note")] if note else []
-            lines = [(self.said(words), "title"), *below]
+            below = [(self._shaped(shape), "shape")] if shape else [(self.say(note), "note")] if note else []
+            lines = [(self.say(words), "title"), *below]
             top = area.centre + 5 - 8.5 * (len(lines) - 1)
             inside += "".join(
                 self.text((area.middle, top + 17 * i), line, look, "middle") for i, (line, look) in enumerate(lines)
@@ -170,7 +170,7 @@ class Canvas:
         used = [letter for letter in LETTERS if letter in re.findall(r"\w", self.letters)]
         lines, room = [""], 0.0
         for letter in used:
-            entry = f"{letter} {self.said(LETTERS[letter])}"
+            entry = f"{letter} {self.say(LETTERS[letter])}"
             wide = sum(12.6 if ord(sign) > 0x2E7F else 6.8 for sign in entry) + 16
             if lines[-1] and room + wide > WIDTH - 32:
                 lines.append("")

@@ -1,8 +1,8 @@
-"""What a what-if may change, checked, and carried out on a private copy of a model.
+"""Interventions: the changes of a what-if, checked, and applied to a private copy of a model.
 
-A change is a plain dictionary with a `kind`, so that Python, JSON and the page say the same. `KINDS` tells of each
-kind which fields it has, what they must be, and what it does to the model, where a hook sets a value or a number of a
-module is replaced; the others act on what the model is given.
+A change is a plain dictionary with a `kind`, so that Python, JSON and the page share one form. `CHANGE_KINDS` holds for
+each kind its fields, their check, and how it changes the model: a hook sets a value, or a number of a module is
+replaced. A kind without such a function changes what the model is given.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.common.errors import InputError, did_you_mean, one_of
+from glassformer.explain.decoding import check_temperature
 from glassformer.explain.subject import Subject
-from glassformer.explain.writing import check_temperature
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Block
@@ -24,47 +24,49 @@ from glassformer.model.transformer import Stack
 Change = dict[str, Any]
 
 
-def checked(changes: Iterable[Mapping[str, Any]], subject: Subject) -> list[Change]:
+def check_changes(changes: Iterable[Mapping[str, Any]], subject: Subject) -> list[Change]:
     """The changes, complete and within the model's ranges."""
     if isinstance(changes, Mapping | str):
         raise InputError("changes is one change; give a list of them: changes=[{...}]")
     complete = []
     for change in changes:
         if not isinstance(change, Mapping) or "kind" not in change:
-            raise InputError(f"the change {change!r} names no `kind`; it is one of {one_of(KINDS)}")
+            raise InputError(f"the change {change!r} names no `kind`; it is one of {one_of(CHANGE_KINDS)}")
         kind = change["kind"]
-        if not isinstance(kind, str) or kind not in KINDS:
-            raise InputError(
-                f"no change is of kind {kind!r}; it is one of {one_of(KINDS)}{did_you_mean(str(kind), KINDS)}"
-            )
-        fields = KINDS[kind].fields
+        if not isinstance(kind, str) or kind not in CHANGE_KINDS:
+            near = did_you_mean(str(kind), CHANGE_KINDS)
+            raise InputError(f"no change is of kind {kind!r}; it is one of {one_of(CHANGE_KINDS)}{near}")
+        fields = CHANGE_KINDS[kind].fields
         for name in change:
             if name not in ("kind", *fields):
-                raise InputError(
-                    f"{kind} has no `{name}`; it takes {one_of(fields) or 'nothing'}{did_you_mean(str(name), fields)}"
-                )
+                near = did_you_mean(str(name), fields)
+                raise InputError(f"{kind} has no `{name}`; it takes {one_of(fields) or 'nothing'}{near}")
         for name, optional in fields.items():
             if not optional and change.get(name) is None:
                 raise InputError(f"{kind} needs `{name}`")
         whole = {"kind": kind} | {name: change.get(name) for name in fields if name in change or fields[name]}
-        KINDS[kind].check(whole, subject)
+        CHANGE_KINDS[kind].check(whole, subject)
         complete.append(whole)
     return complete
 
 
+def stacks_of(model: Model) -> dict[str, Stack]:
+    return {name: getattr(model, name) for name in ("encoder", "decoder") if hasattr(model, name)}
+
+
 def stack_of(model: Model, change: Change) -> Stack:
-    names = [name for name in ("encoder", "decoder") if hasattr(model, name)]
-    if change["stack"] not in names:
-        raise InputError(f"{change['kind']}: this model has no stack {change['stack']!r}, only {one_of(names)}")
-    return cast(Stack, getattr(model, change["stack"]))
+    stacks = stacks_of(model)
+    if change["stack"] not in list(stacks):  # whatever it is
+        raise InputError(f"{change['kind']}: this model has no stack {change['stack']!r}, only {one_of(stacks)}")
+    return stacks[change["stack"]]
 
 
 def block_of(stack: Stack, change: Change) -> Block:
-    within(change, "layer", len(stack.blocks), "layers")
+    check_index(change, "layer", len(stack.blocks), "layers")
     return cast(Block, stack.blocks[change["layer"]])
 
 
-def within(change: Change, field: str, size: int, what: str) -> None:
+def check_index(change: Change, field: str, size: int, what: str) -> None:
     value = change[field]
     if type(value) is not int or not 0 <= value < size:
         span = f"the {size} {what} are numbered 0 to {size - 1}" if size else f"this model has no {what}"
@@ -87,11 +89,7 @@ def check_head(change: Change, subject: Subject) -> None:
     if change["attention"] is None:
         change["attention"] = "self"
     _, attention = attention_of(subject.model, change)
-    within(change, "head", attention.heads, "heads")
-
-
-def check_layer(change: Change, subject: Subject) -> None:
-    block_of(stack_of(subject.model, change), change)
+    check_index(change, "head", attention.heads, "heads")
 
 
 def check_mask(change: Change, subject: Subject) -> None:
@@ -142,38 +140,43 @@ def check_prefix(change: Change, subject: Subject) -> None:
     subject.prefix_ids(given)
 
 
-def swapped(ids: list[int], changes: list[Change], subject: Subject) -> list[int]:
+def swap_tokens(ids: list[int], changes: list[Change], subject: Subject) -> list[int]:
     """The source after its swaps."""
     ids = list(ids)
     for change in changes:
         if change["kind"] == "swap_token":
-            within(change, "position", len(ids), "tokens")
+            check_index(change, "position", len(ids), "tokens")
             id = subject.piece_id(change["piece"], source=True) if change["id"] is None else change["id"]
             subject.check([id], subject.source_size, "swap_token")
             ids[change["position"]] = id
     return ids
 
 
-def carry_out(model: Model, changes: list[Change]) -> dict[str, Change]:
-    """Change a private copy; the values that are set, not computed, `by` which change, and which `heads` of them."""
+def apply_changes(model: Model, changes: list[Change]) -> dict[str, Change]:
+    """Change a private copy; returns the values that are set, `by` which change, and which `heads` of them."""
     replaced: dict[str, Change] = {}
     for change in changes:
-        act = KINDS[change["kind"]].act
+        act = CHANGE_KINDS[change["kind"]].act
         for name in [] if act is None else act(model, change):
             heads = replaced.get(name, {}).get("heads", [])
             replaced[name] = {"by": change} | ({"heads": [*heads, change["head"]]} if "head" in change else {})
     return replaced
 
 
+def zeros(_module: nn.Module, _args: Any, value: Tensor) -> Tensor:
+    """A hook that sets what a module returns to zero."""
+    return torch.zeros_like(value)
+
+
 def remove_head(model: Model, change: Change) -> list[str]:
     name, attention = attention_of(model, change)
 
-    def silence(_module: nn.Module, _args: Any, context: Tensor) -> Tensor:
+    def ablate(_module: nn.Module, _args: Any, context: Tensor) -> Tensor:
         context = context.clone()
         context[:, change["head"]] = 0.0  # (B, H, T, d)
         return context
 
-    attention.context.register_forward_hook(silence)
+    attention.context.register_forward_hook(ablate)
     return [f"{name}.context"]
 
 
@@ -188,13 +191,15 @@ def remove_mask(model: Model, change: Change) -> list[str]:
         assert isinstance(model, EncoderDecoder | DecoderOnly)
         model.decoder.causal = False
         return []
-    for stack in (module for module in model.modules() if isinstance(module, Stack)):
-        stack.register_forward_pre_hook(all_real, with_kwargs=True)
+    for stack in stacks_of(model).values():
+        stack.register_forward_pre_hook(without_masks, with_kwargs=True)
     return []
 
 
-def all_real(_stack: nn.Module, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """What a stack is called with, less the masks of what it reads and of its memory."""
+def without_masks(
+    _stack: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """A hook that drops the masks from the arguments of a stack."""
     call = dict(zip(("ids", "mask", "memory", "memory_mask", "cache", "segments"), args, strict=False)) | named
     return (), call | {"mask": None, "memory_mask": None}
 
@@ -205,21 +210,20 @@ def remove_cross(model: Model, change: Change) -> list[str]:
     for i in layers:
         attention = cast(Block, model.decoder.blocks[i]).cross_attention
         assert attention is not None
-        attention.output.register_forward_hook(lambda _module, _args, value: torch.zeros_like(value))
+        attention.output.register_forward_hook(zeros)
     return [f"decoder.blocks.{i}.cross_attention.output" for i in layers]
 
 
 def remove_positions(model: Model, change: Change) -> list[str]:
     names = []
-    for at in ("encoder", "decoder") if change["stack"] is None else (change["stack"],):
-        stack = getattr(model, at, None)
-        if not isinstance(stack, Stack):
+    for at, stack in stacks_of(model).items():
+        if change["stack"] not in (None, at):
             continue
         if stack.embedding.positions is not None:
-            stack.embedding.positions.register_forward_hook(lambda _module, _args, rows: torch.zeros_like(rows))
+            stack.embedding.positions.register_forward_hook(zeros)
             names.append(f"{at}.embedding.positions")
         if stack.distance is not None:
-            stack.distance.register_forward_hook(lambda _module, _args, bias: torch.zeros_like(bias))
+            stack.distance.register_forward_hook(zeros)
             names.append(f"{at}.distance")
         if stack.rotary is not None:
             stack.rotary.register_forward_hook(
@@ -236,22 +240,26 @@ def remove_scale(model: Model, change: Change) -> list[str]:
     return []
 
 
-class Kind(NamedTuple):
-    """What there is to say of a kind of change."""
+class ChangeKind(NamedTuple):
+    """A kind of change: its fields, their check, and how it changes a model."""
 
     fields: dict[str, bool]  # and whether they may be left out
-    check: Callable[[Change, Subject], None]
-    act: Callable[[Model, Change], list[str]] | None = None  # on the model; without one, on what it is given
+    check: Callable[[Change, Subject], object]
+    act: Callable[[Model, Change], list[str]] | None = None  # returns the names of the values that it sets
 
 
-KINDS = {
-    "remove_head": Kind({"stack": False, "layer": False, "attention": True, "head": False}, check_head, remove_head),
-    "remove_layer": Kind({"stack": False, "layer": False}, check_layer, remove_layer),
-    "remove_mask": Kind({"mask": False}, check_mask, remove_mask),
-    "remove_cross": Kind({"layer": True}, check_cross, remove_cross),
-    "remove_positions": Kind({"stack": True}, check_positions, remove_positions),
-    "remove_scale": Kind({}, check_scale, remove_scale),
-    "swap_token": Kind({"position": False, "piece": True, "id": True}, check_swap),
-    "prefix": Kind({"pieces": True, "ids": True}, check_prefix),
-    "temperature": Kind({"value": False}, lambda change, _: check_temperature(change["value"])),
+CHANGE_KINDS = {
+    "remove_head": ChangeKind(
+        {"stack": False, "layer": False, "attention": True, "head": False}, check_head, remove_head
+    ),
+    "remove_layer": ChangeKind(
+        {"stack": False, "layer": False}, lambda change, by: block_of(stack_of(by.model, change), change), remove_layer
+    ),
+    "remove_mask": ChangeKind({"mask": False}, check_mask, remove_mask),
+    "remove_cross": ChangeKind({"layer": True}, check_cross, remove_cross),
+    "remove_positions": ChangeKind({"stack": True}, check_positions, remove_positions),
+    "remove_scale": ChangeKind({}, check_scale, remove_scale),
+    "swap_token": ChangeKind({"position": False, "piece": True, "id": True}, check_swap),
+    "prefix": ChangeKind({"pieces": True, "ids": True}, check_prefix),
+    "temperature": ChangeKind({"value": False}, lambda change, _: check_temperature(change["value"])),
 }

@@ -1,7 +1,7 @@
 """A trace as one HTML file that opens from disk, with the page's own files and all the numbers inside.
 
-A page opened from disk may load no module from beside it. So every module of the page becomes an entry of an import
-map, its text in the address itself, and what the modules call each other by is changed to the names in that map.
+A page opened from disk may load no module from another file. So every module of the page becomes an entry of an import
+map, as a data URL of its text, and the modules import each other by the names in that map.
 """
 
 from __future__ import annotations
@@ -11,65 +11,64 @@ import html
 import json
 import posixpath
 import re
-from typing import TYPE_CHECKING
+from typing import Any
 
 from glassformer.common.errors import GlassformerError
 from glassformer.explain.schematic import schematics
+from glassformer.explain.weights import Weights
+from glassformer.model import Model
 from glassformer.page import page_files
 
-if TYPE_CHECKING:
-    from glassformer.explain.traced import Trace
-
-MOST_WEIGHTS = 48_000_000  # bytes; a larger model's stay outside, and the page says that they are not there
+MOST_WEIGHTS = 48_000_000  # bytes; larger weights are left out, and the page says so
 PREFIX = "glassformer/"
 _IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)(["'])(\.{1,2}/[^"']+)\2""")
 _STYLE = re.compile(r"""<link\b[^>]*\brel=["']?stylesheet["']?[^>]*>""")
-_BESIDE = re.compile(r"""<link\b[^>]*\bhref=["'](?!data:)[^>]*>\n?""")  # an icon, say, or a module to be fetched early
+_LINK = re.compile(r"""<link\b[^>]*\bhref=["'](?!data:)[^>]*>\n?""")  # to an icon, say, or a module to fetch early
 _POLICY = re.compile(r"""[ \t]*<meta\b[^>]*Content-Security-Policy[^>]*>\n?""", re.IGNORECASE)
 _ENTRY = re.compile(r"""<script\b[^>]*\bsrc=["']([^"']+)["'][^>]*>\s*</script>""")
 _HREF = re.compile(r"""\bhref=["']([^"']+)["']""")
 
 
-def embedded(trace: Trace) -> str:
-    """A script that holds the run: manifest, values and, unless they are too many, weights."""
-    small = sum(row["bytes"] for row in trace.weights.manifest()) <= MOST_WEIGHTS
+def embedded(manifest: dict[str, Any], values: bytes, weights: Weights, model: Model) -> str:
+    """A script that holds the run: manifest, values and, unless they are too large, weights."""
+    small = sum(row["bytes"] for row in manifest["weights"]) <= MOST_WEIGHTS
     payload = {
-        "manifest": trace.manifest(),
-        "blob": base64.b64encode(trace.blob()).decode(),
-        "weights": base64.b64encode(trace.weights_blob()).decode() if small else None,
-        "schematics": {language: schematics(trace.subject.model, language) for language in ("en", "zh")},
+        "manifest": manifest,
+        "blob": base64.b64encode(values).decode(),
+        "weights": base64.b64encode(weights.blob()).decode() if small else None,
+        "schematics": {language: schematics(model, language) for language in ("en", "zh")},
     }
     # Within a script, only the less-than sign could end it early.
     text = json.dumps(payload, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     return f"<script>window.GLASSFORMER_EMBEDDED = {text};</script>"
 
 
-def standalone(trace: Trace) -> str:
+def standalone(manifest: dict[str, Any], values: bytes, weights: Weights, model: Model) -> str:
     """The page with everything inside."""
     texts = page_files()
     if "index.html" not in texts:
         raise GlassformerError("the page's files are missing from this installation; install glassformer again")
     page = _STYLE.sub(lambda link: style(link.group(), texts), _POLICY.sub("", texts["index.html"]))
-    page = _BESIDE.sub("", page)
+    page = _LINK.sub("", page)
     entry = _ENTRY.search(page)
     if entry is None:
         raise GlassformerError("the page names no script; install glassformer again")
-    modules = {PREFIX + name: address(name, text) for name, text in texts.items() if name.endswith(".js")}
+    modules = {PREFIX + name: data_url(name, text) for name, text in texts.items() if name.endswith(".js")}
     start = PREFIX + local(entry.group(1))
     assert start in modules, f"{start} is no module of the page"
     scripts = (
-        f"{embedded(trace)}\n"
+        f"{embedded(manifest, values, weights, model)}\n"
         f'<script type="importmap">{json.dumps({"imports": modules})}</script>\n'
         f'<script type="module">import {json.dumps(start)};</script>'
     )
     page = page[: entry.start()] + scripts + page[entry.end() :]
-    title = html.escape(f"{trace.text} · glassformer")
+    title = html.escape(f"{manifest['text']} · glassformer")
     return re.sub(r"<title>.*?</title>", lambda _: f"<title>{title}</title>", page, count=1, flags=re.DOTALL)
 
 
-def local(address: str) -> str:
-    """A file of the page by the address that the page gives it."""
-    return address.removeprefix("/").removeprefix("./").removeprefix("static/")
+def local(url: str) -> str:
+    """The file of the page that a URL in it names."""
+    return url.removeprefix("/").removeprefix("./").removeprefix("static/")
 
 
 def style(link: str, texts: dict[str, str]) -> str:
@@ -78,8 +77,8 @@ def style(link: str, texts: dict[str, str]) -> str:
     return f"<style>\n{texts[local(href.group(1))]}</style>"
 
 
-def address(name: str, text: str) -> str:
-    """A module as an address that holds it."""
+def data_url(name: str, text: str) -> str:
+    """A module as a data URL, its imports renamed."""
 
     def rename(match: re.Match[str]) -> str:
         target = posixpath.normpath(posixpath.join(posixpath.dirname(name), match.group(3)))

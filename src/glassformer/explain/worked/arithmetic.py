@@ -1,7 +1,7 @@
 """Single cells written out, so that a pencil can follow: "1.841·0.5 + (-0.540)·1 = 0.381".
 
-One rule for every kind of operation that a trace names. It writes the arithmetic of a cell from the operation's inputs
-and weights, in the very digits that the matrices show. Terms whose weight is zero are left out.
+One rule for every kind of operation of a trace. It writes the arithmetic of a cell from the operation's inputs and
+weights, with the digits that the matrices show. Terms whose weight is zero are left out.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from glassformer.explain.operations import Op, Value
-from glassformer.explain.parts import Expression, printed
-from glassformer.explain.show import labels
-from glassformer.explain.traced import Trace
+from glassformer.explain.activations import Op, Value
+from glassformer.explain.formulas import Expression, format_expression
+from glassformer.explain.trace import Trace
 
 
 def number(value: float) -> str:
@@ -44,7 +43,7 @@ def short(name: str) -> str:
 
 def axis_labels(trace: Trace, axis: str, size: int) -> list[str]:
     """Words along an axis that has any, numbers along the others."""
-    return trace.subject.pieces(range(size), source=False) if axis == "vocab" else labels(trace, axis, size)
+    return trace.subject.pieces(range(size), source=False) if axis == "vocab" else trace.labels(axis, size)
 
 
 @dataclass(frozen=True)
@@ -71,12 +70,12 @@ class Cell:
         row: list[float] = (matrix[self.head] if matrix.dim() == 3 else matrix)[self.row].tolist()
         return row
 
-    def given(self, name: str) -> str:
-        """The same cell of another value, as it stands in an expression."""
+    def operand(self, name: str) -> str:
+        """The same cell of another value, as an operand of an expression."""
         return signed(number(self.row_of(name)[self.column]))
 
     def __str__(self) -> str:
-        """How it is called: `pattern[h0, one, twenty]`."""
+        """Its name: `pattern[h0, one, twenty]`."""
         rows, columns = (
             axis_labels(self.trace, axis, size)
             for axis, size in zip(self.value.axes[-2:], self.value.value.shape[-2:], strict=True)
@@ -86,7 +85,7 @@ class Cell:
 
 
 def scale(cell: Cell) -> str:
-    factor, times = cell.op["by"], cell.given(cell.op["input"])
+    factor, times = cell.op["by"], cell.operand(cell.op["input"])
     if math.isclose(factor**2, round(factor**2), rel_tol=1e-6):
         return f"√{factor**2:.0f}·{times}"
     return f"{times} / √{factor**-2:g}"
@@ -111,13 +110,13 @@ def products(cell: Cell) -> str:
 
 
 def mask(cell: Cell) -> str:
-    return f"{cell.given(cell.op['input'])} + {'(-inf)' if cell.result == -math.inf else '0'}"
+    return f"{cell.operand(cell.op['input'])} + {'(-inf)' if cell.result == -math.inf else '0'}"
 
 
 def softmax(cell: Cell) -> str:
     """A share of e^score; a key behind the mask has e^(-inf) = 0 and drops out."""
     scores = [number(score) for score in cell.row_of(cell.op["input"]) if score != -math.inf]
-    return f"e^{cell.given(cell.op['input'])} / ({' + '.join(f'e^{signed(score)}' for score in scores)})"
+    return f"e^{cell.operand(cell.op['input'])} / ({' + '.join(f'e^{signed(score)}' for score in scores)})"
 
 
 def context(cell: Cell) -> str:
@@ -126,51 +125,51 @@ def context(cell: Cell) -> str:
 
 
 def activation(cell: Cell) -> str:
-    return printed(filled(cell.op["expression"], {"u": cell.given(cell.op["input"])}))
+    return format_expression(substitute(cell.op["expression"], {"u": cell.operand(cell.op["input"])}))
 
 
 def layer_norm(cell: Cell) -> str:
     g, b = (cell.trace.weights.tensors[cell.op[name]].tolist()[cell.column] for name in ("weight", "bias"))
-    known = shown({"x": cell.row_of(cell.op["input"])[cell.column]} | moments(cell)[1])
+    known = formatted({"x": cell.row_of(cell.op["input"])[cell.column]} | moments(cell)[1])
     known |= {"g": exact(g), "b": exact(b), "ε": f"{cell.op['eps']:.5f}"}
-    return printed(filled(cell.op["expression"], known))
+    return format_expression(substitute(cell.op["expression"], known))
 
 
 def moments(cell: Cell) -> tuple[list[str], dict[str, float]]:
-    """The numbers that a norm takes of the whole row first: each written out, and by its name."""
+    """The numbers that a norm takes from the whole row: written out, and by name."""
     sums, known, row = [], dict[str, float](), cell.row_of(cell.op["input"])
     for name, (fold, expression) in cell.op["row"].items():
         assert fold == "mean"
         each = [known | {"x": x} for x in row]
-        terms = " + ".join(printed(filled(expression, shown(values))) for values in each)
-        known[name] = sum(worth(expression, values) for values in each) / len(row)
+        terms = " + ".join(format_expression(substitute(expression, formatted(values))) for values in each)
+        known[name] = sum(evaluate(expression, values) for values in each) / len(row)
         sums.append(f"{name} = ({terms}) / {len(row)} = {number(known[name])}")
     return sums, known
 
 
-def shown(known: Mapping[str, float]) -> dict[str, str]:
+def formatted(known: Mapping[str, float]) -> dict[str, str]:
     return {name: signed(number(value)) for name, value in known.items()}
 
 
-def filled(expression: Expression, known: Mapping[str, str]) -> Expression:
-    """With numbers in place of symbols."""
+def substitute(expression: Expression, known: Mapping[str, str]) -> Expression:
+    """The expression with numbers in the place of symbols."""
     if isinstance(expression, tuple):
-        return tuple(filled(part, known) for part in expression)
+        return tuple(substitute(part, known) for part in expression)
     return known.get(expression, expression) if isinstance(expression, str) else expression
 
 
-def worth(expression: Expression, known: Mapping[str, float]) -> float:
-    """What a moment's expression comes to."""
+def evaluate(expression: Expression, known: Mapping[str, float]) -> float:
+    """The value of an expression of `-` and `^`."""
     if isinstance(expression, tuple):
         name, left, right = expression
-        return float({"-": operator.sub, "^": operator.pow}[str(name)](worth(left, known), worth(right, known)))
+        return float({"-": operator.sub, "^": operator.pow}[str(name)](evaluate(left, known), evaluate(right, known)))
     return known[expression] if isinstance(expression, str) else expression
 
 
 RULES: dict[str, Callable[[Cell], str]] = {
     "scale": scale,
     "positions": positions,
-    "add": lambda cell: " + ".join(cell.given(name) for name in cell.op["inputs"]),
+    "add": lambda cell: " + ".join(cell.operand(name) for name in cell.op["inputs"]),
     "linear": linear,
     "products": products,
     "mask": mask,
@@ -181,8 +180,8 @@ RULES: dict[str, Callable[[Cell], str]] = {
 }
 
 
-def write_out(trace: Trace, value: Value, row: int) -> list[str]:
-    """The arithmetic of one cell of a row, of the first head; nothing for a value that is only looked up or copied.
+def write_calculation(trace: Trace, value: Value, row: int) -> list[str]:
+    """The arithmetic of one cell of a row, of the first head; empty for a value that is only looked up or copied.
 
     The column is the one with most to show: one behind a mask, else without a zero, of most terms, the largest.
     """
@@ -190,11 +189,11 @@ def write_out(trace: Trace, value: Value, row: int) -> list[str]:
         return []
     cells = [Cell(trace, value, 0, row, column) for column in range(value.value.shape[-1])]
 
-    def telling(cell: Cell) -> tuple[bool, bool, int, float]:
-        told = rule(cell)
-        return cell.result == -math.inf, "0.000" not in told, told.count(" "), cell.result
+    def interest(cell: Cell) -> tuple[bool, bool, int, float]:
+        terms = rule(cell)
+        return cell.result == -math.inf, "0.000" not in terms, terms.count(" "), cell.result
 
-    cell = max(cells, key=telling)
+    cell = max(cells, key=interest)
     before = moments(cell)[0] if rule is layer_norm else []
     return [*before, f"{cell} = {rule(cell)} = {number(cell.result)}"]
 

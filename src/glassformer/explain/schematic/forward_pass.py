@@ -1,7 +1,7 @@
-"""One forward pass of a small twin of a model, watched: which module is called within which, in which order, on what.
+"""One recorded forward pass of a small twin of a model: which module is called within which, in which order, on what.
 
-The twin has every choice of the model's configuration and sizes that all differ, so that each number in a shape can be
-told by a letter: B batch, S source, T target, H heads, G key/value heads, D model width, d head width, F feed-forward
+The twin has every choice of the model's configuration and sizes that all differ, so that a letter can stand for each
+number in a shape: B batch, S source, T target, H heads, G key/value heads, D model width, d head width, F feed-forward
 width, V vocabulary.
 """
 
@@ -47,19 +47,19 @@ def small(config: ModelConfig) -> ModelConfig:
 
 @dataclass
 class Call:
-    """A module at work: the name it has in the tree, the call it was made in, what it was given and what it gave."""
+    """A call of a module: its name in the tree, the call around it, its inputs and its output."""
 
     name: str
     within: str
     order: int
-    given: list[Tensor]
+    inputs: list[Tensor]
     mask: AttentionMask | None
-    gave: Tensor | None = None
+    output: Tensor | None = None
 
 
 @dataclass
-class Pass:
-    """What the twin did, call by call, in the order in which the calls began."""
+class ForwardPass:
+    """The calls of the twin's modules, in the order in which they began."""
 
     model: EncoderDecoder
     real: Tensor  # (B, S), True for a token, False for padding
@@ -72,61 +72,59 @@ class Pass:
         known |= {3 * config.d_model: "3D"}
         return f"({', '.join(known[size] for size in shape)})"
 
-    def shape(self, name: str) -> str:
-        """Of what the module so named gave."""
-        gave = self.calls[name].gave
-        assert gave is not None, f"{name} gave no tensor"
-        return self.letters(gave.shape)
+    def output_shape(self, name: str) -> str:
+        output = self.calls[name].output
+        assert output is not None, f"{name} returned no tensor"
+        return self.letters(output.shape)
 
-    def taken(self, name: str, which: int = 0) -> str:
-        """The shape of a tensor that the module so named was given."""
-        return self.letters(self.calls[name].given[which].shape)
+    def input_shape(self, name: str, which: int = 0) -> str:
+        return self.letters(self.calls[name].inputs[which].shape)
 
     def mask(self, name: str) -> AttentionMask:
-        found = self.calls[name].mask
-        assert found is not None, f"{name} was given no mask"
-        return found
+        mask = self.calls[name].mask
+        assert mask is not None, f"{name} was given no mask"
+        return mask
 
-    def seen(self, attention: str) -> Tensor:
-        """What the queries of one sentence may see of its keys: (T, S), bool."""
-        masked = self.calls[f"{attention}.masked"].gave
-        assert masked is not None, "a probe gives what it is given"
+    def visible(self, attention: str) -> Tensor:
+        """Which keys of one sentence its queries see: (T, S), bool."""
+        masked = self.calls[f"{attention}.masked"].output
+        assert masked is not None, "a probe returns its input"
         return masked[0, 0].isfinite()
 
     def causal(self, attention: str) -> bool:
-        """Whether queries see their past only, by whatever means."""
-        seen = self.seen(attention)
-        return seen.shape[0] == seen.shape[1] and torch.equal(seen, torch.ones_like(seen).tril())
+        """Whether queries see their past only."""
+        visible = self.visible(attention)
+        return visible.shape[0] == visible.shape[1] and torch.equal(visible, torch.ones_like(visible).tril())
 
-    def normalised_first(self, residual: str) -> bool:
-        """Whether the norm is given what the residual is given (Pre-LN), not the sum (Post-LN)."""
-        return self.calls[f"{residual}.norm"].given[0] is self.calls[residual].given[0]
+    def is_pre_norm(self, residual: str) -> bool:
+        """Whether the norm reads what the residual reads (Pre-LN), not the sum (Post-LN)."""
+        return self.calls[f"{residual}.norm"].inputs[0] is self.calls[residual].inputs[0]
 
 
-def watch(config: ModelConfig) -> Pass:
+def record_calls(config: ModelConfig) -> ForwardPass:
     """A pass of the small twin of an encoder-decoder, its source padded."""
     model = EncoderDecoder(small(config)).eval()
     real = torch.ones(BATCH, SOURCE, dtype=torch.bool)
     real[:, SOURCE - PADDING :] = False
-    found = Pass(model, real)
+    run = ForwardPass(model, real)
     names: dict[nn.Module, list[str]] = {}
     for name, module in model.named_modules(remove_duplicate=False):
         names.setdefault(module, []).append(name)
     active: list[Call] = []
 
     def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        # A module that both stacks share has two names: that of the stack at work is meant.
+        # A module that both stacks share has two names: take that of the stack that is running.
         above = [call.name for call in active if call.name]
         name = next((one for one in names[module] if not above or one.startswith(f"{above[0]}.")), names[module][0])
         given = [*args, *kwargs.values()]
         tensors = [one for one in given if isinstance(one, Tensor)]
         mask = next((one for one in given if isinstance(one, AttentionMask)), None)
-        call = Call(name, above[-1] if above else "", len(found.calls), tensors, mask)
-        found.calls[name] = call
+        call = Call(name, above[-1] if above else "", len(run.calls), tensors, mask)
+        run.calls[name] = call
         active.append(call)
 
-    def leave(_module: nn.Module, _args: tuple[Any, ...], _kwargs: dict[str, Any], gave: Any) -> None:
-        active.pop().gave = gave if isinstance(gave, Tensor) else None
+    def leave(_module: nn.Module, _args: tuple[Any, ...], _kwargs: dict[str, Any], output: Any) -> None:
+        active.pop().output = output if isinstance(output, Tensor) else None
 
     for module in names:
         module.register_forward_pre_hook(enter, with_kwargs=True)
@@ -134,4 +132,4 @@ def watch(config: ModelConfig) -> Pass:
     ids = torch.arange(3, 3 + BATCH).unsqueeze(1)
     with torch.no_grad():
         model(ids.expand(-1, SOURCE) * real, ids.expand(-1, TARGET), real)
-    return found
+    return run

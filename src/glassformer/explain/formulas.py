@@ -1,58 +1,101 @@
-"""All that a shown trace says, in English and in Chinese, side by side."""
+"""The formulas of a trace, for people: what each choice of a part computes, and the words for axes and operations, in
+English and in Chinese. Trace, page, command line and handbook read them here.
+
+An expression is a number, a symbol, or an operation and its operands: ("+", 1, ("exp", ("-", "u"))) is 1 + exp(-u).
+The page gets it unchanged and prints it with the model's numbers; it must give the model's value.
+
+    + - * / ^    as in arithmetic; - of one thing is its negative
+    √ exp tanh erf max ...    functions that the page has
+    u    the value that an activation acts on;  π
+    x    the value that a norm acts on;  g, b    its weight and bias;  ε    its epsilon
+"""
 
 from __future__ import annotations
 
-from glassformer.common.strings import Language, Text
-from glassformer.explain.parts import NORMS
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-WORDS: dict[str, Text] = {
-    "name": Text("name", "名称"),
-    "shape": Text("shape", "形状"),
-    "axes": Text("axes", "各轴"),
-    "formula": Text("formula", "公式"),
-    "values": Text("values", "数值"),
-    "step": Text("step", "步"),
-    "reads": Text("reads", "读入"),
-    "writes": Text("writes", "写出"),
-    "probability": Text("probability", "概率"),
-    "next best": Text("next best", "次选"),
-    "head": Text("head {0}", "第 {0} 个头"),
-    "range": Text("from {0} to {1}", "从 {0} 到 {1}"),
-    "more": Text("{0} more columns", "还有 {0} 列"),
-    "place": Text("place", "位置"),
-    "gap": Text("holds", "原有"),
-    "fits": Text("fits best", "最合适"),
-    "label": Text("label", "标签"),
-    "no gap": Text(
-        "no token is masked: below, what the model would put in the place of each token that it can see",
-        "没有被遮住的词元：下面是模型在每个它看得见的词元处会填什么",
+from glassformer.common.strings import Language, Text
+from glassformer.model.activation import Activation
+from glassformer.model.config import NormType
+
+Expression: TypeAlias = "str | float | tuple[Expression, ...]"
+Row: TypeAlias = "dict[str, tuple[str, Expression]]"
+
+SIGNS = {"+": (1, " + "), "-": (1, " - "), "*": (2, " · "), "/": (2, " / ")}
+RAISED: dict[Expression, str] = {2: "²", 3: "³"}
+
+
+@dataclass(frozen=True)
+class Part:
+    """An activation or a norm; `row` names numbers of a whole position: the mean, sum or max of an expression in x."""
+
+    expression: Expression
+    why: Text
+    row: Row = field(default_factory=dict)
+
+    @property
+    def formula(self) -> str:
+        return format_expression(self.expression)
+
+
+ACTIVATIONS: dict[Activation, Part] = {
+    "relu": Part(
+        ("max", 0, "u"),
+        Text("what is below zero becomes zero: the original paper's and T5's", "小于零的变成零：原论文、T5 所用"),
     ),
-    "changed": Text("changed: {0}", "改动：{0}"),
-    "score": Text("score {0}, beam {1}", "分数 {0}，束宽 {1}"),
-    "tag": Text("{0} tells the model to write {1}; the encoder reads: {2}", "{0} 告诉模型写出 {1}；编码器读入：{2}"),
-    "cut": Text("stopped at the longest output allowed", "到达允许的最大长度而停止"),
-    "cache": Text(
-        "with the key/value cache: {0} multiply-adds instead of {1}; largest difference of a logit {2}",
-        "使用键值缓存：乘加 {0} 次，不用则为 {1} 次；logit 最大相差 {2}",
+    "gelu": Part(
+        ("*", 0.5, "u", ("+", 1, ("erf", ("/", "u", ("√", 2))))),
+        Text("relu with a round corner: BERT's and BART's", "拐角圆滑的 relu：BERT、BART 所用"),
     ),
-    "no cache": Text(
-        "written without a key/value cache, {1} multiply-adds: without the causal mask a cache would give other"
-        " numbers, logits off by up to {2}",
-        "未用键值缓存，乘加 {1} 次：没有因果掩码，缓存会给出不同的数（logit 最多相差 {2}）",
+    "gelu_tanh": Part(
+        ("*", 0.5, "u", ("+", 1, ("tanh", ("*", ("√", ("/", 2, "π")), ("+", "u", ("*", 0.044715, ("^", "u", 3))))))),
+        Text("gelu by a nearby curve: GPT-2's, and T5's gated one", "gelu 的近似：GPT-2 和带门的 T5 所用"),
     ),
-    "last step": Text(
-        "values below: of the last step, which read the whole output; the steps are shown as they were written",
-        "下面的数值来自最后一步，它读入了全部输出；各步则按写出时的情形列出",
-    ),
-    "hint": Text(
-        "one value in full: --name '*.{0}.pattern', --layer 0, --head 1",
-        "看某个值的全貌：--name '*.{0}.pattern'、--layer 0、--head 1",
-    ),
-    "legend": Text(
-        "darker is larger; blue below zero, red above; · hidden by a mask, which a softmax turns into 0",
-        "越深越大；蓝色为负，红色为正；· 表示被掩码遮住，过了 softmax 就是 0",
+    "silu": Part(
+        ("/", "u", ("+", 1, ("exp", ("-", "u")))),
+        Text("also called swish: Marian's; with a gate, SwiGLU", "又名 swish：Marian 所用；加上门就是 SwiGLU"),
     ),
 }
+
+NORMS: dict[NormType, Part] = {
+    "layer": Part(
+        ("+", ("*", ("/", ("-", "x", "mean"), ("√", ("+", "variance", "ε"))), "g"), "b"),
+        Text(
+            "each position brought to mean 0 and variance 1, then to a learnt scale and shift",
+            "每个位置先归一到均值 0、方差 1，再乘以学得的缩放、加上学得的平移",
+        ),
+        {"mean": ("mean", "x"), "variance": ("mean", ("^", ("-", "x", "mean"), 2))},
+    ),
+    "rms": Part(
+        ("*", ("/", "x", ("√", ("+", "mean(x²)", "ε"))), "g"),
+        Text(
+            "each position divided by its root mean square, then scaled as learnt",
+            "每个位置除以自己的均方根，再乘以学得的缩放",
+        ),
+        {"mean(x²)": ("mean", ("^", "x", 2))},
+    ),
+}
+
+
+def format_expression(expression: Expression, above: int = 0) -> str:
+    """The expression as text, in brackets if the operator around it binds tighter."""
+    if not isinstance(expression, tuple):
+        return str(expression)
+    name, *parts = expression
+    if name == "^" and parts[1] in RAISED:
+        return f"{format_expression(parts[0], 3)}{RAISED[parts[1]]}"
+    if name == "-" and len(parts) == 1:
+        return f"-{format_expression(parts[0], 3)}"
+    if name not in SIGNS:
+        return f"{name}({', '.join(map(format_expression, parts))})"
+    rank, sign = SIGNS[name]
+    first, *rest = parts
+    text = sign.join(
+        (format_expression(first, rank), *(format_expression(part, rank + (name in "-/")) for part in rest))
+    )
+    return f"({text})" if rank < above else text
+
 
 AXES: dict[str, str] = {
     "sentence": "句",
@@ -78,7 +121,7 @@ AXES: dict[str, str] = {
     "in": "输入",
 }
 
-# The words within formulas; all else in them is the same in every language.
+# The words within formulas; the rest is the same in every language.
 FORMULAS: dict[str, str] = {
     "heads side by side": "各头并排",
     "the stream after this layer": "这一层之后的残差流",
@@ -99,7 +142,7 @@ FORMULAS: dict[str, str] = {
     "x at place 0": "x 的第 0 位",
 }
 
-# What the arithmetic of each kind is for.
+# What each kind of operation is for.
 WHY: dict[str, Text] = {
     "lookup": Text("each token's row of a learnt table", "每个词元在一张学得的表里对应的那一行"),
     "pixels": Text("what was given: the image, cut into squares", "给定的输入：切成图块的图像"),
@@ -135,12 +178,9 @@ WHY: dict[str, Text] = {
 }
 
 
-def say(key: str, lang: Language, *values: object) -> str:
-    return WORDS[key].say(lang, *values)
-
-
-def formula(told: str, lang: Language) -> str:
+def translated(formula: str, lang: Language) -> str:
+    """A formula with its words in a language."""
     if lang == "zh":
         for english, chinese in FORMULAS.items():
-            told = told.replace(english, chinese)
-    return told
+            formula = formula.replace(english, chinese)
+    return formula
