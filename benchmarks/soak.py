@@ -21,11 +21,11 @@ from urllib.parse import urlsplit
 
 from benchmarks.serving import answered, running
 from glassformer.common.errors import GlassformerError
-from glassformer.deploy.server.directions import of_box
-from glassformer.deploy.server.libre import Failed, Libre
+from glassformer.deploy.server.admission import RequestState
+from glassformer.deploy.server.directions import box_directions
+from glassformer.deploy.server.libre import LibreApi, RequestError
 from glassformer.deploy.server.queue import Queue
-from glassformer.deploy.server.request_state import Ticket
-from glassformer.deploy.server.routes import Routes
+from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.pipelines.documents.formats import translate_bytes
 
 FIRST = 5_000  # requests, after which the memory is taken to compare with
@@ -71,7 +71,7 @@ class Soaked:
 def requests(texts: Sequence[str], count: int, seed: int) -> list[Request]:
     """So many different ones, with what each is answered alone."""
     draw = random.Random(seed)
-    alone = Libre(Routes(of_box("cpu", "en-de", ["en-de"], "auto"), Queue()))
+    alone = LibreApi(TranslationService(box_directions("cpu", "en-de", ["en-de"], "auto"), Queue()))
     made = []
     for kind in draw.choices(list(KINDS), list(KINDS.values()), k=count):
         asked = drawn(kind, texts, draw)
@@ -80,15 +80,15 @@ def requests(texts: Sequence[str], count: int, seed: int) -> list[Request]:
             continue
         if kind == FILE:
             page = f"# {asked['q']}\n\n- {draw.choice(texts)}\n- `{draw.randrange(1000)}`\n".encode()
-            by = alone.routes.translator("en", "de", Ticket())
+            by = alone.service.translator("en", "de", RequestState())
             made.append(Request(kind, form(page), 200, translate_bytes(Path("page.md"), page, by)[0]))
             continue
         try:
-            status, answer = 200, alone.translate(asked, Ticket())
-        except Failed as error:
+            status, answer = 200, alone.translate(asked, RequestState())
+        except RequestError as error:
             status, answer = error.status, {"error": error.message}
         made.append(Request(kind, json.dumps(asked).encode(), status, answer))
-    alone.routes.queue.close()
+    alone.service.queue.close()
     return made
 
 

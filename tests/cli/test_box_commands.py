@@ -11,7 +11,7 @@ from tiny_box import SENTENCES, make_box
 
 from glassformer.cli.serve import of_the_box
 from glassformer.common.errors import ConfigError, WeightsError
-from glassformer.deploy.server.directions import Directions, of_folder
+from glassformer.deploy.server.directions import Directions, folder_directions
 from glassformer.pipelines import box
 
 
@@ -83,13 +83,13 @@ def test_the_page_has_the_directions_of_what_it_serves(
     assert code == 0, err
     ((told, found),) = served
     assert (told, found.first, len(found.known)) == (title, first, directions)
-    assert found.shown().translator.about.source == first[:2]
+    assert found.get().translator.about.source == first[:2]
 
 
 @pytest.mark.usefixtures("here")
 def test_a_language_that_the_model_named_does_not_write_is_told() -> None:
     with pytest.raises(ConfigError, match=r"en-de translates into .*, not into `zh`"):
-        of_folder(Path("en-de"), "cpu", "zh")
+        folder_directions(Path("en-de"), "cpu", "zh")
 
 
 @pytest.mark.usefixtures("here")

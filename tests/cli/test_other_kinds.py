@@ -8,8 +8,8 @@ import pytest
 import glassformer as gf
 from glassformer.data import Tokenizer, TokenizerOptions
 from glassformer.data.readers import digits
-from glassformer.deploy.server.directions import of_folder
-from glassformer.deploy.server.pictures import pixels
+from glassformer.deploy.server.directions import folder_directions
+from glassformer.deploy.server.requests import decode_image
 from glassformer.weights import bundle
 
 SIZES = {"d_model": 16, "heads": 2, "d_ff": 24, "layers": 1, "max_length": 40, "dropout": 0.0}
@@ -79,16 +79,16 @@ def test_what_they_cannot_do_is_said(cli, folders, words, why):
 
 def test_a_model_of_digits_brings_one_of_each_to_try(folders):
     (folders / "digits" / "recipe.toml").write_text('[[data.train]]\nbuiltin = "digits"\nsplit = "train"\n')
-    shown = of_folder(folders / "digits", "cpu").shown()
+    shown = folder_directions(folders / "digits", "cpu").get()
     assert [example.label for example in shown.examples] == list("0123456789")
     images, labels = digits("test")
     known = {image.tobytes(): label for image, label in zip(images, labels, strict=True)}
     for example in shown.examples:
-        assert known[pixels(example.text, shown.served.sight).tobytes()] == example.label
+        assert known[decode_image(example.text, shown.model.sight).tobytes()] == example.label
 
 
 def test_a_folder_goes_no_way_but_its_own(folders):
     for name in KINDS:
-        shown = of_folder(folders / name, "cpu")
-        assert [one.name for one in shown.known.values()] == [name]
+        shown = folder_directions(folders / name, "cpu")
+        assert [one.name for one in shown.by_name.values()] == [name]
         assert shown.images == (name == "digits")

@@ -20,7 +20,7 @@ from small_run import call, command, launch
 
 from glassformer.common.errors import ConfigError
 from glassformer.data import Tokenizer, TokenizerOptions
-from glassformer.deploy.server.routes import Routes
+from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.pipelines import box
 from glassformer.pipelines.text import TextTranslator
@@ -144,19 +144,19 @@ def test_a_model_of_ones_own_beside_the_box_is_reached_by_way_of_english(tmp_pat
 
 
 def test_models_of_one_name_get_names_of_their_own(tmp_path):
-    from glassformer.deploy.server.directions import of_several
+    from glassformer.deploy.server.directions import load_directions
 
     folders = [tiny(tmp_path / "a" / "mine"), tiny(tmp_path / "b" / "mine"), tiny(tmp_path / "c" / "other")]
     for folder in folders[:2]:
         (folder / "recipe.toml").write_text('[about]\nsource = "en"\ntarget = "de"\n', encoding="utf-8")
-    found = of_several(folders, "cpu")
-    assert [tuple(one) for one in found.known.values()] == [
+    found = load_directions(folders, "cpu")
+    assert [tuple(one) for one in found.by_name.values()] == [
         ("en-de", "mine", "en", "de"),
         ("en-de-2", "mine-2", "en", "de"),
         ("other", "other", "", ""),
     ]
-    assert [found.shown(name).model.name for name in (None, "en-de-2", "other")] == ["mine", "mine-2", "other"]
-    assert Routes(found, None).way("en", "de") == ["en-de"]
+    assert [found.get(name).loader.name for name in (None, "en-de-2", "other")] == ["mine", "mine-2", "other"]
+    assert TranslationService(found, None).route("en", "de") == ["en-de"]
 
 
 def test_what_has_been_begun_is_finished_within_the_grace():

@@ -11,12 +11,12 @@ from visitor import Live, Visit
 
 import glassformer as gf
 from glassformer.deploy.server import keys
+from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.directions import of_box
-from glassformer.deploy.server.keys import Gate
+from glassformer.deploy.server.directions import box_directions
+from glassformer.deploy.server.keys import ApiKeys
 from glassformer.deploy.server.queue import Queue
-from glassformer.deploy.server.request_state import Ticket
-from glassformer.deploy.server.routes import Routes
+from glassformer.deploy.server.translation_service import TranslationService
 
 STATION, LATE = "Where is the nearest station?", "It takes about 3.5 minutes."
 USE = "Open the settings and choose the language that you want to use."
@@ -25,20 +25,20 @@ PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobil
 
 
 @pytest.fixture(scope="module")
-def routes(shipped):
-    return Routes(shipped, Queue(threads=1))
+def service(shipped):
+    return TranslationService(shipped, Queue(threads=1))
 
 
 @pytest.fixture(scope="module")
-def front(routes):
-    with Live(create_app(of_box("cpu", "en-de"), routes=routes)) as server:
+def front(service):
+    with Live(create_app(box_directions("cpu", "en-de"), service=service)) as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def said(routes):
+def said(service):
     """What Python makes of a text."""
-    return lambda text, to, source="en": routes.translator(source, to, Ticket()).translate([text])[0]
+    return lambda text, to, source="en": service.translator(source, to, RequestState()).translate([text])[0]
 
 
 class Page:
@@ -399,9 +399,9 @@ def test_no_text_becomes_markup(page):
 
 
 def test_where_keys_are_asked_for_the_page_asks_for_one(visit, shipped, tmp_path, said):
-    key = keys.add(tmp_path / "keys.json", "ann")
-    routes = Routes(shipped, Queue(threads=1))
-    with Live(create_app(shipped, routes=routes, gate=Gate(tmp_path / "keys.json"))) as server:
+    key = keys.add_key(tmp_path / "keys.json", "ann")
+    service = TranslationService(shipped, Queue(threads=1))
+    with Live(create_app(shipped, service=service, api_keys=ApiKeys(tmp_path / "keys.json"))) as server:
         there = Page(visit(server.address, locale="en-US"))
         there.open("#from=en&to=de")
         there.find("#key").fill("wrong")

@@ -13,7 +13,7 @@ import glassformer as gf
 from glassformer.common.errors import InputError
 from glassformer.data import About, Tokenizer, TokenizerOptions
 from glassformer.deploy.server.app import Limits, create_app
-from glassformer.deploy.server.directions import of_box, of_folder, of_translator
+from glassformer.deploy.server.directions import box_directions, folder_directions, translator_directions
 from glassformer.pipelines import box
 
 EN, DE, ZH = (SENTENCES[language][0] for language in ("en", "de", "zh"))
@@ -27,7 +27,7 @@ def boxed(tmp_path_factory):
     place = make_box(tmp_path_factory.mktemp("box"))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(box, "HERE", place)
-        with Live(create_app(of_box("cpu", "en-de"), limits=Limits(new_tokens=MOST))) as server:
+        with Live(create_app(box_directions("cpu", "en-de"), limits=Limits(new_tokens=MOST))) as server:
             yield server
 
 
@@ -178,27 +178,27 @@ def test_a_model_is_loaded_when_it_is_first_asked_for(tmp_path, monkeypatch):
     monkeypatch.setattr(
         gf.Translator, "load", lambda folder, *rest, **to: loaded.append(folder) or load(folder, *rest, **to)
     )
-    found = of_box("cpu", "en-de")
+    found = box_directions("cpu", "en-de")
     assert loaded == []
-    found.shown(), found.shown("de-en"), found.shown("en-zh"), found.shown("zh-en")
+    found.get(), found.get("de-en"), found.get("en-zh"), found.get("zh-en")
     assert [folder.name for folder in loaded] == ["en-de", "en-zh"]
 
 
 def test_a_folder_opens_on_what_its_model_is_for_and_has_the_other_ways_too(tmp_path):
     folder = make_box(tmp_path) / "en-zh"
-    found = of_folder(folder, "cpu")
+    found = folder_directions(folder, "cpu")
     assert (found.first, [*found.known]) == ("en-zh", ["en-zh", ["en", "zh"][1] + "-en"])
-    assert [one.text for one in found.shown().examples] == ["Hello, world!"]
-    assert found.shown("zh-en").examples == ()
-    assert of_folder(folder, "cpu", "en").first == "zh-en"
+    assert [one.text for one in found.get().examples] == ["Hello, world!"]
+    assert found.get("zh-en").examples == ()
+    assert folder_directions(folder, "cpu", "en").first == "zh-en"
     with pytest.raises(InputError, match="no tag for `fr`"):
-        of_folder(folder, "cpu", "fr")
+        folder_directions(folder, "cpu", "fr")
 
 
 def test_a_model_of_three_languages_is_told_only_what_to_write(translator):
     tokenizer = Tokenizer.train([("a b", "c d")], TokenizerOptions("words"), languages=("de", "en", "zh"))
     made = gf.Translator(translator.model, tokenizer, about=About("en", "de")).toward("de")
-    assert [*of_translator(made, "three").known.values()] == [
+    assert [*translator_directions(made, "three").by_name.values()] == [
         ("de", "three", "", "de"),
         ("en", "three", "", "en"),
         ("zh", "three", "", "zh"),
@@ -208,7 +208,7 @@ def test_a_model_of_three_languages_is_told_only_what_to_write(translator):
 @pytest.mark.long  # tests/deploy/server/test_front.py looks into the box that ships, too
 def test_the_real_page(visit, monkeypatch):
     monkeypatch.setattr(box, "HERE", SHIPPED)
-    with Live(create_app(of_box("cpu", "en-de"))) as server:
+    with Live(create_app(box_directions("cpu", "en-de"))) as server:
         page = visit(server.address)
         page.page.set_default_timeout(60_000)
         page.go(lang="en")

@@ -10,8 +10,7 @@ import pytest
 from visitor import SENTENCE, VIEWS, Live
 
 import glassformer as gf
-from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.handbook import is_handbook
+from glassformer.deploy.server.app import create_app, is_handbook
 from glassformer.explain.schematic import DRAWINGS, schematics
 
 CHAPTERS = Path(__file__).parents[2] / "docs"

@@ -16,8 +16,8 @@ from visitor import Live, agrees
 import glassformer as gf
 from glassformer.data import About, Tokenizer, TokenizerOptions
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.directions import of_reader
-from glassformer.deploy.server.pictures import pixels, written
+from glassformer.deploy.server.directions import reader_directions
+from glassformer.deploy.server.requests import decode_image, encode_image
 from glassformer.deploy.server.trace_api import Limits
 from glassformer.pipelines.box import Example
 from glassformer.pipelines.loading import OwnText
@@ -27,7 +27,7 @@ IMAGE = {"image_size": 8, "patch_size": 2, "channels": 1, "positions": "learned"
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "[MASK]"]
 CARD = About(source="en", target="en", purpose="numbers", purpose_zh="数字")
 LABELS = ("number", "date", "time")
-DRAWN = written(np.random.RandomState(0).randint(0, 256, (8, 8, 1)).astype(np.uint8))
+DRAWN = encode_image(np.random.RandomState(0).randint(0, 256, (8, 8, 1)).astype(np.uint8))
 TEXTS = {"continue": "one two three", "fill": "one [MASK] three [MASK]", "label": "one two three", "image": DRAWN}
 PICKS, WRITTEN = 10, 5
 # What an encoder alone, and a decoder alone, has nothing of.
@@ -69,7 +69,7 @@ def reader(kind: str):
 
 def asked(kind: str):
     """What the model is given, and how much it may write."""
-    given = pixels(DRAWN, reader(kind).sight) if kind == "image" else TEXTS[kind]
+    given = decode_image(DRAWN, reader(kind).sight) if kind == "image" else TEXTS[kind]
     return given, {"max_new_tokens": WRITTEN} if kind == "continue" else {}
 
 
@@ -88,7 +88,7 @@ def test_a_page_shows_the_models_numbers_and_speaks_of_nothing_it_has_not(visit,
     kind, lang = which
     (given, options), text, writes = asked(kind), TEXTS[kind], kind == "continue"
     trace = gf.trace(reader(kind), given, **options)
-    shown = of_reader(reader(kind), "tiny", [Example(text, "an example", "例子")])
+    shown = reader_directions(reader(kind), "tiny", [Example(text, "an example", "例子")])
     with Live(create_app(shown, limits=Limits(continued=WRITTEN))) as live:
         page = visit(live.address)
         page.go()  # opens on the example
@@ -172,7 +172,7 @@ def check_squares(page, trace):
             return [...pen.getImageData(0, 0, picture.width, picture.height).data].filter((_, i) => i % 4 === 0);
         }"""
     )
-    image = pixels(DRAWN, reader("image").sight).astype(float)[:, :, 0]
+    image = decode_image(DRAWN, reader("image").sight).astype(float)[:, :, 0]
     grey = 255 * (image - image.min()) / (image.max() - image.min())
     assert np.abs(np.array(drawn).reshape(8, 8) - grey).max() <= 0.51
     page.page.locator(f".given [data-place='{random.Random(2).randrange(1, 17)}']").click()
@@ -184,14 +184,14 @@ def check_pad(page):
     """What is drawn by hand is what the model reads."""
     page.page.locator("[data-key=clear]").click()
     page.page.wait_for_function(f"() => /^pixels:A+==$/.test({ASKED})")
-    nothing = pixels(page.page.evaluate(ASKED), reader("image").sight)
+    nothing = decode_image(page.page.evaluate(ASKED), reader("image").sight)
     page.page.wait_for_selector(f"main[data-run='{gf.trace(reader('image'), nothing).run}'][aria-busy=false]")
     box = page.page.locator(".pad").bounding_box()
     page.page.mouse.move(box["x"] + box["width"] * 3.5 / 8, box["y"] + box["height"] * 2.5 / 8)
     page.page.mouse.down()
     page.page.mouse.up()
     page.page.wait_for_function(f"() => !/^pixels:A+==$/.test({ASKED})")
-    drawn = pixels(page.page.evaluate(ASKED), reader("image").sight)
+    drawn = decode_image(page.page.evaluate(ASKED), reader("image").sight)
     assert drawn[2, 3] == drawn.max() == 255
     assert (drawn == 128).sum() == 4  # half as light beside it
     assert (drawn > 0).sum() == 5
@@ -212,8 +212,8 @@ def test_the_search_for_words_can_find_them(visit, translator, tmp_path):
 def test_an_image_that_the_model_cannot_read_is_refused(visit):
     import httpx
 
-    with Live(create_app(of_reader(reader("image"), "tiny"))) as live:
-        for text in ("pixels:AAAA", "seven", "pixels:!", ""):
+    with Live(create_app(reader_directions(reader("image"), "tiny"))) as live:
+        for text in ("decode_image:AAAA", "seven", "decode_image:!", ""):
             answer = httpx.post(f"{live.address}/api/trace", json={"text": text})
             assert answer.status_code == 422
             assert answer.json()["error"]["code"] == "image"

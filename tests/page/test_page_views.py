@@ -369,7 +369,7 @@ def test_a_forgotten_run_is_asked_for_again(visit, translator):
     with Live(create_app(translator)) as live:
         page = visit(live.address)
         page.go(text="six two one", view="decode")
-        live.app.state.desk.recent.most_runs = 1
+        live.app.state.trace_api.runs.max_runs = 1
         httpx.post(f"{live.address}/api/trace", json={"text": "one"})
         page.page.locator("[data-key='tab:block']").click()
         page.page.wait_for_selector("main[data-view=block]")

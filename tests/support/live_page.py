@@ -9,10 +9,16 @@ from visitor import EXAMPLES, Live, Visit
 
 from glassformer.data import About
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.directions import of_box, of_translator
+from glassformer.deploy.server.directions import box_directions, translator_directions
 from glassformer.deploy.server.queue import Queue
-from glassformer.deploy.server.routes import Routes
+from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.pipelines.translator import Translator
+
+
+def toy_service(translator: Translator, queue: Queue | None = None) -> TranslationService:
+    """The small model as a translator from English into German."""
+    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
+    return TranslationService(translator_directions(named, "toy"), queue or Queue(threads=1))
 
 
 @pytest.fixture(scope="session")
@@ -27,16 +33,14 @@ def translator(bundle: Path) -> Translator:
 
 @pytest.fixture(scope="session")
 def live(translator: Translator):
-    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
-    routes = Routes(of_translator(named, "toy"), Queue(threads=1))
-    with Live(create_app(translator, "toy", EXAMPLES, routes=routes)) as server:
+    with Live(create_app(translator, "toy", EXAMPLES, service=toy_service(translator))) as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def shipped():
     """The box that ships, as it translates for others."""
-    return of_box("cpu", "en-de", precision="int8")
+    return box_directions("cpu", "en-de", precision="int8")
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,7 @@ from urllib.parse import quote, urlsplit
 
 import uvicorn
 
-from glassformer.deploy.server.connection import Connection
-from glassformer.deploy.server.listen import listen
+from glassformer.deploy.server.listen import Connection, listen
 from glassformer.page import page_files
 
 SENTENCE = "one two three four"

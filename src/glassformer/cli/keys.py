@@ -19,23 +19,23 @@ def add(
     per_minute: Annotated[int, typer.Option(min=0, help="Requests a minute at most; 0: as many as they like.")] = 0,
 ) -> None:
     """Make a key, print it once, and keep its hash in the file."""
-    from glassformer.deploy.server.keys import add as make
+    from glassformer.deploy.server.keys import add_key
 
-    print(make(file, name, per_minute))
+    print(add_key(file, name, per_minute))
 
 
 @keys.command("remove")
 def remove(file: File, name: Name) -> None:
     """Take a key out of the file; a server that runs notices."""
-    from glassformer.deploy.server.keys import remove as drop
+    from glassformer.deploy.server.keys import remove_key
 
-    drop(file, name)
+    remove_key(file, name)
 
 
 @keys.command("list")
 def show(file: File) -> None:
     """Whose keys the file has, and their limits."""
-    from glassformer.deploy.server.keys import read
+    from glassformer.deploy.server.keys import read_keys
 
-    for one in read(file):
+    for one in read_keys(file):
         print(f"{one.name}\t{one.per_minute or 'no limit'}")

@@ -80,10 +80,10 @@ def serve(
             )
         models = [str(DEMO)]
     try:
-        from glassformer.deploy.server.directions import of_box, of_several
-        from glassformer.deploy.server.listen import Options
+        from glassformer.deploy.server.directions import box_directions, load_directions
+        from glassformer.deploy.server.listen import ServeOptions
         from glassformer.deploy.server.listen import serve as run
-        from glassformer.deploy.server.queue import usual_workers
+        from glassformer.deploy.server.queue import default_workers
         from glassformer.pipelines.reader import described
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
@@ -104,13 +104,13 @@ def serve(
                 odd = next(folder for folder in folders if described(folder))
                 raise ConfigError(f"{odd} does not translate: serve it alone, without --to, --from and --only api")
             only, does = "page", "is shown"
-        title, load = f"{named} {does}", partial(of_several, folders, device, to, source=source)
+        title, load = f"{named} {does}", partial(load_directions, folders, device, to, source=source)
     else:
-        title, load = f"the translators in the box {does}", partial(of_box, device, str(first))
+        title, load = f"the translators in the box {does}", partial(box_directions, device, str(first))
     page = None if only == "api" else load
     translators = None if only == "page" else partial(load, precision=cast(Precision, precision))
-    at_once = workers or usual_workers(pick_device(device))
-    options = Options(
+    at_once = workers or default_workers(pick_device(device))
+    options = ServeOptions(
         host, port, open_browser, at_once, threads, open_to_all, keys, grace, log, tuple(cors or ()), timeout
     )
     try:

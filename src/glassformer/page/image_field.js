@@ -5,7 +5,7 @@ import { pixels } from "./heatmap.js";
 import { t } from "./language.js";
 import { Refusal } from "./request.js";
 
-const MARK = "pixels:"; // as glassformer.deploy.server.pictures reads it
+const MARK = "pixels:"; // as glassformer.deploy.server.requests reads it
 
 /** @param {Uint8Array} bytes */
 const written = (bytes) => MARK + btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""));

@@ -13,7 +13,7 @@ from visitor import EXAMPLES, SENTENCE, Live
 
 import glassformer as gf
 from glassformer.deploy.server.app import Limits, create_app
-from glassformer.deploy.server.listen import own_names
+from glassformer.deploy.server.listen import host_names
 from glassformer.page import page_files
 
 
@@ -214,7 +214,7 @@ def test_names_that_others_point_at_this_machine_are_turned_away(live, translato
 
 
 def test_open_to_the_network_it_answers_to_its_names_and_to_any_address(translator):
-    with Live(create_app(translator, hosts=own_names("box.lan"), by_address=True)) as opened:
+    with Live(create_app(translator, hosts=host_names("box.lan"), by_address=True)) as opened:
         address = f"{opened.address}/api/model"
         for host in ("box.lan", "BOX.LAN:80", "192.168.1.5:8017", "[fe80::1]:80", "localhost", socket.gethostname()):
             assert httpx.get(address, headers={"Host": host}).status_code == 200
@@ -273,9 +273,9 @@ def test_too_many_waiting_are_asked_to_come_again(translator):
 
 
 def test_old_runs_leave_the_store(translator):
-    from glassformer.deploy.server.recent import RecentRuns
+    from glassformer.deploy.server.trace_api import RunCache
 
-    store = RecentRuns(most_runs=2)
+    store = RunCache(max_runs=2)
     traces = [gf.trace(translator, text) for text in ("one", "two", "three")]
     for trace in traces[:2]:
         store.add(trace)
@@ -283,7 +283,7 @@ def test_old_runs_leave_the_store(translator):
     store.add(traces[2])
     assert store.get(traces[1].run) is None
     assert store.get(traces[0].run) is not None
-    small = RecentRuns(most_bytes=1)
+    small = RunCache(max_bytes=1)
     for trace in traces:
         small.add(trace)
     assert len(small) == 1

@@ -13,20 +13,20 @@ from fastapi import FastAPI, Response
 from sockets import PATIENCE, until
 from visitor import Live
 
-from glassformer.deploy.server.connection import Connection, Joined
-from glassformer.deploy.server.middleware import Door
-from glassformer.deploy.server.responses import sliced
+from glassformer.deploy.server.listen import Connection, JoiningTransport
+from glassformer.deploy.server.middleware import GuardMiddleware
+from glassformer.deploy.server.responses import chunked_response
 
 HEAD = b"POST /count HTTP/1.1\r\nHost: localhost\r\n"
 
 
 class Hasty(Connection):
-    head, stall = 0.2, 0.2
+    head_timeout, write_timeout = 0.2, 0.2
 
 
 def served():
     app = FastAPI()
-    app.add_middleware(Door, slowest=0.2)
+    app.add_middleware(GuardMiddleware, read_timeout=0.2)
     app.state.counted = 0
 
     @app.post("/count")
@@ -36,7 +36,7 @@ def served():
 
     @app.get("/much")
     async def much() -> Response:
-        return sliced(bytes(50_000_000), 200, "application/octet-stream", {})
+        return chunked_response(bytes(50_000_000), 200, "application/octet-stream", {})
 
     return app
 
@@ -112,12 +112,12 @@ def test_who_takes_it_gets_all_of_it():
 
 def test_connections_without_end_keep_nobody_out():
     class Narrow(Connection):
-        most = 8
+        max_connections = 8
 
     with Live(served(), http=Narrow) as live, ExitStack() as crowd:
-        for _ in range(3 * Narrow.most):
+        for _ in range(3 * Narrow.max_connections):
             crowd.enter_context(socket.create_connection(live.socket.getsockname(), PATIENCE))
-        until(lambda: len(live.server.server_state.connections) == Narrow.most)
+        until(lambda: len(live.server.server_state.connections) == Narrow.max_connections)
         assert httpx.post(f"{live.address}/count", timeout=PATIENCE).status_code == 200
 
 
@@ -165,7 +165,7 @@ class Pieces(asyncio.Transport):
 def test_a_head_goes_out_with_the_body_that_follows_and_nothing_is_left_behind(given, sent):
     async def write() -> list[bytes | str]:
         pieces = Pieces()
-        joined = Joined(pieces, asyncio.get_running_loop())
+        joined = JoiningTransport(pieces, asyncio.get_running_loop())
         for one in given:
             if one is None:
                 await asyncio.sleep(0)

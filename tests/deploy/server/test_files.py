@@ -7,19 +7,15 @@ import socket
 
 import httpx
 import pytest
+from live_page import toy_service
 from sockets import PATIENCE, until
 from visitor import Live
 
 from glassformer.common.errors import DataError
-from glassformer.data import About
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.directions import of_translator
-from glassformer.deploy.server.downloads import Shelf
-from glassformer.deploy.server.files import plain_name
+from glassformer.deploy.server.files import DownloadStore, safe_name
 from glassformer.deploy.server.queue import Queue
-from glassformer.deploy.server.routes import Routes
 from glassformer.pipelines.documents.sandbox import Limits, translate_in_sandbox
-from glassformer.pipelines.translator import Translator
 
 DOCUMENTS = {
     "a.txt": ("- one two\n\n\tthree\n", "- zwei eins\n\n\tdrei\n"),
@@ -123,12 +119,12 @@ def test_names_as_they_are_kept():
         " .": "document",
         "x" * 300 + ".md": "x" * 80 + ".md",
     }
-    assert {name: str(plain_name(name)) for name in given} == given
+    assert {name: str(safe_name(name)) for name in given} == given
 
 
 def test_the_shelf_is_bounded_in_number_in_bytes_and_in_time():
     now = [0.0]
-    shelf = Shelf(most_files=4, most_bytes=100, seconds=10, clock=lambda: now[0])
+    shelf = DownloadStore(max_files=4, max_bytes=100, seconds=10, clock=lambda: now[0])
     mine = shelf.add("a", b"x" * 10, "ann")
     theirs = [shelf.add("a", b"x" * 40, "bob") for _ in range(3)]
     assert (len(shelf), shelf.size) == (3, 90)
@@ -182,11 +178,10 @@ def test_html_of_any_length_is_the_same_wherever_it_is_read(live):
 
 def test_a_client_that_leaves_takes_its_document_along(translator):
     """The model is at work for nobody else: what was asked for is not translated to its end."""
-    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
     queue = Queue(threads=1)
     words = ("one", "two", "three", "four", "five", "six")
     lines = "\n\n".join(" ".join(words[(n // 6**k) % 6] for k in range(9)) for n in range(20_000))
-    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), queue))) as live:
+    with Live(create_app(None, service=toy_service(translator, queue))) as live:
         with httpx.Client(timeout=PATIENCE) as client:
             asking = client.build_request(
                 "POST",

@@ -6,66 +6,61 @@ import json
 
 import httpx
 import pytest
+from live_page import toy_service
 from visitor import Live
 
 from glassformer.common.errors import ConfigError
-from glassformer.data import About
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.directions import of_translator
-from glassformer.deploy.server.keys import Gate, Refusal, add, read, remove
-from glassformer.deploy.server.queue import Queue
-from glassformer.deploy.server.routes import Routes
-from glassformer.pipelines.translator import Translator
+from glassformer.deploy.server.keys import AccessDenied, ApiKeys, add_key, read_keys, remove_key
 
 ASKED = {"q": "one two", "source": "en", "target": "de"}
 
 
 def test_a_key_is_told_once_and_kept_as_its_hash(tmp_path):
     file = tmp_path / "keys.json"
-    key = add(file, "ann", 5)
+    key = add_key(file, "ann", 5)
     assert key not in file.read_text()
-    assert [(one.name, one.per_minute) for one in read(file)] == [("ann", 5)]
+    assert [(one.name, one.per_minute) for one in read_keys(file)] == [("ann", 5)]
     with pytest.raises(ConfigError, match="has a key `ann` already"):
-        add(file, "ann")
+        add_key(file, "ann")
     with pytest.raises(ConfigError, match="no key `bob`; it has ann"):
-        remove(file, "bob")
-    assert Gate(file).check(key) == "ann"
+        remove_key(file, "bob")
+    assert ApiKeys(file).check(key) == "ann"
 
 
 @pytest.mark.parametrize("content", ["{}", "", "{}x", "[1]", '[{"name": "a"}]', '[{"name": "a", "hash": 1}]'])
 def test_a_file_that_holds_no_keys_is_refused(tmp_path, content):
     (tmp_path / "keys.json").write_text(content)
     with pytest.raises(ConfigError, match=r"keys\.json"):
-        Gate(tmp_path / "keys.json")
+        ApiKeys(tmp_path / "keys.json")
     with pytest.raises(ConfigError, match="glassformer keys add"):
-        Gate(tmp_path / "none.json")
+        ApiKeys(tmp_path / "none.json")
 
 
 def test_so_many_a_minute_and_what_the_file_says_now(tmp_path):
     file, now = tmp_path / "keys.json", [100.0]
-    key, free = add(file, "ann", 2), add(file, "bob")
-    gate = Gate(file, lambda: now[0])
+    key, free = add_key(file, "ann", 2), add_key(file, "bob")
+    gate = ApiKeys(file, lambda: now[0])
     assert [gate.check(key), gate.check(key)] == ["ann", "ann"]
-    with pytest.raises(Refusal, match="Slowdown: 2 per 1 minute"):
+    with pytest.raises(AccessDenied, match="Slowdown: 2 per 1 minute"):
         gate.check(key)
     assert {gate.check(free) for _ in range(9)} == {"bob"}
     now[0] += 60
     assert gate.check(key) == "ann"
-    remove(file, "ann")
+    remove_key(file, "ann")
     for wrong in (key, "x", "\ud800", None, ""):
-        with pytest.raises(Refusal) as refused:
+        with pytest.raises(AccessDenied) as refused:
             gate.check(wrong)
         assert refused.value.status == 403
     file.unlink()  # then nobody comes in
-    with pytest.raises(Refusal, match="Invalid"):
+    with pytest.raises(AccessDenied, match="Invalid"):
         gate.check(free)
 
 
 def test_a_server_with_keys(tmp_path, translator):
-    key, lines = add(tmp_path / "keys.json", "ann", 3), list[str]()
-    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
-    routes = Routes(of_translator(named, "toy"), Queue(threads=1))
-    app = create_app(None, routes=routes, gate=Gate(tmp_path / "keys.json"), log=lines.append)
+    key, lines = add_key(tmp_path / "keys.json", "ann", 3), list[str]()
+    service = toy_service(translator)
+    app = create_app(None, service=service, api_keys=ApiKeys(tmp_path / "keys.json"), log=lines.append)
     with Live(app) as live:
 
         def post(path: str = "/translate", **options: object) -> httpx.Response:

@@ -16,7 +16,7 @@ from sockets import post, until
 from visitor import SENTENCE, Live, agrees
 
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.labs import Labs
+from glassformer.deploy.server.labs import LabRunner
 from glassformer.labs import NAMES, find, sinusoids
 from glassformer.labs.experiment import Check, Finding, Lab
 from glassformer.labs.figures import Figure, Text
@@ -33,11 +33,11 @@ def client(live):
 
 
 @pytest.fixture
-def shelf(live):
+def labs(live):
     """The server's labs as they are before anyone has asked; as they were, afterwards."""
-    labs, fresh = live.app.state.labs, Labs()
+    labs, fresh = live.app.state.labs, LabRunner()
     before = dict(vars(labs))
-    vars(labs).update(vars(fresh) | {"worker": labs.worker, "run": labs.worker.run})  # one process for all
+    vars(labs).update(vars(fresh) | {"worker": labs.worker, "execute": labs.worker.run})  # one process for all
     yield labs
     vars(labs).update(before)
 
@@ -54,7 +54,7 @@ def refused(answer, status, code):
 
 
 @pytest.mark.parametrize("lang", sampled(["en", "zh"], ["zh"]))
-def test_the_list_and_a_run_are_those_of_the_python_interface(client, shelf, lang):
+def test_the_list_and_a_run_are_those_of_the_python_interface(client, labs, lang):
     told = client.get("/api/labs", params={"lang": lang}).json()
     assert told == {"labs": [find(name).as_dict(lang) for name in NAMES], "kept": [], "running": None}
     found = client.post("/api/labs/sinusoids", json={"seed": 2, "lang": lang}).json()
@@ -65,7 +65,7 @@ def test_the_list_and_a_run_are_those_of_the_python_interface(client, shelf, lan
     assert kept == [{"name": "sinusoids", "seed": 2, "verdict": "holds with limits"}]
 
 
-def test_what_cannot_be_run_is_refused_with_a_reason(client, shelf):
+def test_what_cannot_be_run_is_refused_with_a_reason(client, labs):
     error = refused(client.post("/api/labs/sinusoid", json={}), 404, "no_lab")
     assert "sinusoids" in error["hint"]
     for body in ({"seed": -1}, {"seed": 1.5}, {"seed": 2**31}, {"seed": "0"}, {"lang": "fr"}, {"colour": 1}, []):
@@ -95,7 +95,7 @@ class Gate:
 
     def put_on(self, labs):
         """In place of the lab of its name, in this process."""
-        labs.find, labs.run = lambda name: self.lab if name == self.lab.name else find(name), here(labs)
+        labs.find, labs.execute = lambda name: self.lab if name == self.lab.name else find(name), here(labs)
 
     def run(self, seed):
         self.runs += 1
@@ -106,9 +106,9 @@ class Gate:
         return Finding({Text("seed", "种子"): seed}, [Check(T, 1.0, 1, 1)], Figure([]), T)
 
 
-def test_one_runs_at_a_time_and_nothing_else_waits(client, shelf):
+def test_one_runs_at_a_time_and_nothing_else_waits(client, labs):
     gate = Gate()
-    gate.put_on(shelf)
+    gate.put_on(labs)
     with ThreadPoolExecutor(2) as pool:
         asked = [pool.submit(client.post, "/api/labs/sinusoids", json={"lang": lang}) for lang in ("en", "zh")]
         assert gate.begun.wait(20)
@@ -127,22 +127,22 @@ def test_one_runs_at_a_time_and_nothing_else_waits(client, shelf):
 
 def test_a_lab_that_breaks_leaves_the_way_free():
     gate = Gate(fails=True)
-    gate.put_on(labs := Labs())
+    gate.put_on(labs := LabRunner())
     gate.open.set()
 
     async def ask():
         for _ in range(2):
             with pytest.raises(MemoryError):
-                await labs.ask("sinusoids", 0)
+                await labs.run("sinusoids", 0)
         gate.fails = False
-        return await labs.ask("sinusoids", 0)
+        return await labs.run("sinusoids", 0)
 
     with ThreadPoolExecutor(1) as apart:  # the browser of other tests keeps a loop running in this thread
         assert apart.submit(asyncio.run, ask()).result()["en"]["numbers"] == {"seed": 0}
     assert gate.runs == 3
 
 
-def test_a_lab_changes_no_thread_of_the_server(client, shelf):
+def test_a_lab_changes_no_thread_of_the_server(client, labs):
     """torch gives a thread that is born later whatever number of threads was set last, by anyone."""
     before, seen = torch.get_num_threads(), set()
     with ThreadPoolExecutor(1) as pool:
@@ -165,12 +165,12 @@ def test_a_lab_ends_with_its_server(translator):
     assert process.poll() is not None
 
 
-def test_a_lab_that_is_ended_from_outside_is_told_and_the_next_one_runs(client, shelf):
+def test_a_lab_that_is_ended_from_outside_is_told_and_the_next_one_runs(client, labs):
     assert client.post("/api/labs/sinusoids", json={"seed": 4}).status_code == 200
     with ThreadPoolExecutor(1) as pool:
         asked = pool.submit(client.post, "/api/labs/residuals", json={"seed": 4})
         until(lambda: client.get("/api/labs").json()["running"])
-        shelf.worker.process.kill()
+        labs.worker.process.kill()
         refused(asked.result(), 500, "lab_broke")
     assert client.post("/api/labs/sinusoids", json={"seed": 5}).json()["verdict"] == "holds with limits"
 
@@ -183,7 +183,7 @@ def table(page, name):
 @pytest.mark.parametrize(
     ("lang", "theme", "width"), [("en", "light", 1280), pytest.param("zh", "dark", 390, marks=pytest.mark.long)]
 )
-def test_the_page_runs_a_lab_and_shows_the_servers_numbers(visit, client, shelf, lang, theme, width):
+def test_the_page_runs_a_lab_and_shows_the_servers_numbers(visit, client, labs, lang, theme, width):
     page = visit(viewport={"width": width, "height": 900})
     page.go(text=SENTENCE, view="labs", lang=lang, theme=theme)
     titles = page.page.locator(".lab-title").all_inner_texts()
@@ -220,10 +220,10 @@ def test_the_page_runs_a_lab_and_shows_the_servers_numbers(visit, client, shelf,
     assert page.outside == []
 
 
-def test_without_matplotlib_the_page_shows_numbers_and_what_to_install(visit, shelf):
+def test_without_matplotlib_the_page_shows_numbers_and_what_to_install(visit, labs):
     checks = [Check(T, 1, low=2), Check(T, 2, extent=True)]
     finding = Finding({Text("size", "大小"): float("inf")}, checks, Figure([]), T)
-    shelf.find, shelf.run = lambda name: Lab(name, T, T, T, T, lambda seed: finding), here(shelf)
+    labs.find, labs.execute = lambda name: Lab(name, T, T, T, T, lambda seed: finding), here(labs)
     page = visit()
     page.go(text=SENTENCE, view="labs", lab="heads")
     page.page.locator("[data-testid=lab-run]").click()
@@ -235,9 +235,9 @@ def test_without_matplotlib_the_page_shows_numbers_and_what_to_install(visit, sh
 
 
 @pytest.mark.long
-def test_a_busy_server_is_told_and_the_seed_is_checked(visit, shelf):
+def test_a_busy_server_is_told_and_the_seed_is_checked(visit, labs):
     gate = Gate()
-    gate.put_on(shelf)
+    gate.put_on(labs)
     page = visit()
     page.go(text=SENTENCE, view="labs", lab="sinusoids")
     page.page.locator("[data-testid=lab-seed]").fill("-1")

@@ -6,25 +6,21 @@ import threading
 
 import httpx
 import pytest
+from live_page import toy_service
 from sockets import PATIENCE, until
 from visitor import Live
 
 from glassformer.common.errors import ConfigError
-from glassformer.data import About
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.directions import of_translator
-from glassformer.deploy.server.listen import origin_of
-from glassformer.deploy.server.queue import Queue, Unwanted
-from glassformer.deploy.server.routes import Routes
-from glassformer.pipelines.translator import Translator
+from glassformer.deploy.server.listen import check_origin
+from glassformer.deploy.server.queue import BatchAbandoned, Queue
 
 ASKED = {"q": "one two", "source": "en", "target": "de"}
 HERE, OTHER = "https://example.org", "https://evil.example"
 
 
 def served(translator, **options):
-    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
-    return create_app(named, routes=Routes(of_translator(named, "toy"), Queue(threads=1)), **options)
+    return create_app(translator, service=toy_service(translator), **options)
 
 
 def ask(live, origin, path="/translate", method="POST", **more):
@@ -92,8 +88,8 @@ def test_with_all_sites_the_page_is_still_its_own(open_to_pages):
 )
 def test_what_names_no_site_is_refused(given):
     with pytest.raises(ConfigError, match=r"names no site; say one such as https://example\.org"):
-        origin_of(given)
-    assert [origin_of(one) for one in ("*", "http://localhost:3000")] == ["*", "http://localhost:3000"]
+        check_origin(given)
+    assert [check_origin(one) for one in ("*", "http://localhost:3000")] == ["*", "http://localhost:3000"]
 
 
 class Held(Queue):
@@ -105,15 +101,15 @@ class Held(Queue):
 
     def _run(self, kind, batch):
         while not self.go.wait(0.01):
-            if not any(job.ticket.wanted for job in batch):
-                raise Unwanted
+            if not any(job.state.active for job in batch):
+                raise BatchAbandoned
         return super()._run(kind, batch)
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
 def test_what_takes_too_long_is_ended_and_leaves_the_queue(translator, accept):
-    named, queue = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de")), Held()
-    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), queue), seconds=0.3)) as live:
+    queue = Held()
+    with Live(create_app(None, service=toy_service(translator, queue), timeout=0.3)) as live:
         head = {"Accept": accept}
         several = ASKED | {"q": ["one two", "six"]}
         late = httpx.post(f"{live.address}/translate", json=several, headers=head, timeout=PATIENCE)

@@ -10,12 +10,11 @@ import pytest
 
 from glassformer.common.errors import GlassformerError
 from glassformer.decode import Search
-from glassformer.deploy.server.directions import of_translator
-from glassformer.deploy.server.listen import YOUNG, settle
-from glassformer.deploy.server.queue import Busy, Closed, Queue
-from glassformer.deploy.server.queued import Queued
-from glassformer.deploy.server.request_state import Ticket
-from glassformer.deploy.server.routes import Routes
+from glassformer.deploy.server.admission import RequestState
+from glassformer.deploy.server.directions import translator_directions
+from glassformer.deploy.server.listen import GC_THRESHOLD, warm_up
+from glassformer.deploy.server.queue import Queue, QueueClosed, QueueFull
+from glassformer.deploy.server.translation_service import QueuedTranslator, TranslationService
 from glassformer.pipelines.translator import Translator
 
 WORDS = ("one", "two", "three", "four", "five", "six")
@@ -72,7 +71,7 @@ def test_the_answer_is_that_of_a_single_run(translator, crowd, search):
     made: dict[int, object] = {}
 
     def ask(i):
-        made[i] = crowd.translate(translator, [TEXTS[i]], search, False, Ticket(str(i % 5)))[0]
+        made[i] = crowd.translate(translator, [TEXTS[i]], search, False, RequestState(str(i % 5)))[0]
 
     for one in in_threads(len(TEXTS), ask):
         one.join()
@@ -88,7 +87,7 @@ def test_in_int8_it_is_the_same_to_the_bit(crowd):
     made: dict[int, object] = {}
 
     def ask(i):
-        made[i] = crowd.translate(german, [texts[i % 5]], Search(beam=4), False, Ticket(str(i)))[0]
+        made[i] = crowd.translate(german, [texts[i % 5]], Search(beam=4), False, RequestState(str(i)))[0]
 
     for one in in_threads(20, ask):
         one.join()
@@ -105,7 +104,7 @@ def test_shorter_sentences_fill_a_batch_where_each_keeps_its_limit(translator, q
     ask = [["six"], [long], ["one"], ["two"]]
 
     def go(i):
-        return queue.translate(held.made, ask[i], search, False, Ticket(str(i)))
+        return queue.translate(held.made, ask[i], search, False, RequestState(str(i)))
 
     first = in_threads(1, go)
     held.begun.wait()
@@ -120,17 +119,17 @@ def test_shorter_sentences_fill_a_batch_where_each_keeps_its_limit(translator, q
     assert len(held.batches) == batches
     assert held.batches[1] == ([long, "one", "two"] if batches == 2 else [long])
     assert (
-        queue.translate(held.made, ["two"], search, False, Ticket())[0]
+        queue.translate(held.made, ["two"], search, False, RequestState())[0]
         == translator.translate(["two"], search=search)[0]
     )
-    assert queue.found == 1
+    assert queue.cache_hits == 1
 
 
 def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):
     held = Slow(translator)
-    first = in_threads(1, lambda _: queue.translate(held.made, ["six"], Search(), False, Ticket()))
+    first = in_threads(1, lambda _: queue.translate(held.made, ["six"], Search(), False, RequestState()))
     held.begun.wait()
-    later = in_threads(5, lambda i: queue.translate(held.made, [WORDS[i]], Search(), False, Ticket(str(i))))
+    later = in_threads(5, lambda i: queue.translate(held.made, [WORDS[i]], Search(), False, RequestState(str(i))))
     while queue.waiting < 5 * 16:
         time.sleep(0.005)
     held.go.set()
@@ -139,17 +138,17 @@ def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):
     assert held.batches[0] == ["six"]
     assert sorted(held.batches[1]) == sorted(WORDS[:5])
     assert len(held.batches) == 2
-    assert queue.translate(held.made, ["six"], Search(), False, Ticket())[0][0].tokens == ["sechs"]
+    assert queue.translate(held.made, ["six"], Search(), False, RequestState())[0][0].tokens == ["sechs"]
     assert len(held.batches) == 2
-    assert queue.found == 1
+    assert queue.cache_hits == 1
 
 
 def test_a_book_does_not_hold_up_a_word(translator, queue):
     held = Slow(translator)
     book = [f"{' '.join(WORDS[:5])} {i}" for i in range(400)]
-    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, Ticket("book")))
+    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, RequestState("book")))
     held.begun.wait()
-    asking = in_threads(1, lambda _: queue.translate(held.made, ["one two"], Search(), False, Ticket("word")))
+    asking = in_threads(1, lambda _: queue.translate(held.made, ["one two"], Search(), False, RequestState("word")))
     while queue.waiting < 16 * (400 - len(held.batches[0]) + 1):
         time.sleep(0.005)
     held.go.set()
@@ -162,13 +161,13 @@ def test_what_was_left_costs_no_turn(translator, queue):
     """Whoever asks again with every key that is pressed, and leaves what was asked before, waits no longer for it."""
     held = Slow(translator)
     book = [f"{' '.join(WORDS[:5])} {i}" for i in range(1000)]
-    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, Ticket("book")))
+    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, RequestState("book")))
     held.begun.wait()
     for i in range(800):
-        left = Ticket("keys")
-        queue.ask(held.made, [f"one two {i}"], Search(), False, left)
-        left.given_up = True
-    asked = {name: queue.ask(held.made, [name], Search(), False, Ticket(name)) for name in ("keys", "other")}
+        left = RequestState("keys")
+        queue.submit(held.made, [f"one two {i}"], Search(), False, left)
+        left.abandoned = True
+    asked = {name: queue.submit(held.made, [name], Search(), False, RequestState(name)) for name in ("keys", "other")}
     held.go.set()
     assert all(answer.result(60) for answers in asked.values() for answer in answers)
     assert {"keys", "other"} <= set(held.batches[1])
@@ -186,7 +185,7 @@ def test_who_leaves_is_not_translated(translator, queue):
 
     def ask(i):
         with pytest.raises(Gone):
-            queue.translate(held.made, [WORDS[i]], Search(), False, Ticket("a", check))
+            queue.translate(held.made, [WORDS[i]], Search(), False, RequestState("a", check))
         ended.append(i)
 
     threads = in_threads(1, ask)
@@ -199,26 +198,26 @@ def test_who_leaves_is_not_translated(translator, queue):
         one.join(10)
     assert len(ended) == 4
     held.go.set()
-    assert queue.translate(held.made, ["five"], Search(), False, Ticket())[0][0].tokens == ["fünf"]
+    assert queue.translate(held.made, ["five"], Search(), False, RequestState())[0][0].tokens == ["fünf"]
     assert held.batches == [["one"], ["five"]]
     assert queue.waiting == 0
 
 
 def test_too_much_is_refused_before_it_waits(translator):
-    held, queue = Slow(translator), Queue(threads=1, most_waiting=32)
-    threads = in_threads(1, lambda _: queue.translate(held.made, ["one"], Search(), False, Ticket()))
+    held, queue = Slow(translator), Queue(threads=1, max_waiting=32)
+    threads = in_threads(1, lambda _: queue.translate(held.made, ["one"], Search(), False, RequestState()))
     held.begun.wait()
-    threads += in_threads(1, lambda _: queue.translate(held.made, ["two", "three"], Search(), False, Ticket()))
+    threads += in_threads(1, lambda _: queue.translate(held.made, ["two", "three"], Search(), False, RequestState()))
     while queue.waiting < 32:
         time.sleep(0.005)
-    with pytest.raises(Busy, match="32 tokens are waiting"):
-        queue.translate(held.made, ["four"], Search(), False, Ticket())
+    with pytest.raises(QueueFull, match="32 tokens are waiting"):
+        queue.translate(held.made, ["four"], Search(), False, RequestState())
     held.go.set()
     for one in threads:
         one.join()
     queue.close()
-    with pytest.raises(Closed):
-        queue.translate(held.made, ["four"], Search(), False, Ticket())
+    with pytest.raises(QueueClosed):
+        queue.translate(held.made, ["four"], Search(), False, RequestState())
 
 
 def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, queue):
@@ -229,8 +228,8 @@ def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, que
     broken = object.__new__(Broken)
     vars(broken).update(vars(translator))
     with pytest.raises(RuntimeError, match="broken"):
-        queue.translate(broken, ["one"], Search(), False, Ticket())
-    assert Queued.of(translator, queue, Ticket()).translate(["one"]) == translator.translate(["one"])
+        queue.translate(broken, ["one"], Search(), False, RequestState())
+    assert QueuedTranslator(translator, queue, RequestState()).translate(["one"]) == translator.translate(["one"])
 
 
 def rested(workers):
@@ -246,7 +245,7 @@ def test_whoever_is_alone_is_served_by_the_same_worker_though_another_was_busy_l
     monkeypatch.setattr("torch.set_num_threads", lambda count: given.append((count, threading.get_ident())))
     monkeypatch.setattr("torch.get_num_threads", lambda: 6)
     queue, held = rested(2), [Slow(translator), Slow(translator)]
-    ask = lambda one, text: queue.translate(one.made, [text], Search(), False, Ticket())  # noqa: E731
+    ask = lambda one, text: queue.translate(one.made, [text], Search(), False, RequestState())  # noqa: E731
     asking = []
     for one in held:
         asking += in_threads(1, lambda _, one=one: ask(one, "six"))
@@ -268,7 +267,7 @@ def test_free_workers_share_what_waits_and_whoever_is_alone_has_all_cores(transl
     monkeypatch.setattr("torch.set_num_threads", given.append)
     monkeypatch.setattr("torch.get_num_threads", lambda: 6)
     held, queue = Slow(translator), rested(3)
-    ask = lambda texts: queue.translate(held.made, texts, Search(), False, Ticket())  # noqa: E731
+    ask = lambda texts: queue.translate(held.made, texts, Search(), False, RequestState())  # noqa: E731
     first = in_threads(1, lambda _: ask(["six"]))
     assert held.begun.wait(30)
     assert given == [6]
@@ -288,8 +287,8 @@ def test_closing_it_does_not_wait_for_what_runs(translator):
 
     def ask(_):
         try:
-            queue.translate(held.made, ["six"], Search(), False, Ticket())
-        except Closed as error:
+            queue.translate(held.made, ["six"], Search(), False, RequestState())
+        except QueueClosed as error:
             ended.append(error)
 
     asking = in_threads(1, ask)
@@ -300,14 +299,18 @@ def test_closing_it_does_not_wait_for_what_runs(translator):
 
 
 def test_what_is_loaded_is_not_searched_for_garbage(translator, queue):
-    routes, before, frozen = Routes(of_translator(translator, "toy"), queue), gc.get_threshold(), gc.get_freeze_count()
-    loaded = routes.directions.shown().translator.engine
+    service, before, frozen = (
+        TranslationService(translator_directions(translator, "toy"), queue),
+        gc.get_threshold(),
+        gc.get_freeze_count(),
+    )
+    loaded = service.directions.get().translator.engine
     gc.unfreeze()
     try:
         assert any(one is loaded for one in gc.get_objects())  # those that are searched
-        settle(routes)
+        warm_up(service)
         assert not any(one is loaded for one in gc.get_objects())
-        assert gc.get_threshold() == (YOUNG, *before[1:])
+        assert gc.get_threshold() == (GC_THRESHOLD, *before[1:])
     finally:
         gc.set_threshold(*before)
         if not frozen:

@@ -6,17 +6,14 @@ import json
 
 import httpx
 import pytest
+from live_page import toy_service
 from sockets import PATIENCE, until
 from visitor import Live
 
-from glassformer.data import About
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.directions import of_translator
-from glassformer.deploy.server.parts import Part, growing, paragraphs
+from glassformer.deploy.server.libre import Paragraph, growing_groups, paragraphs
 from glassformer.deploy.server.queue import Queue
-from glassformer.deploy.server.routes import Routes
 from glassformer.pipelines.language.invariants import Keeping
-from glassformer.pipelines.translator import Translator
 
 ACCEPT = {"Accept": "text/event-stream"}
 TEXT = "one two\n\n  three. four\n```\nfive\n\nsix\n```\nsix\n"
@@ -78,12 +75,12 @@ def test_there_is_an_event_for_each_paragraph(live):
 
 
 def test_later_parts_go_together():
-    parts = [Part(0, "en", "x" * 100)] * 200
-    sizes = [len(some) for some in growing(parts)]
+    parts = [Paragraph(0, "en", "x" * 100)] * 200
+    sizes = [len(some) for some in growing_groups(parts)]
     assert sizes[:4] == [1, 2, 4, 8]
     assert max(sizes) == 40
     assert sum(sizes) == 200
-    assert [len(some) for some in growing([Part(0, "en", "x" * 9000)] * 3)] == [1, 1, 1]
+    assert [len(some) for some in growing_groups([Paragraph(0, "en", "x" * 9000)] * 3)] == [1, 1, 1]
 
 
 def test_what_is_wrong_is_said_as_ever(live):
@@ -96,11 +93,10 @@ def test_what_is_wrong_is_said_as_ever(live):
 
 
 def test_a_client_that_leaves_is_not_translated_on(translator):
-    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
     queue = Queue(threads=1)
     words = ("one", "two", "three", "four", "five", "six")
     text = "\n".join(" ".join(words[(n // 6**k) % 6] for k in range(7)) for n in range(5000))
-    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), queue))) as live:
+    with Live(create_app(None, service=toy_service(translator, queue))) as live:
         with httpx.stream(
             "POST", f"{live.address}/translate", json=asked(text), headers=ACCEPT, timeout=PATIENCE
         ) as answer:
@@ -121,8 +117,8 @@ def test_a_client_that_leaves_is_not_translated_on(translator):
 )
 def test_what_nobody_foresaw_is_told_and_counted_as_a_fault(translator, monkeypatch, path, body, said):
     monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Keeping", failing)
-    named, lines = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de")), []
-    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), Queue(threads=1)), log=lines.append)) as live:
+    lines = []
+    with Live(create_app(None, service=toy_service(translator), log=lines.append)) as live:
         answer = httpx.post(f"{live.address}{path}", json=body, timeout=PATIENCE)
         assert answer.status_code == 500
         assert answer.json() == {said: "something went wrong in the server; its log says what"}
@@ -135,8 +131,7 @@ def test_what_nobody_foresaw_is_told_and_counted_as_a_fault(translator, monkeypa
 
 def test_nor_is_an_event_kept_back(translator, monkeypatch):
     monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Keeping", failing)
-    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
-    with Live(create_app(None, routes=Routes(of_translator(named, "toy"), Queue(threads=1)))) as live:
+    with Live(create_app(None, service=toy_service(translator))) as live:
         first, *_, last = events(live.address, asked("one\ntwo\nboom"))
     assert first[0] == "part"
     assert last == ("error", {"error": "something went wrong in the server; its log says what"})
@@ -149,11 +144,10 @@ def failing(sentence, *given):
 
 
 def test_what_ends_it_later_is_an_event(translator):
-    named = Translator(translator.model, translator.tokenizer, about=About(source="en", target="de"))
     queue = Queue(threads=1)
     text = "\n".join(f"one two {i}" for i in range(2000))
     with (
-        Live(create_app(None, routes=Routes(of_translator(named, "toy"), queue))) as live,
+        Live(create_app(None, service=toy_service(translator, queue))) as live,
         httpx.stream("POST", f"{live.address}/translate", json=asked(text), headers=ACCEPT, timeout=PATIENCE) as answer,
     ):
         lines = answer.iter_lines()

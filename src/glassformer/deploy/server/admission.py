@@ -1,4 +1,4 @@
-"""Turns at the model: a few at a time, and none for those who have left."""
+"""Admission of requests: a few at a time run, others wait in order, and a disconnected client's work ends."""
 
 from __future__ import annotations
 
@@ -14,77 +14,98 @@ from typing import TypeVar
 import anyio
 from fastapi import Request
 
-from glassformer.deploy.server.errors import Left, Refused
+from glassformer.deploy.server.errors import ClientDisconnected, RequestError
 
 T = TypeVar("T")
-Wanted = Callable[[], None]  # raises what it ends with, when nobody waits for the answer any more
 
 
-class Turns:
-    """Whoever comes waits for a turn, in order; who leaves loses it, or ends the work that was begun for them."""
+class RequestState:
+    """A request in progress: its client, and whether that client still waits for the response."""
 
-    def __init__(self, most_waiting: int, at_once: int | None = None, seconds: float | None = None) -> None:
-        self.most_waiting, self.at_once = most_waiting, at_once or min(4, os.cpu_count() or 1)
-        self.seconds = seconds or math.inf  # for each, from its coming to its end
+    def __init__(self, client: str = "", check: Callable[[], None] | None = None) -> None:
+        self.client, self._check = client, check
+        self.abandoned = False
+
+    def check(self) -> None:
+        """Raise what ends the request, if the client has left or the time is up."""
+        if self._check is not None:
+            self._check()
+
+    @property
+    def active(self) -> bool:
+        if not self.abandoned:
+            try:
+                self.check()
+            except Exception:  # raised again where the request waits
+                self.abandoned = True
+        return not self.abandoned
+
+
+class AdmissionControl:
+    """Runs `concurrency` requests at once, lets `max_waiting` wait, and ends each after `timeout` seconds."""
+
+    def __init__(self, max_waiting: int, concurrency: int | None = None, timeout: float | None = None) -> None:
+        self.max_waiting, self.concurrency = max_waiting, concurrency or min(4, os.cpu_count() or 1)
+        self.timeout = timeout or math.inf
         self.waiting = 0
 
     @cached_property
     def limiter(self) -> anyio.CapacityLimiter:
-        """Made when first asked for, by a running server."""
-        return anyio.CapacityLimiter(self.at_once)
+        """Created on first use, because it needs a running event loop."""
+        return anyio.CapacityLimiter(self.concurrency)
 
-    async def take(self, request: Request, work: Callable[[Wanted], T]) -> T:
-        """Do `work` in a thread. It should call what it is handed now and then."""
-        with self._turn(request) as wanted:
-            return await anyio.to_thread.run_sync(work, wanted, limiter=self.limiter)
+    async def run(self, request: Request, work: Callable[[RequestState], T], client: str = "") -> T:
+        """Run `work` in a thread. It should call `check` of its state now and then."""
+        with self._admit(request, client) as state:
+            return await anyio.to_thread.run_sync(work, state, limiter=self.limiter)
 
-    async def take_here(self, request: Request, work: Callable[[Wanted], Awaitable[T]]) -> T:
-        """Do `work` in the loop: it should be little, and wait for the rest."""
-        with self._turn(request) as wanted:
-            return await work(wanted)
+    async def run_async(self, request: Request, work: Callable[[RequestState], Awaitable[T]], client: str = "") -> T:
+        """Run `work` in the event loop. It should compute little and await the rest."""
+        with self._admit(request, client) as state:
+            return await work(state)
 
     @contextmanager
-    def _turn(self, request: Request) -> Iterator[Wanted]:
-        if self.waiting >= self.most_waiting:
-            raise Refused(429, "busy", f"{self.waiting} requests are waiting already", "try again in a moment")
+    def _admit(self, request: Request, client: str) -> Iterator[RequestState]:
+        if self.waiting >= self.max_waiting:
+            raise RequestError(429, "busy", f"{self.waiting} requests are waiting already", "try again in a moment")
         self.waiting += 1
         try:
-            with while_wanted(request, self.seconds) as wanted:
-                yield wanted
+            with cancel_on_disconnect(request, self.timeout, client) as state:
+                yield state
         finally:
             self.waiting -= 1
 
 
 @contextmanager
-def while_wanted(request: Request, seconds: float = math.inf) -> Iterator[Wanted]:
-    """When the client leaves, end what is waited for here with `Left`, or when it takes too long; a thread ends when
-    it asks."""
-    end = time.monotonic() + seconds
-    left, scope = False, anyio.CancelScope(deadline=anyio.current_time() + seconds)
+def cancel_on_disconnect(request: Request, timeout: float = math.inf, client: str = "") -> Iterator[RequestState]:
+    """Cancel what is awaited here when the client disconnects or the time is up. A thread ends at its next `check`."""
+    end = time.monotonic() + timeout
+    disconnected, scope = False, anyio.CancelScope(deadline=anyio.current_time() + timeout)
 
-    def wanted() -> None:
-        if left:
-            raise Left
+    def check() -> None:
+        if disconnected:
+            raise ClientDisconnected
         if time.monotonic() > end:
-            raise late(seconds)
+            raise timed_out(timeout)
 
-    async def see_off() -> None:
-        nonlocal left
+    async def watch_connection() -> None:
+        nonlocal disconnected
         while (await request.receive())["type"] != "http.disconnect":
             pass
-        left = True
+        disconnected = True
         scope.cancel()
 
-    seeing = asyncio.create_task(see_off())
+    watching = asyncio.create_task(watch_connection())
     try:
         with scope:
-            yield wanted
+            yield RequestState(client, check)
     finally:
-        left = True
-        seeing.cancel()
+        disconnected = True
+        watching.cancel()
     if scope.cancelled_caught:
-        raise late(seconds) if time.monotonic() > end else Left
+        raise timed_out(timeout) if time.monotonic() > end else ClientDisconnected
 
 
-def late(seconds: float) -> Refused:
-    return Refused(504, "late", f"it has taken more than {seconds:g} seconds", "ask for less at once, or again later")
+def timed_out(timeout: float) -> RequestError:
+    hint = "ask for less at once, or again later"
+    return RequestError(504, "late", f"it has taken more than {timeout:g} seconds", hint)

@@ -4,7 +4,7 @@ POST /v2/translate   text (one or several), target_lang, source_lang, tag_handli
 GET  /v2/languages   which there are; type=target: into which
 GET  /v2/usage       the characters that this server has translated
 
-What is wrong is said as {"message": "..."}. A key in `Authorization: DeepL-Auth-Key ...` says whose turn it is.
+A key comes in the header `Authorization: DeepL-Auth-Key ...`.
 """
 
 from __future__ import annotations
@@ -17,38 +17,36 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from glassformer.common.errors import ConfigError
-from glassformer.deploy.server.admission import Turns, Wanted
-from glassformer.deploy.server.errors import Refused, printable
-from glassformer.deploy.server.fields import fields
-from glassformer.deploy.server.keys import Gate
-from glassformer.deploy.server.libre import CHARACTERS, TEXTS, client_of
-from glassformer.deploy.server.libre_forms import body_of, errors_as
-from glassformer.deploy.server.request_state import Ticket
-from glassformer.deploy.server.responses import as_json
-from glassformer.deploy.server.routes import NoWay, Routes
+from glassformer.deploy.server.admission import AdmissionControl, RequestState
+from glassformer.deploy.server.errors import bad_request, error_responses, printable
+from glassformer.deploy.server.keys import ApiKeys
+from glassformer.deploy.server.libre import MAX_CHARACTERS, MAX_TEXTS, request_body
+from glassformer.deploy.server.requests import client_of, read_fields
+from glassformer.deploy.server.responses import json_response
+from glassformer.deploy.server.translation_service import TranslationService, UnsupportedPair
 from glassformer.pipelines.language.language import code_of, detect, name_of
 
-NAMED = {"zh": "ZH-HANS"}  # as a target
+TARGET_CODES = {"zh": "ZH-HANS"}  # where the code of a target is not that of the source
 
 
-class Translated(BaseModel):
+class DeepLTranslation(BaseModel):
     detected_source_language: str
     text: str
     billed_characters: int
 
 
-class TranslateAnswer(BaseModel):
-    translations: list[Translated]
+class DeepLResponse(BaseModel):
+    translations: list[DeepLTranslation]
 
 
-class TranslateAsked(BaseModel):
+class DeepLBody(BaseModel):
     text: list[str] | str
     target_lang: str
     source_lang: str = ""
     tag_handling: str = ""
 
 
-class LanguageListed(BaseModel):
+class DeepLLanguage(BaseModel):
     language: str
     name: str
     supports_formality: bool = False
@@ -62,82 +60,76 @@ class Message(BaseModel):
     message: str
 
 
-class DeepL:
-    """What the addresses do, without the web."""
+class DeepLApi:
+    """The answers of DeepL's routes, as plain functions of the fields."""
 
-    def __init__(self, routes: Routes) -> None:
-        self.routes, self.counted = routes, 0
+    def __init__(self, service: TranslationService) -> None:
+        self.service, self.characters = service, 0
         self._lock = threading.Lock()
 
-    def language(self, asked: dict[str, Any], name: str) -> str | None:
-        given = asked.get(name)
-        if given in (None, ""):
+    def language(self, fields: dict[str, Any], name: str) -> str | None:
+        value = fields.get(name)
+        if value in (None, ""):
             return None
         try:
-            return code_of(str(given), self.routes.languages)
+            return code_of(str(value), self.service.languages)
         except ConfigError as error:
-            raise bad(f"Value for '{name}' not supported: {printable(str(error))}") from None
+            raise bad_request(f"Value for '{name}' not supported: {printable(str(error))}") from None
 
-    def translate(self, asked: dict[str, Any], ticket: Ticket) -> dict[str, Any]:
-        texts = [asked["text"]] if isinstance(asked.get("text"), str) else asked.get("text")
+    def translate(self, fields: dict[str, Any], state: RequestState) -> dict[str, Any]:
+        texts = [fields["text"]] if isinstance(fields.get("text"), str) else fields.get("text")
         if not isinstance(texts, list) or not texts or not all(isinstance(one, str) for one in texts):
-            raise bad("Parameter 'text' not specified: a text, or a list of texts")
+            raise bad_request("Parameter 'text' not specified: a text, or a list of texts")
         size = sum(map(len, texts))
-        if len(texts) > TEXTS or size > CHARACTERS:
-            raise bad(f"at most {TEXTS:,} texts and {CHARACTERS:,} characters are taken at once")
-        target, source = self.language(asked, "target_lang"), self.language(asked, "source_lang")
+        if len(texts) > MAX_TEXTS or size > MAX_CHARACTERS:
+            raise bad_request(f"at most {MAX_TEXTS:,} texts and {MAX_CHARACTERS:,} characters are taken at once")
+        target, source = self.language(fields, "target_lang"), self.language(fields, "source_lang")
         if target is None:
-            raise bad("Parameter 'target_lang' not specified")
-        tags = asked.get("tag_handling") or ""
+            raise bad_request("Parameter 'target_lang' not specified")
+        tags = fields.get("tag_handling") or ""
         if tags not in ("", "html", "xml"):
-            raise bad("Value for 'tag_handling' not supported: html or xml")
-        codes = [source or detect(text, self.routes.languages).code for text in texts]
+            raise bad_request("Value for 'tag_handling' not supported: html or xml")
+        codes = [source or detect(text, self.service.languages).code for text in texts]
         try:
-            made, _ = self.routes.translated(texts, codes, target, ticket, html=bool(tags))
-        except NoWay as error:
-            raise bad(str(error)) from None
+            made, _ = self.service.translate(texts, codes, target, state, html=bool(tags))
+        except UnsupportedPair as error:
+            raise bad_request(str(error)) from None
         with self._lock:
-            self.counted += size
-        return TranslateAnswer(
+            self.characters += size
+        return DeepLResponse(
             translations=[
-                Translated(detected_source_language=(code or target).upper(), text=one, billed_characters=len(text))
+                DeepLTranslation(
+                    detected_source_language=(code or target).upper(), text=one, billed_characters=len(text)
+                )
                 for code, one, text in zip(codes, made, texts, strict=True)
             ]
         ).model_dump()
 
     def languages(self, targets: bool) -> list[dict[str, Any]]:
+        codes = TARGET_CODES if targets else {}
         return [
-            LanguageListed(
-                language=NAMED.get(one, one.upper()) if targets else one.upper(), name=name_of(one)
-            ).model_dump()
-            for one in self.routes.languages
+            DeepLLanguage(language=codes.get(one, one.upper()), name=name_of(one)).model_dump()
+            for one in self.service.languages
         ]
 
 
-def bad(text: str) -> Refused:
-    return Refused(400, "deepl", text)
+def add_deepl_routes(app: FastAPI, api: DeepLApi, admission: AdmissionControl, api_keys: ApiKeys | None) -> None:
+    errors = error_responses(400, 403, 408, 413, 429, 503, 504, model=Message)
+    router = APIRouter(prefix="/v2", responses=errors, tags=["DeepL"])
 
-
-def install(app: FastAPI, deepl: DeepL, turns: Turns, gate: Gate | None = None) -> None:
-    router = APIRouter(prefix="/v2", responses=errors_as(Message), tags=["DeepL"])
-
-    @router.post("/translate", response_model=TranslateAnswer, openapi_extra=body_of(TranslateAsked))
+    @router.post("/translate", response_model=DeepLResponse, openapi_extra=request_body(DeepLBody))
     async def translate(request: Request) -> Response:
-        asked = await fields(request)
-        client = client_of(request, asked, gate)
+        fields = await read_fields(request)
+        client = client_of(request, fields, api_keys)
+        return await admission.run(request, lambda state: json_response(request, api.translate(fields, state)), client)
 
-        def run(wanted: Wanted) -> Response:
-            return as_json(request, deepl.translate(asked, Ticket(client, wanted)))
-
-        return await turns.take(request, run)
-
-    @router.get("/languages", response_model=list[LanguageListed])
+    @router.get("/languages", response_model=list[DeepLLanguage])
     async def languages(request: Request) -> Response:
-        return JSONResponse(deepl.languages((await fields(request)).get("type") == "target"))
+        return JSONResponse(api.languages((await read_fields(request)).get("type") == "target"))
 
     @router.get("/usage", response_model=Usage)
     async def usage(request: Request) -> Response:
-        client_of(request, {}, gate)
-        return JSONResponse(Usage(character_count=deepl.counted).model_dump())
+        client_of(request, {}, api_keys)
+        return JSONResponse({"character_count": api.characters})
 
     app.include_router(router)

@@ -1,5 +1,8 @@
-"""What a client reads when a request cannot be answered: `{"error": {"code", "message", "hint", "values"}}`, and at the
-addresses of LibreTranslate and of DeepL, as there, `{"error": "..."}` and `{"message": "..."}`."""
+"""Errors as responses.
+
+The body is `{"error": {"code", "message", "hint", "values"}}`. The routes of LibreTranslate and DeepL keep the form of
+their protocols: `{"error": "..."}` and `{"message": "..."}`.
+"""
 
 from __future__ import annotations
 
@@ -8,104 +11,121 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from glassformer.common.errors import GlassformerError
 
-# Addresses of other interfaces.
 DEEPL = "/v2/"
 LIBRE = ("/translate", "/download_file/", "/detect", "/languages", "/frontend/", "/health", "/spec")
+FAULT = ("fault", "something went wrong in the server", "its log says what")
+DESCRIPTIONS = {
+    400: "The request cannot be answered.",
+    403: "Not allowed.",
+    404: "Not, or no longer, here.",
+    408: "The request took too long to arrive.",
+    409: "Another lab is running.",
+    413: "Too large.",
+    422: "The request cannot be answered; the reason is in `error`.",
+    429: "Too many requests are waiting.",
+    503: "The server is stopping.",
+    504: "The request took longer than the server allows.",
+}
 
 
-def is_interface(path: str) -> bool:
-    """Whether it is for other programs, and not the page's own."""
+class RequestError(Exception):
+    """A request that cannot be answered. The page translates `code` and `values` into its reader's language."""
+
+    def __init__(
+        self, status: int, code: str, message: str, hint: str = "", retry_after: int = 1, **values: Any
+    ) -> None:
+        super().__init__(message)
+        self.status, self.code, self.message, self.hint, self.values = status, code, message, hint, values
+        self.retry_after = retry_after  # seconds, with 429 and 503
+
+    @classmethod
+    def from_user_error(
+        cls, error: GlassformerError, status: int = 422, code: str = "refused", **values: Any
+    ) -> RequestError:
+        """The part of the message before the first semicolon says what is wrong, the rest what to do about it."""
+        message, _, hint = printable(str(error)).partition("; ")
+        return cls(status, code, message, hint, **values)
+
+
+def bad_request(message: str) -> RequestError:
+    return RequestError(400, "malformed", message)
+
+
+class ClientDisconnected(Exception):
+    """The client has closed its connection."""
+
+
+def is_program_route(path: str) -> bool:
+    """Whether the route is meant for other programs, not for the page."""
     return path.startswith((*LIBRE, DEEPL))
 
 
-class Refused(Exception):
-    """A request that is turned down. `code` and `values` let the page say it in its reader's language."""
-
-    def __init__(self, status: int, code: str, message: str, hint: str = "", **values: Any) -> None:
-        super().__init__(message)
-        self.status, self.code, self.message, self.hint, self.values = status, code, message, hint, values
-
-
-def refusal(status: int, code: str, error: GlassformerError, **values: Any) -> Refused:
-    """A mistake as the user is told it: what is wrong before the first semicolon, what to do about it after."""
-    message, _, hint = printable(str(error)).partition("; ")
-    return Refused(status, code, message, hint, **values)
-
-
-class Left(Exception):
-    """The client has gone: nobody waits for this answer."""
-
-
-# What nobody has foreseen, and the log tells.
-FAULT = ("fault", "something went wrong in the server", "its log says what")
-
-
-def body(code: str, message: str, hint: str = "", values: dict[str, Any] | None = None) -> dict[str, Any]:
+def error_body(
+    path: str, code: str, message: str, hint: str = "", values: dict[str, Any] | None = None
+) -> dict[str, Any]:
+    text = "; ".join(filter(None, (message, hint)))
+    if path.startswith(DEEPL):
+        return {"message": text}
+    if path.startswith(LIBRE):
+        return {"error": text}
     return {"error": {"code": code, "message": message, "hint": hint, "values": values or {}}}
 
 
-def body_for(
-    path: str, code: str, message: str, hint: str = "", values: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """The body of an answer at this address."""
-    whole = "; ".join(filter(None, (message, hint)))
-    if path.startswith(DEEPL):
-        return {"message": whole}
-    if path.startswith(LIBRE):
-        return {"error": whole}
-    return body(code, message, hint, values)
+def error_responses(*statuses: int, model: type[BaseModel] | None = None) -> dict[int | str, dict[str, Any]]:
+    """The errors of a route, for OpenAPI."""
+    body: dict[str, Any] = {"model": model} if model else {"content": {"application/json": {}}}
+    return {status: {"description": DESCRIPTIONS[status], **body} for status in statuses}
 
 
-def install(app: FastAPI) -> None:
-    """Every way to fail ends in the same form."""
+def add_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(RequestError)
+    async def request_error(request: Request, error: RequestError) -> JSONResponse:
+        headers = {"Retry-After": str(error.retry_after)} if error.status in (429, 503) else None
+        body = error_body(request.url.path, error.code, error.message, error.hint, error.values)
+        return JSONResponse(body, error.status, headers)
 
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> JSONResponse:
-        headers = {"Retry-After": "1"} if error.status == 429 else None
-        said = body_for(request.url.path, error.code, error.message, error.hint, error.values)
-        return JSONResponse(said, error.status, headers)
-
-    @app.exception_handler(Left)
-    async def left(request: Request, error: Left) -> Response:
-        return Response(status_code=499)  # nobody reads it
+    @app.exception_handler(ClientDisconnected)
+    async def disconnected(request: Request, error: ClientDisconnected) -> Response:
+        return Response(status_code=499)
 
     @app.exception_handler(GlassformerError)
-    async def mistaken(request: Request, error: GlassformerError) -> JSONResponse:
-        return await refused(request, refusal(422, "refused", error))
+    async def user_error(request: Request, error: GlassformerError) -> JSONResponse:
+        return await request_error(request, RequestError.from_user_error(error))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
         first = error.errors()[0]
+        cause = first.get("ctx", {}).get("error")
         if first["type"] == "json_invalid":
-            return JSONResponse(
-                body("malformed", "the body is not JSON", 'send an object such as {"text": "one"}'), 400
+            hint = 'send an object such as {"text": "one"}'
+            found = RequestError(400, "malformed", "the body is not JSON", hint)
+        elif isinstance(cause, GlassformerError):
+            found = RequestError.from_user_error(cause, code="invalid")
+        else:
+            # Both may repeat what the client sent, of any size, and not always text.
+            place = printable(".".join(str(part) for part in first["loc"] if part != "body"))
+            reason = printable(first["msg"][:1].lower() + first["msg"][1:])
+            found = RequestError(
+                422, "invalid", f"{place or 'the body'}: {reason}", "GET /openapi.json lists every field"
             )
-        mistake = first.get("ctx", {}).get("error")
-        if isinstance(mistake, GlassformerError):
-            return await refused(request, refusal(422, "invalid", mistake))
-        # The path and the reason; either may repeat what was sent, which may be of any size, or not even text.
-        place = printable(".".join(str(part) for part in first["loc"] if part != "body"))
-        reason = printable(first["msg"][:1].lower() + first["msg"][1:])
-        return JSONResponse(
-            body("invalid", f"{place or 'the body'}: {reason}", "GET /openapi.json lists every field"), 422
-        )
+        return await request_error(request, found)
 
     @app.exception_handler(HTTPException)
-    async def missing(request: Request, error: HTTPException) -> JSONResponse:
-        said = {
+    async def http_error(request: Request, error: HTTPException) -> JSONResponse:
+        known = {
             400: ("malformed", "the body cannot be read", "send a JSON object"),
             404: ("unknown", "there is nothing at this address", "GET / is the page, GET /openapi.json the interface"),
             405: ("method", "this address does not take this method", "GET /openapi.json lists those it takes"),
         }
-        code, message, hint = said.get(error.status_code, ("refused", str(error.detail), ""))
-        said_here = body_for(request.url.path, code, message, hint)
-        return JSONResponse(said_here, error.status_code, error.headers)
+        body = error_body(request.url.path, *known.get(error.status_code, ("refused", str(error.detail))))
+        return JSONResponse(body, error.status_code, error.headers)
 
 
 def printable(text: str) -> str:
-    """Text that can be sent: half of a surrogate pair cannot."""
+    """The beginning of a text, without the lone surrogates that UTF-8 cannot encode."""
     return text[:600].encode("utf-8", "replace").decode()

@@ -1,9 +1,9 @@
-"""Documents by the interface of LibreTranslate: one is sent, and its translation fetched.
+"""Documents by the interface of LibreTranslate: a client sends one, and fetches its translation.
 
 POST /translate_file        file, source (or auto), target: where the translation can be fetched
 GET  /download_file/{name}  the translation
 
-The name that a document comes with says what kind it is and what its translation is called; it is no path here.
+The uploaded file's name gives the format and the name of the translation. It is never used as a path.
 """
 
 from __future__ import annotations
@@ -11,9 +11,13 @@ from __future__ import annotations
 import mimetypes
 import os
 import re
+import secrets
+import threading
+import time
+from collections import Counter
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 from urllib.parse import quote
 
 from fastapi import APIRouter, FastAPI, Path, Request, Response
@@ -21,151 +25,184 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
 from glassformer.common.errors import DataError
-from glassformer.deploy.server.admission import Turns, Wanted
-from glassformer.deploy.server.downloads import Shelf
-from glassformer.deploy.server.fields import Upload, fields
-from glassformer.deploy.server.keys import Gate
-from glassformer.deploy.server.libre import AUTO, Failed, Libre, client_of, no_way, one_text, outside
-from glassformer.deploy.server.libre_forms import ERRORS
-from glassformer.deploy.server.request_state import Ticket
-from glassformer.deploy.server.responses import sliced
-from glassformer.deploy.server.routes import NoWay
+from glassformer.deploy.server.admission import AdmissionControl, RequestState
+from glassformer.deploy.server.errors import RequestError, bad_request
+from glassformer.deploy.server.keys import ApiKeys
+from glassformer.deploy.server.libre import AUTO, ERRORS, LibreApi, libre_code, request_body, text_field
+from glassformer.deploy.server.requests import Upload, client_of, read_fields
+from glassformer.deploy.server.responses import chunked_response
 from glassformer.pipelines.documents.formats import FORMATS
 from glassformer.pipelines.documents.sandbox import translate_in_sandbox
 from glassformer.pipelines.language.language import detect
 from glassformer.pipelines.text import TextTranslator
 
-OPENING = 8000  # bytes of a document that tell its language
-TOGETHER = 20_000  # characters of one document that wait for the model at once
-MOST_WAITING, AT_ONCE = 32, 4  # documents
-LONGEST_NAME = 80
-# What is fetched is shown by no browser as a page of this server.
-SENT = {"Content-Security-Policy": "sandbox; default-src 'none'", "Cache-Control": "no-store"}
+DETECT_BYTES = 8000  # of a document, read to detect its language
+CHUNK_CHARACTERS = 20_000  # of one document in the queue at a time
+MAX_WAITING, CONCURRENCY = 32, 4  # documents
+MAX_NAME = 80  # characters
+MAX_FILES, MAX_BYTES, KEEP_SECONDS = 500, 64_000_000, 1800.0  # translations that wait to be fetched
+# No browser should show a download as a page of this server.
+DOWNLOAD_HEADERS = {"Content-Security-Policy": "sandbox; default-src 'none'", "Cache-Control": "no-store"}
 
-
-# Said, not checked: whatever else is asked for is not here.
+# For OpenAPI only: any other name is answered with 404.
 FileName = Annotated[str, Path(json_schema_extra={"pattern": r"^[A-Za-z0-9_-]{32}\.[A-Za-z0-9_.-]{1,200}$"})]
 
 
-class TranslateFileAnswer(BaseModel):
+class TranslateFileResponse(BaseModel):
     translatedFileUrl: str
 
 
-ASKED = {
-    "requestBody": {
-        "required": True,
-        "content": {
-            "multipart/form-data": {
-                "schema": {
-                    "type": "object",
-                    "required": ["file", "source", "target"],
-                    "properties": {
-                        "file": {"type": "string", "format": "binary"},
-                        "source": {"type": "string"},
-                        "target": {"type": "string"},
-                        "api_key": {"type": "string"},
-                    },
-                }
-            }
-        },
-    }
-}
+class TranslateFileBody(BaseModel):
+    file: bytes
+    source: str
+    target: str
+    api_key: str = ""
 
 
-class Steadily:
-    """A translator that has a part of a document waiting at a time, however long it is."""
+class Download(NamedTuple):
+    name: str  # for the client
+    content: bytes
+    client: str
+    expires: float
 
-    def __init__(self, translator: TextTranslator, ticket: Ticket) -> None:
-        self.translator, self.ticket = translator, ticket
+
+class DownloadStore:
+    """Files in memory under unguessable keys. When it is full, the client with the most data loses its oldest file."""
+
+    def __init__(
+        self,
+        max_files: int = MAX_FILES,
+        max_bytes: int = MAX_BYTES,
+        seconds: float = KEEP_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.max_files, self.max_bytes, self.seconds, self.clock = max_files, max_bytes, seconds, clock
+        self._files: dict[str, Download] = {}  # the oldest first
+        self._lock = threading.Lock()
+
+    def add(self, name: str, content: bytes, client: str, suffix: str = "") -> str:
+        """The key of the file, which ends in a readable `suffix`."""
+        key = secrets.token_urlsafe(24) + suffix
+        with self._lock:
+            self._files[key] = Download(name, content, client, self.clock() + self.seconds)
+            self._evict()
+        return key
+
+    def get(self, key: str) -> Download | None:
+        with self._lock:
+            self._evict()
+            return self._files.get(key)
+
+    def _evict(self) -> None:
+        now = self.clock()
+        self._files = {key: one for key, one in self._files.items() if one.expires > now}
+        overhead = self.max_bytes // self.max_files  # so that many small files count as much data
+        held: Counter[str] = Counter()
+        for one in self._files.values():
+            held[one.client] += len(one.content) + overhead
+        while len(self._files) > self.max_files or self.size > self.max_bytes:
+            client, _ = held.most_common(1)[0]
+            key = next(key for key, one in self._files.items() if one.client == client)
+            held[client] -= len(self._files.pop(key).content) + overhead
+
+    @property
+    def size(self) -> int:
+        return sum(len(one.content) for one in self._files.values())
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+
+class ChunkedTranslator:
+    """Puts one part of a long document into the queue at a time."""
+
+    def __init__(self, translator: TextTranslator, state: RequestState) -> None:
+        self.translator, self.state = translator, state
 
     def translate(self, texts: list[str], *, progress: Callable[[int], None] | None = None) -> list[str]:
         made: list[str] = []
         while len(made) < len(texts):
-            self.ticket.check()
+            self.state.check()
             end, size = len(made), 0
-            while end < len(texts) and (size == 0 or size + len(texts[end]) <= TOGETHER):
+            while end < len(texts) and (size == 0 or size + len(texts[end]) <= CHUNK_CHARACTERS):
                 size += len(texts[end]) + 1
                 end += 1
             made += self.translator.translate(texts[len(made) : end])
         return made
 
 
-class Files:
-    """What the addresses do, without the web."""
+class FilesApi:
+    def __init__(self, libre: LibreApi) -> None:
+        self.libre, self.store = libre, DownloadStore()
 
-    def __init__(self, libre: Libre) -> None:
-        self.libre, self.shelf = libre, Shelf()
-
-    def translate(self, asked: dict[str, Any], ticket: Ticket) -> str:
-        """The key of the document's translation."""
-        file = asked.get("file")
+    def translate(self, fields: dict[str, Any], state: RequestState) -> str:
+        """The key of the document's translation in the store."""
+        file = fields.get("file")
         if not isinstance(file, Upload):
-            raise Failed(400, "Invalid request: missing file parameter")
-        source, target = one_text(asked, "source"), self.libre.language(one_text(asked, "target"))
+            raise bad_request("Invalid request: missing file parameter")
+        source, target = text_field(fields, "source"), self.libre.language(text_field(fields, "target"))
         if not file.name:
-            raise Failed(400, "Invalid request: empty file")
-        name = plain_name(file.name)
+            raise bad_request("Invalid request: empty file")
+        name = safe_name(file.name)
         if name.suffix.lower() not in FORMATS:
-            raise Failed(400, "Invalid request: file format not supported")
-        code = self.detected(file.content) if source == AUTO else self.libre.language(source)
+            raise bad_request("Invalid request: file format not supported")
+        code = self.detect(file.content) if source == AUTO else self.libre.language(source)
         try:
-            made = self.made(file.content, name.suffix.lower(), code, target, ticket)
-        except NoWay as error:
-            raise no_way(error) from None
+            content = self.translate_content(file.content, name.suffix.lower(), code, target, state)
         except DataError as error:
-            raise Failed(400, f"Invalid request: {error}") from None
-        told = name.with_name(f"{name.stem}_{outside(target)}{name.suffix}")
-        ending = re.sub(r"[^A-Za-z0-9_.-]+", "_", str(told)).lstrip("._-")
-        return self.shelf.add(str(told), made, ticket.client, f".{ending}")
+            raise bad_request(f"Invalid request: {error}") from None
+        translated = name.with_name(f"{name.stem}_{libre_code(target)}{name.suffix}")
+        suffix = re.sub(r"[^A-Za-z0-9_.-]+", "_", str(translated)).lstrip("._-")
+        return self.store.add(str(translated), content, state.client, f".{suffix}")
 
-    def detected(self, content: bytes) -> str | None:
-        return detect(content[:OPENING].decode("utf-8", "ignore"), self.libre.routes.languages).code
+    def detect(self, content: bytes) -> str | None:
+        return detect(content[:DETECT_BYTES].decode("utf-8", "ignore"), self.libre.service.languages).code
 
-    def made(self, content: bytes, suffix: str, code: str | None, target: str, ticket: Ticket) -> bytes:
-        """The translation; what is in no language, or in that already, stays as it is."""
-        if code in (None, target):
+    def translate_content(
+        self, content: bytes, suffix: str, code: str | None, target: str, state: RequestState
+    ) -> bytes:
+        """A document in no language, or in the target's, stays as it is."""
+        if code is None or code == target:
             return content
-        assert code is not None
-        if not self.libre.routes.way(code, target):
-            raise NoWay(code, target)
-        by = Steadily(self.libre.routes.translator(code, target, ticket), ticket)
-        made = translate_in_sandbox(content, suffix, by, ticket.check)
+        self.libre.check_route(code, target)
+        by = ChunkedTranslator(self.libre.service.translator(code, target, state), state)
+        made = translate_in_sandbox(content, suffix, by, state.check)
         assert isinstance(made, bytes)
         return made
 
 
-def plain_name(given: str) -> PurePosixPath:
-    """What a file is called, of whatever its sender calls it; there is always something before its ending."""
+def safe_name(given: str) -> PurePosixPath:
+    """The last part of an uploaded file's name, shortened, with something before its suffix."""
     last = re.split(r"[/\\]", given)[-1]
     stem, suffix = os.path.splitext("".join(letter for letter in last if letter.isprintable()).strip())
     if suffix == "" and stem.startswith("."):
         stem, suffix = "", stem[stem.rindex(".") :]
-    return PurePosixPath((stem.strip(" .") or "document")[:LONGEST_NAME] + suffix[:LONGEST_NAME].rstrip("."))
+    return PurePosixPath((stem.strip(" .") or "document")[:MAX_NAME] + suffix[:MAX_NAME].rstrip("."))
 
 
-def install(app: FastAPI, files: Files, gate: Gate | None = None, seconds: float | None = None) -> None:
+def add_file_routes(app: FastAPI, api: FilesApi, api_keys: ApiKeys | None, timeout: float | None) -> None:
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
-    turns = Turns(MOST_WAITING, AT_ONCE, seconds)
+    admission = AdmissionControl(MAX_WAITING, CONCURRENCY, timeout)
 
-    @router.post("/translate_file", response_model=TranslateFileAnswer, openapi_extra=ASKED)
+    @router.post(
+        "/translate_file",
+        response_model=TranslateFileResponse,
+        openapi_extra=request_body(TranslateFileBody, "multipart/form-data"),
+    )
     async def translate_file(request: Request) -> Response:
-        asked = await fields(request)
-        client = client_of(request, asked, gate)
-
-        def run(wanted: Wanted) -> str:
-            return files.translate(asked, Ticket(client, wanted))
-
-        key = await turns.take(request, run)
+        fields = await read_fields(request)
+        client = client_of(request, fields, api_keys)
+        key = await admission.run(request, lambda state: api.translate(fields, state), client)
         return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", name=key))})
 
     @router.get("/download_file/{name}", responses={200: {"content": {"application/octet-stream": {}}}})
     async def download_file(name: FileName) -> Response:
-        kept = files.shelf.get(name)
-        if kept is None:
-            raise Failed(404, "Invalid filename")
-        ascii_name = f"translation{PurePosixPath(kept.name).suffix}"
-        called = f"attachment; filename=\"{ascii_name}\"; filename*=UTF-8''{quote(kept.name, safe='')}"
+        found = api.store.get(name)
+        if found is None:
+            raise RequestError(404, "unknown", "Invalid filename")
+        ascii_name = f"translation{PurePosixPath(found.name).suffix}"
+        disposition = f"attachment; filename=\"{ascii_name}\"; filename*=UTF-8''{quote(found.name, safe='')}"
         media = mimetypes.guess_type(ascii_name)[0] or "text/plain"
-        return sliced(kept.content, 200, media, SENT | {"Content-Disposition": called})
+        return chunked_response(found.content, 200, media, DOWNLOAD_HEADERS | {"Content-Disposition": disposition})
 
     app.include_router(router)

@@ -1,6 +1,6 @@
-"""Who may use the server: keys in a file, each by its hash, with a limit of its own.
+"""API keys: a file of names, hashes and rate limits.
 
-The file is JSON, a list of {"name", "hash", "per_minute"}; `glassformer keys` writes it. A key itself is nowhere kept.
+The file is JSON, a list of {"name", "hash", "per_minute"}; `glassformer keys` writes it. The key itself is not stored.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ MINUTE = 60.0  # seconds
 class Key:
     name: str
     hash: str
-    per_minute: int = 0  # requests; 0: as many as they like
+    per_minute: int = 0  # requests; 0: no limit
 
 
-class Refusal(Exception):
-    """A request that its key, or the want of one, does not allow."""
+class AccessDenied(Exception):
+    """A missing or wrong key, or one that is used too often."""
 
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(text)
-        self.status, self.text = status, text
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
 
 
-def hashed(key: str) -> str:
+def hash_key(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()
 
 
-def read(path: Path) -> list[Key]:
-    """The keys of a file; a file that cannot be read lets nobody in."""
+def read_keys(path: Path) -> list[Key]:
+    """The keys of a file. An unreadable file is an error, so that it admits no one."""
     try:
         listed = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(listed, list):
@@ -56,30 +56,30 @@ def read(path: Path) -> list[Key]:
     return found
 
 
-def add(path: Path, name: str, per_minute: int = 0) -> str:
-    """Write a new key into the file, and give it: it is told this once."""
-    known = read(path) if path.exists() else []
+def add_key(path: Path, name: str, per_minute: int = 0) -> str:
+    """Add a new key to the file, and return it; only its hash is stored."""
+    known = read_keys(path) if path.exists() else []
     if name in {one.name for one in known}:
         raise ConfigError(f"{path} has a key `{name}` already; remove it first, or choose another name")
     key = secrets.token_urlsafe(24)
-    save(path, [*known, Key(name, hashed(key), per_minute)])
+    save_keys(path, [*known, Key(name, hash_key(key), per_minute)])
     return key
 
 
-def remove(path: Path, name: str) -> None:
-    known = read(path)
+def remove_key(path: Path, name: str) -> None:
+    known = read_keys(path)
     left = [one for one in known if one.name != name]
     if len(left) == len(known):
         raise ConfigError(f"{path} has no key `{name}`; it has {', '.join(one.name for one in known) or 'none'}")
-    save(path, left)
+    save_keys(path, left)
 
 
-def save(path: Path, keys: list[Key]) -> None:
+def save_keys(path: Path, keys: list[Key]) -> None:
     write_text(path, json.dumps([asdict(one) for one in keys], indent=1) + "\n")
 
 
-class Gate:
-    """Lets requests through by their key, so many a minute each; a changed file is read again."""
+class ApiKeys:
+    """Checks API keys and their rate limits; reads the file again when it changes."""
 
     def __init__(self, path: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self.path, self.clock = path, clock
@@ -93,29 +93,29 @@ class Gate:
         try:
             at = self.path.stat()
             stamp = (at.st_mtime_ns, at.st_size)
-        except OSError:  # told by the reading of it
+        except OSError:  # `read_keys` raises the error
             stamp = None
         if stamp != self._stamp or stamp is None:
-            self._keys = {one.hash: one for one in read(self.path)}
+            self._keys = {one.hash: one for one in read_keys(self.path)}
             self._stamp = stamp
 
     def check(self, key: str | None) -> str:
-        """The name of a key that may pass."""
+        """The name of a valid key that is within its rate limit."""
         if not key:
-            raise Refusal(403, "Please contact the server operator to get an API key")
+            raise AccessDenied(403, "Please contact the server operator to get an API key")
         with self._lock:
             try:
                 self._load()
             except ConfigError:
                 self._keys = {}
-            found = self._keys.get(hashed(key))
+            found = self._keys.get(hash_key(key))
             if found is None:
-                raise Refusal(403, "Invalid API key")
+                raise AccessDenied(403, "Invalid API key")
             if found.per_minute:
                 now, seen = self.clock(), self._seen.setdefault(found.hash, deque())
                 while seen and seen[0] <= now - MINUTE:
                     seen.popleft()
                 if len(seen) >= found.per_minute:
-                    raise Refusal(429, f"Slowdown: {found.per_minute} per 1 minute")
+                    raise AccessDenied(429, f"Slowdown: {found.per_minute} per 1 minute")
                 seen.append(now)
             return found.name

@@ -1,4 +1,4 @@
-"""The interface of LibreTranslate, which many programs know already: the same addresses, fields, answers and errors.
+"""The interface of LibreTranslate, with the paths, fields, answers and errors that its clients know.
 
 POST /translate          q (a text or several), source (or auto), target, format (text or html), alternatives
 POST /detect             q: which language it is in
@@ -6,268 +6,331 @@ GET  /languages          from which languages into which
 GET  /frontend/settings  what a page should know
 GET  /health             whether it answers
 GET  /spec               this interface, as OpenAPI
-
-What is wrong is said as {"error": "..."}.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, FastAPI, Request, Response
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 
-from glassformer.deploy.server.admission import Turns
-from glassformer.deploy.server.errors import Refused, body_for, printable
-from glassformer.deploy.server.fields import Unreadable, fields
-from glassformer.deploy.server.keys import Gate, Refusal
-from glassformer.deploy.server.libre_forms import (
-    ERRORS,
-    TRANSLATED,
-    DetectAsked,
-    Detected,
-    Health,
-    LanguageListed,
-    TranslateAnswer,
-    TranslateAsked,
-    body_of,
-)
-from glassformer.deploy.server.parts import translate_in_parts
-from glassformer.deploy.server.queue import Busy, Closed
-from glassformer.deploy.server.queued import awaited
-from glassformer.deploy.server.request_state import Ticket
-from glassformer.deploy.server.responses import as_json
-from glassformer.deploy.server.routes import NoWay, Routes
-from glassformer.deploy.server.stream import streamed, wants_events
+from glassformer.data.protect import spans
+from glassformer.deploy.server.admission import AdmissionControl, RequestState
+from glassformer.deploy.server.errors import bad_request, error_responses, printable
+from glassformer.deploy.server.keys import ApiKeys
+from glassformer.deploy.server.requests import client_of, read_fields
+from glassformer.deploy.server.responses import Event, SendEvent, accepts_events, event_stream, json_response
+from glassformer.deploy.server.translation_service import TranslationService, run_async
 from glassformer.pipelines.documents.formats import FORMATS
 from glassformer.pipelines.language.language import confidence, detect, name_of
+from glassformer.pipelines.language.sentences import sentences
 
 AUTO = "auto"
-OUTSIDE = {"zh": "zh-Hans"}  # what a language is called by LibreTranslate, where that differs
+LIBRE_CODES = {"zh": "zh-Hans"}  # where LibreTranslate's code of a language differs from ours
 ALIASES = {"zh-Hans": "zh", "zh-CN": "zh", "zh-hans": "zh", "zh-cn": "zh"}
-MOST_ALTERNATIVES = 8
-TEXTS, CHARACTERS = 5_000, 200_000  # in one request
-FEW = 500  # characters for which no thread is needed
+MAX_ALTERNATIVES = 8
+MAX_TEXTS, MAX_CHARACTERS = 5_000, 200_000  # in one request
+MAX_QUICK = 500  # characters translated without a thread
+MAX_TOGETHER = 4000  # characters of a stream translated together
 
 
-class Failed(Refused):
-    """An answer other than 200, with the text that LibreTranslate gives it."""
-
-    def __init__(self, status: int, text: str) -> None:
-        super().__init__(status, "libre", text)
+class Detected(BaseModel):
+    confidence: float
+    language: str
 
 
-def outside(code: str) -> str:
-    return OUTSIDE.get(code, code)
+class TranslateResponse(BaseModel):
+    """A text for a text, a list for a list. The last two fields are optional."""
+
+    translatedText: str | list[str]
+    detectedLanguage: Detected | list[Detected] | None = None
+    alternatives: list[str] | list[list[str]] | None = None
 
 
-def no_way(error: NoWay) -> Failed:
-    source, target = (f"{name_of(code)} ({outside(code)})" for code in (error.source, error.target))
-    return Failed(400, f"{target} is not available as a target language from {source}")
+class TranslateBody(BaseModel):
+    q: str | list[str]
+    source: str
+    target: str
+    format: str = "text"
+    alternatives: int = 0
+    api_key: str = ""
 
 
-class Wish(NamedTuple):
-    """A request for a translation, read."""
+class DetectBody(BaseModel):
+    q: str
+    api_key: str = ""
+
+
+class LibreLanguage(BaseModel):
+    code: str
+    name: str
+    targets: list[str]
+
+
+class ErrorResponse(BaseModel):
+    error: str
+
+
+class Health(BaseModel):
+    status: str
+
+
+ERRORS = error_responses(400, 403, 408, 413, 429, 503, 504, model=ErrorResponse)
+EVENTS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "The translation. With `Accept: text/event-stream`, events as they come about: `part` for each "
+        "finished paragraph, in order, with `index` (of its text) and `translatedText`, which joined are the "
+        "translation; then `done` with the whole answer; `error` where it ends before.",
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    }
+}
+
+
+def request_body(model: type[BaseModel], *media: str) -> dict[str, Any]:
+    """The body of a route that reads its fields itself, for OpenAPI; JSON or a form by default."""
+    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
+    kinds = media or ("application/json", "application/x-www-form-urlencoded")
+    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+
+
+class TranslateRequest(NamedTuple):
+    """A checked request for a translation."""
 
     texts: list[str]
-    single: bool  # a text, and not a list of one
-    codes: list[str | None]  # the language of each
-    detected: list[Detected]  # where that was asked for
+    single: bool  # one text, not a list
+    codes: list[str | None]  # the language of each; None: nothing to translate
+    detected: list[Detected]  # empty if the request names its source
     target: str
     html: bool
     alternatives: int
 
-    def answer(self, made: list[str], others: list[list[str]]) -> dict[str, Any]:
-        answer: dict[str, Any] = {"translatedText": made[0] if self.single else made}
+    def response(self, translations: list[str], alternatives: list[list[str]]) -> dict[str, Any]:
+        found: dict[str, Any] = {"translatedText": translations}
         if self.detected:
-            seen = [one.model_dump() for one in self.detected]
-            answer["detectedLanguage"] = seen[0] if self.single else seen
+            found["detectedLanguage"] = [one.model_dump() for one in self.detected]
         if self.alternatives:
-            answer["alternatives"] = others[0] if self.single else others
-        return answer
+            found["alternatives"] = alternatives
+        return {name: values[0] for name, values in found.items()} if self.single else found
 
 
-class Libre:
-    """What the addresses do, without the web."""
+class Paragraph(NamedTuple):
+    text_index: int  # in the request
+    code: str | None
+    text: str
 
-    def __init__(self, routes: Routes, keys_required: bool = False) -> None:
-        self.routes, self.keys_required = routes, keys_required
+
+class LibreApi:
+    """The answers of LibreTranslate's routes, as plain functions of the fields."""
+
+    def __init__(self, service: TranslationService, keys_required: bool = False) -> None:
+        self.service, self.keys_required = service, keys_required
 
     def language(self, given: Any) -> str:
-        """The code of a language that is served."""
+        """The code of a served language."""
         code = ALIASES.get(given, given) if isinstance(given, str) else None
-        if code not in self.routes.languages:
-            raise Failed(400, f"{printable(str(given))[:60]} is not supported")
+        if code not in self.service.languages:
+            raise bad_request(f"{printable(str(given))[:60]} is not supported")
         return str(code)
 
-    def detected(self, texts: list[str]) -> list[tuple[str | None, Detected]]:
-        """The language of each text, none where nothing in it could be translated."""
+    def check_route(self, source: str, target: str) -> None:
+        if source != target and not self.service.route(source, target):
+            named = [f"{name_of(code)} ({libre_code(code)})" for code in (source, target)]
+            raise bad_request(f"{named[1]} is not available as a target language from {named[0]}")
+
+    def detect_each(self, texts: list[str]) -> list[tuple[str | None, Detected]]:
+        """The language of each text, None for a text without words."""
         found: list[tuple[str | None, Detected]] = []
         for text in texts:
-            code = detect(text, self.routes.languages).code
-            sure = 100 * confidence(text, code) if code else 0.0
-            shown = outside(code or self.routes.languages[0])
-            found.append((code, Detected(confidence=round(sure, 2), language=shown)))
+            code = detect(text, self.service.languages).code
+            percent = 100 * confidence(text, code) if code else 0.0
+            shown = libre_code(code or self.service.languages[0])
+            found.append((code, Detected(confidence=round(percent, 2), language=shown)))
         return found
 
-    def detect(self, asked: dict[str, Any]) -> list[dict[str, Any]]:
-        (_, found), *_ = self.detected([one_text(asked, "q")])
+    def detect(self, fields: dict[str, Any]) -> list[dict[str, Any]]:
+        (_, found), *_ = self.detect_each([text_field(fields, "q")])
         return [found.model_dump()]
 
-    def wish(self, asked: dict[str, Any]) -> Wish:
-        """What a request for a translation asks for, if it can be answered."""
-        if asked.get("q") in (None, "", []):
-            raise Failed(400, "Invalid request: missing q parameter")
-        texts, single = several(asked["q"])
-        source, target = one_text(asked, "source"), self.language(one_text(asked, "target"))
-        form, count = asked.get("format") or "text", alternatives_of(asked.get("alternatives"))
+    def parse(self, fields: dict[str, Any]) -> TranslateRequest:
+        if fields.get("q") in (None, "", []):
+            raise bad_request("Invalid request: missing q parameter")
+        texts, single = text_list(fields["q"])
+        source, target = text_field(fields, "source"), self.language(text_field(fields, "target"))
+        form, count = fields.get("format") or "text", alternatives_field(fields.get("alternatives"))
         if form not in ("text", "html"):
-            raise Failed(400, f"{printable(str(form))[:60]} format is not supported")
-        detected = self.detected(texts) if source == AUTO else []
-        codes = [code for code, _ in detected] or [self.language(source)] * len(texts)
-        shown = [one for _, one in detected]
-        return Wish(texts, single, codes, shown, target, form == "html", count)
+            raise bad_request(f"{printable(str(form))[:60]} format is not supported")
+        pairs = self.detect_each(texts) if source == AUTO else []
+        codes = [code for code, _ in pairs] or [self.language(source)] * len(texts)
+        for code in set(codes) - {None}:
+            self.check_route(str(code), target)
+        return TranslateRequest(texts, single, codes, [one for _, one in pairs], target, form == "html", count)
 
-    def translate(self, asked: dict[str, Any], ticket: Ticket) -> dict[str, Any]:
-        wish = self.wish(asked)
-        return wish.answer(*self.made(wish.texts, wish.codes, wish, ticket, wish.alternatives))
+    def translate(self, fields: dict[str, Any], state: RequestState) -> dict[str, Any]:
+        asked = self.parse(fields)
+        return asked.response(*self.translate_texts(asked, asked.texts, asked.codes, state, asked.alternatives))
 
-    def is_little(self, asked: dict[str, Any]) -> bool:
-        """Whether nothing but the models takes long: they are there, and a short text is asked for in one way."""
-        text, plain = asked.get("q"), asked.get("format") in (None, "", "text") and not asked.get("alternatives")
-        return (
-            self.routes.loaded and plain and isinstance(text, str) and len(text) <= FEW and asked.get("source") != AUTO
-        )
-
-    async def awaited(self, asked: dict[str, Any], ticket: Ticket) -> dict[str, Any]:
-        """What `translate` gives where little is asked for, without a thread that waits for it."""
-        wish = self.wish(asked)
-        (text,), (code,) = wish.texts, wish.codes
-        assert code is not None
-        try:
-            made = await awaited(self.routes.translating(text, code, wish.target, ticket), self.routes.bell)
-        except NoWay as error:
-            raise no_way(error) from None
-        return wish.answer([made], [[]])
-
-    def made(
-        self, texts: list[str], codes: list[str | None], wish: Wish, ticket: Ticket, alternatives: int = 0
+    def translate_texts(
+        self,
+        asked: TranslateRequest,
+        texts: list[str],
+        codes: list[str | None],
+        state: RequestState,
+        alternatives: int = 0,
     ) -> tuple[list[str], list[list[str]]]:
-        """Texts as they are wished for, and others of each."""
-        try:
-            return self.routes.translated(texts, codes, wish.target, ticket, html=wish.html, alternatives=alternatives)
-        except NoWay as error:
-            raise no_way(error) from None
+        return self.service.translate(texts, codes, asked.target, state, html=asked.html, alternatives=alternatives)
+
+    def translate_stream(self, fields: dict[str, Any], state: RequestState, send: SendEvent) -> None:
+        """An event for each paragraph, then one with the response that a request without events gets."""
+        asked = self.parse(fields)
+        parts = [
+            Paragraph(index, code, part)
+            for index, (text, code) in enumerate(zip(asked.texts, asked.codes, strict=True))
+            for part in ([text] if asked.html or code is None else paragraphs(text, code))
+        ]
+        translations = [""] * len(asked.texts)
+        for group in growing_groups(parts):
+            state.check()
+            texts, _ = self.translate_texts(asked, [one.text for one in group], [one.code for one in group], state)
+            for part, text in zip(group, texts, strict=True):
+                translations[part.text_index] += text
+                send(Event("part", {"index": part.text_index, "translatedText": text}))
+        others: list[list[str]] = []
+        if asked.alternatives:
+            _, others = self.translate_texts(asked, asked.texts, asked.codes, state, asked.alternatives)
+        send(Event("done", asked.response(translations, others)))
+
+    def is_quick(self, fields: dict[str, Any]) -> bool:
+        """Whether only the models take time: they are loaded, and one short plain text has one known language."""
+        text, plain = fields.get("q"), fields.get("format") in (None, "", "text") and not fields.get("alternatives")
+        short = isinstance(text, str) and len(text) <= MAX_QUICK
+        return self.service.loaded and plain and short and fields.get("source") != AUTO
+
+    async def translate_async(self, fields: dict[str, Any], state: RequestState) -> dict[str, Any]:
+        """What `translate` returns for a quick request, without a thread."""
+        asked = self.parse(fields)
+        (text,), (code,) = asked.texts, asked.codes
+        assert code is not None
+        made = await run_async(self.service.translating(text, code, asked.target, state), self.service.waker)
+        return asked.response([made], [[]])
 
     def languages(self) -> list[dict[str, Any]]:
         return [
-            LanguageListed(
-                code=outside(one),
+            LibreLanguage(
+                code=libre_code(one),
                 name=name_of(one),
-                targets=sorted(map(outside, [*self.routes.targets(one), one])),
+                targets=sorted(map(libre_code, [*self.service.targets(one), one])),
             ).model_dump()
-            for one in self.routes.languages
+            for one in self.service.languages
         ]
 
     def settings(self) -> dict[str, Any]:
-        first = outside(next(iter(self.routes.languages[1:] or self.routes.languages)))
+        first = next(iter(self.service.languages[1:] or self.service.languages))
         return {
             "apiKeys": self.keys_required,
-            "charLimit": CHARACTERS,
+            "charLimit": MAX_CHARACTERS,
             "filesTranslation": True,
             "frontendTimeout": 500,
             "keyRequired": self.keys_required,
             "language": {
                 "source": {"code": AUTO, "name": "Auto Detect"},
-                "target": {"code": first, "name": name_of(ALIASES.get(first, first))},
+                "target": {"code": libre_code(first), "name": name_of(first)},
             },
             "suggestions": False,
             "supportedFilesFormat": sorted(FORMATS),
         }
 
 
-def one_text(asked: dict[str, Any], name: str) -> str:
-    value = asked.get(name)
+def libre_code(code: str) -> str:
+    return LIBRE_CODES.get(code, code)
+
+
+def text_field(fields: dict[str, Any], name: str) -> str:
+    value = fields.get(name)
     if value in (None, ""):
-        raise Failed(400, f"Invalid request: missing {name} parameter")
+        raise bad_request(f"Invalid request: missing {name} parameter")
     if not isinstance(value, str):
-        raise Failed(400, f"Invalid request: {name} must be a text")
+        raise bad_request(f"Invalid request: {name} must be a text")
     return value
 
 
-def several(q: Any) -> tuple[list[str], bool]:
-    """The texts to translate, and whether it was one alone."""
+def text_list(q: Any) -> tuple[list[str], bool]:
+    """The texts to translate, and whether the request has a single one."""
     texts = [q] if isinstance(q, str) else q
     if not isinstance(texts, list) or not all(isinstance(one, str) for one in texts):
-        raise Failed(400, "Invalid request: q must be a text or a list of texts")
-    if len(texts) > TEXTS:
-        raise Failed(400, f"Invalid request: request ({len(texts)}) exceeds text limit ({TEXTS})")
-    size = sum(map(len, texts))
-    if size > CHARACTERS:
-        raise Failed(400, f"Invalid request: request ({size}) exceeds text limit ({CHARACTERS})")
+        raise bad_request("Invalid request: q must be a text or a list of texts")
+    for size, limit in ((len(texts), MAX_TEXTS), (sum(map(len, texts)), MAX_CHARACTERS)):
+        if size > limit:
+            raise bad_request(f"Invalid request: request ({size}) exceeds text limit ({limit})")
     return texts, isinstance(q, str)
 
 
-def alternatives_of(value: Any) -> int:
+def alternatives_field(value: Any) -> int:
     try:
         count = int(value or 0)
     except (TypeError, ValueError, OverflowError):
-        raise Failed(400, "Invalid request: alternatives must be a number") from None
-    if not 0 <= count <= MOST_ALTERNATIVES:
-        raise Failed(400, f"Invalid request: alternatives must be between 0 and {MOST_ALTERNATIVES}")
+        raise bad_request("Invalid request: alternatives must be a number") from None
+    if not 0 <= count <= MAX_ALTERNATIVES:
+        raise bad_request(f"Invalid request: alternatives must be between 0 and {MAX_ALTERNATIVES}")
     return count
 
 
-def key_of(request: Request, asked: dict[str, Any]) -> str | None:
-    """The key that came with a request, as LibreTranslate's clients or as DeepL's send it."""
-    key = asked.get("api_key")
-    return key if isinstance(key, str) and key else request.headers.get("authorization", "").rpartition(" ")[2] or None
+def paragraphs(text: str, language: str) -> list[str]:
+    """A text cut at line ends, but not within protected spans. No sentence goes beyond a line, so the translations of
+    the parts, joined, are the translation of the text."""
+    parts = [""]
+    for piece in sentences(text, language, spans(text)):
+        parts[-1] += piece.text
+        if piece.gap and "\n" in piece.text:
+            parts.append("")
+    return [part for part in parts if part] or [text]
 
 
-def client_of(request: Request, asked: dict[str, Any], gate: Gate | None) -> str:
-    """Whose turn it is: that of a key, or of an address. Who needs a key and has none is refused."""
-    key = key_of(request, asked)
-    if gate is not None:
-        return f"key {gate.check(key)}"
-    return f"key {key}" if key else f"host {request.client.host if request.client else ''}"
+def growing_groups(parts: list[Paragraph]) -> Iterator[list[Paragraph]]:
+    """One part, so that the first event comes early, then two, four, and so on, up to `MAX_TOGETHER` characters."""
+    at, count = 0, 1
+    while at < len(parts):
+        end, size = at, 0
+        while end < min(len(parts), at + count) and (end == at or size + len(parts[end].text) <= MAX_TOGETHER):
+            size += len(parts[end].text)
+            end += 1
+        yield parts[at:end]
+        at, count = end, 2 * count
 
 
-def install(app: FastAPI, libre: Libre, turns: Turns, gate: Gate | None = None) -> None:
+def add_libre_routes(app: FastAPI, api: LibreApi, admission: AdmissionControl, api_keys: ApiKeys | None) -> None:
     router = APIRouter(responses=ERRORS, tags=["LibreTranslate"])
 
-    async def read(request: Request) -> tuple[dict[str, Any], str]:
-        """What is asked for, and whose turn it is."""
-        asked = await fields(request)
-        return asked, client_of(request, asked, gate)
-
     @router.post(
-        "/translate", response_model=TranslateAnswer, responses=TRANSLATED, openapi_extra=body_of(TranslateAsked)
+        "/translate", response_model=TranslateResponse, responses=EVENTS, openapi_extra=request_body(TranslateBody)
     )
     async def translate(request: Request) -> Response:
-        asked, client = await read(request)
-        if wants_events(request):
-            return await streamed(
-                request, turns, lambda wanted, tell: translate_in_parts(libre, asked, Ticket(client, wanted), tell)
+        fields = await read_fields(request)
+        client = client_of(request, fields, api_keys)
+        if accepts_events(request):
+            return await event_stream(
+                request, admission, lambda state, send: api.translate_stream(fields, state, send), client
             )
-        if libre.is_little(asked):
-            made = await turns.take_here(request, lambda wanted: libre.awaited(asked, Ticket(client, wanted)))
-            return as_json(request, made)
-        return await turns.take(
-            request, lambda wanted: as_json(request, libre.translate(asked, Ticket(client, wanted)))
-        )
+        if api.is_quick(fields):
+            made = await admission.run_async(request, lambda state: api.translate_async(fields, state), client)
+            return json_response(request, made)
+        return await admission.run(request, lambda state: json_response(request, api.translate(fields, state)), client)
 
-    @router.post("/detect", response_model=list[Detected], openapi_extra=body_of(DetectAsked))
+    @router.post("/detect", response_model=list[Detected], openapi_extra=request_body(DetectBody))
     async def detect_language(request: Request) -> Response:
-        asked, _ = await read(request)
-        return await turns.take(request, lambda _: as_json(request, libre.detect(asked)))
+        fields = await read_fields(request)
+        client = client_of(request, fields, api_keys)
+        return await admission.run(request, lambda _: json_response(request, api.detect(fields)), client)
 
-    @router.get("/languages", response_model=list[LanguageListed])
+    @router.get("/languages", response_model=list[LibreLanguage])
     async def languages() -> Response:
-        return JSONResponse(libre.languages())
+        return JSONResponse(api.languages())
 
     @router.get("/frontend/settings")
     async def settings() -> dict[str, Any]:
-        return libre.settings()
+        return api.settings()
 
     @router.get("/health", response_model=Health)
     async def health() -> Response:
@@ -277,24 +340,6 @@ def install(app: FastAPI, libre: Libre, turns: Turns, gate: Gate | None = None) 
     async def spec() -> Response:
         return JSONResponse(app.openapi())
 
-    # What is asked most is found first, and without FastAPI's own reading of a request, of which it has no need.
+    # The busiest route comes first, and as a plain Starlette route: FastAPI's own parsing would cost time for nothing.
     app.add_route("/translate", translate, ["POST"], include_in_schema=False)
     app.include_router(router)
-
-    @app.exception_handler(Unreadable)
-    async def unreadable(request: Request, error: Unreadable) -> Response:
-        return JSONResponse(body_for(request.url.path, "malformed", str(error)), 400)
-
-    @app.exception_handler(Refusal)
-    async def refused(request: Request, error: Refusal) -> Response:
-        headers = {"Retry-After": "60"} if error.status == 429 else None
-        return JSONResponse(body_for(request.url.path, "key", error.text), error.status, headers)
-
-    @app.exception_handler(Busy)
-    async def busy(request: Request, error: Busy) -> Response:
-        said = body_for(request.url.path, "busy", f"Slowdown: {error}")
-        return JSONResponse(said, 429, {"Retry-After": "1"})
-
-    @app.exception_handler(Closed)
-    async def closed(request: Request, error: Closed) -> Response:
-        return JSONResponse(body_for(request.url.path, "stopping", str(error)), 503, {"Retry-After": "1"})

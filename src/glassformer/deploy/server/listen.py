@@ -1,7 +1,8 @@
-"""From a model's folder to a server that answers."""
+"""From models to a server that listens: sockets, connections with time limits, and `serve`."""
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import gc
 import ipaddress
@@ -19,31 +20,134 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any, cast
 
 import torch
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from glassformer.common.errors import ConfigError, why
-from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.connection import Connection
-from glassformer.deploy.server.directions import Directions, Served
-from glassformer.deploy.server.handbook import SITE, is_handbook
-from glassformer.deploy.server.keys import Gate
+from glassformer.deploy.server.app import SITE, create_app, is_handbook
+from glassformer.deploy.server.directions import Directions, Model
+from glassformer.deploy.server.keys import ApiKeys
 from glassformer.deploy.server.middleware import LOCAL
 from glassformer.deploy.server.queue import Queue
-from glassformer.deploy.server.routes import Routes
+from glassformer.deploy.server.translation_service import TranslationService
 
-FIRST_PORT, TRIED = 8017, 20
-SMALL = 20_000_000  # parameters
+FIRST_PORT, PORTS = 8017, 20
+SMALL_MODEL = 20_000_000  # parameters
 TIMEOUT = 600.0  # seconds
-YOUNG = 10_000  # objects made before garbage is looked for among them
-TURN = 1e-4  # seconds for which one thread may keep the interpreter while another asks for it; Python says 0.005
+GC_THRESHOLD = 10_000  # new objects before garbage collection
+SWITCH_INTERVAL = 1e-4  # seconds that a thread may keep the interpreter while another waits; Python's default is 0.005
+HEAD_TIMEOUT = 10.0  # seconds for the head of a request
+WRITE_TIMEOUT = 30.0  # seconds in which the client reads nothing of a response
+GRACE_MARGIN = 0.5  # seconds of the grace period, for the server's own shutdown
+MAX_CONNECTIONS = 500  # a process may have about 1,000 open files
 SITE_NAME = re.compile(r"https?://([\w.-]+|\[[0-9a-f:]+\])(:\d{1,5})?", re.IGNORECASE)
 
 
+class JoiningTransport:
+    """Sends the head of a response together with what is written next, or alone at the next turn of the loop."""
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._head = transport, loop, b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        held, self._head = self._head, b""
+        if data.startswith(b"HTTP/") and not held:
+            self._head = data
+            self._loop.call_soon(self._flush)
+        else:
+            self._transport.write(held + data)
+
+    def close(self) -> None:
+        self._flush()
+        self._transport.close()
+
+    def _flush(self) -> None:
+        if self._head:
+            self.write(b"")
+
+
+class Connection(H11Protocol):
+    """uvicorn's protocol with time limits, and a limit of connections. On Ctrl-C it aborts, but lets complete requests
+    finish within the `grace` period."""
+
+    head_timeout, write_timeout, max_connections, grace = HEAD_TIMEOUT, WRITE_TIMEOUT, MAX_CONNECTIONS, 0.0
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._deadline: asyncio.TimerHandle | None = None
+
+    # uvicorn narrows asyncio's type, and so does this.
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(cast(asyncio.Transport, JoiningTransport(transport, self.loop)))
+        self.since = self.loop.time()
+        held = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
+        if len(held) > self.max_connections:  # the one that has been idle longest makes room
+            min((one for one in held if one.idle), key=lambda one: one.since).transport.abort()
+        self._set_deadline(self.head_timeout)
+        if getattr(self.server_state, "ending", False):  # accepted during the shutdown
+            self.shutdown()
+
+    @property
+    def idle(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.flow.write_paused:
+            return  # sending more does not extend the deadline for reading the response
+        if not self.idle:
+            self._set_deadline(None)  # the middleware has a timeout for the body
+        elif self._deadline is None:
+            self._set_deadline(self.head_timeout)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._set_deadline(self.write_timeout)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._set_deadline(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._set_deadline(None)
+        super().connection_lost(exc)
+
+    def shutdown(self) -> None:
+        if self.grace and not self.idle and not self.cycle.more_body:
+            super().shutdown()
+            self.loop.call_later(max(0.0, self.grace - GRACE_MARGIN), self.transport.abort)
+        else:
+            self.transport.abort()
+
+    def _set_deadline(self, seconds: float | None) -> None:
+        """Abort after so many seconds, instead of any earlier deadline."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
+
+
+class Server(uvicorn.Server):
+    """The first Ctrl-C stops the server, with its grace period; a second one ends the process at once."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if self.should_exit and sig == signal.SIGINT:
+            os._exit(130)
+        super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        vars(self.server_state)["ending"] = True
+        await super().shutdown(sockets)
+
+
 def listen(host: str, port: int | None) -> socket.socket:
-    """A bound socket: at `port`, or at the first free one where none was asked for."""
-    for tried in range(FIRST_PORT, FIRST_PORT + TRIED) if port is None else [port]:
+    """A listening socket at `port`, or at the first free port if it is None."""
+    for tried in range(FIRST_PORT, FIRST_PORT + PORTS) if port is None else [port]:
         try:
             family, kind, protocol, _, address = socket.getaddrinfo(host, tried, type=socket.SOCK_STREAM)[0]
         except OSError as error:
@@ -52,7 +156,7 @@ def listen(host: str, port: int | None) -> socket.socket:
         found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             found.bind(address)
-            found.listen(128)  # from now on the port is ours, and who comes early waits
+            found.listen(128)  # early clients wait until the models are loaded
             return found
         except OSError as error:
             found.close()
@@ -62,28 +166,28 @@ def listen(host: str, port: int | None) -> socket.socket:
                 raise ConfigError(
                     f"port {port} is in use; choose another, or leave --port out for a free one"
                 ) from None
-    raise ConfigError(f"the ports {FIRST_PORT} to {FIRST_PORT + TRIED - 1} are all in use; choose one with --port")
+    raise ConfigError(f"the ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use; choose one with --port")
 
 
-def own_names(host: str) -> frozenset[str]:
-    """The names by which other machines may know this one; any other name in a request is someone's trick."""
+def host_names(host: str) -> frozenset[str]:
+    """The names by which other machines may know this one. Any other name in a request is an attack."""
     name = socket.gethostname().lower()
     short = name.partition(".")[0]
     return LOCAL | {host.lower(), name, short, f"{short}.local"}
 
 
 def own_addresses(any_family: bool) -> list[str]:
-    """The addresses at which other machines can reach this one, as far as it knows."""
+    """The addresses at which other machines can reach this one, as far as they can be found."""
     found = []
     outside = {socket.AF_INET: "192.0.2.1"} | ({socket.AF_INET6: "2001:db8::1"} if any_family else {})
     for family, other in outside.items():
         try:
             with socket.socket(family, socket.SOCK_DGRAM) as probe:
-                probe.connect((other, 9))  # sends nothing: it only picks the way out
+                probe.connect((other, 9))  # sends nothing, but selects the outgoing interface
                 found.append(probe.getsockname()[0])
             found += [entry[4][0] for entry in socket.getaddrinfo(socket.gethostname(), None, family)]
         except OSError:
-            continue  # no way out by this family, or a name that nobody knows
+            continue  # no route in this family, or an unknown host name
     given = {address: ipaddress.ip_address(address) for address in map(str, found) if "%" not in address}
     return [address for address, known in given.items() if not (known.is_loopback or known.is_link_local)]
 
@@ -92,15 +196,13 @@ def url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def is_outside(bound: socket.socket) -> bool:
-    """Whether other machines can reach it."""
-    return not ipaddress.ip_address(bound.getsockname()[0].partition("%")[0]).is_loopback
+def bound_address(bound: socket.socket) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    return ipaddress.ip_address(bound.getsockname()[0].partition("%")[0])
 
 
-def announce(title: str, host: str, bound: socket.socket, by_key: bool = False) -> tuple[str, list[str]]:
-    """Where the page is for this machine, and what a user is told; `title` says what is shown there."""
-    at, port = bound.getsockname()[:2]
-    where = ipaddress.ip_address(at.partition("%")[0])
+def announcement(title: str, host: str, bound: socket.socket, by_key: bool = False) -> tuple[str, list[str]]:
+    """The page's address on this machine, and lines for the user; `title` says what is served."""
+    where, port = bound_address(bound), bound.getsockname()[1]
     here = url("127.0.0.1" if where.is_unspecified else host, port)
     if where.is_loopback:
         return here, [f"{title} at {here} (Ctrl-C stops it)"]
@@ -115,47 +217,33 @@ def announce(title: str, host: str, bound: socket.socket, by_key: bool = False) 
     ]
 
 
-def origin_of(given: str) -> str:
-    """Another site, as a browser names it."""
+def check_origin(given: str) -> str:
+    """Another site, in the form of a browser's `Origin` header."""
     if given != "*" and not SITE_NAME.fullmatch(given):
         raise ConfigError(f"--cors {given!r} names no site; say one such as https://example.org, or * for all")
     return given.lower()
 
 
-def cores_each(served: Served, turns: int) -> int:
-    """The cores for one request: a small model gains nothing from a second, and loses much where others are at work."""
-    small = sum(weight.numel() for weight in served.model.parameters()) < SMALL
-    return 1 if small else max(1, torch.get_num_threads() // turns)
-
-
-class Server(uvicorn.Server):
-    """The first Ctrl-C breaks off what is being answered, or lets it finish within the grace; a second ends everything
-    at once."""
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        if self.should_exit and sig == signal.SIGINT:
-            os._exit(130)
-        super().handle_exit(sig, frame)
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        vars(self.server_state)["ending"] = True
-        await super().shutdown(sockets)
+def threads_per_request(model: Model, concurrency: int) -> int:
+    """A small model is not faster on two cores, and much slower if others compute too."""
+    small = sum(weight.numel() for weight in model.model.parameters()) < SMALL_MODEL
+    return 1 if small else max(1, torch.get_num_threads() // concurrency)
 
 
 @dataclass(frozen=True)
-class Options:
+class ServeOptions:
     """Where to listen, for whom, and how translations are made.
 
-    host, port      an address, and a free port where none is said
+    host, port      an address, and a free port by default
     open_browser    show the page at once
-    workers         batches that are translated at once
-    threads         cores for each of them; those that are free, if none is said
-    open_to_all     other machines may come in without a key
-    keys            a file of keys: programs need one of them
-    grace           seconds in which what has been begun may be finished, when the server is told to stop
+    workers         batches that are translated in parallel
+    threads         cores for each of them; by default, those that are free
+    open_to_all     other machines may use the server without a key
+    keys            a file of API keys: programs need one of them
+    grace           seconds to finish running requests when the server stops
     log             write a line for every request to stderr
     origins         other sites whose pages may ask for translations; `*`: all
-    timeout         seconds for one translation; 0: as long as it takes
+    timeout         seconds for one translation; 0: no limit
     """
 
     host: str = "127.0.0.1"
@@ -175,76 +263,72 @@ def serve(
     title: str,
     page: Callable[[], Directions] | None,
     models: Callable[[], Directions] | None,
-    options: Options,
-    say: Callable[[str], None] = print,
+    options: ServeOptions,
+    report: Callable[[str], None] = print,
 ) -> None:
-    """Serve until interrupted: a `page` that shows models, and translations by `models`, or one of both; `title` is
-    what the user is told."""
-    gate = None if options.keys is None else Gate(options.keys)
-    origins = [origin_of(one) for one in options.origins]
+    """Serve until interrupted: a `page` that shows models, translations by `models`, or both."""
+    api_keys = None if options.keys is None else ApiKeys(options.keys)
+    origins = [check_origin(one) for one in options.origins]
     with listen(options.host, options.port) as bound:
-        here, told = announce(title, options.host, bound, gate is not None and page is None)
-        outside = is_outside(bound)
-        if outside and not options.open_to_all and (gate is None or page is not None):
-            asked = "nothing asks who they are" if gate is None else "the page asks nobody for a key"
+        here, lines = announcement(title, options.host, bound, api_keys is not None and page is None)
+        outside = not bound_address(bound).is_loopback
+        if outside and not options.open_to_all and (api_keys is None or page is not None):
+            problem = "nothing asks who they are" if api_keys is None else "the page asks nobody for a key"
             raise ConfigError(
-                f"--host {options.host} lets other machines in, and {asked}; say --open-to-all if that is what you "
+                f"--host {options.host} lets other machines in, and {problem}; say --open-to-all if that is what you "
                 "want, or --only api --keys FILE, or leave --host out"
             )
         shown = None if page is None else page()
-        routes = None if models is None else Routes(models(), Queue(options.workers, options.threads))
-        if routes is not None and not routes.languages:
+        service = None if models is None else TranslationService(models(), Queue(options.workers, options.threads))
+        if service is not None and not service.languages:
             if shown is None:
                 raise ConfigError(
                     "the model does not say which languages it knows, so nobody could ask for them; add `[about]` with "
                     "`source` and `target` to its recipe.toml"
                 )
-            routes.queue.close()
-            routes = None
-        if routes is not None:
-            threading.Thread(target=settle, args=(routes,), daemon=True).start()  # nobody should wait for it
-        site = SITE if is_handbook(SITE) else None
+            service.queue.close()
+            service = None
+        if service is not None:
+            threading.Thread(target=warm_up, args=(service,), daemon=True).start()
         app = create_app(
             shown,
-            hosts=own_names(options.host),
+            hosts=host_names(options.host),
             by_address=outside,
-            routes=routes,
-            handbook=site,
-            gate=gate,
+            service=service,
+            handbook=SITE if is_handbook(SITE) else None,
+            api_keys=api_keys,
             log=partial(print, file=sys.stderr, flush=True) if options.log else None,
             origins=origins,
-            seconds=options.timeout,
+            timeout=options.timeout,
         )
         if shown is not None:
-            torch.set_num_threads(cores_each(shown.shown().served, app.state.turns.at_once))
-        patient = type("Patient", (Connection,), {"grace": options.grace})
-        longest = math.ceil(options.grace) + 5 if options.grace else None  # for what does not end when it is broken off
-        server = Server(
-            uvicorn.Config(
-                app,
-                http=patient,
-                ws="none",
-                log_level="warning",
-                access_log=False,
-                timeout_graceful_shutdown=longest,
-            )
+            torch.set_num_threads(threads_per_request(shown.get().model, app.state.admission.concurrency))
+        config = uvicorn.Config(
+            app,
+            http=type("GracefulConnection", (Connection,), {"grace": options.grace}),
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            # For connections that do not end when they are aborted.
+            timeout_graceful_shutdown=math.ceil(options.grace) + 5 if options.grace else None,
         )
+        server = Server(config)
         if options.open_browser:
             threading.Thread(target=open_when_ready, args=(server, here), daemon=True).start()
-        for line in told:
-            say(line)
+        for line in lines:
+            report(line)
         sys.stdout.flush()
         server.run(sockets=[bound])
 
 
-def settle(routes: Routes) -> None:
-    """Load the models. All that is there then will stay, and is not to be searched for garbage again and again while
-    everybody waits. And whoever answers requests is not to keep the interpreter from the models for long."""
-    routes.load()
-    sys.setswitchinterval(TURN)
+def warm_up(service: TranslationService) -> None:
+    """Load the models, and exempt them from garbage collection, which would pause all requests. Switch threads often,
+    so that request handling does not keep the interpreter from the models."""
+    service.load()
+    sys.setswitchinterval(SWITCH_INTERVAL)
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
 
 
 def open_when_ready(server: uvicorn.Server, address: str) -> None:

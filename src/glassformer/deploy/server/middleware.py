@@ -1,7 +1,7 @@
-"""The door: who may come in, how much they may bring and how long it may take, and what every answer carries.
+"""Around every request: what is allowed, how large and how slow it may be, security headers, metrics and a log.
 
-A page of another site must not reach a server on this machine. A name that an attacker points at it arrives with that
-name in `Host`; a script of another site arrives with its own `Origin`.
+A page of another site must not reach a server on this machine. A host name that an attacker points at it arrives in
+`Host`; a script of another site arrives with its own `Origin`.
 """
 
 from __future__ import annotations
@@ -9,20 +9,28 @@ from __future__ import annotations
 import ipaddress
 import json
 import logging
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
+from fastapi import Response
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from glassformer.deploy.server.errors import FAULT, body_for, is_interface
+from glassformer.deploy.server.errors import FAULT, error_body, is_program_route
+from glassformer.deploy.server.queue import Queue
 
-LARGEST_HEAD = 16_384  # bytes: the address, and the fields before the body
-LARGEST = 65_536  # bytes of a request; the longest sentence and every change fit many times
-LARGER = {"/translate": 2_000_000, "/v2/translate": 2_000_000, "/translate_file": 1_048_576}  # of a translation's
-IMAGE = 1_000_000  # bytes of a request that tells one
-SLOWEST = 30.0  # seconds for all of them
+MAX_HEAD = 16_384  # bytes of the path, the query and the headers
+MAX_BODY = 65_536  # bytes; the longest sentence and every change fit many times
+MAX_BODIES = {"/translate": 2_000_000, "/v2/translate": 2_000_000, "/translate_file": 1_048_576}
+MAX_IMAGE_BODY = 1_000_000
+READ_TIMEOUT = 30.0  # seconds for the body
+BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)  # seconds
+MAX_LOGGED = 200  # characters of a path
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -32,13 +40,15 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-ENCODED = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
+ENCODED_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
-class Door:
-    """`hosts`: the names that this server answers to. `by_address`: to any number too, for those are no names.
-    `origins`: other sites whose pages may ask what programs may ask (`*`: all); the page's own addresses stay its own.
-    `images`: the page's requests tell such.
+class GuardMiddleware:
+    """Refuses foreign hosts, foreign origins and oversized requests, and adds the security headers.
+
+    `hosts` are the host names that the server answers to; `by_address` allows any IP address, since no attacker can
+    point one at this machine. Pages of `origins` (`*`: all) may call the routes for programs, but never the page's own.
+    With `images`, requests of the page may be larger.
     """
 
     def __init__(
@@ -46,119 +56,198 @@ class Door:
         app: ASGIApp,
         hosts: frozenset[str] = LOCAL,
         by_address: bool = False,
-        slowest: float = SLOWEST,
+        read_timeout: float = READ_TIMEOUT,
         origins: Sequence[str] = (),
         images: bool = False,
     ) -> None:
-        self.app, self.hosts, self.by_address, self.slowest, self.origins = app, hosts, by_address, slowest, origins
-        self.larger = LARGER | (dict.fromkeys(("/api/trace", "/api/whatif"), IMAGE) if images else {})
-        self.shared = CORSMiddleware(
-            self.enter, origins, allow_methods=("GET", "POST"), allow_headers=("Authorization", "Content-Type")
+        self.app, self.hosts, self.by_address, self.origins = app, hosts, by_address, origins
+        self.read_timeout = read_timeout
+        self.max_bodies = MAX_BODIES | (dict.fromkeys(("/api/trace", "/api/whatif"), MAX_IMAGE_BODY) if images else {})
+        self.cors = CORSMiddleware(
+            self.forward, origins, allow_methods=("GET", "POST"), allow_headers=("Authorization", "Content-Type")
         )
-
-    def largest(self, path: str) -> int:
-        return self.larger.get(path, LARGEST)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
 
-        async def dressed(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                known = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(one for one in ENCODED if one[0] not in known)]
+                present = {name for name, _ in message["headers"]}
+                message["headers"] = [*message["headers"], *(one for one in ENCODED_HEADERS if one[0] not in present)]
             await send(message)
 
         head = sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope.get("query_string", b""))
-        if head + len(scope["path"]) > LARGEST_HEAD:
-            hint = f"send at most {LARGEST_HEAD:,} bytes of it; texts go into the body"
-            await refuse(dressed, scope, 431, "head", "the request's head is too large", hint)
+        if head + len(scope["path"]) > MAX_HEAD:
+            hint = f"send at most {MAX_HEAD:,} bytes of it; texts go into the body"
+            await refuse(send_with_headers, scope, 431, "head", "the request's head is too large", hint)
             return
-        host = header(scope, b"host") or ""
-        if name_of(host) not in self.hosts and not (self.by_address and is_address(name_of(host))):
+        host = host_name(header(scope, b"host") or "")
+        if host not in self.hosts and not (self.by_address and is_address(host)):
             others = "this machine's address" if self.by_address else "http://127.0.0.1"
-            hint = f"open it by http://localhost or by {others}"
-            await refuse(
-                dressed, scope, 403, "host", f"this server does not answer to the name {name_of(host)[:80]!r}", hint
-            )
+            message = f"this server does not answer to the name {host[:80]!r}"
+            await refuse(send_with_headers, scope, 403, "host", message, f"open it by http://localhost or by {others}")
             return
-        way_in = self.shared if self.origins and is_interface(scope["path"]) else self.enter
-        await way_in(scope, receive, dressed)
+        handler = self.cors if self.origins and is_program_route(scope["path"]) else self.forward
+        await handler(scope, receive, send_with_headers)
 
-    async def enter(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """A request that is meant for this server: who sent it, and its body."""
-        origin, host = header(scope, b"origin"), header(scope, b"host") or ""
-        own = origin is None or urlsplit_host(origin) == host.lower()
-        if not own and scope["method"] not in ("GET", "HEAD") and not self.is_shared(scope["path"], str(origin)):
+    async def forward(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check the origin, read the whole body, and hand the request on."""
+        path, origin, host = scope["path"], header(scope, b"origin"), header(scope, b"host") or ""
+        own = origin is None or origin_host(origin) == host.lower()
+        if not own and scope["method"] not in ("GET", "HEAD") and not self.is_allowed(path, str(origin)):
             await refuse(send, scope, 403, "origin", "a page of another site asked for this", "open the page itself")
             return
-        brought = None
-        largest = self.largest(scope["path"])
-        with anyio.move_on_after(self.slowest) as patience:
-            brought = await read(receive, largest)
-        if patience.cancelled_caught:
-            hint = f"send it within {self.slowest:g} seconds"
+        body, limit = None, self.max_bodies.get(path, MAX_BODY)
+        with anyio.move_on_after(self.read_timeout) as reading:
+            body = await read_body(receive, limit)
+        if reading.cancelled_caught:
+            hint = f"send it within {self.read_timeout:g} seconds"
             await refuse(send, scope, 408, "slow", "the request did not arrive", hint)
             return
-        if brought is None:
-            return  # they left before they had asked
-        if len(brought) > largest:
-            hint = f"send at most {largest:,} bytes"
-            await refuse(send, scope, 413, "large", "the request is too large", hint)
+        if body is None:
             return
-        again: list[Message] = [{"type": "http.request", "body": brought, "more_body": False}]
+        if len(body) > limit:
+            await refuse(send, scope, 413, "large", "the request is too large", f"send at most {limit:,} bytes")
+            return
+        replay: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
-        async def replay() -> Message:
-            return again.pop() if again else await receive()
+        async def receive_again() -> Message:
+            return replay.pop() if replay else await receive()
 
-        begun = False
+        started = False
 
-        async def watched(message: Message) -> None:
-            nonlocal begun
-            begun = True
+        async def watched_send(message: Message) -> None:
+            nonlocal started
+            started = True
             await send(message)
 
         try:
-            await self.app(scope, replay, watched)
+            await self.app(scope, receive_again, watched_send)
         except Exception:
-            if begun:
+            if started:
                 raise
-            logging.getLogger("uvicorn.error").exception("a request of %s failed", scope["path"])
+            logging.getLogger("uvicorn.error").exception("a request of %s failed", path)
             await refuse(send, scope, 500, *FAULT)
 
-    def is_shared(self, path: str, origin: str) -> bool:
-        return is_interface(path) and ("*" in self.origins or origin in self.origins)
+    def is_allowed(self, path: str, origin: str) -> bool:
+        return is_program_route(path) and ("*" in self.origins or origin in self.origins)
+
+
+class Metrics:
+    """The server's metrics for Prometheus."""
+
+    def __init__(self, queue: Queue) -> None:
+        self.registry = CollectorRegistry()
+        self.requests = Counter(
+            "glassformer_requests", "Requests answered.", ["path", "status"], registry=self.registry
+        )
+        self.seconds = Histogram(
+            "glassformer_request_seconds",
+            "Seconds from a request's head to its answer's end.",
+            ["path"],
+            buckets=BUCKETS,
+            registry=self.registry,
+        )
+        self.running = Gauge(
+            "glassformer_requests_running", "Requests that are being answered.", registry=self.registry
+        )
+        gauges: dict[str, tuple[str, Callable[[], float]]] = {
+            "waiting_tokens": ("Tokens of sentences that wait for the model.", lambda: queue.waiting),
+            "batches_run": ("Batches translated so far.", lambda: queue.batches),
+            "sentences_run": ("Sentences translated so far.", lambda: queue.sentences),
+            "sentences_kept": ("Sentences answered from memory so far.", lambda: queue.cache_hits),
+        }
+        for name, (text, value) in gauges.items():
+            Gauge(f"glassformer_{name}", text, registry=self.registry).set_function(value)
+
+    def response(self) -> Response:
+        return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+class MetricsMiddleware:
+    """Counts and logs requests, around all other middleware. `paths` are counted one by one, all others together."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        metrics: Metrics | None,
+        paths: Callable[[], frozenset[str]],
+        log: Callable[[str], None] | None,
+    ) -> None:
+        self.app, self.metrics, self.paths, self.log = app, metrics, paths, log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        begin, status = time.perf_counter(), 499  # if the client disconnects before the response
+
+        async def watched_send(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        if self.metrics is not None:
+            self.metrics.running.inc()
+        try:
+            await self.app(scope, receive, watched_send)
+        except Exception:
+            status = 500 if status == 499 else status
+            raise
+        finally:
+            seconds = time.perf_counter() - begin
+            if self.metrics is not None:
+                path = scope["path"] if scope["path"] in self.paths() else "other"
+                self.metrics.running.dec()
+                self.metrics.requests.labels(path, status).inc()
+                self.metrics.seconds.labels(path).observe(seconds)
+            if self.log is not None:
+                self.log(json.dumps(log_entry(scope, status, seconds), ensure_ascii=True))
+
+
+def log_entry(scope: Scope, status: int, seconds: float) -> dict[str, Any]:
+    """A request without translated text, API key, or the secret name of a download."""
+    return {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "client": (scope.get("client") or ("",))[0],
+        "method": scope["method"],
+        "path": re.sub("^(/download_file/).*", r"\1...", scope["path"], flags=re.DOTALL)[:MAX_LOGGED],
+        "status": status,
+        "ms": round(1000 * seconds, 1),
+    }
 
 
 def header(scope: Scope, name: bytes) -> str | None:
-    """The last one of that name."""
+    """The last header of a name."""
     found = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
     return found[-1] if found else None
 
 
-async def read(receive: Receive, largest: int) -> bytes | None:
-    """The body, or the beginning of one that is too large; nothing of one that was broken off."""
+async def read_body(receive: Receive, limit: int) -> bytes | None:
+    """The body, cut if it is too large; None if the client disconnects."""
     found = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             return None
         found += message.get("body", b"")
-        if len(found) > largest or not message.get("more_body", False):
+        if len(found) > limit or not message.get("more_body", False):
             return bytes(found)
 
 
 async def refuse(send: Send, scope: Scope, status: int, code: str, message: str, hint: str) -> None:
-    content = json.dumps(body_for(scope["path"], code, message, hint)).encode()
+    content = json.dumps(error_body(scope["path"], code, message, hint)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
     if status in (408, 413, 431):
-        headers.append((b"connection", b"close"))  # what is still on its way is not read
+        headers.append((b"connection", b"close"))  # the rest of the request is not read
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": content})
 
 
-def name_of(host: str) -> str:
+def host_name(host: str) -> str:
     """A host header without its port."""
     name = host.strip().lower()
     if name.startswith("["):
@@ -174,7 +263,7 @@ def is_address(name: str) -> bool:
     return True
 
 
-def urlsplit_host(origin: str) -> str:
+def origin_host(origin: str) -> str:
     try:
         return urlsplit(origin).netloc.lower()
     except ValueError:

@@ -1,16 +1,16 @@
-"""Sentences of many requests through one model together.
+"""A queue that translates the sentences of many requests together.
 
-A free worker takes the sentence whose turn it is, and with it those that wait and are like it: the same model, the same
-search, about the same length, then shorter ones; other free workers get their share of them. So nobody waits for others
-to come, and while batches run the next ones gather. What is made of a sentence does not depend on what else is in its
-batch, so it may be kept for whoever asks again.
+A free worker takes the sentence with the smallest turn, and fills its batch with waiting sentences that match: the same
+model, the same search, about the same length, then shorter ones. Other free workers get their share. So no sentence
+waits for others to arrive, and while batches run the next ones gather. The translation of a sentence does not depend on
+its batch, so it can be cached.
 
-Batches run beside each other, on a share of the cores each; one beside which nothing runs or waits gets all of them. It
-is always the first worker's: OpenMP keeps the threads of every worker that has used some, and where these are more than
-the cores, puts them to sleep and wakes them again between any two products, hundreds of times a sentence.
+Batches run in parallel, each on a share of the cores; a batch that runs alone gets all of them. Only the first worker
+runs alone: OpenMP keeps the threads of every worker, and puts them to sleep and wakes them between any two matrix
+products if there are more threads than cores, hundreds of times a sentence.
 
-Turns go by client. A sentence's turn is the moment, counted in tokens, at which its client would have it begun if all
-clients were served side by side: someone with a book to translate does not hold up someone with a word.
+Each client has turns of its own. A sentence's turn is the moment, counted in tokens, at which it would start if all
+clients were served in parallel, so that a book of one client does not delay a word of another.
 """
 
 from __future__ import annotations
@@ -28,51 +28,51 @@ import torch
 from glassformer.common.errors import GlassformerError
 from glassformer.decode.engine import Engine, counted, may_join, mixes
 from glassformer.decode.search import Search
-from glassformer.deploy.server.request_state import Ticket
+from glassformer.deploy.server.admission import RequestState
+from glassformer.deploy.server.errors import RequestError
 from glassformer.pipelines.translation import Translation
 from glassformer.pipelines.translator import Translator
 
-MOST_WAITING = 400_000  # tokens
-MOST_KEPT = 20_000  # sentences
-LOOK = 1.0  # seconds after which someone who waits looks whether they still want it
-MOST_CLIENTS = 4096  # whose next turn is remembered
-MOST_WORKERS = 8  # unless told; they share one interpreter
-FEW = 8  # sentences that are not shared out
+MAX_WAITING = 400_000  # tokens
+CACHE_SIZE = 20_000  # sentences
+CHECK_SECONDS = 1.0  # between two checks whether a client still waits
+MAX_CLIENTS = 4096  # whose next turn is remembered
+MAX_WORKERS = 8  # by default; they share one interpreter
+MIN_SHARE = 8  # sentences that are not split among workers
 
-Ranked = list[Translation]
-
-
-class Busy(GlassformerError):
-    """More waits already than may wait."""
+NBest = list[Translation]
 
 
-class Closed(GlassformerError):
-    """Nothing is taken or finished any more."""
+class QueueFull(RequestError):
+    def __init__(self, tokens: int) -> None:
+        message = f"Slowdown: {tokens:,} tokens are waiting already; ask again in a moment"
+        super().__init__(429, "busy", message)
 
+
+class QueueClosed(RequestError):
     def __init__(self) -> None:
-        super().__init__("the server is stopping; ask again in a moment")
+        super().__init__(503, "stopping", "the server is stopping; ask again in a moment")
 
 
-class Unwanted(GlassformerError):
-    """All who had asked for a batch have left."""
+class BatchAbandoned(GlassformerError):
+    """All clients of a batch have left."""
 
 
-class Kind(NamedTuple):
-    """What sentences of one batch have in common."""
+class BatchKey(NamedTuple):
+    """What the sentences of one batch have in common."""
 
     engine: Engine  # compared by identity
     to: str | None
     search: Search
     placeholders: bool
-    width: int  # tokens, as the engine counts them
+    width: int  # tokens, rounded as the engine does it
 
     @property
-    def most(self) -> int:
-        """Sentences in a batch."""
+    def max_sentences(self) -> int:
         return max(1, self.engine.batch_tokens // self.search.beam // self.width)
 
-    def takes(self, other: Kind) -> bool:
-        """Whether sentences of another kind, none longer, may fill a batch of this one."""
+    def accepts(self, other: BatchKey) -> bool:
+        """Whether the shorter sentences of another key may fill a batch of this one."""
         if self.placeholders or not mixes(self.search) or self._replace(width=other.width) != other:
             return False
         return other.width < self.width and may_join(other.width, self.width)
@@ -80,167 +80,168 @@ class Kind(NamedTuple):
 
 class Job(NamedTuple):
     turn: float
-    number: int  # the order of coming, among those of one turn
+    number: int  # of arrival
     text: str
     translator: Translator
-    ticket: Ticket
-    answer: Future[Ranked]
-    kind: Kind
+    state: RequestState
+    answer: Future[NBest]
+    key: BatchKey
 
 
-def result(answer: Future[Ranked], ticket: Ticket) -> Ranked:
-    """An answer that is there, or what it ended with."""
+def result(answer: Future[NBest], state: RequestState) -> NBest:
+    """The result of a finished job, or its error."""
     try:
         return answer.result()
-    except (CancelledError, Unwanted):
-        ticket.check()  # it ended because they have left
+    except (CancelledError, BatchAbandoned):
+        state.check()  # raises the cause
         raise
 
 
-def usual_workers(device: torch.device) -> int:
+def default_workers(device: torch.device) -> int:
     """One for each core, or one for a GPU."""
-    return 1 if device.type == "cuda" else min(MOST_WORKERS, torch.get_num_threads())
+    return 1 if device.type == "cuda" else min(MAX_WORKERS, torch.get_num_threads())
 
 
 class Queue:
-    """Where sentences wait, and the `workers` that translate them, each on so many `threads`, or on those that are
-    free; `close` ends it."""
+    """`workers` run batches, each on `threads` cores, by default on those that are free. `close` stops them."""
 
     def __init__(
         self,
         workers: int = 1,
         threads: int | None = None,
-        most_waiting: int = MOST_WAITING,
-        most_kept: int = MOST_KEPT,
+        max_waiting: int = MAX_WAITING,
+        cache_size: int = CACHE_SIZE,
     ) -> None:
-        self.most_waiting, self.most_kept = most_waiting, most_kept
+        self.max_waiting, self.cache_size = max_waiting, cache_size
         self.waiting = 0  # tokens
-        self.batches = self.sentences = self.found = 0  # so far: run, run in them, and kept from before
-        self._jobs: dict[Kind, list[Job]] = {}  # heaps
-        self._now = 0.0  # the turn of whoever was taken last
-        self._next: dict[str, deque[tuple[float, Ticket]]] = {}  # a client's turns, each after a request
-        self._kept: OrderedDict[tuple[Kind, str], Ranked] = OrderedDict()
+        self.batches = self.sentences = self.cache_hits = 0  # since the start
+        self._jobs: dict[BatchKey, list[Job]] = {}  # heaps
+        self._clock = 0.0  # the largest turn that has been taken
+        self._turns: dict[str, deque[tuple[float, RequestState]]] = {}  # of a client: where each request ends
+        self._cache: OrderedDict[tuple[BatchKey, str], NBest] = OrderedDict()
         self._numbers = itertools.count()
         self._lock = threading.Lock()
-        self._called = [threading.Condition(self._lock) for _ in range(workers)]  # where each worker waits
-        self._idle = set[int]()  # workers that do
+        self._conditions = [threading.Condition(self._lock) for _ in range(workers)]
+        self._idle = set[int]()  # workers that wait
         self._closed = False
         self._running = 0  # batches
         cores = torch.get_num_threads()
-        self._threads = threads or cores, threads or max(1, cores // workers)  # alone, and beside others
+        self._threads = threads or cores, threads or max(1, cores // workers)  # alone, and in parallel
         self._workers = [threading.Thread(target=self._work, args=(i,), daemon=True) for i in range(workers)]
         for worker in self._workers:
             worker.start()
 
     def translate(
-        self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, ticket: Ticket
-    ) -> list[Ranked]:
-        """What `translator.translate` makes of `texts`; waits for it."""
-        answers = self.ask(translator, texts, search, placeholders, ticket)
+        self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, state: RequestState
+    ) -> list[NBest]:
+        """What `translator.translate` returns for `texts`; waits for it."""
+        answers = self.submit(translator, texts, search, placeholders, state)
         try:
             for answer in answers:
-                while not wait([answer], LOOK).done:
-                    ticket.check()
-            return [result(answer, ticket) for answer in answers]
+                while not wait([answer], CHECK_SECONDS).done:
+                    state.check()
+            return [result(answer, state) for answer in answers]
         except BaseException:
-            ticket.given_up = True
+            state.abandoned = True
             raise
 
-    def ask(
-        self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, ticket: Ticket
-    ) -> list[Future[Ranked]]:
-        """What `translate` waits for."""
+    def submit(
+        self, translator: Translator, texts: Sequence[str], search: Search, placeholders: bool, state: RequestState
+    ) -> list[Future[NBest]]:
+        """The futures that `translate` waits for."""
         ids = translator.tokenizer.encode_source(texts)
-        kinds = [Kind(translator.engine, translator.to, search, placeholders, counted(max(1, len(one)))) for one in ids]
-        answers: list[Future[Ranked]] = [Future() for _ in texts]
+        keys = [
+            BatchKey(translator.engine, translator.to, search, placeholders, counted(max(1, len(one)))) for one in ids
+        ]
+        answers: list[Future[NBest]] = [Future() for _ in texts]
         with self._lock:
             missing = []
-            for i, (kind, text) in enumerate(zip(kinds, texts, strict=True)):
-                if (kept := self._kept.get((kind, text))) is not None:
-                    self._kept.move_to_end((kind, text))
-                    self.found += 1
-                    answers[i].set_result(kept)
+            for i, (key, text) in enumerate(zip(keys, texts, strict=True)):
+                if (cached := self._cache.get((key, text))) is not None:
+                    self._cache.move_to_end((key, text))
+                    self.cache_hits += 1
+                    answers[i].set_result(cached)
                 else:
                     missing.append(i)
-            cost = sum(kinds[i].width for i in missing)
+            cost = sum(keys[i].width for i in missing)
             if self._closed:
-                raise Closed
-            if self.waiting and self.waiting + cost > self.most_waiting:
-                raise Busy(f"{self.waiting:,} tokens are waiting already; ask again in a moment")
-            turn = self._turn(ticket.client)
+                raise QueueClosed
+            if self.waiting and self.waiting + cost > self.max_waiting:
+                raise QueueFull(self.waiting)
+            turn = self._next_turn(state.client)
             for i in missing:
-                job = Job(turn, next(self._numbers), texts[i], translator, ticket, answers[i], kinds[i])
-                heapq.heappush(self._jobs.setdefault(kinds[i], []), job)
-                turn += kinds[i].width
-            self._next.setdefault(ticket.client, deque()).append((turn, ticket))
-            if len(self._next) > MOST_CLIENTS:
-                self._next = {client: asked for client, asked in self._next.items() if asked[-1][0] > self._now}
+                job = Job(turn, next(self._numbers), texts[i], translator, state, answers[i], keys[i])
+                heapq.heappush(self._jobs.setdefault(keys[i], []), job)
+                turn += keys[i].width
+            self._turns.setdefault(state.client, deque()).append((turn, state))
+            if len(self._turns) > MAX_CLIENTS:
+                self._turns = {client: turns for client, turns in self._turns.items() if turns[-1][0] > self._clock}
             self.waiting += cost
             if missing:
-                self._wake()
+                self._notify()
         return answers
 
-    def _turn(self, client: str) -> float:
-        """The next turn of a client: after all that it has asked for, but for what it has left at the end."""
-        asked = self._next.get(client, deque())
-        while asked and asked[0][0] <= self._now:
-            asked.popleft()
-        while asked and not asked[-1][1].wanted:
-            asked.pop()
-        return max(self._now, asked[-1][0]) if asked else self._now
+    def _next_turn(self, client: str) -> float:
+        """After all requests of the client, except abandoned ones at the end."""
+        turns = self._turns.get(client, deque())
+        while turns and turns[0][0] <= self._clock:
+            turns.popleft()
+        while turns and not turns[-1][1].active:
+            turns.pop()
+        return max(self._clock, turns[-1][0]) if turns else self._clock
 
-    def _wake(self) -> None:
-        """Call the first worker that waits; it calls the next, if it leaves something."""
+    def _notify(self) -> None:
+        """Wake the first idle worker. It wakes the next one if it leaves sentences."""
         if self._idle:
             first = min(self._idle)
             self._idle.remove(first)
-            self._called[first].notify()
+            self._conditions[first].notify()
 
-    def _take(self, worker: int) -> tuple[Kind, list[Job], int] | None:
-        """The next batch, and on how many threads it is to run; none when there will be no more."""
+    def _take(self, worker: int) -> tuple[BatchKey, list[Job], int] | None:
+        """The next batch and its number of threads; None when the queue is closed."""
         with self._lock:
             while True:
                 while not self._jobs and not self._closed:
-                    self._next.clear()  # with nothing waiting, everyone begins anew
+                    self._turns.clear()  # nothing waits, so no client owes anything
                     self._idle.add(worker)
-                    self._called[worker].wait()
+                    self._conditions[worker].wait()
                 if self._closed:
                     return None
-                kind = min(self._jobs, key=lambda kind: self._jobs[kind][0])
-                self._now = max(self._now, self._jobs[kind][0].turn)
-                shorter = sorted(filter(kind.takes, self._jobs), key=lambda one: -one.width)
+                key = min(self._jobs, key=lambda key: self._jobs[key][0])
+                self._clock = max(self._clock, self._jobs[key][0].turn)
+                shorter = sorted(filter(key.accepts, self._jobs), key=lambda one: -one.width)
                 free = len(self._workers) - self._running
-                count = sum(len(self._jobs[one]) for one in (kind, *shorter))
-                most, batch = min(kind.most, max(FEW, -(-count // free))), list[Job]()
-                for one in (kind, *shorter):
-                    self._fill(batch, one, most)
+                count = sum(len(self._jobs[one]) for one in (key, *shorter))
+                limit, batch = min(key.max_sentences, max(MIN_SHARE, -(-count // free))), list[Job]()
+                for one in (key, *shorter):
+                    self._fill(batch, one, limit)
                 if batch:
                     alone = worker == 0 and not self._jobs and not self._running
                     self._running += 1
                     if self._jobs:
-                        self._wake()
-                    return kind, batch, self._threads[0 if alone else 1]
+                        self._notify()
+                    return key, batch, self._threads[0 if alone else 1]
 
-    def _fill(self, batch: list[Job], kind: Kind, most: int) -> None:
-        """Move those who wait for a batch of a kind into this one, and none who have left."""
-        heap = self._jobs[kind]
-        while heap and len(batch) < most:
+    def _fill(self, batch: list[Job], key: BatchKey, limit: int) -> None:
+        """Move waiting jobs of a key into the batch, and drop abandoned ones."""
+        heap = self._jobs[key]
+        while heap and len(batch) < limit:
             job = heapq.heappop(heap)
-            self.waiting -= kind.width
-            if job.ticket.wanted:
+            self.waiting -= key.width
+            if job.state.active:
                 batch.append(job)
             else:
                 job.answer.cancel()
         if not heap:
-            del self._jobs[kind]
+            del self._jobs[key]
 
     def _work(self, worker: int) -> None:
         while (taken := self._take(worker)) is not None:
-            kind, batch, threads = taken
-            torch.set_num_threads(threads)  # of this thread alone
+            key, batch, threads = taken
+            torch.set_num_threads(threads)  # of this thread only
             try:
-                made = self._run(kind, batch)
-            except BaseException as error:  # told to those who wait; the worker goes on
+                made = self._run(key, batch)
+            except BaseException as error:  # raised in the requests; the worker goes on
                 for job in batch:
                     if not job.answer.done():
                         job.answer.set_exception(error)
@@ -251,34 +252,34 @@ class Queue:
             with self._lock:
                 self.batches += 1
                 self.sentences += len(batch)
-                if kind.search.sampling is None:
+                if key.search.sampling is None:
                     for job, ranked in zip(batch, made, strict=True):
-                        self._kept[job.kind, job.text] = ranked
-                    while len(self._kept) > self.most_kept:
-                        self._kept.popitem(last=False)
+                        self._cache[job.key, job.text] = ranked
+                    while len(self._cache) > self.cache_size:
+                        self._cache.popitem(last=False)
             for job, ranked in zip(batch, made, strict=True):
                 job.answer.set_result(ranked)
 
-    def _run(self, kind: Kind, batch: list[Job]) -> list[Ranked]:
+    def _run(self, key: BatchKey, batch: list[Job]) -> list[NBest]:
         def between_steps() -> None:
             if self._closed:
-                raise Closed
-            if not any(job.ticket.wanted for job in batch):
-                raise Unwanted
+                raise QueueClosed
+            if not any(job.state.active for job in batch):
+                raise BatchAbandoned
 
         translate, texts = batch[0].translator.translate, [job.text for job in batch]
         with torch.inference_mode():
-            return translate(texts, search=kind.search, placeholders=kind.placeholders, between_steps=between_steps)
+            return translate(texts, search=key.search, placeholders=key.placeholders, between_steps=between_steps)
 
     def close(self) -> None:
-        """End everything: whoever still waits is told so, and no batch is finished that nobody will get."""
+        """Stop the workers and fail all waiting jobs, without finishing what runs."""
         with self._lock:
             self._closed = True
-            left = [job for heap in self._jobs.values() for job in heap]
+            waiting = [job for heap in self._jobs.values() for job in heap]
             self._jobs.clear()
-            for called in self._called:
-                called.notify()
-        for job in left:
-            job.answer.set_exception(Closed())
+            for condition in self._conditions:
+                condition.notify()
+        for job in waiting:
+            job.answer.set_exception(QueueClosed())
         for worker in self._workers:
             worker.join()

@@ -1,35 +1,125 @@
-"""What a request may hold: its fields, their types and their bounds."""
+"""What a request holds: fields of JSON or a form, images as text, and the schemas of the page's API."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, TypeAlias, Union
+import base64
+import binascii
+import json
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias, Union
+from urllib.parse import parse_qsl
 
+import numpy as np
+from fastapi import Request
+from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, create_model, field_validator
+from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 
 from glassformer.common.strings import Language
 from glassformer.decode import Search
+from glassformer.deploy.server.errors import RequestError, bad_request
+from glassformer.deploy.server.keys import AccessDenied, ApiKeys
 from glassformer.explain.decoding import COLDEST, HOTTEST
 from glassformer.explain.interventions import CHANGE_KINDS
 from glassformer.labs.run import LARGEST_SEED
+from glassformer.pipelines.images import Sight
 
+MAX_FIELDS, MAX_FILES, MAX_FIELD_BYTES = 10_000, 8, 2_000_000  # of a form
+IMAGE_PREFIX = "pixels:"  # then one byte for each channel of each pixel, row by row, in base64
 STRICT = ConfigDict(strict=True, extra="forbid")
-Place = Annotated[int, Field(ge=0, lt=2**31)]  # of a layer, a head, a token: the model's own sizes are checked later
+Index = Annotated[int, Field(ge=0, lt=2**31)]  # of a layer, a head, a token; the model checks its own bounds
 Temperature = Annotated[float, Field(ge=COLDEST, le=HOTTEST, allow_inf_nan=False)]
 
-# A change's fields by name; which kind has which, and which may be left out, is told by `CHANGE_KINDS`.
+# The types of a change's fields. `CHANGE_KINDS` says which kind has which, and which are optional.
 TYPES: dict[str, Any] = {
     "stack": Literal["encoder", "decoder"],
-    "layer": Place,
+    "layer": Index,
     "attention": Literal["self", "cross"],
-    "head": Place,
+    "head": Index,
     "mask": Literal["causal", "padding"],
-    "position": Place,
+    "position": Index,
     "piece": str,
-    "id": Place,
+    "id": Index,
     "pieces": Annotated[list[str], Field(max_length=256)],
-    "ids": Annotated[list[Place], Field(max_length=256)],
+    "ids": Annotated[list[Index], Field(max_length=256)],
     "value": Temperature,
 }
+
+
+class Upload(NamedTuple):
+    """A file of a multipart form."""
+
+    name: str
+    content: bytes
+
+
+async def read_fields(request: Request) -> dict[str, Any]:
+    """The fields of JSON, a form, or the query. Values of a repeated name become a list; JSON keeps its types."""
+    body = await request.body()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if body and (kind == "application/json" or kind.endswith("+json")):
+        try:
+            found = json.loads(body)
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise bad_request("Invalid JSON format")
+        return found
+    form = body.decode("utf-8", "replace") if kind == "application/x-www-form-urlencoded" else ""
+    pairs: list[tuple[str, Any]] = []
+    try:
+        for text in (request.url.query, form):
+            pairs += parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS, errors="replace")
+    except ValueError:
+        raise bad_request(f"Invalid form: more than {MAX_FIELDS:,} fields") from None
+    if kind == "multipart/form-data":
+        pairs += await read_multipart(request)
+    fields: dict[str, list[Any]] = {}
+    for name, value in pairs:
+        fields.setdefault(name, []).append(value)
+    return {name: values[0] if len(values) == 1 else values for name, values in fields.items()}
+
+
+async def read_multipart(request: Request) -> list[tuple[str, str | Upload]]:
+    try:
+        async with request.form(max_files=MAX_FILES, max_fields=MAX_FIELDS, max_part_size=MAX_FIELD_BYTES) as form:
+            return [
+                (name, Upload(part.filename or "", await part.read()) if isinstance(part, UploadFile) else part)
+                for name, part in form.multi_items()
+            ]
+    except HTTPException as error:
+        raise bad_request(f"Invalid form: {error.detail}") from None
+
+
+def client_of(request: Request, fields: dict[str, Any], api_keys: ApiKeys | None) -> str:
+    """Who shares the queue's turns: an API key's owner, or a host. With `api_keys`, a valid key is required."""
+    key: str | None = fields.get("api_key")
+    if not isinstance(key, str) or not key:
+        key = request.headers.get("authorization", "").rpartition(" ")[2] or None  # as DeepL's clients send it
+    if api_keys is not None:
+        try:
+            return f"key {api_keys.check(key)}"
+        except AccessDenied as error:
+            raise RequestError(error.status, "key", str(error), retry_after=60) from None
+    return f"key {key}" if key else f"host {request.client.host if request.client else ''}"
+
+
+def decode_image(text: str, sight: Sight) -> NDArray[Any]:
+    """The image (N, N, C) of a text field."""
+    shape = (sight.size, sight.size, sight.channels)
+    try:
+        data = base64.b64decode(text.removeprefix(IMAGE_PREFIX), validate=True)
+    except (binascii.Error, ValueError):
+        data = b""
+    if not text.startswith(IMAGE_PREFIX) or len(data) != np.prod(shape):
+        hint = f"send {np.prod(shape):,} bytes, in base64 after {IMAGE_PREFIX!r}: rows, pixels, channels {shape}"
+        raise RequestError(422, "image", "the text is no image of this model's size", hint)
+    return np.frombuffer(data, np.uint8).reshape(shape)
+
+
+def encode_image(image: NDArray[np.uint8]) -> str:
+    """An image (N, N, C) as a text field."""
+    return IMAGE_PREFIX + base64.b64encode(np.ascontiguousarray(image).tobytes()).decode()
 
 
 def change_model(kind: str) -> type[BaseModel]:
@@ -39,18 +129,16 @@ def change_model(kind: str) -> type[BaseModel]:
     return create_model(kind, __config__=STRICT, **fields)
 
 
-# Made of a table, so no type checker can read it.
+# Built from a table, so no type checker can read it.
 AnyChange: TypeAlias = Annotated[Union[tuple(map(change_model, CHANGE_KINDS))], Field(discriminator="kind")]  # type: ignore[valid-type]  # noqa: UP007
 
 
-class Asked(BaseModel):
-    """What every request about a sentence holds."""
-
+class SentenceRequest(BaseModel):
     model_config = STRICT
 
     text: str
     beam: int = 1
-    direction: str | None = None  # by its name; the first where none is given
+    direction: str | None = None  # a name of GET /api/model; the first by default
 
     @field_validator("beam")
     @classmethod
@@ -58,7 +146,7 @@ class Asked(BaseModel):
         return Search(beam=beam).beam
 
 
-class Changed(Asked):
+class ChangesRequest(SentenceRequest):
     padding: int = Field(0, ge=0)
     changes: list[AnyChange] = Field([], max_length=64)
 
@@ -67,17 +155,17 @@ class Changed(Asked):
         return [change.model_dump(exclude_unset=True) for change in self.changes]
 
 
-class TraceAsked(Changed):
+class TraceRequest(ChangesRequest):
     target: str | None = None
     prefix: list[int] = Field([], max_length=256)
     temperature: Temperature = 1.0
 
 
-class WhatIfAsked(Changed):
+class WhatIfRequest(ChangesRequest):
     changes: list[AnyChange] = Field(min_length=1, max_length=64)
 
 
-class LabAsked(BaseModel):
+class LabRequest(BaseModel):
     model_config = STRICT
 
     seed: int = Field(0, ge=0, le=LARGEST_SEED)

@@ -1,87 +1,164 @@
-"""Bytes on their way out: whole, in part, or packed."""
+"""Responses: compressed, the page's files, ranges of bytes, and streams of events."""
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import hashlib
 import json
+import logging
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
-from glassformer.deploy.server.errors import Refused
+from glassformer.common.errors import GlassformerError
+from glassformer.deploy.server.admission import AdmissionControl, RequestState
+from glassformer.deploy.server.errors import FAULT, ClientDisconnected, RequestError, error_body
 from glassformer.page import front_files, page_files
 
-PACK_FROM = 1024  # bytes; less is not worth packing
-SLICE = 262_144  # bytes sent at a time
-_RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
-KEPT = {"Cache-Control": "max-age=31536000, immutable"}
+MIN_GZIP = 1024  # bytes
+CHUNK = 262_144  # bytes sent at a time
+CACHED = {"Cache-Control": "max-age=31536000, immutable"}
 ENCODER = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+MEDIA_TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+EVENT_STREAM = "text/event-stream"
+KEEPALIVE = 15.0  # seconds between events after which a comment is sent, so that no proxy closes the connection
+_RANGE = re.compile(r"bytes=(\d{0,15})-(\d{0,15})")
 
 
-def packed(request: Request, content: bytes, media: str, headers: dict[str, str] | None = None) -> Response:
-    """`content`, compressed for a client that can read it so."""
-    sent = {"Vary": "Accept-Encoding", "Cache-Control": "no-cache"} | (headers or {})
-    if len(content) >= PACK_FROM and "gzip" in request.headers.get("accept-encoding", ""):
-        content, sent["Content-Encoding"] = gzip.compress(content, 5, mtime=0), "gzip"
-    return Response(content, media_type=media, headers=sent)
+def compressed(request: Request, content: bytes, media: str, headers: dict[str, str] | None = None) -> Response:
+    """`content`, with gzip if the client accepts it."""
+    headers = {"Vary": "Accept-Encoding", "Cache-Control": "no-cache"} | (headers or {})
+    if len(content) >= MIN_GZIP and "gzip" in request.headers.get("accept-encoding", ""):
+        content, headers["Content-Encoding"] = gzip.compress(content, 5, mtime=0), "gzip"
+    return Response(content, media_type=media, headers=headers)
+
+
+def json_response(request: Request, value: Any) -> Response:
+    content = ENCODER.encode(value).encode("utf-8", "replace")  # replaces lone surrogates
+    return compressed(request, content, "application/json", {"Cache-Control": "no-store"})
 
 
 @cache
-def edition() -> str:
-    """A name for all that the pages' files hold: what is asked for by it never changes, and a browser may keep it."""
-    told = hashlib.sha256()
+def page_version() -> str:
+    """A hash of all files of the pages. A browser may cache a file under this name for ever."""
+    digest = hashlib.sha256()
     for files in (page_files(), front_files()):
-        told.update(json.dumps(files).encode())
-    return told.hexdigest()[:16]
+        digest.update(json.dumps(files).encode())
+    return digest.hexdigest()[:16]
 
 
-def page_file(request: Request, name: str, front: bool = False, asked: str = "") -> Response:
-    """A file of the page, or of that in `front` of it; `asked` for by the name of its edition, it may be kept."""
+def page_file(request: Request, name: str, front: bool = False, version: str = "") -> Response:
+    """A file of the page that looks inside a model, or of the `front` page. With the current `version` it is cached."""
     files = front_files() if front else page_files()
     if name not in files:
-        raise Refused(404, "unknown", "the page has no such file", "GET / is the page")
+        raise RequestError(404, "unknown", "the page has no such file", "GET / is the page")
     text = files[name]
     if name.endswith(".html"):
-        text = text.replace('"static/', f'"static/v-{edition()}/')
-    kept = KEPT if asked == edition() else None
-    return packed(request, text.encode(), f"{KINDS[name.rpartition('.')[2]]}; charset=utf-8", kept)
+        text = text.replace('"static/', f'"static/v-{page_version()}/')
+    media = f"{MEDIA_TYPES[name.rpartition('.')[2]]}; charset=utf-8"
+    return compressed(request, text.encode(), media, CACHED if version == page_version() else None)
 
 
-def as_json(request: Request, value: Any) -> Response:
-    text = ENCODER.encode(value)
-    # Half of a surrogate pair is no text, and no encoding takes it.
-    return packed(request, text.encode("utf-8", "replace"), "application/json", {"Cache-Control": "no-store"})
-
-
-def ranged(request: Request, content: bytes) -> Response:
-    """All of `content`, or the one range asked for; several ranges at once are answered with all, as is allowed."""
+def range_response(request: Request, content: bytes) -> Response:
+    """All of `content`, or the one range of the request. As HTTP allows, several ranges are answered with all."""
     headers = {"Accept-Ranges": "bytes", "Cache-Control": "no-store"}
-    media = "application/octet-stream"
-    wanted = _RANGE.fullmatch(request.headers.get("range", "").strip())
-    if wanted is None or wanted.groups() == ("", ""):
-        return sliced(content, 200, media, headers)
-    size = len(content)
-    if wanted[1] == "":
-        first, last = max(0, size - int(wanted[2])), size - 1
+    media, size = "application/octet-stream", len(content)
+    found = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    if found is None or found.groups() == ("", ""):
+        return chunked_response(content, 200, media, headers)
+    if found[1] == "":
+        first, last = max(0, size - int(found[2])), size - 1
     else:
-        first, last = int(wanted[1]), min(size - 1, int(wanted[2] or size - 1))
+        first, last = int(found[1]), min(size - 1, int(found[2] or size - 1))
     if first > last:
-        raise Refused(416, "range", f"the range {wanted[0]} lies outside the {size} bytes there are")
+        raise RequestError(416, "range", f"the range {found[0]} lies outside the {size} bytes there are")
     headers["Content-Range"] = f"bytes {first}-{last}/{size}"
-    return sliced(memoryview(content)[first : last + 1], 206, media, headers)
+    return chunked_response(memoryview(content)[first : last + 1], 206, media, headers)
 
 
-def sliced(content: bytes | memoryview, status: int, media: str, headers: dict[str, str]) -> Response:
-    """Sent as it is taken, so that a slow reader of many bytes keeps few of them waiting here."""
+def chunked_response(content: bytes | memoryview, status: int, media: str, headers: dict[str, str]) -> Response:
+    """Sent in chunks, so that a slow reader of a large response keeps little of it in the server's buffers."""
 
-    async def slices() -> AsyncIterator[bytes]:
-        for at in range(0, len(content), SLICE):
-            yield bytes(content[at : at + SLICE])
+    async def chunks() -> AsyncIterator[bytes]:
+        for at in range(0, len(content), CHUNK):
+            yield bytes(content[at : at + CHUNK])
 
-    return StreamingResponse(slices(), status, headers | {"Content-Length": str(len(content))}, media)
+    return StreamingResponse(chunks(), status, headers | {"Content-Length": str(len(content))}, media)
+
+
+class Event(NamedTuple):
+    """A server-sent event."""
+
+    name: str
+    data: dict[str, Any]
+
+    def encode(self) -> bytes:
+        return f"event: {self.name}\ndata: {ENCODER.encode(self.data)}\n\n".encode("utf-8", "replace")
+
+
+SendEvent = Callable[[Event], None]
+
+
+def accepts_events(request: Request) -> bool:
+    return EVENT_STREAM in request.headers.get("accept", "").lower()
+
+
+async def event_stream(
+    request: Request, admission: AdmissionControl, work: Callable[[RequestState, SendEvent], None], client: str
+) -> Response:
+    """The events of `work`, as it sends them. An error before the first event becomes a plain error response."""
+    loop, events = asyncio.get_running_loop(), asyncio.Queue[Event | None]()
+
+    def send(event: Event) -> None:
+        loop.call_soon_threadsafe(events.put_nowait, event)
+
+    async def run() -> None:
+        try:
+            await admission.run(request, lambda state: work(state, send), client)
+        finally:
+            events.put_nowait(None)
+
+    running = asyncio.create_task(run())
+    try:
+        first = await events.get()
+    except BaseException:
+        running.cancel()
+        raise
+    if first is None:
+        await running  # raises the error
+        return Response(status_code=204)
+
+    async def encoded() -> AsyncIterator[bytes]:
+        event: Event | None = first
+        try:
+            while event is not None:
+                yield event.encode()
+                while True:
+                    try:
+                        event = await asyncio.wait_for(events.get(), KEEPALIVE)
+                        break
+                    except TimeoutError:
+                        yield b": still at it\n\n"
+            try:
+                await running
+            except (RequestError, GlassformerError) as error:
+                yield error_event(request, getattr(error, "code", "refused"), str(error), getattr(error, "hint", ""))
+            except ClientDisconnected:
+                pass
+            except Exception:
+                logging.getLogger("uvicorn.error").exception("a request of %s failed", request.url.path)
+                yield error_event(request, *FAULT)
+        finally:
+            running.cancel()
+
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(encoded(), media_type=EVENT_STREAM, headers=headers)
+
+
+def error_event(request: Request, code: str, message: str, hint: str = "") -> bytes:
+    return Event("error", error_body(request.url.path, code, message, hint)).encode()

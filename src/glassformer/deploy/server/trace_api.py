@@ -1,146 +1,263 @@
-"""Where requests about a sentence are checked, and answered by the model."""
+"""The API of the page that looks inside a model.
+
+GET  /api/model              the model, the directions, the weights by name, the limits of this server
+GET  /api/weights            the weights' bytes (ranges)
+POST /api/trace              a sentence followed through the model: the manifest
+POST /api/whatif             the same sentence before and after some changes
+POST /api/translate          the translation alone
+GET  /api/schematics         drawings of how the model is put together, as SVG
+GET  /api/runs/{run}/blob    a run's values (ranges); /json the whole run; /export one HTML file
+
+`direction` is the name of a direction of /api/model; by default, the first.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
+import anyio
+from fastapi import APIRouter, Path, Request, Response
+
+from glassformer.common.strings import Language
 from glassformer.common.version import __version__
-from glassformer.deploy.server.admission import Wanted
-from glassformer.deploy.server.directions import Directions, Shown
-from glassformer.deploy.server.errors import Refused
-from glassformer.deploy.server.pictures import pixels
-from glassformer.deploy.server.recent import RecentRuns, Run
-from glassformer.deploy.server.requests import Asked, Changed, TraceAsked, WhatIfAsked
+from glassformer.deploy.server.admission import AdmissionControl, RequestState
+from glassformer.deploy.server.directions import Directions, ServedDirection
+from glassformer.deploy.server.errors import RequestError
+from glassformer.deploy.server.requests import (
+    ChangesRequest,
+    SentenceRequest,
+    TraceRequest,
+    WhatIfRequest,
+    decode_image,
+)
+from glassformer.deploy.server.responses import compressed, json_response, range_response
+from glassformer.explain.schematic import schematics
 from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.trace import Trace, TraceOptions, trace
 from glassformer.explain.weights import facts
 from glassformer.explain.what_if import what_if
 from glassformer.pipelines import Classifier
 
+MAX_RUNS, MAX_BYTES = 64, 512_000_000  # kept for the page
+RunName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A run's name, as its manifest gives it.")]
+BYTES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "All bytes.", "content": {"application/octet-stream": {}}},
+    206: {"description": "The range asked for.", "content": {"application/octet-stream": {}}},
+    416: {"description": "The range lies outside.", "content": {"application/json": {}}},
+}
+
 
 @dataclass(frozen=True)
 class Limits:
-    """More than this is refused (`source_tokens`, `characters`) or capped (the others), and said."""
+    """Requests beyond `source_tokens` or `characters` are refused. The other values are capped, with a note."""
 
     source_tokens: int = 64
     beam: int = 8
     padding: int = 8
     new_tokens: int = 64
-    continued: int = 24  # tokens written after a prompt, which seldom ends by itself
+    continued: int = 24  # new tokens of a decoder-only model, which seldom ends by itself
     characters: int = 2000
-    waiting: int = 256  # requests that may wait for their turn
+    waiting: int = 256  # requests
 
 
-class Desk:
-    """Where requests are checked and answered by the model, for as long as someone waits for the answer."""
+@dataclass(frozen=True)
+class Run:
+    trace: Trace
+    blob: bytes
 
-    def __init__(self, directions: Directions, limits: Limits, handbook: bool, translates: bool = False) -> None:
+    @property
+    def size(self) -> int:
+        return 2 * len(self.blob)  # the trace holds the same numbers as tensors
+
+
+class RunCache:
+    """The latest runs, within bounds of number and size. The newest always stays."""
+
+    def __init__(self, max_runs: int = MAX_RUNS, max_bytes: int = MAX_BYTES) -> None:
+        self.max_runs, self.max_bytes = max_runs, max_bytes
+        self._runs: OrderedDict[str, Run] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def add(self, trace: Trace) -> None:
+        run = Run(trace, trace.blob())
+        with self._lock:
+            self._runs[trace.run] = run
+            self._runs.move_to_end(trace.run)
+            while len(self._runs) > 1 and (len(self._runs) > self.max_runs or self.size > self.max_bytes):
+                self._runs.popitem(last=False)
+
+    def get(self, run: str) -> Run | None:
+        with self._lock:
+            if run in self._runs:
+                self._runs.move_to_end(run)
+            return self._runs.get(run)
+
+    @property
+    def size(self) -> int:
+        return sum(run.size for run in self._runs.values())
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+
+class TraceApi:
+    """Checks requests about a sentence, and answers them with the model."""
+
+    def __init__(self, directions: Directions, limits: Limits, handbook: bool, translates: bool) -> None:
         self.directions, self.limits = directions, limits
-        self.handbook, self.translates = handbook, translates  # what else there is beside the page
-        self.recent = RecentRuns()
+        self.handbook, self.translates = handbook, translates  # what the server has beside the page
+        self.runs = RunCache()
 
-    def check(self, text: str, by: Subject) -> int:
-        """How many tokens a sentence has, or places an image, if it can be read."""
+    def count_tokens(self, text: str, subject: Subject) -> int:
+        """The number of tokens, or of an image's patches; too long and empty texts are refused."""
         limits = self.limits
-        if by.reads_images:
-            return len(by.places)
+        if subject.reads_images:
+            return len(subject.places)
         if len(text) > limits.characters:
             message = f"the sentence has {len(text):,} characters, at most {limits.characters:,} are read"
-            raise Refused(422, "long_text", message, "shorten it", limit=limits.characters)
-        tokens = len(by.encoded(text)) if text.strip() else 0
+            raise RequestError(422, "long_text", message, "shorten it", limit=limits.characters)
+        tokens = len(subject.encoded(text)) if text.strip() else 0
         if tokens == 0:
-            raise Refused(422, "empty", "the sentence is empty", "send some words as `text`")
-        most = min(limits.source_tokens, by.max_source_length())
-        if tokens > most:
-            message = f"the sentence has {tokens} tokens, at most {most} can be shown"
-            raise Refused(422, "long", message, "shorten it", tokens=tokens, limit=most)
+            raise RequestError(422, "empty", "the sentence is empty", "send some words as `text`")
+        limit = min(limits.source_tokens, subject.max_source_length())
+        if tokens > limit:
+            message = f"the sentence has {tokens} tokens, at most {limit} can be shown"
+            raise RequestError(422, "long", message, "shorten it", tokens=tokens, limit=limit)
         return tokens
 
-    def capped(self, **asked: int) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
-        """The values to use, and those that are not what was asked for."""
+    def cap(self, **asked: int) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+        """The values within the limits, and those that were changed."""
         used = {name: min(value, getattr(self.limits, name)) for name, value in asked.items()}
-        changed = {name: {"asked": asked[name], "used": used[name]} for name in asked if used[name] != asked[name]}
-        return used, changed
+        capped = {name: {"asked": asked[name], "used": used[name]} for name in asked if used[name] != asked[name]}
+        return used, capped
 
-    def options(self, asked: Changed, by: Shown, wanted: Wanted) -> tuple[TraceOptions, dict[str, dict[str, int]]]:
-        """How a sentence is traced here, and what of that is not as asked for."""
-        subject = Subject(by.served)
-        most = self.limits.continued if subject.task == "continue" else self.limits.new_tokens
-        tokens = self.check(asked.text, subject)
-        used, capped = self.capped(beam=asked.beam, padding=asked.padding)
+    def options(
+        self, asked: ChangesRequest, served: ServedDirection, state: RequestState
+    ) -> tuple[TraceOptions, dict[str, dict[str, int]]]:
+        """The options of the trace, and which of them are capped."""
+        subject = Subject(served.model)
+        limit = self.limits.continued if subject.task == "continue" else self.limits.new_tokens
+        tokens = self.count_tokens(asked.text, subject)
+        used, capped = self.cap(beam=asked.beam, padding=asked.padding)
         return {
             "beam": used["beam"],
             "padding": used["padding"],
-            "max_new_tokens": most if subject.max_target_length(tokens) > most else None,
-            "name": by.model.name,
-            "between_steps": wanted,
+            "max_new_tokens": limit if subject.max_target_length(tokens) > limit else None,
+            "name": served.loader.name,
+            "between_steps": state.check,
         }, capped
 
-    def told(self, found: Trace, capped: dict[str, dict[str, int]], limit: int | None) -> dict[str, Any]:
-        if limit is not None and not found.written.finished and len(found.written.chosen) >= limit:
-            capped = capped | {"new_tokens": {"asked": limit, "used": limit}}
-        return noted(capped)
-
-    def trace(self, asked: TraceAsked, wanted: Wanted) -> dict[str, Any]:
-        by = self.directions.shown(asked.direction)
-        options, capped = self.options(asked, by, wanted)
-        most = self.limits.new_tokens
-        if asked.target is not None and len(Subject(by.served).target_ids(asked.target)) > most:
-            raise Refused(422, "refused", f"the target has more than {most} tokens", "shorten it", limit=most)
+    def trace(self, asked: TraceRequest, state: RequestState) -> dict[str, Any]:
+        served = self.directions.get(asked.direction)
+        options, capped = self.options(asked, served, state)
+        limit = self.limits.new_tokens
+        if asked.target is not None and len(Subject(served.model).target_ids(asked.target)) > limit:
+            raise RequestError(422, "refused", f"the target has more than {limit} tokens", "shorten it", limit=limit)
         options |= {"prefix": asked.prefix, "temperature": asked.temperature}
-        found = trace(by.served, given(asked.text, by), asked.target, changes=asked.plain_changes(), **options)
-        self.recent.add(found)
-        return found.manifest() | self.told(found, capped, options["max_new_tokens"])
+        sentence = sentence_of(asked.text, served)
+        found = trace(served.model, sentence, asked.target, changes=asked.plain_changes(), **options)
+        self.runs.add(found)
+        return found.manifest() | trace_notes(found, capped, options["max_new_tokens"])
 
-    def what_if(self, asked: WhatIfAsked, wanted: Wanted) -> dict[str, Any]:
-        by = self.directions.shown(asked.direction)
-        options, capped = self.options(asked, by, wanted)
-        found = what_if(by.served, given(asked.text, by), asked.plain_changes(), **options)
+    def what_if(self, asked: WhatIfRequest, state: RequestState) -> dict[str, Any]:
+        served = self.directions.get(asked.direction)
+        options, capped = self.options(asked, served, state)
+        found = what_if(served.model, sentence_of(asked.text, served), asked.plain_changes(), **options)
         for one in (found.before, found.after):
-            self.recent.add(one)
-        return found.as_dict() | self.told(found.after, capped, options["max_new_tokens"])
+            self.runs.add(one)
+        return found.as_dict() | trace_notes(found.after, capped, options["max_new_tokens"])
 
-    def translate(self, asked: Asked, wanted: Wanted) -> dict[str, Any]:
-        by = self.directions.shown(asked.direction).translator
-        self.check(asked.text, Subject(by))
-        used, capped = self.capped(beam=asked.beam)
-        best = by.translate([asked.text], beam=used["beam"], between_steps=wanted)[0][0]
-        return {"text": best.text, "score": best.score, "tokens": best.tokens} | noted(capped)
+    def translate(self, asked: SentenceRequest, state: RequestState) -> dict[str, Any]:
+        translator = self.directions.get(asked.direction).translator
+        self.count_tokens(asked.text, Subject(translator))
+        used, capped = self.cap(beam=asked.beam)
+        best = translator.translate([asked.text], beam=used["beam"], between_steps=state.check)[0][0]
+        return {"text": best.text, "score": best.score, "tokens": best.tokens} | notes(capped)
 
-    def about(self, direction: str | None) -> dict[str, Any]:
-        shown, known = self.directions.shown(direction), self.directions.known
+    def describe(self, direction: str | None) -> dict[str, Any]:
+        served = self.directions.get(direction)
         return {
-            "model": facts(Subject(shown.served), shown.model.name),
-            "about": asdict(shown.served.about),
-            "direction": shown.direction.name,
-            "directions": [one._asdict() for one in known.values()],
-            "examples": [one._asdict() for one in shown.examples],
+            "model": facts(Subject(served.model), served.loader.name),
+            "about": asdict(served.model.about),
+            "direction": served.direction.name,
+            "directions": [one._asdict() for one in self.directions.by_name.values()],
+            "examples": [one._asdict() for one in served.examples],
             "handbook": self.handbook,
             "limits": asdict(self.limits),
             "translates": self.translates,
             "version": __version__,
-            "weights": shown.model.weights.manifest(),
+            "weights": served.loader.weights.manifest(),
         }
 
-    def weights_blob(self, direction: str | None) -> bytes:
-        return self.directions.shown(direction).model.blob
-
     def run(self, run: str) -> Run:
-        found = self.recent.get(run)
+        found = self.runs.get(run)
         if found is None:
             hint = "POST the same request to /api/trace again"
-            raise Refused(404, "forgotten", f"the run {run} is not, or no longer, in this server's memory", hint)
+            raise RequestError(404, "forgotten", f"the run {run} is not, or no longer, in this server's memory", hint)
         return found
 
 
-def given(text: str, by: Shown) -> Sentence:
-    """What a model is to read: a text as it was sent, or the image that it tells."""
-    reads = by.served
-    return pixels(text, reads.sight) if isinstance(reads, Classifier) and reads.reads_images else text
+def sentence_of(text: str, served: ServedDirection) -> Sentence:
+    """What the model reads: the text, or the image that it encodes."""
+    model = served.model
+    return decode_image(text, model.sight) if isinstance(model, Classifier) and model.reads_images else text
 
 
-def noted(capped: dict[str, dict[str, int]]) -> dict[str, Any]:
-    """What was not done as asked, for people in `notes` and for the page in `capped`."""
-    notes = [f"{name.replace('_', ' ')} capped at {one['used']}" for name, one in capped.items()]
-    return {"notes": notes, "capped": capped}
+def trace_notes(found: Trace, capped: dict[str, dict[str, int]], limit: int | None) -> dict[str, Any]:
+    if limit is not None and not found.written.finished and len(found.written.chosen) >= limit:
+        capped = capped | {"new_tokens": {"asked": limit, "used": limit}}
+    return notes(capped)
+
+
+def notes(capped: dict[str, dict[str, int]]) -> dict[str, Any]:
+    """Capped values, for people in `notes` and for the page in `capped`."""
+    texts = [f"{name.replace('_', ' ')} capped at {one['used']}" for name, one in capped.items()]
+    return {"notes": texts, "capped": capped}
+
+
+def add_trace_routes(router: APIRouter, api: TraceApi, admission: AdmissionControl) -> None:
+    @router.get("/api/model")
+    async def model(request: Request, direction: str | None = None) -> Response:
+        return json_response(request, await anyio.to_thread.run_sync(api.describe, direction))
+
+    @router.get("/api/schematics")
+    async def drawings(request: Request, direction: str | None = None, lang: Language = "en") -> Response:
+        found = await anyio.to_thread.run_sync(lambda: schematics(api.directions.get(direction).model.model, lang))
+        return json_response(request, found)
+
+    @router.get("/api/weights", responses=BYTES)
+    async def weights(request: Request, direction: str | None = None) -> Response:
+        blob = await anyio.to_thread.run_sync(lambda: api.directions.get(direction).loader.blob)
+        return range_response(request, blob)
+
+    @router.post("/api/trace")
+    async def trace_sentence(request: Request, asked: TraceRequest) -> Response:
+        return await admission.run(request, lambda state: json_response(request, api.trace(asked, state)))
+
+    @router.post("/api/whatif")
+    async def compare(request: Request, asked: WhatIfRequest) -> Response:
+        return await admission.run(request, lambda state: json_response(request, api.what_if(asked, state)))
+
+    @router.post("/api/translate")
+    async def translate(request: Request, asked: SentenceRequest) -> Response:
+        return await admission.run(request, lambda state: json_response(request, api.translate(asked, state)))
+
+    @router.get("/api/runs/{run}/blob", responses=BYTES)
+    async def blob(request: Request, run: RunName) -> Response:
+        return range_response(request, api.run(run).blob)
+
+    @router.get("/api/runs/{run}/json")
+    async def whole_run(request: Request, run: RunName) -> Response:
+        found = api.run(run).trace
+        return await admission.run(request, lambda _: json_response(request, found.to_json()))
+
+    @router.get("/api/runs/{run}/export", responses={200: {"content": {"text/html": {}}}})
+    async def export(request: Request, run: RunName) -> Response:
+        found = api.run(run).trace
+        headers = {"Content-Disposition": f'attachment; filename="{run}.html"', "Cache-Control": "no-store"}
+        return await admission.run(
+            request, lambda _: compressed(request, found.to_html().encode(), "text/html; charset=utf-8", headers)
+        )

@@ -13,10 +13,10 @@ from visitor import SENTENCE, Live
 import glassformer as gf
 from glassformer.decode.kernels import available_kernels
 from glassformer.decode.program import TOGETHER
-from glassformer.deploy.server.admission import Turns
+from glassformer.deploy.server.admission import AdmissionControl
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.errors import Left, install
-from glassformer.deploy.server.middleware import Door
+from glassformer.deploy.server.errors import ClientDisconnected, add_error_handlers
+from glassformer.deploy.server.middleware import GuardMiddleware
 
 
 class Work:
@@ -24,24 +24,24 @@ class Work:
 
     def __init__(self):
         self.begun, self.ended, self.open = [], [], threading.Event()
-        self.turns = Turns(most_waiting=256, at_once=1)
+        self.admission = AdmissionControl(max_waiting=256, concurrency=1)
 
     def app(self):
         app = FastAPI()
-        app.add_middleware(Door)
-        install(app)
+        app.add_middleware(GuardMiddleware)
+        add_error_handlers(app)
 
         @app.post("/turn/{name}")
         async def work(request: Request, name: str, asked: dict[str, str]) -> str:
-            return await self.turns.take(request, lambda wanted: self.do(name, wanted))
+            return await self.admission.run(request, lambda state: self.do(name, state))
 
         return app
 
-    def do(self, name, wanted):
+    def do(self, name, state):
         self.begun.append(name)
         try:
             while not self.open.wait(0.005):
-                wanted()
+                state.check()
             return "done"
         finally:
             self.ended.append(name)
@@ -65,19 +65,19 @@ def test_work_that_was_begun_stops_when_its_client_leaves(work, server):
     until(lambda: work.ended == ["first"])
     work.open.set()
     assert httpx.post(f"{server.address}/turn/second", json={}, timeout=PATIENCE).json() == "done"
-    assert work.turns.waiting == 0
+    assert work.admission.waiting == 0
 
 
 def test_a_waiting_request_whose_client_has_left_never_starts(work, server):
     first = post(server, "/turn/first")
     until(lambda: work.begun == ["first"])
     abandoned = [post(server, f"/turn/{n}") for n in range(60)]
-    until(lambda: work.turns.waiting == 61)
+    until(lambda: work.admission.waiting == 61)
     for one in abandoned:
         one.close()
-    until(lambda: work.turns.waiting == 1)
+    until(lambda: work.admission.waiting == 1)
     last = post(server, "/turn/last")
-    until(lambda: work.turns.waiting == 2)
+    until(lambda: work.admission.waiting == 2)
     work.open.set()
     for one in (first, last):
         assert one.recv(4096).startswith(b"HTTP/1.1 200")
@@ -93,7 +93,7 @@ def test_sixty_abandoned_traces_keep_nobody_waiting(translator):
         for one in [post(live, "/api/trace", text=text, beam=8) for text in texts[:60]]:
             one.close()
         answer = httpx.post(f"{live.address}/api/trace", json={"text": texts[60], "beam": 8}, timeout=PATIENCE)
-        computed = len(app.state.desk.recent) - 1
+        computed = len(app.state.trace_api.runs) - 1
     assert answer.status_code == 200
     assert computed < 30, computed
 
@@ -102,7 +102,7 @@ def test_a_translation_too_ends_when_nobody_waits(translator):
     with Live(app := create_app(translator)) as live:
         for one in [post(live, "/api/translate", text="one two three", beam=8) for _ in range(20)]:
             one.close()
-        until(lambda: app.state.turns.waiting == 0)
+        until(lambda: app.state.admission.waiting == 0)
         assert httpx.post(f"{live.address}/api/translate", json={"text": "one"}, timeout=PATIENCE).status_code == 200
 
 
@@ -125,9 +125,9 @@ def test_what_is_raised_between_steps_ends_the_work_there_and_changes_nothing_el
     def leave():
         calls.append(1)
         if len(calls) == whole // 2:
-            raise Left
+            raise ClientDisconnected
 
     calls.clear()
-    with pytest.raises(Left):
+    with pytest.raises(ClientDisconnected):
         run(between_steps=leave)
     assert len(calls) == whole // 2

@@ -6,24 +6,24 @@ import httpx
 import pytest
 from visitor import Live
 
+from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.app import create_app
 from glassformer.deploy.server.queue import Queue
-from glassformer.deploy.server.request_state import Ticket
-from glassformer.deploy.server.routes import Routes
-from glassformer.deploy.server.word_alternatives import MOST_CHARACTERS, AlternativesAsked, Words, WordsAsked
+from glassformer.deploy.server.translation_service import TranslationService
+from glassformer.deploy.server.word_alternatives import MAX_CHARACTERS, AlternativesRequest, WordsApi, WordsRequest
 
 STATION, HERE = "Where is the nearest station?", "I am here."
 
 
 @pytest.fixture(scope="module")
 def words(shipped):
-    routes = Routes(shipped, Queue(threads=1))
-    yield Words(routes)
-    routes.queue.close()
+    service = TranslationService(shipped, Queue(threads=1))
+    yield WordsApi(service)
+    service.queue.close()
 
 
-def told(words: Words, q: str, source: str, target: str, **more: object):
-    return words.words(WordsAsked(q=q, source=source, target=target, **more), Ticket())
+def told(words: WordsApi, q: str, source: str, target: str, **more: object):
+    return words.words(WordsRequest(q=q, source=source, target=target, **more), RequestState())
 
 
 def partners(found) -> set[tuple[str, str]]:
@@ -47,7 +47,7 @@ def test_the_pieces_are_the_texts_and_words_find_their_partners(words, q, source
     found = told(words, q, source, target)
     assert "".join(found.source) == q
     codes = [one.replace("-Hans", "") for one in (source, target)]
-    assert "".join(found.target) == words.routes.translator(*codes, Ticket()).translate([q])[0]
+    assert "".join(found.target) == words.service.translator(*codes, RequestState()).translate([q])[0]
     assert some <= partners(found)
     for i, j in found.links:
         assert any(map(str.isalnum, found.source[i])) == any(map(str.isalnum, found.target[j]))
@@ -65,24 +65,24 @@ def test_what_was_chosen_stands_in_its_sentence_and_has_partners_too(words):
 
 
 def test_other_words_begin_alike_and_keep_what_must_not_change(words):
-    asked = AlternativesAsked(direction="en-de", text=STATION, prefix="Wo ist der ")
-    found = words.alternatives(asked, Ticket())
+    asked = AlternativesRequest(direction="en-de", text=STATION, prefix="Wo ist der ")
+    found = words.alternatives(asked, RequestState())
     assert len(found.texts) > 1
     assert all(text.startswith("Wo ist der ") for text in found.texts)
     assert len({*found.texts}) == len(found.texts)
     assert found.free
-    asked = AlternativesAsked(direction="en-de", text="Run `make` 3 times.", prefix="Führen Sie")
-    assert all("`make`" in text and "3" in text for text in words.alternatives(asked, Ticket()).texts)
+    asked = AlternativesRequest(direction="en-de", text="Run `make` 3 times.", prefix="Führen Sie")
+    assert all("`make`" in text and "3" in text for text in words.alternatives(asked, RequestState()).texts)
 
 
 def test_what_cannot_be_told_is_refused(shipped):
-    with Live(create_app(shipped, routes=Routes(shipped, Queue(threads=1)))) as server:
+    with Live(create_app(shipped, service=TranslationService(shipped, Queue(threads=1)))) as server:
 
         def post(path: str, **body: object) -> tuple[int, str]:
             answer = httpx.post(f"{server.address}/api/{path}", json=body, timeout=60)
             return answer.status_code, answer.json()["error"]["message"]
 
-        assert post("words", q="x" * (MOST_CHARACTERS + 1), source="en", target="de")[0] == 422
+        assert post("words", q="x" * (MAX_CHARACTERS + 1), source="en", target="de")[0] == 422
         assert post("words", q="x", source="fr", target="de") == (422, "the language 'fr' is not here")
         assert post("words", q="x", source="en", target="en")[0] == 422
         assert post("alternatives", direction="fr-en", text="x")[0] == 422

@@ -1,0 +1,142 @@
+"""Requests that wait without a thread: the answers of those with one, and nothing is lost when someone leaves."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import Future
+
+import pytest
+from live_page import toy_service
+from loops import run
+
+from glassformer.deploy.server.admission import RequestState
+from glassformer.deploy.server.libre import MAX_QUICK, LibreApi
+from glassformer.deploy.server.queue import Queue, QueueClosed
+from glassformer.deploy.server.translation_service import LoopWaker, TranslationService, UnsupportedPair, run_async
+
+LONGEST = 60.0  # seconds; who waits longer has been forgotten
+TEXTS = [
+    "one two three",
+    "four\n\nfive six. one",
+    "",
+    "one {name} two",
+    "see <b>three</b>, 12.5 and `code`",
+    *(f"one {'two ' * n}three" for n in range(20)),
+]
+
+
+@pytest.fixture
+def service(translator):
+    made = toy_service(translator, Queue(2, 1))
+    yield made
+    made.queue.close()
+
+
+def translating(
+    service: TranslationService, text: str, ticket: RequestState | None = None, way: tuple[str, str] = ("en", "de")
+):
+    return run_async(service.translating(text, *way, ticket or RequestState()), service.waker)
+
+
+async def together(*several):
+    return await asyncio.wait_for(asyncio.gather(*several), LONGEST)
+
+
+def test_the_answers_are_those_of_requests_with_a_thread(service):
+    expected, _ = service.translate(TEXTS, ["en"] * len(TEXTS), "de", RequestState())
+    service.queue._cache.clear()
+    before = threading.active_count()
+    seen = []
+
+    async def all_at_once():
+        made = together(*(translating(service, text) for text in TEXTS))
+        told = asyncio.ensure_future(made)
+        await asyncio.sleep(0)  # in which the loop begins all of them
+        await asyncio.sleep(0)
+        seen.append(threading.active_count())
+        return await told
+
+    assert run(all_at_once()) == expected
+    assert seen[0] <= before + 1  # that of the loop
+    assert run(together(translating(service, "one", way=("de", "de")))) == ["one"]
+    with pytest.raises(UnsupportedPair):
+        run(together(translating(service, "one", way=("de", "en"))))
+
+
+def test_who_leaves_is_not_waited_for_and_others_are_served(service):
+    left = RequestState("left")
+
+    async def some_leave():
+        leaving = [asyncio.ensure_future(translating(service, f"two {'three ' * n}", left)) for n in range(12)]
+        staying = asyncio.ensure_future(together(*(translating(service, text) for text in TEXTS)))
+        await asyncio.sleep(0)  # all have asked, and nobody was told yet
+        for one in leaving:
+            one.cancel()
+        found = await asyncio.gather(*leaving, return_exceptions=True)
+        assert all(isinstance(one, asyncio.CancelledError) for one in found)
+        return await staying
+
+    assert run(some_leave()) == service.translate(TEXTS, ["en"] * len(TEXTS), "de", RequestState())[0]
+    assert left.abandoned
+
+
+def test_what_a_search_ends_with_reaches_whoever_waits(service):
+    service.queue.close()
+    with pytest.raises(QueueClosed):
+        run(together(translating(service, "one")))
+
+
+def test_a_bell_forgets_nobody():
+    """Answers that several threads give while others begin to wait."""
+    bell, answers = LoopWaker(), [Future() for _ in range(600)]
+
+    def answer(start):
+        for one in answers[start::3]:
+            one.set_result([])
+
+    async def wait():
+        threads = [threading.Thread(target=answer, args=(n,)) for n in range(3)]
+        waiting = asyncio.ensure_future(together(*(bell.wait(one) for one in answers)))
+        for one in threads:
+            one.start()
+        await waiting
+
+    run(wait())
+
+
+def test_a_bell_whose_loop_has_ended_is_silent():
+    bell, late = LoopWaker(), Future()
+
+    async def leave():
+        waiting = asyncio.ensure_future(bell.wait(late))
+        await asyncio.sleep(0)
+        waiting.cancel()
+
+    run(leave())
+    late.set_result([])
+    run(together(bell.wait(answered())))
+
+
+def answered():
+    made = Future()
+    made.set_result([])
+    return made
+
+
+def test_only_little_is_done_without_a_thread(service):
+    libre, little = LibreApi(service), {"q": "one", "source": "en", "target": "de"}
+    assert not libre.is_quick(little)  # its model may have to be loaded
+    service.load()
+    assert libre.is_quick(little)
+    assert libre.is_quick(little | {"format": "text", "alternatives": 0})
+    for more in (
+        {"q": ["one"]},
+        {"q": "o" * (MAX_QUICK + 1)},
+        {"source": "auto"},
+        {"format": "html"},
+        {"format": "no format"},
+        {"alternatives": 2},
+    ):
+        assert not libre.is_quick(little | more), more
+    assert run(libre.translate_async(little, RequestState())) == libre.translate(little, RequestState())
