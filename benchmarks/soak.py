@@ -23,7 +23,8 @@ from benchmarks.serving import answered, running
 from glassformer.common.errors import GlassformerError
 from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.directions import box_directions
-from glassformer.deploy.server.libre import LibreApi, RequestError
+from glassformer.deploy.server.errors import RequestError
+from glassformer.deploy.server.libre import LibreApi
 from glassformer.deploy.server.queue import Queue
 from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.pipelines.documents.formats import translate_bytes
