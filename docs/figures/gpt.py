@@ -8,7 +8,7 @@ import torch
 import glassformer as gf
 from glassformer.data import END
 from glassformer.data.exact_source import draw as drawn
-from glassformer.data.exact_source import limit
+from glassformer.data.exact_source import least_loss
 from glassformer.labs.figures import Figure, Panel, Series, Text
 
 RECIPE = "numerals-gpt"
@@ -21,7 +21,7 @@ def draw(folder: Path) -> Figure:
     valid = {line["step"]: line["valid_loss"] for line in lines if "valid_loss" in line}
     texts = drawn("valid")
     tokens = sum(len(ids) + 1 for ids in writer.tokenizer.encode_target(texts))  # each text's end is one
-    least = limit(texts) / tokens
+    least = least_loss(texts) / tokens
     (ids,) = writer.tokenizer.encode_source([TEXT])  # the start, then the text
     with torch.no_grad():
         told = writer.model(torch.tensor([ids]))[0].log_softmax(-1)

@@ -12,7 +12,7 @@ from glassformer.common.errors import ConfigError, GlassformerError
 from glassformer.common.report import Report
 from glassformer.train import train
 from glassformer.train.recipe import parse, read_recipe
-from glassformer.train.step import compiled
+from glassformer.train.step import should_compile
 
 WORDS = {
     "one": "eins",
@@ -103,7 +103,7 @@ def test_compiling_is_chosen_by_the_steps_ahead() -> None:
     import torch
 
     def chosen(device: str, *changes: str) -> bool:
-        return compiled(read_recipe("box-en-de", changes).train, torch.device(device))
+        return should_compile(read_recipe("box-en-de", changes).train, torch.device(device))
 
     assert chosen("cuda", "train.steps=34000")
     assert not chosen("cpu", "train.steps=34000")

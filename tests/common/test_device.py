@@ -72,7 +72,7 @@ def test_every_command_says_the_same_of_a_wrong_device(cli: Cli, tmp_path: Path)
     with pytest.raises(ConfigError, match=r"^device=gpu cannot be used: ") as told:
         pick_device("gpu")
     with pytest.raises(ConfigError) as again:
-        parallel.enter("gpu")
+        parallel.init_distributed("gpu")
     assert str(again.value) == str(told.value)
     folder = tiny_bundle(tmp_path / "model")
     (tmp_path / "a").write_text("one\n")

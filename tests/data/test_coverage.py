@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from glassformer.data import About, Tokenizer, TokenizerOptions
-from glassformer.data.coverage import frequent_words, unmet, words_of
+from glassformer.data.coverage import frequent_words, split_words, unseen_words
 
 PAIRS = [("The cat can't see twenty-one dogs.", "x"), ("wir sehen 今天", "y")] * 3
 
 
 def test_words_are_runs_of_letters_and_single_characters_of_scripts_without_spaces() -> None:
-    assert words_of("It's 9:34 PM, ok? naïve_word 今天ok") == ["It's", "PM", "ok", "naïve", "word", "今", "天", "ok"]
-    assert words_of("€6,251.99 \U0001f600") == []
+    assert split_words("It's 9:34 PM, ok? naïve_word 今天ok") == ["It's", "PM", "ok", "naïve", "word", "今", "天", "ok"]
+    assert split_words("€6,251.99 \U0001f600") == []
 
 
 def test_only_words_that_training_never_met_are_unfamiliar() -> None:
@@ -61,7 +61,7 @@ def test_a_recipe_without_a_card_or_a_broken_one_is_a_model_without_a_card(text:
 def test_the_card_of_a_recipe_is_read() -> None:
     text = '[about]\nsource = "en"\npurpose = "birds"\nexamples = ["a tit", 3]\nfuture = 1'
     assert About.of_recipe(text) == About(source="en", purpose="birds", examples=("a tit",))
-    assert unmet(frozenset(), ["a tit"]) == ["a", "tit"]
+    assert unseen_words(frozenset(), ["a tit"]) == ["a", "tit"]
 
 
 def test_the_card_of_another_direction_swaps_the_languages_and_leaves_the_examples_out() -> None:

@@ -10,7 +10,7 @@ import pytest
 from glassformer.common.errors import ConfigError
 from glassformer.data import Tokenizer, TokenizerOptions
 from glassformer.data import exact_source as known
-from glassformer.data.numerals import WAYS, typed
+from glassformer.data.numerals import TYPING_STYLES, type_like_people
 
 SMALL = 2_500  # things of a kind that can all be looked at
 
@@ -24,8 +24,10 @@ def test_probabilities_are_those_of_all_draws(monkeypatch: pytest.MonkeyPatch) -
     masses: Counter[str] = Counter()
     for kind, _, _ in small:
         for number in range(kind.size):
-            for way in WAYS:
-                masses[typed(kind.pair(number, "de")[0], way)] += kind.share / total / kind.size / len(WAYS)
+            for way in TYPING_STYLES:
+                masses[type_like_people(kind.pair(number, "de")[0], way)] += (
+                    kind.share / total / kind.size / len(TYPING_STYLES)
+                )
     assert math.isclose(sum(masses.values()), 1.0)
     texts = [*masses][:: max(1, len(masses) // 1000)]
     assert all(math.isclose(known.log_probability(text), math.log(masses[text]), rel_tol=1e-9) for text in texts)
@@ -34,7 +36,7 @@ def test_probabilities_are_those_of_all_draws(monkeypatch: pytest.MonkeyPatch) -
 def test_every_text_that_is_drawn_has_a_probability() -> None:
     texts = known.draw("train", seed=4, size=1000)
     total = sum(kind.share for kind, _, _ in known._table())
-    least = min(kind.share / total / kind.size for kind, _, _ in known._table()) / len(WAYS)
+    least = min(kind.share / total / kind.size for kind, _, _ in known._table()) / len(TYPING_STYLES)
     assert min(map(known.log_probability, texts)) >= math.log(least) - 1e-9
     for other in (
         "",
@@ -57,13 +59,13 @@ def test_the_mean_of_samples_is_the_entropy() -> None:
     means = [sum(cost) / len(cost) for cost in costs]
     error = math.sqrt(sum((c - means[0]) ** 2 for c in costs[0]) / len(one) ** 2)
     assert abs(means[0] - means[1]) < 5 * error
-    assert math.isclose(known.limit(one), sum(costs[0]))
+    assert math.isclose(known.least_loss(one), sum(costs[0]))
 
 
 def test_no_text_of_two_splits_however_typed() -> None:
     assert known.draw("valid", size=50) == known.draw("valid", size=60)[:50] != known.draw("valid", seed=1, size=50)
-    held = {known.bare(text) for split in ("valid", "test") for text in known.draw(split, size=300)}
-    assert not held & {known.bare(text) for text in known.draw("train", size=5000)}
+    held = {known.normalized(text) for split in ("valid", "test") for text in known.draw(split, size=300)}
+    assert not held & {known.normalized(text) for text in known.draw("train", size=5000)}
     with pytest.raises(ConfigError, match="numerals-text has no split `dev`"):
         known.draw("dev")
 
@@ -76,7 +78,7 @@ def test_what_the_rest_determines() -> None:
 
     def told(text: str) -> dict[str, bool]:
         (ids,) = tokenizer.encode_target([text])
-        return dict(zip(tokenizer.target_pieces(ids), known.determined(ids, tokenizer, pieces), strict=True))
+        return dict(zip(tokenizer.target_pieces(ids), known.determined_tokens(ids, tokenizer, pieces), strict=True))
 
     time = told("9:34 PM")
     assert time[":"]

@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.data import END, PAD, START
-from glassformer.data.noise import Gaps, Infilling, Noise, Spans, closing, count, ordinary
+from glassformer.data.noise import (
+    Noise,
+    SpanCorruption,
+    TextInfilling,
+    TokenMasking,
+    hidden_count,
+    sentence_ends,
+    text_pieces,
+)
 from glassformer.data.randomness import uniform
 
 FIRST, LAST = 300, 700  # of the ids that texts have here
@@ -41,7 +49,7 @@ def made(noise: Noise, given: list[list[int]], seed: int, epoch: int = 0) -> lis
 @settings(max_examples=100, deadline=None)
 @given(texts, shares, st.integers(0, 2**40))
 def test_gaps_are_so_many_and_the_rest_stays(given: list[list[int]], share: float, seed: int) -> None:
-    noise = Gaps(MASK, np.arange(FIRST, LAST + 1), share)
+    noise = TokenMasking(MASK, np.arange(FIRST, LAST + 1), share)
     for text, (source, target) in zip(given, made(noise, given, seed), strict=True):
         assert (source[0], source[-1], len(source)) == (START, END, len(text) + 2)
         assert target[0] == PAD
@@ -57,7 +65,9 @@ def test_gaps_are_so_many_and_the_rest_stays(given: list[list[int]], share: floa
 def test_of_the_chosen_eighty_in_a_hundred_are_hidden_ten_replaced_ten_left() -> None:
     given = [[FIRST + (row + column) % 400 for column in range(100)] for row in range(400)]
     fates = np.zeros(3)
-    for text, (source, target) in zip(given, made(Gaps(MASK, np.arange(FIRST, LAST + 1)), given, seed=3), strict=True):
+    for text, (source, target) in zip(
+        given, made(TokenMasking(MASK, np.arange(FIRST, LAST + 1)), given, seed=3), strict=True
+    ):
         for was, now, asked in zip(text, source[1:-1], target[1:], strict=True):
             if asked != PAD:
                 fates[0 if now == MASK else 2 if now == was else 1] += 1
@@ -68,7 +78,7 @@ def test_of_the_chosen_eighty_in_a_hundred_are_hidden_ten_replaced_ten_left() ->
 @settings(max_examples=100, deadline=None)
 @given(texts, shares, means, st.integers(0, 2**40))
 def test_spans_and_what_is_left_make_the_text(given: list[list[int]], share: float, mean: float, seed: int) -> None:
-    noise = Spans(SENTINELS, share, mean)
+    noise = SpanCorruption(SENTINELS, share, mean)
     for text, (source, target) in zip(given, made(noise, given, seed), strict=True):
         hidden: dict[int, list[int]] = {}
         for id in target:  # the target: each sentinel, then what it hides
@@ -90,7 +100,7 @@ def test_spans_and_what_is_left_make_the_text(given: list[list[int]], share: flo
 def test_the_run_of_a_short_text_may_be_anywhere() -> None:
     """T5's own way ends every text with a hidden run: of a short one, nothing else would ever be asked."""
     given = [list(range(FIRST, FIRST + 6))] * 3000
-    hidden = [target[1] - FIRST for _, target in made(Spans(SENTINELS), given, seed=5)]
+    hidden = [target[1] - FIRST for _, target in made(SpanCorruption(SENTINELS), given, seed=5)]
     assert [400 < hidden.count(place) < 600 for place in range(6)] == [True] * 6
 
 
@@ -99,7 +109,7 @@ def test_the_run_of_a_short_text_may_be_anywhere() -> None:
 def test_infilling_leaves_the_other_tokens_in_their_sentences(
     given: list[list[int]], share: float, mean: float, seed: int
 ) -> None:
-    noise = Infilling(MASK, np.array([STOP]), share, mean)
+    noise = TextInfilling(MASK, np.array([STOP]), share, mean)
     for text, (source, target) in zip(given, made(noise, given, seed), strict=True):
         assert target == text
         size = max(1, round(len(text) * share))
@@ -109,7 +119,7 @@ def test_infilling_leaves_the_other_tokens_in_their_sentences(
 
 
 def test_sentences_change_places_whole() -> None:
-    noise = Infilling(MASK, np.array([STOP]), 0.001)
+    noise = TextInfilling(MASK, np.array([STOP]), 0.001)
     sentences = [[301, 302, STOP], [303, STOP], [304, 305, 306, STOP]]
     text = [*chain(*sentences)]
     seen = set()
@@ -131,7 +141,8 @@ def fits(source: list[int], gap: int, text: list[int], hidden: int) -> bool:
 
 
 @pytest.mark.parametrize(
-    "noise", [Gaps(MASK, np.arange(FIRST, LAST)), Spans(SENTINELS), Infilling(MASK, np.array([STOP]))]
+    "noise",
+    [TokenMasking(MASK, np.arange(FIRST, LAST)), SpanCorruption(SENTINELS), TextInfilling(MASK, np.array([STOP]))],
 )
 def test_noise_follows_from_seed_epoch_and_text_alone(noise: Noise) -> None:
     given = [[FIRST + (7 * row + 3 * column) % 400 for column in range(40)] for row in range(8)]
@@ -144,6 +155,6 @@ def test_noise_follows_from_seed_epoch_and_text_alone(noise: Noise) -> None:
 
 def test_no_special_piece_and_no_byte_is_ordinary() -> None:
     pieces = dict(enumerate(["<pad>", "<s>", "</s>", "<unk>", "<0x41>", "<2de>", "[MASK]", "<extra_id_12>", " a", "."]))
-    assert list(ordinary(pieces)) == [8, 9]
-    assert closing(pieces).tolist() == [9]
-    assert count(np.array([1, 3, 4, 100]), 0.15).tolist() == [1, 1, 1, 15]
+    assert list(text_pieces(pieces)) == [8, 9]
+    assert sentence_ends(pieces).tolist() == [9]
+    assert hidden_count(np.array([1, 3, 4, 100]), 0.15).tolist() == [1, 1, 1, 15]

@@ -13,7 +13,7 @@ import pytest
 
 from glassformer.common.errors import ConfigError, DataError
 from glassformer.data import Corpus, numerals, read_pairs
-from glassformer.data.coverage import frequent_words, unmet
+from glassformer.data.coverage import frequent_words, unseen_words
 from glassformer.data.numerals import generate
 
 
@@ -25,7 +25,7 @@ def test_sizes_and_disjoint_splits() -> None:
         assert len(set.union(*seen)) == sum(map(len, seen))
     for name, pairs in splits.items():
         repeated = {source for source, count in Counter(source for source, _ in pairs).items() if count > 1}
-        assert repeated == ({source for source, _, _ in numerals._tried_first("de")} if name == "train" else set())
+        assert repeated == ({source for source, _, _ in numerals._common_pairs("de")} if name == "train" else set())
 
 
 EVERYDAY = """
@@ -48,9 +48,9 @@ def test_everyday_sentences_hold_words_that_its_training_never_met_and_its_own_t
     words = frequent_words(source for source, _ in generate("train"))
     everyday = EVERYDAY.strip().replace("\n", "|").split("|")
     assert len(everyday) == 50
-    assert sum(bool(unmet(words, [sentence])) for sentence in everyday) >= 0.95 * len(everyday)
+    assert sum(bool(unseen_words(words, [sentence])) for sentence in everyday) >= 0.95 * len(everyday)
     own = [source for source, _ in generate("test")]
-    assert sum(bool(unmet(words, [source])) for source in own) <= 0.01 * len(own)
+    assert sum(bool(unseen_words(words, [source])) for source in own) <= 0.01 * len(own)
 
 
 @pytest.fixture
@@ -188,9 +188,9 @@ def test_the_small_numbers_are_in_the_corpus() -> None:
     ],
 )
 def test_commas_hyphens_and_small_words_are_left_out(source: str, typed: str) -> None:
-    assert numerals.typed(source, "no comma, no hyphen, no word") == typed
-    assert numerals.typed(source, "as written") == source
-    other = numerals.typed(source, "other case")
+    assert numerals.type_like_people(source, "no comma, no hyphen, no word") == typed
+    assert numerals.type_like_people(source, "as written") == source
+    other = numerals.type_like_people(source, "other case")
     assert other != source or not any(map(str.isalpha, source))
     assert other.lower() == source.lower()
 
@@ -199,9 +199,9 @@ def test_commas_hyphens_and_small_words_are_left_out(source: str, typed: str) ->
 def test_a_source_has_one_answer(target: str) -> None:
     answers: dict[str, tuple[str, str]] = {}
     rng = random.Random(5)
-    for kind in numerals.KINDS if target in numerals.SPELT else numerals.KINDS[len(numerals._SPELT_KINDS) :]:
+    for kind in numerals.KINDS if target in numerals.SPELLED else numerals.KINDS[len(numerals._SPELLED_KINDS) :]:
         numerals._draw(rng, kind, 300, target, answers)  # fails where there are two
-    for source, *answer in numerals._tried_first(target):
+    for source, *answer in numerals._common_pairs(target):
         assert answers.setdefault(source, tuple(answer)) == tuple(answer)
 
 

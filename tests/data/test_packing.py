@@ -26,7 +26,7 @@ from glassformer.data import (
     prepare,
     read_pairs,
 )
-from glassformer.data.batch import LOOK, fill_rows, tighten
+from glassformer.data.batch import LOOKAHEAD, fill_rows, tight_order
 
 CORPUS = Corpus(builtin="numerals", size=700)
 
@@ -100,13 +100,13 @@ def test_packed_rows_are_told_by_their_corpus(tmp_path: Path) -> None:
 def test_tight_rows_take_every_pair_once_and_leave_no_room_for_those_that_wait(pairs: list[tuple[int, int]]) -> None:
     src, tgt = (np.array(side) for side in zip(*pairs, strict=True))
     shape = Shape(1, 20, 24)
-    order = tighten(src.tolist(), tgt.tolist(), shape)
+    order = tight_order(src.tolist(), tgt.tolist(), shape)
     assert sorted(order.tolist()) == list(range(len(pairs)))
     starts = fill_rows(src[order], tgt[order], shape).tolist()
     for row, (begin, end) in enumerate(pairwise(starts)):
         there, later = order[begin:end], order[end:]
         assert src[there].sum() <= 20
         assert tgt[there].sum() <= 24
-        waiting = sorted(later.tolist())[: LOOK - 1]  # that were looked at when this row ended
+        waiting = sorted(later.tolist())[: LOOKAHEAD - 1]  # that were looked at when this row ended
         fits = [k for k in waiting if src[there].sum() + src[k] <= 20 and tgt[there].sum() + tgt[k] <= 24]
         assert not fits or row == len(starts) - 2

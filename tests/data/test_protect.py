@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from glassformer.common.errors import ConfigError
 from glassformer.data import Corpus, Tokenizer, TokenizerOptions, prepare, protect, read_pairs
-from glassformer.data.protect import PLACEHOLDERS, hidden, hide, marked, spans
+from glassformer.data.protect import PLACEHOLDERS, hide_in_pairs, hide_spans, insert_placeholders, spans
 
 KEPT = [
     ("Run `pip install x` now.", ["`pip install x`"]),
@@ -76,7 +76,7 @@ def filled(text: str, stretches: list[str]) -> str:
 def test_a_hidden_pair_has_the_same_placeholders_on_both_sides(seed: int, count: int) -> None:
     source = "Open Visual Studio 2022 and run `dotnet new` with {name}, see [this](a.md)."
     target = "Führen Sie `dotnet new` mit {name} in Visual Studio 2022 aus; siehe [dies](a.md)."
-    one, other = hidden(source, target, count, random.Random(seed))
+    one, other = hide_spans(source, target, count, random.Random(seed))
     marks = [c for c in one if c in PLACEHOLDERS]
     assert marks == list(PLACEHOLDERS[: len(marks)])
     assert len(marks) <= count
@@ -95,17 +95,17 @@ def test_a_sign_that_nothing_ends_is_soon_passed() -> None:
 
 def test_a_word_inside_another_is_not_hidden() -> None:
     for seed in range(50):
-        assert hidden("Client applications", "Clientanwendungen", 5, random.Random(seed))[1] == "Clientanwendungen"
-    assert marked("a b c", [(4, 5), (0, 1)]) == f"{PLACEHOLDERS[1]} b {PLACEHOLDERS[0]}"
+        assert hide_spans("Client applications", "Clientanwendungen", 5, random.Random(seed))[1] == "Clientanwendungen"
+    assert insert_placeholders("a b c", [(4, 5), (0, 1)]) == f"{PLACEHOLDERS[1]} b {PLACEHOLDERS[0]}"
 
 
 def test_the_share_of_pairs_is_kept_and_the_choice_does_not_change() -> None:
     pairs = [(f"Take `a{i}` here", f"Nimm hier `a{i}`") for i in range(2000)]
-    once, again = list(hide(pairs, 0.5, 4)), list(hide(pairs, 0.5, 4))
+    once, again = list(hide_in_pairs(pairs, 0.5, 4)), list(hide_in_pairs(pairs, 0.5, 4))
     assert once == again
     changed = sum(one != two for one, two in zip(once, pairs, strict=True))
     assert 0.5 * 0.6 * 0.85 < changed / len(pairs) < 0.5 * 0.6 * 1.15
-    assert list(hide(pairs, 0.0, 4)) == pairs
+    assert list(hide_in_pairs(pairs, 0.0, 4)) == pairs
 
 
 def test_placeholders_and_tags_are_pieces_that_text_alone_cannot_spell(tmp_path: Path) -> None:
@@ -173,9 +173,9 @@ def test_time_to_find_names_grows_with_the_length(text):
 
 def test_nothing_is_remembered_of_long_texts() -> None:
     """Whoever sends many of them would have a server hold them, and each of their stretches."""
-    protect._lately.cache_clear()
+    protect._cached_spans.cache_clear()
     for text in ("\ue000" * 1000, "\ue000" * 1001):
         found = spans(text)
         found.append((0, 0))  # what is remembered is nobody's to change
         assert spans(text) == [(i, i + 1) for i in range(len(text))]
-    assert protect._lately.cache_info().currsize == 1
+    assert protect._cached_spans.cache_info().currsize == 1

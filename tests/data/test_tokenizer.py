@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from glassformer.common.errors import ConfigError, DataError, InputError
 from glassformer.data import END, PAD, START, UNK, Tokenizer, TokenizerOptions
 from glassformer.data.tokenizer import SHARED_WORDS
-from glassformer.data.vocabulary import BYTES, SPECIALS, sample
+from glassformer.data.vocabulary import BYTES, SPECIALS, sample_pairs
 
 NOUNS = [
     a + b for a in ("river", "mount", "garden", "winter", "letter") for b in ("", "ain", "stone", "light", "works")
@@ -210,9 +210,9 @@ def test_wrong_options_and_files(tmp_path: Path) -> None:
 
 def test_sample_is_spread_evenly() -> None:
     told: list[int] = []
-    kept = sample(((str(n), "") for n in range(100_000)), 1_000, told.append)
+    kept = sample_pairs(((str(n), "") for n in range(100_000)), 1_000, told.append)
     numbers = [int(source) for source, _ in kept]
     assert 500 <= len(numbers) <= 1_000
     assert {b - a for a, b in pairwise(numbers)} == {128}
     assert told[-1] == 100_000
-    assert sample([("x" * 9_999, "y")], 5)[0] == ("x" * 2_000, "y")
+    assert sample_pairs([("x" * 9_999, "y")], 5)[0] == ("x" * 2_000, "y")

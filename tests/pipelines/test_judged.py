@@ -18,7 +18,7 @@ from glassformer.common.errors import ConfigError, DataError
 from glassformer.data import Tokenizer, TokenizerOptions
 from glassformer.model import DecoderOnly, EncoderOnly, ModelConfig
 from glassformer.pipelines.loading import OwnText
-from glassformer.train.evaluation.metrics import GapScores, LabelScores, TextScores, wilson
+from glassformer.train.evaluation.metrics import GapScores, LabelScores, TextScores, wilson_interval
 from glassformer.weights import bundle
 
 TEXTS = ["twenty-one", "one hundred and two", "zwölf of them"]
@@ -99,9 +99,9 @@ def test_a_classifier_has_the_accuracy_and_f1_of_scikit_learn(folders: dict[str,
 
 
 def test_the_interval_of_a_share_is_right_at_its_ends_too() -> None:
-    assert wilson(10, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
-    assert wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)  # as statsmodels gives it
-    assert wilson(0, 10)[0] == 0.0
+    assert wilson_interval(10, 10) == pytest.approx((0.7225, 1.0), abs=1e-4)
+    assert wilson_interval(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-4)  # as statsmodels gives it
+    assert wilson_interval(0, 10)[0] == 0.0
 
 
 def test_what_cannot_be_judged_is_told(folders: dict[str, Path], tmp_path: Path) -> None:

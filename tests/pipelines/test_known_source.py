@@ -10,7 +10,7 @@ import pytest
 import glassformer as gf
 from glassformer.data import Tokenizer
 from glassformer.data import exact_source as known
-from glassformer.data.noise import ordinary
+from glassformer.data.noise import text_pieces
 from glassformer.train import Report, read_recipe, train
 from glassformer.train.evaluation.metrics import GapScores, TextScores
 
@@ -28,7 +28,7 @@ def test_a_decoder_beside_its_source(tmp_path: Path) -> None:
     assert isinstance(scores, TextScores)
     texts = known.draw("test", size=12)
     ids = Tokenizer.load(tmp_path / "gpt").encode_target(texts)
-    assert scores.least == pytest.approx(known.limit(texts) / (sum(map(len, ids)) + 12))
+    assert scores.least == pytest.approx(known.least_loss(texts) / (sum(map(len, ids)) + 12))
     assert scores.loss > scores.least
     assert f"{scores.loss - scores.least:.4f} above the source's own {scores.least:.4f}" in str(scores)
     other = gf.evaluate(tmp_path / "gpt", ["one"]).scores
@@ -40,9 +40,9 @@ def test_an_encoder_and_the_gaps_that_the_rest_determines(tmp_path: Path) -> Non
     scores = gf.evaluate(trained("numerals-bert", tmp_path / "bert"), split="test").scores
     assert isinstance(scores, GapScores)
     tokenizer = Tokenizer.load(tmp_path / "bert")
-    pieces = [*ordinary(tokenizer.pieces[1])]
+    pieces = [*text_pieces(tokenizer.pieces[1])]
     rows = tokenizer.encode_target(known.draw("test", size=12))
-    assert scores.determined == sum(sum(known.determined(ids, tokenizer, pieces)) for ids in rows)
+    assert scores.determined == sum(sum(known.determined_tokens(ids, tokenizer, pieces)) for ids in rows)
     assert 0 < scores.determined < scores.tokens
     assert scores.determined_accuracy is not None
     assert f"of the {scores.determined:,} gaps that the rest determines {scores.determined_accuracy:.1f} %" in str(

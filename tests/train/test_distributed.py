@@ -11,7 +11,7 @@ import torch
 from small_run import by_hand, call, digest, metrics, torchrun, train_here
 
 from glassformer.train import checkpoint
-from glassformer.train.folder import claimed
+from glassformer.train.folder import lock_folder
 
 SAME = ("model.dropout=0.0", "train.steps=8", "train.log_every=1", "train.save_every=4", "train.valid_every=4")
 
@@ -95,7 +95,7 @@ def test_two_processes_do_what_one_does(recipe: Path, tmp_path: Path, kind: str,
 def test_a_folder_that_is_being_trained_in_is_told_by_one_process(whole: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     shutil.copytree(whole, out)
-    with claimed(out):
+    with lock_folder(out):
         _, told = by_hand("train", "--resume", "--out", out, codes=(2, 2))
     assert told.count(f"glassformer: another process is training in {out}") == 1
     assert "[rank" not in told  # no process trips over the first one's end

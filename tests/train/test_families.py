@@ -21,7 +21,7 @@ from glassformer.train import parallel
 from glassformer.train.feed import local_rows
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
-from glassformer.train.run import ready, train
+from glassformer.train.run import prepare_run, train
 from glassformer.weights.parity import cases, random_model
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf", "six": "sechs"}
@@ -122,8 +122,8 @@ def recipe(family: str, folder: Path, start: Path, **changes: Any) -> Recipe:
 def seen(made: Recipe, folder: Path) -> list[dict[str, Tensor]]:
     """The batches of validation."""
     folder.mkdir()
-    world = parallel.enter("cpu")
-    valid = ready(made, folder, world, Report(quiet=True)).valid
+    world = parallel.init_distributed("cpu")
+    valid = prepare_run(made, folder, world, Report(quiet=True)).valid
     assert valid is not None
     return [local_rows(batch, world, objective=made.train.objective).rows for batch in valid.epoch(0)]
 

@@ -75,7 +75,7 @@ def model_and_rows(kind, **changes):
     ],
 )
 def test_a_compiled_step_learns_what_a_plain_one_does(kind, changes, smoothing, monkeypatch):
-    monkeypatch.setattr(step, "MANY", 5000)
+    monkeypatch.setattr(step, "LARGE_VOCABULARY", 5000)
     found = {}
     for compiled in (False, True):
         model, rows = model_and_rows(kind, **changes)
@@ -95,7 +95,7 @@ def test_a_compiled_step_learns_what_a_plain_one_does(kind, changes, smoothing, 
 @pytest.mark.filterwarnings("ignore")
 def test_recorded_steps_go_where_plain_ones_go(monkeypatch):
     """Joined loss, gradients clipped within AdamW, and the step recorded; beside none of the three."""
-    monkeypatch.setattr(step, "MANY", 5000)
+    monkeypatch.setattr(step, "LARGE_VOCABULARY", 5000)
     ends = []
     for fast, clip in ((False, 0.1), (True, 0.1), (True, 0.05)):
         model, rows = model_and_rows(gf.DecoderOnly)

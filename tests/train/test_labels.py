@@ -18,8 +18,8 @@ from test_resume import SLOWLY, assert_same, start, wait_for
 import glassformer as gf
 from glassformer.common.errors import ConfigError, DataError, RunError
 from glassformer.data import END, PAD, START, Batches, BatchOptions, Corpus, Tokenizer, TokenizerOptions, prepare
-from glassformer.data.labelled import Labelled, Labels, Pictures
-from glassformer.data.readers import brought, digits, pictures, written
+from glassformer.data.labelled import ImageTokenizer, LabelledTokenizer, Labels
+from glassformer.data.readers import digits, image_to_text, load_images, normalize_images
 from glassformer.train import read_recipe
 from glassformer.train.feed import local_rows
 from glassformer.train.parallel import World
@@ -144,11 +144,11 @@ def test_a_kill_changes_nothing_and_two_processes_are_one(goal: str, tmp_path: P
     assert max(abs(one[step] - two[step]) for step in one) < 1e-4
 
 
-def batch_of(tmp_path: Path, rows: list[str]) -> tuple[Labelled, dict[str, torch.Tensor]]:
+def batch_of(tmp_path: Path, rows: list[str]) -> tuple[LabelledTokenizer, dict[str, torch.Tensor]]:
     (tmp_path / "rows.tsv").write_text("".join(f"{row}\n" for row in rows))
     corpus = Corpus(tsv=tmp_path / "rows.tsv")
     words = Tokenizer.train([("", "one two three")], TokenizerOptions(kind="words"))
-    tokenizer = Labelled(words, Labels.found([corpus]))
+    tokenizer = LabelledTokenizer(words, Labels.collect([corpus]))
     store = prepare([corpus], tokenizer, tmp_path / "store")
     (batch,) = Batches(store, BatchOptions(tokens=4 * 16, shapes=1)).epoch(0)
     return tokenizer, local_rows(batch, ALONE, objective="classify").rows
@@ -188,7 +188,7 @@ def test_an_image_comes_out_of_the_store_as_it_went_in(tmp_path: Path) -> None:
         whole = rng.integers(0, 256, (5, channels, 6, 6), dtype=np.uint8)
         np.savez(tmp_path / "some.npz", images=whole, labels=["b", "a", "b", "c", "a"])
         corpus = Corpus(images=tmp_path / "some.npz")
-        tokenizer = Pictures(Labels.found([corpus]))
+        tokenizer = ImageTokenizer(Labels.collect([corpus]))
         store = prepare([corpus], tokenizer, tmp_path / f"store{channels}")
         (batch,) = Batches(store, BatchOptions(tokens=8 * 120, shapes=1)).epoch(0)
         rows = local_rows(batch, ALONE, objective="image").rows
@@ -217,18 +217,18 @@ def test_digits_are_scikit_learns_and_dealt_once() -> None:
 
 def test_images_of_every_usual_form_are_brought_to_one() -> None:
     grey = np.arange(2 * 4 * 4).reshape(2, 4, 4)
-    assert brought(grey, "x").shape == (2, 1, 4, 4)
-    assert np.array_equal(brought(grey / 255, "x"), brought(grey, "x"))
-    assert brought(np.zeros((2, 8, 8, 3)), "x").shape == (2, 3, 8, 8)
+    assert normalize_images(grey, "x").shape == (2, 1, 4, 4)
+    assert np.array_equal(normalize_images(grey / 255, "x"), normalize_images(grey, "x"))
+    assert normalize_images(np.zeros((2, 8, 8, 3)), "x").shape == (2, 3, 8, 8)
     for wrong, said in (
         (np.zeros((2, 4, 5)), "with one channel or three"),
         (grey + 300, "lie in 0 to 255"),
         (grey * 1.0, "in 0 to 1"),
     ):
         with pytest.raises(DataError, match=said):
-            brought(wrong, "x")
-    assert len(written(grey[0].astype(np.uint8))) == 16
-    assert not any(sign.isspace() for sign in written(np.arange(256, dtype=np.uint8)))
+            normalize_images(wrong, "x")
+    assert len(image_to_text(grey[0].astype(np.uint8))) == 16
+    assert not any(sign.isspace() for sign in image_to_text(np.arange(256, dtype=np.uint8)))
 
 
 @pytest.mark.parametrize(
@@ -241,7 +241,7 @@ def test_images_of_every_usual_form_are_brought_to_one() -> None:
 def test_labels_that_are_none_are_told(tmp_path: Path, rows: list[str], said: str) -> None:
     (tmp_path / "rows.tsv").write_text("\n".join(rows) + "\n")
     with pytest.raises(DataError, match=said):
-        Labels.found([Corpus(tsv=tmp_path / "rows.tsv")])
+        Labels.collect([Corpus(tsv=tmp_path / "rows.tsv")])
 
 
 def test_a_label_that_training_never_met_is_told(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def test_jsonl_of_texts_and_labels(tmp_path: Path) -> None:
     rows = [{"text": "one", "label": "a"}, {"text": "two", "label": "b"}]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     corpus = Corpus(jsonl=tmp_path / "rows.jsonl", src_key="text", tgt_key="label")
-    assert Labels.found([corpus]).names == ("a", "b")
+    assert Labels.collect([corpus]).names == ("a", "b")
 
 
 @pytest.mark.parametrize("name", ["numerals-classify", "digits-vit"])
@@ -308,14 +308,14 @@ def test_the_recipes_are_read(name: str) -> None:
     assert recipe.train.steps >= 300
     if name == "digits-vit":
         pytest.importorskip("sklearn")
-        assert pictures(recipe.data.train[0])[0].shape == (1347, 1, 8, 8)
+        assert load_images(recipe.data.train[0])[0].shape == (1347, 1, 8, 8)
     assert PAD not in (START, END)
 
 
 def test_shifted_images_come_beside_the_whole(tmp_path: Path) -> None:
     image = np.arange(1, 10, dtype=np.uint8).reshape(1, 3, 3)
     np.savez(tmp_path / "one.npz", images=np.concatenate((image, image + 9)), labels=["a", "b"])
-    found, labels = pictures(Corpus(images=tmp_path / "one.npz", shift=1))
+    found, labels = load_images(Corpus(images=tmp_path / "one.npz", shift=1))
     assert (found.shape, labels) == ((18, 1, 3, 3), ["a", "b"] * 9)
     moved = {tuple(one.flatten().tolist()) for one, label in zip(found, labels, strict=True) if label == "a"}
     assert len(moved) == 9

@@ -18,7 +18,7 @@ from glassformer.common.errors import ConfigError, InputError
 from glassformer.common.report import Report
 from glassformer.data import Corpus
 from glassformer.train.evaluation.evaluate import validation_bleu
-from glassformer.train.evaluation.references import ways
+from glassformer.train.evaluation.references import directions
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import train
@@ -104,7 +104,7 @@ def test_one_run_learns_several_ways_and_is_judged_by_each(tmp_path: Path) -> No
     first = next(row for row in metrics(folder) if "valid_loss" in row)
     assert first["valid_loss"] == pytest.approx(total / count, abs=1e-6)
     assert 0 <= first["valid_bleu"] <= 100
-    assert ways(folder, made.data.valid) == [(english, german), (french, german)]
+    assert directions(folder, made.data.valid) == [(english, german), (french, german)]
     judged = gf.evaluate(folder, split="valid", source=french)
     assert gf.evaluate(folder, split="valid", source="French").hypotheses == judged.hypotheses
     assert isinstance(load(folder, "cpu", None, None), gf.Translator)  # what `glassformer trace` follows

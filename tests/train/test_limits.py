@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from glassformer.common.errors import ConfigError
 from glassformer.data import Corpus, TokenizerOptions
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.train.budget import check_memory, least_weights
-from glassformer.train.evaluation.metrics import bleu_by
+from glassformer.train.budget import check_memory, min_parameters
+from glassformer.train.evaluation.metrics import make_bleu
 from glassformer.train.options import Data, Score, Tokenize, Train
-from glassformer.train.parallel import enter
+from glassformer.train.parallel import init_distributed
 from glassformer.train.recipe import VOCABULARY_SETTINGS, Recipe, parse
 
 SECTIONS = {"data": Data, "tokenizer": TokenizerOptions, "model": ModelConfig, "train": Train, "score": Score}
@@ -78,14 +78,14 @@ def test_weights_are_counted_without_making_them(settings: dict[str, Any]) -> No
     config = ModelConfig(vocab_size=900, d_model=64, d_ff=256, heads=8, layers=3, max_length=50, **settings)
     model = EncoderDecoder(config)
     made = sum(tensor.numel() for tensor in model.parameters())
-    assert 0.9 * made < least_weights(config) < 1.05 * made
+    assert 0.9 * made < min_parameters(config) < 1.05 * made
 
 
 def test_a_model_larger_than_the_memory_is_refused_before_it_is_made() -> None:
     config = ModelConfig(vocab_size=1000, d_model=2**20, d_ff=2**22)
     with pytest.raises(ConfigError, match=r"d_model=1048576.* has over [0-9,]{15,} weights: training it takes .* GiB"):
-        check_memory(config, Train(), enter("cpu"))
-    check_memory(ModelConfig(vocab_size=1000, d_model=64), Train(), enter("cpu"))
+        check_memory(config, Train(), init_distributed("cpu"))
+    check_memory(ModelConfig(vocab_size=1000, d_model=64), Train(), init_distributed("cpu"))
 
 
 def test_the_tokenizers_are_those_of_sacrebleu() -> None:
@@ -96,6 +96,6 @@ def test_the_tokenizers_are_those_of_sacrebleu() -> None:
 
 def test_a_tokenizer_that_is_not_there_is_told_by_name() -> None:
     with pytest.raises(ConfigError, match=r"tokenize = '13b' is not one of .*did you mean `13a`?"):
-        bleu_by("13b")
+        make_bleu("13b")
     with pytest.raises(ConfigError, match=r"`ja-mecab` cannot be used here: .*pip install sacrebleu\[ja\]"):
-        bleu_by("ja-mecab")
+        make_bleu("ja-mecab")

@@ -62,7 +62,11 @@ def asked(goal: str, lines: list[str], folder: Path) -> tuple[Recipe, Tokenizer,
     (folder / "texts").write_text("\n".join(lines) + "\n")
     store = prepare([Corpus(text=folder / "texts")], tokenizer, folder / "store", FilterOptions(max_tokens=40))
     noise = recipe.objective.noise
-    return recipe, tokenizer, store if noise is None else store.noised(noise(recipe.train, tokenizer, pieces), seed=5)
+    return (
+        recipe,
+        tokenizer,
+        store if noise is None else store.with_noise(noise(recipe.train, tokenizer, pieces), seed=5),
+    )
 
 
 SPLITS = ("train", "valid", "test")

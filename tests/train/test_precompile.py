@@ -15,7 +15,7 @@ from glassformer.common.report import process_age
 from glassformer.data.shapes import Shape
 from glassformer.train import precompile as ahead
 from glassformer.train.parallel import World
-from glassformer.train.precompile import Ahead, compiling_ahead, known_shape, trial_step
+from glassformer.train.precompile import PrecompileProcess, fixed_shape, precompiling, trial_step
 from glassformer.train.recipe import Recipe, read_recipe
 
 CPU = World(0, 1, torch.device("cpu"))
@@ -30,14 +30,14 @@ def recipe(tmp_path: Path) -> Recipe:
 
 
 def test_the_shape_is_known_where_the_text_cannot_change_it(recipe: Recipe) -> None:
-    assert known_shape(recipe) == Shape(2, 256, 256)
+    assert fixed_shape(recipe) == Shape(2, 256, 256)
     for unknown in (
         replace(recipe, train=replace(recipe.train, pack=False)),
         replace(recipe, train=replace(recipe.train, batch_tokens="auto")),
         replace(recipe, data=replace(recipe.data, max_tokens=256)),  # its longest text may ask for a wider row
         replace(recipe, tokenizer=replace(recipe.tokenizer, kind="words")),  # it may have fewer words
     ):
-        assert known_shape(unknown) is None
+        assert fixed_shape(unknown) is None
 
 
 def test_the_trial_is_a_step(recipe: Recipe) -> None:
@@ -60,7 +60,7 @@ def test_what_is_compiled_can_be_kept(recipe: Recipe, monkeypatch: pytest.Monkey
 
 def test_on_a_cpu_the_cores_are_left_to_the_text(recipe: Recipe, tmp_path: Path) -> None:
     recipe = replace(recipe, train=replace(recipe.train, compile=True))
-    with compiling_ahead(recipe, tmp_path, CPU, fresh=True) as begun:
+    with precompiling(recipe, tmp_path, CPU, fresh=True) as begun:
         assert begun.process is None
         begun.wait()
 
@@ -70,7 +70,7 @@ def test_a_process_that_fails_or_is_late_is_not_missed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, head_start: float
 ) -> None:
     monkeypatch.setattr(ahead, "HEAD_START", head_start)
-    begun = Ahead(tmp_path / "no-run", CPU)
+    begun = PrecompileProcess(tmp_path / "no-run", CPU)
     begun.wait()
     assert begun.process is not None
     assert begun.process.returncode != 0
@@ -79,7 +79,7 @@ def test_a_process_that_fails_or_is_late_is_not_missed(
 
 def test_seconds_count_from_the_start_of_the_process() -> None:
     code = "import time; time.sleep(0.3); "
-    code += "from glassformer.common.report import running_for as r; a = r(); print(a, r() - a)"
+    code += "from glassformer.common.report import process_age as r; a = r(); print(a, r() - a)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     whole, since = map(float, told.split())
     assert whole > since >= 0

@@ -39,7 +39,7 @@ def test_the_built_in_recipes_say_what_their_model_is_for(name: str) -> None:
     recipe = read_recipe(name)
     card = recipe.about
     assert all((card.purpose, card.purpose_zh))
-    assert card.examples or recipe.objective.made_of == "images"
+    assert card.examples or recipe.objective.content == "images"
     assert (card.source and card.target) or recipe.train.objective in ("classify", "image")
     assert About.of_recipe(tomli_w.dumps(read_recipe(name).to_dict())) == card
 

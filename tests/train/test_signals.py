@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from glassformer.common.errors import DataError
-from glassformer.train.loop import Interrupted, at_once, listening
+from glassformer.train.loop import Interrupted, signal_handlers, stop_at_once
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -19,7 +19,7 @@ def test_a_signal_is_not_taken_for_an_error_of_what_is_at_work(number: signal.Si
             raise DataError("damaged") from error
 
     before = signal.getsignal(number)
-    with pytest.raises(Interrupted) as stopped, listening(at_once):
+    with pytest.raises(Interrupted) as stopped, signal_handlers(stop_at_once):
         reads_a_file()
     assert stopped.value.number == number
     assert signal.getsignal(number) is before

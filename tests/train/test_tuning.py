@@ -22,8 +22,8 @@ from glassformer.train import checkpoint
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import train
-from glassformer.train.start import take_weights
-from glassformer.train.tuning import choose, distance
+from glassformer.train.start import copy_base_weights
+from glassformer.train.tuning import layer_distance, select_trainable
 from glassformer.weights import bundle
 from glassformer.weights import lora as adapter
 
@@ -103,14 +103,14 @@ def test_a_rank_that_no_matrix_has_is_refused(begun: Path, tmp_path: Path) -> No
 def test_the_distance_from_the_head() -> None:
     config = ModelConfig(vocab_size=11, d_model=8, heads=2, d_ff=8, layers=3, decoder_layers=2, output_bias=True)
     pair = EncoderDecoder(config)
-    found = {name: distance(name, pair) for name, _ in pair.named_parameters()}
+    found = {name: layer_distance(name, pair) for name, _ in pair.named_parameters()}
     assert found["head.bias"] == found["decoder.norm.weight"] == 0
     assert [found[f"decoder.blocks.{i}.feed_forward.up.bias"] for i in (1, 0)] == [1, 2]
     assert [found[f"encoder.blocks.{i}.feed_forward.up.bias"] for i in (2, 1, 0)] == [2, 3, 4]
     assert found["encoder.norm.weight"] == 1
     assert found["encoder.embedding.tokens.weight"] == 5
     alone = EncoderOnly(config)
-    assert distance("encoder.blocks.2.feed_forward.up.bias", alone) == 1
+    assert layer_distance("encoder.blocks.2.feed_forward.up.bias", alone) == 1
 
 
 def test_the_first_step_goes_as_far_as_the_layer_allows(begun: Path, tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_merged_is_unmerged_and_neither_is_the_base(begun: Path, adapted: Path) 
     saved = checkpoint.read(checkpoint.listing(adapted / "checkpoints")[-1])
     assert saved is not None
     unmerged = EncoderDecoder(base.config)
-    choose(unmerged, going_on(begun, **LORA).train)
+    select_trainable(unmerged, going_on(begun, **LORA).train)
     unmerged.load_state_dict({n[6:]: t for n, t in saved.tensors.items() if n.startswith("model/")}, strict=False)
     src, tgt = torch.randint(4, 300, (3, 9)), torch.randint(4, 300, (3, 7))
     with torch.no_grad():
@@ -233,24 +233,24 @@ def test_a_head_of_labels_is_new_and_that_is_said(encoder: tuple[Path, EncoderOn
     folder, old = encoder
     model = EncoderOnly(replace(old.config, labels=3, tied=False, seed=5))
     fresh = model.head.weight.detach().clone()
-    said = take_weights(model, str(folder))
+    said = copy_base_weights(model, str(folder))
     assert "a new head, at random: head.weight (3, 16), head.bias (3,)" in said
     assert torch.equal(model.head.weight, fresh)
     for name, tensor in old.encoder.named_parameters():
         assert torch.equal(tensor, model.encoder.get_parameter(name))
     with pytest.raises(ConfigError, match=r"model.layers = 2, but"):
-        take_weights(EncoderOnly(replace(old.config, labels=3, tied=False, layers=2)), str(folder))
+        copy_base_weights(EncoderOnly(replace(old.config, labels=3, tied=False, layers=2)), str(folder))
     with pytest.raises(ConfigError, match=r"model.tied = False, but"):  # over a vocabulary it is no new head
-        take_weights(EncoderOnly(replace(old.config, tied=False)), str(folder))
+        copy_base_weights(EncoderOnly(replace(old.config, tied=False)), str(folder))
     with pytest.raises(ConfigError, match="trains another kind of model"):
-        take_weights(EncoderDecoder(old.config), str(folder))
+        copy_base_weights(EncoderDecoder(old.config), str(folder))
 
 
 def test_an_adapter_brings_its_head(encoder: tuple[Path, EncoderOnly], begun: Path, tmp_path: Path) -> None:
     folder, old = encoder
     model = EncoderOnly(replace(old.config, labels=3, tied=False))
-    take_weights(model, str(folder))
-    choose(model, going_on(begun, lora_rank=2).train)
+    copy_base_weights(model, str(folder))
+    select_trainable(model, going_on(begun, lora_rank=2).train)
     learns = [name for name, p in model.named_parameters() if p.requires_grad]
     assert {name.partition(".")[0] for name in learns} == {"head", "encoder"}
     with torch.no_grad():

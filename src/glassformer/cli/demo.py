@@ -28,7 +28,7 @@ def demo(
     from glassformer.train import read_recipe
     from glassformer.train import train as run
     from glassformer.train.evaluation.evaluate import validation_bleu
-    from glassformer.train.folder import continued, saved_recipe
+    from glassformer.train.folder import check_continuation, saved_recipe
     from glassformer.weights.bundle import is_bundle
 
     recipe = read_recipe("numerals", (f"train.seed={seed}",))
@@ -36,7 +36,7 @@ def demo(
     begun = saved_recipe(out) if (out / "recipe.toml").exists() else None
     if begun is not None:
         try:
-            continued(recipe, begun)
+            check_continuation(recipe, begun)
         except RunError:
             raise RunError(f"{out} holds another run; choose another --out") from None
     if begun is not None and is_bundle(out) and (out / "model.safetensors").exists():

@@ -84,7 +84,7 @@ def show_recipe(recipe: Recipe, device: str) -> None:
     print()
     splits = {"train": recipe.data.train, "valid": recipe.data.valid, "test": recipe.data.test}
     surveys = {}
-    what = "texts" if recipe.objective.lone else "pairs"
+    what = "texts" if recipe.objective.monolingual else "pairs"
     for name, corpora in splits.items():
         if not corpora:
             line(name, "none")

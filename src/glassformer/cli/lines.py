@@ -52,11 +52,11 @@ def shown(one: Translation) -> dict[str, Any]:
 
 def read_raw(stream: io.BufferedReader, name: str) -> Iterator[list[bytes]]:
     """The lines of a stream in chunks: as many as are there already, but never more than CHUNK."""
-    from glassformer.data.readers import told
+    from glassformer.data.readers import explain_read_errors
 
     number, size, rest = 0, FIRST, b""
     try:
-        with told(name, lambda: f" after line {number}"):
+        with explain_read_errors(name, lambda: f" after line {number}"):
             while block := stream.read1(BLOCK):
                 *lines, rest = (rest + block).split(b"\n")
                 while lines and len(lines[0]) <= LONGEST:  # only the first can have begun in an earlier block
@@ -126,9 +126,9 @@ def line_by_line(chunks: Iterable[list[str]], work: Callable[[list[str]], list[T
 
 
 def open_input(path: Path | None) -> io.BufferedReader:
-    from glassformer.data.readers import _open
+    from glassformer.data.readers import open_text
 
-    return cast(io.BufferedReader, sys.stdin.buffer if path is None else _open(path))
+    return cast(io.BufferedReader, sys.stdin.buffer if path is None else open_text(path))
 
 
 @contextmanager

@@ -60,7 +60,13 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     from glassformer.model import EncoderDecoder
     from glassformer.train.evaluation.evaluate import evaluate, record_scores
     from glassformer.train.evaluation.metrics import Scores
-    from glassformer.train.evaluation.references import into, kind_of, out_of, seen_in_training, ways
+    from glassformer.train.evaluation.references import (
+        directions,
+        model_kind,
+        seen_in_training,
+        with_source,
+        with_target,
+    )
     from glassformer.train.folder import saved_recipe
 
     if int(os.environ.get("RANK", "0")):
@@ -68,18 +74,20 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     recipe = saved_recipe(folder)
     split = "test" if recipe.data.test else "valid"
     corpora = recipe.data.test or recipe.data.valid
-    if not corpora or (corpora[0].lone and kind_of(folder) is EncoderDecoder):  # which has no one right answer
+    if not corpora or (
+        corpora[0].monolingual and model_kind(folder) is EncoderDecoder
+    ):  # which has no one right answer
         return
-    for source, to in ways(folder, corpora):
+    for source, to in directions(folder, corpora):
         found = evaluate(folder, split=split, to=to, source=source, device=device, report=report)
-        along = into(to, corpora)
-        seen = seen_in_training(along if source is None else out_of(source, along), recipe, report)
+        along = with_target(to, corpora)
+        seen = seen_in_training(along if source is None else with_source(source, along), recipe, report)
         way = (f" --from {source}" if source else "") + (f" --to {to}" if to else "")
         command = f"glassformer evaluate {folder} --split {split}{way}"
         details: dict[str, Any] = {"command": command}
         record_scores(folder, found, report, **details | ({} if seen is None else {"met_in_training": seen}))
         told = ", never trained on" if seen == 0 else ""
-        what = "pairs" if isinstance(found.scores, Scores) else "images" if corpora[0].pictured else "texts"
+        what = "pairs" if isinstance(found.scores, Scores) else "images" if corpora[0].has_images else "texts"
         if seen:
             told = f" ({seen:,} of {len(found.sources):,} are also training {what})"
         print(f"\n{found.name} {what}{told}:  {found.scores}")

@@ -9,7 +9,7 @@ from glassformer.data.shapes import Shape, plan_shapes
 from glassformer.data.store import Store
 from glassformer.data.tokenizer import Directed as Directed
 from glassformer.data.tokenizer import PairTokenizer, Tokenizer
-from glassformer.data.vocabulary import END, PAD, START, UNK, Numbering, TokenizerOptions
+from glassformer.data.vocabulary import END, PAD, START, UNK, IdMap, TokenizerOptions
 
 __all__ = [
     "END",
@@ -23,7 +23,7 @@ __all__ = [
     "Corpus",
     "EpochPlan",
     "FilterOptions",
-    "Numbering",
+    "IdMap",
     "Pair",
     "PairTokenizer",
     "Shape",

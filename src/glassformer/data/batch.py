@@ -16,7 +16,7 @@ from glassformer.common.errors import ConfigError
 from glassformer.data.randomness import random_numbers
 from glassformer.data.shapes import Batch as Batch
 from glassformer.data.shapes import BatchOptions as BatchOptions
-from glassformer.data.shapes import Shape, assign, moves, plan_shapes
+from glassformer.data.shapes import Shape, assign, leftover_moves, plan_shapes
 from glassformer.data.store import Store
 from glassformer.data.vocabulary import END, PAD, START
 
@@ -69,8 +69,8 @@ class EpochPlan:
         tgt_in[: len(pairs), 0] = START
         labels[np.arange(len(pairs)), lengths[: len(pairs)]] = END
         mask = np.arange(shape.src) < src_lengths[:, None]  # (B, S)
-        count, numbering = int(lengths.sum()) + len(pairs), self._store.numbering
-        return Batch(src, mask, tgt_in, labels, count, len(pairs), numbering=numbering)
+        count, input_map = int(lengths.sum()) + len(pairs), self._store.input_map
+        return Batch(src, mask, tgt_in, labels, count, len(pairs), input_map=input_map)
 
     @property
     def padding_share(self) -> float:
@@ -101,10 +101,10 @@ class Batches:
                 f"raise batch.tokens to at least {longest}, or lower filter.max_tokens"
             )
         self._plan: tuple[int, EpochPlan | PackedPlan] | None = None
-        self._tight = store.noisy or not src.any()  # of plain texts
+        self._tight = store.has_noise or not src.any()  # of plain texts
         if options.pack:
-            even = packed_shape(longest, options, lone=not src.any())
-            self.shapes: tuple[Shape, ...] = (uneven_shape(src, tgt, options) if store.noisy else even,)
+            even = packed_shape(longest, options, monolingual=not src.any())
+            self.shapes: tuple[Shape, ...] = (noised_shape(src, tgt, options) if store.has_noise else even,)
             return
         self.shapes = plan_shapes(
             src,
@@ -141,7 +141,7 @@ class Batches:
         del key
         counts = np.bincount(buckets, minlength=len(self.shapes))
         parts = np.split(order, np.cumsum(counts)[:-1])
-        for number, larger, over in moves(self.shapes, counts.tolist()):
+        for number, larger, over in leftover_moves(self.shapes, counts.tolist()):
             parts[number], rest = parts[number][: -int(over)], parts[number][-int(over) :]
             parts[larger] = np.concatenate([parts[larger], rest])
         order = np.concatenate(parts)
@@ -169,27 +169,29 @@ class Batches:
         return np.repeat(everything, times)
 
 
-LOOK = 24  # pairs that are tried where a row is nearly full
+LOOKAHEAD = 24  # pairs that are tried where a row is nearly full
 
 Lengths = NDArray[np.int64]
 
 
-def packed_shape(longest: int, options: BatchOptions, lone: bool = False) -> Shape:
-    """The one shape of all batches; that of `lone` texts has no source."""
-    width = max(min(eights(options.width), options.tokens), eights(longest))
+def packed_shape(longest: int, options: BatchOptions, monolingual: bool = False) -> Shape:
+    """The one shape of all batches; that of `monolingual` texts has no source."""
+    width = max(min(round_up_to_8(options.width), options.tokens), round_up_to_8(longest))
     rows = max(1, options.tokens // width // options.divisor) * options.divisor
-    return Shape(rows, 0 if lone else width, width)
+    return Shape(rows, 0 if monolingual else width, width)
 
 
-def uneven_shape(src: NDArray[np.int32], tgt: NDArray[np.int32], options: BatchOptions) -> Shape:
+def noised_shape(src: NDArray[np.int32], tgt: NDArray[np.int32], options: BatchOptions) -> Shape:
     """The same, of sides that are always as much longer or shorter than each other, as noise makes them."""
     sides, most = (src, tgt), max(src.sum(), tgt.sum())
     whole = packed_shape(max(int(src.max()), int(tgt.max())), options)
-    widths = (max(eights(int(side.max())), eights(math.ceil(whole.tgt * side.sum() / most))) for side in sides)
+    widths = (
+        max(round_up_to_8(int(side.max())), round_up_to_8(math.ceil(whole.tgt * side.sum() / most))) for side in sides
+    )
     return Shape(whole.rows, *widths)
 
 
-def eights(width: int) -> int:
+def round_up_to_8(width: int) -> int:
     return -(-width // 8) * 8
 
 
@@ -208,12 +210,12 @@ def fill_rows(src: Lengths, tgt: Lengths, shape: Shape) -> Lengths:
     return np.array(starts, dtype=np.int64)
 
 
-def tighten(src: Sequence[int], tgt: Sequence[int], shape: Shape) -> NDArray[np.int64]:
+def tight_order(src: Sequence[int], tgt: Sequence[int], shape: Shape) -> NDArray[np.int64]:
     """The order of pairs of these lengths in which rows are full: where the next does not fit, one of those that follow
     may. The first to wait is the first in the next row, so that none waits long."""
     sizes = list(zip(src, tgt, strict=True))
     coming, waiting, order = iter(range(len(sizes))), list[int](), list[int]()
-    waiting.extend(islice(coming, LOOK))
+    waiting.extend(islice(coming, LOOKAHEAD))
     while waiting:
         left, below, place = shape.src, shape.tgt, 0
         while place < len(waiting):
@@ -233,7 +235,7 @@ class PackedPlan:
     def __init__(self, store: Store, shape: Shape, order: NDArray[np.int32], tight: bool = False) -> None:
         src, tgt = store.lengths()
         if tight:
-            order = order[tighten(src[order].tolist(), (tgt[order] + 1).tolist(), shape)]
+            order = order[tight_order(src[order].tolist(), (tgt[order] + 1).tolist(), shape)]
         self._store, self._shape, self._order = store, shape, order
         self._lengths = {"src": src[order].astype(np.int64), "tgt": tgt[order].astype(np.int64) + 1}
         self._rows = fill_rows(self._lengths["src"], self._lengths["tgt"], shape)
@@ -263,8 +265,8 @@ class PackedPlan:
         starts = np.flatnonzero(tgt_places.flat[cells] == 0)  # each target's first cell, counted along `cells`
         tgt_in.flat[cells[starts]] = START
         labels.flat[cells[np.append(starts[1:], len(cells)) - 1]] = END
-        own, numbering = src != PAD, self._store.numbering
-        return Batch(src, own, tgt_in, labels, len(cells), len(pairs), src_places, tgt_places, numbering)
+        own, input_map = src != PAD, self._store.input_map
+        return Batch(src, own, tgt_in, labels, len(cells), len(pairs), src_places, tgt_places, input_map)
 
     def _span(self, index: int) -> tuple[int, int]:
         first = index * self._shape.rows

@@ -73,7 +73,7 @@ class Corpus:
                 f"corpus weight {self.weight!r:.40} must be a number above 0 and at most {MOST_WEIGHT:,}; "
                 f"leave out a corpus not wanted"
             )
-        if type(self.shift) is not int or not 0 <= self.shift <= MOST_SHIFT or (self.shift and not self.pictured):
+        if type(self.shift) is not int or not 0 <= self.shift <= MOST_SHIFT or (self.shift and not self.has_images):
             raise ConfigError(
                 f"corpus shift {self.shift!r:.40} is for images, and a whole number from 0 to {MOST_SHIFT}"
             )
@@ -89,24 +89,24 @@ class Corpus:
         return tuple(Path(name) for name in (self.src, self.tgt, self.text, self.tsv, self.jsonl, self.images) if name)
 
     @property
-    def lone(self) -> bool:
+    def monolingual(self) -> bool:
         """Whether it is one of plain texts."""
-        return self.text is not None or self.only is not None or self.known
+        return self.text is not None or self.only is not None or self.exact
 
     @property
-    def known(self) -> bool:
+    def exact(self) -> bool:
         """Whether its law is known: see glassformer.data.exact_source."""
         return self.builtin == "numerals-text"
 
     @property
-    def pictured(self) -> bool:
+    def has_images(self) -> bool:
         """Whether it is one of images."""
         return self.images is not None or self.builtin == "digits"
 
     @property
-    def made_of(self) -> str:
+    def content(self) -> str:
         """What it has, in words."""
-        return "images" if self.pictured else "plain texts" if self.lone else "pairs"
+        return "images" if self.has_images else "plain texts" if self.monolingual else "pairs"
 
     @property
     def name(self) -> str:

@@ -55,7 +55,7 @@ class About:
         return f"{learnt} may not know: {', '.join(words[:NAMED])}{more}"
 
 
-def words_of(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     return _WORD.findall(text)
 
 
@@ -66,16 +66,16 @@ def frequent_words(texts: Iterable[str]) -> frozenset[str]:
         chunks.update(text.split())
     counts: Counter[str] = Counter()
     for chunk, times in chunks.items():  # far fewer than there are words in all
-        for word in words_of(chunk):
+        for word in split_words(chunk):
             counts[word.casefold()] += times
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     return frozenset(ranked[:MOST_WORDS])
 
 
-def unmet(words: frozenset[str], texts: Sequence[str]) -> list[str]:
+def unseen_words(words: frozenset[str], texts: Sequence[str]) -> list[str]:
     """The words of `texts` that are not among `words`, each once, as they come."""
     found: dict[str, str] = {}
     for text in texts:
-        for word in words_of(text):
+        for word in split_words(text):
             found.setdefault(word.casefold(), word)
     return [word for folded, word in found.items() if folded not in words]

@@ -19,7 +19,7 @@ from itertools import accumulate, islice
 
 from glassformer.common.errors import ConfigError, did_you_mean, one_of
 from glassformer.data import numerals
-from glassformer.data.numerals import CURRENCIES, FIRST_DAY, LEAP_YEAR, WAYS, typed
+from glassformer.data.numerals import CURRENCIES, FIRST_DAY, LEAP_YEAR, TYPING_STYLES, type_like_people
 from glassformer.data.tokenizer import PairTokenizer
 
 SIZES = {"train": 100_000, "valid": 1_000, "test": 2_000}
@@ -48,15 +48,17 @@ def _drawn(split: str, seed: int, size: int) -> tuple[str, ...]:
     while len(found) < size:
         place = rng.random() * ends[-1]  # Python promises the same numbers in every version for random() only
         kind = kinds[next(number for number, end in enumerate(ends) if place < end)]
-        text = typed(_english(kind, int(rng.random() * kind.size)), WAYS[int(rng.random() * len(WAYS))])
-        if numerals.split_of(bare(text), HELD_OUT) == split:
+        text = type_like_people(
+            _english(kind, int(rng.random() * kind.size)), TYPING_STYLES[int(rng.random() * len(TYPING_STYLES))]
+        )
+        if numerals.split_of(normalized(text), HELD_OUT) == split:
             found.append(text)
     return tuple(found)
 
 
 def log_probability(text: str) -> float:
     """How likely the source is to draw a text: the sum over all that could have become it, minus infinity for none."""
-    plain, total, chance = bare(text), 0.0, 0.0
+    plain, total, chance = normalized(text), 0.0, 0.0
     numbers: dict[Reader, set[int]] = {}  # as each reader reads the text, once
     for kind, reader, first in _table():
         total += kind.share
@@ -65,17 +67,17 @@ def log_probability(text: str) -> float:
         for number in numbers[reader]:
             if 0 <= number - first < kind.size:
                 origin = _english(kind, number - first)
-                ways = sum(typed(origin, way) == text for way in WAYS)
-                chance += kind.share / kind.size * ways / len(WAYS)
+                ways = sum(type_like_people(origin, way) == text for way in TYPING_STYLES)
+                chance += kind.share / kind.size * ways / len(TYPING_STYLES)
     return math.log(chance / total) if chance else -math.inf
 
 
-def limit(texts: Sequence[str]) -> float:
+def least_loss(texts: Sequence[str]) -> float:
     """The nats that these texts cost whoever knows the source's law."""
     return -math.fsum(map(log_probability, texts))
 
 
-def determined(ids: Sequence[int], tokenizer: PairTokenizer, pieces: Sequence[int]) -> list[bool]:
+def determined_tokens(ids: Sequence[int], tokenizer: PairTokenizer, pieces: Sequence[int]) -> list[bool]:
     """Of each token of a text, whether the others leave no choice: with any other of `pieces` in its place, the text
     is none of the source's, or is cut into other tokens."""
 
@@ -87,13 +89,13 @@ def determined(ids: Sequence[int], tokenizer: PairTokenizer, pieces: Sequence[in
     return [not any(possible(place, id) for id in pieces if id != own) for place, own in enumerate(ids)]
 
 
-def bare(text: str) -> str:
+def normalized(text: str) -> str:
     """What a text has in common with itself typed otherwise."""
     return _SMALL_WORDS.sub("", text.lower().replace(",", "").replace("-", " "))
 
 
 @lru_cache(maxsize=1 << 16)
-def _english(kind: numerals.Kind, number: int) -> str:
+def _english(kind: numerals.NumeralKind, number: int) -> str:
     return kind.pair(number, "de")[0]
 
 
@@ -102,11 +104,11 @@ Reader = Callable[[str], Iterator[int]]
 
 
 @lru_cache(maxsize=1)
-def _table() -> tuple[tuple[numerals.Kind, Reader, int], ...]:
+def _table() -> tuple[tuple[numerals.NumeralKind, Reader, int], ...]:
     """Each kind, its reader, and the number that its first thing has there."""
     groups: list[tuple[int, Reader | None]] = [
-        (4, _cardinals), (4, _digits), (3, _digits), (1, partial(_listed, "ordinal", 1, 1000)),
-        (1, partial(_listed, "year", 1100, 2100)), (1, _days), (1, _days), (1, None), (1, _numeric_days),
+        (4, _cardinals), (4, _digits), (3, _digits), (1, partial(_lookup, "ordinal", 1, 1000)),
+        (1, partial(_lookup, "year", 1100, 2100)), (1, _days), (1, _days), (1, None), (1, _numeric_days),
         (1, _days_of_a_year), (1, _months), (1, _times), (4, _cents), (4, _cents), (3, _sums), (3, _sums),
     ]  # fmt: skip
     kinds, found = iter(numerals.KINDS), []
@@ -121,18 +123,18 @@ def _table() -> tuple[tuple[numerals.Kind, Reader, int], ...]:
 
 
 @lru_cache(maxsize=3)
-def _spelt(form: str, first: int, end: int) -> dict[str, int]:
-    return {bare(numerals.spell(number, "en", form)): number - first for number in range(first, end)}
+def _spelled(form: str, first: int, end: int) -> dict[str, int]:
+    return {normalized(numerals.spell(number, "en", form)): number - first for number in range(first, end)}
 
 
 def _cardinals(plain: str) -> Iterator[int]:
-    words, (left, thousand, right) = _spelt("cardinal", 0, 1000), plain.partition(" thousand")
+    words, (left, thousand, right) = _spelled("cardinal", 0, 1000), plain.partition(" thousand")
     if left in words and (not thousand or right.lstrip() in words or not right):
         yield words[left] * 1000 + words.get(right.lstrip(), 0) if thousand else words[left]
 
 
-def _listed(form: str, first: int, end: int, plain: str) -> Iterator[int]:
-    if plain in (words := _spelt(form, first, end)):
+def _lookup(form: str, first: int, end: int, plain: str) -> Iterator[int]:
+    if plain in (words := _spelled(form, first, end)):
         yield words[plain]
 
 

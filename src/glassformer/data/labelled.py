@@ -20,7 +20,7 @@ import tokenizers
 from glassformer.common.errors import DataError, RunError, did_you_mean, one_of
 from glassformer.common.files import read_json, write_text
 from glassformer.data.corpus import Corpus, Pair
-from glassformer.data.readers import BRIGHTEST, DARKEST, pictures, read_pairs
+from glassformer.data.readers import BRIGHTEST, DARKEST, load_images, read_pairs
 from glassformer.data.tokenizer import Flat, Tokenizer
 from glassformer.data.vocabulary import END, PAD, SPECIALS, START, UNK
 
@@ -36,10 +36,10 @@ class Labels:
     image: tuple[int, int] | None = None
 
     @classmethod
-    def found(cls, corpora: Sequence[Corpus], known: Sequence[str] = ()) -> Labels:
+    def collect(cls, corpora: Sequence[Corpus], known: Sequence[str] = ()) -> Labels:
         """All that these corpora have; where they are among those `known` before, these."""
         names: set[str] = set()
-        shapes = {pictures(corpus)[0].shape[1:3] for corpus in corpora if corpus.pictured}
+        shapes = {load_images(corpus)[0].shape[1:3] for corpus in corpora if corpus.has_images}
         if len(shapes) > 1:
             raise DataError(f"images of different shapes, {' and '.join(map(str, shapes))}; bring them to one")
         for _, label in chain.from_iterable(map(read_pairs, corpora)):
@@ -57,12 +57,12 @@ class Labels:
         return cls(tuple(sorted(names)), shapes.pop() if shapes else None)
 
     @classmethod
-    def keep(cls, folder: Path, corpora: Sequence[Corpus], begun: bool, known: Sequence[str] = ()) -> None:
+    def ensure(cls, folder: Path, corpora: Sequence[Corpus], begun: bool, known: Sequence[str] = ()) -> None:
         """Find the labels of a run's corpora, the first time, and keep them in its folder."""
         if cls.load(folder) is None:
             if begun:
                 raise RunError(f"{folder / FILE} is missing, and the checkpoints know no labels; copy it back")
-            cls.found(corpora, known).save(folder)
+            cls.collect(corpora, known).save(folder)
 
     def save(self, folder: Path) -> None:
         write_text(folder / FILE, json.dumps({"labels": self.names, "image": self.image}, ensure_ascii=False) + "\n")
@@ -73,11 +73,11 @@ class Labels:
         return None if found is None else cls(tuple(found["labels"]), found["image"] and tuple(found["image"]))
 
 
-class Labelled(Tokenizer):
+class LabelledTokenizer(Tokenizer):
     """A tokenizer of texts that have labels: a pair is a text and its label's name."""
 
     def __init__(self, tokenizer: Tokenizer, labels: Labels) -> None:
-        self.texts, self.numbering = tokenizer, tokenizer.numbering
+        self.texts, self.input_map = tokenizer, tokenizer.input_map
         self.joint, self.words, self.to = True, tokenizer.words, None
         self.labels = labels
         self._numbers = {name: number for number, name in enumerate(labels.names, 1)}  # 0 is padding
@@ -123,7 +123,7 @@ class Labelled(Tokenizer):
         return hashlib.sha256(f"{self.texts.fingerprint()}{self.labels}".encode()).hexdigest()
 
 
-class Pictures(Labelled):
+class ImageTokenizer(LabelledTokenizer):
     """The same for images: the ids are the pixels."""
 
     def __init__(self, labels: Labels) -> None:

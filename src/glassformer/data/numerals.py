@@ -33,14 +33,14 @@ SHARES = {"valid": 0.037, "test": 0.037}  # of all pairs; a little more than ask
 POOL = 42_180  # pairs in all, with those that come several times
 # Few among many, but what everyone types: numbers below a hundred and round ones; in digits the years of our time too;
 # small sums of money. They are all in train, and often.
-TRIED_FIRST = (*range(100), *(digit * 10**zeros for zeros in range(2, 7) for digit in range(1, 10)))
-OUR_YEARS = range(1980, 2031)
+COMMON_NUMBERS = (*range(100), *(digit * 10**zeros for zeros in range(2, 7) for digit in range(1, 10)))
+COMMON_YEARS = range(1980, 2031)
 SMALL_SUMS = 20
 REPEATS = 12
-Named = tuple[str, str, str]  # English, what another language writes for it, and what kind it is
+LabelledPair = tuple[str, str, str]  # English, what another language writes for it, and what kind it is
 LOCALES = {"de": "de_DE", "fr": "fr_FR", "es": "es_ES", "zh": "zh_CN"}
-SPELT = ("de", "fr", "es")
-JOINTS = {"en": ", ", "de": "", "fr": " ", "es": " "}  # between thousands and the rest
+SPELLED = ("de", "fr", "es")
+JOINERS = {"en": ", ", "de": "", "fr": " ", "es": " "}  # between thousands and the rest
 CURRENCIES = ("EUR", "USD", "GBP", "CHF")
 FIRST_DAY = datetime.date(1900, 1, 1)
 LEAP_YEAR = datetime.date(2000, 1, 1)
@@ -48,7 +48,7 @@ DAYS = (datetime.date(2100, 1, 1) - FIRST_DAY).days
 
 
 @dataclass(frozen=True)
-class Kind:
+class NumeralKind:
     """`size` different pairs, numbered; `share` of the corpus is drawn from them, or all if they are fewer."""
 
     share: float
@@ -70,7 +70,7 @@ def generate(split: str, seed: int = 0, size: int | None = None, target: str = "
         raise ConfigError(f"numerals needs a size of at least 1, got {wanted}")
     share = SHARES.get(split, 1 - sum(SHARES.values()))
     # Up to the default size, a smaller corpus is the beginning of the larger one.
-    total = POOL - REPEATS * len(_tried_first(target))
+    total = POOL - REPEATS * len(_common_pairs(target))
     if wanted > SIZES[split]:
         total = max(total, math.ceil(1.2 * wanted / share))
     found = _splits(seed, target, total)[split]
@@ -80,10 +80,10 @@ def generate(split: str, seed: int = 0, size: int | None = None, target: str = "
 
 
 @lru_cache(maxsize=4)
-def _splits(seed: int, target: str, total: int) -> dict[str, tuple[Named, ...]]:
+def _splits(seed: int, target: str, total: int) -> dict[str, tuple[LabelledPair, ...]]:
     """All three splits, from one pass over about `total` different pairs."""
     rng = random.Random(seed)
-    kinds = [kind for kind in KINDS if target in SPELT or kind not in _SPELT_KINDS]
+    kinds = [kind for kind in KINDS if target in SPELLED or kind not in _SPELLED_KINDS]
     shares = sum(kind.share for kind in kinds)
     answers: dict[str, tuple[str, str]] = {}  # and what kind each is
     # The scarcest kind first: what it cannot fill of its share, the others do.
@@ -92,11 +92,11 @@ def _splits(seed: int, target: str, total: int) -> dict[str, tuple[Named, ...]]:
         _draw(rng, kind, round(total * kind.share / shares), target, answers)
         total -= len(answers) - before
         shares -= kind.share
-    first = _tried_first(target)
+    first = _common_pairs(target)
     pairs = [*((source, *answer) for source, answer in answers.items()), *first * REPEATS]
     known = {answer for _, answer, _ in first}
     order = [rng.random() for _ in pairs]
-    splits: dict[str, list[Named]] = {"train": [], "valid": [], "test": []}
+    splits: dict[str, list[LabelledPair]] = {"train": [], "valid": [], "test": []}
     for place in sorted(range(len(pairs)), key=order.__getitem__):
         answer = pairs[place][1]
         splits["train" if answer in known else split_of(answer, SHARES)].append(pairs[place])
@@ -114,31 +114,35 @@ def split_of(text: str, shares: Mapping[str, float]) -> str:
     return "train"
 
 
-def _draw(rng: random.Random, kind: Kind, count: int, target: str, answers: dict[str, tuple[str, str]]) -> None:
+def _draw(rng: random.Random, kind: NumeralKind, count: int, target: str, answers: dict[str, tuple[str, str]]) -> None:
     """Add `count` more pairs of `kind` to `answers`, or all there are."""
-    size, end = kind.size * len(WAYS), len(answers) + count
+    size, end = kind.size * len(TYPING_STYLES), len(answers) + count
     drawn: set[int] = set()
     while len(answers) < end and len(drawn) < size:
         # Python promises the same numbers in every version for random() only.
         number = int(rng.random() * size) if count < size else len(drawn)
         if number not in drawn:
             drawn.add(number)
-            source, answer = kind.pair(number // len(WAYS), target)
-            source = typed(source, WAYS[number % len(WAYS)])
+            source, answer = kind.pair(number // len(TYPING_STYLES), target)
+            source = type_like_people(source, TYPING_STYLES[number % len(TYPING_STYLES)])
             assert answers.setdefault(source, (answer, kind.name))[0] == answer, f"two answers to {source!r}"
 
 
 @lru_cache(maxsize=4)
-def _tried_first(target: str) -> tuple[Named, ...]:
+def _common_pairs(target: str) -> tuple[LabelledPair, ...]:
     """What people try first, in all the ways they type it."""
     sums = [_money("standard", whole=True)(0)(number, target) for number in range(len(CURRENCIES) * SMALL_SUMS)]
     pairs: list[Pair] = []
-    if target in SPELT:
-        pairs += [_words("cardinal", 0)(number, target) for number in TRIED_FIRST]
-        pairs += [_digits(0)(number, target) for number in (*TRIED_FIRST, *OUR_YEARS)]
-        pairs += [_digits(0, grouped=True)(number, target) for number in TRIED_FIRST]
+    if target in SPELLED:
+        pairs += [_words("cardinal", 0)(number, target) for number in COMMON_NUMBERS]
+        pairs += [_digits(0)(number, target) for number in (*COMMON_NUMBERS, *COMMON_YEARS)]
+        pairs += [_digits(0, grouped=True)(number, target) for number in COMMON_NUMBERS]
     named = [*((*pair, "money") for pair in sums), *((*pair, "number") for pair in pairs)]
-    return tuple(dict.fromkeys((typed(source, way), answer, name) for source, answer, name in named for way in WAYS))
+    return tuple(
+        dict.fromkeys(
+            (type_like_people(source, way), answer, name) for source, answer, name in named for way in TYPING_STYLES
+        )
+    )
 
 
 @lru_cache(maxsize=1)
@@ -160,7 +164,7 @@ def spell(number: int, language: str, form: str = "cardinal") -> str:
     """`number` in words. Thousands and rest are spelt apart: num2words takes its time, and these two repeat."""
     thousands, rest = divmod(number, 1000)
     if form == "cardinal" and thousands and rest:
-        joint = " and " if language == "en" and rest < 100 else JOINTS[language]
+        joint = " and " if language == "en" and rest < 100 else JOINERS[language]
         return spell(thousands * 1000, language) + joint + spell(rest, language)
     return str(_libraries()[0](number, lang=language, to=form))
 
@@ -254,29 +258,29 @@ def _format_money(amount: float, currency: str, style: str, locale: str, whole: 
 
 def _by_length(
     share: float, ends: tuple[int, ...], form: Callable[[int], Callable[[int, str], Pair]], name: str = "number"
-) -> list[Kind]:
+) -> list[NumeralKind]:
     """Numbers up to each of `ends` in equal parts: drawn from all alike, short ones would be too rare to be learnt."""
-    return [Kind(share / len(ends), end - first, form(first), name) for first, end in pairwise((0, *ends))]
+    return [NumeralKind(share / len(ends), end - first, form(first), name) for first, end in pairwise((0, *ends))]
 
 
 _CENTS = tuple(len(CURRENCIES) * end for end in (1_000, 10_000, 100_000, 1_000_000))
 _WHOLE = tuple(len(CURRENCIES) * end for end in (99, 999, 9_999))
-_SPELT_KINDS = (
+_SPELLED_KINDS = (
     *_by_length(0.28, (1_000, 10_000, 100_000, 1_000_000), partial(_words, "cardinal")),
     *_by_length(0.19, (1_000, 10_000, 100_000, 1_000_000), _digits),
     *_by_length(0.05, (10_000, 100_000, 1_000_000), partial(_digits, grouped=True)),
-    Kind(0.035, 999, _words("ordinal", 1)),
-    Kind(0.035, 1_000, _words("year", 1_100)),
+    NumeralKind(0.035, 999, _words("ordinal", 1)),
+    NumeralKind(0.035, 1_000, _words("year", 1_100)),
 )
 KINDS = (
-    *_SPELT_KINDS,
-    Kind(0.1, DAYS, _date("long"), "date"),
-    Kind(0.03, DAYS, _date("long", english="en_GB"), "date"),
-    Kind(0.08, DAYS, _date("full"), "date"),
-    Kind(0.05, DAYS, _date("yMd"), "date"),
-    Kind(0.015, 366, _date("MMMMd", LEAP_YEAR), "date"),
-    Kind(0.03, 2_400, _month, "date"),
-    Kind(0.05, 1_440, _time, "time"),
+    *_SPELLED_KINDS,
+    NumeralKind(0.1, DAYS, _date("long"), "date"),
+    NumeralKind(0.03, DAYS, _date("long", english="en_GB"), "date"),
+    NumeralKind(0.08, DAYS, _date("full"), "date"),
+    NumeralKind(0.05, DAYS, _date("yMd"), "date"),
+    NumeralKind(0.015, 366, _date("MMMMd", LEAP_YEAR), "date"),
+    NumeralKind(0.03, 2_400, _month, "date"),
+    NumeralKind(0.05, 1_440, _time, "time"),
     *_by_length(0.08, _CENTS, _money("standard"), "money"),
     *_by_length(0.03, _CENTS, _money("name"), "money"),
     *_by_length(0.06, _WHOLE, _money("standard", whole=True), "money"),
@@ -285,7 +289,7 @@ KINDS = (
 
 
 # What is left out of what the libraries write, or changed, each as often as the others.
-WAYS = (
+TYPING_STYLES = (
     *("as written",) * 4,
     "no comma",
     "no hyphen",
@@ -297,7 +301,7 @@ WAYS = (
 _SMALL_WORDS = re.compile(r"\b(?:and|US|British|Swiss) ")
 
 
-def typed(source: str, way: str) -> str:
+def type_like_people(source: str, way: str) -> str:
     """`source` as people type it: without commas, without hyphens, without small words, in another case of letters."""
     if "comma" in way:
         source = source.replace(",", "")

@@ -30,8 +30,8 @@ import numpy as np
 from glassformer.common.errors import ConfigError, DataError, why
 from glassformer.common.version import IMPORT_ROOT
 from glassformer.data.corpus import Corpus, Pair
-from glassformer.data.labelled import Labelled
-from glassformer.data.protect import hide
+from glassformer.data.labelled import LabelledTokenizer
+from glassformer.data.protect import hide_in_pairs
 from glassformer.data.readers import read_pairs
 from glassformer.data.store import META, NUMBER, OFFSET, SIDES, VERSION, Store, read_meta
 from glassformer.data.tokenizer import Flat, Tokenizer
@@ -78,7 +78,7 @@ def prepare(
     """
     folder = Path(folder)
     options = options or FilterOptions()
-    if isinstance(tokenizer, Labelled):  # a label is always shorter than its text; all images are of one size
+    if isinstance(tokenizer, LabelledTokenizer):  # a label is always shorter than its text; all images are of one size
         longest = tokenizer.pixels or options.max_tokens
         options = dataclasses.replace(options, max_ratio=math.inf, max_tokens=longest)
     if not corpora:
@@ -88,7 +88,7 @@ def prepare(
     meta = read_meta(folder)
     if meta is not None and meta["fingerprint"] == fingerprint:
         try:
-            return Store(folder, weights, tokenizer.numbering)
+            return Store(folder, weights, tokenizer.input_map)
         except DataError:
             pass  # damaged since; made anew below
     names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
@@ -96,12 +96,12 @@ def prepare(
         raise DataError(f"{folder} exists and holds other files than a prepared corpus; choose another folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _sweep(folder)
+        _remove_abandoned(folder)
         partial = Path(tempfile.mkdtemp(prefix=_partial_prefix(folder), dir=folder.parent))
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {why(error)}; choose another folder") from None
     try:
-        _write(corpora, tokenizer, partial, options, fingerprint, progress)
+        _write_store(corpora, tokenizer, partial, options, fingerprint, progress)
         partial.chmod(0o755)
         # A folder in place is always a whole one: the old goes away first, the new arrives by one rename.
         shutil.rmtree(folder, ignore_errors=True)
@@ -110,10 +110,10 @@ def prepare(
         raise DataError(f"{folder} cannot be written: {why(error)}; free some space or choose another folder") from None
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return Store(folder, weights, tokenizer.numbering)
+    return Store(folder, weights, tokenizer.input_map)
 
 
-def _write(
+def _write_store(
     corpora: Sequence[Corpus],
     tokenizer: Tokenizer,
     folder: Path,
@@ -121,7 +121,7 @@ def _write(
     fingerprint: str,
     progress: Callable[[int], None] | None,
 ) -> None:
-    most = max(tokenizer.src_size, tokenizer.tgt_size) + (tokenizer.numbering.offset if tokenizer.numbering else 0)
+    most = max(tokenizer.src_size, tokenizer.tgt_size) + (tokenizer.input_map.offset if tokenizer.input_map else 0)
     dtype = np.dtype("<u2" if most <= 1 << 16 else "<u4")
     report: Counter[str] = Counter()
     ends = dict.fromkeys(SIDES, 0)
@@ -129,7 +129,7 @@ def _write(
         for side in SIDES:
             files[f"{side}.offsets.bin"].write(np.zeros(1, OFFSET).tobytes())
         encoder = Encoder(corpora, tokenizer, options, dtype)
-        for number, read, sides, left_out in in_order(encoder, _chunks(corpora)):
+        for number, read, sides, left_out in map_in_order(encoder, _chunks(corpora)):
             kept = 0
             for side, (ids, lengths) in zip(SIDES, sides, strict=True):
                 files[f"{side}.bin"].write(ids.tobytes())
@@ -183,9 +183,9 @@ class Encoder:
         """The corpus's number, the pairs read, either side of those that pass, and how many did not."""
         number, chunk = job
         corpus, tokenizer = self.corpora[number], self.tokenizer
-        pairs = list(hide(chunk, corpus.protect, len(tokenizer.placeholders))) if corpus.protect else chunk
+        pairs = list(hide_in_pairs(chunk, corpus.protect, len(tokenizer.placeholders))) if corpus.protect else chunk
         report: Counter[str] = Counter()
-        sides = list(_encode(pairs, tokenizer.of(corpus), self.options, self.dtype, report, corpus.lone))
+        sides = list(_encode(pairs, tokenizer.for_corpus(corpus), self.options, self.dtype, report, corpus.monolingual))
         return number, len(chunk), sides, report
 
 
@@ -195,26 +195,26 @@ def _encode(
     options: FilterOptions,
     dtype: np.dtype[np.unsignedinteger],
     report: Counter[str],
-    lone: bool,
+    monolingual: bool,
 ) -> Iterator[Flat]:
     """Ids end to end and lengths of the pairs that pass, source then target; `report` counts the others.
 
-    Of `lone` texts, the source has no ids.
+    Of `monolingual` texts, the source has no ids.
     """
     limit = CHARACTERS_PER_TOKEN * options.max_tokens
     pairs = []
     for pair in chunk:
         source, target = pair
-        if not target or target.isspace() or (not lone and (not source or source.isspace())):
+        if not target or target.isspace() or (not monolingual and (not source or source.isspace())):
             report["empty"] += 1
         elif len(source) > limit or len(target) > limit:
             report["too_long"] += 1
         else:
             pairs.append(pair)
     sides = tokenizer.encode_flat(pairs, dtype)
-    if lone:
+    if monolingual:
         sides = ((sides[0][0][:0], np.zeros_like(sides[0][1])), sides[1])
-    shorter = sides[1][1] if lone else np.minimum(sides[0][1], sides[1][1])
+    shorter = sides[1][1] if monolingual else np.minimum(sides[0][1], sides[1][1])
     longer = np.maximum(sides[0][1], sides[1][1])
     too_long = longer > options.max_tokens
     too_short = ~too_long & (shorter < options.min_tokens)
@@ -264,7 +264,7 @@ def _partial_prefix(folder: Path) -> str:
     return f".{folder.name}.partial-"
 
 
-def _sweep(folder: Path) -> None:
+def _remove_abandoned(folder: Path) -> None:
     """Remove what interrupted preparations left behind, but not one that another process is writing."""
     for partial in folder.parent.iterdir():
         if not partial.name.startswith(_partial_prefix(folder)):
@@ -280,7 +280,7 @@ Result = TypeVar("Result")
 FEW_CORES = 4  # below, the threads of the tokenizers' library use them as well
 FEW_JOBS = 4  # done here before a process would have started
 MOST = 12  # processes; the one that reads cannot feed many more
-SERVE = "from glassformer.data.preparation import serve; serve()"
+SERVE = "from glassformer.data.preparation import serve_jobs; serve_jobs()"
 
 
 def cores() -> int:
@@ -288,7 +288,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def in_order(work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
+def map_in_order(work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
     """The results of `work`, which can be pickled, in the order of `jobs`, a few of which are read ahead."""
     jobs = iter(jobs)
     few = list(islice(jobs, FEW_JOBS))
@@ -298,14 +298,14 @@ def in_order(work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Res
         return
     idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()
     ended = threading.Event()
-    started = [start(work) for _ in range(count)]
+    started = [start_worker(work) for _ in range(count)]
     for worker in started:
         idle.put(worker)
 
     def ask(job: Job) -> Result:
         worker = idle.get()
         try:
-            send(worker.stdin, job)
+            send_pickle(worker.stdin, job)
             assert worker.stdout is not None
             result: Result = pickle.load(worker.stdout)
             return result
@@ -334,7 +334,7 @@ def in_order(work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Res
             worker.communicate()
 
 
-def start(work: Callable[[Any], Any]) -> subprocess.Popen[bytes]:
+def start_worker(work: Callable[[Any], Any]) -> subprocess.Popen[bytes]:
     here = str(IMPORT_ROOT)
     paths = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
     worker = subprocess.Popen(
@@ -345,22 +345,22 @@ def start(work: Callable[[Any], Any]) -> subprocess.Popen[bytes]:
         stderr=subprocess.DEVNULL,
     )
     with suppress(OSError):  # it has died; whoever asks it finds out
-        send(worker.stdin, work)
+        send_pickle(worker.stdin, work)
     return worker
 
 
-def send(stream: Any, thing: Any) -> None:
+def send_pickle(stream: Any, thing: Any) -> None:
     pickle.dump(thing, stream, pickle.HIGHEST_PROTOCOL)
     stream.flush()
 
 
-def serve() -> None:
+def serve_jobs() -> None:
     """The other end: the work first, then its jobs, until there are none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who started it hears of it, and ends this
     given, answers = sys.stdin.buffer, sys.stdout.buffer
     try:
         work = pickle.load(given)
         while True:
-            send(answers, work(pickle.load(given)))
+            send_pickle(answers, work(pickle.load(given)))
     except (EOFError, BrokenPipeError):
         return

@@ -65,7 +65,7 @@ _NAME = re.compile(r"(?<![\w`*/.-])[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)*(?![\w`])")
 
 def spans(text: str) -> list[Span]:
     """The stretches of `text` to be kept as they are, in order; none overlaps another, and none is empty."""
-    return list(_lately(text)) if len(text) <= SHORT else _spans(text)
+    return list(_cached_spans(text)) if len(text) <= SHORT else _spans(text)
 
 
 def _spans(text: str) -> list[Span]:
@@ -73,11 +73,11 @@ def _spans(text: str) -> list[Span]:
 
 
 @lru_cache(maxsize=64)  # a sentence is asked for several times on its way to the model
-def _lately(text: str) -> tuple[Span, ...]:
+def _cached_spans(text: str) -> tuple[Span, ...]:
     return tuple(_spans(text))
 
 
-def hide(pairs: Iterable[tuple[str, str]], share: float, count: int) -> Iterator[tuple[str, str]]:
+def hide_in_pairs(pairs: Iterable[tuple[str, str]], share: float, count: int) -> Iterator[tuple[str, str]]:
     """`pairs`, in a `share` of which placeholders, `count` at most, stand for stretches that both sides have.
 
     What is chosen follows from the pair alone. Numbers and names are hidden as well, so that a placeholder is met
@@ -86,10 +86,10 @@ def hide(pairs: Iterable[tuple[str, str]], share: float, count: int) -> Iterator
     for source, target in pairs:
         seed = hashlib.blake2b(f"{source}\0{target}".encode("utf-8", "replace"), digest_size=8).digest()
         chosen = int.from_bytes(seed[:4]) < share * 2**32
-        yield hidden(source, target, count, random.Random(seed)) if chosen else (source, target)
+        yield hide_spans(source, target, count, random.Random(seed)) if chosen else (source, target)
 
 
-def hidden(source: str, target: str, count: int, draw: random.Random) -> tuple[str, str]:
+def hide_spans(source: str, target: str, count: int, draw: random.Random) -> tuple[str, str]:
     """The pair with some of the stretches that occur once on either side replaced, numbered as the source has them."""
     found: list[tuple[Span, int]] = []  # a stretch of the source, and where the target has it
     reach = 0
@@ -97,24 +97,24 @@ def hidden(source: str, target: str, count: int, draw: random.Random) -> tuple[s
         text = source[start:end]
         place = target.find(text)
         once = place >= 0 and source.count(text) == 1 == target.count(text)
-        if start >= reach and once and apart(target, place, place + len(text)) and draw.random() < HIDDEN:
+        if start >= reach and once and is_whole_word(target, place, place + len(text)) and draw.random() < HIDDEN:
             found.append(((start, end), place))
             reach = end
     found = found[:count]
     moved = [(place, place + end - start) for (start, end), place in found]
     if any(end > later for (_, end), (later, _) in pairwise(sorted(moved))):
         return source, target  # one lies within another on the other side
-    return marked(source, [span for span, _ in found]), marked(target, moved)
+    return insert_placeholders(source, [span for span, _ in found]), insert_placeholders(target, moved)
 
 
-def marked(text: str, stretches: list[Span]) -> str:
+def insert_placeholders(text: str, stretches: list[Span]) -> str:
     """`text` with the first of these stretches as the first placeholder, and so on."""
     for (start, end), mark in sorted(zip(stretches, PLACEHOLDERS, strict=False), reverse=True):
         text = text[:start] + mark + text[end:]
     return text
 
 
-def apart(text: str, start: int, end: int) -> bool:
+def is_whole_word(text: str, start: int, end: int) -> bool:
     """Whether a stretch is not a part of a longer word or number."""
     borders = (text[max(0, start - 1) : start + 1], text[end - 1 : end + 1])
     return not any(_INSIDE.fullmatch(border) for border in borders)

@@ -29,15 +29,15 @@ BLOCK = 1 << 20
 def read_pairs(corpus: Corpus) -> Iterator[Pair]:
     """The pairs of `corpus` in order, read as they are asked for."""
     empty = True
-    for source, target in _pairs(corpus):
+    for source, target in _read(corpus):
         empty = False
-        yield ("", source if corpus.only == "src" else target) if corpus.lone else (source, target)
+        yield ("", source if corpus.only == "src" else target) if corpus.monolingual else (source, target)
     if empty:
-        what = "text" if corpus.lone else "sentence pair"
+        what = "text" if corpus.monolingual else "sentence pair"
         raise DataError(f"{corpus.name}: the corpus is empty; it needs at least one {what}")
 
 
-def _pairs(corpus: Corpus) -> Iterator[Pair]:
+def _read(corpus: Corpus) -> Iterator[Pair]:
     if corpus.src is not None and corpus.tgt is not None:
         return _aligned(Path(corpus.src), Path(corpus.tgt))
     if corpus.text is not None:
@@ -46,8 +46,8 @@ def _pairs(corpus: Corpus) -> Iterator[Pair]:
         return _tsv(Path(corpus.tsv))
     if corpus.jsonl is not None:
         return _jsonl(Path(corpus.jsonl), corpus)
-    if corpus.pictured:
-        return picture_pairs(corpus)
+    if corpus.has_images:
+        return image_pairs(corpus)
     if corpus.hub is not None:
         return _hub(corpus.hub, corpus)
     return _builtin(corpus)
@@ -100,7 +100,7 @@ def _jsonl(path: Path, corpus: Corpus) -> Iterator[Pair]:
                 f"{path}, line {number}, column {column}: not JSON ({reason}); "
                 f'each line is an object such as {{"{corpus.src_key}": "...", "{corpus.tgt_key}": "..."}}'
             ) from None
-        yield _columns(row, corpus, f"{path}, line {number}")
+        yield _pair_of_row(row, corpus, f"{path}, line {number}")
 
 
 def _hub(name: str, corpus: Corpus) -> Iterator[Pair]:
@@ -114,7 +114,7 @@ def _hub(name: str, corpus: Corpus) -> Iterator[Pair]:
     try:
         rows = load_dataset(name, corpus.config, split=corpus.split, streaming=True)
         for number, row in enumerate(rows, 1):
-            yield _columns(row.get("translation", row), corpus, f"dataset {name}, row {number}")
+            yield _pair_of_row(row.get("translation", row), corpus, f"dataset {name}, row {number}")
     except DataError:
         raise
     except Exception as error:  # the library raises many kinds: offline, unknown name, unknown split, gated
@@ -125,7 +125,7 @@ def _hub(name: str, corpus: Corpus) -> Iterator[Pair]:
         ) from None
 
 
-def _columns(row: Any, corpus: Corpus, where: str) -> Pair:
+def _pair_of_row(row: Any, corpus: Corpus, where: str) -> Pair:
     if not isinstance(row, dict):
         raise DataError(f"{where}: expected an object with `{corpus.src_key}` and `{corpus.tgt_key}`, got {row!r:.60}")
     for key in (corpus.src_key, corpus.tgt_key):
@@ -140,7 +140,7 @@ def _columns(row: Any, corpus: Corpus, where: str) -> Pair:
 
 
 def _builtin(corpus: Corpus) -> Iterator[Pair]:
-    if corpus.known:
+    if corpus.exact:
         from glassformer.data.exact_source import draw
 
         return (("", text) for text in draw(corpus.split, corpus.seed, corpus.size))
@@ -157,20 +157,20 @@ def read_lines(path: Path) -> Iterator[str]:
     there would shift every later pair of two aligned files.
     """
     number = 0
-    with _open(path) as stream, told(path, lambda: f" after line {number}"):
+    with open_text(path) as stream, explain_read_errors(path, lambda: f" after line {number}"):
         for raw in stream:
             number += 1
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise DataError(not_utf8(path, number, raw, error)) from None
+                raise DataError(not_utf8_message(path, number, raw, error)) from None
             if number == 1:
                 line = line.removeprefix("\ufeff")
             yield line.removesuffix("\n").removesuffix("\r")
 
 
 @contextmanager
-def told(name: Path | str, where: Callable[[], str] = str) -> Iterator[None]:
+def explain_read_errors(name: Path | str, where: Callable[[], str] = str) -> Iterator[None]:
     """Say what is wrong with a file that cannot be read further, or unpacked, and `where`."""
     try:
         yield
@@ -182,7 +182,7 @@ def told(name: Path | str, where: Callable[[], str] = str) -> Iterator[None]:
         raise DataError(f"{name}: reading failed{where()}: {why(error)}") from None
 
 
-def _open(path: Path) -> IO[bytes]:
+def open_text(path: Path) -> IO[bytes]:
     """The file as bytes; its first bytes, not its name, say how it is compressed."""
     try:
         with path.open("rb") as file:
@@ -194,14 +194,14 @@ def _open(path: Path) -> IO[bytes]:
             return io.BufferedReader(cast(io.RawIOBase, lzma.open(path, "rb")), BLOCK)
         return path.open("rb", buffering=BLOCK)
     except FileNotFoundError:
-        raise DataError(missing(path)) from None
+        raise DataError(missing_file_message(path)) from None
     except IsADirectoryError:
         raise DataError(f"{path} is a folder; name the text file inside it") from None
     except OSError as error:
         raise DataError(f"{path} cannot be opened: {why(error)}") from None
 
 
-def missing(path: Path, otherwise: str = "check the path") -> str:
+def missing_file_message(path: Path, otherwise: str = "check the path") -> str:
     """What to say of a file that is not there: a name like it, or what to do otherwise."""
     if not path.parent.is_dir():
         return f"{path} does not exist, and neither does the folder {path.parent}; {otherwise}"
@@ -209,7 +209,7 @@ def missing(path: Path, otherwise: str = "check the path") -> str:
     return f"{path} does not exist{hint or f'; {otherwise}'}"
 
 
-def not_utf8(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> str:
+def not_utf8_message(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> str:
     byte = raw[error.start]
     if number == 1 and raw.startswith(UTF16_MARKS):
         guess = "it looks like UTF-16"
@@ -225,29 +225,29 @@ DARKEST = 0x100  # the character of a pixel that is 0; none up to the brightest 
 BRIGHTEST = 255
 
 
-def written(image: NDArray[np.uint8]) -> str:
+def image_to_text(image: NDArray[np.uint8]) -> str:
     """An image, its pixels from 0 to 255, as a text."""
     return (image.astype("<u4").ravel() + DARKEST).tobytes().decode("utf-32-le")
 
 
-def pictures(corpus: Corpus) -> tuple[NDArray[np.uint8], list[str]]:
+def load_images(corpus: Corpus) -> tuple[NDArray[np.uint8], list[str]]:
     """The images of a corpus (n, channels, side, side), and their labels."""
     images, labels = digits(corpus.split, corpus.seed) if corpus.images is None else read_images(Path(corpus.images))
     steps = range(-corpus.shift, corpus.shift + 1)
-    moved = [shifted(images, down, right) for down in steps for right in steps]
+    moved = [shift_images(images, down, right) for down in steps for right in steps]
     return np.concatenate(moved), labels * len(moved)
 
 
-def shifted(images: NDArray[np.uint8], down: int, right: int) -> NDArray[np.uint8]:
+def shift_images(images: NDArray[np.uint8], down: int, right: int) -> NDArray[np.uint8]:
     """Moved by some pixels; what comes in is dark."""
     side, edge = images.shape[2], max(abs(down), abs(right))
     wide = np.pad(images, ((0, 0), (0, 0), (edge, edge), (edge, edge)))
     return wide[:, :, edge - down : edge - down + side, edge - right : edge - right + side]
 
 
-def picture_pairs(corpus: Corpus) -> Iterator[Pair]:
+def image_pairs(corpus: Corpus) -> Iterator[Pair]:
     """The same as pairs of texts."""
-    return ((written(image), label) for image, label in zip(*pictures(corpus), strict=True))
+    return ((image_to_text(image), label) for image, label in zip(*load_images(corpus), strict=True))
 
 
 def read_images(path: Path) -> tuple[NDArray[np.uint8], list[str]]:
@@ -259,13 +259,13 @@ def read_images(path: Path) -> tuple[NDArray[np.uint8], list[str]]:
                 raise ValueError("it is one array alone")
             images, labels = found["images"], found["labels"]
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
-        reason = why(error) if isinstance(error, OSError) else unpickled(error)
+        reason = why(error) if isinstance(error, OSError) else npz_error(error)
         raise DataError(
             f"{path} is no .npz with `images` and `labels`: {reason}; np.savez(file, images=..., labels=...)"
         ) from None
     if len(images) != len(labels):
         raise DataError(f"{path}: {len(images):,} images and {len(labels):,} labels; there is one each")
-    return brought(images, str(path)), label_names(labels, str(path))
+    return normalize_images(images, str(path)), label_names(labels, str(path))
 
 
 def label_names(labels: NDArray[Any], name: str) -> list[str]:
@@ -283,12 +283,12 @@ def label_names(labels: NDArray[Any], name: str) -> list[str]:
     return names
 
 
-def unpickled(error: Exception) -> str:
+def npz_error(error: Exception) -> str:
     """Why an array cannot be read; numpy's advice to run what a file holds is not passed on."""
     return "it is no file of numpy's, or is cut short" if "pickle" in str(error) or not str(error) else str(error)
 
 
-def brought(images: NDArray[Any], name: str) -> NDArray[np.uint8]:
+def normalize_images(images: NDArray[Any], name: str) -> NDArray[np.uint8]:
     """Images in the form of the store: (n, channels, side, side), each pixel of 0 to 255."""
     if images.dtype.kind == "f":
         if images.size and not (images.min() >= 0 and images.max() <= 1):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from glassformer.common.errors import ConfigError
-from glassformer.data.vocabulary import Reading
+from glassformer.data.vocabulary import InputMap
 
 Lengths = NDArray[np.int32]
 Widths = tuple[int, int]  # of a shape, as positions in the list of allowed widths: source, target
@@ -82,7 +82,7 @@ class Batch:
     pairs: int  # how many sentence pairs
     src_places: NDArray[np.int64] | None = None  # (B, S), each token's place in its text, where rows hold several
     tgt_places: NDArray[np.int64] | None = None  # (B, T)
-    numbering: Reading | None = None  # to the ids of a model that has others
+    input_map: InputMap | None = None  # to the ids of a model that has others
 
 
 def plan_shapes(
@@ -120,7 +120,7 @@ def assign(shapes: Sequence[Shape], src: Lengths, tgt: Lengths) -> NDArray[np.ui
     return bucket
 
 
-def moves(shapes: Sequence[Shape], counts: Sequence[float]) -> list[tuple[int, int, float]]:
+def leftover_moves(shapes: Sequence[Shape], counts: Sequence[float]) -> list[tuple[int, int, float]]:
     """(from, to, how many pairs): what is left over in one shape and cheaper in a larger one, in order."""
     counts = list(counts)
     found = []
@@ -197,7 +197,7 @@ class _Search:
             bucket[(src <= shapes[number].src) & (tgt <= shapes[number].tgt)] = number
         counts: list[float] = np.bincount(bucket, self.count, minlength=len(shapes)).tolist()
         shapes = self._even(shapes, counts)
-        for number, larger, over in moves(shapes, counts):
+        for number, larger, over in leftover_moves(shapes, counts):
             counts[number] -= over
             counts[larger] += over
         return shapes, counts

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from glassformer.common.errors import DataError
 from glassformer.data.noise import Noise
 from glassformer.data.randomness import uniform
-from glassformer.data.vocabulary import PAD, Reading
+from glassformer.data.vocabulary import PAD, InputMap
 
 VERSION = 1
 META = "meta.json"
@@ -29,14 +29,14 @@ NUMBER = np.dtype("<u2")  # of a corpus
 NOISE = 16  # the first use of random numbers that is the noise's; batches have those before
 
 Ids = NDArray[np.int64]
-Index = NDArray[np.int64] | NDArray[np.int32] | Sequence[int]
+Indices = NDArray[np.int64] | NDArray[np.int32] | Sequence[int]
 
 
 class Store:
     """A prepared corpus. `weights` says how often the pairs of each corpus are seen per epoch."""
 
     def __init__(
-        self, folder: str | Path, weights: Sequence[float] | None = None, numbering: Reading | None = None
+        self, folder: str | Path, weights: Sequence[float] | None = None, input_map: InputMap | None = None
     ) -> None:
         self.folder = Path(folder)
         meta = read_meta(self.folder)
@@ -46,7 +46,7 @@ class Store:
         self.report: dict[str, int] = meta["report"]
         self.fingerprint: str = meta["fingerprint"]
         self._noise: tuple[Noise, int, int] | None = None  # and the seed and the epoch that it is drawn by
-        self.numbering = numbering  # to the ids of a model that has others
+        self.input_map = input_map  # to the ids of a model that has others
         self.weights = tuple(weights) if weights is not None else (1.0,) * meta["corpora"]
         assert len(self.weights) == meta["corpora"]
         ids = np.dtype(meta["dtype"])
@@ -74,14 +74,14 @@ class Store:
     def __len__(self) -> int:
         return self.pairs
 
-    def noised(self, noise: Noise, seed: int) -> Store:
+    def with_noise(self, noise: Noise, seed: int) -> Store:
         """The same texts, each a pair now: what is left of it, and what is asked."""
         other = copy(self)
         other._noise = (noise, seed, 0)
         return other
 
     @property
-    def noisy(self) -> bool:
+    def has_noise(self) -> bool:
         return self._noise is not None
 
     def at(self, epoch: int) -> Store:
@@ -107,15 +107,15 @@ class Store:
         )
         return src, tgt
 
-    def gather_src(self, indices: Index, width: int) -> tuple[Ids, Ids]:
+    def gather_src(self, indices: Indices, width: int) -> tuple[Ids, Ids]:
         """The sources of `indices`, padded: ids (B, width) and lengths (B). A negative index is an empty row."""
-        return self._gather("src", indices, width) if self._noise is None else self._noisy(0, indices, width)
+        return self._gather("src", indices, width) if self._noise is None else self._gather_noised(0, indices, width)
 
-    def gather_tgt(self, indices: Index, width: int) -> tuple[Ids, Ids]:
+    def gather_tgt(self, indices: Indices, width: int) -> tuple[Ids, Ids]:
         """The targets of `indices`, padded: ids (B, width) and lengths (B). A negative index is an empty row."""
-        return self._gather("tgt", indices, width) if self._noise is None else self._noisy(1, indices, width)
+        return self._gather("tgt", indices, width) if self._noise is None else self._gather_noised(1, indices, width)
 
-    def _noisy(self, side: int, indices: Index, width: int) -> tuple[Ids, Ids]:
+    def _gather_noised(self, side: int, indices: Indices, width: int) -> tuple[Ids, Ids]:
         """The same of what the noise makes of the texts."""
         assert self._noise is not None
         noise, seed, epoch = self._noise
@@ -130,7 +130,7 @@ class Store:
         out[np.flatnonzero(rows >= 0), : made.shape[1]] = made[:, :width]
         return out, lengths
 
-    def _gather(self, side: str, indices: Index, width: int) -> tuple[Ids, Ids]:
+    def _gather(self, side: str, indices: Indices, width: int) -> tuple[Ids, Ids]:
         rows = np.asarray(indices, dtype=np.int64)
         real = rows >= 0
         rows = np.where(real, rows, 0)

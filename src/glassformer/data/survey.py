@@ -44,7 +44,7 @@ def survey(corpora: Sequence[Corpus], progress: Callable[[int], None] | None = N
     for corpus in corpora:
         pairs = read_pairs(corpus)
         while chunk := list(islice(pairs, CHUNK)):
-            if corpus.lone:  # a text is its own partner
+            if corpus.monolingual:  # a text is its own partner
                 chunk = [(text, text) for _, text in chunk]
             lengths = np.array([(len(a), len(b)) for a, b in chunk])
             shorter, longer = lengths.min(1), lengths.max(1)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from glassformer.common.errors import DataError, InputError, did_you_mean, one_of, why
 from glassformer.data.corpus import Corpus, Pair
-from glassformer.data.coverage import About, frequent_words, unmet
+from glassformer.data.coverage import About, frequent_words, unseen_words
 from glassformer.data.protect import PLACEHOLDERS
 from glassformer.data.vocabulary import (
     BYTES,
@@ -29,11 +29,11 @@ from glassformer.data.vocabulary import (
     SPECIALS,
     START,
     TAG,
-    Reading,
+    InputMap,
     TokenizerOptions,
-    learn,
-    sample,
-    tag,
+    language_tag,
+    learn_vocabulary,
+    sample_pairs,
 )
 
 WORDS = "source_words.txt"
@@ -76,7 +76,7 @@ class Tokenizer:
     """
 
     source: str | None = None  # the language of the sources, where a model is told it
-    numbering: Reading | None = None  # to the ids of a model that has others than a store's
+    input_map: InputMap | None = None  # to the ids of a model that has others than a store's
 
     def __init__(
         self,
@@ -87,8 +87,8 @@ class Tokenizer:
         self.joint = target is None
         self.words = words  # of the source, met in training; none where they are not known
         self.to: str | None = None  # the language that sources are tagged with
-        self._source = Side(source)
-        self._target = self._source if target is None else Side(target)
+        self._source = Vocabulary(source)
+        self._target = self._source if target is None else Vocabulary(target)
 
     @classmethod
     def train(
@@ -104,14 +104,14 @@ class Tokenizer:
         `languages` are those that one model is to translate into, each by a tag of its own. `reserved` pieces are in
         the vocabulary too, and no text yields them.
         """
-        tags = [tag(language) for language in sorted(set(languages))] + list(reserved)
-        kept = sample(pairs, SAMPLE_PAIRS, progress)
+        tags = [language_tag(language) for language in sorted(set(languages))] + list(reserved)
+        kept = sample_pairs(pairs, SAMPLE_PAIRS, progress)
         join = options.join if options.kind == "words" else ""
         sources = (source or target for source, target in kept)  # of plain texts, the text itself
         words = frequent_words(text.replace(join, "") if join else text for text in sources)
         if options.joint:
-            return cls(learn([text for pair in kept for text in pair], options, tags), None, words)
-        source, target = (learn([pair[side] for pair in kept], options, tags) for side in (0, 1))
+            return cls(learn_vocabulary([text for pair in kept for text in pair], options, tags), None, words)
+        source, target = (learn_vocabulary([pair[side] for pair in kept], options, tags) for side in (0, 1))
         return cls(source, target, words)
 
     @property
@@ -160,7 +160,7 @@ class Tokenizer:
         other.to = language
         return other
 
-    def of(self, corpus: Corpus) -> Tokenizer:
+    def for_corpus(self, corpus: Corpus) -> Tokenizer:
         """The same, told the languages of a corpus."""
         return self if corpus.to is None else self.toward(corpus.to)
 
@@ -210,7 +210,7 @@ class Tokenizer:
         if not self.words:
             return []
         join = self._source.join
-        return unmet(self.words, [text.replace(join, "") for text in texts] if join else texts)
+        return unseen_words(self.words, [text.replace(join, "") for text in texts] if join else texts)
 
     def save(self, folder: str | Path, small: bool = False) -> None:
         """Write `tokenizer.json`, or `tokenizer.src.json` and `tokenizer.tgt.json`, and the words met in training.
@@ -228,9 +228,9 @@ class Tokenizer:
     def load(cls, folder: str | Path) -> Tokenizer:
         folder = Path(folder)
         words = _load_words(folder / WORDS)
-        if _there(folder / "tokenizer.json"):
+        if _exists(folder / "tokenizer.json"):
             return cls(_load(folder / "tokenizer.json"), None, words)
-        if _there(folder / "tokenizer.src.json"):
+        if _exists(folder / "tokenizer.src.json"):
             return cls(_load(folder / "tokenizer.src.json"), _load(folder / "tokenizer.tgt.json"), words)
         raise DataError(f"{folder} holds no tokenizer.json (or tokenizer.src.json); is it a model folder?")
 
@@ -241,13 +241,13 @@ class Tokenizer:
             digest.update(f"{name}\n{side.rust.to_str()}\n".encode())
         return digest.hexdigest()
 
-    def _files(self) -> list[tuple[str, Side]]:
+    def _files(self) -> list[tuple[str, Vocabulary]]:
         if self.joint:
             return [("tokenizer.json", self._source)]
         return [("tokenizer.src.json", self._source), ("tokenizer.tgt.json", self._target)]
 
 
-def _there(path: Path) -> bool:
+def _exists(path: Path) -> bool:
     return path.exists() or path.with_name(path.name + SMALL).exists()
 
 
@@ -286,7 +286,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _VISIBLE = str.maketrans({" ": "▁", "\n": "\\n", "\t": "\\t", "\r": "\\r"})
 
 
-class Side:
+class Vocabulary:
     """One vocabulary: the Rust tokenizer and what its pieces stand for."""
 
     def __init__(self, rust: tokenizers.Tokenizer) -> None:
@@ -307,7 +307,7 @@ class Side:
         self.bytes = [b"" if id in silent else spelt.get(p, p.encode()) for id, p in enumerate(self.pieces)]
         self.silent = silent
         # No piece crosses from a character to a following space, so a text is the chain of its space-separated words,
-        # and remembering the frequent ones spares most of the work. An empty word is a lone space.
+        # and remembering the frequent ones spares most of the work. An empty word is a monolingual space.
         space = [] if self.words else self._encode_words([" "])[0][:1]
         self.known: dict[str, list[int]] = {"": space}
 

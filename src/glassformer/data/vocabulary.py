@@ -87,7 +87,7 @@ class TokenizerOptions:
             raise ConfigError("tokenizer.placeholders are for kind = 'bpe' or 'unigram': a word is a piece of its own")
 
 
-def sample(pairs: Iterable[Pair], limit: int, progress: Callable[[int], None] | None = None) -> list[Pair]:
+def sample_pairs(pairs: Iterable[Pair], limit: int, progress: Callable[[int], None] | None = None) -> list[Pair]:
     """At most `limit` pairs, evenly spaced over all of `pairs`, whose number need not be known before."""
     kept: list[Pair] = []
     every = 1
@@ -106,7 +106,7 @@ def sample(pairs: Iterable[Pair], limit: int, progress: Callable[[int], None] | 
     return kept
 
 
-def tag(language: str) -> str:
+def language_tag(language: str) -> str:
     """The piece that asks for a translation into `language`."""
     piece = f"<2{language}>"
     if not TAG.fullmatch(piece):
@@ -114,7 +114,7 @@ def tag(language: str) -> str:
     return piece
 
 
-def learn(texts: list[str], options: TokenizerOptions, tags: Sequence[str] = ()) -> tokenizers.Tokenizer:
+def learn_vocabulary(texts: list[str], options: TokenizerOptions, tags: Sequence[str] = ()) -> tokenizers.Tokenizer:
     """A tokenizer of the Rust library, its vocabulary learnt from `texts`; no text yields one of the pieces `tags`."""
     if options.kind == "words":
         return _learn_words(texts, options, tags)
@@ -128,7 +128,7 @@ def learn(texts: list[str], options: TokenizerOptions, tags: Sequence[str] = ())
             f"characters of the data need {least}; set tokenizer.vocab_size above that"
         )
     learn_pieces = _learn_bpe if options.kind == "bpe" else _learn_unigram
-    rust = learn_pieces(_spelt(texts, alphabet), alphabet, reserved, options)
+    rust = learn_pieces(_without_rare(texts, alphabet), alphabet, reserved, options)
     size: int = rust.get_vocab_size()
     if size < options.vocab_size:
         raise ConfigError(
@@ -154,7 +154,7 @@ def _alphabet(texts: list[str]) -> list[str]:
     return [character for character, _ in reversed(ranked)]
 
 
-def _spelt(texts: list[str], alphabet: list[str]) -> Iterator[str]:
+def _without_rare(texts: list[str], alphabet: list[str]) -> Iterator[str]:
     """`texts` with a gap where a character will be written in bytes, so that no piece is learnt across it."""
     outside = re.compile(f"[^{re.escape(''.join(alphabet))} ]")
     return (outside.sub(" ", text) for text in texts)
@@ -218,7 +218,7 @@ def _pieces(model: models.Model, options: TokenizerOptions) -> tokenizers.Tokeni
 
 
 @dataclass(frozen=True)
-class Numbering:
+class IdMap:
     """The model's padding, start and end, which may be one id; every other is stored `offset` higher."""
 
     pad: int
@@ -233,7 +233,7 @@ class Numbering:
 
 
 @dataclass(frozen=True)
-class Shades:
+class PixelScaling:
     """Of each channel, the mean that is taken off, and the spread that the rest is divided by."""
 
     mean: tuple[float, ...]
@@ -246,4 +246,4 @@ class Shades:
         return (pixels - mean) / spread
 
 
-Reading = Numbering | Shades
+InputMap = IdMap | PixelScaling

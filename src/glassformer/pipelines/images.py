@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.common.errors import DataError, InputError, why
-from glassformer.data.readers import unpickled
-from glassformer.data.vocabulary import Shades
+from glassformer.data.readers import npz_error
+from glassformer.data.vocabulary import PixelScaling
 from glassformer.model import ModelConfig
 from glassformer.weights.pretrained.fine_tuning import shades
 
@@ -31,7 +31,7 @@ class Sight:
 
     channels: int
     size: int
-    shades: Shades | None = None
+    shades: PixelScaling | None = None
 
     @classmethod
     def of(cls, config: ModelConfig, folder: Path | None = None) -> Sight:
@@ -103,4 +103,4 @@ class Sight:
         except OSError as error:  # Pillow's own error is one too
             raise DataError(f"{path} is not a picture that can be read: {why(error)}") from None
         except (ValueError, EOFError, BadZipFile) as error:
-            raise DataError(f"{path} is no array of numbers: {unpickled(error)}") from None
+            raise DataError(f"{path} is no array of numbers: {npz_error(error)}") from None

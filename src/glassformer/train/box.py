@@ -82,7 +82,7 @@ TEXTS: dict[str, dict[str, Any]] = {
 }
 
 
-def judged_by(model: str) -> dict[str, list[str]]:
+def evaluation_commands(model: str) -> dict[str, list[str]]:
     """The sets of a model and the command that scores each, to be run where the corpora are."""
     pair = box.MODELS[model]
     other = pair[1]
@@ -117,13 +117,13 @@ def make(model: str, data: Path, runs: Path, out: Path) -> None:
     first, more, taught, last = (runs / f"box-{model}{part}" for part in ("", "-more", "-taught", "-last"))
     mixed = runs / f"box-{model}-mixed"
     if not finished(mixed):
-        texts = joined(model, data, runs)
+        texts = link_corpora(model, data, runs)
         train(first, data)
-        translate_back(model, packed(first), data, texts)
-        train(more, texts, start=packed(first))
+        translate_back(model, pack(first), data, texts)
+        train(more, texts, start=pack(first))
         train(runs / TEACHER, data)
-        give_lessons(model, runs / TEACHER, data, texts)
-        train(taught, texts, start=packed(more))
+        translate_lessons(model, runs / TEACHER, data, texts)
+        train(taught, texts, start=pack(more))
         train(last, texts, start=taught)
         mix(taught, last, mixed)
     with tempfile.TemporaryDirectory(prefix=f"packed-{model}-", dir=runs) as folder:
@@ -147,7 +147,7 @@ def train(run: Path, texts: Path, start: Path | None = None) -> None:
         glassformer("train", run.name, "--out", run, *(word for one in settings for word in ("--set", one)), *going_on)
 
 
-def packed(run: Path) -> Path:
+def pack(run: Path) -> Path:
     """A run in int8, as the box holds it."""
     small = run.with_name(f"{run.name}-int8")
     if not small.exists():
@@ -166,7 +166,7 @@ def mix(older: Path, newer: Path, out: Path) -> None:
     write_tensors(out / "model.safetensors", weights)  # last: with it the folder is finished
 
 
-def joined(model: str, data: Path, runs: Path) -> Path:
+def link_corpora(model: str, data: Path, runs: Path) -> Path:
     """A folder that shows the corpora of `data` and takes the texts that are made."""
     texts, other = runs / f"box-{model}-data", box.MODELS[model][1]
     for made in ("docs-en", "taught"):
@@ -177,7 +177,7 @@ def joined(model: str, data: Path, runs: Path) -> Path:
     return texts
 
 
-def translated(source: Path, target: Path, lines: Callable[[], list[str]], *command: str | Path) -> None:
+def translate_file(source: Path, target: Path, lines: Callable[[], list[str]], *command: str | Path) -> None:
     """Write the lines, and beside them what a model makes of them; what is there stays."""
     if not source.is_file():
         write_text(source, "".join(f"{line}\n" for line in lines()))
@@ -189,15 +189,15 @@ def translate_back(model: str, translator: Path, data: Path, texts: Path) -> Non
     """English sentences of docs-en with what the translator makes of them."""
     own, other = texts / "docs-en", box.MODELS[model][1]
     options = f"--to {other} --beam 1 --precision int8 --device cpu".split()
-    translated(own / "back.en", own / f"back.{other}", lambda: untranslated(data), translator, *options)
+    translate_file(own / "back.en", own / f"back.{other}", lambda: untranslated(data), translator, *options)
 
 
-def give_lessons(model: str, teacher: Path, data: Path, texts: Path) -> None:
+def translate_lessons(model: str, teacher: Path, data: Path, texts: Path) -> None:
     """Sentences of the other language with the English that the teacher makes of them."""
     other = box.MODELS[model][1]
     own = texts / "taught" / f"{other}-en"
     options = ["--to", "en", "--beam", "4", "--batch-tokens", "131072"]
-    translated(Path(f"{own}.{other}"), Path(f"{own}.en"), lambda: lessons(data, other), teacher, *options)
+    translate_file(Path(f"{own}.{other}"), Path(f"{own}.en"), lambda: lessons(data, other), teacher, *options)
 
 
 def untranslated(data: Path) -> list[str]:
@@ -234,7 +234,7 @@ def finish(model: str, run: Path, new: Path, data: Path) -> None:
     recipe = read_toml(built_in()[f"box-{model}-last"])
     write_text(new / "recipe.toml", tomli_w.dumps(recipe))  # the run's own names folders of this machine
     scores = {}
-    for name, command in judged_by(model).items():
+    for name, command in evaluation_commands(model).items():
         told = glassformer("evaluate", new, *command[2:], "--json", inside=data, quiet=True)
         asked = {"precision": "int8", "beam": 4, "command": shlex.join(["glassformer", *command])}
         scores[name] = json.loads(told) | asked
@@ -316,7 +316,7 @@ def main() -> None:
     data = given.data.absolute()
     teacher = read_toml(built_in()[TEACHER])["data"]
     for model in models:
-        needed = {data / word for words in judged_by(model).values() for word in words if "/" in word}
+        needed = {data / word for words in evaluation_commands(model).values() for word in words if "/" in word}
         needed.add(data / "docs-en" / "mono.en.xz")
         needed.update(data / one[side] for one in teacher["train"] for side in ("src", "tgt"))  # of both languages
         if missing := sorted(file for file in needed if not file.is_file()):

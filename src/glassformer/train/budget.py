@@ -19,14 +19,14 @@ from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe
 from glassformer.train.step import Stepper
 
-MODEST = 4096  # where there is no GPU to fill, and the size of the trial on one
+DEFAULT_TOKENS = 4096  # where there is no GPU to fill, and the size of the trial on one
 LARGEST = 65_536  # beyond this a step gains no speed
 STEPS_PER_EPOCH = 20  # a small corpus keeps at least so many steps
-USE = 0.8  # of the memory that is free
+MEMORY_SHARE = 0.8  # of the memory that is free
 BYTES_PER_WEIGHT = 16  # its value, gradient and two moments
 
 
-def least_weights(config: ModelConfig, kind: type[nn.Module] = EncoderDecoder) -> int:
+def min_parameters(config: ModelConfig, kind: type[nn.Module] = EncoderDecoder) -> int:
     """The weights in a model's matrices, counted without making them; biases and norms are few."""
 
     def rows(stack: ModelConfig, attentions: int) -> int:
@@ -42,7 +42,7 @@ def least_weights(config: ModelConfig, kind: type[nn.Module] = EncoderDecoder) -
 
 def check_memory(config: ModelConfig, train: Train, world: World) -> None:
     """Refuse a model whose state alone is larger than the memory, before any of it is made."""
-    weights = least_weights(config, OBJECTIVES[train.objective].model)
+    weights = min_parameters(config, OBJECTIVES[train.objective].model)
     needed = weights * (BYTES_PER_WEIGHT if not train.lora_rank else 4)
     if world.device.type == "cuda":
         there = torch.cuda.get_device_properties(world.device).total_memory
@@ -66,11 +66,11 @@ def find_budget(recipe: Recipe, stores: list[Store], model: Model, world: World)
     lengths = [store.lengths() for store in stores]
     width = max(int(max(src.max(), tgt.max() + 1)) for src, tgt in lengths)
     if world.device.type != "cuda":
-        return max(width, MODEST)
+        return max(width, DEFAULT_TOKENS)
     src, tgt = lengths[0]
     tokens = int(np.maximum(src, tgt + 1).sum())
     peaks = []
-    for size in (MODEST, 2 * MODEST):
+    for size in (DEFAULT_TOKENS, 2 * DEFAULT_TOKENS):
         rows = max(8 * world.size, size // width // (8 * world.size) * 8 * world.size)
         ids = np.full((rows, width), END, dtype=np.int64)
         batch = Batch(ids, ids > PAD, ids, ids, rows * width, rows)
@@ -83,9 +83,9 @@ def find_budget(recipe: Recipe, stores: list[Store], model: Model, world: World)
         torch.cuda.empty_cache()
     (small, low), (large, high) = peaks
     slope = max(1.0, (high - low) / max(1, large - small))
-    free = torch.cuda.mem_get_info(world.device)[0] * USE
+    free = torch.cuda.mem_get_info(world.device)[0] * MEMORY_SHARE
     if recipe.train.cuda_graphs:
         free /= 2  # recorded steps keep their memory to themselves while another shape's first step needs its own
     fits = -int(world.max(-((free - low) / slope + small)))  # the same budget on every device
-    budget = min(fits, LARGEST, max(MODEST, tokens // STEPS_PER_EPOCH))
+    budget = min(fits, LARGEST, max(DEFAULT_TOKENS, tokens // STEPS_PER_EPOCH))
     return max(width, budget // 1024 * 1024)

@@ -17,7 +17,7 @@ from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World
 from glassformer.train.step import Inputs
 
-AHEAD = 4
+PREFETCHED = 4
 ID_ROWS = ("src", "tgt", "ids", "labels")  # that hold tokens, where labels are no names
 
 Position = tuple[int, int]  # epoch and index of the batch that follows
@@ -36,7 +36,7 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
     def known(name: str, array: NDArray[Any]) -> NDArray[Any]:
         """As the model numbers its tokens, and the loss what is not asked."""
         tokens = name in ID_ROWS and not (goal.labelled and name == "labels")
-        ours = batch.numbering(array) if tokens and batch.numbering is not None else array
+        ours = batch.input_map(array) if tokens and batch.input_map is not None else array
         return np.where(array == goal.ignored, IGNORED, ours) if name == "labels" else ours
 
     def share(name: str, array: NDArray[Any]) -> torch.Tensor:
@@ -52,7 +52,7 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
     return Inputs({name: share(name, x) for name, x in made.items()}, weight.pin_memory() if pinned else weight, count)
 
 
-def follow(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:
+def endless_batches(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:
     """Every batch from (epoch, index) on, without end, and the position after it."""
     while True:
         plan = batches.epoch(epoch)
@@ -63,15 +63,15 @@ def follow(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Po
         epoch, index = epoch + 1, 0
 
 
-class Feed:
+class Prefetcher:
     """Reads ahead in a thread; iterate, then close."""
 
     def __init__(
         self, batches: Batches, epoch: int, index: int, world: World, portions: int, objective: str = "translate"
     ) -> None:
-        self.queue: queue.Queue[tuple[Inputs, Position] | BaseException] = queue.Queue(AHEAD)
+        self.queue: queue.Queue[tuple[Inputs, Position] | BaseException] = queue.Queue(PREFETCHED)
         self.stopped = threading.Event()
-        given = (follow(batches, epoch, index), world, portions, objective)
+        given = (endless_batches(batches, epoch, index), world, portions, objective)
         self.thread = threading.Thread(target=self.fill, args=given, daemon=True)
         self.thread.start()
 

@@ -15,7 +15,7 @@ from glassformer.common.files import remove_partial, write_text
 from glassformer.data.labelled import FILE as LABELS
 from glassformer.train import checkpoint
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Recipe, apply, parse, written
+from glassformer.train.recipe import Recipe, parse, recipe_text, set_value
 from glassformer.weights import bundle
 from glassformer.weights.pretrained.fine_tuning import FILES
 
@@ -25,7 +25,7 @@ TRACES = (LOCK, "prepared", "checkpoints", "model.safetensors", *bundle.VOCABULA
 
 
 # What may change between the start of a run and its continuation.
-FREE = (
+CHANGEABLE = (
     "steps",
     "log_every",
     "save_every",
@@ -40,7 +40,7 @@ FREE = (
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path) -> Iterator[None]:
     """Make `folder`, or take the run in it, and let nobody else train there meanwhile.
 
     A folder that holds a user's things and no run is refused. The system drops the lock with the process that holds it,
@@ -55,13 +55,13 @@ def claimed(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise RunError(f"{folder} cannot be written: {why(error)}; choose another --out") from None
     with file:
-        if not lock(file):
+        if not try_lock(file):
             raise RunError(f"another process is training in {folder}; wait until it ends, or choose another --out")
         remove_partial(folder)
         yield
 
 
-def lock(file: IO[str]) -> bool:
+def try_lock(file: IO[str]) -> bool:
     """Whether nobody else holds the file; where the system cannot tell, nobody does."""
     try:
         import fcntl
@@ -77,7 +77,7 @@ def lock(file: IO[str]) -> bool:
 
 
 @contextmanager
-def opened(recipe: Recipe, folder: Path, resume: bool, world: World) -> Iterator[Recipe]:
+def open_run(recipe: Recipe, folder: Path, resume: bool, world: World) -> Iterator[Recipe]:
     """The run's folder, held by the first process, and the recipe that holds.
 
     Where it cannot be had, the first process says why, and the others end without a word.
@@ -85,14 +85,14 @@ def opened(recipe: Recipe, folder: Path, resume: bool, world: World) -> Iterator
     with ExitStack() as stack:
         try:
             if world.first:
-                stack.enter_context(claimed(folder))
+                stack.enter_context(lock_folder(folder))
                 recipe = open_folder(recipe, folder, resume)
         except GlassformerError:
             world.broadcast(0)
             raise
         if not world.broadcast(1):
             raise SystemExit(2)
-        yield recipe if world.first else continued(recipe, saved_recipe(folder))
+        yield recipe if world.first else check_continuation(recipe, saved_recipe(folder))
 
 
 def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
@@ -101,10 +101,10 @@ def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
     if path.exists() and not resume:
         raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
     if path.exists():
-        recipe = continued(recipe, saved_recipe(folder))
+        recipe = check_continuation(recipe, saved_recipe(folder))
         check_not_finished(folder)
     try:
-        write_text(path, written(recipe))
+        write_text(path, recipe_text(recipe))
     except OSError as error:
         raise RunError(f"{folder} cannot be written: {why(error)}; choose another --out") from None
     return recipe
@@ -136,11 +136,11 @@ def saved_recipe(folder: Path, changes: tuple[str, ...] = ()) -> Recipe:
     if isinstance(values.get("data"), dict):
         values["data"].pop("root", None)  # the paths below it are whole already
     for change in changes:
-        apply(values, change)
+        set_value(values, change)
     return parse(values)
 
 
-def continued(asked: Recipe, before: Recipe) -> Recipe:
+def check_continuation(asked: Recipe, before: Recipe) -> Recipe:
     """The recipe of a continuation: what was, but for what may change."""
     if asked.train.batch_tokens == "auto":
         asked = replace(asked, train=replace(asked.train, batch_tokens=before.train.batch_tokens))
@@ -148,7 +148,7 @@ def continued(asked: Recipe, before: Recipe) -> Recipe:
     for section in then:
         a, b = dict(now[section]), dict(then[section])
         for name in a | b:
-            if name == "root" or (section == "train" and name in FREE):
+            if name == "root" or (section == "train" and name in CHANGEABLE):
                 continue
             if section not in ("score", "about") and a.get(name) != b.get(name):
                 was, wanted = (repr(x[name]) if name in x else "its default" for x in (b, a))
@@ -159,14 +159,14 @@ def continued(asked: Recipe, before: Recipe) -> Recipe:
     return asked
 
 
-def standing(folder: Path) -> str:
+def resume_hint(folder: Path) -> str:
     """Where an interrupted run stands, and how to go on."""
     saved = checkpoint.listing(folder / "checkpoints")
     step = f"step {checkpoint.step_of(saved[-1])} is saved" if saved else "no step is saved yet"
     return f"{step}; go on with: glassformer train --resume --out {folder}"
 
 
-def withdraw(folder: Path) -> None:
+def remove_unstarted_run(folder: Path) -> None:
     """Leave no run behind that a mistake in the recipe or the data kept from starting; its folder was empty before."""
     if not checkpoint.listing(folder / "checkpoints"):
         for name in ("recipe.toml", LABELS, *bundle.VOCABULARY, *FILES):

@@ -16,9 +16,9 @@ from glassformer.common.report import Report
 from glassformer.train import parallel
 from glassformer.train.feed import local_rows
 from glassformer.train.recipe import Recipe
-from glassformer.train.run import ready
+from glassformer.train.run import prepare_run
 from glassformer.train.step import Stepper
-from glassformer.train.tuning import counts, state_bytes
+from glassformer.train.tuning import count_parameters, state_bytes
 
 WARM_UP = 5
 ENOUGH = 5.0  # seconds of trial
@@ -41,9 +41,9 @@ class Forecast:
 
 def forecast(recipe: Recipe, device: str, report: Report | None = None) -> Forecast:
     """Get ready exactly as training does, take a few steps, and extend what they cost to the whole run."""
-    world, report = parallel.enter(device), report or Report(quiet=True)
+    world, report = parallel.init_distributed(device), report or Report(quiet=True)
     with tempfile.TemporaryDirectory() as name:
-        made = ready(recipe, Path(name), world, report)
+        made = prepare_run(recipe, Path(name), world, report)
         report.show("training a few steps", every=0)
         plan = next(plan for plan in map(made.batches.epoch, itertools.count()) if len(plan))
         model = made.model.to(world.device).train()
@@ -62,7 +62,7 @@ def forecast(recipe: Recipe, device: str, report: Report | None = None) -> Forec
         speed = count / (time.perf_counter() - begin)
         store = made.batches.store
         epoch_tokens = float(np.array(store.weights)[store.corpus] @ (store.lengths()[1] + 1))
-    parameters, learning = counts(model)
+    parameters, learning = count_parameters(model)
     on_gpu = world.device.type == "cuda"
     return Forecast(
         vocabulary=made.tokenizer.tgt_size,

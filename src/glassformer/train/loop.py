@@ -23,17 +23,17 @@ from glassformer.data import Batches
 from glassformer.model import Model
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
-from glassformer.train.feed import Feed, local_rows
-from glassformer.train.metrics import Cores, Metrics, advice, threads_by_default
+from glassformer.train.feed import Prefetcher, local_rows
+from glassformer.train.metrics import CpuContention, Metrics, contention_advice, threads_by_default
 from glassformer.train.objective import OBJECTIVES
-from glassformer.train.parallel import World, copy_into, distribute, full_tensor, unwrapped
+from glassformer.train.parallel import World, copy_into, distribute, full_tensor, unwrap
 from glassformer.train.recipe import Recipe
-from glassformer.train.step import Stepper, compiled
+from glassformer.train.step import Stepper, should_compile
 from glassformer.train.tuning import lr_factor
 from glassformer.weights.bundle import weights
 from glassformer.weights.lora import merged_model
 
-ASK = 4  # steps between two questions of several processes whether one of them was told to stop
+STOP_CHECK_STEPS = 4  # steps between two questions of several processes whether one of them was told to stop
 
 Judge = Callable[[Any], float]  # a model's score on the validation pairs; higher is better
 
@@ -60,7 +60,7 @@ class Trainer:
         self.metrics: Metrics | None = None
         self.labels_seen = 0
         self.since = time.perf_counter()
-        self.cores, self.advised = Cores(), False
+        self.cores, self.advised = CpuContention(), False
         self.latest = "warming up"
         self.pace: tuple[float, int] | None = None  # when the first line was logged, and at which step
 
@@ -71,13 +71,15 @@ class Trainer:
     def run(self) -> None:
         """Train to the last step, or until patience ends."""
         train, progress = self.recipe.train, self.progress
-        compiling = compiled(train, self.world.device)  # in the first step
-        feed = Feed(self.train_batches, progress.epoch, progress.index, self.world, train.accumulate, train.objective)
+        compiling = should_compile(train, self.world.device)  # in the first step
+        feed = Prefetcher(
+            self.train_batches, progress.epoch, progress.index, self.world, train.accumulate, train.objective
+        )
         self.metrics = Metrics(self.folder, progress.step, train.tensorboard) if self.world.first else None
-        self.since, self.cores = time.perf_counter(), Cores()
+        self.since, self.cores = time.perf_counter(), CpuContention()
         try:
-            with between_steps(alone=self.world.size == 1) as heard:
-                while not self.ended():
+            with stop_between_steps(alone=self.world.size == 1) as heard:
+                while not self.finished():
                     inputs, position = feed.next()
                     self.stepper(
                         inputs,
@@ -107,23 +109,23 @@ class Trainer:
             self.report.show(self.line())
         if self.valid_batches is not None and (last or step % train.valid_every == 0):
             self.validate()
-        due = self.ended() or step % train.save_every == 0
-        told = self.told_to_stop(heard())
+        due = self.finished() or step % train.save_every == 0
+        told = self.stop_signal(heard())
         if due or told:
             self.save()
         if told:
             raise Interrupted(told)
 
-    def told_to_stop(self, heard: int) -> int:
+    def stop_signal(self, heard: int) -> int:
         """The signal that any process has heard: all of them must stop after the same step."""
         if self.world.size == 1:
             return heard
-        return int(self.world.max(heard)) if self.progress.step % ASK == 0 else 0
+        return int(self.world.max(heard)) if self.progress.step % STOP_CHECK_STEPS == 0 else 0
 
-    def ended(self) -> bool:
-        return self.progress.step >= self.recipe.train.steps or self.tired()
+    def finished(self) -> bool:
+        return self.progress.step >= self.recipe.train.steps or self.out_of_patience()
 
-    def tired(self) -> bool:
+    def out_of_patience(self) -> bool:
         return bool(self.recipe.train.patience) and self.progress.stale >= self.recipe.train.patience
 
     def log(self) -> None:
@@ -153,7 +155,7 @@ class Trainer:
 
     def advise(self) -> None:
         """Say once that other processes keep the cores busy."""
-        told = "" if self.advised else advice(self.cores, threads_by_default(self.world.device), self.folder)
+        told = "" if self.advised else contention_advice(self.cores, threads_by_default(self.world.device), self.folder)
         if told:
             self.advised = True
             self.report.say(told)
@@ -181,7 +183,7 @@ class Trainer:
             values = {"valid_loss": loss, **OBJECTIVES[train.objective].report(loss, right)}
             score = -loss
             if train.metric == "bleu" and self.judge is not None:
-                model = unwrapped(self.stepper.model).eval()
+                model = unwrap(self.stepper.model).eval()
                 judged = merged_model(model, train.lora_alpha / train.lora_rank) if train.lora_rank else model
                 values["valid_bleu"] = score = self.world.broadcast(self.judge(judged) if self.world.first else 0.0)
                 model.train()
@@ -265,7 +267,7 @@ class Trainer:
         mend = f"{kept}: copy it back, or ship the last ones with --set train.ship=last"
         return read_tensors(self.checkpoints / "best.safetensors", mend)
 
-    def shipped(self) -> dict[str, Tensor]:
+    def final_weights(self) -> dict[str, Tensor]:
         """The weights to give away: the best, the mean of the last checkpoints, the moving average, or the last."""
         train = self.recipe.train
         chosen: dict[str, Tensor]
@@ -296,7 +298,7 @@ class Interrupted(BaseException):
 
 
 @contextlib.contextmanager
-def listening(hear: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+def signal_handlers(hear: Callable[[int, FrameType | None], None]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # only the main thread may listen
         yield
         return
@@ -308,12 +310,12 @@ def listening(hear: Callable[[int, FrameType | None], None]) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def at_once(number: int, frame: FrameType | None) -> None:
+def stop_at_once(number: int, frame: FrameType | None) -> None:
     raise Interrupted(number)
 
 
 @contextlib.contextmanager
-def between_steps(alone: bool) -> Iterator[Callable[[], int]]:
+def stop_between_steps(alone: bool) -> Iterator[Callable[[], int]]:
     """Gives a function that tells the signal heard so far, 0 for none.
 
     A second signal is obeyed at once, but not among several processes: `torchrun` passes on what the terminal has
@@ -326,5 +328,5 @@ def between_steps(alone: bool) -> Iterator[Callable[[], int]]:
             raise Interrupted(number)
         heard.append(number)
 
-    with listening(hear):
+    with signal_handlers(hear):
         yield lambda: heard[0] if heard else 0

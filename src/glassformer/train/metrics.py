@@ -87,26 +87,26 @@ def draw_curve(folder: Path) -> Path | None:
 
 
 WINDOW = 2.0  # seconds at least between two answers
-CROWDED = 0.25  # seconds of waiting in a second; a quiet machine shows hundredths
+CONTENDED = 0.25  # seconds of waiting in a second; a quiet machine shows hundredths
 
 
-class Cores:
+class CpuContention:
     """How long this process's threads wait for a core to run on."""
 
     def __init__(self) -> None:
-        self.begin, self.waited = time.perf_counter(), waits()
+        self.begin, self.waited = time.perf_counter(), thread_waits()
 
     def waiting(self) -> float | None:
         """Seconds waited in each second since the last answer, all threads together; none if that was just now."""
         now = time.perf_counter()
         if now - self.begin < WINDOW:
             return None
-        before, self.waited = self.waited, waits()
+        before, self.waited = self.waited, thread_waits()
         passed, self.begin = now - self.begin, now
         return sum(waited - before[thread] for thread, waited in self.waited.items() if thread in before) / passed
 
 
-def waits() -> dict[str, float]:
+def thread_waits() -> dict[str, float]:
     """The seconds each thread has waited for a core so far; none where the system does not tell."""
     found = {}
     for file in Path("/proc/self/task").glob("*/schedstat"):
@@ -117,9 +117,9 @@ def waits() -> dict[str, float]:
     return found
 
 
-def advice(cores: Cores, threads: int, folder: Path) -> str:
+def contention_advice(cores: CpuContention, threads: int, folder: Path) -> str:
     """What to do about busy cores; nothing if they are not, or if there is nothing to do."""
-    if threads < 2 or (cores.waiting() or 0.0) < CROWDED:
+    if threads < 2 or (cores.waiting() or 0.0) < CONTENDED:
         return ""
     return (
         f"other processes keep the cores busy, and the {threads} threads of this run wait for one another; one thread "

@@ -23,12 +23,21 @@ from numpy.typing import NDArray
 
 from glassformer.common.errors import ConfigError
 from glassformer.data import END, PAD, Batch, Tokenizer
-from glassformer.data.noise import MASK, Gaps, Infilling, Noise, Spans, closing, ordinary, sentinel
+from glassformer.data.noise import (
+    MASK,
+    Noise,
+    SpanCorruption,
+    TextInfilling,
+    TokenMasking,
+    sentence_ends,
+    sentinel,
+    text_pieces,
+)
 from glassformer.data.readers import BRIGHTEST
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.train.options import Train
 
-Made = Literal["pairs", "plain texts", "labelled texts", "images"]
+Content = Literal["pairs", "plain texts", "labelled texts", "images"]
 Rows = dict[str, NDArray[Any]]
 
 
@@ -47,7 +56,7 @@ class Objective:
 
     model: type[Model]
     rows: Callable[[Batch], Rows]
-    made_of: Made = "plain texts"
+    content: Content = "plain texts"
     ignored: int = PAD  # what the batch's labels say where nothing is asked
     pieces: Callable[[Train, int], list[str]] = lambda train, max_tokens: []  # special ones, that no text yields
     noise: Callable[[Train, Tokenizer, list[str]], Noise] | None = None  # makes a pair of a text, given these pieces
@@ -55,29 +64,29 @@ class Objective:
     report: Callable[[float, float], dict[str, float]] = lambda loss, right: {}  # of loss and share right
 
     @property
-    def lone(self) -> bool:
-        return self.made_of == "plain texts"
+    def monolingual(self) -> bool:
+        return self.content == "plain texts"
 
     @property
     def labelled(self) -> bool:
         """Whether each text, or image, has a label."""
-        return self.made_of in ("labelled texts", "images")
+        return self.content in ("labelled texts", "images")
 
 
-def translated(batch: Batch) -> Rows:
+def translation_rows(batch: Batch) -> Rows:
     found = {"labels": batch.labels, "src": batch.src, "tgt": batch.tgt_in, "src_mask": batch.src_mask}
     if batch.src_places is None or batch.tgt_places is None:
         return found
     return found | {"src_places": batch.src_places, "tgt_places": batch.tgt_places}
 
 
-def continued(batch: Batch) -> Rows:
+def language_rows(batch: Batch) -> Rows:
     """Padding follows a text, where no token of it looks: nothing has to be masked."""
     found = {"labels": batch.labels, "ids": batch.tgt_in}
     return found if batch.tgt_places is None else found | {"places": batch.tgt_places}
 
 
-def filled(batch: Batch) -> Rows:
+def masked_rows(batch: Batch) -> Rows:
     """Labels stand in the places of the tokens that they name; nothing is asked of the end."""
     labels = np.full_like(batch.src, PAD)  # sides that are planned apart may differ in their padding
     width = min(labels.shape[1], batch.labels.shape[1])
@@ -86,7 +95,7 @@ def filled(batch: Batch) -> Rows:
     return found | ({"mask": batch.src_mask} if batch.src_places is None else {"places": batch.src_places})
 
 
-def labelled_rows(batch: Batch) -> dict[str, NDArray[Any]]:
+def label_rows(batch: Batch) -> dict[str, NDArray[Any]]:
     """What a model learns from of a batch: the label of each, from 0 on, none being -1, and a text with its start and
     its end."""
     ids = np.concatenate((batch.tgt_in[:, :1], batch.labels), axis=1)
@@ -108,15 +117,15 @@ def hidden_piece(train: Train, max_tokens: int) -> list[str]:
 
 def masked_tokens(train: Train, tokenizer: Tokenizer, special: list[str]) -> Noise:
     pieces = tokenizer.pieces[1]
-    others = np.array(sorted(ordinary(pieces)), dtype=np.int64)
-    return Gaps(ids_of(special, pieces)[0], others, train.noise_share)
+    others = np.array(sorted(text_pieces(pieces)), dtype=np.int64)
+    return TokenMasking(ids_of(special, pieces)[0], others, train.noise_share)
 
 
 def hidden_run_pieces(train: Train, max_tokens: int) -> list[str]:
     """The gap's piece, or as many sentinels as the longest text has hidden runs."""
     if train.noise == "infill":
         return [MASK]
-    spans = Spans(np.empty(0, np.int64), train.noise_share, train.noise_span)
+    spans = SpanCorruption(np.empty(0, np.int64), train.noise_share, train.noise_span)
     return [sentinel(number) for number in range(int(spans.sizes(np.arange(1, max_tokens + 1))[1].max()))]
 
 
@@ -124,8 +133,8 @@ def hidden_runs(train: Train, tokenizer: Tokenizer, special: list[str]) -> Noise
     pieces = tokenizer.pieces[1]
     ids = ids_of(special, pieces)
     if train.noise == "infill":
-        return Infilling(ids[0], closing(pieces), train.noise_share, train.noise_span)
-    return Spans(np.array(ids), train.noise_share, train.noise_span)
+        return TextInfilling(ids[0], sentence_ends(pieces), train.noise_share, train.noise_span)
+    return SpanCorruption(np.array(ids), train.noise_share, train.noise_span)
 
 
 def ids_of(wanted: list[str], pieces: Mapping[int, str]) -> list[int]:
@@ -141,12 +150,14 @@ def ids_of(wanted: list[str], pieces: Mapping[int, str]) -> list[int]:
 
 
 OBJECTIVES: Mapping[str, Objective] = {
-    "translate": Objective(EncoderDecoder, translated, "pairs"),
-    "language": Objective(DecoderOnly, continued, report=with_perplexity),
-    "masked": Objective(EncoderOnly, filled, pieces=hidden_piece, noise=masked_tokens, margin=2, report=with_accuracy),
-    "denoise": Objective(
-        EncoderDecoder, translated, pieces=hidden_run_pieces, noise=hidden_runs, report=with_perplexity
+    "translate": Objective(EncoderDecoder, translation_rows, "pairs"),
+    "language": Objective(DecoderOnly, language_rows, report=with_perplexity),
+    "masked": Objective(
+        EncoderOnly, masked_rows, pieces=hidden_piece, noise=masked_tokens, margin=2, report=with_accuracy
     ),
-    "classify": Objective(EncoderOnly, labelled_rows, "labelled texts", ignored=-1, margin=2, report=with_accuracy),
+    "denoise": Objective(
+        EncoderDecoder, translation_rows, pieces=hidden_run_pieces, noise=hidden_runs, report=with_perplexity
+    ),
+    "classify": Objective(EncoderOnly, label_rows, "labelled texts", ignored=-1, margin=2, report=with_accuracy),
     "image": Objective(EncoderOnly, image_rows, "images", ignored=-1, report=with_accuracy),
 }

@@ -111,7 +111,7 @@ def read_section(cls: Any, table: Any, where: str) -> Any:
             )
         if not matches(value, hints[key]):
             near = did_you_mean(value, map(str, get_args(hints[key]))) if isinstance(value, str) else ""
-            raise ConfigError(f"{where}.{key} = {short(value)} must be {describe_type(hints[key])}{near}")
+            raise ConfigError(f"{where}.{key} = {shorten(value)} must be {describe_type(hints[key])}{near}")
     return cls(**{key: float(value) if hints[key] is float else value for key, value in table.items()})
 
 
@@ -133,7 +133,7 @@ def matches(value: Any, hint: Any) -> bool:
     return type(value) is hint
 
 
-def short(value: Any) -> str:
+def shorten(value: Any) -> str:
     """A value in a message; a long one is cut."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:40]}... ({len(text):,} characters)"
@@ -158,4 +158,4 @@ def check_number(key: str, value: float, least: int | None, most: int) -> None:
     if least is not None and value < least:
         raise ConfigError(f"{key} = {value}: " + ("it must be at least 1" if least else "it cannot be negative"))
     if isinstance(value, int) and value > most:
-        raise ConfigError(f"{key} = {short(value)}: it must be at most {most:,}")
+        raise ConfigError(f"{key} = {shorten(value)}: it must be at most {most:,}")

@@ -61,7 +61,7 @@ class World:
             dist.destroy_process_group()
 
 
-def enter(device: str = "auto") -> World:
+def init_distributed(device: str = "auto") -> World:
     """Join the other processes, if there are any, on the device this one should use."""
     size, rank, local = (
         int(os.environ.get(name, d)) for name, d in (("WORLD_SIZE", 1), ("RANK", 0), ("LOCAL_RANK", 0))
@@ -119,6 +119,6 @@ def copy_into(target: Tensor, value: Tensor) -> None:
     target.copy_(value)
 
 
-def unwrapped(model: nn.Module) -> Any:
+def unwrap(model: nn.Module) -> Any:
     """The model inside DDP's wrapper."""
     return model.module if isinstance(model, nn.parallel.DistributedDataParallel) else model

@@ -26,25 +26,27 @@ from glassformer.train.feed import local_rows
 from glassformer.train.folder import saved_recipe
 from glassformer.train.parallel import World
 from glassformer.train.recipe import Recipe
-from glassformer.train.start import known_sizes
-from glassformer.train.step import Stepper, compiled
+from glassformer.train.start import base_vocabulary_sizes
+from glassformer.train.step import Stepper, should_compile
 
 HEAD_START = 10.0  # seconds; a process that is not so far ahead saves nothing, since it had to start first
 PATIENCE = 60.0  # seconds, about what compiling takes
 
 
-def known_shape(recipe: Recipe) -> Shape | None:
+def fixed_shape(recipe: Recipe) -> Shape | None:
     """The shape of every batch, where it is the same whatever the text is and so is the size of the vocabulary."""
     tokens = recipe.train.batch_tokens
     known = recipe.train.pack and recipe.train.objective != "denoise"  # its sides' widths are the texts' affair
     if not known or not isinstance(tokens, int) or recipe.tokenizer.kind == "words":
         return None
     options = BatchOptions(tokens=tokens, width=recipe.row_width)
-    shapes = {packed_shape(longest, options, recipe.objective.lone) for longest in (1, recipe.data.max_tokens + 1)}
+    shapes = {
+        packed_shape(longest, options, recipe.objective.monolingual) for longest in (1, recipe.data.max_tokens + 1)
+    }
     return shapes.pop() if len(shapes) == 1 else None
 
 
-class Ahead:
+class PrecompileProcess:
     """A process that compiles, or none where it would not help."""
 
     def __init__(self, folder: Path | None, world: World) -> None:
@@ -75,11 +77,11 @@ class Ahead:
 
 
 @contextmanager
-def compiling_ahead(recipe: Recipe, folder: Path, world: World, fresh: bool) -> Iterator[Ahead]:
+def precompiling(recipe: Recipe, folder: Path, world: World, fresh: bool) -> Iterator[PrecompileProcess]:
     """A process that compiles ahead of a `fresh` run, whose text is still to be prepared."""
     alone = world.size == 1 and world.device.type == "cuda"  # on a CPU it would take the cores that prepare
-    useful = fresh and alone and compiled(recipe.train, world.device) and known_shape(recipe) is not None
-    ahead = Ahead(folder if useful else None, world)
+    useful = fresh and alone and should_compile(recipe.train, world.device) and fixed_shape(recipe) is not None
+    ahead = PrecompileProcess(folder if useful else None, world)
     try:
         yield ahead
     finally:
@@ -88,13 +90,13 @@ def compiling_ahead(recipe: Recipe, folder: Path, world: World, fresh: bool) -> 
 
 def trial_step(recipe: Recipe, world: World) -> None:
     """One step of the recipe's model as the run will take it, on a batch that says nothing."""
-    shape = known_shape(recipe)
+    shape = fixed_shape(recipe)
     assert shape is not None
     ids = np.full((shape.rows, shape.tgt), UNK, dtype=np.int64)
     places = np.tile(np.arange(shape.tgt), (shape.rows, 1))
     batch = Batch(ids, ids == UNK, ids.copy(), ids.copy(), ids.size, shape.rows, places, places.copy())
     size = recipe.tokenizer.vocab_size
-    sizes = known_sizes(recipe.train.start) or (size, None if recipe.tokenizer.joint else size)
+    sizes = base_vocabulary_sizes(recipe.train.start) or (size, None if recipe.tokenizer.joint else size)
     model = recipe.objective.model(recipe.sized_config(*sizes))
     stepper = Stepper(model.to(world.device).train(), recipe.train, world)
     rows = local_rows(batch, world, recipe.train.accumulate, recipe.train.objective)
@@ -102,4 +104,4 @@ def trial_step(recipe: Recipe, world: World) -> None:
 
 
 if __name__ == "__main__":
-    trial_step(saved_recipe(Path(sys.argv[1])), parallel.enter(sys.argv[2]))
+    trial_step(saved_recipe(Path(sys.argv[1])), parallel.init_distributed(sys.argv[2]))

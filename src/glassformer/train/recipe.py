@@ -24,16 +24,16 @@ import tomli_w
 
 from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of, why
 from glassformer.data import END, PAD, START, About, BatchOptions, Corpus, Tokenizer, TokenizerOptions
-from glassformer.data.labelled import Labelled
-from glassformer.data.readers import missing
+from glassformer.data.labelled import LabelledTokenizer
+from glassformer.data.readers import missing_file_message
 from glassformer.model import ModelConfig
 from glassformer.train.objective import OBJECTIVES, Objective
 from glassformer.train.options import LARGEST, LEAST, MOST, Data, Score, Train, check_number, read_section
-from glassformer.train.start import placed, settings
+from glassformer.train.start import base_settings, resolve_base
 from glassformer.weights.pretrained.fine_tuning import PublishedTokenizer
 
 FORMAT_VERSION = 1
-GIVE = {
+CORPUS_KEYS = {
     "pairs": "its files as src and tgt, or tsv",
     "plain texts": "text = 'FILE', or only = 'src' for that side of the pairs",
     "labelled texts": "a tsv of text and label",
@@ -62,7 +62,7 @@ class Recipe:
     def model_config(self, tokenizer: Tokenizer) -> ModelConfig:
         """The model's configuration, once the vocabulary is known."""
         own, texts = {}, tokenizer
-        if isinstance(tokenizer, Labelled):
+        if isinstance(tokenizer, LabelledTokenizer):
             own, texts = tokenizer.settings(self.model), tokenizer.texts
         if isinstance(texts, PublishedTokenizer):
             own |= texts.sizes
@@ -86,7 +86,7 @@ class Recipe:
     @property
     def row_width(self) -> int:
         """Of packed rows: that of the longest text where nothing stands beside it, its context's length."""
-        return self.data.max_tokens + self.objective.margin if self.objective.lone else BatchOptions.width
+        return self.data.max_tokens + self.objective.margin if self.objective.monolingual else BatchOptions.width
 
     def check_files(self) -> None:
         """Every file of the corpora is there, those too that are read only at the end."""
@@ -95,7 +95,7 @@ class Recipe:
         for corpus in (*self.data.train, *self.data.valid, *self.data.test):
             for file in corpus.files:
                 if not file.exists():
-                    raise DataError(missing(file, other))
+                    raise DataError(missing_file_message(file, other))
 
     def least_config(self) -> ModelConfig:
         """The model's configuration with a small vocabulary, to be checked before its own is known."""
@@ -116,7 +116,7 @@ class Recipe:
         return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
 
 
-def written(recipe: Recipe) -> str:
+def recipe_text(recipe: Recipe) -> str:
     """A recipe as a file that a run keeps."""
     return f"format_version = {FORMAT_VERSION}\n\n{tomli_w.dumps(recipe.to_dict())}"
 
@@ -164,11 +164,11 @@ def read_recipe(name: str, changes: tuple[str, ...] = ()) -> Recipe:
             )
     values = read_toml(path)
     for change in changes:
-        apply(values, change)
+        set_value(values, change)
     return parse(values, here)
 
 
-def apply(values: dict[str, Any], change: str) -> None:
+def set_value(values: dict[str, Any], change: str) -> None:
     """One `--set section.key=value`; the value reads as TOML, or as a plain string where it is not."""
     key, equals, text = change.partition("=")
     if not equals or not key.strip():
@@ -216,33 +216,33 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
     for split in ("train", "valid", "test"):
         tables = data.get(split, [])
         tables = tables if isinstance(tables, list) else [tables]
-        data[split] = tuple(corpus(table, root, data.get("target"), f"data.{split}") for table in tables)
+        data[split] = tuple(read_corpus(table, root, data.get("target"), f"data.{split}") for table in tables)
     if not data["train"]:
         raise ConfigError("the recipe has no [[data.train]]: name at least one corpus to train on")
     train = read_section(Train, values.get("train", {}), "train")
     if train.start:
-        train = dataclasses.replace(train, start=placed(train.start, here))
+        train = dataclasses.replace(train, start=resolve_base(train.start, here))
     apart = {"tied": False} if OBJECTIVES[train.objective].labelled else {}  # labels have no embedding to be tied to
     recipe = Recipe(
         data=read_section(Data, data, "data"),
         tokenizer=read_section(TokenizerOptions, values.get("tokenizer", {}), "tokenizer"),
-        model=MODEL_DEFAULTS | settings(train.start, VOCABULARY_SETTINGS) | apart | values.get("model", {}),
+        model=MODEL_DEFAULTS | base_settings(train.start, VOCABULARY_SETTINGS) | apart | values.get("model", {}),
         train=train,
         score=read_section(Score, values.get("score", {}), "score"),
-        about=read_section(About, card(values.get("about", {}), data), "about"),
+        about=read_section(About, about_table(values.get("about", {}), data), "about"),
     )
-    check(recipe)
+    check_recipe(recipe)
     return recipe
 
 
-def card(table: Any, data: dict[str, Any]) -> Any:
+def about_table(table: Any, data: dict[str, Any]) -> Any:
     """The section [about]; the built-in corpus is translated into the language it is asked for."""
     if not isinstance(table, dict):
         return table
     return table | ({"target": data["target"]} if data.get("target") else {})
 
 
-def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
+def read_corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table such as {{ src = 'train.en', tgt = 'train.de' }}, not {table!r}")
     if target is not None and "builtin" in table:
@@ -257,7 +257,7 @@ def corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
     return made
 
 
-def check(recipe: Recipe) -> None:
+def check_recipe(recipe: Recipe) -> None:
     for section in ("data", "train", "score"):
         for name, value in vars(getattr(recipe, section)).items():
             if type(value) in (int, float):
@@ -315,17 +315,17 @@ def check_objective(recipe: Recipe) -> None:
     name = recipe.train.objective
     for split in ("train", "valid", "test"):
         for corpus in getattr(recipe.data, split):
-            wants = recipe.objective.made_of
-            if corpus.made_of != wants.replace("labelled texts", "pairs"):
+            wants = recipe.objective.content
+            if corpus.content != wants.replace("labelled texts", "pairs"):
                 raise ConfigError(
-                    f"data.{split}: {corpus.name} has {corpus.made_of}, and train.objective = '{name}' learns from "
-                    f"{wants}: give {GIVE[wants]}"
+                    f"data.{split}: {corpus.name} has {corpus.content}, and train.objective = '{name}' learns from "
+                    f"{wants}: give {CORPUS_KEYS[wants]}"
                 )
             if recipe.objective.labelled and (corpus.to is not None or corpus.protect):
                 raise ConfigError(f"data.{split}: `to` and `protect` are for translations, not objective = '{name}'")
     if name != "translate" and recipe.train.metric == "bleu":
         raise ConfigError(f"train.metric = 'bleu' is for translations; train.objective = '{name}' has metric = 'loss'")
-    if recipe.objective.made_of == "images" and not recipe.model["patch_size"]:
+    if recipe.objective.content == "images" and not recipe.model["patch_size"]:
         raise ConfigError(
             "model.patch_size is not set: give the side of the squares that an image is cut into, such as 2"
         )

@@ -17,7 +17,7 @@ from torch import Tensor
 from glassformer.common.errors import ConfigError
 from glassformer.common.files import write_tensors
 from glassformer.data import Corpus, Tokenizer
-from glassformer.data.labelled import Labelled, Pictures
+from glassformer.data.labelled import ImageTokenizer, LabelledTokenizer
 from glassformer.model import Model
 from glassformer.weights import bundle
 from glassformer.weights import lora as adapter
@@ -27,19 +27,19 @@ from glassformer.weights.pretrained.fine_tuning import PublishedImages, Publishe
 from glassformer.weights.pretrained.loader import NoHead, family_state_dict, read_config
 
 # Settings that no weight depends on: a recipe may give its own.
-FREE = ("dropout", "attention_dropout", "activation_dropout", "seed", "start_id")
+FREE_SETTINGS = ("dropout", "attention_dropout", "activation_dropout", "seed", "start_id")
 # Settings of a head of labels, which is made anew where the model to go on from has another.
-OF_THE_HEAD = ("labels", "tied", "output_transform", "output_bias")
+HEAD_SETTINGS = ("labels", "tied", "output_transform", "output_bias")
 
 
-def placed(start: str, here: Path) -> str:
+def resolve_base(start: str, here: Path) -> str:
     """The folder of a model to go on from, from the recipe's own folder on; a name of the hub stays one."""
     folder = (here / start).absolute()
     return start if not folder.exists() and hub_name(start) is not None else str(folder)
 
 
 @lru_cache(maxsize=1)
-def begun(start: str) -> Model | None:
+def load_base_model(start: str) -> Model | None:
     """The model to go on from; None where there is none."""
     folder = locate(start) if hub_name(start) is not None else Path(start)
     if bundle.is_bundle(folder):
@@ -47,27 +47,27 @@ def begun(start: str) -> Model | None:
     return load_model(folder) if is_published(folder) else None
 
 
-def settings(start: str, without: Collection[str]) -> dict[str, Any]:
+def base_settings(start: str, without: Collection[str]) -> dict[str, Any]:
     """The settings of the model to go on from. A run that is continued keeps them itself, and needs it no more."""
     if not start:
         return {}
     if bundle.is_bundle(start):
         config = bundle.read_config(Path(start))[0].to_dict()
     else:
-        model = begun(start)
+        model = load_base_model(start)
         config = {} if model is None else model.config.to_dict()
     return {name: value for name, value in config.items() if name not in (*without, "seed") and value is not None}
 
 
-def known_sizes(start: str) -> tuple[int, int | None] | None:
+def base_vocabulary_sizes(start: str) -> tuple[int, int | None] | None:
     """How many pieces its vocabulary has, and the source's own where it has one; None where there is no such model."""
-    model = begun(start) if start else None
+    model = load_base_model(start) if start else None
     return None if model is None else (model.config.vocab_size, model.config.src_vocab_size)
 
 
-def known_labels(start: str) -> tuple[str, ...]:
+def base_labels(start: str) -> tuple[str, ...]:
     """The names of the labels that the model to go on from tells apart; none where there is no such head."""
-    model = begun(start) if start else None
+    model = load_base_model(start) if start else None
     if model is None or not (model.config.labels or model.config.patch_size) or isinstance(model.head, NoHead):
         return ()
     folder = locate(start)
@@ -80,27 +80,27 @@ def load_vocabulary(folder: Path, corpus: Corpus | None = None) -> Tokenizer:
     return PublishedTokenizer(folder, corpus) if is_published(folder) else Tokenizer.load(folder)
 
 
-def known_vocabulary(start: str, corpora: Sequence[Corpus]) -> Tokenizer:
+def base_vocabulary(start: str, corpora: Sequence[Corpus]) -> Tokenizer:
     """The vocabulary of the model to go on from, which must know the languages of these corpora."""
-    if begun(start) is None:
+    if load_base_model(start) is None:
         raise ConfigError(
             f"train.start = {start} is not a trained model; name a folder that glassformer train made, or a Hugging "
             f"Face folder"
         )
     tokenizer = load_vocabulary(locate(start), corpora[0])
     for corpus in corpora:
-        tokenizer.of(corpus)  # says which it knows
+        tokenizer.for_corpus(corpus)  # says which it knows
     return tokenizer
 
 
-def take_weights(model: Model, start: str, labels: Sequence[str] = ()) -> str:
+def copy_base_weights(model: Model, start: str, labels: Sequence[str] = ()) -> str:
     """Give the model the weights of the one to go on from, and say what was done; what it is made of must be the same.
 
     A head of labels is new where names or shapes differ: then the other's is left, and this one begins at random.
     """
-    other, known = begun(start), known_labels(start)
+    other, known = load_base_model(start), base_labels(start)
     assert other is not None
-    begun.cache_clear()
+    load_base_model.cache_clear()
     if type(other) is not type(model):
         raise ConfigError(
             f"train.start = {start} {bundle.describe_use(other)}; this recipe trains another kind of model"
@@ -109,9 +109,9 @@ def take_weights(model: Model, start: str, labels: Sequence[str] = ()) -> str:
     if headless and not model.config.labels:
         raise ConfigError(f"train.start = {start} holds no output head; save it from a class that has one")
     ours, theirs = model.config.to_dict(), other.config.to_dict()
-    of_the_head: tuple[str, ...] = OF_THE_HEAD
+    of_the_head: tuple[str, ...] = HEAD_SETTINGS
     if model.config.patch_size is not None:  # whose vocabulary are the labels
-        theirs["labels"], of_the_head = other.config.labels or other.config.vocab_size, (*OF_THE_HEAD, "vocab_size")
+        theirs["labels"], of_the_head = other.config.labels or other.config.vocab_size, (*HEAD_SETTINGS, "vocab_size")
         for name in ("channels", "image_size"):
             if ours[name] != theirs[name]:
                 raise ConfigError(
@@ -122,7 +122,7 @@ def take_weights(model: Model, start: str, labels: Sequence[str] = ()) -> str:
         headless or known != tuple(labels) or any(ours[name] != theirs[name] for name in of_the_head)
     )
     for name, value in theirs.items():
-        if name not in FREE and ours[name] != value and not (new_head and name in of_the_head):
+        if name not in FREE_SETTINGS and ours[name] != value and not (new_head and name in of_the_head):
             raise ConfigError(
                 f"model.{name} = {ours[name]!r}, but the model to go on from has {value!r} (train.start = {start}); "
                 f"leave model.{name} out of the recipe, or train from nothing"
@@ -141,10 +141,16 @@ def take_weights(model: Model, start: str, labels: Sequence[str] = ()) -> str:
 @torch.no_grad()
 def save(folder: Path, model: Model, tensors: Mapping[str, Tensor], tokenizer: Tokenizer) -> None:
     """Write what was trained: a bundle, or with a published vocabulary the folder that such a model comes in."""
-    labels = tokenizer.labels.names if isinstance(tokenizer, Labelled) else ()
-    texts = tokenizer.texts if isinstance(tokenizer, Labelled) and not isinstance(tokenizer, Pictures) else tokenizer
+    labels = tokenizer.labels.names if isinstance(tokenizer, LabelledTokenizer) else ()
+    texts = (
+        tokenizer.texts
+        if isinstance(tokenizer, LabelledTokenizer) and not isinstance(tokenizer, ImageTokenizer)
+        else tokenizer
+    )
     if not isinstance(texts, PublishedTokenizer | PublishedImages):
-        bundle.save(folder, model, dict(tensors), None if isinstance(tokenizer, Pictures) else texts, labels=labels)
+        bundle.save(
+            folder, model, dict(tensors), None if isinstance(tokenizer, ImageTokenizer) else texts, labels=labels
+        )
         return
     whole = type(model)(model.config)
     own = bundle.weights(whole)

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 from glassformer.common.errors import ConfigError
 from glassformer.model.loss import IGNORED, smoothed_cross_entropy, two_way_divergence
 from glassformer.train.options import Train
-from glassformer.train.parallel import World, unwrapped
-from glassformer.train.tuning import distance
+from glassformer.train.parallel import World, unwrap
+from glassformer.train.tuning import layer_distance
 
 WORTH_COMPILING = 3_000  # steps for each shape of batch
-MANY = 16_384  # pieces of a vocabulary: worth a kernel of their loss's own
+LARGE_VOCABULARY = 16_384  # pieces of a vocabulary: worth a kernel of their loss's own
 
 
 @dataclass
@@ -73,7 +73,7 @@ def compile_options() -> dict[str, str | int | bool | Callable[..., Any]]:
     return {name: value for name, value in wanted.items() if name in _inductor.list_options()}
 
 
-def compiled(train: Train, device: torch.device) -> bool:
+def should_compile(train: Train, device: torch.device) -> bool:
     """Whether a run is compiled. "auto": where the steps ahead are worth half a minute for each shape of batch, which
     they are on a GPU, in long runs."""
     if train.compile == "auto":
@@ -100,7 +100,9 @@ class Stepper:
         self.scaler = torch.amp.GradScaler(world.device.type, enabled=self.precision == "fp16")
         self.ema = [p.detach().clone() for p in self.parameters] if train.ema else []
         self.rows_loss: Callable[..., Tensor] = self.loss
-        if compiled(train, world.device):  # the loss along with the model: logits in float32 are never written out
+        if should_compile(
+            train, world.device
+        ):  # the loss along with the model: logits in float32 are never written out
             torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
             self.rows_loss = self.compiled_loss()
         self.loss_total = torch.zeros((), device=world.device)
@@ -113,7 +115,7 @@ class Stepper:
         for name, p in self.named():
             if p.requires_grad:
                 decay = self.train.layer_decay
-                factor = decay ** distance(name, unwrapped(self.model)) if decay < 1 else 1.0
+                factor = decay ** layer_distance(name, unwrap(self.model)) if decay < 1 else 1.0
                 table.setdefault((self.train.weight_decay if p.dim() > 1 else 0.0, factor), []).append(p)
         # A recorded step reads its learning rate from the device.
         return [
@@ -149,7 +151,7 @@ class Stepper:
     def compiled_loss(self) -> Callable[..., Tensor]:
         one_gpu = self.world.device.type == "cuda" and self.world.size == 1
         plain = not one_gpu or self.precision == "fp16" or self.train.r_drop
-        if not plain and len(unwrapped(self.model).head.weight) >= MANY:
+        if not plain and len(unwrap(self.model).head.weight) >= LARGE_VOCABULARY:
             from glassformer.train.head_loss import JoinedLoss
 
             dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
@@ -264,7 +266,7 @@ class Stepper:
         return torch.stack((smoothed_cross_entropy(logits, labels, 0.0, IGNORED), right.sum().float()))
 
     def named(self) -> list[tuple[str, nn.Parameter]]:
-        return list(unwrapped(self.model).named_parameters())
+        return list(unwrap(self.model).named_parameters())
 
 
 @contextlib.contextmanager

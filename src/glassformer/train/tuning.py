@@ -14,7 +14,7 @@ from glassformer.weights import lora as adapter
 STATE = 3  # numbers beside each weight that learns: its gradient and two moments; a moving average is one more
 
 
-def choose(model: Model, train: Train) -> str:
+def select_trainable(model: Model, train: Train) -> str:
     """Let only the weights learn that the recipe names, and say which; nothing is said where all do.
 
     With an adapter all of the model stays as it is but a head of labels, which has too few weights to be worth one.
@@ -23,7 +23,7 @@ def choose(model: Model, train: Train) -> str:
         chosen = adapter.attach(model, train.lora_rank, train.lora_alpha, train.lora_on, train.seed)
         for name, p in model.named_parameters():
             p.requires_grad_(adapter.is_added(name) or bool(model.config.labels and name.startswith("head.")))
-        return f"an adapter of rank {train.lora_rank} on {len(chosen)} matrices; {share(model, train)}"
+        return f"an adapter of rank {train.lora_rank} on {len(chosen)} matrices; {trainable_summary(model, train)}"
     if not train.freeze:
         return ""
     names = dict(model.named_parameters(remove_duplicate=False))
@@ -32,12 +32,12 @@ def choose(model: Model, train: Train) -> str:
         names[name].requires_grad_(False)
     tied = [name for name, p in names.items() if not p.requires_grad and name not in frozen]
     also = f", and with them {', '.join(tied)}, tied to one" if tied else ""
-    return f"{len(frozen)} tensors are frozen{also}; {share(model, train)}"
+    return f"{len(frozen)} tensors are frozen{also}; {trainable_summary(model, train)}"
 
 
-def share(model: nn.Module, train: Train) -> str:
+def trainable_summary(model: nn.Module, train: Train) -> str:
     """How much learns, and what memory that saves."""
-    every, learning = counts(model)
+    every, learning = count_parameters(model)
     before = every - sum(p.numel() for name, p in model.named_parameters() if adapter.is_added(name))
     return (
         f"{learning:,} of {every:,} parameters learn ({learning / every:.2%}); weights, gradients and optimizer take "
@@ -46,7 +46,7 @@ def share(model: nn.Module, train: Train) -> str:
     )
 
 
-def counts(model: nn.Module) -> tuple[int, int]:
+def count_parameters(model: nn.Module) -> tuple[int, int]:
     """All parameters, and those that learn."""
     parameters = list(model.parameters())
     return sum(p.numel() for p in parameters), sum(p.numel() for p in parameters if p.requires_grad)
@@ -57,7 +57,7 @@ def state_bytes(every: int, learning: int, train: Train) -> int:
     return 4 * (every + (STATE + bool(train.ema)) * learning)
 
 
-def distance(name: str, model: nn.Module) -> int:
+def layer_distance(name: str, model: nn.Module) -> int:
     """How many layers a weight is away from the head, by the shortest way.
 
     The last block is one away, an embedding one more than the lowest block, tied or not. The last block of an encoder

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, Any, Protocol, cast
 
 from glassformer.common.errors import DataError, did_you_mean, one_of
-from glassformer.data.readers import not_utf8, told
+from glassformer.data.readers import explain_read_errors, not_utf8_message
 from glassformer.deploy.bulk.sources import Source, arrow, is_remote, open_raw, unpacked
 
 ROWS = 1000  # of a shard at most; what is lost when a worker is killed is one shard
@@ -95,7 +95,7 @@ class TextLines:
         """Where its shards lie, in bytes; every line is looked at, so that a wrong one is told before hours of work."""
         digest, spans = hashlib.sha256(), list[Span]()
         first = start = here = number = 0
-        with unpacked(source) as stream, told(source.path):
+        with unpacked(source) as stream, explain_read_errors(source.path):
             for number, raw in enumerate(iter(partial(stream.readline, LONGEST), b""), 1):
                 if len(raw) == LONGEST and not raw.endswith(b"\n"):
                     raise DataError(
@@ -143,7 +143,7 @@ class TextLines:
             self.close()
             self._stream = (source.path, self._open.enter_context(unpacked(source)))
         stream = self._stream[1]
-        with told(source.path):
+        with explain_read_errors(source.path):
             stream.seek(shard.start)
             data = stream.read(shard.size)
         lines = data.removesuffix(b"\n").split(b"\n") if data else []
@@ -200,7 +200,7 @@ def decoded(source: Source, number: int, raw: bytes) -> str:
     try:
         line = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise DataError(not_utf8(Path(source.name), number, raw, error)) from None
+        raise DataError(not_utf8_message(Path(source.name), number, raw, error)) from None
     return (line.removeprefix("\ufeff") if number == 1 else line).removesuffix("\r")
 
 

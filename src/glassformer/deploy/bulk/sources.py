@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, cast
 
 from glassformer.common.errors import ConfigError, DataError, why
-from glassformer.data.readers import BLOCK, GZIP_MAGIC, XZ_MAGIC, missing
+from glassformer.data.readers import BLOCK, GZIP_MAGIC, XZ_MAGIC, missing_file_message
 
 Kind = Literal["text", "jsonl", "parquet"]
 Packing = Literal["", "gzip", "xz"]
@@ -78,7 +78,7 @@ def find(given: str) -> list[Source]:
 
 def local_files(given: Path) -> dict[str, str]:
     if not given.exists():
-        raise DataError(missing(given))
+        raise DataError(missing_file_message(given))
     if not given.is_dir():
         return {given.name: str(given.resolve())}
     found = {}

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from glassformer.data import PairTokenizer
-from glassformer.data.coverage import words_of
+from glassformer.data.coverage import split_words
 from glassformer.pipelines.text.translated import Note
 from glassformer.pipelines.translator import Translator
 
@@ -45,7 +45,7 @@ def warnings(translator: Translator, text: str, source: str, detect: Detect | No
     found = detect(text) if detect is not None and source else None
     if found is not None and found != source:
         notes.append(Note("language", f"this looks like `{found}`, but is translated as if it were `{source}`"))
-    words = {word.casefold() for word in words_of(text)}
+    words = {word.casefold() for word in split_words(text)}
     unmet = translator.unfamiliar([text])
     if len(unmet) >= FEWEST and 2 * len(unmet) > len(words):
         notes.append(Note("unfamiliar", translator.about.warning(unmet)))

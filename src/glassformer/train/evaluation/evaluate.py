@@ -19,8 +19,8 @@ from glassformer.common.files import write_text
 from glassformer.common.report import Report
 from glassformer.common.version import __version__
 from glassformer.data import Corpus, Tokenizer, read_pairs
-from glassformer.data.exact_source import determined, limit
-from glassformer.data.noise import ordinary
+from glassformer.data.exact_source import determined_tokens, least_loss
+from glassformer.data.noise import text_pieces
 from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
@@ -28,19 +28,27 @@ from glassformer.pipelines import Classifier, MaskFiller, TextGenerator
 from glassformer.pipelines.filler import Recovered
 from glassformer.pipelines.translator import Translator
 from glassformer.train import Recipe
-from glassformer.train.evaluation.metrics import GapScores, LabelScores, Measures, Scores, TextScores, bleu_by, score
+from glassformer.train.evaluation.metrics import (
+    BaseScores,
+    GapScores,
+    LabelScores,
+    Scores,
+    TextScores,
+    make_bleu,
+    score,
+)
 from glassformer.train.evaluation.references import (
     given_items,
-    into,
-    kind_of,
-    out_of,
-    pairs_of,
+    given_pairs,
+    joined_texts,
+    model_kind,
+    mostly_unspaced,
     readable_recipe,
-    refuse,
+    recipe_split,
+    refuse_labels,
     split_items,
-    split_of,
-    texts_of,
-    unspaced,
+    with_source,
+    with_target,
 )
 from glassformer.train.loop import Judge
 from glassformer.train.options import Score, Tokenize
@@ -63,10 +71,10 @@ class Loading:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ItemScores:
     """The scores, what was read, what the model said of it, and what is right, where these are texts."""
 
-    scores: Measures
+    scores: BaseScores
     items: tuple[str, ...]
     told: tuple[str, ...] = ()
     right: tuple[str, ...] = ()
@@ -82,7 +90,7 @@ class Evaluation:
     """
 
     name: str
-    scores: Scores | Measures
+    scores: Scores | BaseScores
     settings: Score
     precision: str
     sources: tuple[str, ...]
@@ -126,7 +134,7 @@ def evaluate(
     loading = Loading(device, precision, adapter)
     options = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
     asked = {name: value for name, value in options.items() if value is not None}
-    if (kind := kind_of(folder)) is not EncoderDecoder:
+    if (kind := model_kind(folder)) is not EncoderDecoder:
         for option, value in ({"to": to, "source": source} | asked).items():
             if value is not None:
                 raise ConfigError(f"{option}={value} is for translations, and {folder} does not translate")
@@ -159,12 +167,12 @@ def evaluate_translator(
     pairs: Iterable[tuple[str, str]]
     if src is None or ref is None:
         name = split or "test"
-        recipe, corpora = split_of(folder, name)
-        if corpora[0].lone:
+        recipe, corpora = recipe_split(folder, name)
+        if corpora[0].monolingual:
             raise DataError(f"the `{name}` texts of the recipe have no translations; give src=... and ref=... instead")
-        corpora = into(to, corpora)
+        corpora = with_target(to, corpora)
         if is_multilingual(folder):
-            corpora = out_of(source, corpora)
+            corpora = with_source(source, corpora)
             source = corpora[0].from_
         if (to := corpora[0].to) is not None:
             name = f"{name} {corpora[0].from_ or ''}-{to}"
@@ -173,14 +181,14 @@ def evaluate_translator(
         raise ConfigError("give either src=... and ref=..., or split=..., not both")
     else:
         recipe = readable_recipe(folder, report)
-        name, pairs = pairs_of(src, ref)
+        name, pairs = given_pairs(src, ref)
     settings = replace(recipe.score if recipe else Score(), **asked)
     if "tokenize" not in asked:
-        settings = replace(settings, tokenize=cut_by(settings, to))
+        settings = replace(settings, tokenize=bleu_tokenizer(settings, to))
     search = Search(beam=settings.beam, length_penalty=settings.length_penalty)
-    bleu_by(settings.tokenize)  # a wrong name is told before any work
-    sources, references = texts_of(pairs, recipe)
-    if settings.tokenize == "13a" and unspaced(references):
+    make_bleu(settings.tokenize)  # a wrong name is told before any work
+    sources, references = joined_texts(pairs, recipe)
+    if settings.tokenize == "13a" and mostly_unspaced(references):
         report.say(
             "the references are written without spaces, and BLEU by 13a takes each line for a word; for Chinese give "
             '--tokenize zh, or write tokenize = "zh" under [score] in the recipe (ja-mecab for Japanese)'
@@ -213,16 +221,16 @@ def evaluate_other(
     if src is not None:
         name, items, labels = given_items(folder, kind, src, ref)
     else:
-        refuse(None if ref is None else [], "a split has its own")
+        refuse_labels(None if ref is None else [], "a split has its own")
         name = split or "test"
-        corpora = split_of(folder, name)[1]
+        corpora = recipe_split(folder, name)[1]
         items, labels = split_items(corpora)
-        known = all(corpus.known for corpus in corpora)
-    found = judge(folder, kind, items, labels, loading, report, known)
+        known = all(corpus.exact for corpus in corpora)
+    found = evaluate_items(folder, kind, items, labels, loading, report, known)
     return Evaluation(name, found.scores, Score(), loading.precision, found.items, found.told, found.right)
 
 
-def judge(
+def evaluate_items(
     folder: Path,
     kind: type[Model],
     items: Sequence[Any],
@@ -230,7 +238,7 @@ def judge(
     loading: Loading,
     report: Report,
     known: bool = False,
-) -> Judged:
+) -> ItemScores:
     """The model in a folder, which is of this kind, on texts or images; `labels` are theirs, for a classifier. `known`:
     the texts are of the source whose law is known."""
 
@@ -240,11 +248,11 @@ def judge(
             report.show(f"{what}: {min(first + CHUNK, len(items)):,} of {len(items):,}")
 
     if kind is DecoderOnly:
-        refuse(labels, "a decoder is judged by texts alone")
+        refuse_labels(labels, "a decoder is judged by texts alone")
         generator = TextGenerator.load(folder, loading.device, loading.precision, adapter=loading.adapter)
         found = [one for chunk in chunks("reading texts") for one in generator.likelihoods(chunk)]
         totals, tokens = [one.log_probability for one in found], sum(one.tokens for one in found)
-        return Judged(TextScores.of(totals, tokens, items, limit(items) if known else None), tuple(items))
+        return ItemScores(TextScores.of(totals, tokens, items, least_loss(items) if known else None), tuple(items))
     if labels is None:
         filler = MaskFiller.load(folder, loading.device, adapter=loading.adapter)
         hidden = [one for chunk in chunks("filling gaps") for one in filler.recover(chunk)]
@@ -253,9 +261,9 @@ def judge(
             [one.log_probability for one in likely],
             [one.right for one in hidden],
             [one.tokens for one in likely],
-            list(told_by_the_rest(bundle.load(folder).tokenizer, items, hidden, report)) if known else (),
+            list(determined_gaps(bundle.load(folder).tokenizer, items, hidden, report)) if known else (),
         )
-        return Judged(scores, tuple(items))
+        return ItemScores(scores, tuple(items))
     classifier = Classifier.load(folder, loading.device, adapter=loading.adapter)
     if empty := sum(not label for label in labels):  # as training leaves them out
         report.say(f"left out: {empty:,} without a label")
@@ -267,20 +275,22 @@ def judge(
     ranked = [one for chunk in chunks("telling labels") for one in classifier.classify(chunk, top=1)]
     told = [best[0].name for best in ranked]
     names = [one if isinstance(one, str) else f"image {number}" for number, one in enumerate(items, 1)]
-    return Judged(LabelScores.of(told, labels), tuple(names), tuple(told), tuple(labels))
+    return ItemScores(LabelScores.of(told, labels), tuple(names), tuple(told), tuple(labels))
 
 
-def told_by_the_rest(
+def determined_gaps(
     tokenizer: Tokenizer, texts: Sequence[str], recovered: Sequence[Recovered], report: Report
 ) -> Iterator[bool]:
     """Of each gap that the rest of its text leaves no choice for, whether it is filled right."""
-    pieces = [*ordinary(tokenizer.pieces[1])]
+    pieces = [*text_pieces(tokenizer.pieces[1])]
     for number, (ids, one) in enumerate(zip(tokenizer.encode_target(texts), recovered, strict=True), 1):
         report.show(f"trying other tokens: {number:,} of {len(texts):,}")
-        yield from (right for right, only in zip(one.each, determined(ids, tokenizer, pieces), strict=True) if only)
+        yield from (
+            right for right, only in zip(one.each, determined_tokens(ids, tokenizer, pieces), strict=True) if only
+        )
 
 
-def cut_by(settings: Score, to: str | None) -> Tokenize:
+def bleu_tokenizer(settings: Score, to: str | None) -> Tokenize:
     """How BLEU finds words of the language `to`: one recipe may have targets with spaces and without."""
     chinese = to is not None and re.split("[-_]", to)[0] in CHINESE
     return "zh" if chinese and settings.tokenize == "13a" else settings.tokenize
@@ -308,22 +318,22 @@ def record_scores(folder: Path, found: Evaluation, report: Report, **details: An
 def validation_bleu(recipe: Recipe, tokenizer: Tokenizer) -> Judge:
     """BLEU of greedy translations of the validation pairs, for training to stop by."""
     if find_spec("sacrebleu") is not None:  # without it one can still train
-        bleu_by(recipe.score.tokenize)
+        make_bleu(recipe.score.tokenize)
     ways: dict[tuple[str | None, str | None], list[Corpus]] = {}
     for corpus in sorted(recipe.data.valid, key=lambda corpus: str(corpus.to)):
-        ways.setdefault((tokenizer.of(corpus).source, corpus.to), []).append(corpus)
+        ways.setdefault((tokenizer.for_corpus(corpus).source, corpus.to), []).append(corpus)
 
     @cache
     def texts(way: tuple[str | None, str | None]) -> tuple[list[str], list[str]]:
-        return texts_of(chain.from_iterable(map(read_pairs, ways[way])), recipe)
+        return joined_texts(chain.from_iterable(map(read_pairs, ways[way])), recipe)
 
     def bleu(model: EncoderDecoder) -> float:
         found = []
         for way, corpora in ways.items():
             sources, references = texts(way)
-            translator = Translator(model, tokenizer.of(corpora[0]), next(model.parameters()).device)
+            translator = Translator(model, tokenizer.for_corpus(corpora[0]), next(model.parameters()).device)
             outputs = [best[0].text for best in translator.translate(sources)]
-            cut = cut_by(recipe.score, corpora[0].to)
+            cut = bleu_tokenizer(recipe.score, corpora[0].to)
             found.append(score(outputs, references, cut, recipe.score.lowercase, interval=False).bleu)
         return sum(found) / len(found)
 

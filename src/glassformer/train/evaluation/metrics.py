@@ -57,8 +57,8 @@ def score(
         raise DataError(f"{len(outputs)} translations but {len(references)} references; they must pair line by line")
     if not outputs:
         raise DataError("there is nothing to score: the file is empty")
-    bleu = plain(bleu_by(tokenize, lowercase))
-    chrf = plain(CHRF())
+    bleu = with_float_scores(make_bleu(tokenize, lowercase))
+    chrf = with_float_scores(CHRF())
     resamples = RESAMPLES if interval and len(outputs) > 1 else 1
     b = bleu.corpus_score(outputs, [references], n_bootstrap=resamples)
     c = chrf.corpus_score(outputs, [references], n_bootstrap=resamples)
@@ -76,7 +76,7 @@ def score(
     )
 
 
-def bleu_by(tokenize: str, lowercase: bool = False) -> Any:
+def make_bleu(tokenize: str, lowercase: bool = False) -> Any:
     """sacrebleu's BLEU with one of its tokenizers, of which some need a package or a download of their own."""
     from sacrebleu.metrics.bleu import BLEU
 
@@ -91,7 +91,7 @@ def bleu_by(tokenize: str, lowercase: bool = False) -> Any:
         raise ConfigError(f"sacrebleu's tokenizer `{tokenize}` cannot be used here: {reason}") from None
 
 
-def plain(metric: Any) -> Any:
+def with_float_scores(metric: Any) -> Any:
     """Let a metric give plain floats: where some resamples score 0, sacrebleu fails to average its mixed numbers."""
     compute = metric._compute_score_from_stats
 
@@ -105,11 +105,11 @@ def plain(metric: Any) -> Any:
 
 
 RESAMPLES = 1000
-SURE = 1.96  # deviations to either side that hold 95 %
+Z_95 = 1.96  # deviations to either side that hold 95 %
 
 
 @dataclass(frozen=True)
-class Measures:
+class BaseScores:
     """What all of them have; figures in percent, but for perplexity and bits."""
 
     measured: str  # how, in words
@@ -119,7 +119,7 @@ class Measures:
 
 
 @dataclass(frozen=True)
-class TextScores(Measures):
+class TextScores(BaseScores):
     """Of a decoder: how well it foresees texts."""
 
     texts: int
@@ -152,7 +152,7 @@ class TextScores(Measures):
 
 
 @dataclass(frozen=True)
-class GapScores(Measures):
+class GapScores(BaseScores):
     """Of an encoder that fills gaps: how often the hidden token is the likeliest, and how likely it is."""
 
     texts: int
@@ -179,7 +179,7 @@ class GapScores(Measures):
         spread = np.std(hits[picks].sum(1) / np.maximum(1, counts[picks].sum(1)))
         how = "each token hidden in turn, all others in sight; interval of 95 % by bootstrap over the texts"
         pseudo = math.exp(min(700.0, -math.fsum(log_probabilities) / sum(tokens)))
-        made = cls(how, len(tokens), sum(tokens), 100 * hits.sum() / counts.sum(), 100 * SURE * float(spread), pseudo)
+        made = cls(how, len(tokens), sum(tokens), 100 * hits.sum() / counts.sum(), 100 * Z_95 * float(spread), pseudo)
         if not determined:
             return made
         return replace(made, determined=len(determined), determined_accuracy=100 * sum(determined) / len(determined))
@@ -197,7 +197,7 @@ class GapScores(Measures):
 
 
 @dataclass(frozen=True)
-class LabelScores(Measures):
+class LabelScores(BaseScores):
     """Of a classifier. Macro F1 is the mean over the labels that are there, rare and frequent ones alike; `labels` has
     for each its F1 and how often it is right."""
 
@@ -221,7 +221,7 @@ class LabelScores(Measures):
             seen, there = told.count(label), right.count(label)
             table[label] = {"items": there, "f1": 100 * 2 * hits / (seen + there)}
         hits = sum(a == b for a, b in both)
-        low, high = wilson(hits, len(both))
+        low, high = wilson_interval(hits, len(both))
         macro = sum(one["f1"] for one in table.values()) / len(table)
         how = (
             "the likeliest label of each; interval of 95 % by Wilson's formula; macro F1 over all labels given or told"
@@ -235,9 +235,9 @@ class LabelScores(Measures):
         )
 
 
-def wilson(hits: int, count: int) -> tuple[float, float]:
+def wilson_interval(hits: int, count: int) -> tuple[float, float]:
     """The interval of 95 % for a share, which is right for shares near 0 and 1 too."""
-    share, square = hits / count, SURE**2 / count
+    share, square = hits / count, Z_95**2 / count
     middle = (share + square / 2) / (1 + square)
-    half = SURE / (1 + square) * math.sqrt(share * (1 - share) / count + square / count / 4)
+    half = Z_95 / (1 + square) * math.sqrt(share * (1 - share) / count + square / count / 4)
     return max(0.0, middle - half), min(1.0, middle + half)

@@ -12,7 +12,7 @@ from glassformer.common.errors import ConfigError, DataError, GlassformerError, 
 from glassformer.common.report import Report
 from glassformer.common.strings import strings
 from glassformer.data import Corpus, read_pairs
-from glassformer.data.readers import pictures, read_images, read_lines
+from glassformer.data.readers import load_images, read_images, read_lines
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.pipelines.language.cutting import UNSPACED
 from glassformer.pipelines.translator import Translator
@@ -23,11 +23,11 @@ from glassformer.weights.pretrained.loader import FAMILIES, is_multilingual, rea
 from glassformer.weights.pretrained.multilingual import pick_language
 
 SPLITS = ("train", "valid", "test")
-Way = tuple[str | None, str | None]  # the languages of sources and targets, either where a model is told it
-Given = str | Path | Iterable[Any] | None
+Direction = tuple[str | None, str | None]  # the languages of sources and targets, either where a model is told it
+Items = str | Path | Iterable[Any] | None
 
 
-def kind_of(folder: Path) -> type[Model]:
+def model_kind(folder: Path) -> type[Model]:
     """What a folder holds, told by its config.json; where that says nothing, a translator is looked for."""
     if bundle.is_bundle(folder):
         return bundle.read_config(folder).kind
@@ -36,12 +36,12 @@ def kind_of(folder: Path) -> type[Model]:
     return EncoderDecoder if settings is None or family is None else family(settings).model
 
 
-def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
+def recipe_split(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
     """The recipe in a folder, and one of its splits."""
     if name not in SPLITS:
         raise DataError(f"split={name}: a recipe has train, valid and test")
     if not (folder / "recipe.toml").exists():
-        if kind_of(folder) is EncoderDecoder:
+        if model_kind(folder) is EncoderDecoder:
             Translator.load(folder)  # says what is wrong with it, if that is it
         raise DataError(f"{folder} holds no recipe that would name `{name}` pairs; give src=... and ref=... instead")
     recipe = saved_recipe(folder)
@@ -51,19 +51,19 @@ def split_of(folder: Path, name: str) -> tuple[Recipe, tuple[Corpus, ...]]:
     return recipe, corpora
 
 
-def ways(folder: Path, corpora: Iterable[Corpus]) -> list[Way]:
+def directions(folder: Path, corpora: Iterable[Corpus]) -> list[Direction]:
     """Those that the model in a folder goes in these corpora."""
     several = is_multilingual(folder)
-    found: set[Way] = {(corpus.from_ if several else None, corpus.to) for corpus in corpora}
+    found: set[Direction] = {(corpus.from_ if several else None, corpus.to) for corpus in corpora}
     return sorted(found, key=lambda way: (str(way[1]), str(way[0])))
 
 
-def into(to: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
+def with_target(to: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
     """Those whose targets are in the language `to`; all, where there is one language only."""
     languages = sorted({corpus.to for corpus in corpora if corpus.to is not None})
     if to is None and len(languages) > 1:
         raise ConfigError(f"these pairs are into {' and '.join(languages)}; say which are judged: to={languages[0]!r}")
-    meant = known(to, languages)
+    meant = match_language(to, languages)
     chosen = tuple(corpus for corpus in corpora if meant in (None, corpus.to))
     if not chosen:
         there = f"they are into {one_of(languages)}" if languages else "the recipe names no language of theirs"
@@ -71,20 +71,20 @@ def into(to: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
     return chosen
 
 
-def out_of(source: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
+def with_source(source: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
     """Those whose sources are in the language `source`, for a model that is told it."""
     languages = sorted({corpus.from_ for corpus in corpora if corpus.from_ is not None})
     if source is None and len(languages) > 1:
         both = " and ".join(languages)
         raise ConfigError(f"these pairs are from {both}; say which are judged: source={languages[0]!r}")
-    meant = known(source, languages)
+    meant = match_language(source, languages)
     chosen = tuple(corpus for corpus in corpora if meant in (None, corpus.from_))
     if not chosen:
         raise ConfigError(f"no pairs from `{source}`: they are from {one_of(languages)}")
     return chosen
 
 
-def known(language: str | None, languages: list[str]) -> str | None:
+def match_language(language: str | None, languages: list[str]) -> str | None:
     """The one of these that is meant, by whichever of its names."""
     if language is None or language in languages:
         return language
@@ -104,7 +104,9 @@ def readable_recipe(folder: Path, report: Report) -> Recipe | None:
     return None
 
 
-def pairs_of(src: str | Path | Iterable[str], ref: str | Path | Iterable[str]) -> tuple[str, Iterable[tuple[str, str]]]:
+def given_pairs(
+    src: str | Path | Iterable[str], ref: str | Path | Iterable[str]
+) -> tuple[str, Iterable[tuple[str, str]]]:
     """Two files, or two lists of sentences, and what they are called."""
     if isinstance(src, str | Path) and isinstance(ref, str | Path):
         src, ref = Path(src), Path(ref)
@@ -115,7 +117,7 @@ def pairs_of(src: str | Path | Iterable[str], ref: str | Path | Iterable[str]) -
     return "given sentences", zip(sources, references, strict=True)
 
 
-def texts_of(pairs: Iterable[tuple[str, str]], recipe: Recipe | None) -> tuple[list[str], list[str]]:
+def joined_texts(pairs: Iterable[tuple[str, str]], recipe: Recipe | None) -> tuple[list[str], list[str]]:
     """Sources and references as a reader sees them: pieces that the data came cut into are joined."""
     pairs = list(pairs)
     sources, references = [source for source, _ in pairs], [reference for _, reference in pairs]
@@ -124,17 +126,17 @@ def texts_of(pairs: Iterable[tuple[str, str]], recipe: Recipe | None) -> tuple[l
     return sources, references
 
 
-def unspaced(texts: list[str]) -> bool:
+def mostly_unspaced(texts: list[str]) -> bool:
     letters = "".join("".join(texts).split())
     return 2 * len(UNSPACED.findall(letters)) > len(letters)
 
 
-def refuse(labels: Sequence[str] | None, why: str) -> None:
+def refuse_labels(labels: Sequence[str] | None, why: str) -> None:
     if labels is not None:
         raise ConfigError(f"ref=... gives labels or translations, and {why}; leave it out")
 
 
-def given_items(folder: Path, kind: type[Model], src: Given, ref: Given) -> tuple[str, list[Any], list[str] | None]:
+def given_items(folder: Path, kind: type[Model], src: Items, ref: Items) -> tuple[str, list[Any], list[str] | None]:
     """What a caller gives: texts, one a line, and for a classifier their labels; or images with labels in an .npz."""
     if isinstance(src, str | Path) and Path(src).suffix == ".npz":
         images, labels = read_images(Path(src))
@@ -153,11 +155,11 @@ def given_items(folder: Path, kind: type[Model], src: Given, ref: Given) -> tupl
 
 def split_items(corpora: Sequence[Corpus]) -> tuple[list[Any], list[str] | None]:
     """The same of a split of a recipe."""
-    if corpora[0].pictured:
-        both = [pictures(corpus) for corpus in corpora]
+    if corpora[0].has_images:
+        both = [load_images(corpus) for corpus in corpora]
         return list(chain.from_iterable(images for images, _ in both)), [name for _, names in both for name in names]
     pairs = list(chain.from_iterable(map(read_pairs, corpora)))
-    if corpora[0].lone:
+    if corpora[0].monolingual:
         return [text for _, text in pairs], None
     return [text for text, _ in pairs], [label for _, label in pairs]
 

@@ -15,12 +15,12 @@ import numpy as np
 
 from glassformer.common.errors import ConfigError, WeightsError
 from glassformer.common.files import read_json
-from glassformer.data import Numbering, PairTokenizer, Tokenizer
+from glassformer.data import IdMap, PairTokenizer, Tokenizer
 from glassformer.data.corpus import Corpus, Pair
-from glassformer.data.labelled import Labels, Pictures
+from glassformer.data.labelled import ImageTokenizer, Labels
 from glassformer.data.noise import MASK
 from glassformer.data.tokenizer import Flat
-from glassformer.data.vocabulary import Shades
+from glassformer.data.vocabulary import PixelScaling
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.weights.pretrained.loader import FAMILIES, read_config
 from glassformer.weights.pretrained.multilingual import KINDS, MultilingualTokenizer, pick_language
@@ -44,7 +44,7 @@ def is_published(folder: Path) -> bool:
 
 def told(corpus: Corpus, folder: Path) -> tuple[str, str]:
     """The languages of a corpus, for a model that asks for them."""
-    if corpus.lone:
+    if corpus.monolingual:
         raise ConfigError(
             f"{folder} is told the languages of each sentence; it learns from pairs, objective = 'translate'"
         )
@@ -65,13 +65,13 @@ def update_json(path: Path, values: Mapping[str, object]) -> None:
 
 class PublishedTokenizer(Tokenizer):
     """A published tokenizer. What it encodes for a store is numbered as our own vocabularies are, so that padding,
-    start and end are theirs; `numbering` leads back to the model's ids.
+    start and end are theirs; `input_map` leads back to the model's ids.
 
     One of many languages is told those of a corpus, and tells them to the folder that it is saved in. mBART's sentences
     end with their language, behind the end mark; a target begins with it, too.
     """
 
-    numbering: Numbering
+    input_map: IdMap
 
     def __init__(self, folder: Path, corpus: Corpus | None = None) -> None:
         settings = read_config(folder)
@@ -101,7 +101,7 @@ class PublishedTokenizer(Tokenizer):
         if isinstance(self.text, MultilingualTokenizer) and self.text.start is not None:
             start = end = self.sizes["start_id"] = self.text.start
         pad = config.pad_id
-        self.numbering = Numbering(0 if pad is None else pad, end if start is None else start, end)
+        self.input_map = IdMap(0 if pad is None else pad, end if start is None else start, end)
 
     @property
     def src_size(self) -> int:
@@ -123,16 +123,16 @@ class PublishedTokenizer(Tokenizer):
     def pieces(self) -> tuple[dict[int, str], dict[int, str]]:
         """By the numbers of a store; a gap is called as our own vocabularies call it."""
         source, target = (
-            {id + self.numbering.offset: piece for id, piece in enumerate(name(range(size)))}
+            {id + self.input_map.offset: piece for id, piece in enumerate(name(range(size)))}
             for name, size in ((self.text.source_pieces, self.src_size), (self.text.target_pieces, self.tgt_size))
         )
         if (mask := getattr(self.text, "mask_id", None)) is not None:
-            target[mask + self.numbering.offset] = MASK
+            target[mask + self.input_map.offset] = MASK
         return source, target
 
-    def of(self, corpus: Corpus) -> Tokenizer:
+    def for_corpus(self, corpus: Corpus) -> Tokenizer:
         if not isinstance(self.text, MultilingualTokenizer):
-            return super().of(corpus)
+            return super().for_corpus(corpus)
         other, languages = copy(self), self.text
         source, to = told(corpus, self.folder)
         if languages.start is not None and pick_language(to, languages.tags) != languages.to:
@@ -152,7 +152,7 @@ class PublishedTokenizer(Tokenizer):
         if not self._pair or isinstance(self.text, MarianTokenizer | MultilingualTokenizer):
             return self.text.encode_target(texts)
         marked = self.text.encode_source(texts)
-        return [ids[:-1] if ids and ids[-1] == self.numbering.end else ids for ids in marked]
+        return [ids[:-1] if ids and ids[-1] == self.input_map.end else ids for ids in marked]
 
     def encode_flat(self, pairs: Sequence[Pair], dtype: np.dtype[np.unsignedinteger]) -> tuple[Flat, Flat]:
         """What stands alone, without a source, has no marks: the objective puts its own around it."""
@@ -167,7 +167,7 @@ class PublishedTokenizer(Tokenizer):
             sides = (sides[0], [[*ids, self.sizes["end_id"]] for ids in sides[1]])
         source, target = (
             (
-                np.array([id + self.numbering.offset for ids in side for id in ids], dtype=dtype),
+                np.array([id + self.input_map.offset for ids in side for id in ids], dtype=dtype),
                 np.array([len(ids) for ids in side], dtype=np.int64),
             )
             for side in sides
@@ -206,13 +206,13 @@ SETTINGS, SIGHT = "config.json", "preprocessor_config.json"
 WITH_HEAD = "ViTForImageClassification"
 
 
-def shades(folder: Path, channels: int) -> Shades | None:
+def shades(folder: Path, channels: int) -> PixelScaling | None:
     """How a folder says that pixels become what its model reads; None where they are read as they are."""
     told = read_json(folder / SIGHT) or {}
     if not told.get("do_normalize", bool(told)):
         return None
     mean, spread = (told.get(name) or [0.5] * channels for name in ("image_mean", "image_std"))
-    return Shades(tuple(map(float, mean)), tuple(map(float, spread)))
+    return PixelScaling(tuple(map(float, mean)), tuple(map(float, spread)))
 
 
 def named_labels(folder: Path) -> tuple[str, ...]:
@@ -225,13 +225,13 @@ def named_labels(folder: Path) -> tuple[str, ...]:
     )
 
 
-class PublishedImages(Pictures):
+class PublishedImages(ImageTokenizer):
     """Images as a published model reads them; its head has a bias, whatever a recipe says."""
 
     def __init__(self, folder: Path, labels: Labels) -> None:
         super().__init__(labels)
         assert labels.image is not None
-        self.numbering = shades(folder, labels.image[0])
+        self.input_map = shades(folder, labels.image[0])
 
     def settings(self, asked: dict[str, Any]) -> dict[str, Any]:
         return super().settings(asked) | {"output_bias": True}
