@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from glassformer.pipelines.language.invariants import Keeping
+from glassformer.pipelines.language.invariants import Invariants
 from glassformer.pipelines.text import TextTranslator
-from glassformer.pipelines.text.guards import most_tokens
+from glassformer.pipelines.text.sentence_translator import most_tokens
 
 _DIGIT = re.compile(r"\d")
 SCRIPTS = (0x21, 0x61, 0xC0, 0x400, 0x600, 0x900, 0x4E00, 0x1F600, 0xE000)
@@ -48,11 +48,11 @@ def kept(translator: TextTranslator, lines: Sequence[str]) -> Kept:
     languages = translator.source, translator.target
     for line, made in zip(lines, translator.details(lines), strict=True):
         ways.update(sentence.way for sentence in made.sentences)
-        keeping = Keeping(line, languages)
-        missing = {one.kind for one in keeping.faults(made.text).lost}
+        invariants = Invariants(line, languages)
+        missing = {one.kind for one in invariants.faults(made.text).lost}
         for kind, present in (
             ("number", bool(_DIGIT.search(line))),
-            ("span", any(one.kind == "span" for one in keeping.items)),
+            ("span", any(one.kind == "span" for one in invariants.items)),
         ):
             counts[kind] += present
             counts[f"{kind} kept"] += present and kind not in missing
@@ -74,7 +74,7 @@ def noise(translator: TextTranslator, lines: Sequence[str], count: int = 1000) -
     chance = random.Random(0)
     texts = [odd(chance, lines) for _ in range(count)]
     made = translator.details(texts)
-    encode = translator.hops[-1].translator.tokenizer.encode_target
+    encode = translator.translators[-1].translator.tokenizer.encode_target
     sources, targets = encode(texts), encode([one.text for one in made])
     worst = [
         (text, one.text)

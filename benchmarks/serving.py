@@ -22,7 +22,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from glassformer.common.errors import GlassformerError
-from glassformer.pipelines.language.language import clearly
+from glassformer.pipelines.language.language import confident_language
 from glassformer.pipelines.text import TextTranslator
 from glassformer.pipelines.translator import Translator
 
@@ -68,7 +68,7 @@ class Bare:
 
     def answers(self) -> list[str]:
         """What a text translator, which cuts a line that holds several sentences, makes of each."""
-        return TextTranslator(self.translator, detect=clearly).translate(self.texts)
+        return TextTranslator(self.translator, detect=confident_language).translate(self.texts)
 
 
 async def ask(
@@ -148,7 +148,7 @@ def plain(model: str, target: str) -> None:
 
     from glassformer.deploy.server.listen import listen, url
 
-    translator = TextTranslator(Translator.load(model, precision="auto", to=target), detect=clearly)
+    translator = TextTranslator(Translator.load(model, precision="auto", to=target), detect=confident_language)
     lock, app = threading.Lock(), FastAPI()
 
     @app.post("/translate")

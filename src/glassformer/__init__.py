@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from glassformer.pipelines import Label as Label
     from glassformer.pipelines import MaskFiller as MaskFiller
     from glassformer.pipelines import TextGenerator as TextGenerator
-    from glassformer.pipelines.language.glossary import Glossary as Glossary
+    from glassformer.pipelines.language.invariants import Glossary as Glossary
     from glassformer.pipelines.polyglot import translate as translate
     from glassformer.pipelines.text import TextTranslator as TextTranslator
     from glassformer.pipelines.text import TranslatedText as TranslatedText
-    from glassformer.pipelines.translation import Translation as Translation
+    from glassformer.pipelines.translator import Translation as Translation
     from glassformer.pipelines.translator import Translator as Translator
     from glassformer.train.evaluation.evaluate import Evaluation as Evaluation
     from glassformer.train.evaluation.evaluate import evaluate as evaluate
@@ -53,7 +53,7 @@ _HOMES = {
     "Evaluation": "glassformer.train.evaluation.evaluate",
     "Export": "glassformer.deploy.export.run",
     "Filling": "glassformer.pipelines",
-    "Glossary": "glassformer.pipelines.language.glossary",
+    "Glossary": "glassformer.pipelines.language.invariants",
     "Hypothesis": "glassformer.decode",
     "Label": "glassformer.pipelines",
     "MaskFiller": "glassformer.pipelines",
@@ -64,7 +64,7 @@ _HOMES = {
     "TextTranslator": "glassformer.pipelines.text",
     "Trace": "glassformer.explain.trace",
     "TranslatedText": "glassformer.pipelines.text",
-    "Translation": "glassformer.pipelines.translation",
+    "Translation": "glassformer.pipelines.translator",
     "Translator": "glassformer.pipelines.translator",
     "WhatIf": "glassformer.explain.what_if",
     "evaluate": "glassformer.train.evaluation.evaluate",

@@ -19,8 +19,7 @@ from tiny_translators import write_marian
 
 from glassformer.common.errors import ConfigError, InputError, WeightsError
 from glassformer.decode import Sampling
-from glassformer.pipelines.translation import spelt
-from glassformer.pipelines.translator import Translator
+from glassformer.pipelines.translator import Translator, stream_decode
 
 TEXTS = ["one two three", "", "six", "four four one six two five three", "two two", "   ", "five"]
 
@@ -180,9 +179,9 @@ def test_a_letter_is_streamed_when_all_its_bytes_are_there() -> None:
         def decode_target(self, batch: Any) -> list[str]:
             return [bytes(ids).decode("utf-8", "replace") for ids in batch]
 
-    assert list(spelt(Bytes(), "aé中👧".encode())) == ["a", "é", "中", "👧"]  # type: ignore[arg-type]
-    assert list(spelt(Bytes(), b"a\xe4\xb8")) == ["a", "\ufffd"]  # type: ignore[arg-type]
-    assert list(spelt(Bytes(), b"\xe4a")) == ["\ufffda"]  # type: ignore[arg-type]
+    assert list(stream_decode(Bytes(), "aé中👧".encode())) == ["a", "é", "中", "👧"]  # type: ignore[arg-type]
+    assert list(stream_decode(Bytes(), b"a\xe4\xb8")) == ["a", "\ufffd"]  # type: ignore[arg-type]
+    assert list(stream_decode(Bytes(), b"\xe4a")) == ["\ufffda"]  # type: ignore[arg-type]
 
 
 def test_same_seed_same_sample_whatever_else_is_drawn(translator: Translator) -> None:

@@ -20,7 +20,7 @@ from glassformer.deploy.server.directions import reader_directions
 from glassformer.deploy.server.requests import decode_image, encode_image
 from glassformer.deploy.server.trace_api import Limits
 from glassformer.pipelines.box import Example
-from glassformer.pipelines.loading import OwnText
+from glassformer.pipelines.loading import BundleTokenizer
 
 SIZES = {"d_model": 16, "heads": 4, "d_ff": 24, "layers": 2, "max_length": 64, "dropout": 0.0}
 IMAGE = {"image_size": 8, "patch_size": 2, "channels": 1, "positions": "learned"}
@@ -59,11 +59,11 @@ def reader(kind: str):
     for parameter in model.parameters():  # biases and gains of zero and one would hide mistakes
         parameter.data += 0.1 * torch.randn(parameter.shape, generator=chance)
     if kind == "continue":
-        return gf.TextGenerator(model, OwnText(tokenizer, goes_on=True), about=CARD)
+        return gf.TextGenerator(model, BundleTokenizer(tokenizer, goes_on=True), about=CARD)
     if kind == "fill":
-        return gf.MaskFiller(model, OwnText(tokenizer, goes_on=False), about=CARD)
+        return gf.MaskFiller(model, BundleTokenizer(tokenizer, goes_on=False), about=CARD)
     if kind == "label":
-        return gf.Classifier(model, OwnText(tokenizer, goes_on=False), LABELS, about=CARD)
+        return gf.Classifier(model, BundleTokenizer(tokenizer, goes_on=False), LABELS, about=CARD)
     return gf.Classifier(model, None)
 
 

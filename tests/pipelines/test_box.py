@@ -18,7 +18,7 @@ from tiny_box import SENTENCES, make_box
 import glassformer as gf
 from glassformer.common.errors import WeightsError
 from glassformer.pipelines import box
-from glassformer.pipelines.language.language import detect
+from glassformer.pipelines.language.language import detect_language
 from glassformer.train import box as box_maker
 from glassformer.train.box import card
 from glassformer.train.recipe import built_in, read_toml
@@ -195,8 +195,8 @@ def test_there_is_something_to_try_in_each_direction(direction: str) -> None:
     assert len({one.text for one in known}) == len({one.label for one in known}) == len(known) >= 6
     for one in known:
         assert all(one), "a sentence, and what it shows in both languages"
-        assert detect(one.text, box.LANGUAGES)[0] == direction.split("-")[0]
-        assert detect(one.label, box.LANGUAGES)[0] == "en"
+        assert detect_language(one.text, box.LANGUAGES)[0] == direction.split("-")[0]
+        assert detect_language(one.label, box.LANGUAGES)[0] == "en"
         assert re.search(r"[\u4e00-\u9fff]", one.label_zh + one.look_zh)
         assert one.look.endswith(("?", ".", ")")), "a question, or what to try"
     assert any("`" in one.text and "**" in one.text for one in known), "a line of documentation with markup"

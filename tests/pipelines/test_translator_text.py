@@ -21,8 +21,8 @@ from tiny_translators import LIMIT, WORDS, sentences, tiny_bundle, write_marian
 
 from glassformer.common.errors import ConfigError, InputError, WeightsError
 from glassformer.decode import Hypothesis
-from glassformer.pipelines.translation import assemble
-from glassformer.pipelines.translator import Part, TooLong, Translator, cut
+from glassformer.pipelines.language.sentences import Part, split_by_length
+from glassformer.pipelines.translator import TooLong, Translator, join_hypotheses
 
 
 @pytest.fixture(scope="module")
@@ -126,7 +126,7 @@ def by_letter(texts: Any) -> list[list[int]]:
 
 
 def cut_texts(text: str, limit: int) -> list[str]:
-    return [part.text for part in cut(text, limit, by_letter)]
+    return [part.text for part in split_by_length(text, limit, by_letter)]
 
 
 def test_a_long_text_is_cut_where_it_hurts_least() -> None:
@@ -136,7 +136,7 @@ def test_a_long_text_is_cut_where_it_hurts_least() -> None:
     assert cut_texts("first, second part. Third", 14) == ["first,", "second part.", "Third"]
     assert cut_texts("no mark at all in here", 10) == ["no mark at", "all", "in here"]
     assert cut_texts("abcdefghijkl", 7) == ["abcde", "fghij", "kl"]
-    assert [part.spaced for part in cut("A. C。DE", 3, by_letter)] == [False, True, False]
+    assert [part.spaced for part in split_by_length("A. C。DE", 3, by_letter)] == [False, True, False]
 
 
 @settings(max_examples=200, deadline=None)
@@ -151,7 +151,7 @@ def test_the_parts_fit_and_nothing_but_white_space_is_lost(text: str, limit: int
     def encode(texts: Any) -> list[list[int]]:
         return [list(text.encode("utf-16-le" if wide else "utf-8")) for text in texts]
 
-    parts = cut(text, limit, encode)
+    parts = split_by_length(text, limit, encode)
     assert "".join("".join(part.text for part in parts).split()) == "".join(text.split())
     assert all(len(part.ids) <= limit and part.text == part.text.strip() for part in parts)
 
@@ -210,7 +210,7 @@ def test_parts_meet_with_a_space_or_as_the_target_is_written() -> None:
 
     def met(left: Part, right: Part, *outputs: str) -> str:
         found = [[Hypothesis([ord(letter) for letter in text], 0.0)] for text in outputs]
-        return assemble(Spelt(), [left, right], found)[0].text  # type: ignore[arg-type]
+        return join_hypotheses(Spelt(), [left, right], found)[0].text  # type: ignore[arg-type]
 
     english, spaced, chinese, inside = Part("A.", [1]), Part("B.", [1], True), Part("好。", [1]), Part("b", [1])
     assert met(english, spaced, "Ja.", "Nein.") == "Ja. Nein."

@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from glassformer.decode import Search
-from glassformer.pipelines.translation import Translation
-from glassformer.pipelines.translator import Translator
+from glassformer.pipelines.translator import Translation, Translator
 
 
 class StandIn(Translator):

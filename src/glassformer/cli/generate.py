@@ -73,7 +73,7 @@ def generate(
     from glassformer.decode import Sampling, Search
     from glassformer.decode.search import check_stream
     from glassformer.pipelines import TextGenerator
-    from glassformer.pipelines.generator import joined
+    from glassformer.pipelines.generator import join
 
     search = Search(
         beam=beam,
@@ -92,7 +92,7 @@ def generate(
         if stream:
             for text in chunk:
                 pieces = generator.stream(text, search=search)
-                sys.stdout.write(joined(text, next(pieces, "")))
+                sys.stdout.write(join(text, next(pieces, "")))
                 for piece in pieces:
                     sys.stdout.flush()
                     sys.stdout.write(piece)

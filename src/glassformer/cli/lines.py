@@ -17,7 +17,7 @@ from glassformer.common.files import atomic_write, without_nan
 
 if TYPE_CHECKING:
     from glassformer.common.report import Report
-    from glassformer.pipelines.translation import Translation
+    from glassformer.pipelines.translator import Translation
 
 T = TypeVar("T")
 

@@ -84,7 +84,7 @@ def serve(
         from glassformer.deploy.server.listen import ServeOptions
         from glassformer.deploy.server.listen import serve as run
         from glassformer.deploy.server.queue import default_workers
-        from glassformer.pipelines.reader import described
+        from glassformer.pipelines import kind_and_config
     except ModuleNotFoundError as error:
         if error.name not in ("fastapi", "uvicorn", "anyio", "pydantic", "starlette"):
             raise
@@ -99,9 +99,9 @@ def serve(
             does = does.replace("are", "is").replace("translate", "translates")
         named = ", ".join(models[:-1]) + " and " * (len(models) > 1) + models[-1]
         folders = [Path(find_model(model, revision, offline)) for model in models]
-        if any(map(described, folders)):  # models that do not translate
+        if any(map(kind_and_config, folders)):  # models that do not translate
             if len(folders) > 1 or only == "api" or to or source:
-                odd = next(folder for folder in folders if described(folder))
+                odd = next(folder for folder in folders if kind_and_config(folder))
                 raise ConfigError(f"{odd} does not translate: serve it alone, without --to, --from and --only api")
             only, does = "page", "is shown"
         title, load = f"{named} {does}", partial(load_directions, folders, device, to, source=source)
@@ -132,12 +132,12 @@ def wait_briefly() -> None:
 def of_the_box(to: str | None, source: str | None) -> Path | None:
     """The name of the translator in the box that goes from one language to the other; none where the box is empty."""
     from glassformer.pipelines import box
-    from glassformer.pipelines.language.language import code_of
+    from glassformer.pipelines.language.language import language_code
 
     if not (to or source):
         return next((Path(model) for model in box.MODELS if box.is_there(model)), None)
-    start = None if source is None else code_of(source, box.LANGUAGES)
-    end = None if to is None else code_of(to, box.LANGUAGES)
+    start = None if source is None else language_code(source, box.LANGUAGES)
+    end = None if to is None else language_code(to, box.LANGUAGES)
     start = start or (box.PIVOT if end != box.PIVOT else box.LANGUAGES[1])
     end = end or (box.PIVOT if start != box.PIVOT else box.LANGUAGES[1])
     if f"{start}-{end}" not in box.directions():

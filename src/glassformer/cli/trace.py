@@ -97,14 +97,15 @@ def trace(
 def of_the_box_for(sentence: str, to: str | None, source: str | None) -> Path | None:
     """The name of the translator in the box for a sentence, whose language is detected where it is not said."""
     from glassformer.cli.serve import of_the_box
-    from glassformer.pipelines.language.language import name_of
-    from glassformer.pipelines.polyglot import directions
+    from glassformer.pipelines.language.language import language_name
+    from glassformer.pipelines.polyglot import language_pairs
 
-    (way,) = directions([sentence], to, source)
-    start, end = way.pair
+    ((start, end, notes),) = language_pairs([sentence], to, source)
     if start and start == end:
-        raise ConfigError(f"{sentence!r:.60} looks like {name_of(start)} already; if it is not, say so with --from")
-    for note in way.notes:
+        raise ConfigError(
+            f"{sentence!r:.60} looks like {language_name(start)} already; if it is not, say so with --from"
+        )
+    for note in notes:
         print(note.text, file=sys.stderr)
     return of_the_box(end or to, start or source)
 
@@ -155,13 +156,13 @@ def run(
 def load(folder: Path, device: str, to: str | None, source: str | None) -> Traced:
     """A translator where the folder holds one, or what else reads texts or images; else the model alone."""
     from glassformer.common.device import pick_device
-    from glassformer.pipelines.reader import load_reader
+    from glassformer.pipelines import load_pipeline
     from glassformer.pipelines.translator import Translator
     from glassformer.weights.bundle import is_bundle
     from glassformer.weights.pretrained.loader import load_model, read_config
     from glassformer.weights.pretrained.multilingual import KINDS
 
-    if (reader := load_reader(folder, device)) is not None:
+    if (reader := load_pipeline(folder, device)) is not None:
         if to or source:
             raise ConfigError(f"{folder} does not translate; leave out --to and --from")
         return reader

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from glassformer.decode import Search
     from glassformer.pipelines.documents import FolderResult
     from glassformer.pipelines.documents.segments import DocumentStats, SupportsTranslate
-    from glassformer.pipelines.language.glossary import Glossary
-    from glassformer.pipelines.polyglot import Polyglot, Way
+    from glassformer.pipelines.language.invariants import Glossary
+    from glassformer.pipelines.polyglot import LanguagePair, Polyglot
     from glassformer.pipelines.text import TextTranslator, TranslatedText
 
 BEAM = 4  # of the box
@@ -253,7 +253,7 @@ def translate_with_box(
     words: list[str], options: BoxOptions, input: Path | None, output: Path | None, out: Path | None, report: Report
 ) -> None:
     from glassformer.pipelines.documents.formats import is_document
-    from glassformer.pipelines.language.glossary import Glossary
+    from glassformer.pipelines.language.invariants import Glossary
     from glassformer.pipelines.polyglot import Polyglot
 
     terms = None if options.glossary is None else Glossary.load(options.glossary)
@@ -282,8 +282,8 @@ def translate_with_box(
     done = 0
     with open_output(output, report) as sink:
         for chunk in chunks:
-            ways = choose_directions(chunk, options)
-            found = polyglot.details(chunk, ways, glossary=terms, search=options.search)
+            pairs = choose_directions(chunk, options)
+            found = polyglot.details(chunk, pairs, glossary=terms, search=options.search)
             report.clear()
             for text, one in zip(chunk, found, strict=True):
                 sink.write(text_row(text, one, options.as_json, lines=not words).encode("utf-8", "replace"))
@@ -300,14 +300,14 @@ def translate_with_box(
     report.clear()
 
 
-def choose_directions(texts: list[str], options: BoxOptions) -> list[Way]:
+def choose_directions(texts: list[str], options: BoxOptions) -> list[LanguagePair]:
     """From which language into which each text goes; what detects it is let go before a translator is loaded."""
-    from glassformer.pipelines.language.language import identifier
-    from glassformer.pipelines.polyglot import directions
+    from glassformer.pipelines.language.language import language_identifier
+    from glassformer.pipelines.polyglot import language_pairs
 
-    ways = directions(texts, options.to, options.source)
-    identifier.cache_clear()
-    return ways
+    pairs = language_pairs(texts, options.to, options.source)
+    language_identifier.cache_clear()
+    return pairs
 
 
 def translate_documents(
@@ -321,13 +321,12 @@ def translate_documents(
 ) -> None:
     """Files, or a folder, all from one language into one."""
     check_files(paths, output, out)
-    (way,) = choose_directions([read_openings(paths)], options)
-    source, target = way.pair
+    ((source, target, notes),) = choose_directions([read_openings(paths)], options)
     if source == target:
         raise ConfigError(
             f"{paths[0]} holds nothing to translate into `{options.to or target}`; is the language right?"
         )
-    for note in way.notes:
+    for note in notes:
         report.say(note.text)
     translator = polyglot.translator(source, target, terms)
     if translator.pivot is not None:

@@ -41,7 +41,7 @@ ALIASES = {
     "glassformer.texts": "glassformer.pipelines.text",
     "glassformer.train.loss": "glassformer.model.loss",
     "glassformer.train.schedule": "glassformer.train.tuning",
-    "glassformer.translation": "glassformer.pipelines.translation",
+    "glassformer.translation": "glassformer.pipelines.translator",
     "glassformer.translator": "glassformer.pipelines.translator",
     "glassformer.use": "glassformer.pipelines",
 }

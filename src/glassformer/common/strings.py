@@ -15,6 +15,13 @@ from glassformer.common.errors import InputError
 Language = Literal["en", "zh"]
 CLOSING, OPENING = "，。；：、！？）》」”,.;:!?)", "（《「“("
 _WIDE = "\u2e80-\u9fff\uff00-\uffef「」“”"
+# Ranges of characters of scripts, for character classes of regular expressions.
+HAN = "\u3400-\u9fff\uf900-\ufaff"
+KANA_HANGUL = "\u3040-\u30ff\uac00-\ud7af"
+WIDE = "\u3000-\u303f\u3400-\u9fff\uff00-\uffef"  # Han with the marks and forms of full width
+UNSPACED = (
+    f"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff{HAN}"  # letters of scripts without spaces between words
+)
 _PIECE = re.compile(rf"`[^`]*`|[{_WIDE}]|\s+|[^\s`{_WIDE}]+")
 
 

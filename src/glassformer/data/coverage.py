@@ -9,12 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from glassformer.common.strings import UNSPACED
+
 MOST_WORDS = 50_000  # kept of those met in training, the most frequent
 NAMED = 8  # words that a warning names
 # In a script without spaces every character counts as a word.
-_UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-_LETTER = rf"(?![{_UNSPACED}])[^\W\d_]"
-_WORD = re.compile(rf"[{_UNSPACED}]|(?:{_LETTER})+(?:['’](?:{_LETTER})+)*")
+_LETTER = rf"(?![{UNSPACED}])[^\W\d_]"
+_WORD = re.compile(rf"[{UNSPACED}]|(?:{_LETTER})+(?:['’](?:{_LETTER})+)*")
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
+from glassformer.common.strings import WIDE
+
 Span = tuple[int, int]
 
 MOST = 32  # placeholders that a vocabulary may have
@@ -20,8 +22,8 @@ PLACEHOLDERS = "".join(chr(0xE000 + number) for number in range(MOST))
 SHORT = 1000  # characters of a text that may be remembered for a moment
 HIDDEN = 0.6  # the chance of each stretch that could be hidden, in a pair that is chosen
 
-_HAN = r"\u3000-\u303f\u3400-\u9fff\uff00-\uffef"  # may follow a stretch at once, and is no part of it
-WORD = rf"(?:(?![{_HAN}])\w)"
+# A wide character may follow a stretch at once, and is no part of it.
+WORD = rf"(?:(?![{WIDE}])\w)"
 _A = "A-Za-z0-9_"
 _NAME_PART = "[A-Za-z0-9_-]+"
 _ENDS = (
@@ -39,14 +41,14 @@ _KEPT = re.compile(
             r"<!--.{0,2000}?-->",
             r"<(?:[A-Za-z][\w.+-]*:[^<>\s]*|[^<>\s@]+@[^<>\s@]+)>",  # <https://...>, <xref:...>, <somebody@example.org>
             r"</?[A-Za-z][^<>]*>",  # a tag
-            rf"(?<![A-Za-z0-9_])[a-z][a-z0-9+.-]{{0,30}}://[^\s<>()\[\]{{}}\"'`“”„{_HAN}]*(?:{WORD}|[/#&=%~+-])",
+            rf"(?<![A-Za-z0-9_])[a-z][a-z0-9+.-]{{0,30}}://[^\s<>()\[\]{{}}\"'`“”„{WIDE}]*(?:{WORD}|[/#&=%~+-])",
             rf"(?<![.@+-])(?<!{WORD})(?:{WORD}|[.+-]){{1,64}}@{WORD}(?:{WORD}|-)*(?:\.{WORD}(?:{WORD}|-)*)+",
             r"\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}",  # {{x}}, ${VAR}, {name}
             r"%(?:\(\w+\)|\d{1,3}\$)?[-+#0]{0,5}\d{0,5}(?:\.\d{1,5})?l{0,2}[diuxXofeEgGcsr@](?![A-Za-z])",  # %s, %(n)d
             rf"\$[A-Za-z_]{WORD}*|%[A-Z_]{{2,}}%",  # $VAR, %PATH%
             rf"(?<!-)(?<!{WORD})--[A-Za-z](?:{WORD}|-)*",  # --option
             # Names of files and hosts, of what programs are made of, and sums of control.
-            rf"(?<![{_A}.@/-])(?:{_NAME_PART}\.)+(?:{_ENDS})(?![{_A}])(?:/[^\s<>()\[\]{{}}\"'`“”„{_HAN}]*(?:{WORD}|[/#&=%~+-]))?",
+            rf"(?<![{_A}.@/-])(?:{_NAME_PART}\.)+(?:{_ENDS})(?![{_A}])(?:/[^\s<>()\[\]{{}}\"'`“”„{WIDE}]*(?:{WORD}|[/#&=%~+-]))?",
             rf"(?<![{_A}/])(?:[A-Za-z]:\\|~?/)[{_A}.-]+(?:[\\/][{_A}.-]+)+(?<![.-])",
             rf"(?<![{_A}])[A-Za-z0-9]+(?:_[A-Za-z0-9]+)+(?:\(\))?(?![{_A}])",
             rf"(?<![{_A}])[a-z]+[A-Z][A-Za-z0-9]*(?:\(\))?(?![{_A}])",

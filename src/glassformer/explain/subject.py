@@ -15,15 +15,14 @@ from glassformer.data import About, PairTokenizer
 from glassformer.decode import Search
 from glassformer.decode.generation import USUAL_LIMIT
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
-from glassformer.pipelines import Classifier, MaskFiller, TextGenerator
-from glassformer.pipelines.images import Image
-from glassformer.pipelines.reader import Reader
+from glassformer.pipelines import Classifier, MaskFiller, Pipeline, TextGenerator
+from glassformer.pipelines.classifier import Image
 from glassformer.pipelines.translator import Translator
 
 UNKNOWN = "<unk>"
 WHOLE = "[CLS]"  # the position that stands for the whole image
 Sentence = str | Sequence[int] | Image
-Traced = Translator | Reader | Model
+Traced = Translator | Pipeline | Model
 
 
 class Subject:
@@ -33,7 +32,7 @@ class Subject:
         self.labels: Sequence[str] = given.labels if isinstance(given, Classifier) else ()
         self.mask_id = given.tokenizer.mask_id if isinstance(given, MaskFiller) else None  # of a gap
         self.gap = given.tokenizer.gap if isinstance(given, MaskFiller) else None  # as a text writes it
-        if isinstance(given, Translator | Reader):
+        if isinstance(given, Translator | Pipeline):
             self.model: Model = given.model
             self.text: PairTokenizer | None = given.tokenizer
             self.about = given.about
@@ -80,7 +79,7 @@ class Subject:
         """What the model reads of an image: (1, C, H, W)."""
         if isinstance(self.given, Classifier):
             given = given[0] if isinstance(given, Tensor) and given.dim() == 4 and given.shape[0] == 1 else given
-            return self.given.sight.tensor([given]).to(self.device)
+            return self.given.image_processor.tensor([given]).to(self.device)
         shape = (self.config.channels, self.config.image_size, self.config.image_size)
         if isinstance(given, Tensor) and given.is_floating_point() and given.shape in (shape, (1, *shape)):
             return given.reshape(1, *shape).to(self.device)
@@ -103,7 +102,7 @@ class Subject:
             if (not sentence.strip() and not isinstance(self.given, TextGenerator)) or not ids:
                 raise InputError("the sentence is empty; there is nothing to trace")
         else:
-            name = f"a {type(self.given).__name__}" if isinstance(self.given, Reader) else "a translator"
+            name = f"a {type(self.given).__name__}" if isinstance(self.given, Pipeline) else "a translator"
             raise InputError(f"{name} reads text; the sentence is a {type(sentence).__name__}, not a string")
         if not ids:
             raise InputError("the sentence holds no ids; there is nothing to trace")

@@ -14,7 +14,7 @@ from glassformer.common.errors import InputError, WeightsError, check_whole
 from glassformer.common.strings import one_string, strings
 from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, padded
 from glassformer.model import EncoderOnly
-from glassformer.pipelines.loading import LoneModel, LoneText, Opened, check_lengths
+from glassformer.pipelines.loading import LoadedModel, MonolingualTokenizer, SingleStackPipeline, check_lengths
 from glassformer.weights import bundle
 
 
@@ -37,8 +37,8 @@ class Recovered:
     each: tuple[bool, ...] = ()  # of which ones
 
 
-class MaskFiller(LoneModel[EncoderOnly, LoneText]):
-    """An encoder with its text side. `f("Paris is the [MASK] of France")` gives the text, its gaps filled by what is
+class MaskFiller(SingleStackPipeline[EncoderOnly, MonolingualTokenizer]):
+    """An encoder with its tokenizer. `f("Paris is the [MASK] of France")` gives the text, its gaps filled by what is
     likeliest, each gap by itself; `f.fill` takes many texts, and gives several fillings with their probabilities.
 
     It is trained by objective = "masked", or published: BERT, RoBERTa or DistilBERT with its tokenizer.json.
@@ -47,12 +47,12 @@ class MaskFiller(LoneModel[EncoderOnly, LoneText]):
     kind = EncoderOnly
 
     @classmethod
-    def _of(cls, found: Opened[EncoderOnly], device: str | torch.device) -> Self:
-        if found.model.config.labels or found.text is None:
-            raise WeightsError(f"{found.folder} {bundle.describe_use(found.model)}")
-        if found.text.mask_id is None:
-            raise WeightsError(f"{found.folder} has no token for a gap in its vocabulary, so its model fills none")
-        return cls(found.model, found.text, device, found.about)
+    def _from_loaded(cls, loaded: LoadedModel[EncoderOnly], device: str | torch.device) -> Self:
+        if loaded.model.config.labels or loaded.tokenizer is None:
+            raise WeightsError(f"{loaded.folder} {bundle.describe_use(loaded.model)}")
+        if loaded.tokenizer.mask_id is None:
+            raise WeightsError(f"{loaded.folder} has no token for a gap in its vocabulary, so its model fills none")
+        return cls(loaded.model, loaded.tokenizer, device, loaded.about)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.model, self.tokenizer, self.device, self.about)
@@ -75,11 +75,11 @@ class MaskFiller(LoneModel[EncoderOnly, LoneText]):
                 raise InputError(f"texts[{i}] has no gap: {text!r:.60}; write [MASK] where something is missing")
         found: list[list[list[Filling]]] = [[] for _ in texts]
         for batch in batches([len(ids) for ids in rows], batch_tokens):
-            told = self._log_probabilities([rows[i] for i in batch], [places[i] for i in batch])
+            log_probabilities = self._log_probabilities([rows[i] for i in batch], [places[i] for i in batch])
             counts = [len(places[i]) for i in batch]
-            both = (part.split(counts) for part in told.topk(min(top, told.shape[-1])))
+            both = (part.split(counts) for part in log_probabilities.topk(min(top, log_probabilities.shape[-1])))
             for i, values, tokens in zip(batch, *both, strict=True):  # (gaps, top)
-                found[i] = self._told(texts[i], values.exp().tolist(), tokens.tolist())
+                found[i] = self._fillings(texts[i], values.exp().tolist(), tokens.tolist())
         return found
 
     def recover(self, texts: Iterable[str], *, batch_tokens: int = BATCH_TOKENS) -> list[Recovered]:
@@ -88,18 +88,18 @@ class MaskFiller(LoneModel[EncoderOnly, LoneText]):
         assert gap is not None
         sources, bare = self.tokenizer.encode_source(texts), self.tokenizer.encode_target(texts)
         check_lengths(sources, self.model.config.max_length)
-        # The marks around a text are given; what lies between them is what is asked.
+        # The marks around a text are given; the tokens between them are hidden.
         starts = [
             next((k for k in range(len(s)) if s[k : k + len(b)] == b), 0) for s, b in zip(sources, bare, strict=True)
         ]
-        asked = [(i, starts[i] + k) for i, ids in enumerate(bare) for k in range(len(ids))]
+        hideable = [(i, starts[i] + k) for i, ids in enumerate(bare) for k in range(len(ids))]
         totals, right = [0.0] * len(texts), [[False] * len(ids) for ids in bare]
-        for batch in batches([len(sources[i]) for i, _ in asked], batch_tokens):
-            here = [asked[n] for n in batch]
+        for batch in batches([len(sources[i]) for i, _ in hideable], batch_tokens):
+            here = [hideable[n] for n in batch]
             hidden = [[*sources[i][:place], gap, *sources[i][place + 1 :]] for i, place in here]
-            told = self._log_probabilities(hidden, [[place] for _, place in here])  # (B, V)
-            wanted = torch.tensor([sources[i][place] for i, place in here], device=told.device)
-            values, hits = told.gather(1, wanted.unsqueeze(1)).squeeze(1), told.argmax(1) == wanted
+            found = self._log_probabilities(hidden, [[place] for _, place in here])  # (B, V)
+            targets = torch.tensor([sources[i][place] for i, place in here], device=found.device)
+            values, hits = found.gather(1, targets.unsqueeze(1)).squeeze(1), found.argmax(1) == targets
             for (i, place), value, hit in zip(here, values.tolist(), hits.tolist(), strict=True):
                 totals[i] += value
                 right[i][place - starts[i]] = hit
@@ -111,13 +111,13 @@ class MaskFiller(LoneModel[EncoderOnly, LoneText]):
     @disable_cudnn_sdp
     @torch.inference_mode()
     def _log_probabilities(self, rows: list[list[int]], places: list[list[int]]) -> Tensor:
-        """(N, V): of each of the N places of these texts, one after the other; nothing is told of the others."""
+        """(N, V): of each of the N places of these texts, one after the other."""
         ids, real = padded(rows, self.model.config.pad_id or 0, self.device)
         which = torch.tensor([(row, place) for row, own in enumerate(places) for place in own], device=self.device).T
-        told: Tensor = self.model.head(self.model.encoder(ids, real)[*which]).float().log_softmax(-1)
-        return told
+        logits: Tensor = self.model.head(self.model.encoder(ids, real)[*which])
+        return logits.float().log_softmax(-1)
 
-    def _told(self, text: str, values: list[list[float]], tokens: list[list[int]]) -> list[list[Filling]]:
+    def _fillings(self, text: str, values: list[list[float]], tokens: list[list[int]]) -> list[list[Filling]]:
         best = [ranked[0] for ranked in tokens]
         return [
             [
@@ -128,5 +128,5 @@ class MaskFiller(LoneModel[EncoderOnly, LoneText]):
         ]
 
     def _word(self, token: int) -> str:
-        """A token as it is read; one that nobody sees, as it is called."""
+        """A token as it is read, or its piece if that is white space."""
         return self.tokenizer.decode_target([[token]])[0].strip() or self.tokenizer.target_pieces([token])[0]

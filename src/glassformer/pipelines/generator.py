@@ -19,8 +19,8 @@ from glassformer.decode.generation import USUAL_LIMIT, stream
 from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions, check_stream, search_of
 from glassformer.model import DecoderOnly
-from glassformer.pipelines.loading import LoneModel, LoneText, check_lengths, opened
-from glassformer.pipelines.translation import spelt
+from glassformer.pipelines.loading import MonolingualTokenizer, SingleStackPipeline, check_lengths, load_model_of
+from glassformer.pipelines.translator import stream_decode
 
 
 @dataclass(frozen=True)
@@ -37,26 +37,26 @@ class Continuation:
     @property
     def whole(self) -> str:
         """The prompt and what follows it."""
-        return joined(self.prompt, self.text)
+        return join(self.prompt, self.text)
 
 
-def joined(prompt: str, text: str) -> str:
+def join(prompt: str, text: str) -> str:
     """A prompt and what follows it; a space that both have is one."""
     return (prompt.rstrip(" ") if text.startswith(" ") else prompt) + text
 
 
-class TextGenerator(LoneModel[DecoderOnly, LoneText]):
-    """A decoder with its text side. `g("Once upon")` gives the text continued; `g.generate` takes many. It is trained
+class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
+    """A decoder with its tokenizer. `g("Once upon")` gives the text continued; `g.generate` takes many. It is trained
     by objective = "language", or published: GPT-2, Llama, Mistral or Qwen2 with its tokenizer.json.
 
-    `g.model` is the plain float32 model; what runs is a copy of it for the `precision` asked for, made anew when the
+    `g.model` is the plain float32 model; what runs is a copy of it in the given `precision`, made again after the
     weights have changed.
     """
 
     def __init__(
         self,
         model: DecoderOnly,
-        tokenizer: LoneText,
+        tokenizer: MonolingualTokenizer,
         device: str | torch.device = "cpu",
         precision: Precision = "fp32",
         about: About | None = None,
@@ -77,10 +77,10 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
         offline: bool = False,
     ) -> TextGenerator:
         """A folder that `glassformer train` has made, a Hugging Face folder, or a name of the hub, of such a model.
-        What an `adapter` has learnt, a folder that a run with `train.lora_rank` has made, is added to the weights."""
-        found = opened(folder, DecoderOnly, revision, offline, adapter)
-        assert found.text is not None
-        return cls(found.model, found.text, device, precision, found.about)
+        The weights of an `adapter`, a folder of a run with `train.lora_rank`, are added to the model's."""
+        loaded = load_model_of(folder, DecoderOnly, revision, offline, adapter)
+        assert loaded.tokenizer is not None
+        return cls(loaded.model, loaded.tokenizer, device, precision, loaded.about)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.model, self.tokenizer, self.device, self.precision, self.about)
@@ -97,7 +97,7 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
         **options: Unpack[SearchOptions],
     ) -> list[list[Continuation]]:
         """The `nbest` best continuations of each text, in the order given: the likeliest tokens, a beam, or drawn by
-        `sampling`. What to look for is given whole as `search`, by name, such as `beam=4`, or both: a name wins.
+        `sampling`. The search is a `Search`, options by name, such as `beam=4`, or both: a name wins.
 
         They have at most `max_new_tokens`: 128, or what the model has places for after the text. A text's own does not
         depend on the texts beside it.
@@ -109,7 +109,7 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
             src = torch.tensor([prompts[i] for i in rows], device=self.device)
             limited = replace(search, max_new_tokens=self.max_new_tokens(src.shape[1], search))
             for i, best in zip(rows, generate(self.ready, src, search=limited), strict=True):
-                found[i] = [self._told(texts[i], prompts[i], one) for one in best]
+                found[i] = [self._continuation(texts[i], prompts[i], one) for one in best]
         return found
 
     def stream(self, text: str, *, search: Search | None = None, **options: Unpack[SearchOptions]) -> Iterator[str]:
@@ -118,7 +118,7 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
         (prompt,) = self.prompts([one_string(text)])
         limited = replace(search, max_new_tokens=self.max_new_tokens(len(prompt), search))
         tokens = stream(self.ready, torch.tensor([prompt], device=self.device), search=limited)
-        return spelt(_After(self.tokenizer, prompt), tokens)
+        return stream_decode(_AfterPrompt(self.tokenizer, prompt), tokens)
 
     @disable_cudnn_sdp
     @torch.inference_mode()
@@ -136,8 +136,8 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
             ids, real = padded([rows[i] for i in batch], 0, self.device)
             if ids.shape[1] < 2:  # nothing but what is given
                 continue
-            told = self.ready(ids[:, :-1], real[:, :-1]).float().log_softmax(-1)
-            own = told.gather(2, ids[:, 1:].unsqueeze(2)).squeeze(2).masked_fill(~real[:, 1:], 0.0)
+            log_probabilities = self.ready(ids[:, :-1], real[:, :-1]).float().log_softmax(-1)
+            own = log_probabilities.gather(2, ids[:, 1:].unsqueeze(2)).squeeze(2).masked_fill(~real[:, 1:], 0.0)
             for i, total in zip(batch, own.double().sum(1).tolist(), strict=True):
                 found[i] = Likelihood(total, len(rows[i]) - 1)
         return found
@@ -163,18 +163,18 @@ class TextGenerator(LoneModel[DecoderOnly, LoneText]):
         """The copy that runs."""
         return self._running.ready
 
-    def _told(self, text: str, prompt: list[int], one: Hypothesis) -> Continuation:
-        (written,) = _After(self.tokenizer, prompt).decode_target([one.ids])
+    def _continuation(self, text: str, prompt: list[int], one: Hypothesis) -> Continuation:
+        (written,) = _AfterPrompt(self.tokenizer, prompt).decode_target([one.ids])
         return Continuation(text, written, one.score, self.tokenizer.target_pieces(one.ids), one.finished)
 
 
-class _After:
-    """A text side that reads ids as what follows a prompt: a first word keeps the space before it."""
+class _AfterPrompt:
+    """Decodes ids as what follows a prompt, so that a first word keeps the space before it."""
 
-    def __init__(self, tokenizer: LoneText, prompt: Sequence[int]) -> None:
+    def __init__(self, tokenizer: MonolingualTokenizer, prompt: Sequence[int]) -> None:
         self.tokenizer, self.prompt = tokenizer, list(prompt)
-        (self.begun,) = tokenizer.decode_target([self.prompt])
+        (self.start,) = tokenizer.decode_target([self.prompt])
 
     def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
         whole = self.tokenizer.decode_target([[*self.prompt, *ids] for ids in batch])
-        return [text[len(self.begun) :] for text in whole]
+        return [text[len(self.start) :] for text in whole]

@@ -1,4 +1,4 @@
-"""A model of one stack, of a bundle or of a Hugging Face folder, with its text side."""
+"""A model of one stack, of a bundle or of a Hugging Face folder, with its tokenizer."""
 
 from __future__ import annotations
 
@@ -23,63 +23,65 @@ from glassformer.weights.pretrained.tokenizer import FastTokenizer
 Some = TypeVar("Some", EncoderOnly, DecoderOnly)
 
 
-class LoneText(PairTokenizer, Protocol):
-    """A text side of one language. `encode_source` gives the ids as the model reads them, its marks among them."""
+class MonolingualTokenizer(PairTokenizer, Protocol):
+    """The tokenizer of a model of one language. `encode_source` gives the ids that the model reads, with its marks."""
 
     mask_id: int | None  # of the token that stands for a gap
 
     @property
     def gap(self) -> str:
-        """How a text says that something is missing there."""
+        """What marks a gap in a text."""
 
     def encode_gaps(self, texts: Sequence[str]) -> list[list[int]]: ...
 
     def filled(self, text: str, tokens: Sequence[int]) -> str: ...
 
 
-Side = TypeVar("Side", bound=LoneText | None)
+AnyTokenizer = TypeVar("AnyTokenizer", bound=MonolingualTokenizer | None)
 
 
 @dataclass(frozen=True)
-class Opened(Generic[Some]):
+class LoadedModel(Generic[Some]):
     folder: Path
     model: Some
-    text: LoneText | None  # none where images are read
+    tokenizer: MonolingualTokenizer | None  # none of a model that reads images
     labels: tuple[str, ...]
     about: About
 
 
-def opened(
+def load_model_of(
     folder: str | Path,
     kind: type[Some],
     revision: str | None = None,
     offline: bool = False,
     adapter: str | Path | None = None,
-) -> Opened[Some]:
-    """The model in a folder, or of a name of the hub, if it is of this kind, with what an `adapter` has learnt."""
+) -> LoadedModel[Some]:
+    """The model of a folder or of a name of the hub, if it is of this kind, with the weights of an `adapter`."""
     folder = locate(folder, revision, offline)
     if bundle.is_bundle(folder) or not (folder / "config.json").is_file():
         loaded = bundle.load(folder, adapter=adapter)
         model = loaded.of_kind(kind)
-        text = None if loaded.vocabulary is None else OwnText(loaded.vocabulary, isinstance(model, DecoderOnly))
-        return Opened(folder, model, text, loaded.labels, About.of_recipe(loaded.recipe))
+        vocabulary, continues = loaded.vocabulary, isinstance(model, DecoderOnly)
+        tokenizer = None if vocabulary is None else BundleTokenizer(vocabulary, continues)
+        return LoadedModel(folder, model, tokenizer, loaded.labels, About.of_recipe(loaded.recipe))
     published = load_model(folder)
     if not isinstance(published, kind):
         raise WeightsError(f"{folder} {bundle.describe_use(published)}")
-    read = None if published.config.patch_size is not None else FastTokenizer.load(folder, published.config.vocab_size)
+    reads_images = published.config.patch_size is not None
+    plain_text = None if reads_images else FastTokenizer.load(folder, published.config.vocab_size)
     labels = adapter_labels(folder) or named_labels(folder)
     if adapter is not None:
         labels = load_adapter(published, adapter) or labels
-    return Opened(folder, published, read, labels, About())
+    return LoadedModel(folder, published, plain_text, labels, About())
 
 
-class LoneModel(Generic[Some, Side]):
-    """A model of one stack on its device, with its text side, if it reads texts."""
+class SingleStackPipeline(Generic[Some, AnyTokenizer]):
+    """A model of one stack on its device, with its tokenizer, if it reads texts."""
 
     kind: type[Some]
 
     def __init__(
-        self, model: Some, tokenizer: Side, device: str | torch.device = "cpu", about: About | None = None
+        self, model: Some, tokenizer: AnyTokenizer, device: str | torch.device = "cpu", about: About | None = None
     ) -> None:
         self.device, self.about = pick_device(device), about or About()
         self.model: Some = model.to(self.device).eval()
@@ -96,29 +98,29 @@ class LoneModel(Generic[Some, Side]):
         offline: bool = False,
     ) -> Self:
         """A folder that `glassformer train` has made, a Hugging Face folder, or a name of the hub, of such a model.
-        What an `adapter` has learnt, a folder that a run with `train.lora_rank` has made, is added to the weights."""
-        return cls._of(opened(folder, cls.kind, revision, offline, adapter), device)
+        The weights of an `adapter`, a folder of a run with `train.lora_rank`, are added to the model's."""
+        return cls._from_loaded(load_model_of(folder, cls.kind, revision, offline, adapter), device)
 
     @classmethod
-    def _of(cls, found: Opened[Some], device: str | torch.device) -> Self:
+    def _from_loaded(cls, found: LoadedModel[Some], device: str | torch.device) -> Self:
         raise NotImplementedError
 
 
-class OwnText:
-    """The text side of a bundle: its one vocabulary, and the marks that training has put around every text: the start,
-    and where a text does not go on, the end."""
+class BundleTokenizer:
+    """The tokenizer of a bundle with one vocabulary, and the marks that training put around every text: the start, and
+    for a model that does not continue texts, the end."""
 
     gap = "[MASK]"
 
-    def __init__(self, tokenizer: Tokenizer, goes_on: bool) -> None:
-        self.tokenizer, self._goes_on = tokenizer, goes_on
+    def __init__(self, tokenizer: Tokenizer, continues: bool) -> None:
+        self.tokenizer, self._continues = tokenizer, continues
         self.mask_id = next((id for id, piece in tokenizer.pieces[1].items() if piece == self.gap), None)
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         return [self._marked(ids) for ids in self.encode_target(texts)]
 
     def _marked(self, ids: list[int]) -> list[int]:
-        return [START, *ids] if self._goes_on else [START, *ids, END]
+        return [START, *ids] if self._continues else [START, *ids, END]
 
     def encode_gaps(self, texts: Sequence[str]) -> list[list[int]]:
         """As `encode_source`, each gap as its token. A gap is a piece with the space before it, if it has one."""

@@ -4,51 +4,107 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, NamedTuple, Protocol, Unpack
 
 import torch
 
 from glassformer.common.device import pick_device
-from glassformer.common.errors import InputError
+from glassformer.common.errors import ConfigError, InputError
 from glassformer.common.strings import one_string, strings
 from glassformer.data import About, Directed, PairTokenizer, Tokenizer
 from glassformer.decode import Hypothesis, LengthRule, Search
+from glassformer.decode.constraints import Placeholders
 from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood
 from glassformer.decode.precision import Precision
 from glassformer.decode.scoring import Alignment
 from glassformer.decode.search import Rule, SearchOptions, check_stream, search_of
 from glassformer.model import EncoderDecoder
 from glassformer.pipelines import box
-from glassformer.pipelines.language.cutting import Part, cut, seam
-from glassformer.pipelines.translation import Alternative as Alternative
-from glassformer.pipelines.translation import TooLong as TooLong
-from glassformer.pipelines.translation import Translation as Translation
-from glassformer.pipelines.translation import assemble, check_batch_tokens, opened, placeholders_of, spelt, toward
+from glassformer.pipelines.language.sentences import Part, join_parts, separator, split_by_length
+from glassformer.weights import bundle
 from glassformer.weights.hub import locate
+from glassformer.weights.lora import load_adapter
 
 SHORTEST = 8  # tokens; in fewer, not every single character can be spelt
+
+
+class TooLong(InputError):
+    """A text that cannot be split: the `index`-th of those given as `name`."""
+
+    def __init__(self, name: str, index: int, reason: str) -> None:
+        super().__init__(name, index, reason)  # all three, so that it can be pickled
+        self.name, self.index, self.reason = name, index, reason
+
+    def __str__(self) -> str:
+        return f"{self.name}[{self.index}] {self.reason}"
+
+
+# How the translation of a sentence of a text came about:
+#   plain          as the model wrote it
+#   clauses        a long sentence clause by clause, which the model found likelier
+#   digits         with digits for number words that the model got wrong
+#   placeholders   with placeholders for what must not change, filled in afterwards
+#   pieces         the parts between what must not change, one by one
+#   same           untranslated: there was nothing to translate
+#   source         untranslated: no translation kept what must not change
+#   unread         untranslated: the model knows too few of its characters
+Way = Literal["plain", "clauses", "digits", "placeholders", "pieces", "same", "source", "unread"]
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A target, its score (the log-probability over the length rule's divisor) and its tokens.
+
+    A text too long for the model is translated in `parts`. Its score is then the mean of theirs, weighted by the tokens
+    of their sources, because scores divided by length do not add up.
+
+    On request, `alignment` pairs the place of each of `tokens` with that of the one in `source_tokens` it came from.
+
+    The limit of length stopped one that is not `finished`, or a part of it. A sentence of a text also has its `source`
+    and the `way` in which its translation came about.
+    """
+
+    text: str
+    score: float = 0.0
+    tokens: list[str] = field(default_factory=list)
+    parts: int = 1
+    source_tokens: list[str] | None = None
+    alignment: Alignment | None = None
+    finished: bool = True
+    source: str = ""
+    way: Way = "plain"
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A token that may come next, its log-probability, and the likeliest translation that goes on from it."""
+
+    token: str
+    log_probability: float
+    translation: Translation
 
 
 class Translator:
     """A model with its tokenizer. `t("one sentence")` gives its translation; `t.translate` takes many.
 
-    `t.model` is the plain float32 model; what runs is a copy, made on first use for the `precision` asked for, and made
-    again when the weights have changed since (through `.data` they change unseen). A translator that was loaded with
-    rounded weights keeps these alone, until somebody asks for `t.model`. Nothing else is kept from call to call but the
-    tokenizer's memory of words: threads may share a translator, and processes may be handed one.
+    `t.model` is the plain float32 model. What runs is a copy in the given `precision`, made on first use and again
+    after the weights have changed (changes through `.data` go unnoticed). A translator loaded with rounded weights
+    keeps only these until `t.model` is read. Between calls only the tokenizer's cache of words stays: threads may share
+    a translator, and it can be pickled. A translator given an `Engine` shares its model with others.
     """
 
     def __init__(
         self,
-        model: EncoderDecoder,
+        model: EncoderDecoder | Engine,
         tokenizer: PairTokenizer,
         device: str | torch.device = "cpu",
         precision: Precision = "fp32",
         about: About | None = None,
     ) -> None:
-        self.device, self.about = pick_device(device), about or About()
-        self.engine, self.tokenizer = Engine(model, self.device, precision), tokenizer
+        self.engine = model if isinstance(model, Engine) else Engine(model, pick_device(device), precision)
+        self.device, self.tokenizer, self.about = self.engine.device, tokenizer, about or About()
 
     @property
     def model(self) -> EncoderDecoder:
@@ -62,10 +118,9 @@ class Translator:
 
     def toward(self, language: str) -> Translator:
         """The same model, translating into another of the languages that it knows."""
-        other, tokenizer = object.__new__(type(self)), toward(self.tokenizer, language)
+        tokenizer = direct_tokenizer(self.tokenizer, language)
         assert isinstance(tokenizer, Directed)
-        vars(other).update(vars(self), tokenizer=tokenizer, about=tokenizer.card(self.about))
-        return other
+        return Translator(self.engine, tokenizer, about=tokenizer.card(self.about))
 
     @classmethod
     def load(
@@ -80,30 +135,30 @@ class Translator:
         revision: str | None = None,
         offline: bool = False,
     ) -> Translator:
-        """A folder that `glassformer train` has made, or a Hugging Face folder of a Marian, M2M100, NLLB or mBART
-        model; where there is no such folder, one of the translators that come with glassformer: "en-de", "de-en",
-        "en-zh", "zh-en"; and else a model of the hub, such as "Helsinki-NLP/opus-mt-en-de", fetched as `load_model`
-        does.
+        """The translator of a folder: one that `glassformer train` has made, or a Hugging Face folder of a Marian,
+        M2M100, NLLB or mBART model. Where there is no such folder, one of the translators that come with glassformer
+        ("en-de", "de-en", "en-zh", "zh-en"), else a model of the hub, such as "Helsinki-NLP/opus-mt-en-de", fetched as
+        `load_model` does.
 
-        A model that translates into several languages has to be told which: `to="de"`. One that reads several too, from
-        which: `source="en"`. What an `adapter` has learnt, a folder that a run with `train.lora_rank` has made, is
-        added to the weights.
+        A model of several target languages needs to be given one, `to="de"`; one of several source languages too,
+        `source="en"`. The weights of an `adapter`, a folder of a run with `train.lora_rank`, are added to the model's.
         """
-        if not os.path.lexists(folder) and (way := box.directions().get(str(folder))) is not None:
-            folder, to = box.folder(way.model), to or way.to
+        if not os.path.lexists(folder) and (direction := box.directions().get(str(folder))) is not None:
+            folder, to = box.folder(direction.model), to or direction.to
         device, folder = pick_device(device), locate(folder, revision, offline)
-        found = opened(folder, source, to, device.type == "cpu", adapter)
-        made = cls(found.model, found.tokenizer, device, precision, found.about)
-        made.engine.again = found.again
-        return made
+        read = read_published if not bundle.is_bundle(folder) and (folder / "config.json").is_file() else read_bundle
+        loaded = read(folder, source, to, device.type == "cpu", adapter)
+        translator = cls(loaded.model, loaded.tokenizer, device, precision, loaded.about)
+        translator.engine.again = loaded.reload if adapter is None else None
+        return translator
 
     @property
-    def _given(self) -> int:
-        """The tokens with which every target begins: that of its language, where there is one."""
+    def _forced(self) -> int:
+        """How many tokens every target begins with: one for its language, where the model has several."""
         return len(self.tokenizer.encode_target([""])[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickled and copied as what it was made of; the copy that runs is made again on first use."""
+        """A pickle or copy holds the model; the copy that runs is made again on first use."""
         return type(self), (self.model, self.tokenizer, self.device, self.engine.precision, self.about)
 
     def __call__(self, text: str) -> str:
@@ -124,15 +179,15 @@ class Translator:
         **options: Unpack[SearchOptions],
     ) -> list[list[Translation]]:
         """The `nbest` best translations of each text (fewer where no more are possible), in the order given; an empty
-        text stays empty. What to look for is given whole as `search`, by name, such as `beam=4`, or both: a name wins.
+        text stays empty. The search is a `Search`, options by name, such as `beam=4`, or both: a name wins.
 
-        A text of more than `max_length` tokens (the model's own limit, if that is lower or none is given) is split at
-        sentence ends, else at clauses, else at spaces, else anywhere; `progress` is told how many texts are done.
+        A text of more than `max_length` tokens (at most the model's own limit, which is the default) is split at
+        sentence ends, else at clauses, else at spaces, else anywhere. `progress` is called with the number of texts
+        done.
 
-        Each begins with `prefix`, one for all or one for each text, even where it says a thing twice that
-        `no_repeat_ngram` forbids; of a text that is split, the first part does. With `placeholders`, each that a text
-        holds, of those that the model has learnt to copy, comes exactly once in its translation, and no other. What
-        `between_steps` raises ends the search.
+        Each translation begins with its `prefix`, one for all or one each, even against `no_repeat_ngram`; of a split
+        text, the first part does. With `placeholders`, each placeholder of a text that the model has learnt to copy
+        comes exactly once in its translation, and no other. An exception raised by `between_steps` ends the search.
         """
         search = search_of(search, **options)
         texts = strings(texts, "texts")
@@ -141,13 +196,13 @@ class Translator:
         prefixes = self._prefix_ids(split, prefix, search)
         jobs = [(i, k) for i, parts in enumerate(split) for k in range(len(parts))]
         sources = [split[i][k].ids for i, k in jobs]
-        begun = [prefixes[i] if k == 0 else prefixes[i][: self._given] for i, k in jobs]
-        held = placeholders_of(self.tokenizer, [split[i][k].text for i, k in jobs]) if placeholders else None
+        starts = [prefixes[i] if k == 0 else prefixes[i][: self._forced] for i, k in jobs]
+        required = placeholders_of(self.tokenizer, [split[i][k].text for i, k in jobs]) if placeholders else None
         written: list[list[list[Hypothesis]]] = [[[] for _ in parts] for parts in split]
         aligned: list[list[list[Alignment]]] = [[[] for _ in parts] for parts in split]
         left = [len(parts) for parts in split]
         for rows, best in self.engine.generate(
-            sources, begun, search, given=self._given, placeholders=held, batch_tokens=batch_tokens,
+            sources, starts, search, given=self._forced, placeholders=required, batch_tokens=batch_tokens,
             between_steps=between_steps,
         ):  # fmt: skip
             pairs = self.engine.align([sources[n] for n in rows], best) if alignments else [[]] * len(rows)
@@ -158,7 +213,7 @@ class Translator:
             if progress is not None:
                 progress(left.count(0))
         return [
-            assemble(self.tokenizer, split[i], written[i], search.nbest, aligned[i] if alignments else None)
+            join_hypotheses(self.tokenizer, split[i], written[i], search.nbest, aligned[i] if alignments else None)
             for i in range(len(texts))
         ]
 
@@ -177,19 +232,19 @@ class Translator:
         """
         search = check_stream(search_of(search, **options))
         (parts,) = split = self.split([one_string(text)], self.max_source_length(max_length))
-        (begun,) = self._prefix_ids(split, one_string(prefix), search)
-        return self.__stream_parts(parts, begun, search)
+        (start,) = self._prefix_ids(split, one_string(prefix), search)
+        return self._stream_parts(parts, start, search)
 
-    def __stream_parts(self, parts: list[Part], begun: list[int], search: Search) -> Iterator[str]:
-        whole, given = "", self._given
+    def _stream_parts(self, parts: list[Part], prefix: list[int], search: Search) -> Iterator[str]:
+        whole, forced = "", self._forced
         for before, part in zip([None, *parts], parts, strict=False):
-            start = len(whole)
-            tokens = self.engine.stream(part.ids, begun if before is None else begun[:given], search, given)
-            for more in spelt(self.tokenizer, tokens):
-                if before is not None and len(whole) == start:
-                    more = seam(before, part, whole, more) + more
-                whole += more
-                yield more
+            length = len(whole)
+            tokens = self.engine.stream(part.ids, prefix if before is None else prefix[:forced], search, forced)
+            for text in stream_decode(self.tokenizer, tokens):
+                if before is not None and len(whole) == length:
+                    text = separator(" " * part.spaced, before.text, whole, text) + text
+                whole += text
+                yield text
 
     def alternatives(self, text: str, prefix: str = "", count: int = 5) -> list[Alternative]:
         """The `count` likeliest tokens after `prefix` in the translation of `text`, and where each would lead."""
@@ -198,12 +253,14 @@ class Translator:
         if len(parts) != 1:
             what = "is empty" if not parts else f"is longer than the {longest:,} tokens read at once"
             raise InputError(f"the text {what}; alternatives() looks at one text that is translated as a whole")
-        (begun,) = self._prefix_ids(split, one_string(prefix))
-        if len(begun) == self.max_target_length(len(parts[0].ids)):
+        (start,) = self._prefix_ids(split, one_string(prefix))
+        if len(start) == self.max_target_length(len(parts[0].ids)):
             raise InputError(f"the prefix {prefix!r:.60} leaves no room for another token; shorten it")
         return [
-            Alternative(self.tokenizer.target_pieces([token])[0], value, assemble(self.tokenizer, parts, [[whole]])[0])
-            for token, value, whole in self.engine.alternatives(parts[0].ids, begun, count, self._given)
+            Alternative(
+                self.tokenizer.target_pieces([token])[0], value, *join_hypotheses(self.tokenizer, parts, [[best]])
+            )
+            for token, value, best in self.engine.alternatives(parts[0].ids, start, count, self._forced)
         ]
 
     def score(
@@ -222,35 +279,35 @@ class Translator:
     def likelihoods(
         self, texts: Iterable[str], targets: Iterable[str], *, batch_tokens: int = BATCH_TOKENS
     ) -> list[Likelihood]:
-        """How likely the model finds each target as the translation of its text; an empty text's is empty for sure."""
+        """How likely the model finds each target as the translation of its text; an empty text has an empty one."""
         texts, targets = strings(texts, "texts"), strings(targets, "targets")
         check_batch_tokens(batch_tokens)
         if len(texts) != len(targets):
             raise InputError(f"{len(texts)} texts but {len(targets)} targets; give one each")
-        sources, wanted = self.tokenizer.encode_source(texts), self.tokenizer.encode_target(targets)
+        sources, ids = self.tokenizer.encode_source(texts), self.tokenizer.encode_target(targets)
         limit = self.max_source_length()
-        for i, (source, target) in enumerate(zip(sources, wanted, strict=True)):
+        for i, (source, target) in enumerate(zip(sources, ids, strict=True)):
             for name, length, most in (("texts", len(source), limit), ("targets", len(target), limit - 1)):
                 if length > most:
                     raise TooLong(name, i, f"has {length:,} tokens, the model takes {most:,}; score it in pieces")
-        given = self._given
-        likelihoods = [Likelihood(float("-inf") if len(ids) > given else 0.0, len(ids) - given) for ids in wanted]
+        forced = self._forced
+        likelihoods = [Likelihood(float("-inf") if len(one) > forced else 0.0, len(one) - forced) for one in ids]
         real = [i for i, text in enumerate(texts) if sources[i] and text.strip()]
-        likely = self.engine.likelihoods([sources[i] for i in real], [wanted[i] for i in real], batch_tokens, given)
+        likely = self.engine.likelihoods([sources[i] for i in real], [ids[i] for i in real], batch_tokens, forced)
         for i, likelihood in zip(real, likely, strict=True):
             likelihoods[i] = likelihood
         return likelihoods
 
     def unfamiliar(self, texts: Sequence[str]) -> list[str]:
-        """The words of `texts` that the model's training never met, each once; none where that is not known."""
+        """The words of `texts` that training never saw, each once; none where its words are not known."""
         return self.tokenizer.unfamiliar(texts) if isinstance(self.tokenizer, Tokenizer) else []
 
-    def max_source_length(self, asked: int | None = None) -> int:
+    def max_source_length(self, max_length: int | None = None) -> int:
         """The most source tokens translated at once."""
-        if asked is not None and asked < SHORTEST:
-            raise InputError(f"max_length={asked} is too short to hold every character; give {SHORTEST} or more")
+        if max_length is not None and max_length < SHORTEST:
+            raise InputError(f"max_length={max_length} is too short to hold every character; give {SHORTEST} or more")
         own = self.engine.config.max_length
-        return own if asked is None else min(asked, own)
+        return own if max_length is None else min(max_length, own)
 
     def max_target_length(self, length: int, search: Search | None = None) -> int:
         """The longest translation tried for a source of `length` tokens."""
@@ -263,7 +320,7 @@ class Translator:
         def parts(text: str, ids: list[int]) -> list[Part]:
             if not ids or not text.strip():
                 return []
-            return [Part(text, ids)] if len(ids) <= limit else cut(text, limit, encode)
+            return [Part(text, ids)] if len(ids) <= limit else split_by_length(text, limit, encode)
 
         return [parts(text, ids) for text, ids in zip(texts, encode(texts), strict=True)]
 
@@ -282,3 +339,121 @@ class Translator:
                     f"may have {limit}; shorten it"
                 )
         return prefixes
+
+
+def join_hypotheses(
+    tokenizer: PairTokenizer,
+    parts: list[Part],
+    written: list[list[Hypothesis]],
+    nbest: int = 1,
+    aligned: list[list[Alignment]] | None = None,
+) -> list[Translation]:
+    """A text's translations from those of its parts, the best with the best, the second with the second."""
+    if not parts:
+        return [Translation("") if aligned is None else Translation("", 0.0, [], 1, [], [])] * nbest
+    lengths = [len(part.ids) for part in parts]
+    translations = []
+    for rank, ranked in enumerate(zip(*written, strict=False)):  # as many as the part with the fewest has
+        score = sum(h.score * length for h, length in zip(ranked, lengths, strict=True)) / sum(lengths)
+        source_tokens: list[str] | None = None
+        alignment: Alignment | None = None
+        if aligned is not None:
+            source_tokens, alignment, target_tokens = [], [], 0
+            for part, h, pairs in zip(parts, ranked, aligned, strict=True):
+                alignment += [(target_tokens + t, len(source_tokens) + s) for t, s in pairs[rank]]
+                source_tokens += tokenizer.source_pieces(part.ids)
+                target_tokens += len(h.ids)
+        translations.append(
+            Translation(
+                join_parts(parts, tokenizer.decode_target([h.ids for h in ranked])),
+                ranked[0].score if len(parts) == 1 else score,
+                [piece for h in ranked for piece in tokenizer.target_pieces(h.ids)],
+                len(parts),
+                source_tokens,
+                alignment,
+                all(h.finished for h in ranked),
+            )
+        )
+    return translations
+
+
+def placeholders_of(tokenizer: PairTokenizer, texts: Sequence[str]) -> Placeholders | None:
+    """Those that the target of each text must hold; None where the model has not learnt to copy any."""
+    marks = tokenizer.placeholders if isinstance(tokenizer, Tokenizer) else ""
+    known = [(mark, ids[-1]) for mark, ids in zip(marks, tokenizer.encode_target(list(marks)), strict=True)]
+    required = tuple(tuple(id for mark, id in known if mark in text) for text in texts)
+    return Placeholders(tuple(id for _, id in known), required) if known else None
+
+
+class TargetDecoder(Protocol):
+    """What makes text of ids."""
+
+    def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]: ...
+
+
+def stream_decode(tokenizer: TargetDecoder, tokens: Iterable[int]) -> Iterator[str]:
+    """The text of a growing target, each letter as soon as no later token can change it."""
+    ids: list[int] = []
+    text = shown = ""
+    for token in tokens:
+        ids.append(token)
+        (text,) = tokenizer.decode_target([ids])
+        # A letter whose bytes have not all come yet reads as the replacement character.
+        if len(text) > len(shown) and not text.endswith("\ufffd"):
+            yield text[len(shown) :]
+            shown = text
+    if len(text) > len(shown):
+        yield text[len(shown) :]
+
+
+class LoadedTranslator(NamedTuple):
+    """The model, tokenizer and card of a folder, and what loads the model once more."""
+
+    model: EncoderDecoder
+    tokenizer: PairTokenizer
+    about: About | None
+    reload: Callable[[], EncoderDecoder] | None
+
+
+def read_published(
+    folder: Path, source: str | None, to: str | None, rounded: bool, adapter: str | Path | None
+) -> LoadedTranslator:
+    """The translator of a Hugging Face folder."""
+    from glassformer.weights.pretrained.loader import load_published
+
+    model, tokenizer = load_published(folder, source, to)
+    if adapter is not None:
+        load_adapter(model, adapter)
+    tokenizer = tokenizer if to is None else direct_tokenizer(tokenizer, to)
+    about = tokenizer.card(About()) if isinstance(tokenizer, Directed) else None
+    reload = bundle.reloader(folder, lambda place: load_published(place, source, to)[0])
+    return LoadedTranslator(model, tokenizer, about, reload)
+
+
+def read_bundle(
+    folder: Path, source: str | None, to: str | None, rounded: bool, adapter: str | Path | None
+) -> LoadedTranslator:
+    """The translator of a folder that `glassformer train` has made."""
+    loaded = bundle.load(folder, rounded, adapter)
+    model = loaded.of_kind(EncoderDecoder)
+    if to is None and (tags := loaded.tokenizer.tags):
+        raise InputError(f"{folder} translates into {' and '.join(tags)}; say into which: to={tags[0]!r}")
+    tokenizer = loaded.tokenizer if to is None else loaded.tokenizer.toward(to)
+    about = tokenizer.card(About.of_recipe(loaded.recipe))
+    if source is not None and source != about.source:  # it reads the language that it does not write
+        what = f"translates from {about.source}" if about.source else "has one source"
+        raise InputError(f"{folder} {what}; source={source!r} cannot be chosen")
+    reload = bundle.reloader(folder, lambda place: bundle.load(place).of_kind(EncoderDecoder))
+    return LoadedTranslator(model, tokenizer, about, reload)
+
+
+def direct_tokenizer(tokenizer: PairTokenizer, language: str) -> PairTokenizer:
+    """The same tokenizer, for another of the target languages that it knows."""
+    if not isinstance(tokenizer, Directed):
+        raise InputError(f"this model translates into one language only; to={language!r} cannot be chosen")
+    return tokenizer.toward(language)
+
+
+def check_batch_tokens(batch_tokens: int | None) -> None:
+    if batch_tokens is not None and batch_tokens < 1:
+        raise ConfigError(f"batch_tokens={batch_tokens} must be at least 1")

@@ -13,7 +13,7 @@ from loops import run
 from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.libre import MAX_QUICK, LibreApi
 from glassformer.deploy.server.queue import Queue, QueueClosed
-from glassformer.deploy.server.translation_service import LoopWaker, TranslationService, UnsupportedPair, run_async
+from glassformer.deploy.server.translation_service import LoopWaker, TranslationService, UnsupportedPair
 
 LONGEST = 60.0  # seconds; who waits longer has been forgotten
 TEXTS = [
@@ -36,7 +36,7 @@ def service(translator):
 def translating(
     service: TranslationService, text: str, ticket: RequestState | None = None, way: tuple[str, str] = ("en", "de")
 ):
-    return run_async(service.translating(text, *way, ticket or RequestState()), service.waker)
+    return service.translate_async(text, *way, ticket or RequestState())
 
 
 async def together(*several):

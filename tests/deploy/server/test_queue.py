@@ -14,7 +14,7 @@ from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.directions import translator_directions
 from glassformer.deploy.server.listen import GC_THRESHOLD, warm_up
 from glassformer.deploy.server.queue import Queue, QueueClosed, QueueFull
-from glassformer.deploy.server.translation_service import QueuedTranslator, TranslationService
+from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.pipelines.translator import Translator
 
 WORDS = ("one", "two", "three", "four", "five", "six")
@@ -229,7 +229,7 @@ def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, que
     vars(broken).update(vars(translator))
     with pytest.raises(RuntimeError, match="broken"):
         queue.translate(broken, ["one"], Search(), False, RequestState())
-    assert QueuedTranslator(translator, queue, RequestState()).translate(["one"]) == translator.translate(["one"])
+    assert queue.translate(translator, ["one"], Search(), False, RequestState()) == translator.translate(["one"])
 
 
 def rested(workers):

@@ -13,7 +13,7 @@ from visitor import Live
 from glassformer.deploy.server.app import create_app
 from glassformer.deploy.server.libre import Paragraph, growing_groups, paragraphs
 from glassformer.deploy.server.queue import Queue
-from glassformer.pipelines.language.invariants import Keeping
+from glassformer.pipelines.language.invariants import Invariants
 
 ACCEPT = {"Accept": "text/event-stream"}
 TEXT = "one two\n\n  three. four\n```\nfive\n\nsix\n```\nsix\n"
@@ -116,7 +116,7 @@ def test_a_client_that_leaves_is_not_translated_on(translator):
     ids=["a text", "several", "as DeepL"],
 )
 def test_what_nobody_foresaw_is_told_and_counted_as_a_fault(translator, monkeypatch, path, body, said):
-    monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Keeping", failing)
+    monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Invariants", failing)
     lines = []
     with Live(create_app(None, service=toy_service(translator), log=lines.append)) as live:
         answer = httpx.post(f"{live.address}{path}", json=body, timeout=PATIENCE)
@@ -130,7 +130,7 @@ def test_what_nobody_foresaw_is_told_and_counted_as_a_fault(translator, monkeypa
 
 
 def test_nor_is_an_event_kept_back(translator, monkeypatch):
-    monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Keeping", failing)
+    monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Invariants", failing)
     with Live(create_app(None, service=toy_service(translator))) as live:
         first, *_, last = events(live.address, asked("one\ntwo\nboom"))
     assert first[0] == "part"
@@ -140,7 +140,7 @@ def test_nor_is_an_event_kept_back(translator, monkeypatch):
 def failing(sentence, *given):
     if "boom" in sentence:
         raise ZeroDivisionError
-    return Keeping(sentence, *given)
+    return Invariants(sentence, *given)
 
 
 def test_what_ends_it_later_is_an_event(translator):

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from glassformer.pipelines.language.normalize import clear, loud, quiet, shouted
+from glassformer.pipelines.language.normalize import is_all_caps, normalize, to_capitals, to_sentence_case
 
 
 @pytest.mark.parametrize(
@@ -26,16 +26,16 @@ from glassformer.pipelines.language.normalize import clear, loud, quiet, shouted
     ],
 )
 def test_it_is_put_as_it_is_meant(text, cleared):
-    assert clear(text, "en") == cleared
-    assert clear(cleared, "en") == cleared
+    assert normalize(text, "en") == cleared
+    assert normalize(cleared, "en") == cleared
 
 
 def test_german_has_its_own_abbreviations():
-    assert clear("Hr. Meier kommt evtl. um 5, inkl. Fr. Weber.", "de") == (
+    assert normalize("Hr. Meier kommt evtl. um 5, inkl. Fr. Weber.", "de") == (
         "Herr Meier kommt eventuell um 5, inklusive Frau Weber."
     )
-    assert clear("I cant", "de") == "I cant"
-    assert clear("不用  approx.", "zh") == "不用 approx."
+    assert normalize("I cant", "de") == "I cant"
+    assert normalize("不用  approx.", "zh") == "不用 approx."
 
 
 @pytest.mark.parametrize(
@@ -45,25 +45,25 @@ def test_german_has_its_own_abbreviations():
      ("不要 USA", False)],
 )  # fmt: skip
 def test_capitals_are_told_from_abbreviations(text, told):
-    assert shouted(text, "en") is told
+    assert is_all_caps(text, "en") is told
 
 
 def test_capitals_go_and_come_back():
-    assert quiet("I MUST NOT RUN `MAKE` NOW.") == "I must not run `MAKE` now."
-    assert quiet("“STOP IT NOW!”") == "“Stop it now!”"
-    assert loud("Die Straße `make` {name}") == "DIE STRASSE `make` {name}"
+    assert to_sentence_case("I MUST NOT RUN `MAKE` NOW.") == "I must not run `MAKE` now."
+    assert to_sentence_case("“STOP IT NOW!”") == "“Stop it now!”"
+    assert to_capitals("Die Straße `make` {name}") == "DIE STRASSE `make` {name}"
 
 
 @pytest.mark.parametrize("text", [" ", "\t", "´", "a´", "\u00a0", "No. ", "w/o ", "NEVER ", "dont "])
 def test_time_grows_with_the_length(text):
     begin = time.process_time()
-    clear(text * 50_000, "en")
-    shouted(text * 50_000, "en")
+    normalize(text * 50_000, "en")
+    is_all_caps(text * 50_000, "en")
     assert time.process_time() - begin < 5
 
 
 def test_times_are_told_in_digits_but_not_within_code():
-    assert clear("Come at half past seven, not `half past seven`.", "en", "de") == (
+    assert normalize("Come at half past seven, not `half past seven`.", "en", "de") == (
         "Come at 7:30, not `half past seven`."
     )
-    assert clear("Come at half past seven.", "en") == "Come at half past seven."
+    assert normalize("Come at half past seven.", "en") == "Come at half past seven."

@@ -5,12 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from glassformer.pipelines.language.glossary import Glossary
-from glassformer.pipelines.language.invariants import Keeping
+from glassformer.pipelines.language.invariants import Glossary, Invariants
 
 
 def lost(source, target, glossary=None, languages=("en", "de")):
-    faults = Keeping(source, languages, glossary).faults(target)
+    faults = Invariants(source, languages, glossary).faults(target)
     return [source[one.start : one.end] for one in faults.lost], faults.invented
 
 
@@ -40,7 +39,7 @@ def test_chinese_words_may_follow_at_once():
 def test_another_script_is_kept_in_a_text_that_is_not_written_in_it():
     assert lost("Read it in 简体中文.", "Lesen Sie es auf 简体中文.") == ([], False)
     assert lost("Read it in 简体中文.", "用 Sim body 阅读它。", languages=("en", "zh")) == (["简体中文"], False)
-    assert Keeping("[简体中文](README.zh-CN.md)", ("en", "zh")).wordless
+    assert Invariants("[简体中文](README.zh-CN.md)", ("en", "zh")).is_wordless
     assert lost("请阅读 README。", "Read the README.", languages=("zh", "en")) == ([], False)
 
 
@@ -54,22 +53,23 @@ def test_terms_are_what_the_glossary_says():
 
 
 def test_hidden_and_filled_in_again():
-    keeping = Keeping("Run `make` 1,234 times in {dir}.", ("en", "de"))
+    invariants = Invariants("Run `make` 1,234 times in {dir}.", ("en", "de"))
     marks = "\ue000\ue001\ue002"
-    assert [one.fill for one in keeping.items] == ["`make`", "1.234", "{dir}"]
-    assert keeping.hidden(keeping.items, marks) == "Run \ue000 \ue001 times in \ue002."
-    assert keeping.hidden(keeping.items[1:2], marks) == "Run `make` \ue000 times in {dir}."
-    assert keeping.filled("\ue002: \ue001 mal \ue000", keeping.items, marks) == "{dir}: 1.234 mal `make`"
-    assert keeping.filled("\ue002: \ue001 mal", keeping.items, marks) is None
-    assert keeping.filled("\ue002: \ue001\ue001 mal \ue000", keeping.items, marks) is None
-    assert keeping.joined(keeping.between()) == "Run `make` 1.234 times in {dir}."
-    assert not keeping.wordless
-    assert Keeping("`make` 12 — {a}", ("en", "de")).wordless
+    assert [one.fill for one in invariants.items] == ["`make`", "1.234", "{dir}"]
+    assert invariants.mask(invariants.items, marks) == "Run \ue000 \ue001 times in \ue002."
+    assert invariants.mask(invariants.items[1:2], marks) == "Run `make` \ue000 times in {dir}."
+    assert invariants.unmask("\ue002: \ue001 mal \ue000", invariants.items, marks) == "{dir}: 1.234 mal `make`"
+    assert invariants.unmask("\ue002: \ue001 mal", invariants.items, marks) is None
+    assert invariants.unmask("\ue002: \ue001\ue001 mal \ue000", invariants.items, marks) is None
+    assert invariants.fill_gaps(invariants.gaps()) == "Run `make` 1.234 times in {dir}."
+    assert not invariants.is_wordless
+    assert Invariants("`make` 12 — {a}", ("en", "de")).is_wordless
 
 
 def test_signs_that_make_code_of_words_are_taken_out():
     assert (
-        Keeping("Run `make` now.", ("en", "de")).plain("`make` jetzt `laufen` lassen") == "`make` jetzt laufen lassen"
+        Invariants("Run `make` now.", ("en", "de")).without_new_markup("`make` jetzt `laufen` lassen")
+        == "`make` jetzt laufen lassen"
     )
 
 
@@ -111,25 +111,25 @@ def test_units_and_scales_belong_to_a_number(source, target, languages, told):
 )
 def test_a_number_is_filled_in_with_its_unit(source, languages, fills):
     alphabet = frozenset("abcdefghijklmnopqrstuvwxyz 0123456789.,$€万亿üMä")
-    keeping = Keeping(source, languages, alphabet=alphabet)
-    assert [one.fill for one in keeping.items] == fills
-    assert all(one.end <= other.start for one, other in pairwise(keeping.items))
+    invariants = Invariants(source, languages, alphabet=alphabet)
+    assert [one.fill for one in invariants.items] == fills
+    assert all(one.end <= other.start for one, other in pairwise(invariants.items))
 
 
 def test_a_unit_alone_is_still_translated():
-    assert Keeping("20", ("en", "de")).wordless
-    assert Keeping("$20", ("en", "de")).wordless
-    assert not Keeping("20 dollars", ("en", "de")).wordless
+    assert Invariants("20", ("en", "de")).is_wordless
+    assert Invariants("$20", ("en", "de")).is_wordless
+    assert not Invariants("20 dollars", ("en", "de")).is_wordless
 
 
 @pytest.mark.parametrize("text", ["😀 ", "a😀", "forty 5 km ", "$5k ", "Éa ", "5万", "1 million ", "THE 20 € "])
 def test_time_grows_with_the_length(text):
     begin = time.process_time()
     for languages in (("en", "de"), ("zh", "en")):
-        keeping = Keeping(text * 5_000, languages, alphabet=frozenset("abcdefghijklmnopqrstuvwxyz "))
-        assert keeping.core[1] <= len(keeping.source)
-        keeping.faults(keeping.source)
-        keeping.unsaid(keeping.source)
+        invariants = Invariants(text * 5_000, languages, alphabet=frozenset("abcdefghijklmnopqrstuvwxyz "))
+        assert invariants.core[1] <= len(invariants.source)
+        invariants.faults(invariants.source)
+        invariants.misses_number_word(invariants.source)
     assert time.process_time() - begin < 10
 
 
@@ -141,5 +141,5 @@ def test_pictures_at_the_ends_need_no_translation():
         ("😀", "😀"),
         ("it is ❤️", "it is"),
     ):
-        start, end = Keeping(text, ("en", "de"), alphabet=alphabet).core
+        start, end = Invariants(text, ("en", "de"), alphabet=alphabet).core
         assert text[start:end] == core

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from glassformer.common.errors import ConfigError
-from glassformer.pipelines.language.language import clearly, code_of, detect
+from glassformer.pipelines.language.language import confident_language, detect_language, language_code
 
 AMONG = ("en", "de", "zh")
 
@@ -23,8 +23,8 @@ AMONG = ("en", "de", "zh")
     ],
 )
 def test_a_sentence_leaves_no_doubt(text: str, code: str) -> None:
-    assert clearly(text) == code
-    assert detect(text, AMONG) == (code, None)
+    assert confident_language(text) == code
+    assert detect_language(text, AMONG) == (code, None)
 
 
 @pytest.mark.parametrize(
@@ -32,7 +32,7 @@ def test_a_sentence_leaves_no_doubt(text: str, code: str) -> None:
 )
 def test_a_few_words_are_told_by_the_library(text: str, code: str) -> None:
     pytest.importorskip("py3langid")
-    assert detect(text, AMONG) == (code, None)
+    assert detect_language(text, AMONG) == (code, None)
 
 
 @pytest.mark.parametrize(
@@ -41,17 +41,17 @@ def test_a_few_words_are_told_by_the_library(text: str, code: str) -> None:
 )
 def test_a_language_that_is_not_asked_for_is_named(text: str, other: str) -> None:
     pytest.importorskip("py3langid")
-    assert clearly(text) is None
-    assert detect(text, AMONG).other == other
-    assert detect(text, AMONG).code in AMONG
+    assert confident_language(text) is None
+    assert detect_language(text, AMONG).other == other
+    assert detect_language(text, AMONG).code in AMONG
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "12345", "https://example.org", "?!"])
 def test_what_has_no_letters_has_no_language(text: str) -> None:
-    assert clearly(text) is None
+    assert confident_language(text) is None
     if text.startswith("http"):
         return  # an address is a text too, if it is all there is
-    assert detect(text, AMONG) == (None, None)
+    assert detect_language(text, AMONG) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -62,25 +62,25 @@ def test_what_has_no_letters_has_no_language(text: str) -> None:
     ],
 )
 def test_a_language_has_many_names(name: str, code: str) -> None:
-    assert code_of(name, AMONG) == code
+    assert language_code(name, AMONG) == code
 
 
 def test_a_language_that_is_not_here_is_told_with_those_that_are() -> None:
     here = r"there are en \(English\), de \(German\), zh \(Chinese\)"
     with pytest.raises(ConfigError, match=f"the language `fr` is not here; {here}$"):
-        code_of("fr", AMONG)
+        language_code("fr", AMONG)
     with pytest.raises(ConfigError, match="did you mean `German`"):
-        code_of("Germn", AMONG)
+        language_code("Germn", AMONG)
     with pytest.raises(ConfigError, match="`zh-TW` is Chinese in traditional characters"):
-        code_of("zh-TW", AMONG)
+        language_code("zh-TW", AMONG)
 
 
 def test_a_link_to_a_chinese_version_makes_no_page_chinese() -> None:
     page = "# Contributing\n\n[简体中文](CONTRIBUTING.zh-CN.md)\n\nRun the tests before you send it.\n"
-    assert detect(page, ("en", "de", "zh")).code == "en"
-    assert detect(page, ("de", "zh", "en")).other is None
+    assert detect_language(page, ("en", "de", "zh")).code == "en"
+    assert detect_language(page, ("de", "zh", "en")).other is None
     assert (
-        detect(
+        detect_language(
             "# 参与开发\n\n[English](CONTRIBUTING.md)\n\n先在克隆里装好环境，再运行测试。\n", ("en", "de", "zh")
         ).code
         == "zh"

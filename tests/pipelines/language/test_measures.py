@@ -8,20 +8,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.pipelines.language.measures import LANGUAGES, UNITS, Measure, measures, units_of, written
+from glassformer.pipelines.language.measures import (
+    LANGUAGES,
+    UNITS,
+    Measure,
+    find_measures,
+    format_measure,
+    mentioned_units,
+)
 
 
 def seen(text, language):
-    return [(text[one.start : one.end], one.unit) for one in measures(text, language)]
+    return [(text[one.start : one.end], one.unit) for one in find_measures(text, language)]
 
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_what_is_written_is_found_again(unit):
     for language, number in product(LANGUAGES, ("5", "1", "1,234.5", "5–10")):
-        text = written(number, unit, language)
+        text = format_measure(number, unit, language)
         start = text.index(number)
-        assert measures(text, language) == [Measure(0, len(text), unit, (start, start + len(number)))]
-        assert units_of(text, language)[unit] >= 1
+        assert find_measures(text, language) == [Measure(0, len(text), unit, (start, start + len(number)))]
+        assert mentioned_units(text, language)[unit] >= 1
 
 
 @pytest.mark.parametrize(
@@ -39,7 +46,7 @@ def test_what_is_written_is_found_again(unit):
     ],
 )
 def test_each_language_writes_in_its_own_way(number, unit, texts):
-    assert tuple(written(number, unit, language) for language in LANGUAGES) == texts
+    assert tuple(format_measure(number, unit, language) for language in LANGUAGES) == texts
 
 
 ALIKE = [
@@ -109,8 +116,8 @@ ALIKE = [
 @pytest.mark.parametrize(("unit", "english", "german", "chinese"), ALIKE)
 def test_languages_agree_on_a_unit(unit, english, german, chinese):
     for text, language in zip((english, german, chinese), LANGUAGES, strict=True):
-        assert [one.unit for one in measures(text, language)] == [unit], text
-        assert units_of(text, language)[unit] >= 1, text
+        assert [one.unit for one in find_measures(text, language)] == [unit], text
+        assert mentioned_units(text, language)[unit] >= 1, text
 
 
 def test_every_pair_of_units_is_told_apart():
@@ -125,7 +132,7 @@ def test_every_pair_of_units_is_told_apart():
     for unit, *texts in ALIKE:
         for other in {row[0] for row in ALIKE} - {unit}:
             for text, language in zip(texts, LANGUAGES, strict=True):
-                if units_of(text, language)[other]:
+                if mentioned_units(text, language)[other]:
                     assert (unit, other) in as_good, text
 
 
@@ -151,7 +158,7 @@ def test_every_pair_of_units_is_told_apart():
     ],
 )
 def test_what_is_more_than_number_and_unit_is_told(language, text, stretch, unit, scale):
-    (one,) = measures(text, language)
+    (one,) = find_measures(text, language)
     assert (text[one.start : one.end], one.unit, one.scale, one.plain) == (stretch, unit, scale, False)
     assert text[slice(*one.number)].replace(".", "").isdecimal()
 
@@ -217,7 +224,7 @@ def test_what_is_no_measure(language, text):
     ],
 )
 def test_all_that_may_be_said_is_heard(language, text, units):
-    found = units_of(text, language)
+    found = mentioned_units(text, language)
     assert [unit for unit in units if not found[unit]] == []
 
 
@@ -243,16 +250,16 @@ def test_all_that_may_be_said_is_heard(language, text, units):
     ],
 )
 def test_another_unit_is_not_taken_for_it(language, text, unit):
-    assert units_of(text, language)[unit] == 0
+    assert mentioned_units(text, language)[unit] == 0
 
 
 def test_units_are_counted():
-    assert units_of("5 km, 6 km und 7 kg", "de") == {"km": 2, "kg": 1}
+    assert mentioned_units("5 km, 6 km und 7 kg", "de") == {"km": 2, "kg": 1}
 
 
 def test_other_languages_have_none():
-    assert measures("5 km", "fr") == []
-    assert not units_of("5 km", "fr")
+    assert find_measures("5 km", "fr") == []
+    assert not mentioned_units("5 km", "fr")
 
 
 PIECES = [*"5.,-$€¥mksKKİſ年月元多万度美ß＄５° ", "10", "kg", "pounds", "百分之", "US", "USD", "Mio", "Jahr"]
@@ -261,17 +268,17 @@ PIECES = [*"5.,-$€¥mksKKİſ年月元多万度美ß＄５° ", "10", "kg", "p
 @given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join), st.sampled_from(LANGUAGES))
 def test_stretches_are_in_order_and_hold_their_number(text, language):
     end = 0
-    for one in measures(text, language):
+    for one in find_measures(text, language):
         assert end <= one.start <= one.number[0] < one.number[1] <= one.end <= len(text)
         assert one.unit in UNITS
         end = one.end
-    assert set(units_of(text, language)) <= set(UNITS)
+    assert set(mentioned_units(text, language)) <= set(UNITS)
 
 
 @pytest.mark.parametrize("text", ["5 ", "$", "1.", "km ", "5 000 ", "$5", "5元", "Jahr", "5-", "a", "5万"])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_time_grows_with_the_length(text, language):
-    for search in (measures, units_of):
+    for search in (find_measures, mentioned_units):
         search("5 km", language)  # its patterns are made once
         begin = time.process_time()
         search(text * (50_000 // len(text)), language)
@@ -282,6 +289,6 @@ def test_a_text_without_digits_costs_one_search():
     text = "A sentence without a digit costs next to nothing, however many words there are in it."
 
     def cost(text):
-        return min(timeit.repeat(lambda: measures(text, "en"), number=200, repeat=10))
+        return min(timeit.repeat(lambda: find_measures(text, "en"), number=200, repeat=10))
 
     assert 3 * cost(text) < cost(f"{text} 5 km, 6 km.")

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.pipelines.language.times import LANGUAGES, Moment, moments
+from glassformer.pipelines.language.times import LANGUAGES, Rewrite, find_rewrites
 
 
 def told(text, language, target):
-    for one in reversed(moments(text, language, target)):
-        text = text[: one.start] + one.told + text[one.end :]
+    for one in reversed(find_rewrites(text, language, target)):
+        text = text[: one.start] + one.text + text[one.end :]
     return text
 
 
@@ -128,8 +128,8 @@ def test_what_is_in_doubt_is_left_alone(language, text):
 
 
 def test_only_the_languages_that_were_measured():
-    assert moments("at 3 pm", "en", "fr") == moments("at 3 pm", "en", "en") == []
-    assert moments("at 3 pm", "en", "de") == [Moment(3, 7, "15:00 o'clock")]
+    assert find_rewrites("at 3 pm", "en", "fr") == find_rewrites("at 3 pm", "en", "en") == []
+    assert find_rewrites("at 3 pm", "en", "de") == [Rewrite(3, 7, "15:00 o'clock")]
 
 
 PIECES = (
@@ -147,9 +147,9 @@ PIECES = (
 def test_they_are_in_order_and_do_not_overlap(words, space, language, target):
     text = space.join(words)
     end = 0
-    for one in moments(text, language, target):
+    for one in find_rewrites(text, language, target):
         assert end <= one.start < one.end <= len(text)
-        assert one.told != ""
+        assert one.text != ""
         end = one.end
 
 
@@ -158,7 +158,7 @@ def test_time_grows_with_the_length(text):
     def seconds(length):
         begin = time.process_time()
         for language, target in (("en", "zh"), ("de", "en"), ("zh", "en")):
-            moments((text * length)[:length], language, target)
+            find_rewrites((text * length)[:length], language, target)
         return time.process_time() - begin
 
     assert seconds(60_000) < 40 * (seconds(6_000) + 0.01)  # ten times as long; the square would be a hundred

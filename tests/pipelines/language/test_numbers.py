@@ -6,12 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.pipelines.language.numbers import Number, compare, localised, numbers
+from glassformer.pipelines.language.numbers import Number, compare_numbers, find_numbers, localize
 
 
 def told(source, target, languages):
-    comparison = compare(numbers(source, languages[0]), numbers(target, languages[1]), (source, target), languages)
-    return [one.text for one in comparison.lost], [one.text for one in comparison.invented]
+    lost, invented = compare_numbers(
+        find_numbers(source, languages[0]), find_numbers(target, languages[1]), (source, target), languages
+    )
+    return [one.text for one in lost], [one.text for one in invented]
 
 
 KEPT = [
@@ -71,27 +73,27 @@ def test_what_is_lost_or_made_up_is_told(source, target, lost, invented):
 
 
 def test_a_number_that_is_put_in_is_written_in_the_language():
-    assert localised("1,234.5", "en", "de") == "1.234,5"
-    assert localised("1.234,5", "de", "en") == "1,234.5"
-    assert localised("4.5", "en", "de") == "4.5"  # it may be a version
-    assert localised("12/31/2026", "en", "de") == "12/31/2026"
-    assert localised("1,234", "en", "zh") == "1,234"
+    assert localize("1,234.5", "en", "de") == "1.234,5"
+    assert localize("1.234,5", "de", "en") == "1,234.5"
+    assert localize("4.5", "en", "de") == "4.5"  # it may be a version
+    assert localize("12/31/2026", "en", "de") == "12/31/2026"
+    assert localize("1,234", "en", "zh") == "1,234"
 
 
 def test_a_clock_without_an_end_is_soon_read():
     begin = time.process_time()
-    assert len(numbers("1" + ":00" * 20_000, "en")) == 20_001
+    assert len(find_numbers("1" + ":00" * 20_000, "en")) == 20_001
     assert time.process_time() - begin < 5
 
 
 def test_stretches_are_left_out():
-    assert [one.text for one in numbers("`a1` 2", "en", [(0, 4)])] == ["2"]
+    assert [one.text for one in find_numbers("`a1` 2", "en", [(0, 4)])] == ["2"]
 
 
 def test_a_number_beside_a_stretch_apart_is_its_own():
     text = "c=1 007 und 10 000"
-    assert [one.text for one in numbers(text, "de", [(0, 3)])] == ["007", "10\u202f000"]
-    assert [one.text for one in numbers(text, "de")] == ["1\u202f007", "10\u202f000"]
+    assert [one.text for one in find_numbers(text, "de", [(0, 3)])] == ["007", "10\u202f000"]
+    assert [one.text for one in find_numbers(text, "de")] == ["1\u202f007", "10\u202f000"]
 
 
 def slowly(source, target):
@@ -115,5 +117,4 @@ SOME = st.lists(st.tuples(st.sampled_from("123"), st.frozensets(st.sampled_from(
 @given(SOME, SOME)
 def test_numbers_are_compared_as_one_by_one(source, target):
     source, target = ([Number(i, i + 1, *one) for i, one in enumerate(several)] for several in (source, target))
-    found = compare(source, target, ("", ""), ("xx", "xx"))
-    assert (found.lost, found.invented) == slowly(source, target)
+    assert compare_numbers(source, target, ("", ""), ("xx", "xx")) == slowly(source, target)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.pipelines.language import sentences as module
-from glassformer.pipelines.language.sentences import sentences
+from glassformer.pipelines.language.sentences import split_sentences
 
 SAMPLES = {
     "en": [
@@ -47,16 +47,16 @@ def whole(text):
 @pytest.mark.parametrize(("language", "parts"), [(k, parts) for k, list_ in SAMPLES.items() for parts in list_])
 def test_sentences_end_where_they_end(language, parts):
     text = ("" if language == "zh" else " ").join(parts)
-    assert [piece.text for piece in sentences(text, language, whole(text)) if not piece.gap] == parts
+    assert [piece.text for piece in split_sentences(text, language, whole(text)) if not piece.gap] == parts
 
 
 def test_white_space_and_line_breaks_stand_between():
     text = "  One.  Two.\n\n\tThree\r\nfour. \n"
-    assert [piece.text for piece in sentences(text, "en")] == [
+    assert [piece.text for piece in split_sentences(text, "en")] == [
         "  ", "One.", "  ", "Two.", "\n\n\t", "Three", "\r\n", "four.", " \n",
     ]  # fmt: skip
-    assert sentences("", "en") == []
-    assert sentences(" \n", "en") == [(" \n", True)]
+    assert split_sentences("", "en") == []
+    assert split_sentences(" \n", "en") == [(" \n", True)]
 
 
 PARTS = st.sampled_from(
@@ -68,7 +68,7 @@ PARTS = st.sampled_from(
 @given(st.one_of(st.lists(PARTS, max_size=30).map("".join), st.text(max_size=40)), st.sampled_from(["en", "de", "zh"]))
 @settings(max_examples=150, deadline=None)
 def test_pieces_give_the_text_back_and_no_stretch_is_cut(text, language):
-    pieces = sentences(text, language, whole(text))
+    pieces = split_sentences(text, language, whole(text))
     assert "".join(piece.text for piece in pieces) == text
     ends = {0}
     for piece in pieces:
@@ -84,7 +84,7 @@ def test_without_the_library_plain_rules_cut(monkeypatch):
     assert module.splitter() is None
     monkeypatch.setattr(module, "_library", lambda: None)
     assert "pip install sentencex" in module.splitter()
-    found = [piece.text for piece in sentences("One here. Two there!  Three.", "en")]
+    found = [piece.text for piece in split_sentences("One here. Two there!  Three.", "en")]
     assert found == ["One here.", " ", "Two there!", "  ", "Three."]
 
 
@@ -92,20 +92,20 @@ def test_without_the_library_plain_rules_cut(monkeypatch):
 @pytest.mark.parametrize("language", ["en", "de", "zh"])
 def test_the_library_is_not_asked_what_it_fails_at(language, space, capfd):
     text = f"A{space}. Plan B{space}. {space}C{space}."
-    assert "".join(piece.text for piece in sentences(text, language)) == text
+    assert "".join(piece.text for piece in split_sentences(text, language)) == text
     assert capfd.readouterr().err == ""
 
 
 def test_where_it_fails_plain_rules_cut(monkeypatch, capfd):
     monkeypatch.setattr(module, "_masked", lambda text, whole: text)
-    assert sentences("One here. Plan B\u00a0. Two", "en")[0].text == "One here."
+    assert split_sentences("One here. Plan B\u00a0. Two", "en")[0].text == "One here."
     assert "panicked" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("language", ["en", "de", "zh"])
 @pytest.mark.parametrize("unit", ["。", "'", "<!--", "a. ", "！”", "me. "])
 def test_a_line_of_nothing_else_is_soon_cut(unit, language):
-    line = (unit * module.LONGEST)[: module.LONGEST]
+    line = (unit * module.LONGEST_LINE)[: module.LONGEST_LINE]
     begin = time.process_time()
-    sentences(f"{line}\n{line}{line}\n{line}", language)
+    split_sentences(f"{line}\n{line}{line}\n{line}", language)
     assert time.process_time() - begin < 5

@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from num2words import num2words
 
-from glassformer.pipelines.language.invariants import Keeping
-from glassformer.pipelines.language.number_words import SMALL, Spelt, exact, in_chinese, said
+from glassformer.pipelines.language.invariants import Invariants
+from glassformer.pipelines.language.numbers import (
+    SMALL,
+    NumberWord,
+    find_number_words,
+    possible_number_words,
+    spell_chinese,
+)
 
 SENTENCES = {"en": "We saw {} people.", "de": "Wir sahen {} Leute.", "zh": "我们看到{}个人。"}
 numbers = st.one_of(st.integers(SMALL + 1, 9_999), st.integers(10_000, 999_999_999))
@@ -17,11 +23,11 @@ numbers = st.one_of(st.integers(SMALL + 1, 9_999), st.integers(10_000, 999_999_9
 
 @given(numbers, st.sampled_from(sorted(SENTENCES)))
 def test_what_another_writes_is_read(value, language):
-    word = in_chinese(value) if language == "zh" else num2words(value, lang=language)
+    word = spell_chinese(value) if language == "zh" else num2words(value, lang=language)
     text = SENTENCES[language].format(word)
-    assert [(text[one.start : one.end], one.value) for one in exact(text, language)] == [(word, value)]
-    assert said(text, language)[value] == 1
-    assert said(text, language)[value + 1] == 0
+    assert [(text[one.start : one.end], one.value) for one in find_number_words(text, language)] == [(word, value)]
+    assert possible_number_words(text, language)[value] == 1
+    assert possible_number_words(text, language)[value + 1] == 0
 
 
 @pytest.mark.parametrize(
@@ -30,7 +36,7 @@ def test_what_another_writes_is_read(value, language):
      (200_000, "二十万"), (100_000_000, "一亿"), (300_310_234, "三亿零三十一万零二百三十四"), (0, "零")],
 )  # fmt: skip
 def test_chinese_numbers_are_as_they_are_written(value, text):
-    assert in_chinese(value) == text
+    assert spell_chinese(value) == text
 
 
 @pytest.mark.parametrize(
@@ -49,7 +55,7 @@ def test_chinese_numbers_are_as_they_are_written(value, text):
     ],
 )
 def test_numbers_are_read_as_they_are_meant(language, text, values):
-    assert [one.value for one in exact(text, language)] == values
+    assert [one.value for one in find_number_words(text, language)] == values
 
 
 @pytest.mark.parametrize(
@@ -66,7 +72,7 @@ def test_numbers_are_read_as_they_are_meant(language, text, values):
     }.items() for text in texts],
 )  # fmt: skip
 def test_what_reads_otherwise_is_left_alone(language, text):
-    assert exact(text, language) == []
+    assert find_number_words(text, language) == []
 
 
 @pytest.mark.parametrize(
@@ -77,12 +83,12 @@ def test_what_reads_otherwise_is_left_alone(language, text):
      ("zh", "两个", 2)],
 )  # fmt: skip
 def test_a_translation_may_say_it_in_many_ways(language, text, value):
-    assert said(text, language)[value] == 1
+    assert possible_number_words(text, language)[value] == 1
 
 
 def test_chinese_that_nobody_writes_says_nothing():
-    assert not said("三十两本书", "zh")
-    assert not said("九十百六", "zh")
+    assert not possible_number_words("三十两本书", "zh")
+    assert not possible_number_words("九十百六", "zh")
 
 
 @pytest.mark.parametrize(
@@ -100,15 +106,15 @@ def test_chinese_that_nobody_writes_says_nothing():
     ],
 )
 def test_a_translation_that_says_another_number_is_told(source, target, languages, unsaid):
-    assert Keeping(source, languages).unsaid(target) is unsaid
+    assert Invariants(source, languages).misses_number_word(target) is unsaid
 
 
 def test_numbers_are_put_in_digits_or_in_the_words_of_another_language():
-    keeping = Keeping("Seventy-six people and two hundred thousand `forty`", ("en", "de"))
-    assert keeping.respelt() == "76 people and 200,000 `forty`"
-    assert keeping.respelt("de") == "sechsundsiebzig people and zweihunderttausend `forty`"
-    assert Spelt(0, 1, 200_000).digits("de") == "200.000"
-    assert Spelt(0, 1, 200_000).words("zh") == "二十万"
+    invariants = Invariants("Seventy-six people and two hundred thousand `forty`", ("en", "de"))
+    assert invariants.respelt() == "76 people and 200,000 `forty`"
+    assert invariants.respelt("de") == "sechsundsiebzig people and zweihunderttausend `forty`"
+    assert NumberWord(0, 1, 200_000).digits("de") == "200.000"
+    assert NumberWord(0, 1, 200_000).words("zh") == "二十万"
 
 
 @pytest.mark.parametrize(
@@ -117,6 +123,6 @@ def test_numbers_are_put_in_digits_or_in_the_words_of_another_language():
 def test_time_grows_with_the_length(text):
     for language in SENTENCES:
         begin = time.process_time()
-        exact(text * 5_000, language)
-        said(text * 5_000, language)
+        find_number_words(text * 5_000, language)
+        possible_number_words(text * 5_000, language)
         assert time.process_time() - begin < 5, re.escape(text)

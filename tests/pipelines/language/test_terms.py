@@ -3,7 +3,7 @@
 import pytest
 
 from glassformer.common.errors import DataError
-from glassformer.pipelines.language.glossary import Glossary
+from glassformer.pipelines.language.invariants import Glossary
 
 TERMS = Glossary(
     {"kernel": "Kern", "Linux kernel": "Linux-Kern", "Go": "Go", "go": "gehen", "C++": "C++", "内核": "kernel"}

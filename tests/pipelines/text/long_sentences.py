@@ -10,7 +10,7 @@ import random
 import sys
 
 import glassformer as gf
-from glassformer.pipelines.text import clauses
+from glassformer.pipelines.text import sentence_translator
 
 TOWNS = {
     "Berlin": "柏林", "Paris": "巴黎", "London": "伦敦", "Madrid": "马德里", "Boston": "波士顿", "Chicago": "芝加哥",
@@ -57,7 +57,7 @@ def kept(translations: list[str], towns: list[list[str]], target: str) -> int:
 
 
 def main(seed: int, count: int = 60) -> None:
-    long = clauses.LONG
+    long = sentence_translator.LONG
     for source, target in WAYS:
         rng = random.Random(f"{seed} {source} {target}")
         sentences, towns = (list(x) for x in zip(*(drawn(rng, source) for _ in range(count)), strict=True))
@@ -66,7 +66,7 @@ def main(seed: int, count: int = 60) -> None:
         )
         told = {}
         for name, least in (("as a whole", 10**6), ("as texts", long)):
-            clauses.LONG = least
+            sentence_translator.LONG = least
             told[name] = kept(translator.translate(sentences), towns, target)
         print(
             f"{source}-{target}: of {sum(map(len, towns))} towns", ", ".join(f"{n} {name}" for name, n in told.items())

@@ -9,8 +9,7 @@ import sys
 
 from num2words import num2words
 
-from glassformer.pipelines.language.number_words import in_chinese, said
-from glassformer.pipelines.language.numbers import numbers
+from glassformer.pipelines.language.numbers import find_numbers, possible_number_words, spell_chinese
 from glassformer.pipelines.polyglot import polyglot
 
 FRAMES = {
@@ -26,8 +25,8 @@ COUNT = 120
 
 
 def told(text: str, language: str) -> set[int]:
-    digits = {int(value) for one in numbers(text, language) for value in one.values if value.isdecimal()}
-    return digits | set(said(text, language))
+    digits = {int(value) for one in find_numbers(text, language) for value in one.values if value.isdecimal()}
+    return digits | set(possible_number_words(text, language))
 
 
 def main(seed: int) -> None:
@@ -39,12 +38,12 @@ def main(seed: int) -> None:
             values = [
                 draw.randrange(*draw.choice([(13, 100), (100, 1000), (1000, 10_000)])) for _ in range(frame.count("{}"))
             ]
-            words = [in_chinese(value) if source == "zh" else num2words(value, lang=source) for value in values]
+            words = [spell_chinese(value) if source == "zh" else num2words(value, lang=source) for value in values]
             text = frame.format(*words)
             cases.append((text[0].upper() + text[1:], values))
         by = polyglot("cpu", "auto").translator(source, target)
         alone = [text for text, _ in cases]
-        for hop in by.hops:
+        for hop in by.translators:
             alone = [one[0].text for one in hop.translator.translate(alone, beam=4)]
         made = by.translate([text for text, _ in cases])
         wrong = [

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from stand_in import StandIn
 
 import glassformer as gf
-from glassformer.pipelines.language.cutting import Part
-from glassformer.pipelines.text import clauses as module
-from glassformer.pipelines.text.clauses import clauses, likelier, sentence
-from glassformer.pipelines.translation import Translation
+from glassformer.pipelines.language.sentences import Part, join_clauses, split_clauses
+from glassformer.pipelines.text import sentence_translator
+from glassformer.pipelines.text.sentence_translator import are_likelier
+from glassformer.pipelines.translator import Translation
 
 CLAUSE = "one two three four five six seven eight nine"
 LONG = ", and ".join([CLAUSE] * 6) + "."
@@ -22,7 +22,7 @@ def words(texts):
 
 
 def cut(text):
-    return [part.text for part in clauses(text, words)]
+    return [part.text for part in split_clauses(text, words)]
 
 
 def test_parts_end_where_clauses_do_and_hold_as_many_as_fit():
@@ -57,7 +57,7 @@ def test_a_clause_alone_is_not_cut_however_long():
 def test_chinese_is_cut_without_spaces():
     letters = lambda texts: [list(text) for text in texts]  # noqa: E731
     text = "，".join(["一二三四五六七八九"] * 6) + "。"
-    parts = clauses(text, letters)
+    parts = split_clauses(text, letters)
     assert "".join(part.text for part in parts) == text
     assert len(parts) == 2
     assert not any(part.spaced for part in parts)
@@ -65,7 +65,7 @@ def test_chinese_is_cut_without_spaces():
 
 @given(st.text(alphabet='ab ,;:，；("`)1\n', max_size=200))
 def test_parts_say_all_of_the_text_in_order(text):
-    parts = clauses(text, words)
+    parts = split_clauses(text, words)
     assert "".join(part.text for part in parts).replace(" ", "").replace("\n", "") == "".join(text.split())
     assert all(part.text for part in parts)
 
@@ -73,8 +73,8 @@ def test_parts_say_all_of_the_text_in_order(text):
 def test_translations_become_one_sentence():
     parts = [Part("If it rains,", []), Part("we stay;", [], True), Part("Tom is here.", [], True)]
     told = ["Wenn es regnet.", "Wir bleiben", "Tom ist da."]
-    assert sentence(parts, told, "de") == "Wenn es regnet, wir bleiben; Tom ist da."
-    assert sentence(parts, ["下雨。", "我们留下", "汤姆在这里。"], "zh") == "下雨，我们留下；汤姆在这里。"
+    assert join_clauses(parts, told, "de") == "Wenn es regnet, wir bleiben; Tom ist da."
+    assert join_clauses(parts, ["下雨。", "我们留下", "汤姆在这里。"], "zh") == "下雨，我们留下；汤姆在这里。"
     asked = [
         Part("if it rains,", []),
         Part("you stay,", [], True),
@@ -82,17 +82,17 @@ def test_translations_become_one_sentence():
         Part("it's late.", [], True),
     ]
     told = ["Wenn es regnet!", "Sie bleiben.", "IN DER STADT.", "Es ist spät."]
-    assert sentence(asked, told, "de") == "Wenn es regnet, Sie bleiben, IN DER STADT, es ist spät."
+    assert join_clauses(asked, told, "de") == "Wenn es regnet, Sie bleiben, IN DER STADT, es ist spät."
     wide = [Part("下雨，", []), Part("我们留下。", [])]
-    assert sentence(wide, ["When it rains.", "We stay."], "en") == "When it rains, we stay."
+    assert join_clauses(wide, ["When it rains.", "We stay."], "en") == "When it rains, we stay."
 
 
 def test_the_likelier_by_token_and_clearly():
     whole = Translation("a", -0.5, ["a"] * 10)
-    assert likelier([Translation("b", -0.4, ["b"] * 9), Translation("c", -0.4, ["c"])], whole)
-    assert not likelier([Translation("b", -0.46, ["b"] * 9), Translation("c", -0.46, ["c"])], whole)
-    assert not likelier([Translation("b", -0.6, ["b"] * 9), Translation("c", -0.1, ["c"])], whole)
-    assert not likelier([Translation("b", -0.1, ["b"]), Translation("c", -0.1, ["c"], finished=False)], whole)
+    assert are_likelier([Translation("b", -0.4, ["b"] * 9), Translation("c", -0.4, ["c"])], whole)
+    assert not are_likelier([Translation("b", -0.46, ["b"] * 9), Translation("c", -0.46, ["c"])], whole)
+    assert not are_likelier([Translation("b", -0.6, ["b"] * 9), Translation("c", -0.1, ["c"])], whole)
+    assert not are_likelier([Translation("b", -0.1, ["b"]), Translation("c", -0.1, ["c"], finished=False)], whole)
 
 
 class Judge(StandIn):
@@ -161,7 +161,7 @@ def test_the_box_says_more_of_a_long_sentence_of_every_day(monkeypatch):
     zh = gf.TextTranslator(gf.Translator.load("en-zh", to="zh", precision="auto"))
     (made,) = zh.details([text])
     assert made.sentences[0].way == "clauses"
-    monkeypatch.setattr(module, "LONG", 10**6)
+    monkeypatch.setattr(sentence_translator, "LONG", 10**6)
     (whole,) = zh.translate([text])
     kept, before = (
         sum(name in said for name in ("柏林", "巴黎", "伦敦", "马德里", "罗马", "东京", "波士顿", "芝加哥"))
@@ -179,4 +179,4 @@ def test_parts_that_go_round_in_circles_are_not_taken(de):
 def test_no_number_is_cut():
     text = "，".join(["人" * 39] * 2) + "10，000人，" + "人" * 30
     letters = lambda texts: [list(text) for text in texts]  # noqa: E731
-    assert not any(part.text.endswith("10，") for part in clauses(text, letters))
+    assert not any(part.text.endswith("10，") for part in split_clauses(text, letters))

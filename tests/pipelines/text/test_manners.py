@@ -10,7 +10,7 @@ from make_bundle import WORDS
 from stand_in import StandIn
 
 from glassformer.pipelines.text import TextTranslator
-from glassformer.pipelines.text.guards import loops, most_tokens, repetition
+from glassformer.pipelines.text.sentence_translator import most_tokens, repeats, repetition
 from glassformer.pipelines.translator import Translator
 
 
@@ -30,7 +30,7 @@ def test_repetition_without_end_is_soon_measured() -> None:
 
 def test_a_source_may_repeat_itself(de: Translator) -> None:
     def around(source: str, target: list[str]) -> bool:
-        return loops(de.tokenizer, de.tokenizer.encode_source([source])[0], target)
+        return repeats(de.tokenizer, de.tokenizer.encode_source([source])[0], target)
 
     assert around("no", ["nein"] * 12)
     assert not around("no " * 12, ["nein"] * 12)

@@ -18,7 +18,7 @@ from glassformer.common.errors import ConfigError, InputError
 from glassformer.data.protect import PLACEHOLDERS, spans
 from glassformer.decode import Sampling, Search
 from glassformer.pipelines.language import sentences
-from glassformer.pipelines.language.glossary import Glossary, bordered
+from glassformer.pipelines.language.invariants import Glossary, word_pattern
 from glassformer.pipelines.text import TextTranslator
 from glassformer.pipelines.translator import Translator
 
@@ -115,7 +115,7 @@ def test_what_has_no_letters_is_given_back(de: Translator) -> None:
 
 def test_spaces_are_those_of_the_language(de: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "glassformer.pipelines.text.sentence_translator.unreadable", lambda tokenizer, text: False
+        "glassformer.pipelines.text.sentence_translator.is_unreadable", lambda tokenizer, text: False
     )  # this one knows no Chinese
     monkeypatch.setattr("glassformer.data.Tokenizer.alphabet", frozenset())
     chinese = StandIn(de, lambda text: "好。")
@@ -138,7 +138,7 @@ def test_terms_come_out_as_written(de: Translator, words: list[str], odd: str | 
     made = TextTranslator(engine, glossary=GLOSSARY)(text)
     wanted = Counter(target for _, _, target in GLOSSARY.find(text.replace("`house`", "_")))
     for target, times in wanted.items():
-        assert len(re.findall(bordered(target), made)) >= times, made
+        assert len(re.findall(word_pattern(target), made)) >= times, made
     assert made.count("`house`") == words.count("`house`")
 
 

@@ -16,7 +16,7 @@ from glassformer.deploy.bulk.folder import OutputFolder
 from glassformer.deploy.bulk.formats import ROWS, Cut, Shard
 from glassformer.deploy.bulk.sources import Source, check_apart, find
 from glassformer.deploy.bulk.workers import Job, Place, Worker, check_model, is_installed, model_digest, on_cluster
-from glassformer.pipelines.polyglot import directions
+from glassformer.pipelines.polyglot import language_pairs
 
 SAMPLE = 2000  # characters that tell the language
 EVERY = 60.0  # seconds between two words on the progress, where there is no terminal
@@ -125,15 +125,14 @@ def with_languages(job: Job, asked: Asked, texts: Iterator[str], report: Report)
     sample = ""
     while asked.source is None and len(sample) < SAMPLE and (text := next(texts, "")):
         sample += text + "\n"
-    (way,) = directions([sample], job.target, asked.source)
-    source, target = way.pair
+    ((source, target, notes),) = language_pairs([sample], job.target, asked.source)
     if not source:
         raise ConfigError("the language of the texts cannot be told; name it: --from en")
     if source == target:
         raise ConfigError(
             f"{asked.input} holds nothing to translate into `{asked.to}`; is the language right? Say --from"
         )
-    for note in way.notes:
+    for note in notes:
         report.say(note.text)
     if asked.source is None:
         report.say(f"from `{source}` into `{target}`, by the first rows; --from would say otherwise")

@@ -25,7 +25,7 @@ from glassformer.decode.precision import Precision
 from glassformer.deploy.bulk.formats import Format, JsonLines, Parquet, Shard, TextLines
 from glassformer.deploy.bulk.sources import Kind, Source
 from glassformer.pipelines import box
-from glassformer.pipelines.language.language import code_of
+from glassformer.pipelines.language.language import language_code
 from glassformer.pipelines.text import TextTranslator
 from glassformer.pipelines.translator import Translator
 from glassformer.weights.pretrained.loader import is_multilingual
@@ -92,7 +92,7 @@ class Worker:
 def check_model(model: str | None, to: str | None) -> str | None:
     """The language to translate into as it is called here, if it can be; asked before anything is read."""
     if model is None:
-        return None if to is None else code_of(to, box.LANGUAGES)
+        return None if to is None else language_code(to, box.LANGUAGES)
     if not os.path.lexists(model) and model not in box.directions():
         names = one_of(box.directions())
         raise WeightsError(f"there is no model {model}; name a folder that `glassformer train` has made, or {names}")

@@ -24,7 +24,7 @@ from glassformer.deploy.server.libre import MAX_CHARACTERS, MAX_TEXTS, request_b
 from glassformer.deploy.server.requests import client_of, read_fields
 from glassformer.deploy.server.responses import json_response
 from glassformer.deploy.server.translation_service import TranslationService, UnsupportedPair
-from glassformer.pipelines.language.language import code_of, detect, name_of
+from glassformer.pipelines.language.language import detect_language, language_code, language_name
 
 TARGET_CODES = {"zh": "ZH-HANS"}  # where the code of a target is not that of the source
 
@@ -72,7 +72,7 @@ class DeepLApi:
         if value in (None, ""):
             return None
         try:
-            return code_of(str(value), self.service.languages)
+            return language_code(str(value), self.service.languages)
         except ConfigError as error:
             raise bad_request(f"Value for '{name}' not supported: {printable(str(error))}") from None
 
@@ -89,7 +89,7 @@ class DeepLApi:
         tags = fields.get("tag_handling") or ""
         if tags not in ("", "html", "xml"):
             raise bad_request("Value for 'tag_handling' not supported: html or xml")
-        codes = [source or detect(text, self.service.languages).code for text in texts]
+        codes = [source or detect_language(text, self.service.languages).code for text in texts]
         try:
             made, _ = self.service.translate(texts, codes, target, state, html=bool(tags))
         except UnsupportedPair as error:
@@ -108,7 +108,7 @@ class DeepLApi:
     def languages(self, targets: bool) -> list[dict[str, Any]]:
         codes = TARGET_CODES if targets else {}
         return [
-            DeepLLanguage(language=codes.get(one, one.upper()), name=name_of(one)).model_dump()
+            DeepLLanguage(language=codes.get(one, one.upper()), name=language_name(one)).model_dump()
             for one in self.service.languages
         ]
 

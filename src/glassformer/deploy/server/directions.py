@@ -22,14 +22,13 @@ from glassformer.decode.precision import Precision
 from glassformer.deploy.server.errors import RequestError
 from glassformer.deploy.server.requests import encode_image
 from glassformer.explain.weights import Weights
-from glassformer.pipelines import Classifier, box
+from glassformer.pipelines import Classifier, Pipeline, box, load_pipeline
 from glassformer.pipelines.box import Example
-from glassformer.pipelines.reader import Reader, load_reader
 from glassformer.pipelines.translator import Translator
 from glassformer.weights.bundle import is_bundle
 from glassformer.weights.hub import model_name
 
-Model = Translator | Reader
+Model = Translator | Pipeline
 DEFAULT_EXAMPLES = ("Hello, world!",)
 
 
@@ -128,7 +127,7 @@ def translator_directions(
     return Directions([ModelLoader(name, lambda: translator)], known, tried, opened.name)
 
 
-def reader_directions(reader: Reader, name: str, examples: Sequence[Example] = ()) -> Directions:
+def reader_directions(reader: Pipeline, name: str, examples: Sequence[Example] = ()) -> Directions:
     """The only direction of a model that does not translate."""
     only = Direction(name, name, "", "")
     images = isinstance(reader, Classifier) and reader.reads_images
@@ -177,7 +176,7 @@ def folder_directions(
 ) -> Directions:
     """The directions of a model in a folder, or of the box if there is no such folder; a page opens on the direction
     into `to`. A published model of many languages has the one direction from `source` into `to`."""
-    if (reader := load_reader(folder, device)) is not None:
+    if (reader := load_pipeline(folder, device)) is not None:
         images = isinstance(reader, Classifier) and reader.reads_images
         tried = recipe_images(folder) if images else [Example(text) for text in reader.about.examples]
         return reader_directions(reader, model_name(folder), tried)

@@ -33,7 +33,7 @@ from glassformer.deploy.server.requests import Upload, client_of, read_fields
 from glassformer.deploy.server.responses import chunked_response
 from glassformer.pipelines.documents.formats import FORMATS
 from glassformer.pipelines.documents.sandbox import translate_in_sandbox
-from glassformer.pipelines.language.language import detect
+from glassformer.pipelines.language.language import detect_language
 from glassformer.pipelines.text import TextTranslator
 
 DETECT_BYTES = 8000  # of a document, read to detect its language
@@ -156,7 +156,7 @@ class FilesApi:
         return self.store.add(str(translated), content, state.client, f".{suffix}")
 
     def detect(self, content: bytes) -> str | None:
-        return detect(content[:DETECT_BYTES].decode("utf-8", "ignore"), self.libre.service.languages).code
+        return detect_language(content[:DETECT_BYTES].decode("utf-8", "ignore"), self.libre.service.languages).code
 
     def translate_content(
         self, content: bytes, suffix: str, code: str | None, target: str, state: RequestState

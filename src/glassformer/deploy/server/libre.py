@@ -23,10 +23,10 @@ from glassformer.deploy.server.errors import bad_request, error_responses, print
 from glassformer.deploy.server.keys import ApiKeys
 from glassformer.deploy.server.requests import client_of, read_fields
 from glassformer.deploy.server.responses import Event, SendEvent, accepts_events, event_stream, json_response
-from glassformer.deploy.server.translation_service import TranslationService, run_async
+from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.pipelines.documents.formats import FORMATS
-from glassformer.pipelines.language.language import confidence, detect, name_of
-from glassformer.pipelines.language.sentences import sentences
+from glassformer.pipelines.language.language import confidence, detect_language, language_name
+from glassformer.pipelines.language.sentences import split_sentences
 
 AUTO = "auto"
 LIBRE_CODES = {"zh": "zh-Hans"}  # where LibreTranslate's code of a language differs from ours
@@ -137,14 +137,14 @@ class LibreApi:
 
     def check_route(self, source: str, target: str) -> None:
         if source != target and not self.service.route(source, target):
-            named = [f"{name_of(code)} ({libre_code(code)})" for code in (source, target)]
+            named = [f"{language_name(code)} ({libre_code(code)})" for code in (source, target)]
             raise bad_request(f"{named[1]} is not available as a target language from {named[0]}")
 
     def detect_each(self, texts: list[str]) -> list[tuple[str | None, Detected]]:
         """The language of each text, None for a text without words."""
         found: list[tuple[str | None, Detected]] = []
         for text in texts:
-            code = detect(text, self.service.languages).code
+            code = detect_language(text, self.service.languages).code
             percent = 100 * confidence(text, code) if code else 0.0
             shown = libre_code(code or self.service.languages[0])
             found.append((code, Detected(confidence=round(percent, 2), language=shown)))
@@ -213,14 +213,14 @@ class LibreApi:
         asked = self.parse(fields)
         (text,), (code,) = asked.texts, asked.codes
         assert code is not None
-        made = await run_async(self.service.translating(text, code, asked.target, state), self.service.waker)
+        made = await self.service.translate_async(text, code, asked.target, state)
         return asked.response([made], [[]])
 
     def languages(self) -> list[dict[str, Any]]:
         return [
             LibreLanguage(
                 code=libre_code(one),
-                name=name_of(one),
+                name=language_name(one),
                 targets=sorted(map(libre_code, [*self.service.targets(one), one])),
             ).model_dump()
             for one in self.service.languages
@@ -236,7 +236,7 @@ class LibreApi:
             "keyRequired": self.keys_required,
             "language": {
                 "source": {"code": AUTO, "name": "Auto Detect"},
-                "target": {"code": libre_code(first), "name": name_of(first)},
+                "target": {"code": libre_code(first), "name": language_name(first)},
             },
             "suggestions": False,
             "supportedFilesFormat": sorted(FORMATS),
@@ -281,7 +281,7 @@ def paragraphs(text: str, language: str) -> list[str]:
     """A text cut at line ends, but not within protected spans. No sentence goes beyond a line, so the translations of
     the parts, joined, are the translation of the text."""
     parts = [""]
-    for piece in sentences(text, language, spans(text)):
+    for piece in split_sentences(text, language, spans(text)):
         parts[-1] += piece.text
         if piece.gap and "\n" in piece.text:
             parts.append("")
@@ -319,7 +319,7 @@ def add_libre_routes(app: FastAPI, api: LibreApi, admission: AdmissionControl, a
         return await admission.run(request, lambda state: json_response(request, api.translate(fields, state)), client)
 
     @router.post("/detect", response_model=list[Detected], openapi_extra=request_body(DetectBody))
-    async def detect_language(request: Request) -> Response:
+    async def detect(request: Request) -> Response:
         fields = await read_fields(request)
         client = client_of(request, fields, api_keys)
         return await admission.run(request, lambda _: json_response(request, api.detect(fields)), client)

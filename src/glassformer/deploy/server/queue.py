@@ -30,8 +30,7 @@ from glassformer.decode.engine import Engine, counted, may_join, mixes
 from glassformer.decode.search import Search
 from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.errors import RequestError
-from glassformer.pipelines.translation import Translation
-from glassformer.pipelines.translator import Translator
+from glassformer.pipelines.translator import Translation, Translator
 
 MAX_WAITING = 400_000  # tokens
 CACHE_SIZE = 20_000  # sentences

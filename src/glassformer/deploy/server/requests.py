@@ -22,7 +22,7 @@ from glassformer.deploy.server.keys import AccessDenied, ApiKeys
 from glassformer.explain.decoding import COLDEST, HOTTEST
 from glassformer.explain.interventions import CHANGE_KINDS
 from glassformer.labs.run import LARGEST_SEED
-from glassformer.pipelines.images import Sight
+from glassformer.pipelines.classifier import ImageProcessor
 
 MAX_FIELDS, MAX_FILES, MAX_FIELD_BYTES = 10_000, 8, 2_000_000  # of a form
 IMAGE_PREFIX = "pixels:"  # then one byte for each channel of each pixel, row by row, in base64
@@ -104,7 +104,7 @@ def client_of(request: Request, fields: dict[str, Any], api_keys: ApiKeys | None
     return f"key {key}" if key else f"host {request.client.host if request.client else ''}"
 
 
-def decode_image(text: str, sight: Sight) -> NDArray[Any]:
+def decode_image(text: str, sight: ImageProcessor) -> NDArray[Any]:
     """The image (N, N, C) of a text field."""
     shape = (sight.size, sight.size, sight.channels)
     try:

@@ -203,7 +203,7 @@ class TraceApi:
 def sentence_of(text: str, served: ServedDirection) -> Sentence:
     """What the model reads: the text, or the image that it encodes."""
     model = served.model
-    return decode_image(text, model.sight) if isinstance(model, Classifier) and model.reads_images else text
+    return decode_image(text, model.image_processor) if isinstance(model, Classifier) and model.reads_images else text
 
 
 def trace_notes(found: Trace, capped: dict[str, dict[str, int]], limit: int | None) -> dict[str, Any]:

@@ -4,35 +4,29 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
-from typing import Any, TypeVar
 
 from glassformer.common.errors import DataError
-from glassformer.decode.search import search_of
 from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.directions import Directions
 from glassformer.deploy.server.errors import RequestError
 from glassformer.deploy.server.queue import NBest, Queue, result
 from glassformer.pipelines.documents.html import translate_fragments
 from glassformer.pipelines.documents.sandbox import translate_in_sandbox
-from glassformer.pipelines.language.language import clearly, name_of
+from glassformer.pipelines.language.language import confident_language, language_name
 from glassformer.pipelines.text import TextTranslator
-from glassformer.pipelines.text.request import Ask, Asking
-from glassformer.pipelines.text.translator import translating
-from glassformer.pipelines.translator import Translator
+from glassformer.pipelines.text.request import Answer, TranslateRequest, run_async
 
 MAX_HTML = 20_000  # characters parsed in this process
 PREFERRED_PIVOTS = ("en",)
-
-T = TypeVar("T")
 
 
 class UnsupportedPair(Exception):
     """No models lead from one language to the other."""
 
     def __init__(self, source: str, target: str) -> None:
-        super().__init__(f"nothing here translates from {name_of(source)} into {name_of(target)}")
+        super().__init__(f"nothing here translates from {language_name(source)} into {language_name(target)}")
 
 
 class LoopWaker:
@@ -66,45 +60,31 @@ class LoopWaker:
                 waiting.set_result(None)
 
 
-class QueuedTranslator(Translator):
-    """A translator whose texts go through the queue, for one request. It shares the engine of the plain translator."""
+class QueuedAnswers:
+    """Answers requests to translators through the queue, for one request of a client."""
 
-    def __init__(self, plain: Translator, queue: Queue, state: RequestState) -> None:
-        self.device, self.about, self.engine, self.tokenizer = plain.device, plain.about, plain.engine, plain.tokenizer
-        self.plain, self.queue, self.state = plain, queue, state
+    def __init__(self, queue: Queue, state: RequestState, waker: LoopWaker) -> None:
+        self.queue, self.state, self.waker = queue, state, waker
 
-    def translate(self, texts: Iterable[str], **options: Any) -> list[NBest]:
-        """As `Translator.translate`, with the options that the queue supports."""
-        search, placeholders = options.pop("search", None), options.pop("placeholders", False)
-        progress = options.pop("progress", None)
-        texts = list(texts)
-        made = self.queue.translate(self.plain, texts, search_of(search, **options), placeholders, self.state)
-        if progress is not None:
-            progress(len(texts))
-        return made
+    def __call__(self, request: TranslateRequest) -> Answer:
+        queue, state = self.queue, self.state
+        answer = queue.translate(request.translator, request.texts, request.search, request.placeholders, state)
+        if request.progress is not None:
+            request.progress(len(request.texts))
+        return answer
 
-    async def translate_async(self, one: Ask, waker: LoopWaker) -> list[NBest]:
-        """What `translate` returns, without a thread that waits."""
-        answers = self.queue.submit(self.plain, one.texts, one.search, one.placeholders, self.state)
+    async def wait(self, request: TranslateRequest) -> Answer:
+        """The same answer, without a thread that waits."""
+        queue, state = self.queue, self.state
+        answers = queue.submit(request.translator, request.texts, request.search, request.placeholders, state)
         try:
             for answer in answers:
                 if not answer.done():
-                    await waker.wait(answer)
-            return [result(answer, self.state) for answer in answers]
+                    await self.waker.wait(answer)
+            return [result(answer, state) for answer in answers]
         except BaseException:
-            self.state.abandoned = True
+            state.abandoned = True
             raise
-
-
-async def run_async(asking: Asking[T], waker: LoopWaker) -> T:
-    """The result of a translation by queued translators, without a thread that waits."""
-    try:
-        one = next(asking)
-        while True:
-            assert isinstance(one.translator, QueuedTranslator)
-            one = asking.send(await one.translator.translate_async(one, waker))
-    except StopIteration as end:
-        return end.value  # type: ignore[no-any-return]
 
 
 class TranslationService:
@@ -139,8 +119,9 @@ class TranslationService:
         route = self.route(source, target)
         if not route:
             raise UnsupportedPair(source, target)
-        queued = [QueuedTranslator(self.directions.get(name).translator, self.queue, state) for name in route]
-        return TextTranslator(*queued, source=source, target=target, detect=clearly)
+        translators = [self.directions.get(name).translator for name in route]
+        answer = QueuedAnswers(self.queue, state, self.waker)
+        return TextTranslator(*translators, source=source, target=target, detect=confident_language, answer=answer)
 
     def translate(
         self,
@@ -164,12 +145,13 @@ class TranslationService:
                 made[i], others[i] = text, ranked
         return made, others
 
-    def translating(self, text: str, code: str, target: str, state: RequestState) -> Asking[str]:
-        """One text, as the requests that `run_async` answers."""
+    async def translate_async(self, text: str, code: str, target: str, state: RequestState) -> str:
+        """The translation of one text, without a thread that waits."""
         if code == target:
             return text
-        (made,) = yield from translating(self.translator(code, target, state), [text])
-        return made
+        steps = self.translator(code, target, state).steps([text])
+        (made,) = await run_async(steps, QueuedAnswers(self.queue, state, self.waker).wait)
+        return made.text
 
 
 def translate_html(texts: list[str], by: TextTranslator, state: RequestState) -> list[str]:

@@ -27,9 +27,8 @@ from glassformer.deploy.server.libre import ALIASES
 from glassformer.deploy.server.requests import STRICT, client_of
 from glassformer.deploy.server.responses import json_response
 from glassformer.deploy.server.translation_service import TranslationService, UnsupportedPair
-from glassformer.pipelines.language.invariants import Keeping
-from glassformer.pipelines.text import TranslatedSentence
-from glassformer.pipelines.translator import Translator
+from glassformer.pipelines.language.invariants import Invariants
+from glassformer.pipelines.translator import Translation, Translator
 
 MAX_CHARACTERS = 5_000  # of a paragraph
 MAX_SENTENCES = 1_000  # with a chosen translation
@@ -150,7 +149,7 @@ class WordsApi:
     def alternatives(self, asked: AlternativesRequest, state: RequestState) -> AlternativesResponse:
         served = self.service.directions.get(asked.direction)
         source, target = served.direction.source, served.direction.target
-        keeping = Keeping(asked.text, (source, target))
+        keeping = Invariants(asked.text, (source, target))
         free = self.service.translator(source, target, state).alternatives([asked.text], FREE_ALTERNATIVES)[0]
         state.check()
         try:
@@ -163,7 +162,7 @@ class WordsApi:
 
 
 def place_sentences(
-    text: str, translation: str, sentences: Sequence[TranslatedSentence], chosen: Sequence[str | None] = ()
+    text: str, translation: str, sentences: Sequence[Translation], chosen: Sequence[str | None] = ()
 ) -> tuple[str, list[PlacedSentence]]:
     """The translation with the `chosen` translations of sentences in it, and the place of each sentence."""
     whole, placed = "", list[PlacedSentence]()

@@ -1,7 +1,7 @@
-"""What the translation of a sentence must hold, whether it does, and the sentence with that hidden.
+"""What the translation of a sentence must keep, whether it does, and the sentence with that masked.
 
-Kept are the stretches of `protect.spans`, to the letter; numbers, as the language writes them; a glossary's terms, as
-what they are to become; and what stands in Chinese, Japanese or Korean characters in a text of another language.
+To keep are the stretches of `protect.spans`, to the letter; numbers, as the language writes them; a glossary's terms,
+as it gives them; and in a text of another language, Chinese, Japanese and Korean characters.
 """
 
 from __future__ import annotations
@@ -9,39 +9,122 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import Literal
 
+from glassformer.common.errors import DataError, why
+from glassformer.common.strings import HAN, KANA_HANGUL, UNSPACED, WIDE
 from glassformer.data.protect import PLACEHOLDERS, WORD, Span, spans
-from glassformer.pipelines.language.glossary import Glossary, bordered
-from glassformer.pipelines.language.measures import Measure, measures, units_of, written
-from glassformer.pipelines.language.number_words import LANGUAGES, Spelt, exact, said
+from glassformer.pipelines.language.measures import TIMES, Measure, find_measures, format_measure, mentioned_units
 from glassformer.pipelines.language.numbers import (
+    LANGUAGES,
     Number,
-    compare,
-    localised,
-    multiplied,
-    numbers,
-    scaled,
-    swapped,
+    NumberWord,
+    blank_out,
+    compare_numbers,
+    find_number_words,
+    find_numbers,
+    format_scaled,
+    localize,
+    possible_number_words,
+    swap_marks,
     values_of,
-    without,
+    with_scale,
 )
-from glassformer.pipelines.language.units import TIMES
 
-_WIDE = re.compile("[\u3000-\u303f\u3400-\u9fff\uff00-\uffef]")
-_EASTERN = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]+")
+_WORD_LETTER = rf"(?![{UNSPACED}])\w"  # a term ends at a word's border, but not in scripts without spaces
+_WIDE = re.compile(f"[{WIDE}]")
+_EASTERN = re.compile(f"[{HAN}{KANA_HANGUL}]+")
 _EASTERN_LANGUAGES = ("zh", "ja", "ko")
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _JOINTS = ("/", ":", "-", ".", "–")  # between the numbers of a date, a time or a range, which go together
 _SIGN = ("So", "Sm", "Sk", "No")  # kinds of characters
-_SIGNS = "`<>{}"  # two of them make a stretch that was not there, maybe across sentences
+_SIGNS = "`<>{}"  # two of them make a stretch of code or a tag, maybe across sentences
 
 
 @dataclass(frozen=True)
-class Kept:
+class Glossary:
+    """Source terms and what each is in the target, to the letter.
+
+        terms = gf.Glossary.load("terms.tsv")
+        gf.TextTranslator(translator, glossary=terms).translate(["The kernel starts."])
+
+    A term is found where it stands as a word of its own, the longest first; as it is written if it is there so, in
+    other capitals else.
+    """
+
+    terms: Mapping[str, str]
+    _folded: dict[str, str] = field(init=False, repr=False, compare=False)
+    _pattern: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        folded: dict[str, str] = {}
+        for term, target in self.terms.items():
+            folded.setdefault(term.casefold(), target)
+        ranked = sorted(self.terms, key=lambda term: (-len(term), term))
+        pattern = re.compile("|".join(map(word_pattern, ranked)), re.IGNORECASE) if ranked else None
+        object.__setattr__(self, "_folded", folded)
+        object.__setattr__(self, "_pattern", pattern)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Glossary:
+        """A file of lines `source TAB target`; empty lines and lines that begin with # are left out."""
+        try:
+            text = Path(path).read_text(encoding="utf-8-sig")
+        except FileNotFoundError:
+            raise DataError(f"the glossary {path} does not exist; is the path right?") from None
+        except UnicodeDecodeError as error:
+            raise DataError(f"the glossary {path} is not UTF-8 (byte {error.start + 1}); save it as UTF-8") from None
+        except OSError as error:
+            raise DataError(f"the glossary {path} cannot be read: {why(error)}") from None
+        terms: dict[str, str] = {}
+        lines: dict[str, int] = {}
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            columns = [column.strip() for column in line.split("\t")]
+            while len(columns) > 2 and not columns[-1]:
+                columns.pop()
+            if len(columns) != 2:
+                what = "has no TAB" if len(columns) == 1 else f"has {len(columns)} columns"
+                raise DataError(
+                    f"{path}, line {number}: {line.strip()!r:.60} {what}; write source term, TAB, target term "
+                    f"(a comment is a line that begins with #)"
+                )
+            term, target = columns
+            if not term or not target:
+                side = "source" if not term else "target"
+                raise DataError(f"{path}, line {number}: the {side} term is empty; fill it in, or take the line out")
+            if terms.setdefault(term, target) != target:
+                raise DataError(
+                    f"{path}, line {number}: {term!r:.60} is {target!r:.60} here and {terms[term]!r:.60} in line "
+                    f"{lines[term]}; keep one of them"
+                )
+            lines.setdefault(term, number)
+        return cls(terms)
+
+    def find(self, text: str) -> list[tuple[int, int, str]]:
+        """The start and end of each term in `text`, and what it is in the target."""
+        if self._pattern is None:
+            return []
+        return [(match.start(), match.end(), self[match[0]]) for match in self._pattern.finditer(text)]
+
+    def __getitem__(self, term: str) -> str:
+        return self.terms[term] if term in self.terms else self._folded[term.casefold()]
+
+
+def word_pattern(term: str) -> str:
+    """A pattern that finds `term` as a word of its own."""
+    before = f"(?<!{_WORD_LETTER})" if re.match(_WORD_LETTER, term) else ""
+    after = f"(?!{_WORD_LETTER})" if re.match(_WORD_LETTER, term[-1]) else ""
+    return before + re.escape(term) + after
+
+
+@dataclass(frozen=True)
+class Invariant:
     """A stretch of a source, and what the translation holds in its place."""
 
     start: int
@@ -50,12 +133,17 @@ class Kept:
     kind: Literal["span", "number", "term"]
     unit: str = ""  # of a number
 
+    @property
+    def has_placeholder(self) -> bool:
+        """Whether it could be taken for a placeholder, and so must be masked by one where others are."""
+        return any(letter in PLACEHOLDERS for letter in self.fill)
+
 
 @dataclass(frozen=True)
 class Faults:
-    """What a translation has lost, and whether it holds anything of the kind that its source has not."""
+    """What a translation has lost, and whether it holds anything of these kinds that its source lacks."""
 
-    lost: tuple[Kept, ...] = ()
+    lost: tuple[Invariant, ...] = ()
     invented: bool = False
 
     def __bool__(self) -> bool:
@@ -63,7 +151,7 @@ class Faults:
 
 
 @dataclass(frozen=True)
-class Keeping:
+class Invariants:
     """A sentence with what its translation must hold."""
 
     source: str
@@ -72,26 +160,23 @@ class Keeping:
     alphabet: frozenset[str] = frozenset()  # what the model knows; none where that is not known
 
     @cached_property
-    def items(self) -> tuple[Kept, ...]:
+    def items(self) -> tuple[Invariant, ...]:
         """All of it, in order; none overlaps another."""
-        found = [Kept(start, end, self.source[start:end], "span") for start, end in spans(self.source)]
+        found = [Invariant(start, end, self.source[start:end], "span") for start, end in spans(self.source)]
         taken = {place for one in found for place in range(one.start, one.end)}
-        for start, end, target in self.glossary.find(self.source) if self.glossary else ():
-            if taken.isdisjoint(range(start, end)):
-                found.append(Kept(start, end, target, "term"))
-                taken |= set(range(start, end))
+        terms = self.glossary.find(self.source) if self.glossary else []
         if self.languages[0] not in _EASTERN_LANGUAGES:
-            for match in _EASTERN.finditer(self.source):
-                if taken.isdisjoint(range(*match.span())):
-                    found.append(Kept(*match.span(), match[0], "term"))
-                    taken |= set(range(*match.span()))
-        amounts = {place for one in self._measures.values() for place in range(one.start, one.end)}
-        for match in self._strange.finditer(self.source) if self._strange else ():
-            if taken.isdisjoint(range(*match.span())) and amounts.isdisjoint(range(*match.span())):
-                found.append(Kept(*match.span(), match[0], "term"))
-        apart = [(one.start, one.end) for one in found]
+            terms += [(*match.span(), match[0]) for match in _EASTERN.finditer(self.source)]
+        if self._strange:
+            amounts = {place for one in self._measures.values() for place in range(one.start, one.end)}
+            strange = [(*match.span(), match[0]) for match in self._strange.finditer(self.source)]
+            terms += [one for one in strange if amounts.isdisjoint(range(*one[:2]))]
+        for start, end, target in terms:
+            if taken.isdisjoint(range(start, end)):
+                found.append(Invariant(start, end, target, "term"))
+                taken |= set(range(start, end))
         groups: list[list[Number]] = []
-        for number in _numbers(self.source, self.languages[0], apart):
+        for number in _numbers(self.source, self.languages[0], [(one.start, one.end) for one in found]):
             if groups and self.source[groups[-1][-1].end : number.start] in _JOINTS:
                 groups[-1].append(number)
             else:
@@ -99,42 +184,43 @@ class Keeping:
         found += [self._number(group, taken) for group in groups]
         return tuple(sorted(found, key=lambda one: one.start))
 
-    def _number(self, group: list[Number], taken: set[int]) -> Kept:
+    def _number(self, group: list[Number], taken: set[int]) -> Invariant:
         """A number, or several that go together, with its unit and the word for its thousands or millions."""
         source, target = self.languages
         start, end, last = group[0].start, group[-1].end, group[-1]
         token = self.source[start:end]
-        known = source in LANGUAGES and target in LANGUAGES
-        measure = self._measures.get((start, end)) if known else None
-        if measure and (measure.plain or measure.scale) and taken.isdisjoint(range(measure.start, measure.end)):
-            usual = bool(values_of(token, source))  # not so 9.95 in German, which stays as it is
-            plain = swapped(token, source, target) if usual else token
-            told = scaled(token, measure.scale, source, target) if measure.scale else plain
-            return Kept(measure.start, measure.end, written(told, measure.unit, target), "number", measure.unit)
-        if known and last.scale and len(group) == 1:
-            return Kept(start, last.reach, scaled(token, last.scale, source, target), "number")
-        return Kept(start, end, localised(token, *self.languages), "number")
+        if source in LANGUAGES and target in LANGUAGES:
+            measure = self._measures.get((start, end))
+            if measure and (measure.plain or measure.scale) and taken.isdisjoint(range(measure.start, measure.end)):
+                usual = bool(values_of(token, source))  # not so 9.95 in German, which stays as it is
+                plain = swap_marks(token, source, target) if usual else token
+                number = format_scaled(token, measure.scale, source, target) if measure.scale else plain
+                text = format_measure(number, measure.unit, target)
+                return Invariant(measure.start, measure.end, text, "number", measure.unit)
+            if last.scale and len(group) == 1:
+                return Invariant(start, last.reach, format_scaled(token, last.scale, source, target), "number")
+        return Invariant(start, end, localize(token, *self.languages), "number")
 
     @cached_property
     def _measures(self) -> dict[Span, Measure]:
         """What has a unit, by the place of its number."""
-        return {one.number: one for one in measures(self.source, self.languages[0])}
+        return {one.number: one for one in find_measures(self.source, self.languages[0])}
 
     @cached_property
     def _unknown(self) -> str:
-        """What of the source the model has never met, as far as it is known."""
+        """The characters of the source that are not in the model's alphabet, if that is known."""
         strange = set() if self.source.isascii() or not self.alphabet else set(self.source) - self.alphabet
         return "".join(sign for sign in strange if not sign.isascii())
 
     @property
-    def letters(self) -> str:
-        """The source without signs and marks of the kind."""
+    def readable(self) -> str:
+        """The source without unknown signs."""
         signs = [ord(sign) for sign in self._unknown if not sign.isalpha()]
         return self.source.translate(dict.fromkeys(signs)) if signs else self.source
 
     @property
     def core(self) -> Span:
-        """The source without pictures at its ends, such as a smile; all of it where nothing is left."""
+        """The place of the source without unknown pictures at its ends; of all of it where nothing would be left."""
         pictures = _pictures(self._unknown)
         edge = pictures and pictures + "\ufe0f\u200d \t"
         start, end = len(self.source) - len(self.source.lstrip(edge)), len(self.source.rstrip(edge))
@@ -142,7 +228,7 @@ class Keeping:
 
     @property
     def _strange(self) -> re.Pattern[str] | None:
-        """Such pictures, and names with letters that the model has never met: it would spell them as it likes."""
+        """A pattern of unknown pictures, and of names with unknown letters, which the model would spell as it likes."""
         letters = re.escape("".join(filter(str.isalpha, _EASTERN.sub("", self._unknown))))
         signs = re.escape(_pictures(self._unknown))
         name = rf"(?<!{WORD})(?=[^\W\d_a-zß-öø-ÿ]){WORD}*?[{letters}](?:{WORD}|[{letters}])*" if letters else ""
@@ -150,63 +236,67 @@ class Keeping:
         return re.compile("|".join(filter(None, (name, sign)))) if letters or signs else None
 
     @cached_property
-    def spelt(self) -> tuple[Spelt, ...]:
-        """The numbers in words outside of all that, where both languages are known well enough to ask for them."""
-        found = exact(self.source, self.languages[0]) if self.languages[1] in LANGUAGES else ()
+    def number_words(self) -> tuple[NumberWord, ...]:
+        """The numbers in words outside of all that, if both languages are known."""
+        found = find_number_words(self.source, self.languages[0]) if self.languages[1] in LANGUAGES else ()
         taken = {place for one in self.items for place in range(one.start, one.end)} if found else set()
         return tuple(one for one in found if taken.isdisjoint(range(one.start, one.end)))
 
     @property
-    def wordless(self) -> bool:
-        """Whether nothing is left to translate beside what is kept; the word for a unit is."""
+    def is_wordless(self) -> bool:
+        """Whether nothing is left to translate; the word for a unit would be."""
         units = (self.source[one.start : one.end] for one in self.items if one.kind == "number")
-        return not any(letter.isalpha() for part in (*self.between(), *units) for letter in part)
+        return not any(letter.isalpha() for part in (*self.gaps(), *units) for letter in part)
 
-    def between(self) -> list[str]:
-        """The source before, between and behind what is kept: one more than there is of that."""
+    def gaps(self) -> list[str]:
+        """The source before, between and behind the items: one more than there are items."""
         edges = [0, *(edge for one in self.items for edge in (one.start, one.end)), len(self.source)]
         return [self.source[start:end] for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
-    def as_it_is(self) -> str:
+    def fill_gaps(self, gaps: Sequence[str]) -> str:
+        """Translations of the gaps, with the items between them."""
+        return "".join(gap + one.fill for gap, one in zip(gaps, self.items, strict=False)) + gaps[-1]
+
+    def with_terms(self) -> str:
         """The source with the glossary's terms alone translated."""
+        return self._replaced([(one.start, one.end, one.fill) for one in self.items if one.kind == "term"])
+
+    def mask(self, items: Sequence[Invariant], marks: str) -> str:
+        """The source with a placeholder for each of some items, in order."""
+        return self._replaced([(one.start, one.end, mark) for one, mark in zip(items, marks, strict=False)])
+
+    def respelt(self, language: str = "") -> str:
+        """The source with its number words in digits, or in the words of a `language`."""
+        return self._replaced(
+            [
+                (one.start, one.end, one.words(language) if language else one.digits(self.languages[0]))
+                for one in self.number_words
+            ]
+        )
+
+    def _replaced(self, stretches: Sequence[tuple[int, int, str]]) -> str:
         text = self.source
-        for one in reversed(self.items):
-            text = text[: one.start] + one.fill + text[one.end :] if one.kind == "term" else text
+        for start, end, new in reversed(stretches):
+            text = text[:start] + new + text[end:]
         return text
 
-    def joined(self, parts: Sequence[str]) -> str:
-        """What stands between, translated, with what is kept."""
-        return "".join(part + one.fill for part, one in zip(parts, self.items, strict=False)) + parts[-1]
-
-    def hidden(self, which: Sequence[Kept], marks: str) -> str:
-        """The source with a placeholder for each of `which`, in order."""
-        text = self.source
-        for one, mark in sorted(zip(which, marks, strict=False), key=lambda pair: -pair[0].start):
-            text = text[: one.start] + mark + text[one.end :]
-        return text
-
-    def filled(self, translation: str, which: Sequence[Kept], marks: str) -> str | None:
-        """A translation with what its placeholders stand for; None where one is missing, or comes twice."""
-        fills = {mark: one.fill for one, mark in zip(which, marks, strict=False)}
-        written = Counter(_PRIVATE.findall(translation))
-        if any(written[mark] != 1 for mark in fills):
+    def unmask(self, translation: str, items: Sequence[Invariant], marks: str) -> str | None:
+        """A translation with the items for their placeholders; None where one is missing, or comes twice."""
+        fills = {mark: one.fill for one, mark in zip(items, marks, strict=False)}
+        found = Counter(_PRIVATE.findall(translation))
+        if any(found[mark] != 1 for mark in fills):
             return None
         return "".join(fills.get(letter, letter) for letter in translation)
 
-    @staticmethod
-    def marked(one: Kept) -> bool:
-        """Whether it could be taken for a placeholder, and so must be one where there are any."""
-        return any(letter in PLACEHOLDERS for letter in one.fill)
-
     def faults(self, target: str) -> Faults:
-        lost: list[Kept] = []
+        lost: list[Invariant] = []
         apart = spans(target)
         have = Counter(target[start:end] for start, end in apart)
         inside = "\n".join(have.elements())
         terms = Counter(one.fill for one in self.items if one.kind == "term")
         wanted = Counter(one.fill for one in self.items if one.kind == "span")
         for fill, count in terms.items():
-            pattern = re.compile(bordered(fill))
+            pattern = re.compile(word_pattern(fill))
             places = [match.span() for match in pattern.finditer(target)]
             own = sum(len(pattern.findall(one)) * times for one, times in wanted.items())
             if len(places) < count + own:
@@ -218,23 +308,24 @@ class Keeping:
         invented = any(have[one] > wanted[one] for one in have) or self._new_signs(target, inside)
         others = [(one.start, one.end) for one in self.items if one.kind != "number"]
         own_numbers = _numbers(self.source, self.languages[0], others)
-        found = _numbers(target, self.languages[1], apart)
-        told = compare(
-            own_numbers, found, (without(self.source, others, " "), without(target, apart, " ")), self.languages
+        lost_numbers, new_numbers = compare_numbers(
+            own_numbers,
+            _numbers(target, self.languages[1], apart),
+            (blank_out(self.source, others, " "), blank_out(target, apart, " ")),
+            self.languages,
         )
-        missing = {number.start for number in told.lost}
-        missing |= self._without_unit(target)
+        missing = {number.start for number in lost_numbers} | self._without_unit(target)
         lost += [
             one for one in self.items if one.kind == "number" and not missing.isdisjoint(range(one.start, one.end))
         ]
-        return Faults(tuple(lost), invented or bool(own_numbers and told.invented))
+        return Faults(tuple(lost), invented or bool(own_numbers and new_numbers))
 
     def _without_unit(self, target: str) -> set[int]:
-        """Where numbers stand whose unit `target` does not name. An age may well be told without the word for years."""
+        """The starts of numbers whose unit `target` does not name. An age needs no word for years."""
         units = {one.unit for one in self.items if one.unit}
-        told = units_of(target, self.languages[1]) if units else Counter[str]()
-        missing = {unit for unit in units if not told[unit]}
-        if "year" in missing and told.keys().isdisjoint(TIMES):
+        named = mentioned_units(target, self.languages[1]) if units else Counter[str]()
+        missing = {unit for unit in units if not named[unit]}
+        if "year" in missing and named.keys().isdisjoint(TIMES):
             missing.remove("year")
         return {one.start for one in self.items if one.unit in missing}
 
@@ -247,26 +338,18 @@ class Keeping:
             for sign in _SIGNS
         )
 
-    def unsaid(self, target: str) -> bool:
+    def misses_number_word(self, target: str) -> bool:
         """Whether `target` says one of the numbers in words less often than the source, in words or in digits."""
-        if not self.spelt:
+        if not self.number_words:
             return False
-        told = said(target, self.languages[1])
+        counts = possible_number_words(target, self.languages[1])
         for sign, text, language in ((1, target, self.languages[1]), (-1, self.source, self.languages[0])):
-            for number in numbers(text, language, spans(text)):
-                told.update({int(value): sign for value in number.values if value.isdecimal()})
-        wanted = Counter(one.value for one in self.spelt)
-        return any(told[value] < count for value, count in wanted.items())
+            for number in find_numbers(text, language, spans(text)):
+                counts.update({int(value): sign for value in number.values if value.isdecimal()})
+        wanted = Counter(one.value for one in self.number_words)
+        return any(counts[value] < count for value, count in wanted.items())
 
-    def respelt(self, language: str = "") -> str:
-        """The source with its numbers in digits instead of words, or in the words of a `language`."""
-        text = self.source
-        for one in reversed(self.spelt):
-            told = one.words(language) if language else one.digits(self.languages[0])
-            text = text[: one.start] + told + text[one.end :]
-        return text
-
-    def plain(self, target: str) -> str:
+    def without_new_markup(self, target: str) -> str:
         """`target` without the signs that make code or tags of words which are none in the source."""
         wanted = Counter(one.fill for one in self.items if one.kind == "span")
         for start, end in reversed(spans(target)):
@@ -280,13 +363,13 @@ class Keeping:
 
 def _numbers(text: str, language: str, apart: Sequence[Span]) -> list[Number]:
     """The numbers of `text`, those of money with what one letter makes of them, as in $20k."""
-    found = numbers(text, language, apart)
-    scales = {one.number: one.scale for one in measures(text, language)} if found else {}
-    return [multiplied(one, scales.get((one.start, one.end), 0), language) for one in found]
+    found = find_numbers(text, language, apart)
+    scales = {one.number: one.scale for one in find_measures(text, language)} if found else {}
+    return [with_scale(one, scales.get((one.start, one.end), 0), language) for one in found]
 
 
 def _pictures(signs: str) -> str:
-    """Those that are pictures or signs of mathematics, and no marks, money or degrees."""
+    """Those of `signs` that are pictures or mathematics, and no punctuation, money or degrees."""
     return "".join(sign for sign in signs if unicodedata.category(sign) in _SIGN and sign != "°")
 
 

@@ -51,12 +51,12 @@ _CODE = re.compile(r"```.*?```|`[^`]*`|\w+://\S+|<[^>]*>|\{[^}]*\}", re.DOTALL) 
 LONGEST = 2000  # characters of a text that are looked at
 
 
-def name_of(code: str) -> str:
+def language_name(code: str) -> str:
     """What a language is called in English."""
     return NAMES[code][0] if code in NAMES else code
 
 
-def code_of(name: str, among: Collection[str]) -> str:
+def language_code(name: str, among: Collection[str]) -> str:
     """The code of a language: `zh` of zh-CN, Chinese or 中文; one that is not `among` those known is refused."""
     given = name.strip().casefold().replace("_", "-")
     for code in among:
@@ -78,16 +78,16 @@ class Guess(NamedTuple):
     other: str | None = None
 
 
-def clearly(text: str, least: int = 2) -> str | None:
+def confident_language(text: str, least: int = 2) -> str | None:
     """The language of a text where its script, or `least` words or letters of it and hardly one of another, tell it."""
-    seen = marks(text)
+    seen = evidence(text)
     if seen is None:
         return None
     best, second = sorted([*seen, ""], key=lambda language: -seen.get(language, 0))[:2]
     return best if seen[best] >= least and seen[best] >= 3 * seen.get(second, 0) else None
 
 
-def marks(text: str) -> dict[str, int] | None:
+def evidence(text: str) -> dict[str, int] | None:
     """What in a text speaks for each language: characters, common words and letters; None where scripts mix."""
     text = _CODE.sub(" ", text[:LONGEST]).casefold()
     words = _WORD.findall(text)
@@ -105,16 +105,16 @@ def marks(text: str) -> dict[str, int] | None:
 def confidence(text: str, code: str) -> float:
     """How sure it is that a text is in the language that `detect` names, from 0 to 1: the share of what speaks for it
     where that decides, and else the probability that the library gives it."""
-    if clearly(text, 1) == code and (seen := marks(text)):
+    if confident_language(text, 1) == code and (seen := evidence(text)):
         return seen[code] / sum(seen.values())
-    scores: dict[str, float] = dict(identifier().rank(_CODE.sub(" ", text[:LONGEST])))
+    scores: dict[str, float] = dict(language_identifier().rank(_CODE.sub(" ", text[:LONGEST])))
     highest = max(scores.values())
     return math.exp(scores[code] - highest) / sum(math.exp(one - highest) for one in scores.values())
 
 
-def detect(text: str, among: Sequence[str]) -> Guess:
+def detect_language(text: str, among: Sequence[str]) -> Guess:
     """The language of a text; none for one without letters."""
-    found = clearly(text, 1)
+    found = confident_language(text, 1)
     if found in among:
         return Guess(found)
     bare = _CODE.sub(" ", text[:LONGEST])
@@ -125,7 +125,7 @@ def detect(text: str, among: Sequence[str]) -> Guess:
     chinese = bool(_HAN.search(bare) and not _KANA.search(bare))
     if chinese and CHINESE * len(_HAN.findall(bare)) < sum(map(len, words)):  # a name in it, or a link
         chinese, bare = False, _HAN.sub(" ", bare)
-    scores: dict[str, float] = dict(identifier().rank(bare))
+    scores: dict[str, float] = dict(language_identifier().rank(bare))
     scores["en"] += IN_DOUBT
     if chinese:
         return Guess("zh" if "zh" in among else max(among, key=scores.__getitem__), None if "zh" in among else "zh")
@@ -134,7 +134,7 @@ def detect(text: str, among: Sequence[str]) -> Guess:
 
 
 @cache
-def identifier() -> Any:
+def language_identifier() -> Any:
     """The library's model of many languages: it takes a second and 100 MB, which `cache_clear` gives back."""
     try:
         from py3langid.langid import MODEL_FILE, LanguageIdentifier

@@ -14,8 +14,8 @@ from functools import cache
 
 from glassformer.data.protect import spans
 from glassformer.pipelines.language.language import WORDS
-from glassformer.pipelines.language.numbers import without
-from glassformer.pipelines.language.times import moments
+from glassformer.pipelines.language.numbers import blank_out
+from glassformer.pipelines.language.times import find_rewrites
 
 _SILENT = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))  # a hyphen that is not seen, and spaces without width
 _LIGATURES = {0xFB00 + n: letters for n, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}
@@ -59,22 +59,22 @@ _I = re.compile(r"\bi\b")
 _LONG = 4  # letters of a word, beyond which it is hardly an abbreviation
 
 
-def clear(text: str, language: str, target: str = "") -> str:
+def normalize(text: str, language: str, target: str = "") -> str:
     """`text` with plain signs for those that only look like them, in full what is cut short, and times and dates as a
     model that translates into `target` knows them."""
     if not text.isascii() or _anything(language).search(text):
-        text = _changed(text, lambda part: _clear(part, language))
-    found = moments(text, language, target)
-    whole = without(text, spans(text), "\0") if found else ""
+        text = _map_outside_spans(text, lambda part: _normalize_plain(part, language))
+    found = find_rewrites(text, language, target)
+    whole = blank_out(text, spans(text), "\0") if found else ""
     parts, reach = [], 0
     for one in found:
         if "\0" not in whole[one.start : one.end]:
-            parts += [text[reach : one.start], one.told]
+            parts += [text[reach : one.start], one.text]
             reach = one.end
     return "".join((*parts, text[reach:]))
 
 
-def _clear(text: str, language: str) -> str:
+def _normalize_plain(text: str, language: str) -> str:
     if not text.isascii():
         text = unicodedata.normalize("NFC", text).translate(_SILENT | _LIGATURES)
         text = _SPACE.sub(" ", text)
@@ -101,7 +101,7 @@ def _anything(language: str) -> re.Pattern[str]:
     return re.compile("|".join((_ODD.pattern, *english, *_SHORT.get(language, {}))))
 
 
-def shouted(text: str, language: str) -> bool:
+def is_all_caps(text: str, language: str) -> bool:
     """Whether a sentence is all in capitals, and not made of abbreviations."""
     if language not in WORDS or not _CAPITALS.search(text) or not (rest := _outside(text)).isupper():
         return False
@@ -110,23 +110,23 @@ def shouted(text: str, language: str) -> bool:
     return len(words) > 1 and (told or (len(words) > 2 and sum(map(len, words)) > _LONG * len(words)))
 
 
-def quiet(text: str) -> str:
+def to_sentence_case(text: str) -> str:
     """A sentence in capitals as it is written otherwise."""
-    text = _I.sub("I", _changed(text, str.lower))
+    text = _I.sub("I", _map_outside_spans(text, str.lower))
     first = _WORD.search(text)
     return text if first is None else text[: first.start()] + first[0].capitalize() + text[first.end() :]
 
 
-def loud(text: str) -> str:
+def to_capitals(text: str) -> str:
     """A sentence in capitals."""
-    return _changed(text, str.upper)
+    return _map_outside_spans(text, str.upper)
 
 
 def _outside(text: str) -> str:
-    return without(text, spans(text), " ")
+    return blank_out(text, spans(text), " ")
 
 
-def _changed(text: str, change: Callable[[str], str]) -> str:
+def _map_outside_spans(text: str, change: Callable[[str], str]) -> str:
     """`text` with what is not kept changed."""
     parts, reach = [], 0
     for start, end in [*spans(text), (len(text), len(text))]:

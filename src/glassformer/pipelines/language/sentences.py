@@ -1,23 +1,34 @@
-"""Paragraphs cut into sentences, with all that stands between them.
+"""Texts cut into sentences, sentences into clauses, and what is too long for a model into parts; and joined again.
 
-The cuts are those of `sentencex` (Wikimedia; compiled, no further packages, rules for some 300 languages), less those
-that do not fit documentation: it also cuts ".NET", "System.IO" and list numbers. pysbd is about as exact on everyday
-sentences, but takes tens of times as long and cuts at each "?" of an address.
+Paragraphs are cut into sentences by `sentencex` (Wikimedia; compiled, no further packages, rules for some 300
+languages), less the cuts that do not fit documentation: it also cuts ".NET", "System.IO" and list numbers. pysbd is
+about as exact on everyday sentences, but takes tens of times as long and cuts at each "?" of an address.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
-from glassformer.pipelines.language.cutting import CUTS
+from glassformer.data.protect import spans
 
 Span = tuple[int, int]
+Encode = Callable[[Sequence[str]], list[list[int]]]
 
-LONGEST = 20_000  # characters of a line that the library is given: of some its time grows with their square
+# Where a text that is too long may be cut: after sentences, else after clauses, else between words.
+CUTS = (
+    re.compile(r"""(?<=[.!?…؟।])["'»”’)\]]*\s+|(?<=[。！？])[。！？”’」』）]*\s*|\n\s*"""),
+    re.compile(r"(?<=[,;:،؛—–])\s+|(?<=[，；：、])\s*"),
+    re.compile(r"\s+"),
+)
+WIDE_MARKS = "。！？，；：、"  # no space follows them, where one follows the mark they are translated to
+NO_SPACE = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+
+LONGEST_LINE = 20_000  # characters of a line for the library: its time may grow with their square
 TAIL = 200  # characters before a cut in which the mark of a sentence's end is looked for
 _LETTER = re.compile(r"[^\W\d_]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -49,7 +60,7 @@ def splitter() -> str | None:
     return None if _library() is not None else "sentencex is not installed: `pip install sentencex`"
 
 
-def sentences(text: str, language: str = "", whole: Sequence[Span] = ()) -> list[Piece]:
+def split_sentences(text: str, language: str = "", whole: Sequence[Span] = ()) -> list[Piece]:
     """`text` in pieces that, joined, give it back: sentences without white space around them, and the gaps.
 
     A line break or a tab always ends a sentence. None of the stretches `whole`, such as a code span, is cut.
@@ -94,7 +105,7 @@ def _masked(text: str, whole: Sequence[Span]) -> str:
 
 
 def _cuts(line: str, language: str) -> list[int]:
-    told = _told(line, language or "en") if len(line) <= LONGEST else None
+    told = _told(line, language or "en") if len(line) <= LONGEST_LINE else None
     if told is None:
         found = [mark.end() for mark in CUTS[0].finditer(line)]
     else:
@@ -151,3 +162,152 @@ def _library() -> Any:
     except ImportError:
         return None
     return sentencex
+
+
+@dataclass(frozen=True)
+class Part:
+    """A stretch of a text that the model can take; `spaced` if white space stood before it."""
+
+    text: str
+    ids: list[int]
+    spaced: bool = False
+
+
+def split_by_length(text: str, limit: int, encode: Encode, level: int = 0, spaced: bool = False) -> list[Part]:
+    """`text` as few parts of at most `limit` tokens, cut by CUTS[level] and, where that is not enough, the next."""
+    if level == len(CUTS):
+        return _split_anywhere(text, limit, encode, spaced)
+    pieces: list[tuple[str, bool]] = []
+    start = 0
+    for end in [*(mark.end() for mark in CUTS[level].finditer(text)), len(text)]:
+        raw, start = text[start:end], end
+        if raw.strip():
+            pieces.append((raw.strip(), spaced or raw[0].isspace()))
+            spaced = False
+        spaced = spaced or raw[-1:].isspace()
+    packs: list[list[tuple[str, bool]]] = []
+    room = -1
+    for piece, ids in zip(pieces, encode([text for text, _ in pieces]), strict=True):
+        if len(ids) <= room:
+            packs[-1].append(piece)
+            room -= len(ids)
+        else:
+            packs.append([piece])
+            room = limit - len(ids)
+    found: list[Part] = []
+    packs.reverse()
+    while packs:
+        pack = packs.pop()
+        (ids,) = encode([_join_pieces(pack)])
+        if len(ids) <= limit:
+            found.append(Part(_join_pieces(pack), ids, pack[0][1]))
+        elif len(pack) > 1:  # together they make more tokens than one by one
+            packs += [pack[len(pack) // 2 :], pack[: len(pack) // 2]]
+        else:
+            found += split_by_length(pack[0][0], limit, encode, level + 1, pack[0][1])
+    return found
+
+
+def _join_pieces(pieces: list[tuple[str, bool]]) -> str:
+    return "".join(" " + text if i and spaced else text for i, (text, spaced) in enumerate(pieces))
+
+
+def _split_anywhere(text: str, limit: int, encode: Encode, spaced: bool) -> list[Part]:
+    """A text too long and without any place to cut it, in pieces of even width."""
+    width = max(1, min(limit - 2, len(text) // 2))  # most often a token a letter, one for the start, one for the end
+    pieces = [text[i : i + width] for i in range(0, len(text), width)]
+    found: list[Part] = []
+    for i, (piece, ids) in enumerate(zip(pieces, encode(pieces), strict=True)):
+        gap = spaced and i == 0
+        if len(ids) <= limit or len(piece) == 1:
+            found.append(Part(piece, ids[:limit], gap))
+        else:
+            found += _split_anywhere(piece, limit, encode, gap)
+    return found
+
+
+def separator(space: str, source: str, left: str, right: str) -> str:
+    """What goes between the translations `left` and `right` where `space` stood, after `source`: scripts without
+    spaces have none, and the others one, whatever the source had."""
+    if not left or not right or NO_SPACE.match(left[-1]) or NO_SPACE.match(right[0]):
+        return "" if space == " " else space
+    return space or " " * (source[-1] in WIDE_MARKS)
+
+
+def join_parts(parts: Sequence[Part], translations: Sequence[str]) -> str:
+    """The translations of a text's parts as that of the text."""
+    text = translations[0]
+    for before, part, more in zip(parts, parts[1:], translations[1:], strict=False):
+        text += separator(" " * part.spaced, before.text, text, more) + more
+    return text
+
+
+CLAUSE_TOKENS = 40  # of clauses that are translated together
+_CLAUSE_END = re.compile(r"(?<=[,;:])\s+|(?<=[，；：])\s*")
+_IN_NUMBER = re.compile(r"[0-9][,，:：]\s*(?=[0-9])")
+# Clauses that say little without the one before.
+_BOUND = re.compile(
+    r"(?:which|who|whose|whom|where|that|der|die|das|dem|den|dessen|deren|denen|dass|wo|welche[mnrs]?)\b"
+)
+_BRACKETS = dict.fromkeys("([{（【「『《", 1) | dict.fromkeys(")]}）】」』》", -1)
+_QUOTES = {'"': None, "“": None, "«": None, "»": None, "„": True, "”": False}  # opens, closes, or what is due
+_WIDE = dict(zip(",;:", "，；：", strict=True))
+_NARROW = {wide: narrow for narrow, wide in _WIDE.items()}
+# Words that are written small unless a sentence begins with them.
+_SMALL = {
+    "en": """a also an and as at because but by can do does don't for from furthermore he he's her his how however if in
+    instead is it it's my no nobody not nothing now of on or our please she she's so that that's the their then there
+    there's therefore they this though to was we we're what when whenever where which while who why with yesterday you
+    you're your""",
+    "de": """aber als am an auf aus außerdem bei bis bitte da dann das dass dein dem den denn der die doch ein eine er
+    es für gestern ich im in ist jedoch jetzt kein keiner man mein mit nach nicht niemand nun ob obwohl oder sein seine
+    so um und von war warum was weil wenn wer wie wir wo während zu""",
+}
+
+
+def split_clauses(text: str, encode: Encode) -> list[Part]:
+    """`text` in parts that end as clauses do; nothing in brackets or quotation marks, and nothing kept, is cut."""
+    inside = {place for start, end in spans(text) for place in range(start, end)}
+    pieces, start, seen, depth, quoted = [], 0, 0, 0, False
+    for mark in _CLAUSE_END.finditer(text):
+        for sign in text[seen : mark.start()]:
+            depth = max(0, depth + _BRACKETS.get(sign, 0))
+            if sign in _QUOTES:
+                due = _QUOTES[sign]
+                quoted = not quoted if due is None else due
+        seen = mark.start()
+        together = depth or quoted or seen in inside or _BOUND.match(text, mark.end())
+        if not together and not _IN_NUMBER.match(text, seen - 2):
+            pieces.append(text[start : mark.end()])
+            start = mark.end()
+    pieces = [piece for piece in (*pieces, text[start:]) if piece.strip()]
+    packs: list[str] = []
+    room = 0
+    for piece, ids in zip(pieces, encode(pieces), strict=True):
+        if len(ids) <= room:
+            packs[-1] += piece
+        else:
+            packs.append(piece)
+            room = CLAUSE_TOKENS
+        room -= len(ids)
+    befores = ["", *packs]
+    return [
+        Part(pack.strip(), ids, before[-1:].isspace())
+        for pack, before, ids in zip(packs, befores, encode(packs), strict=False)
+    ]
+
+
+def join_clauses(parts: Sequence[Part], written: Sequence[str], target: str) -> str:
+    """The translations of clauses as one sentence: each but the last ends with its own mark, each but the first begins
+    as words within a sentence do."""
+    marks, texts = _WIDE if target == "zh" else _NARROW, []
+    for i, (part, text) in enumerate(zip(parts, written, strict=True)):
+        text = text.strip()
+        if i < len(parts) - 1:
+            mark = part.text[-1]
+            text = text.rstrip(".。,;:，；：、!?！？… ") + marks.get(mark, mark)
+        first = text.partition(" ")[0].rstrip(",").replace("’", "'")
+        if i and first[1:] == first[1:].lower() and first.lower() in _SMALL.get(target, "").split():
+            text = text[0].lower() + text[1:]
+        texts.append(text)
+    return join_parts(parts, texts)

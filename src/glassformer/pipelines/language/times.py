@@ -8,19 +8,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
-from glassformer.pipelines.language.dates import STOP_INSIDE, Moment, english_dates, german_dates
-from glassformer.pipelines.language.numbers import without
-from glassformer.pipelines.language.words import FEW, TENS, one_of
-
-LANGUAGES = ("en", "de", "zh")
+from glassformer.pipelines.language.numbers import FEW, LANGUAGES, MONTHS, TENS, blank_out, one_of
 
 
-def moments(text: str, language: str, target: str) -> list[Moment]:
+@dataclass(frozen=True)
+class Rewrite:
+    """A stretch of a text, and what to write in its place in the same language."""
+
+    start: int
+    end: int
+    text: str
+
+
+STOP_INSIDE = re.compile(  # what says that the full stop before it is that of p.m. alone
+    r" ?[a-z0-9,;:?!()–-]| (?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|"
+    r" (?:[A-Z]{2,4}|Eastern|Central|Pacific|Mountain|Greenwich|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b"
+)
+
+
+def find_rewrites(text: str, language: str, target: str) -> list[Rewrite]:
     """What to tell anew in a `text` that is to be translated into `target`; in order, none overlaps another."""
     if language not in LANGUAGES or target not in LANGUAGES or language == target or not _hinted(text, language):
         return []
-    found: list[Moment] = []
+    found: list[Rewrite] = []
     for one in sorted(_FINDERS[language](text, target), key=lambda one: one.start):
         if not found or found[-1].end <= one.start:
             found.append(one)
@@ -101,18 +113,18 @@ _EN_CALM = re.compile(r"[.,;:!?)]|$| (?:in the|on|and|when|every|today|tomorrow|
 _EN_LISTED = re.compile(r"\d (?:or|and|&) $|\d ?[-–/] ?$")
 
 
-def _english(text: str, target: str) -> Iterator[Moment]:
+def _english(text: str, target: str) -> Iterator[Rewrite]:
     spans = list(_EN_SPAN.finditer(text))
     for match in spans:
         if told := _english_span(text, match):
             joint = match["joint"] if match["joint"].strip().isalpha() else " to "
-            yield Moment(match.start(), _end(text, match), joint.join(told))
-    rest = without(text, [match.span() for match in spans], "\0")
+            yield Rewrite(match.start(), _end(text, match), joint.join(told))
+    rest = blank_out(text, [match.span() for match in spans], "\0")
     for match in _EN_TIME.finditer(rest):
         if time := _english_time(rest, match):
-            yield Moment(match.start(), _end(rest, match), _english_hour(time, target))
+            yield Rewrite(match.start(), _end(rest, match), _english_hour(time, target))
     if target == "zh":
-        yield from (Moment(*match.span(1), f"{int(match[2])} o'clock") for match in _EN_SHARP.finditer(rest))
+        yield from (Rewrite(*match.span(1), f"{int(match[2])} o'clock") for match in _EN_SHARP.finditer(rest))
     yield from english_dates(text, target)
 
 
@@ -192,7 +204,7 @@ _DE_LISTED = re.compile(r"(?:\d|\w) (?:und|oder) $|\d ?[-–/] ?$|\bvon $", re.I
 _DE_CALM = re.compile("[.,;:!?)]|$| (?:[a-zäöü]|Zeit|Ortszeit)")  # no noun that would be counted: vor acht Jahren
 
 
-def _german(text: str, target: str) -> Iterator[Moment]:
+def _german(text: str, target: str) -> Iterator[Rewrite]:
     spans = list(_DE_SPAN.finditer(text))
     for match in spans:
         hours = [_number(match[one], _DE) for one in ("begin", "end")]
@@ -203,11 +215,11 @@ def _german(text: str, target: str) -> Iterator[Moment]:
         begin, end = told
         if begin and end and between is (match["joint"].lower() == " und ") and (not part or hours[0] < hours[1]):
             joint = match["joint"] if match["joint"].strip().isalpha() else " bis "
-            yield Moment(*match.span(), f"{begin}{joint}{end}")
-    rest = without(text, [match.span() for match in spans], "\0")
+            yield Rewrite(*match.span(), f"{begin}{joint}{end}")
+    rest = blank_out(text, [match.span() for match in spans], "\0")
     for match in _DE_TIME.finditer(rest):
         if time := _german_time(rest, match):
-            yield Moment(*match.span(), time)
+            yield Rewrite(*match.span(), time)
     yield from german_dates(text)
 
 
@@ -274,7 +286,7 @@ def _zh_shift(after: str | None) -> int:
     return -minutes if after[0] == "差" else minutes
 
 
-def _chinese(text: str, target: str) -> Iterator[Moment]:
+def _chinese(text: str, target: str) -> Iterator[Rewrite]:
     for match in _ZH_TIME.finditer(text):
         part, after, hour = match["part"] or match["dusk"], match["after"], _zh_number(match["hour"])
         shift = -_zh_shift(match["lack"]) or _zh_shift(after or match["minute"])
@@ -287,7 +299,72 @@ def _chinese(text: str, target: str) -> Iterator[Moment]:
             late = _clock(end, _zh_shift(match["later"]), part)
             told = f"{told}{match['joint']}{late}" if late and hour % 12 < end else None
         if told:
-            yield Moment(*match.span(), (match["day"] + match["dusk"] if match["day"] else "") + told)
+            yield Rewrite(*match.span(), (match["day"] + match["dusk"] if match["day"] else "") + told)
 
 
-_FINDERS: dict[str, Callable[[str, str], Iterator[Moment]]] = {"en": _english, "de": _german, "zh": _chinese}
+_FINDERS: dict[str, Callable[[str, str], Iterator[Rewrite]]] = {"en": _english, "de": _german, "zh": _chinese}
+
+
+# Dates.
+_EN_MONTHS = MONTHS["en"]
+_EN_SHORT = {month[:3]: month for month in _EN_MONTHS if month != "May"} | {"Sept": "September"}
+_EN_NAMES = _EN_SHORT | {month: month for month in _EN_MONTHS}
+_FULL, _SHORT = one_of(_EN_MONTHS), rf"{one_of(_EN_SHORT)}\b\.?"
+_DAY, _YEAR = r"(?P<day>3[01]|[12]\d|0?[1-9])", r"(?P<year>1\d{3}|2[01]\d\d)"
+_EN_DATE = re.compile(
+    rf"(?<![\w./:-])(?:(?:the )?{_DAY}(?:st|nd|rd|th)?(?: of)? (?P<month>{_SHORT}|{_FULL})(?:,? {_YEAR})?|"
+    rf"(?P<month2>{_SHORT}|{_FULL}) {_DAY.replace('day', 'day2')}(?P<nth>st|nd|rd|th)?"
+    rf"(?P<comma>,)?(?: {_YEAR.replace('year', 'year2')})?|"
+    rf"(?P<month3>{_SHORT})(?= {_YEAR.replace('year', 'year3')}\b))(?![\w%]|[-–:/]\w|[.,]\d)"
+)
+_ARTICLE = re.compile(r"\b(?:the|a|an|this|that|our|my|his|her|their|your|its) $", re.IGNORECASE)
+
+
+def english_dates(text: str, target: str) -> Iterator[Rewrite]:
+    for match in _EN_DATE.finditer(text):
+        start, end = match.span()
+        written = match["month"] or match["month2"] or match["month3"]
+        month, short = _EN_NAMES[written.rstrip(".")], written not in _EN_MONTHS
+        day, year = int(match["day"] or match["day2"] or 0), match["year"] or match["year2"]
+        if match["comma"] and not year:
+            end -= 1
+        if match["month"] and written.endswith(".") and not year and not STOP_INSIDE.match(text, end):
+            end -= 1
+        before = text[max(0, start - 6) : start]
+        if match["month3"]:
+            told = month
+        elif year and not (target == "zh" and match["nth"] and match["comma"] and not short):  # which it gets right
+            told = f"{month} {day} in {year}" if target == "zh" else f"{month} {day}, {year}"
+        elif not year and (short or (match["month"] and target == "zh" and before.lower().endswith("on "))):
+            told = _day_of(month, day, target, bool(_ARTICLE.search(before)))
+        else:
+            continue
+        if told != text[start:end]:
+            yield Rewrite(start, end, told)
+
+
+def _day_of(month: str, day: int, target: str, article: bool) -> str:
+    """A day without a year: a bare number beside a month is often taken for one."""
+    nth = f"{day}{'th' if 10 < day < 14 else {1: 'st', 2: 'nd', 3: 'rd'}.get(day % 10, 'th')}"
+    if target == "zh":
+        return f"{month} {nth}" if article else f"the {nth} of {month}"
+    return f"{month} {nth}" if nth.endswith("th") else f"{day} {month}"
+
+
+_DE_MONTHS = MONTHS["de"]
+_DE_SHORT = {month[:3]: month for month in _DE_MONTHS if month != "Mai"}
+_DE_SHORT |= {"Mrz": "März", "Febr": "Februar", "Sept": "September", "Jän": "Januar"}
+_DE_DATE = re.compile(
+    rf"(?<![\w./:,-])(?:{_DAY}\. ?)?(?P<month>{one_of(_DE_SHORT)})\b(?P<stop>\.)?(?: {_YEAR})?(?!\w|[-–:/]\w|[.,]\d)"
+)
+_ENDED = re.compile(r"""["'“”»)\]]*\s*$""")
+
+
+def german_dates(text: str) -> Iterator[Rewrite]:
+    for match in _DE_DATE.finditer(text):
+        month, day, year = match["month"], match["day"], match["year"]
+        name = month == "Jan" and not match["stop"] and not year  # the third Jan of the class
+        if not name and (day or (match["stop"] and year)):
+            last = match["stop"] and not year and _ENDED.match(text, match.end())
+            told = f"{int(day)}. {_DE_SHORT[month]}" if day else _DE_SHORT[month]
+            yield Rewrite(match.start(), match.end() - bool(last), f"{told} {year}" if year else told)

@@ -1,6 +1,5 @@
-"""Texts in, texts out: paragraphs are cut into sentences, and what must not change does not."""
+"""Texts in, texts out: cut into sentences, with all that must not change."""
 
-from glassformer.pipelines.text.translated import Note, TranslatedSentence, TranslatedText
-from glassformer.pipelines.text.translator import TextTranslator
+from glassformer.pipelines.text.translator import Note, TextTranslator, TranslatedText
 
-__all__ = ["Note", "TextTranslator", "TranslatedSentence", "TranslatedText"]
+__all__ = ["Note", "TextTranslator", "TranslatedText"]

@@ -1,8 +1,8 @@
 """Sentences through one translator, with all that must not change.
 
-Each sentence climbs down a ladder until its translation has kept everything: as the model writes it; with digits for
-numbers in words that it got wrong; with placeholders for what it lost; with placeholders for all of it; piece by piece,
-between what is kept; and else it stays as it is.
+Each sentence is tried in several ways until a translation keeps everything: as the model writes it; with digits for
+number words that it got wrong; with placeholders for what it lost; with placeholders for all of it; piece by piece,
+between what must not change. If none does, the sentence stays as it is.
 """
 
 from __future__ import annotations
@@ -10,68 +10,71 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from glassformer.data import Tokenizer
+from glassformer.data import PairTokenizer, Tokenizer
 from glassformer.decode import Search
-from glassformer.pipelines.language.glossary import Glossary
-from glassformer.pipelines.language.invariants import Keeping, Kept
-from glassformer.pipelines.language.normalize import clear, loud, quiet, shouted
-from glassformer.pipelines.language.number_words import SMALL
-from glassformer.pipelines.text.clauses import clauses, doubted, likelier, sentence
-from glassformer.pipelines.text.guards import loops, most_tokens, unreadable
-from glassformer.pipelines.text.request import Ask, Asking
-from glassformer.pipelines.text.translated import TranslatedSentence, Way
-from glassformer.pipelines.translation import Translation
-from glassformer.pipelines.translator import Translator
+from glassformer.pipelines.language.invariants import Glossary, Invariant, Invariants
+from glassformer.pipelines.language.normalize import is_all_caps, normalize, to_capitals, to_sentence_case
+from glassformer.pipelines.language.numbers import SMALL
+from glassformer.pipelines.language.sentences import join_clauses, split_clauses
+from glassformer.pipelines.text.request import Steps, TranslateRequest
+from glassformer.pipelines.translator import Translation, Translator, Way
 
-NGRAM = 3  # tokens in a row that come once only, where a translation went round in circles
+NGRAM = 3  # tokens in a row that come once only, in the second try after a translation that repeated itself
+GROWTH, SLACK = 3, 10  # a translation has at most so many times the tokens of its source, and so many more
+LONGEST_UNIT = 12  # tokens, the longest stretch whose repetition is looked for
+FREE_RUN = 8  # tokens of repetition that the source need not explain
+MOST_TIMES = 30  # repetitions that are counted; more would take time that grows with their square
+FEWEST_STRANGE = 3  # unknown pieces before a text counts as unreadable
+LONG, LONGEST = 40, 1000  # tokens of sentences that may be translated clause by clause
+DOUBT = -0.3  # the mean logarithm of a token's probability below which they are
+MARGIN = 0.06  # by so much the mean of the clauses must be above it
 BREAK = re.compile(r"(?<!\s)\s*[\n\r\u2028\u2029]\s*")
 ENDS = ".。"
-BROKEN = "\ufffd"
-
-
-class Written(NamedTuple):
-    text: str
-    finished: bool
-    whole: bool = True  # and not by its clauses
+REPLACEMENT = "\ufffd"  # stands for bytes of no character
+_RUN = re.compile(rf"(?=((.{{1,{LONGEST_UNIT}}})\2{{2,{MOST_TIMES}}}))", re.DOTALL)
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>|<unk>")
 
 
 @dataclass
-class Climb:
-    """A sentence on its way down: as it is given, and as the model is to read it."""
+class SentenceState:
+    """A sentence on its way through the tries: as it is given, and as the model reads it."""
 
-    given: Keeping
-    keeping: Keeping
-    loud: bool = False  # all in capitals
+    given: Invariants
+    invariants: Invariants
+    all_caps: bool = False
     edges: tuple[str, str] = ("", "")  # pictures before and behind, which need no translation
-    lost: tuple[Kept, ...] = ()
-    hidden: tuple[Kept, ...] = ()
-    done: TranslatedSentence | None = None
-    misspoken: bool = False  # says another number in words, it seems
-    small: bool = False  # it was none but small numbers
-    doubtful: TranslatedSentence | None = None  # kept everything, but seems to say another number in words
+    lost: tuple[Invariant, ...] = ()
+    masked: tuple[Invariant, ...] = ()
+    done: Translation | None = None
+    wrong_number: bool = False  # another number in words than the source, it seems
+    small_numbers: bool = False  # the number words were none but small ones
+    doubtful: Translation | None = None  # keeps everything, but seems to say another number in words
 
-    def offer(self, written: Written, way: Way) -> None:
+    def offer(self, translation: Translation, way: Way) -> None:
         """Take a translation if it says anything, and nothing is wrong with it."""
-        text = written.text.strip()
-        faults = self.keeping.faults(text)
-        if faults and not self.keeping.items:  # nothing that a placeholder could stand for
-            text = self.keeping.plain(text)
-            faults = self.keeping.faults(text)
+        text = translation.text.strip()
+        faults = self.invariants.faults(text)
+        if faults and not self.invariants.items:  # nothing that a placeholder could stand for
+            text = self.invariants.without_new_markup(text)
+            faults = self.invariants.faults(text)
         if text and not faults:
-            made = self.made(text, written.finished, way if written.whole or way != "plain" else "clauses")
-            self.done, self.doubtful = (None, made) if self.keeping.unsaid(text) else (made, None)
+            made = self.finish(replace(translation, text=text), translation.way if way == "plain" else way)
+            wrong = self.invariants.misses_number_word(text)
+            self.done, self.doubtful = (None, made) if wrong else (made, None)
         lost = {*faults.lost, *self.lost}
-        self.lost = tuple(one for one in self.keeping.items if one in lost)
+        self.lost = tuple(one for one in self.invariants.items if one in lost)
 
-    def made(self, text: str, finished: bool, way: Way) -> TranslatedSentence:
-        """`text` as the translation of what was given."""
-        text = (loud(text) if self.loud else text).join(self.edges)
-        return TranslatedSentence(self.given.source, text, finished, way)
+    def finish(self, translation: Translation, way: Way) -> Translation:
+        """The translation of what the model read as that of what was given."""
+        text = (to_capitals(translation.text) if self.all_caps else translation.text).join(self.edges)
+        return replace(translation, text=text, source=self.given.source, way=way)
+
+    def untranslated(self, way: Way) -> Translation:
+        return Translation(self.given.with_terms(), source=self.given.source, way=way)
 
 
-class Hop:
+class SentenceTranslator:
     """A translator of one direction."""
 
     def __init__(self, translator: Translator, source: str, target: str) -> None:
@@ -87,110 +90,111 @@ class Hop:
         search: Search,
         glossary: Glossary | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> Asking[list[TranslatedSentence]]:
-        """The translation of each sentence; `progress` is told how many have been written for the first time."""
-        climbs = [self._climb(sentence, glossary) for sentence in sentences]
-        for climb in climbs:
-            if unreadable(self.translator.tokenizer, climb.keeping.letters):
-                climb.done = self._as_it_is(climb, "unread")
-            elif climb.given.wordless:
-                climb.done = self._as_it_is(climb, "same")
-            elif self.marks:  # no model could copy a private-use character that it has never met
-                climb.lost = tuple(
-                    one for one in climb.keeping.items if is_private(one.fill) and one.fill not in self.marks
+    ) -> Steps[list[Translation]]:
+        """The translation of each sentence; `progress` is called with the number of first tries that are done."""
+        states = [self._state(sentence, glossary) for sentence in sentences]
+        for state in states:
+            if is_unreadable(self.translator.tokenizer, state.invariants.readable):
+                state.done = state.untranslated("unread")
+            elif state.given.is_wordless:
+                state.done = state.untranslated("same")
+            elif self.marks:  # no model can copy a private-use character that it has never met
+                state.lost = tuple(
+                    one for one in state.invariants.items if is_private(one.fill) and one.fill not in self.marks
                 )
-        left = [climb for climb in climbs if climb.done is None and not climb.lost]
-        told = yield from self.write([one.keeping.source for one in left], search, progress)
-        for climb, written in zip(left, told, strict=True):
-            climb.offer(written, "plain")
-            climb.misspoken = climb.keeping.unsaid(written.text)
-        yield from self._in_digits([climb for climb in climbs if climb.misspoken], search)
+        first = [state for state in states if state.done is None and not state.lost]
+        translations = yield from self.write([one.invariants.source for one in first], search, progress)
+        for state, translation in zip(first, translations, strict=True):
+            state.offer(translation, "plain")
+            state.wrong_number = state.invariants.misses_number_word(translation.text)
+        yield from self._with_digits([state for state in states if state.wrong_number], search)
         for everything in (False, True):
-            yield from self._with_placeholders([climb for climb in climbs if climb.done is None], search, everything)
-        yield from self._in_pieces([climb for climb in climbs if not (climb.done or climb.doubtful)], search)
-        return [climb.done or climb.doubtful or self._as_it_is(climb, "source") for climb in climbs]
+            yield from self._with_placeholders([state for state in states if state.done is None], search, everything)
+        yield from self._in_pieces([state for state in states if not (state.done or state.doubtful)], search)
+        return [state.done or state.doubtful or state.untranslated("source") for state in states]
 
-    def others(self, told: Sequence[TranslatedSentence], count: int, search: Search) -> list[list[str]]:
-        """Up to `count` other translations of sentences that have been translated, best first; each keeps all that must
-        not change."""
+    def alternatives(self, translations: Sequence[Translation], count: int, search: Search) -> Steps[list[list[str]]]:
+        """Up to `count` other translations of each sentence, best first; each keeps all that must not change."""
         wider = replace(search, beam=max(search.beam, count + 1), nbest=count + 1)
-        rows = [i for i, one in enumerate(told) if one.way == "plain"]
-        climbs = [self._climb(told[i].source, None) for i in rows]
-        ranked = self.translator.translate([one.keeping.source for one in climbs], search=wider) if rows else []
-        found = [list[str]() for _ in told]
-        for i, climb, candidates in zip(rows, climbs, ranked, strict=True):
-            for text in dict.fromkeys(legible(one.text, climb.keeping.source) for one in candidates if one.finished):
-                made = climb.made(text, True, "plain").text
-                if text and made != told[i].text and not climb.keeping.faults(text) and not climb.keeping.unsaid(text):
-                    found[i].append(made)
-        return [texts[:count] for texts in found]
+        rows = [i for i, one in enumerate(translations) if one.way == "plain"]
+        states = [self._state(translations[i].source, None) for i in rows]
+        ranked: list[list[Translation]] = []
+        if rows:
+            ranked = yield TranslateRequest(self.translator, [one.invariants.source for one in states], wider)
+        others = [list[str]() for _ in translations]
+        for i, state, candidates in zip(rows, states, ranked, strict=True):
+            source = state.invariants.source
+            for text in dict.fromkeys(clean(one.text, source) for one in candidates if one.finished):
+                made = state.finish(Translation(text), "plain").text
+                right = not state.invariants.faults(text) and not state.invariants.misses_number_word(text)
+                if text and made != translations[i].text and right:
+                    others[i].append(made)
+        return [texts[:count] for texts in others]
 
-    def _as_it_is(self, climb: Climb, way: Way) -> TranslatedSentence:
-        return TranslatedSentence(climb.given.source, climb.given.as_it_is(), True, way)
-
-    def _climb(self, sentence: str, glossary: Glossary | None) -> Climb:
-        given = Keeping(sentence, (self.source, self.target), glossary, self.alphabet)
-        text = clear(sentence, self.source, self.target)
+    def _state(self, sentence: str, glossary: Glossary | None) -> SentenceState:
+        given = Invariants(sentence, (self.source, self.target), glossary, self.alphabet)
+        text = normalize(sentence, self.source, self.target)
         start, end = (given if text == sentence else replace(given, source=text)).core
         edges, text = (text[:start], text[end:]), text[start:end]
-        capitals = shouted(text, self.source)
-        text = quiet(text) if capitals else text
-        return Climb(given, given if text == sentence else replace(given, source=text), capitals, edges)
+        all_caps = is_all_caps(text, self.source)
+        text = to_sentence_case(text) if all_caps else text
+        return SentenceState(given, given if text == sentence else replace(given, source=text), all_caps, edges)
 
-    def _in_digits(self, climbs: list[Climb], search: Search) -> Asking[None]:
-        """Digits for the numbers in words, and from here on nothing else; the words where there is nothing else."""
-        for climb in climbs:
-            words, climb.lost = climb.keeping, ()
-            climb.small = all(one.value <= SMALL for one in words.spelt)
-            climb.keeping = replace(words, source=words.respelt())
-            if climb.keeping.wordless:
+    def _with_digits(self, states: list[SentenceState], search: Search) -> Steps[None]:
+        """Digits for the number words, for this try and all that follow; where there is nothing else to translate, the
+        target's number words."""
+        for state in states:
+            words, state.lost = state.invariants, ()
+            state.small_numbers = all(one.value <= SMALL for one in words.number_words)
+            state.invariants = replace(words, source=words.respelt())
+            if state.invariants.is_wordless:
                 text = words.respelt(self.target)
                 text = text[:1].upper() + text[1:] if words.source[:1].isupper() else text
-                climb.done = climb.made(text, True, "digits")
-        left = [climb for climb in climbs if not climb.keeping.wordless]
-        told = yield from self.write([one.keeping.source for one in left], search)
-        for climb, written in zip(left, told, strict=True):
-            climb.offer(written, "digits")
-            if climb.small:  # and may have been said in some other way
-                climb.done = climb.done or climb.doubtful
+                state.done = state.finish(Translation(text), "digits")
+        left = [state for state in states if not state.invariants.is_wordless]
+        translations = yield from self.write([one.invariants.source for one in left], search)
+        for state, translation in zip(left, translations, strict=True):
+            state.offer(translation, "digits")
+            if state.small_numbers:  # and may have been said in some other way
+                state.done = state.done or state.doubtful
 
-    def _with_placeholders(self, climbs: list[Climb], search: Search, everything: bool) -> Asking[None]:
+    def _with_placeholders(self, states: list[SentenceState], search: Search, everything: bool) -> Steps[None]:
         """Placeholders for what was lost, or, with as many as there are, for everything."""
         room, tried = len(self.marks), []
-        for climb in climbs:
-            items, lost = climb.keeping.items, set(climb.lost)
+        for state in states:
+            items, lost = state.invariants.items, set(state.lost)
             others = [one for one in items if one not in lost] if everything else []
             which = lost.union(others[: max(0, room - len(lost))])
-            hidden = tuple(one for one in items if one in which or climb.keeping.marked(one))
-            if hidden and len(hidden) <= room and hidden != climb.hidden:
-                climb.hidden = hidden
-                tried.append(climb)
-        texts = [climb.keeping.hidden(climb.hidden, self.marks) for climb in tried]
-        told = yield from self.write(texts, search, placeholders=True)
-        for climb, written in zip(tried, told, strict=True):
-            text = climb.keeping.filled(written.text, climb.hidden, self.marks)
+            masked = tuple(one for one in items if one in which or one.has_placeholder)
+            if masked and len(masked) <= room and masked != state.masked:
+                state.masked = masked
+                tried.append(state)
+        texts = [state.invariants.mask(state.masked, self.marks) for state in tried]
+        translations = yield from self.write(texts, search, placeholders=True)
+        for state, translation in zip(tried, translations, strict=True):
+            text = state.invariants.unmask(translation.text, state.masked, self.marks)
             if text is not None:
-                climb.offer(Written(text, written.finished), "placeholders")
+                state.offer(replace(translation, text=text), "placeholders")
 
-    def _in_pieces(self, climbs: list[Climb], search: Search) -> Asking[None]:
-        wanted: dict[str, None] = {}
-        for climb in climbs:
-            if climb.keeping.items:
-                wanted |= dict.fromkeys(part.strip() for part in climb.keeping.between() if has_letters(part))
-        told = dict(zip(wanted, (yield from self.write(list(wanted), search)), strict=True))
-        for part, written in told.items():
-            text = written.text.rstrip(ENDS).rstrip() if part[-1] not in ENDS else written.text
-            clean = not Keeping(part, (self.source, self.target)).faults(text)
-            told[part] = Written(text, written.finished) if clean and text else Written(part, True)
-        for climb in climbs:
-            parts, finished = [], True
-            for part in climb.keeping.between():
-                bare = part.strip()
-                if bare in told:
-                    finished = finished and told[bare].finished
-                    part = part.replace(bare, told[bare].text)
-                parts.append(part)
-            climb.offer(Written(climb.keeping.joined(parts), finished), "pieces")
+    def _in_pieces(self, states: list[SentenceState], search: Search) -> Steps[None]:
+        pieces: dict[str, None] = {}
+        for state in states:
+            if state.invariants.items:
+                pieces |= dict.fromkeys(gap.strip() for gap in state.invariants.gaps() if any(map(str.isalpha, gap)))
+        translated = dict(zip(pieces, (yield from self.write(list(pieces), search)), strict=True))
+        for piece, translation in translated.items():
+            text = translation.text.rstrip(ENDS).rstrip() if piece[-1] not in ENDS else translation.text
+            right = text and not Invariants(piece, (self.source, self.target)).faults(text)
+            translated[piece] = replace(translation, text=text) if right else Translation(piece)
+        for state in states:
+            gaps, finished = [], True
+            for gap in state.invariants.gaps():
+                piece = gap.strip()
+                if piece in translated:
+                    finished = finished and translated[piece].finished
+                    gap = gap.replace(piece, translated[piece].text)
+                gaps.append(gap)
+            state.offer(Translation(state.invariants.fill_gaps(gaps), finished=finished), "pieces")
 
     def write(
         self,
@@ -198,15 +202,15 @@ class Hop:
         search: Search,
         progress: Callable[[int], None] | None = None,
         placeholders: bool = False,
-    ) -> Asking[list[Written]]:
-        """What the model makes of `texts`; where it goes round in circles or too far, what it makes of a second try.
+    ) -> Steps[list[Translation]]:
+        """What the model makes of `texts`, in a second try where it repeats itself or finds no end.
 
-        Where that finds no end either, the text was none that it can translate, and stays as it is.
+        Where that finds no end either, the model cannot translate the text, which stays as it is.
         """
         if not texts:
             return []
         translator = self.translator
-        best = [ranked[0] for ranked in (yield Ask(translator, texts, search, placeholders, progress))]
+        best = [ranked[0] for ranked in (yield TranslateRequest(translator, texts, search, placeholders, progress))]
         sources = translator.tokenizer.encode_source(texts)
         lengths = [len(ids) - (translator.to is not None) for ids in sources]
         again: dict[int, list[int]] = {}  # by the length allowed
@@ -216,37 +220,79 @@ class Hop:
         for limit, rows in again.items():
             longest = translator.max_target_length(translator.max_source_length())
             careful = replace(search, no_repeat_ngram=NGRAM, max_new_tokens=min(limit, longest))
-            second = yield Ask(translator, [texts[i] for i in rows], careful, placeholders)
+            second = yield TranslateRequest(translator, [texts[i] for i in rows], careful, placeholders)
             for i, ranked in zip(rows, second, strict=True):
                 endless = not ranked[0].finished and limit < longest
                 best[i] = replace(ranked[0], text=texts[i]) if endless else ranked[0]
-        made = [Written(legible(one.text, text), one.finished) for one, text in zip(best, texts, strict=True)]
+        made = [replace(one, text=clean(one.text, text)) for one, text in zip(best, texts, strict=True)]
         parts = {
-            i: cut
+            i: clauses
             for i, one in enumerate(best)
-            if doubted(one, lengths[i], search)
-            and len(cut := clauses(texts[i], translator.tokenizer.encode_source)) > 1
+            if is_doubtful(one, lengths[i], search)
+            and len(clauses := split_clauses(texts[i], translator.tokenizer.encode_source)) > 1
         }
         if parts:
-            asked = Ask(translator, [part.text for cut in parts.values() for part in cut], search, placeholders)
-            told = iter([ranked[0] for ranked in (yield asked)])
-            for i, cut in parts.items():
-                some = [next(told) for _ in cut]
-                astray = any(self._runs_on(one, part.ids, len(part.ids)) for one, part in zip(some, cut, strict=True))
-                if not astray and likelier(some, best[i]):
-                    clean = [legible(one.text, texts[i]) for one in some]
-                    made[i] = Written(sentence(cut, clean, self.target), True, False)
+            clause_texts = [part.text for clauses in parts.values() for part in clauses]
+            ranked_clauses = iter((yield TranslateRequest(translator, clause_texts, search, placeholders)))
+            for i, clauses in parts.items():
+                some = [next(ranked_clauses)[0] for _ in clauses]
+                run_on = any(
+                    self._runs_on(one, part.ids, len(part.ids)) for one, part in zip(some, clauses, strict=True)
+                )
+                if not run_on and are_likelier(some, best[i]):
+                    text = join_clauses(clauses, [clean(one.text, texts[i]) for one in some], self.target)
+                    made[i] = Translation(text, parts=len(some), way="clauses")
         return made
 
     def _runs_on(self, one: Translation, source: list[int], length: int) -> bool:
+        """Whether a translation found no end, is too long, or repeats what its source does not."""
         if not one.finished or len(one.tokens) > most_tokens(length):
             return True
-        return loops(self.translator.tokenizer, source, one.tokens)
+        return repeats(self.translator.tokenizer, source, one.tokens)
 
 
-def legible(text: str, source: str) -> str:
-    """In one line, and without the sign that stands for bytes of no character, unless the source has it."""
-    return one_line(text if BROKEN in source else text.replace(BROKEN, ""))
+def most_tokens(length: int) -> int:
+    """The most tokens of the translation of `length` tokens."""
+    return GROWTH * length + SLACK
+
+
+def repetition(tokens: Sequence[str]) -> int:
+    """The tokens of the longest stretch that repeats at most LONGEST_UNIT tokens, three times or more in a row."""
+    letters = {token: chr(number) for number, token in enumerate(dict.fromkeys(tokens), 0x10000)}
+    text = "".join(map(letters.__getitem__, tokens))
+    return max((len(match[1]) for match in _RUN.finditer(text)), default=0)
+
+
+def repeats(tokenizer: PairTokenizer, source: Sequence[int], target: Sequence[str]) -> bool:
+    """Whether a translation repeats itself, and its source does not."""
+    run = repetition(target)
+    return run > FREE_RUN and run > 2 * repetition(tokenizer.source_pieces(source)) + FREE_RUN
+
+
+def is_unreadable(tokenizer: PairTokenizer, text: str) -> bool:
+    """Whether the model has not learnt most characters of a text, so that it would make up a translation."""
+    pieces = [] if text.isascii() else tokenizer.source_pieces(tokenizer.encode_source([text])[0])
+    strange = sum(1 for piece in pieces if _BYTE.fullmatch(piece))
+    return strange >= FEWEST_STRANGE and 2 * strange > len(pieces)
+
+
+def is_doubtful(one: Translation, length: int, search: Search) -> bool:
+    """Whether a translation of `length` source tokens is worth a try clause by clause; never where its score is no
+    mean. In sentences longer than most of training, a model may lose its way, and its probabilities fall."""
+    mean = search.sampling is None and search.length_rule == "average" and search.length_penalty == 1.0
+    return mean and LONG <= length <= LONGEST and one.score < DOUBT
+
+
+def are_likelier(parts: Sequence[Translation], whole: Translation) -> bool:
+    """Whether the parts' translations, token by token, are confident_language likelier than that of the whole."""
+    counts = [len(one.tokens) + 1 for one in parts]  # and the end
+    mean = sum(one.score * count for one, count in zip(parts, counts, strict=True)) / sum(counts)
+    return all(one.finished and any(map(str.isalnum, one.text)) for one in parts) and mean > whole.score + MARGIN
+
+
+def clean(text: str, source: str) -> str:
+    """In one line, and without replacement characters, unless the source has some."""
+    return one_line(text if REPLACEMENT in source else text.replace(REPLACEMENT, ""))
 
 
 def one_line(text: str) -> str:
@@ -255,7 +301,3 @@ def one_line(text: str) -> str:
 
 def is_private(text: str) -> bool:
     return len(text) == 1 and "\ue000" <= text <= "\uf8ff"
-
-
-def has_letters(text: str) -> bool:
-    return any(map(str.isalpha, text))

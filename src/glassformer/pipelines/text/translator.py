@@ -2,41 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
-from typing import Unpack
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, Unpack
 
 from glassformer.common.errors import ConfigError, check_whole
 from glassformer.common.strings import strings
 from glassformer.data import Tokenizer
+from glassformer.data.coverage import split_words
 from glassformer.data.protect import spans
 from glassformer.decode import Search
 from glassformer.decode.search import SearchOptions, search_of
-from glassformer.pipelines.language.cutting import UNSPACED, WIDE_MARKS
-from glassformer.pipelines.language.glossary import Glossary
-from glassformer.pipelines.language.invariants import Keeping
-from glassformer.pipelines.language.sentences import Piece, sentences, splitter
-from glassformer.pipelines.text.guards import Detect, warnings
-from glassformer.pipelines.text.request import Asking, answered
-from glassformer.pipelines.text.sentence_translator import Hop
-from glassformer.pipelines.text.translated import Note, TranslatedSentence, TranslatedText
-from glassformer.pipelines.translator import Translator
+from glassformer.pipelines.language.invariants import Glossary, Invariants
+from glassformer.pipelines.language.sentences import Piece, separator, split_sentences, splitter
+from glassformer.pipelines.text.request import Answer, Steps, TranslateRequest, run, translate_now
+from glassformer.pipelines.text.sentence_translator import SentenceTranslator
+from glassformer.pipelines.translator import Translation, Translator, Way
 
 BEAM = 4
+FEWEST_UNKNOWN = 3  # words that training never saw before a text counts as foreign
+Detect = Callable[[str], str | None]
+Progress = Callable[[int], None]
+NoteKind = Literal["pivot", "splitter", "language", "unfamiliar", "characters", "cut", "kept"]
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a reader should know of a translation: `kind` for programs, `text` for people."""
+
+    kind: NoteKind
+    text: str
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """The translation of a text: `finished` if every sentence is, `via` the text in between where there was one."""
+
+    text: str
+    sentences: tuple[Translation, ...] = ()
+    notes: tuple[Note, ...] = ()
+    via: str | None = None
+
+    @property
+    def finished(self) -> bool:
+        return all(sentence.finished for sentence in self.sentences)
 
 
 class TextTranslator:
-    """A translator of whole texts: `translate` gives their translations, `details` all there is to say of them.
+    """A translator of whole texts: `translate` gives their translations, `details` what is known of them too.
 
         de = gf.TextTranslator(gf.Translator.load("en-de", to="de"))
         de.translate(["Run `make` twice. It takes 3.5 minutes."])
 
     Paragraphs are cut into sentences; white space and line breaks between them stay. Code, addresses, placeholders such
-    as `{name}` and numbers come out as they are, numbers as the language writes them, and the terms of a `glossary` as
-    they are given there. With a second translator, `then`, a text goes through both: `pivot` is the language between.
+    as `{name}` and numbers come out unchanged, numbers as the language writes them, and the terms of a `glossary` as it
+    gives them. With a second translator, `then`, a text goes through both: `pivot` is the language between.
 
-    `detect` names a text's language, or None where it is not sure: one that is not the `source` is noted. What the
-    languages are is known of a model that has a card or tags, and can be said for others.
+    `detect` names a text's language, or gives None where it is not sure; a note tells of one that is not the `source`.
+    A model with a card or tags knows its languages; for others, name them. `answer` runs the requests to the models.
     """
 
     def __init__(
@@ -48,21 +71,20 @@ class TextTranslator:
         target: str = "",
         glossary: Glossary | None = None,
         detect: Detect | None = None,
+        answer: Callable[[TranslateRequest], Answer] = translate_now,
     ) -> None:
         first = languages(translator)
         last = first if then is None else languages(then)
         self.source, self.target = source or first[0], target or last[1]
-        self.pivot: str | None = None
-        self.glossary, self.detect = glossary, detect
-        if then is None:
-            self.hops = [Hop(translator, self.source, self.target)]
-            return
-        if first[1] != last[0]:
+        self.glossary, self.detect, self.answer = glossary, detect, answer
+        self.pivot = None if then is None else first[1]
+        if first[1] != last[0] and then is not None:
             raise ConfigError(
                 f"one translator writes `{first[1]}` and the next reads `{last[0]}`; give two with a language between"
             )
-        self.pivot = first[1]
-        self.hops = [Hop(translator, self.source, first[1]), Hop(then, last[0], self.target)]
+        self.translators = [SentenceTranslator(translator, self.source, self.target if then is None else first[1])]
+        if then is not None:
+            self.translators.append(SentenceTranslator(then, last[0], self.target))
 
     def __call__(self, text: str) -> str:
         return self.translate([text])[0]
@@ -72,40 +94,45 @@ class TextTranslator:
         texts: Iterable[str],
         *,
         search: Search | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress | None = None,
         **options: Unpack[SearchOptions],
     ) -> list[str]:
-        """The translation of each text. What to look for is given as to `Translator.translate`; without a word on it, a
-        beam of 4. `progress` is told about how many texts are done."""
-        return [one.text for one in answered(self._made(strings(texts, "texts"), search, progress, options))]
+        """The translation of each text. The search is given as to `Translator.translate`; without one, it is a beam of
+        4. `progress` is called with about how many texts are done."""
+        steps = self.steps(strings(texts, "texts"), search, progress, **options)
+        return [one.text for one in run(steps, self.answer)]
 
     def details(
         self,
         texts: Iterable[str],
         *,
         search: Search | None = None,
-        progress: Callable[[int], None] | None = None,
+        progress: Progress | None = None,
         **options: Unpack[SearchOptions],
     ) -> list[TranslatedText]:
-        """The translation of each text with its sentences and what there is to note."""
+        """The translation of each text with its sentences and notes."""
         texts = strings(texts, "texts")
-        made = answered(self._made(texts, search, progress, options))
-        known = [Note("splitter", why)] if (why := splitter()) else []
+        made = run(self.steps(texts, search, progress, **options), self.answer)
+        notes = [Note("splitter", why)] if (why := splitter()) else []
         if self.pivot is not None:
-            known.append(Note("pivot", f"`{self.source}` to `{self.target}` goes by `{self.pivot}`"))
-        return [self._noted(text, one, known) for text, one in zip(texts, made, strict=True)]
+            notes.append(Note("pivot", f"`{self.source}` to `{self.target}` goes by `{self.pivot}`"))
+        return [self._with_notes(text, one, notes) for text, one in zip(texts, made, strict=True)]
 
-    def _made(
-        self, texts: list[str], search: Search | None, progress: Callable[[int], None] | None, options: SearchOptions
-    ) -> Asking[list[TranslatedText]]:
-        """The translations, and nothing noted yet."""
+    def steps(
+        self,
+        texts: list[str],
+        search: Search | None = None,
+        progress: Progress | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> Steps[list[TranslatedText]]:
+        """The translations, without notes, for whoever answers the requests."""
         if search is None:
             search = Search(beam=1 if options.get("sampling") is not None else BEAM)
         search = search_of(search, **options)
         if search.nbest > 1:
             raise ConfigError(f"nbest={search.nbest}: a text has one translation; ask `Translator.translate` for more")
         if self.pivot is None:
-            made = yield from self._through(self.hops[0], texts, search, self.glossary, progress, 0, len(texts))
+            made = yield from self._through(self.translators[0], texts, search, self.glossary, progress, 0, len(texts))
         else:
             made = yield from self._by_pivot(texts, search, progress)
         if progress is not None:
@@ -113,114 +140,118 @@ class TextTranslator:
         return made
 
     def alternatives(self, texts: Iterable[str], count: int) -> list[list[str]]:
-        """Up to `count` other translations of each text: every sentence said the second-best way, the third-best, and
-        so on; a sentence that has no more stays at its best."""
+        """Up to `count` other translations of each text: the second-best of every sentence, the third-best, and so on;
+        a sentence that has no more stays at its best."""
         check_whole("count", count, 1, "1 gives the second-best alone")
-        found, last, search = self.details(texts), self.hops[-1], Search(beam=BEAM)
-        told = {one.source: one for text in found for one in text.sentences}
-        others = dict(zip(told, last.others(list(told.values()), count, search), strict=True))
-        made: list[list[str]] = []
-        for source, text in zip(strings(texts, "texts"), found, strict=True):
+        texts = strings(texts, "texts")
+        made, last = self.details(texts), self.translators[-1]
+        best = {one.source: one for text in made for one in text.sentences}
+        ranked = run(last.alternatives(list(best.values()), count, Search(beam=BEAM)), self.answer)
+        others = dict(zip(best, ranked, strict=True))
+        found: list[list[str]] = []
+        for source, text in zip(texts, made, strict=True):
             read = source if text.via is None else text.via
-            pieces = sentences(read, last.source, spans(read))
+            pieces = split_sentences(read, last.source, spans(read))
             most = max((len(others[one.source]) for one in text.sentences), default=0)
-            made.append([])
+            found.append([])
             for rank in range(most):
-                said = {
-                    one.source: replace(one, text=others[one.source][rank]) if rank < len(others[one.source]) else one
+                chosen = {
+                    one.source: replace(one, text=(others[one.source][rank : rank + 1] or [one.text])[0])
                     for one in text.sentences
                 }
-                made[-1].append(self._put_together(last, read, pieces, said).text)
-        return made
+                found[-1].append(join_sentences(pieces, chosen).text)
+        return found
 
-    def _by_pivot(
-        self, texts: list[str], search: Search, progress: Callable[[int], None] | None
-    ) -> Asking[list[TranslatedText]]:
-        """Through both; a term of the glossary, which knows nothing of the language between, goes as a character that
-        neither changes."""
-        first, second = self.hops
-        veils = [Veil(text, self.glossary) for text in texts]
-        whole, hidden = 2 * len(texts), [veil.text for veil in veils]
-        between = yield from self._through(first, hidden, search, None, progress, 0, whole)
-        told = [one.text for one in between]
-        last = yield from self._through(second, told, search, None, progress, len(texts), whole)
+    def _by_pivot(self, texts: list[str], search: Search, progress: Progress | None) -> Steps[list[TranslatedText]]:
+        """Through both translators; a glossary's term, which neither knows, goes as a character that both keep."""
+        first, second = self.translators
+        masks = [GlossaryMask(text, self.glossary) for text in texts]
+        work = 2 * len(texts)
+        between = yield from self._through(first, [mask.text for mask in masks], search, None, progress, 0, work)
+        pivots = [one.text for one in between]
+        last = yield from self._through(second, pivots, search, None, progress, len(texts), work)
         made = []
-        for veil, one, other in zip(veils, between, last, strict=True):
-            own = tuple(
-                TranslatedSentence(veil.lifted(s.source), veil.lifted(s.text), s.finished and one.finished, s.way)
+        for mask, one, other in zip(masks, between, last, strict=True):
+            sentences = tuple(
+                replace(s, source=mask.fill(s.source), text=mask.fill(s.text), finished=s.finished and one.finished)
                 for s in other.sentences
             )
-            made.append(TranslatedText(veil.lifted(other.text), own, other.notes, veil.lifted(one.text)))
+            made.append(TranslatedText(mask.fill(other.text), sentences, other.notes, mask.fill(one.text)))
         return made
 
     def _through(
         self,
-        hop: Hop,
+        translator: SentenceTranslator,
         texts: list[str],
         search: Search,
         glossary: Glossary | None,
-        progress: Callable[[int], None] | None,
+        progress: Progress | None,
         before: int,
-        whole: int,
-    ) -> Asking[list[TranslatedText]]:
-        """`texts` by one translator; of the `whole` work, counted in texts, as much as `before` has been done."""
-        cut = [sentences(text, hop.source, spans(text)) for text in texts]
+        work: int,
+    ) -> Steps[list[TranslatedText]]:
+        """`texts` by one translator; of all the `work`, counted in texts, so much has been done `before`."""
+        cut = [split_sentences(text, translator.source, spans(text)) for text in texts]
         unique = list(dict.fromkeys(piece.text for pieces in cut for piece in pieces if not piece.gap))
 
-        def tell(done: int) -> None:
+        def count_texts(done: int) -> None:
             if progress is not None:
-                share = (before + len(texts) * done / len(unique)) / whole
+                share = (before + len(texts) * done / len(unique)) / work
                 progress(min(len(texts) - 1, int(share * len(texts))))
 
-        told = dict(zip(unique, (yield from hop.translate(unique, search, glossary, tell)), strict=True))
-        return [self._put_together(hop, text, pieces, told) for text, pieces in zip(texts, cut, strict=True)]
+        translations = yield from translator.translate(unique, search, glossary, count_texts)
+        by_source = dict(zip(unique, translations, strict=True))
+        return [join_sentences(pieces, by_source) for pieces in cut]
 
-    def _put_together(
-        self, hop: Hop, text: str, pieces: list[Piece], told: dict[str, TranslatedSentence]
-    ) -> TranslatedText:
-        whole, last, space = "", "", ""
-        for piece in pieces:
-            if piece.gap:
-                space = piece.text
-                continue
-            translation = told[piece.text].text
-            whole += (between(space, last, whole, translation) if last else space) + translation
-            last, space = piece.text, ""
-        own = tuple(told[piece.text] for piece in pieces if not piece.gap)
-        return TranslatedText(whole + space, own)
-
-    def _noted(self, text: str, made: TranslatedText, known: list[Note]) -> TranslatedText:
+    def _with_notes(self, text: str, made: TranslatedText, notes: list[Note]) -> TranslatedText:
         if not made.sentences or all(one.way == "same" for one in made.sentences):
             return made
-        notes = [*known, *warnings(self.hops[0].translator, text, self.source, self.detect)]
+        notes = [*notes, *self._notes_on_source(text)]
         if not made.finished:
             same = [one for one in made.sentences if not one.finished and one.text == one.source]
-            told = "left as it is, since its translation found no end"
-            cut = "the translation was stopped by the limit of length before its end"
-            notes.append(Note("cut", f"{told}: {same[0].source:.60}" if same else cut))
-        if left := [one for one in made.sentences if one.way == "source"]:
-            notes.append(
-                Note("kept", f"left as it is, since no translation kept what must not change: {left[0].source:.60}")
-            )
-        if unread := [one for one in made.sentences if one.way == "unread"]:
-            told = "left as it is, since most of its characters are none that the model has learnt"
-            notes.append(Note("characters", f"{told}: {unread[0].source:.60}"))
-        return TranslatedText(made.text, made.sentences, tuple(notes), made.via)
+            left = "left as it is, since its translation found no end"
+            stopped = "the translation was stopped by the limit of length before its end"
+            notes.append(Note("cut", f"{left}: {same[0].source:.60}" if same else stopped))
+        reasons: dict[Way, Note] = {
+            "source": Note("kept", "no translation kept what must not change"),
+            "unread": Note("characters", "most of its characters are none that the model has learnt"),
+        }
+        for way, why in reasons.items():
+            if found := [one for one in made.sentences if one.way == way]:
+                notes.append(Note(why.kind, f"left as it is, since {why.text}: {found[0].source:.60}"))
+        return replace(made, notes=tuple(notes))
+
+    def _notes_on_source(self, text: str) -> list[Note]:
+        notes, translator = [], self.translators[0].translator
+        language = self.detect(text) if self.detect is not None and self.source else None
+        if language is not None and language != self.source:
+            looks = f"this looks like `{language}`, but is translated as if it were `{self.source}`"
+            notes.append(Note("language", looks))
+        unknown = translator.unfamiliar([text])
+        if len(unknown) >= FEWEST_UNKNOWN and 2 * len(unknown) > len({word.casefold() for word in split_words(text)}):
+            notes.append(Note("unfamiliar", translator.about.warning(unknown)))
+        return notes
 
 
-def translating(by: TextTranslator, texts: list[str]) -> Asking[list[str]]:
-    """As `translate`, for whoever asks the translators in another way."""
-    made = yield from by._made(texts, None, None, {})
-    return [one.text for one in made]
+def join_sentences(pieces: Sequence[Piece], translations: Mapping[str, Translation]) -> TranslatedText:
+    """A text of the translations of its sentences, by their sources."""
+    whole, last, space = "", "", ""
+    for piece in pieces:
+        if piece.gap:
+            space = piece.text
+            continue
+        translation = translations[piece.text].text
+        whole += (separator(space, last, whole, translation) if last else space) + translation
+        last, space = piece.text, ""
+    return TranslatedText(whole + space, tuple(translations[piece.text] for piece in pieces if not piece.gap))
 
 
-class Veil:
-    """A text whose glossary terms are hidden behind private-use characters that it has not."""
+class GlossaryMask:
+    """A text whose glossary terms are masked by private-use characters that it does not hold."""
 
     def __init__(self, text: str, glossary: Glossary | None) -> None:
         free = (mark for mark in map(chr, range(0xF8FF, 0xE100, -1)) if mark not in text)
         marks: dict[str, str] = {}
-        for one in reversed(Keeping(text, ("", ""), glossary).items if glossary else ()):
+        for one in reversed(Invariants(text, ("", ""), glossary).items if glossary else ()):
             if one.kind == "term":
                 mark = marks.get(one.fill) or next(free, one.fill)
                 marks[one.fill] = mark
@@ -228,7 +259,7 @@ class Veil:
         self.fills = {mark: fill for fill, mark in marks.items()}
         self.text = text
 
-    def lifted(self, text: str) -> str:
+    def fill(self, text: str) -> str:
         return "".join(self.fills.get(letter, letter) for letter in text)
 
 
@@ -239,13 +270,3 @@ def languages(translator: Translator) -> tuple[str, str]:
         return about.source, about.target
     others = [tag for tag in tokenizer.tags if tag != to]
     return others[0] if len(others) == 1 else "", to
-
-
-def between(space: str, sentence: str, left: str, right: str) -> str:
-    """What goes between the translations `left` and `right` where `space` stood, after `sentence`: scripts without
-    spaces have none, and the others one, whatever the source's was."""
-    if space == " " and (UNSPACED.match(left[-1:]) or UNSPACED.match(right[:1])):
-        return ""
-    if not space and sentence[-1] in WIDE_MARKS and not UNSPACED.match(left[-1:]):
-        return " "
-    return space

@@ -14,7 +14,7 @@ from glassformer.common.strings import strings
 from glassformer.data import Corpus, read_pairs
 from glassformer.data.readers import load_images, read_images, read_lines
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
-from glassformer.pipelines.language.cutting import UNSPACED
+from glassformer.pipelines.language.sentences import NO_SPACE
 from glassformer.pipelines.translator import Translator
 from glassformer.train import Recipe
 from glassformer.train.folder import saved_recipe
@@ -128,7 +128,7 @@ def joined_texts(pairs: Iterable[tuple[str, str]], recipe: Recipe | None) -> tup
 
 def mostly_unspaced(texts: list[str]) -> bool:
     letters = "".join("".join(texts).split())
-    return 2 * len(UNSPACED.findall(letters)) > len(letters)
+    return 2 * len(NO_SPACE.findall(letters)) > len(letters)
 
 
 def refuse_labels(labels: Sequence[str] | None, why: str) -> None:
