@@ -75,75 +75,43 @@ Texts = Mapping[tuple[int, Way], Written]  # by the source's length
 def run(seed: int, *, search: Generate = generate) -> Finding:
     outcomes, lower, texts = against_the_best(seed, search), below_greedy(seed, search), trained(seed, search)
     greedy, beam_4 = outcomes[1], outcomes[4]
+    higher = Text("beam 4 scores higher than greedy (mean log-probability)", "束宽 4 的分数高于贪心（平均对数概率）")
+    finds = Text("it finds the best of all more often", "更常找到全局最优")
+    optimal = Text("nothing beats the best of all, so it is", "没有结果超过穷举的最优值")
+    costs = Text("it reads more (times greedy's tokens)", "计算量更大（贪心词元数的倍数）")
+    likelier = Text(
+        "short sources: the text found is more likely to be the wanted one", "短句：找到的译文更可能就是所要的译文"
+    )
+    per_token = Text(
+        "long sources: a score per token makes more texts right than a sum",
+        "长句：按长度归一化比直接求和得到更多正确译文",
+    )
+    never_lower = Text("it never scores below greedy (share where it does)", "分数从不低于贪心（低于贪心的比例）")
+    better = Text(
+        "a higher score is a better text: right texts of long sources, beam 8 less greedy",
+        "分数越高译文越好：长句译文正确率，束宽 8 减贪心",
+    )
     checks = [
-        Check(
-            Text("beam 4 scores higher than greedy (mean log-probability)", "束宽 4 的分数高于贪心（平均对数概率）"),
-            greedy.gap - beam_4.gap,
-            low=0.05,
-        ),
-        Check(
-            Text("it finds the best of all more often", "更常找到全局最优"),
-            beam_4.found - greedy.found,
-            low=0.05,
-        ),
-        Check(
-            Text("nothing beats the best of all, so it is", "没有结果超过穷举的最优值"),
-            max(each.above for each in outcomes.values()),
-            high=1e-4,
-            every=True,
-        ),
-        Check(
-            Text("it reads more (times greedy's tokens)", "计算量更大（贪心词元数的倍数）"),
-            beam_4.read / greedy.read,
-            low=1.5,
-        ),
-        Check(
-            Text(
-                "short sources: the text found is more likely to be the wanted one",
-                "短句：找到的译文更可能就是所要的译文",
-            ),
-            texts[SHORT, BY_SUM].truth - texts[SHORT, GREEDY].truth,
-            low=0.03,
-        ),
-        Check(
-            Text(
-                "long sources: a score per token makes more texts right than a sum",
-                "长句：按长度归一化比直接求和得到更多正确译文",
-            ),
-            texts[LONG, BY_MEAN].right - texts[LONG, BY_SUM].right,
-            low=0.3,
-        ),
-        Check(
-            Text("it never scores below greedy (share where it does)", "分数从不低于贪心（低于贪心的比例）"),
-            max(lower.values()),
-            high=0.0,
-            extent=True,
-        ),
-        Check(
-            Text(
-                "a higher score is a better text: right texts of long sources, beam 8 less greedy",
-                "分数越高译文越好：长句译文正确率，束宽 8 减贪心",
-            ),
-            texts[LONG, BY_SUM].right - texts[LONG, GREEDY].right,
-            low=0.0,
-            extent=True,
-        ),
+        Check(higher, greedy.gap - beam_4.gap, low=0.05),
+        Check(finds, beam_4.found - greedy.found, low=0.05),
+        Check(optimal, max(each.above for each in outcomes.values()), high=1e-4, every=True),
+        Check(costs, beam_4.read / greedy.read, low=1.5),
+        Check(likelier, texts[SHORT, BY_SUM].truth - texts[SHORT, GREEDY].truth, low=0.03),
+        Check(per_token, texts[LONG, BY_MEAN].right - texts[LONG, BY_SUM].right, low=0.3),
+        Check(never_lower, max(lower.values()), high=0.0, extent=True),
+        Check(better, texts[LONG, BY_SUM].right - texts[LONG, GREEDY].right, low=0.0, extent=True),
     ]
     return Finding(measured(outcomes, lower, texts), checks, draw(outcomes, texts), *tell(greedy, beam_4, lower, texts))
 
 
 def measured(outcomes: Mapping[int, Outcome], lower: Mapping[int, float], texts: Texts) -> dict[Text, float]:
-    gap, found, read, below = (
-        Text("log-probability below the best of all", "比全局最优低的对数概率"),
-        Text("share of sources where the best of all is found", "找到全局最优的输入比例"),
-        Text("tokens read by the decoder, per source", "解码器为每个输入读入的词元数"),
-        Text("share of longer outputs that score below greedy's", "较长输出中分数低于贪心的比例"),
-    )
-    truth, right, score = (
-        Text("true probability", "译文的真实概率"),
-        Text("share of right texts", "译文正确率"),
-        Text("log-probability", "对数概率"),
-    )
+    gap = Text("log-probability below the best of all", "比全局最优低的对数概率")
+    found = Text("share of sources where the best of all is found", "找到全局最优的输入比例")
+    read = Text("tokens read by the decoder, per source", "解码器为每个输入读入的词元数")
+    below = Text("share of longer outputs that score below greedy's", "较长输出中分数低于贪心的比例")
+    truth = Text("true probability", "译文的真实概率")
+    right = Text("share of right texts", "译文正确率")
+    score = Text("log-probability", "对数概率")
     by_beam = {
         **{(what, beam): each[i] for what, i in ((gap, 0), (found, 1), (read, 3)) for beam, each in outcomes.items()},
         **{(below, beam): value for beam, value in lower.items()},
@@ -317,29 +285,26 @@ def best_of_all(model: EncoderDecoder, src: Tensor, longest: int) -> Tensor:
 
 
 def draw(outcomes: Mapping[int, Outcome], texts: Texts) -> Figure:
-    return Figure(
+    left = Panel(
+        Text("Found, against the best of all", "与穷举最优的差距"),
+        Text("tokens read per source", "每个输入读入的词元数"),
+        Text("log-probability below the best", "低于最优的对数概率"),
         [
-            Panel(
-                Text("Found, against the best of all", "与穷举最优的差距"),
-                Text("tokens read per source", "每个输入读入的词元数"),
-                Text("log-probability below the best", "低于最优的对数概率"),
-                [
-                    Series(
-                        Text("beam 1 (greedy), 2, 4, 8, 16", "束宽 1（贪心）、2、4、8、16"),
-                        [outcomes[beam].read for beam in BEAMS],
-                        [outcomes[beam].gap for beam in BEAMS],
-                    )
-                ],
-            ),
-            Panel(
-                Text("Right texts of the trained model", "训练后模型的译文正确率"),
-                Text("beam (1: greedy; / n: score divided by length)", "束宽（1：贪心；/ n：分数除以长度）"),
-                Text("share of right texts", "正确译文的比例"),
-                [bars(name, [texts[length, way].right for way in WAYS]) for length, name in SOURCES.items()],
-                ticks=[f"{way.beam} / n" if way.penalty else str(way.beam) for way in WAYS],
-            ),
-        ]
+            Series(
+                Text("beam 1 (greedy), 2, 4, 8, 16", "束宽 1（贪心）、2、4、8、16"),
+                [outcomes[beam].read for beam in BEAMS],
+                [outcomes[beam].gap for beam in BEAMS],
+            )
+        ],
     )
+    right = Panel(
+        Text("Right texts of the trained model", "训练后模型的译文正确率"),
+        Text("beam (1: greedy; / n: score divided by length)", "束宽（1：贪心；/ n：分数除以长度）"),
+        Text("share of right texts", "正确译文的比例"),
+        [bars(name, [texts[length, way].right for way in WAYS]) for length, name in SOURCES.items()],
+        ticks=[f"{way.beam} / n" if way.penalty else str(way.beam) for way in WAYS],
+    )
+    return Figure([left, right])
 
 
 LAB = Lab(

@@ -55,36 +55,21 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
             "自行生成：遵守规律的符号比例，无掩码",
         ): follows[False],
     }
+    no_future = Text("no output moves when later tokens change", "后面的词元改变时，前面的输出不变")
+    own_token = Text("every output moves with its own token", "每个输出都随自身位置的词元而变")
+    entropy_floor = Text(
+        "with the mask the loss comes down to the entropy, not below it (loss / entropy)",
+        "有掩码时损失降到熵附近，不会更低（损失 / 熵）",
+    )
+    cheats = Text(
+        "without the mask the loss falls far below what can be foreseen (loss / entropy)",
+        "无掩码时损失远低于可预测的极限（损失 / 熵）",
+    )
     checks = [
-        Check(
-            Text("no output moves when later tokens change", "后面的词元改变时，前面的输出不变"),
-            float(future.max()),
-            high=1e-6,
-            every=True,
-        ),
-        Check(
-            Text("every output moves with its own token", "每个输出都随自身位置的词元而变"),
-            float(effects.diagonal().min()),
-            low=1e-3,
-            every=True,
-        ),
-        Check(
-            Text(
-                "with the mask the loss comes down to the entropy, not below it (loss / entropy)",
-                "有掩码时损失降到熵附近，不会更低（损失 / 熵）",
-            ),
-            honest / entropy(),
-            low=0.93,
-            high=1.1,
-        ),
-        Check(
-            Text(
-                "without the mask the loss falls far below what can be foreseen (loss / entropy)",
-                "无掩码时损失远低于可预测的极限（损失 / 熵）",
-            ),
-            cheating / entropy(),
-            high=0.5,
-        ),
+        Check(no_future, float(future.max()), high=1e-6, every=True),
+        Check(own_token, float(effects.diagonal().min()), low=1e-3, every=True),
+        Check(entropy_floor, honest / entropy(), low=0.93, high=1.1),
+        Check(cheats, cheating / entropy(), high=0.5),
         Check(Text("with the mask it writes by the rule", "有掩码时生成遵守规律"), follows[True], low=0.9),
         Check(Text("without the mask it cannot write", "无掩码时无法正常生成"), follows[False], high=0.6),
     ]
@@ -163,28 +148,25 @@ def smooth(losses: Sequence[float]) -> list[float]:
 def draw(effects: Tensor, curves: dict[bool, list[float]]) -> Figure:
     places = [str(i + 1) for i in range(PLACES)]
     steps = list(range(WINDOW, STEPS + 1))
-    return Figure(
-        [
-            Panel(
-                Text("How far output i moves when token j changes", "改变词元 j 时输出 i 的变化量"),
-                Text("changed token j", "被改变的词元 j"),
-                Text("output i", "输出 i"),
-                ticks=places,
-                rows=places,
-                heat=effects.tolist(),
-            ),
-            Panel(
-                Text("Training with the mask and without", "有掩码与无掩码的训练"),
-                Text("step", "步"),
-                Text("loss (nats per symbol)", "损失（每个符号，奈特）"),
-                [
-                    Series(Text("with the mask", "有掩码"), steps, curves[True]),
-                    Series(Text("without: it copies the answer", "无掩码：照抄答案"), steps, curves[False]),
-                    Series(Text("entropy of the text", "文本的熵"), [WINDOW, STEPS], [entropy()] * 2, dashed=True),
-                ],
-            ),
-        ]
+    left = Panel(
+        Text("How far output i moves when token j changes", "改变词元 j 时输出 i 的变化量"),
+        Text("changed token j", "被改变的词元 j"),
+        Text("output i", "输出 i"),
+        ticks=places,
+        rows=places,
+        heat=effects.tolist(),
     )
+    right = Panel(
+        Text("Training with the mask and without", "有掩码与无掩码的训练"),
+        Text("step", "步"),
+        Text("loss (nats per symbol)", "损失（每个符号，奈特）"),
+        [
+            Series(Text("with the mask", "有掩码"), steps, curves[True]),
+            Series(Text("without: it copies the answer", "无掩码：照抄答案"), steps, curves[False]),
+            Series(Text("entropy of the text", "文本的熵"), [WINDOW, STEPS], [entropy()] * 2, dashed=True),
+        ],
+    )
+    return Figure([left, right])
 
 
 LAB = Lab(

@@ -115,40 +115,25 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Text("tokens that a linear map reads from the sum", "线性映射能从和中读出的词元比例"): added.tokens,
         Text("positions that a linear map reads from the sum", "线性映射能从和中读出的位置比例"): added.places,
     }
+    both_read = Text(
+        "token and position can both be read from the sum (lower share)", "从和中能同时读出词元和位置（较低者）"
+    )
+    no_better = Text(
+        "beside in a wider model, it ends no better (difference of losses)", "加宽拼接，最后并不更好（损失之差）"
+    )
+    more_parameters = Text("and has more parameters (ratio)", "且参数更多（倍数）")
+    needs_width = Text(
+        "beside in the same width, it is not learnt: concatenating needs more width", "宽度不变就学不会：拼接必须加宽"
+    )
+    as_fast = Text("added, it is learnt in as few steps as beside (ratio)", "相加所需的步数不多于拼接（倍数）")
     checks = [
         Check(Text("added, the task is learnt", "相加时能学会任务"), added.loss, high=0.05),
-        Check(
-            Text("token and position can both be read from the sum (lower share)",
-                 "从和中能同时读出词元和位置（较低者）"),
-            min(added.tokens, added.places),
-            low=0.95,
-        ),
-        Check(
-            Text("beside in a wider model, it ends no better (difference of losses)",
-                 "加宽拼接，最后并不更好（损失之差）"),
-            added.loss - wider.loss,
-            high=0.05,
-        ),
-        Check(
-            Text("and has more parameters (ratio)", "且参数更多（倍数）"),
-            wider.parameters / added.parameters,
-            low=1.3,
-            every=True,
-        ),
-        Check(
-            Text("beside in the same width, it is not learnt: concatenating needs more width",
-                 "宽度不变就学不会：拼接必须加宽"),
-            same.loss,
-            low=0.2,
-            extent=True,
-        ),
-        Check(
-            Text("added, it is learnt in as few steps as beside (ratio)", "相加所需的步数不多于拼接（倍数）"),
-            added.steps / same.steps,
-            high=1.1,
-            extent=True,
-        ),
-    ]  # fmt: skip
+        Check(both_read, min(added.tokens, added.places), low=0.95),
+        Check(no_better, added.loss - wider.loss, high=0.05),
+        Check(more_parameters, wider.parameters / added.parameters, low=1.3, every=True),
+        Check(needs_width, same.loss, low=0.2, extent=True),
+        Check(as_fast, added.steps / same.steps, high=1.1, extent=True),
+    ]
     quoted = {
         **{f"loss_{name}": one.loss for name, one in trained.items()},
         "steps_added": float(added.steps),
@@ -171,23 +156,19 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
 
 
 def figure(trained: Mapping[str, Trained]) -> Figure:
-    return Figure(
-        [
-            toy.training_panel(
-                Text("Training", "训练"),
-                [(NAMES[name], one.curve) for name, one in trained.items()],
-                toy.uniform_line([1, STEPS]),
-            ),
-            Panel(
-                Text("What it costs", "代价"),
-                Text("positions", "位置编码"),
-                Text("parameters", "参数量"),
-                [bars(Text("parameters", "参数量"), [float(one.parameters) for one in trained.values()])],
-                ticks=[NAMES[name] for name in trained],
-            ),
-        ],
-        toy.TASK,
+    left = toy.training_panel(
+        Text("Training", "训练"),
+        [(NAMES[name], one.curve) for name, one in trained.items()],
+        toy.uniform_line([1, STEPS]),
     )
+    right = Panel(
+        Text("What it costs", "代价"),
+        Text("positions", "位置编码"),
+        Text("parameters", "参数量"),
+        [bars(Text("parameters", "参数量"), [float(one.parameters) for one in trained.values()])],
+        ticks=[NAMES[name] for name in trained],
+    )
+    return Figure([left, right], toy.TASK)
 
 
 LAB = Lab(

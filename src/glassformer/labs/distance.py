@@ -84,11 +84,7 @@ def steps_to_learn(model: nn.Module, seed: int, distance: int) -> int:
 
 def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
     config = toy.small_config(seed, layers=1, d_model=WIDTH)
-    kinds: dict[str, Build] = {
-        "attention": build,
-        "lstm": Recurrent,
-        "open": lambda config: Recurrent(config, OPEN),
-    }
+    kinds: dict[str, Build] = {"attention": build, "lstm": Recurrent, "open": lambda config: Recurrent(config, OPEN)}
     reached = {name: reach(make(config), seed) for name, make in kinds.items()}
     near, far = DISTANCES[0], DISTANCES[-1]
     steps = {
@@ -115,54 +111,32 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
         **{join(Text("parameters", "参数量"), NAMES[name]): float(size[name]) for name in ("attention", "lstm")},
     }
     growth = {name: steps[name][far] / steps[name][near] for name in ("attention", "lstm")}
+    vanishes = Text(f"the LSTM's gradient vanishes at distance {FURTHEST}", f"LSTM 的梯度在距离 {FURTHEST} 处消失")
+    arrives = Text(
+        "that of attention arrives there as at distance 1, within a factor of 5",
+        "注意力的梯度与距离 1 处相当，相差不到 5 倍",
+    )
+    slower = Text(
+        f"the LSTM needs more steps at distance {far} than at {near} (ratio)",
+        f"LSTM 在距离 {far} 所需步数多于距离 {near}（倍数）",
+    )
+    learns = Text(f"at distance {far}, attention learns it", f"距离 {far} 时注意力能学会")
+    sooner = Text("and in far fewer steps than the LSTM (ratio)", "且所需步数远少于 LSTM（倍数）")
+    indifferent = Text(
+        "to attention, distance makes no difference (ratio of steps)", "对注意力而言远近没有区别（步数倍数）"
+    )
+    open_gate = Text(
+        "an LSTM that starts with its forget gate open fares no better (steps / those of the plain one)",
+        "一开始就打开遗忘门的 LSTM 也好不了多少（步数 / 普通 LSTM 的步数）",
+    )
     checks = [
-        Check(
-            Text(f"the LSTM's gradient vanishes at distance {FURTHEST}", f"LSTM 的梯度在距离 {FURTHEST} 处消失"),
-            reached["lstm"][-1],
-            high=1e-3,
-        ),
-        Check(
-            Text(
-                "that of attention arrives there as at distance 1, within a factor of 5",
-                "注意力的梯度与距离 1 处相当，相差不到 5 倍",
-            ),
-            reached["attention"][-1],
-            low=0.2,
-            high=5.0,
-        ),
-        Check(
-            Text(
-                f"the LSTM needs more steps at distance {far} than at {near} (ratio)",
-                f"LSTM 在距离 {far} 所需步数多于距离 {near}（倍数）",
-            ),
-            growth["lstm"],
-            low=1.5,
-        ),
-        Check(
-            Text(f"at distance {far}, attention learns it", f"距离 {far} 时注意力能学会"),
-            steps["attention"][far],
-            high=0.7 * MOST,
-        ),
-        Check(
-            Text("and in far fewer steps than the LSTM (ratio)", "且所需步数远少于 LSTM（倍数）"),
-            steps["attention"][far] / steps["lstm"][far],
-            high=0.6,
-        ),
-        Check(
-            Text("to attention, distance makes no difference (ratio of steps)", "对注意力而言远近没有区别（步数倍数）"),
-            growth["attention"],
-            high=1.2,
-            extent=True,
-        ),
-        Check(
-            Text(
-                "an LSTM that starts with its forget gate open fares no better (steps / those of the plain one)",
-                "一开始就打开遗忘门的 LSTM 也好不了多少（步数 / 普通 LSTM 的步数）",
-            ),
-            steps["open"][far] / steps["lstm"][far],
-            low=0.9,
-            extent=True,
-        ),
+        Check(vanishes, reached["lstm"][-1], high=1e-3),
+        Check(arrives, reached["attention"][-1], low=0.2, high=5.0),
+        Check(slower, growth["lstm"], low=1.5),
+        Check(learns, steps["attention"][far], high=0.7 * MOST),
+        Check(sooner, steps["attention"][far] / steps["lstm"][far], high=0.6),
+        Check(indifferent, growth["attention"], high=1.2, extent=True),
+        Check(open_gate, steps["open"][far] / steps["lstm"][far], low=0.9, extent=True),
     ]
     quoted = {
         **{f"gradient_{name}": reached[name][-1] for name in ("attention", "lstm")},
@@ -197,22 +171,21 @@ def figure(reached: Mapping[str, Sequence[float]], steps: Mapping[str, Mapping[i
         for name, by_distance in steps.items()
     ]
     limit = Series(Text("not longer tried", "不再尝试"), [DISTANCES[0], DISTANCES[-1]], [MOST, MOST], dashed=True)
+    left = Panel(
+        Text("Gradient of the last output before training", "训练前末尾输出的梯度"),
+        distance,
+        Text("norm, relative to distance 1", "范数（相对于距离 1）"),
+        arriving,
+        log_y=True,
+    )
+    right = Panel(
+        Text("Recalling the first symbol", "记起第一个符号"),
+        distance,
+        Text("training steps needed", "所需训练步数"),
+        [*needed, limit],
+    )
     return Figure(
-        [
-            Panel(
-                Text("Gradient of the last output before training", "训练前末尾输出的梯度"),
-                distance,
-                Text("norm, relative to distance 1", "范数（相对于距离 1）"),
-                arriving,
-                log_y=True,
-            ),
-            Panel(
-                Text("Recalling the first symbol", "记起第一个符号"),
-                distance,
-                Text("training steps needed", "所需训练步数"),
-                [*needed, limit],
-            ),
-        ],
+        [left, right],
         Text("The task: after random symbols, say the first of them.", "任务：读完一串随机符号，说出第一个。"),
     )
 

@@ -97,34 +97,24 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderOnly] = EncoderOnly)
         **{join(trained, DATA["few"], names[rate]): courses["few", rate].trained for rate in RATES},
         join(others, DATA["few"], Text("no dropout, stopped at its best step", "无 dropout，停在最好的一步")): stopped,
     }
+    by_heart = Text(
+        "without dropout, few texts are learnt by heart (loss / lowest honest one)",
+        "无 dropout 时，少量文本被背下来（损失 / 不作弊的最低损失）",
+    )
+    lowers = Text(
+        "on few texts, dropout lowers the loss on others (with / without)",
+        "文本少时，dropout 降低其他文本上的损失（有 / 无）",
+    )
+    beats_stopping = Text(
+        "it gains more than stopping at the best step (with / stopped)", "效果优于停在最好的一步（有 / 提前停止）"
+    )
+    harmless = Text("with texts enough it costs nothing (with / without)", "文本足够时也不吃亏（有 / 无）")
     checks = [
-        Check(
-            Text("without dropout, few texts are learnt by heart (loss / lowest honest one)",
-                 "无 dropout 时，少量文本被背下来（损失 / 不作弊的最低损失）"),
-            courses["few", none].trained / FLOOR,
-            high=0.5,
-        ),
-        Check(
-            Text("on few texts, dropout lowers the loss on others (with / without)",
-                 "文本少时，dropout 降低其他文本上的损失（有 / 无）"),
-            end["few", some] / end["few", none],
-            high=0.8,
-        ),
-        Check(
-            Text("it gains more than stopping at the best step (with / stopped)",
-                 "效果优于停在最好的一步（有 / 提前停止）"),
-            end["few", some] / stopped,
-            high=0.98,
-            extent=True,
-        ),
-        Check(
-            Text("with texts enough it costs nothing (with / without)",
-                 "文本足够时也不吃亏（有 / 无）"),
-            end["many", some] / end["many", none],
-            high=1.01,
-            extent=True,
-        ),
-    ]  # fmt: skip
+        Check(by_heart, courses["few", none].trained / FLOOR, high=0.5),
+        Check(lowers, end["few", some] / end["few", none], high=0.8),
+        Check(beats_stopping, end["few", some] / stopped, high=0.98, extent=True),
+        Check(harmless, end["many", some] / end["many", none], high=1.01, extent=True),
+    ]
     quoted = {
         "few_none": end["few", none],
         "few_some": end["few", some],

@@ -81,16 +81,14 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         },
         **toy.UNIFORM_NUMBERS,
     }
-    above, below, falls, slower, behind, whatever = (
-        Text(
-            "scaled, the token is no smaller than the position at any width", "缩放后，任何宽度下词元都不小于位置编码"
-        ),
-        Text("and no more than twice as large", "且不超过其两倍"),
-        Text("not scaled, it falls behind like 1/sqrt(D)", "不缩放时，按 1/sqrt(D) 变小"),
-        Text("not scaled, the model learns more slowly at first", "不缩放时，模型起初学得更慢"),
-        Text("and it stays behind", "而且一直落后"),
-        Text("it is slower even when rows start with variance one", "即使嵌入的初始方差为 1，不缩放也更慢"),
+    above = Text(
+        "scaled, the token is no smaller than the position at any width", "缩放后，任何宽度下词元都不小于位置编码"
     )
+    below = Text("and no more than twice as large", "且不超过其两倍")
+    falls = Text("not scaled, it falls behind like 1/sqrt(D)", "不缩放时，按 1/sqrt(D) 变小")
+    slower = Text("not scaled, the model learns more slowly at first", "不缩放时，模型起初学得更慢")
+    behind = Text("and it stays behind", "而且一直落后")
+    whatever = Text("it is slower even when rows start with variance one", "即使嵌入的初始方差为 1，不缩放也更慢")
     checks = [
         Check(above, low, low=1.0),
         Check(below, high, high=2.0),
@@ -138,23 +136,18 @@ def figure(sizes: Mapping[str, Sequence[float]], curves: Mapping[str, Sequence[f
         "scaled unit": Text("variance one, scaled", "初始方差 1，缩放"),
     }
     equal = Series(Text("equal", "相等"), [WIDTHS[0], WIDTHS[-1]], [1.0, 1.0], dashed=True)
-    return Figure(
-        (
-            Panel(
-                Text("Token against position, at the start", "训练开始时词元与位置的大小"),
-                Text("model width D", "模型宽度 D"),
-                Text("length of token / length of position", "词元长度 / 位置编码长度"),
-                [*(Series(names[kind], WIDTHS, ratios) for kind, ratios in sizes.items()), equal],
-                log_x=True,
-                log_y=True,
-            ),
-            toy.training_panel(
-                Text(f"Training, D = {WIDTH}", f"训练，D = {WIDTH}"),
-                [(names[kind], losses) for kind, losses in curves.items()],
-            ),
-        ),
-        toy.TASK,
+    left = Panel(
+        Text("Token against position, at the start", "训练开始时词元与位置的大小"),
+        Text("model width D", "模型宽度 D"),
+        Text("length of token / length of position", "词元长度 / 位置编码长度"),
+        [*(Series(names[kind], WIDTHS, ratios) for kind, ratios in sizes.items()), equal],
+        log_x=True,
+        log_y=True,
     )
+    right = toy.training_panel(
+        Text(f"Training, D = {WIDTH}", f"训练，D = {WIDTH}"), [(names[kind], losses) for kind, losses in curves.items()]
+    )
+    return Figure([left, right], toy.TASK)
 
 
 LAB = Lab(

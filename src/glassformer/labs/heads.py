@@ -101,34 +101,22 @@ def run(seed: int, *, attention: type[Attention] = Attention) -> Finding:
         **{label(name, heads, LOSS): outcome.loss for (name, heads), outcome in outcomes.items()},
         Text("parameters that several heads add", "多头多出的参数量"): float(extra),
     }
+    facts_faster = Text(
+        "two facts at once: 8 heads learn it in fewer steps than 1 (ratio)",
+        "同时取两条信息：8 头比单头用更少的步数学会（步数之比）",
+    )
+    place_faster = Text(
+        "one exact place: 8 heads learn it in fewer steps too (ratio)", "准确定位一处：8 头同样用更少的步数（步数之比）"
+    )
+    single_behind = Text(
+        "two facts at once: one head ends behind, where learning has ended (difference of losses)",
+        "同时取两条信息：学习结束时单头仍落后（损失之差）",
+    )
     checks = [
         Check(Text("several heads add no parameters", "多头不增加参数"), extra, low=0, high=0),
-        Check(
-            Text(
-                "two facts at once: 8 heads learn it in fewer steps than 1 (ratio)",
-                "同时取两条信息：8 头比单头用更少的步数学会（步数之比）",
-            ),
-            ratio["two facts"],
-            high=0.8,
-        ),
-        Check(
-            Text(
-                "one exact place: 8 heads learn it in fewer steps too (ratio)",
-                "准确定位一处：8 头同样用更少的步数（步数之比）",
-            ),
-            ratio["one place"],
-            high=1.0,
-            extent=True,
-        ),
-        Check(
-            Text(
-                "two facts at once: one head ends behind, where learning has ended (difference of losses)",
-                "同时取两条信息：学习结束时单头仍落后（损失之差）",
-            ),
-            behind,
-            low=0.1,
-            extent=True,
-        ),
+        Check(facts_faster, ratio["two facts"], high=0.8),
+        Check(place_faster, ratio["one place"], high=1.0, extent=True),
+        Check(single_behind, behind, low=0.1, extent=True),
     ]
     quoted = {f"{name.split()[0]}_{heads}": float(outcome.steps) for (name, heads), outcome in outcomes.items()} | {
         "end_1": outcomes["two facts", 1].loss,

@@ -87,43 +87,22 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
             for (name, layers), value in last.items()
         },
     }
+    zero_is_identity = Text("with residuals, zero weights are the identity", "有残差时，权重为零即恒等映射")
+    exists = Text("without, there are weights that are the identity as well", "无残差时，也存在恰好是恒等映射的权重")
+    learns = Text(f"with residuals, {deep} layers learn it", f"有残差时，{deep} 层能学会")
+    stuck = Text(f"without, {deep} layers do not, in the same steps", f"无残差时，{deep} 层在相同步数内学不会")
+    nearer = Text(
+        "a single layer with residuals is nearer too (error with / without)",
+        "只有一层时，有残差也更接近（有 / 无残差的误差）",
+    )
+    single_stuck = Text("without residuals, a single layer does not learn it either", "无残差时，只有一层也学不会")
     checks = [
-        Check(
-            Text("with residuals, zero weights are the identity", "有残差时，权重为零即恒等映射"),
-            nothing,
-            high=1e-6,
-            every=True,
-        ),
-        Check(
-            Text("without, there are weights that are the identity as well", "无残差时，也存在恰好是恒等映射的权重"),
-            made,
-            high=1e-6,
-            every=True,
-        ),
-        Check(
-            Text(f"with residuals, {deep} layers learn it", f"有残差时，{deep} 层能学会"),
-            last["with", deep],
-            high=0.05,
-        ),
-        Check(
-            Text(f"without, {deep} layers do not, in the same steps", f"无残差时，{deep} 层在相同步数内学不会"),
-            last["without", deep],
-            low=0.5,
-        ),
-        Check(
-            Text(
-                "a single layer with residuals is nearer too (error with / without)",
-                "只有一层时，有残差也更接近（有 / 无残差的误差）",
-            ),
-            ratio,
-            high=0.1,
-        ),
-        Check(
-            Text("without residuals, a single layer does not learn it either", "无残差时，只有一层也学不会"),
-            last["without", shallow],
-            low=0.5,
-            extent=True,
-        ),
+        Check(zero_is_identity, nothing, high=1e-6, every=True),
+        Check(exists, made, high=1e-6, every=True),
+        Check(learns, last["with", deep], high=0.05),
+        Check(stuck, last["without", deep], low=0.5),
+        Check(nearer, ratio, high=0.1),
+        Check(single_stuck, last["without", shallow], low=0.5, extent=True),
     ]
     quoted = {
         "made": made,

@@ -74,24 +74,17 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         **{join(toy.loss_after(STEPS), NAMES[name]): value for name, value in losses.items()},
         **toy.UNIFORM_NUMBERS,
     }
+    too_large = Text(
+        "too large a start learns less in the same steps (difference)", "起点过大，同样步数学得更少（损失之差）"
+    )
+    too_small = Text("so does too small a start (difference)", "起点过小也一样（损失之差）")
     checks = [
         Check(Text("Xavier keeps a variance of one", "Xavier 使方差保持为 1"), variances["xavier"], low=0.7, high=1.4),
         Check(Text("from Xavier, the task is learnt", "从 Xavier 开始能学会"), losses["xavier"], high=0.2),
         Check(Text("from weights that are all alike it is not", "权重全都一样则学不会"), losses["alike"], low=1.0),
         Check(Text("nor from zeros", "全为零也学不会"), losses["zero"], low=2.0),
-        Check(
-            Text(
-                "too large a start learns less in the same steps (difference)", "起点过大，同样步数学得更少（损失之差）"
-            ),
-            losses["large"] - losses["xavier"],
-            low=0.5,
-        ),
-        Check(
-            Text("so does too small a start (difference)", "起点过小也一样（损失之差）"),
-            losses["small"] - losses["xavier"],
-            low=0.5,
-            extent=True,
-        ),
+        Check(too_large, losses["large"] - losses["xavier"], low=0.5),
+        Check(too_small, losses["small"] - losses["xavier"], low=0.5, extent=True),
     ]
     quoted = {
         **{f"loss_{name}": value for name, value in losses.items()},
@@ -117,16 +110,12 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
 
 
 def figure(curves: Mapping[str, Sequence[float]]) -> Figure:
-    return Figure(
-        [
-            toy.training_panel(
-                Text("Training from each start", "从各种起点训练"),
-                [(NAMES[name], curve) for name, curve in curves.items()],
-                toy.uniform_line([1, STEPS]),
-            )
-        ],
-        toy.TASK,
+    panel = toy.training_panel(
+        Text("Training from each start", "从各种起点训练"),
+        [(NAMES[name], curve) for name, curve in curves.items()],
+        toy.uniform_line([1, STEPS]),
     )
+    return Figure([panel], toy.TASK)
 
 
 LAB = Lab(

@@ -168,6 +168,7 @@ def judge(apart: float, same: float, orders: Sequence[float], faster: float) -> 
         (1, Text("dense layers of one step without cache: T", "单步的线性层，无缓存：T")),
         (0, Text("dense layers of one step with cache: constant", "单步的线性层，有缓存：常数")),
     )
+    late_step = Text("a late step is faster by the clock (times)", "按实测时间，靠后的一步更快（倍数）")
     return [
         Check(Text("the logits are the same", "logit 相同"), apart, high=1e-4, every=True),
         Check(Text("every step makes the same choice", "每一步的选择都相同"), same, low=1.0, every=True),
@@ -175,11 +176,7 @@ def judge(apart: float, same: float, orders: Sequence[float], faster: float) -> 
             Check(text, exponent, low=power - 0.15, high=power + 0.15, every=True)
             for (power, text), exponent in zip(wanted, orders, strict=True)
         ),
-        Check(
-            Text("a late step is faster by the clock (times)", "按实测时间，靠后的一步更快（倍数）"),
-            faster,
-            low=2.0,
-        ),
+        Check(late_step, faster, low=2.0),
     ]
 
 

@@ -87,11 +87,7 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
 
     one, many = heads_of(1), heads_of(LENGTH)
     steps = {length: copied(plain, one, length) for length in LENGTHS}
-    moved = {
-        PLAIN: steps[LENGTH],
-        FUSED: copied(fused, one, LENGTH),
-        SENTENCE: copied(fused, many, LENGTH),
-    }
+    moved = {PLAIN: steps[LENGTH], FUSED: copied(fused, one, LENGTH), SENTENCE: copied(fused, many, LENGTH)}
     projected = torch.zeros(B, LENGTH, H * D_HEAD)
     split = megabytes_copied(lambda: attention.split(projected, H))
     whole = 2 * projected.nbytes / 1e6  # all keys and values of LENGTH positions
@@ -104,30 +100,17 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
             for name, pair in moved.items()
         },
     }
+    copies = Text(
+        "a step of plain products copies all keys and values that were only transposed (share)",
+        "普通矩阵乘的解码步要复制全部只做了转置的键和值（比例）",
+    )
+    copies_none = Text("it copies none that lie head by head (share)", "若按头存放则一个也不复制（比例）")
+    fused_copies = Text("the fused kernel copies them too (share)", "融合算子同样需要复制（比例）")
     checks = [
         Check(Text("the split into heads moves nothing (MB)", "拆分成多头不移动任何数据（MB）"), split, 0, 0),
-        Check(
-            Text(
-                "a step of plain products copies all keys and values that were only transposed (share)",
-                "普通矩阵乘的解码步要复制全部只做了转置的键和值（比例）",
-            ),
-            moved[PLAIN][0] / whole,
-            low=0.99,
-            every=True,
-        ),
-        Check(
-            Text("it copies none that lie head by head (share)", "若按头存放则一个也不复制（比例）"),
-            moved[PLAIN][1] / whole,
-            high=0.01,
-            every=True,
-        ),
-        Check(
-            Text("the fused kernel copies them too (share)", "融合算子同样需要复制（比例）"),
-            moved[FUSED][0] / whole,
-            low=0.99,
-            extent=True,
-            every=True,
-        ),
+        Check(copies, moved[PLAIN][0] / whole, low=0.99, every=True),
+        Check(copies_none, moved[PLAIN][1] / whole, high=0.01, every=True),
+        Check(fused_copies, moved[FUSED][0] / whole, low=0.99, extent=True, every=True),
     ]
     quoted = {
         "plain": moved[PLAIN][0],
@@ -141,23 +124,22 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
 def draw(steps: Mapping[int, tuple[float, float]], moved: Mapping[Text, tuple[float, float]]) -> Figure:
     lengths: Sequence[float] = list(steps)
     megabytes = Text("copied (MB)", "复制量（MB）")
+    left = Panel(
+        Text("One decoding step of plain products", "普通矩阵乘的一个解码步"),
+        Text("keys (positions)", "键的数量（位置）"),
+        megabytes,
+        [Series(layout, lengths, [pair[i] for pair in steps.values()]) for i, layout in enumerate(LAYOUTS)],
+        log_x=True,
+    )
+    right = Panel(
+        Text(f"What is copied, by kernel ({LENGTH} keys)", f"不同算子的复制量（{LENGTH} 个键）"),
+        Text("what is computed", "计算内容"),
+        megabytes,
+        [bars(layout, [pair[i] for pair in moved.values()]) for i, layout in enumerate(LAYOUTS)],
+        ticks=list(moved),
+    )
     return Figure(
-        [
-            Panel(
-                Text("One decoding step of plain products", "普通矩阵乘的一个解码步"),
-                Text("keys (positions)", "键的数量（位置）"),
-                megabytes,
-                [Series(layout, lengths, [pair[i] for pair in steps.values()]) for i, layout in enumerate(LAYOUTS)],
-                log_x=True,
-            ),
-            Panel(
-                Text(f"What is copied, by kernel ({LENGTH} keys)", f"不同算子的复制量（{LENGTH} 个键）"),
-                Text("what is computed", "计算内容"),
-                megabytes,
-                [bars(layout, [pair[i] for pair in moved.values()]) for i, layout in enumerate(LAYOUTS)],
-                ticks=list(moved),
-            ),
-        ],
+        [left, right],
         Text("Bytes that operations copy to rearrange them, counted.", "统计的是各操作为重新排列而复制的字节数。"),
     )
 

@@ -75,37 +75,23 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
     }
     numbers = {join(RIGHT, NAMES[name], where[span]): value for (name, span), value in right.items()}
     learnt = min(right[name, "within"] for name in NAMES)
+    all_learn = Text(
+        "all kinds learn it at the length they train on (lowest share right)",
+        "在训练长度内，各种位置编码都能学会（最低正确率）",
+    )
+    twice = Text("sinusoids hold up to twice that length", "正弦编码在两倍长度内仍然有效")
+    beats_learnt = Text("and better than learnt rows (difference of the shares)", "且优于可学习的位置（正确率之差）")
+    matches_alibi = Text(
+        "and as well as ALiBi, which knows distances only (difference)", "且不亚于只看距离的 ALiBi（正确率之差）"
+    )
+    four_times = Text("sinusoids hold up to four times the length", "正弦编码在四倍长度内仍然有效")
     checks = [
-        Check(
-            Text("all kinds learn it at the length they train on (lowest share right)",
-                 "在训练长度内，各种位置编码都能学会（最低正确率）"),
-            learnt,
-            low=0.85,
-        ),
-        Check(
-            Text("sinusoids hold up to twice that length", "正弦编码在两倍长度内仍然有效"),
-            right["sinusoidal", "twice"] / right["sinusoidal", "within"],
-            low=0.9,
-        ),
-        Check(
-            Text("and better than learnt rows (difference of the shares)", "且优于可学习的位置（正确率之差）"),
-            right["sinusoidal", "twice"] - right["learned", "twice"],
-            low=0.1,
-        ),
-        Check(
-            Text("and as well as ALiBi, which knows distances only (difference)",
-                 "且不亚于只看距离的 ALiBi（正确率之差）"),
-            right["sinusoidal", "twice"] - right["alibi", "twice"],
-            low=-0.05,
-            extent=True,
-        ),
-        Check(
-            Text("sinusoids hold up to four times the length", "正弦编码在四倍长度内仍然有效"),
-            right["sinusoidal", "far"] / right["sinusoidal", "within"],
-            low=0.9,
-            extent=True,
-        ),
-    ]  # fmt: skip
+        Check(all_learn, learnt, low=0.85),
+        Check(twice, right["sinusoidal", "twice"] / right["sinusoidal", "within"], low=0.9),
+        Check(beats_learnt, right["sinusoidal", "twice"] - right["learned", "twice"], low=0.1),
+        Check(matches_alibi, right["sinusoidal", "twice"] - right["alibi", "twice"], low=-0.05, extent=True),
+        Check(four_times, right["sinusoidal", "far"] / right["sinusoidal", "within"], low=0.9, extent=True),
+    ]
     quoted = {f"{name}_{span}": value for (name, span), value in right.items() if span != "within"}
 
     def told(span: str) -> tuple[str, str]:
@@ -133,17 +119,13 @@ def figure(curves: Mapping[Positions, Tensor]) -> Figure:
         return Series(NAMES[name], [window * i + (window + 1) / 2 for i in range(len(values))], values)
 
     edge = Series(Text("end of the training texts", "训练文本的末尾"), [TRAINED, TRAINED], [0.0, 1.0], dashed=True)
-    return Figure(
-        [
-            Panel(
-                Text("Beyond the length of training", "超出训练长度"),
-                Text("place in the text", "文本中的位置"),
-                RIGHT,
-                [*(series(name) for name in NAMES), edge],
-            )
-        ],
-        Text("The task: say which value was set last.", "任务：说出最近一次设定的值。"),
+    panel = Panel(
+        Text("Beyond the length of training", "超出训练长度"),
+        Text("place in the text", "文本中的位置"),
+        RIGHT,
+        [*(series(name) for name in NAMES), edge],
     )
+    return Figure([panel], Text("The task: say which value was set last.", "任务：说出最近一次设定的值。"))
 
 
 LAB = Lab(

@@ -133,38 +133,24 @@ def run(seed: int, *, feed_forward: type[nn.Module] = FeedForward) -> Finding:
         FACTS: float(facts.median()),
         ONE: float((facts == 1).double().mean()),
     }
+    fewer_facts = Text(
+        "without the layer far fewer facts are learnt (difference of shares)",
+        "没有前馈网络，学会的事实少得多（比例之差）",
+    )
+    right_values = Text(
+        "neurons write what should follow where they fire, above values that were dealt anew",
+        "神经元写出的正是触发处应有的后继，相关系数高于打乱的值向量",
+    )
+    whole_fact = Text(
+        "what the layer writes is the whole fact, the stream beside it left out",
+        "该层写出的就是完整的事实，不必借助残差流",
+    )
+    one_fact = Text("a neuron holds one memory: one fact alone fires it", "一个神经元只存一条记忆：只被一条事实触发")
     checks = [
-        Check(
-            Text(
-                "without the layer far fewer facts are learnt (difference of shares)",
-                "没有前馈网络，学会的事实少得多（比例之差）",
-            ),
-            numbers[KNOWN] - numbers[WITHOUT],
-            low=0.3,
-        ),
-        Check(
-            Text(
-                "neurons write what should follow where they fire, above values that were dealt anew",
-                "神经元写出的正是触发处应有的后继，相关系数高于打乱的值向量",
-            ),
-            numbers[AGREE] - numbers[DEALT],
-            low=0.05,
-        ),
-        Check(
-            Text(
-                "what the layer writes is the whole fact, the stream beside it left out",
-                "该层写出的就是完整的事实，不必借助残差流",
-            ),
-            numbers[ALONE],
-            low=0.5,
-            extent=True,
-        ),
-        Check(
-            Text("a neuron holds one memory: one fact alone fires it", "一个神经元只存一条记忆：只被一条事实触发"),
-            numbers[ONE],
-            low=0.5,
-            extent=True,
-        ),
+        Check(fewer_facts, numbers[KNOWN] - numbers[WITHOUT], low=0.3),
+        Check(right_values, numbers[AGREE] - numbers[DEALT], low=0.05),
+        Check(whole_fact, numbers[ALONE], low=0.5, extent=True),
+        Check(one_fact, numbers[ONE], low=0.5, extent=True),
     ]
     quoted = {
         "known": numbers[KNOWN],
@@ -186,24 +172,23 @@ def draw(wants: Tensor, writes: Tensor, numbers: Mapping[Text, float]) -> Figure
         Text("trained without", "训练时没有"): WITHOUT,
         Text("cut out", "训练后切除"): CUT,
     }
+    left = Panel(
+        Text("What the layer writes where each letter should follow", "应出现每个字母之处，该层写出什么"),
+        Text("letter written", "写出的字母"),
+        Text("letter that should follow", "应出现的字母"),
+        ticks=letters,
+        rows=letters,
+        heat=stored.tolist(),
+    )
+    right = Panel(
+        Text("Facts known", "记住的事实"),
+        Text("model", "模型"),
+        Text(f"share of {A * A} facts", f"{A * A} 条事实中的比例"),
+        [bars(Text("share", "占比"), [numbers[name] for name in shown.values()])],
+        ticks=list(shown),
+    )
     return Figure(
-        [
-            Panel(
-                Text("What the layer writes where each letter should follow", "应出现每个字母之处，该层写出什么"),
-                Text("letter written", "写出的字母"),
-                Text("letter that should follow", "应出现的字母"),
-                ticks=letters,
-                rows=letters,
-                heat=stored.tolist(),
-            ),
-            Panel(
-                Text("Facts known", "记住的事实"),
-                Text("model", "模型"),
-                Text(f"share of {A * A} facts", f"{A * A} 条事实中的比例"),
-                [bars(Text("share", "占比"), [numbers[name] for name in shown.values()])],
-                ticks=list(shown),
-            ),
-        ],
+        [left, right],
         Text(
             "On the diagonal, the layer writes what should follow: facts read out of the weights.",
             "对角线表示该层写出的正是应出现的字母：这些事实是从权重中读出的。",

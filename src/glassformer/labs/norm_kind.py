@@ -111,13 +111,11 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
             for batch in BATCHES
         },
     }
-    alone, crowd, alone_padded, crowd_padded, small = (
-        Text("LayerNorm: a sentence does not depend on its neighbours", "LayerNorm：句子的结果与同批的其他句子无关"),
-        Text("BatchNorm: it does", "BatchNorm：有关"),
-        Text("LayerNorm: it does not depend on padding", "LayerNorm：结果与填充多少无关"),
-        Text("BatchNorm: it does", "BatchNorm：有关"),
-        Text(f"trained on batches of {few}, BatchNorm is behind", f"用 {few} 句为一批训练时，BatchNorm 落后"),
-    )
+    alone = Text("LayerNorm: a sentence does not depend on its neighbours", "LayerNorm：句子的结果与同批的其他句子无关")
+    crowd = Text("BatchNorm: it does", "BatchNorm：有关")
+    alone_padded = Text("LayerNorm: it does not depend on padding", "LayerNorm：结果与填充多少无关")
+    crowd_padded = Text("BatchNorm: it does", "BatchNorm：有关")
+    small = Text(f"trained on batches of {few}, BatchNorm is behind", f"用 {few} 句为一批训练时，BatchNorm 落后")
     large, inference = (
         Text(f"it is behind with batches of {many} as well", f"每批 {many} 句时也落后"),
         Text("BatchNorm depends on the batch at inference too", "推理时 BatchNorm 的结果也随批次变化"),
@@ -162,24 +160,21 @@ SUMMARY = Text(
 def figure(fresh: Mapping[str, tuple[float, float]], reached: Mapping[str, Mapping[int, float]]) -> Figure:
     names = {"layer": Text("LayerNorm", "LayerNorm"), "batch": Text("BatchNorm", "BatchNorm")}
     causes = (Text("neighbours", "换句子"), Text("padding", "加填充"))
-    return Figure(
-        (
-            Panel(
-                Text("What moves a sentence's logits (training mode)", "什么会改变一句话的 logit（训练模式）"),
-                Text("changed in the batch: other neighbours, more padding", "批次中的改动：换句子，加填充"),
-                Text("largest change / spread", "最大变化 / 标准差"),
-                [bars(names[name], moves) for name, moves in fresh.items()],
-                ticks=causes,
-            ),
-            Panel(
-                Text("After a short training on padded batches", "在带填充的批次上短时间训练后"),
-                Text("sentences in a batch", "每批句数"),
-                Text("test loss (nats per token)", "测试损失（奈特/词元）"),
-                [Series(names[name], BATCHES, list(losses.values())) for name, losses in reached.items()],
-                log_x=True,
-            ),
-        ),
+    left = Panel(
+        Text("What moves a sentence's logits (training mode)", "什么会改变一句话的 logit（训练模式）"),
+        Text("changed in the batch: other neighbours, more padding", "批次中的改动：换句子，加填充"),
+        Text("largest change / spread", "最大变化 / 标准差"),
+        [bars(names[name], moves) for name, moves in fresh.items()],
+        ticks=causes,
     )
+    right = Panel(
+        Text("After a short training on padded batches", "在带填充的批次上短时间训练后"),
+        Text("sentences in a batch", "每批句数"),
+        Text("test loss (nats per token)", "测试损失（奈特/词元）"),
+        [Series(names[name], BATCHES, list(losses.values())) for name, losses in reached.items()],
+        log_x=True,
+    )
+    return Figure([left, right])
 
 
 LAB = Lab(

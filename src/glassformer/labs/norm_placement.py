@@ -131,30 +131,23 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         **toy.UNIFORM_NUMBERS,
     }
     other = min(last[SLOW], last[SMALL])
-    identity, through, whole, lost, shrunk = (
-        Text("past silent sublayers, Pre-LN hands the gradient on unchanged", "子层静默时，Pre-LN 原样传回梯度"),
-        Text(
-            "Pre-LN: part of the last gradient reaches the first layer as it was",
-            "Pre-LN：末层梯度有一部分原样到达首层",
-        ),
-        Text("Pre-LN: no layer's gradient is weaker than the last one's", "Pre-LN：没有哪一层的梯度弱于末层"),
-        Text("Post-LN: none of its direction is left at the first", "Post-LN：到首层时方向已全部丢失"),
-        Text("Post-LN: its norm sinks on the way", "Post-LN：途中范数明显下降"),
+    identity = Text("past silent sublayers, Pre-LN hands the gradient on unchanged", "子层静默时，Pre-LN 原样传回梯度")
+    through = Text(
+        "Pre-LN: part of the last gradient reaches the first layer as it was", "Pre-LN：末层梯度有一部分原样到达首层"
     )
-    learns, stuck, helped = (
-        Text("Pre-LN learns from the first step at the full rate", "从第一步起就用完整学习率，Pre-LN 能学"),
-        Text("Post-LN learns far less in the same steps", "同样步数内，Post-LN 学到的少得多"),
-        Text("a warm-up helps Post-LN", "预热对 Post-LN 有帮助"),
+    whole = Text("Pre-LN: no layer's gradient is weaker than the last one's", "Pre-LN：没有哪一层的梯度弱于末层")
+    lost = Text("Post-LN: none of its direction is left at the first", "Post-LN：到首层时方向已全部丢失")
+    shrunk = Text("Post-LN: its norm sinks on the way", "Post-LN：途中范数明显下降")
+    learns = Text("Pre-LN learns from the first step at the full rate", "从第一步起就用完整学习率，Pre-LN 能学")
+    stuck = Text("Post-LN learns far less in the same steps", "同样步数内，Post-LN 学到的少得多")
+    helped = Text("a warm-up helps Post-LN", "预热对 Post-LN 有帮助")
+    even = Text("Pre-LN's gradient is the same size in all layers", "Pre-LN 各层梯度大小相同")
+    anywhere = Text("Post-LN is behind at two layers too", "只有两层时 Post-LN 也落后")
+    needed = Text(
+        "it is a warm-up that Post-LN needs: neither a lower rate nor a smaller initialisation does as well",
+        "Post-LN 需要的正是预热：降低学习率或缩小初始化都不如它",
     )
-    even, anywhere, needed, cured = (
-        Text("Pre-LN's gradient is the same size in all layers", "Pre-LN 各层梯度大小相同"),
-        Text("Post-LN is behind at two layers too", "只有两层时 Post-LN 也落后"),
-        Text(
-            "it is a warm-up that Post-LN needs: neither a lower rate nor a smaller initialisation does as well",
-            "Post-LN 需要的正是预热：降低学习率或缩小初始化都不如它",
-        ),
-        Text("with warm-up, Post-LN catches up", "有预热时 Post-LN 能追上"),
-    )
+    cured = Text("with warm-up, Post-LN catches up", "有预热时 Post-LN 能追上")
     checks = [
         Check(identity, bare.drift, high=1e-5, every=True),
         Check(through, pre.cosines[0], low=0.12),
@@ -207,26 +200,19 @@ def figure(pre: Descent, post: Descent, curves: Mapping[Way, list[float]]) -> Fi
         Series(way.name, range(DEEP + 1), [norm / descent.norms[-1] for norm in descent.norms])
         for way, descent in ((PRE, pre), (POST, post))
     ]
-    return Figure(
-        (
-            Panel(
-                Text(f"Gradient at initialisation, {DEEP} layers", f"初始化时的梯度，{DEEP} 层"),
-                Text("layers below", "下方的层数"),
-                Text("norm, relative to the last", "范数（相对于末层）"),
-                relative,
-                log_y=True,
-            ),
-            toy.training_panel(
-                Text(
-                    f"Training {TRAINED} layers, rate {RATE} unless said",
-                    f"训练 {TRAINED} 层，学习率 {RATE}（另注者除外）",
-                ),
-                [(way.name, losses) for way, losses in curves.items()],
-                toy.uniform_line([1, STEPS]),
-            ),
-        ),
-        toy.TASK,
+    left = Panel(
+        Text(f"Gradient at initialisation, {DEEP} layers", f"初始化时的梯度，{DEEP} 层"),
+        Text("layers below", "下方的层数"),
+        Text("norm, relative to the last", "范数（相对于末层）"),
+        relative,
+        log_y=True,
     )
+    right = toy.training_panel(
+        Text(f"Training {TRAINED} layers, rate {RATE} unless said", f"训练 {TRAINED} 层，学习率 {RATE}（另注者除外）"),
+        [(way.name, losses) for way, losses in curves.items()],
+        toy.uniform_line([1, STEPS]),
+    )
+    return Figure([left, right], toy.TASK)
 
 
 LAB = Lab(

@@ -77,54 +77,33 @@ def run(
             refuses()
         ),
     }
+    any_words = Text("nor does padding made of other words", "填充成其他词元也不改变")
+    half_precision = Text(
+        "masked padding changes nothing in half precision, but for rounding", "半精度下也不改变（舍入误差除外）"
+    )
+    zero_row = Text("a row that may see nothing is zero, in every kernel", "没有可见键的行在各种算法中都为零")
+    no_weight = Text(
+        "softmax gives hidden keys no weight in any precision", "任何精度下 softmax 都不给被遮住的键分配权重"
+    )
+    large_visible = Text("-1e9 serves as well while some key is visible", "只要还有可见的键，-1e9 同样可用")
+    large_hidden = Text(
+        "-1e9 serves as well for a row that may see nothing, float32", "float32 中没有可见键时，-1e9 同样可用"
+    )
+    large_half = Text("-1e9 serves as well in float16", "float16 中 -1e9 同样可用")
     checks = [
         Check(Text("masked padding changes nothing", "有掩码时，填充不改变结果"), worst(masked), high=1e-5, every=True),
-        Check(
-            Text("nor does padding made of other words", "填充成其他词元也不改变"),
-            other_words,
-            high=1e-5,
-            every=True,
-        ),
+        Check(any_words, other_words, high=1e-5, every=True),
         Check(Text("nor does padding on the left", "填充在左侧也不改变"), on_the_left, high=1e-5, every=True),
         Check(Text("padding that is not masked does", "没有掩码的填充会改变结果"), unmasked[-1], low=0.1),
-        Check(
-            Text(
-                "masked padding changes nothing in half precision, but for rounding", "半精度下也不改变（舍入误差除外）"
-            ),
-            worst(half.values()),
-            high=0.15,
-            every=True,
-        ),
-        Check(
-            Text("a row that may see nothing is zero, in every kernel", "没有可见键的行在各种算法中都为零"), blind, 0, 0
-        ),
+        Check(half_precision, worst(half.values()), high=0.15, every=True),
+        Check(zero_row, blind, 0, 0),
         Check(Text("the gradient through it is zero, not NaN", "经过该行的梯度为零，而不是 NaN"), slope, 0, 0),
         Check(
-            Text("softmax gives hidden keys no weight in any precision", "任何精度下 softmax 都不给被遮住的键分配权重"),
-            worst(weight for (_, value), row in weights.items() if value == NEVER for weight in row),
-            0,
-            0,
+            no_weight, worst(weight for (_, value), row in weights.items() if value == NEVER for weight in row), 0, 0
         ),
-        Check(
-            Text("-1e9 serves as well while some key is visible", "只要还有可见的键，-1e9 同样可用"),
-            worst(row[0] for row in weights.values()),
-            0,
-            0,
-        ),
-        Check(
-            Text(
-                "-1e9 serves as well for a row that may see nothing, float32", "float32 中没有可见键时，-1e9 同样可用"
-            ),
-            weights["float32", LARGE][1],
-            high=1e-6,
-            extent=True,
-        ),
-        Check(
-            Text("-1e9 serves as well in float16", "float16 中 -1e9 同样可用"),
-            weights["float16", LARGE][1],
-            high=1e-6,
-            extent=True,
-        ),
+        Check(large_visible, worst(row[0] for row in weights.values()), 0, 0),
+        Check(large_hidden, weights["float32", LARGE][1], high=1e-6, extent=True),
+        Check(large_half, weights["float16", LARGE][1], high=1e-6, extent=True),
     ]
     return Finding(
         numbers,
@@ -214,32 +193,27 @@ def refuses() -> bool:
 
 def draw(masked: list[float], unmasked: list[float], weights: Mapping[tuple[str, float], list[float]]) -> Figure:
     floor = 1e-9  # no change at all has no place on a logarithmic axis
-    return Figure(
+    left = Panel(
+        Text("What padding changes", "填充带来的变化"),
+        Text("padding tokens", "填充词元数"),
+        Text("largest change of the logits", "logit 的最大变化"),
         [
-            Panel(
-                Text("What padding changes", "填充带来的变化"),
-                Text("padding tokens", "填充词元数"),
-                Text("largest change of the logits", "logit 的最大变化"),
-                [
-                    Series(Text("masked", "有掩码"), PADS, [max(value, floor) for value in masked]),
-                    Series(Text("not masked", "无掩码"), PADS, [max(value, floor) for value in unmasked]),
-                ],
-                log_y=True,
-            ),
-            Panel(
-                Text("A row that may see nothing (no bar: zero, or NaN)", "没有可见键的行（无柱：为零或 NaN）"),
-                Text("precision", "精度"),
-                Text("weight on hidden keys", "被遮住的键得到的权重"),
-                [
-                    bars(Text("-inf, rows checked", "-inf，处理空行"), [weights[name, NEVER][1] for name in TYPES]),
-                    bars(
-                        Text("-1e9 (float16: NaN)", "-1e9（float16：NaN）"), [weights[name, LARGE][1] for name in TYPES]
-                    ),
-                ],
-                ticks=list(TYPES),
-            ),
-        ]
+            Series(Text("masked", "有掩码"), PADS, [max(value, floor) for value in masked]),
+            Series(Text("not masked", "无掩码"), PADS, [max(value, floor) for value in unmasked]),
+        ],
+        log_y=True,
     )
+    right = Panel(
+        Text("A row that may see nothing (no bar: zero, or NaN)", "没有可见键的行（无柱：为零或 NaN）"),
+        Text("precision", "精度"),
+        Text("weight on hidden keys", "被遮住的键得到的权重"),
+        [
+            bars(Text("-inf, rows checked", "-inf，处理空行"), [weights[name, NEVER][1] for name in TYPES]),
+            bars(Text("-1e9 (float16: NaN)", "-1e9（float16：NaN）"), [weights[name, LARGE][1] for name in TYPES]),
+        ],
+        ticks=list(TYPES),
+    )
+    return Figure([left, right])
 
 
 LAB = Lab(

@@ -80,35 +80,20 @@ def run(seed: int, *, without: Positions = "none") -> Finding:
         },
         **{join(Text("accuracy on word order", "判断词序的正确率"), READERS[name]): right[name] for name in right},
     }
+    moves_alike = Text(
+        "without positions, shuffled input gives shuffled output", "没有位置编码时，输入打乱，输出只是相应地打乱"
+    )
+    moves_otherwise = Text(
+        "with any of the five kinds of positions it does not", "加上五种位置编码中的任何一种，都不再如此"
+    )
+    guess = Text("without positions, word order is a guess", "没有位置编码时，判断词序只能靠猜")
+    decoder_guesses = Text("a causal decoder without positions guesses too", "没有位置编码的因果解码器也只能靠猜")
     checks = [
-        Check(
-            Text(
-                "without positions, shuffled input gives shuffled output",
-                "没有位置编码时，输入打乱，输出只是相应地打乱",
-            ),
-            gaps[without],
-            high=1e-4,
-            every=True,
-        ),
-        Check(
-            Text("with any of the five kinds of positions it does not", "加上五种位置编码中的任何一种，都不再如此"),
-            min(gaps[name] for name in SCHEMES),
-            low=1e-2,
-            every=True,
-        ),
-        Check(
-            Text("without positions, word order is a guess", "没有位置编码时，判断词序只能靠猜"),
-            right["encoder without"],
-            low=0.4,
-            high=0.6,
-        ),
+        Check(moves_alike, gaps[without], high=1e-4, every=True),
+        Check(moves_otherwise, min(gaps[name] for name in SCHEMES), low=1e-2, every=True),
+        Check(guess, right["encoder without"], low=0.4, high=0.6),
         Check(Text("with positions it is learnt", "有位置编码时，可以学会判断词序"), right["encoder with"], low=0.9),
-        Check(
-            Text("a causal decoder without positions guesses too", "没有位置编码的因果解码器也只能靠猜"),
-            right["decoder without"],
-            high=0.6,
-            extent=True,
-        ),
+        Check(decoder_guesses, right["decoder without"], high=0.6, extent=True),
     ]
     quoted = {
         "gap": gaps[without],
@@ -123,24 +108,21 @@ def draw(gaps: Mapping[Positions, float], losses: Mapping[str, Sequence[float]])
     steps = list(range(STEPS))
     learning = [Series(READERS[name], steps, values) for name, values in losses.items()]
     chance = Series(Text("a coin", "抛硬币"), [0, STEPS - 1], [0.693, 0.693], dashed=True)
-    return Figure(
-        [
-            Panel(
-                Text("Shuffle then read, against read then shuffle", "先打乱再读，对比先读再打乱"),
-                Text("positions", "位置编码"),
-                Text("largest difference / spread of logits", "最大差 / logit 标准差"),
-                [bars(Text("gap", "差距"), list(gaps.values()))],
-                log_y=True,
-                ticks=[NAMES[name] for name in gaps],
-            ),
-            Panel(
-                Text("Learning which of two words came first", "学习判断两个词谁在前"),
-                Text("training step", "训练步数"),
-                Text("loss (nats)", "损失（奈特）"),
-                [*learning, chance],
-            ),
-        ]
+    left = Panel(
+        Text("Shuffle then read, against read then shuffle", "先打乱再读，对比先读再打乱"),
+        Text("positions", "位置编码"),
+        Text("largest difference / spread of logits", "最大差 / logit 标准差"),
+        [bars(Text("gap", "差距"), list(gaps.values()))],
+        log_y=True,
+        ticks=[NAMES[name] for name in gaps],
     )
+    right = Panel(
+        Text("Learning which of two words came first", "学习判断两个词谁在前"),
+        Text("training step", "训练步数"),
+        Text("loss (nats)", "损失（奈特）"),
+        [*learning, chance],
+    )
+    return Figure([left, right])
 
 
 SUMMARY = Text(

@@ -114,29 +114,18 @@ def run(seed: int, *, write: Write = write) -> Finding:
         **{join(loops, NAMES[name]): value for name, value in looping.items()},
         **{join(odd, NAMES[name]): value for name, value in foreign.items()},
     }
+    learnt = Text("the model has learnt the language (loss / entropy)", "模型已学会这门语言（损失 / 熵）")
+    penalty_stops = Text("a penalty on words said before stops it", "对说过的词加惩罚能避免循环")
+    native = Text("what stops it writes nothing foreign to the language", "避免循环的方法不会写出语言中没有的接续")
     checks = [
-        Check(
-            Text("the model has learnt the language (loss / entropy)", "模型已学会这门语言（损失 / 熵）"),
-            loss / entropy,
-            high=1.1,
-        ),
+        Check(learnt, loss / entropy, high=1.1),
         Check(Text("texts of the language do not end in a loop", "语料本身不以循环结尾"), looping["text"], high=0.1),
         Check(Text("greedy search ends in one", "贪心搜索以循环结尾"), looping["greedy"], low=0.8),
         Check(Text("sampling stops it", "采样能避免循环"), looping["sampling"], high=0.15),
         Check(Text("forbidding 3-grams stops it", "禁止重复 3 元组能避免循环"), looping["ngram"], high=0.15),
         Check(Text("a beam of 4 stops it", "束宽 4 能避免循环"), looping["beam"], high=0.15, extent=True),
-        Check(
-            Text("a penalty on words said before stops it", "对说过的词加惩罚能避免循环"),
-            looping["penalty"],
-            high=0.15,
-            extent=True,
-        ),
-        Check(
-            Text("what stops it writes nothing foreign to the language", "避免循环的方法不会写出语言中没有的接续"),
-            max(foreign["ngram"], foreign["sampling"]),
-            high=0.001,
-            extent=True,
-        ),
+        Check(penalty_stops, looping["penalty"], high=0.15, extent=True),
+        Check(native, max(foreign["ngram"], foreign["sampling"]), high=0.001, extent=True),
     ]
     quoted = {**looping, "loss": loss, "foreign_ngram": foreign["ngram"], "foreign_sampling": foreign["sampling"]}
     summary = Text(
@@ -155,24 +144,21 @@ def run(seed: int, *, write: Write = write) -> Finding:
 
 
 def figure(looping: Mapping[str, float], foreign: Mapping[str, float]) -> Figure:
-    return Figure(
-        [
-            Panel(
-                Text("Stuck in repetition", "陷入重复"),
-                Text("way of decoding", "解码方式"),
-                Text("share of texts that end in a loop", "以循环结尾的比例"),
-                [bars(Text("looping", "循环"), list(looping.values()))],
-                ticks=[NAMES[name] for name in looping],
-            ),
-            Panel(
-                Text("What the language does not have", "语言中没有的接续"),
-                Text("way of decoding", "解码方式"),
-                Text("share of words", "占词数的比例"),
-                [bars(Text("foreign", "不合语言"), list(foreign.values()))],
-                ticks=[NAMES[name] for name in foreign],
-            ),
-        ]
+    left = Panel(
+        Text("Stuck in repetition", "陷入重复"),
+        Text("way of decoding", "解码方式"),
+        Text("share of texts that end in a loop", "以循环结尾的比例"),
+        [bars(Text("looping", "循环"), list(looping.values()))],
+        ticks=[NAMES[name] for name in looping],
     )
+    right = Panel(
+        Text("What the language does not have", "语言中没有的接续"),
+        Text("way of decoding", "解码方式"),
+        Text("share of words", "占词数的比例"),
+        [bars(Text("foreign", "不合语言"), list(foreign.values()))],
+        ticks=[NAMES[name] for name in foreign],
+    )
+    return Figure([left, right])
 
 
 LAB = Lab(

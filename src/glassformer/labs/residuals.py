@@ -115,21 +115,17 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
             f"首层梯度，{deepest} 层，无残差也无归一化 / 两者都有",
         ): bare_ratio,
     }
-    learns, stuck, no_harm, harm, distinct, same = (
-        Text(f"with residuals, {deep} layers learn", f"有残差时，{deep} 层能学习"),
-        Text(f"without, {deep} layers learn nothing", f"无残差时，{deep} 层什么也学不到"),
-        Text(f"with residuals, {deep} layers do no worse than one", f"有残差时，{deep} 层不比 1 层差"),
-        Text(f"without, {deep} layers do worse than one", f"无残差时，{deep} 层比 1 层差"),
-        Text("with residuals, positions stay different", "有残差时，各位置仍有区别"),
-        Text("without, they become the same vector", "无残差时，各位置变成同一个向量"),
+    learns = Text(f"with residuals, {deep} layers learn", f"有残差时，{deep} 层能学习")
+    stuck = Text(f"without, {deep} layers learn nothing", f"无残差时，{deep} 层什么也学不到")
+    no_harm = Text(f"with residuals, {deep} layers do no worse than one", f"有残差时，{deep} 层不比 1 层差")
+    harm = Text(f"without, {deep} layers do worse than one", f"无残差时，{deep} 层比 1 层差")
+    distinct = Text("with residuals, positions stay different", "有残差时，各位置仍有区别")
+    same = Text("without, they become the same vector", "无残差时，各位置变成同一个向量")
+    vanishes = Text(
+        "without residuals the first layer's gradient vanishes (powers of ten against the one with them)",
+        "无残差时，首层的梯度消失（与有残差时之比，取以 10 为底的对数）",
     )
-    vanishes, always = (
-        Text(
-            "without residuals the first layer's gradient vanishes (powers of ten against the one with them)",
-            "无残差时，首层的梯度消失（与有残差时之比，取以 10 为底的对数）",
-        ),
-        Text("residuals help a single layer too", "只有一层时残差也有帮助"),
-    )
+    always = Text("residuals help a single layer too", "只有一层时残差也有帮助")
     checks = [
         Check(learns, known["with"][deep], low=0.35),
         Check(stuck, known["without"][deep], high=0.15),
@@ -176,24 +172,20 @@ def figure(losses: Mapping[str, Mapping[int, float]], gradients: Mapping[str, li
     layers = Text("layers", "层数")
     reached = [Series(NAMES[kind], list(by_depth), list(by_depth.values())) for kind, by_depth in losses.items()]
     arriving = [Series(NAMES[kind], AT_START, norms) for kind, norms in gradients.items()]
-    return Figure(
-        (
-            Panel(
-                Text("Loss after a short training", "短时间训练后的损失"),
-                layers,
-                toy.LOSS,
-                [*reached, toy.uniform_line(TRAINED)],
-            ),
-            Panel(
-                Text("Gradient that reaches the first layer at the start", "训练开始时到达首层的梯度"),
-                layers,
-                Text(f"norm, geometric mean of {DRAWS} draws", f"范数（{DRAWS} 次初始化的几何平均）"),
-                arriving,
-                log_y=True,
-            ),
-        ),
-        toy.TASK,
+    left = Panel(
+        Text("Loss after a short training", "短时间训练后的损失"),
+        layers,
+        toy.LOSS,
+        [*reached, toy.uniform_line(TRAINED)],
     )
+    right = Panel(
+        Text("Gradient that reaches the first layer at the start", "训练开始时到达首层的梯度"),
+        layers,
+        Text(f"norm, geometric mean of {DRAWS} draws", f"范数（{DRAWS} 次初始化的几何平均）"),
+        arriving,
+        log_y=True,
+    )
+    return Figure([left, right], toy.TASK)
 
 
 LAB = Lab(

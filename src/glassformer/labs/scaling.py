@@ -135,25 +135,18 @@ def run(seed: int, *, part: toy.Part = Attention) -> Finding:
             f"该模型（缩放）训练 {STEPS} 步后分数的方差",
         ): after,
     }
-    spread, saturated, vanished = (
-        Text("scaled, the weights stay spread at d_k = 1024", "缩放后，d_k = 1024 时权重仍然分散"),
-        Text("not scaled, softmax saturates at d_k = 1024", "不缩放，d_k = 1024 时 softmax 饱和"),
-        Text("and the median query's gradient is gone there", "且此处中位查询的梯度已消失"),
+    spread = Text("scaled, the weights stay spread at d_k = 1024", "缩放后，d_k = 1024 时权重仍然分散")
+    saturated = Text("not scaled, softmax saturates at d_k = 1024", "不缩放，d_k = 1024 时 softmax 饱和")
+    vanished = Text("and the median query's gradient is gone there", "且此处中位查询的梯度已消失")
+    slow = Text(
+        f"not scaled, the same model learns far less (d_k = {TRAINED}, difference of losses)",
+        f"不缩放，同样的模型学到的少得多（d_k = {TRAINED}，损失之差）",
     )
-    slow, early, always = (
-        Text(
-            f"not scaled, the same model learns far less (d_k = {TRAINED}, difference of losses)",
-            f"不缩放，同样的模型学到的少得多（d_k = {TRAINED}，损失之差）",
-        ),
-        Text("it is gone at the paper's d_k = 64 already", "在论文所用的 d_k = 64 处梯度就已消失"),
-        Text("scaling keeps the variance at one through training", "训练之后方差仍保持为 1"),
-    )
+    early = Text("it is gone at the paper's d_k = 64 already", "在论文所用的 d_k = 64 处梯度就已消失")
+    always = Text("scaling keeps the variance at one through training", "训练之后方差仍保持为 1")
+    unit_variance = Text("scaled, the variance is one at every d_k (factor)", "缩放后，任何 d_k 下方差都约为 1（倍数）")
     checks = [
-        Check(
-            Text("scaled, the variance is one at every d_k (factor)", "缩放后，任何 d_k 下方差都约为 1（倍数）"),
-            furthest,
-            high=1.25,
-        ),
+        Check(unit_variance, furthest, high=1.25),
         Check(Text("not scaled, it grows like d_k", "不缩放，方差与 d_k 成正比"), growth, 0.9, 1.1),
         Check(spread, scaled[widest].entropy, low=0.7),
         Check(saturated, raw[widest].entropy, high=0.1),
@@ -203,16 +196,15 @@ def figure(
     grown = Series(Text("d_k", "d_k"), WIDTHS, WIDTHS, dashed=True)
     title, passed = Text("Scores", "分数"), Text("Gradient that softmax passes back", "softmax 回传的梯度")
     norm = Text("norm at the scores, median query", "分数处的梯度范数（中位查询）")
+    left = Panel(title, width, Text("variance", "方差"), [*both(lambda m: m.variance), grown], log_x=True, log_y=True)
+    right = Panel(passed, width, norm, both(lambda m: m.median_gradient), log_x=True, log_y=True)
+    below = toy.training_panel(
+        Text(f"Training with one head of {TRAINED}", f"训练，单头，头宽 {TRAINED}"),
+        list(zip(names, (curve, raw_curve), strict=True)),
+        toy.uniform_line([1, STEPS]),
+    )
     return Figure(
-        (
-            Panel(title, width, Text("variance", "方差"), [*both(lambda m: m.variance), grown], log_x=True, log_y=True),
-            Panel(passed, width, norm, both(lambda m: m.median_gradient), log_x=True, log_y=True),
-            toy.training_panel(
-                Text(f"Training with one head of {TRAINED}", f"训练，单头，头宽 {TRAINED}"),
-                list(zip(names, (curve, raw_curve), strict=True)),
-                toy.uniform_line([1, STEPS]),
-            ),
-        ),
+        [left, right, below],
         Text(
             f"Scores and gradients: random queries and {KEYS} keys of variance one in the shipped attention. Training: "
             "write a random sequence backwards.",

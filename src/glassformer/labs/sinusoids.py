@@ -74,29 +74,17 @@ def run(seed: int, *, positions: type[PositionTable] = PositionTable) -> Finding
         SCORES: left_open(projected),
         FALLS: float((plain.mean(0).diff() < 0).double().mean()),
     }
+    one_map = Text("one map per offset fits every position", "每个偏移只需一个映射，对所有位置都成立")
+    offset_fixes = Text("the offset alone fixes the dot product", "点积只由偏移决定")
+    projections_too = Text(
+        "it fixes the score of attention too, through W_Q and W_K as they are drawn",
+        "经过随机初始化的 W_Q、W_K，注意力分数也只由偏移决定",
+    )
     checks = [
-        Check(
-            Text("one map per offset fits every position", "每个偏移只需一个映射，对所有位置都成立"),
-            max(errors),
-            high=1e-3,
-            every=True,
-        ),
+        Check(one_map, max(errors), high=1e-3, every=True),
         Check(Text("that map is a rotation", "这个映射是旋转"), max(bends), high=1e-3, every=True),
-        Check(
-            Text("the offset alone fixes the dot product", "点积只由偏移决定"),
-            numbers[TABLE],
-            high=1e-4,
-            every=True,
-        ),
-        Check(
-            Text(
-                "it fixes the score of attention too, through W_Q and W_K as they are drawn",
-                "经过随机初始化的 W_Q、W_K，注意力分数也只由偏移决定",
-            ),
-            numbers[SCORES],
-            high=0.1,
-            extent=True,
-        ),
+        Check(offset_fixes, numbers[TABLE], high=1e-4, every=True),
+        Check(projections_too, numbers[SCORES], high=0.1, extent=True),
     ]
     quoted = {"error": numbers[MAP], "table": numbers[TABLE], "scores": numbers[SCORES]}
     return Finding(numbers, checks, draw(plain, projected), SUMMARY, quoted)
@@ -115,11 +103,10 @@ def draw(plain: Tensor, projected: Tensor) -> Figure:
         ]
         return Panel(title, Text("offset k (positions)", "偏移 k（位置数）"), y, lines, example=True)
 
+    left = panel(Text("The table itself", "位置编码本身"), Text("dot product", "点积"), plain)
+    right = panel(Text("After W_Q and W_K", "经过 W_Q 与 W_K 之后"), Text("attention score", "注意力分数"), projected)
     return Figure(
-        [
-            panel(Text("The table itself", "位置编码本身"), Text("dot product", "点积"), plain),
-            panel(Text("After W_Q and W_K", "经过 W_Q 与 W_K 之后"), Text("attention score", "注意力分数"), projected),
-        ],
+        [left, right],
         Text(
             "Left, three starts give one curve. Right, the same positions through untrained projections: three curves.",
             "左图：三个起点的曲线完全重合。右图：同样的位置经过未训练的投影，变成三条不同的曲线。",

@@ -92,35 +92,18 @@ def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
         Text("smoothed: lead gained in the second half", "平滑：后半程增加的领先量"): soft_lead[-1]
         - soft_lead[DESCENT // 2],
     }
+    one_hot = Text("one-hot labels: cross-entropy is the KL divergence", "one-hot 标签：交叉熵就等于 KL 散度")
+    smoothed = Text("smoothed labels: the two differ by the label's entropy", "平滑标签：两者只差标签分布的熵")
+    at_entropy = Text("the smoothed loss ends at that entropy, not at zero", "平滑损失的最小值是该熵，而不是零")
+    finite_lead = Text("smoothing stops the logits at a finite lead", "平滑使 logit 的领先量停在有限值")
+    unbounded = Text("one-hot labels never stop them", "one-hot 标签则会让它一直增大")
     checks = [
-        Check(
-            Text("one-hot labels: cross-entropy is the KL divergence", "one-hot 标签：交叉熵就等于 KL 散度"),
-            abs(hard_offset) + hard_spread,
-            high=1e-3,
-            every=True,
-        ),
-        Check(
-            Text("smoothed labels: the two differ by the label's entropy", "平滑标签：两者只差标签分布的熵"),
-            abs(soft_offset - floor) + soft_spread,
-            high=1e-3,
-            every=True,
-        ),
+        Check(one_hot, abs(hard_offset) + hard_spread, high=1e-3, every=True),
+        Check(smoothed, abs(soft_offset - floor) + soft_spread, high=1e-3, every=True),
         Check(Text("their gradients are equal", "两者的梯度相等"), gap, high=1e-4, every=True),
-        Check(
-            Text("the smoothed loss ends at that entropy, not at zero", "平滑损失的最小值是该熵，而不是零"),
-            abs(soft_end - floor),
-            high=1e-2,
-        ),
-        Check(
-            Text("smoothing stops the logits at a finite lead", "平滑使 logit 的领先量停在有限值"),
-            abs(soft_lead[-1] - predicted),
-            high=0.1,
-        ),
-        Check(
-            Text("one-hot labels never stop them", "one-hot 标签则会让它一直增大"),
-            hard_gain,
-            low=0.3,
-        ),
+        Check(at_entropy, abs(soft_end - floor), high=1e-2),
+        Check(finite_lead, abs(soft_lead[-1] - predicted), high=0.1),
+        Check(unbounded, hard_gain, low=0.3),
     ]
     return Finding(
         numbers,
@@ -147,35 +130,32 @@ def draw(loss: Loss, floor: float, hard_lead: Sequence[float], soft_lead: Sequen
 
     steps = list(range(DESCENT))
     hard, soft = Text("one-hot", "one-hot"), Text(f"smoothing {E}", f"平滑 {E}")
-    return Figure(
+    left = Panel(
+        Text("The loss by how sure the model is", "损失随模型的确信程度变化"),
+        Text("lead of the label's logit", "标签 logit 的领先量"),
+        Text("loss (nats)", "损失（奈特）"),
         [
-            Panel(
-                Text("The loss by how sure the model is", "损失随模型的确信程度变化"),
-                Text("lead of the label's logit", "标签 logit 的领先量"),
-                Text("loss (nats)", "损失（奈特）"),
-                [
-                    Series(hard, leads, [at(lead, 0.0) for lead in leads]),
-                    Series(soft, leads, [at(lead, E) for lead in leads]),
-                    Series(
-                        Text("KL to the smoothed label", "与平滑标签的 KL 散度"),
-                        leads,
-                        [at(lead, E) - floor for lead in leads],
-                        dashed=True,
-                    ),
-                ],
+            Series(hard, leads, [at(lead, 0.0) for lead in leads]),
+            Series(soft, leads, [at(lead, E) for lead in leads]),
+            Series(
+                Text("KL to the smoothed label", "与平滑标签的 KL 散度"),
+                leads,
+                [at(lead, E) - floor for lead in leads],
+                dashed=True,
             ),
-            Panel(
-                Text("Where gradient descent takes the logits", "梯度下降把 logit 带到哪里"),
-                Text("step", "步数"),
-                Text("lead of the label's logit", "标签 logit 的领先量"),
-                [
-                    Series(hard, steps, hard_lead),
-                    Series(soft, steps, soft_lead),
-                    Series(Text("predicted", "预测值"), [0, DESCENT - 1], [predicted, predicted], dashed=True),
-                ],
-            ),
-        ]
+        ],
     )
+    right = Panel(
+        Text("Where gradient descent takes the logits", "梯度下降把 logit 带到哪里"),
+        Text("step", "步数"),
+        Text("lead of the label's logit", "标签 logit 的领先量"),
+        [
+            Series(hard, steps, hard_lead),
+            Series(soft, steps, soft_lead),
+            Series(Text("predicted", "预测值"), [0, DESCENT - 1], [predicted, predicted], dashed=True),
+        ],
+    )
+    return Figure([left, right])
 
 
 SUMMARY = Text(

@@ -44,10 +44,7 @@ def turned(seed: int, steps: int, batch: int = 16) -> Iterator[Pair]:
     """Symbols, the sign to turn, and the symbols backwards: the second half is to be learnt."""
     for ids, backwards in toy.reversals(seed, steps, batch, LENGTH):
         sign = torch.full((batch, 1), TURN)
-        yield (
-            torch.cat((ids, sign, backwards[:, :-1]), 1),
-            torch.cat((torch.full_like(ids, PAD), backwards), 1),
-        )
+        yield (torch.cat((ids, sign, backwards[:, :-1]), 1), torch.cat((torch.full_like(ids, PAD), backwards), 1))
 
 
 @torch.no_grad()
@@ -105,39 +102,20 @@ def run(seed: int, *, part: Part = Attention) -> Finding:
     }
     numbers = {join(kind, NAMES[name]): value for kind, values in kinds.items() for name, value in values.items()}
     lost = written["keys"] - written["queries"]
+    sums_to_one = Text("over the keys, a query's weights sum to one", "沿键：一个查询的权重之和为 1")
+    causal = Text("over the keys, no earlier output moves with a later token", "沿键：后面的词元不影响前面的输出")
+    leaking = Text("over the queries, they do, behind the causal mask", "沿查询：有因果掩码也会受影响")
+    exposed = Text("the training loss gives the mistake away", "训练损失能暴露这个错误")
+    spoilt = Text("an encoder is spoilt by it too", "编码器也会因此受损")
     checks = [
-        Check(
-            Text("over the keys, a query's weights sum to one", "沿键：一个查询的权重之和为 1"),
-            errors["keys"],
-            high=1e-5,
-            every=True,
-        ),
+        Check(sums_to_one, errors["keys"], high=1e-5, every=True),
         Check(Text("over the queries, they do not", "沿查询：权重之和不为 1"), errors["queries"], low=0.3, every=True),
-        Check(
-            Text("over the keys, no earlier output moves with a later token", "沿键：后面的词元不影响前面的输出"),
-            leaks["keys"],
-            high=1e-5,
-            every=True,
-        ),
-        Check(
-            Text("over the queries, they do, behind the causal mask", "沿查询：有因果掩码也会受影响"),
-            leaks["queries"],
-            low=0.03,
-        ),
+        Check(causal, leaks["keys"], high=1e-5, every=True),
+        Check(leaking, leaks["queries"], low=0.03),
         Check(Text("over the keys, the decoder writes as it learnt", "沿键：解码器能正常生成"), written["keys"], 0.9),
         Check(Text("over the queries, it loses symbols when it writes", "沿查询：自行生成时出错"), lost, low=0.15),
-        Check(
-            Text("the training loss gives the mistake away", "训练损失能暴露这个错误"),
-            curves["queries"] - curves["keys"],
-            low=0.3,
-            extent=True,
-        ),
-        Check(
-            Text("an encoder is spoilt by it too", "编码器也会因此受损"),
-            read["keys"] - read["queries"],
-            low=0.1,
-            extent=True,
-        ),
+        Check(exposed, curves["queries"] - curves["keys"], low=0.3, extent=True),
+        Check(spoilt, read["keys"] - read["queries"], low=0.1, extent=True),
     ]
     quoted = {
         "sums": errors["queries"],
@@ -173,23 +151,19 @@ def figure(
         Text("decoder, writing", "解码器（自行生成）"),
         Text("encoder", "编码器"),
     )
-    return Figure(
-        [
-            toy.training_panel(
-                Text("Training of the decoder", "解码器的训练"),
-                [(NAMES[name], curve) for name, curve in losses.items()],
-                toy.uniform_line([1, STEPS]),
-            ),
-            Panel(
-                Text("Symbols right after training", "训练后的正确率"),
-                Text("model and use", "模型与用法"),
-                Text("share right", "正确率"),
-                [bars(NAMES[name], [forced[name], written[name], read[name]]) for name in NAMES],
-                ticks=places,
-            ),
-        ],
-        toy.TASK,
+    left = toy.training_panel(
+        Text("Training of the decoder", "解码器的训练"),
+        [(NAMES[name], curve) for name, curve in losses.items()],
+        toy.uniform_line([1, STEPS]),
     )
+    right = Panel(
+        Text("Symbols right after training", "训练后的正确率"),
+        Text("model and use", "模型与用法"),
+        Text("share right", "正确率"),
+        [bars(NAMES[name], [forced[name], written[name], read[name]]) for name in NAMES],
+        ticks=places,
+    )
+    return Figure([left, right], toy.TASK)
 
 
 LAB = Lab(
