@@ -223,23 +223,24 @@ def draw_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
             [float(values[i]) if drawable(values[i], panel.log_y) else math.nan for i in kept] if values else []
             for values in (series.y, series.low, series.high)
         )
-        name = wrap(series.name.say(language), 56)
+        look: dict[str, Any] = {"label": wrap(series.name.say(language), 56), "color": colour}
         if series.kind == "bars":
             each = 0.8 * step / len(bars)
-            shift = each * (bars.index(series) - (len(bars) - 1) / 2)
-            look: dict[str, Any] = {"facecolor": "none", "linestyle": "--"} if series.dashed else {"facecolor": colour}
-            axes.bar([x + shift for x in xs], ys, 0.92 * each, label=name, edgecolor=colour, linewidth=1.2, **look)
-            draw_whiskers(axes, [x + shift for x in xs], ys, low, high, INK)
+            xs = [x + each * (bars.index(series) - (len(bars) - 1) / 2) for x in xs]
+            look |= {"color": "none", "linestyle": "--"} if series.dashed else {}
+            axes.bar(xs, ys, 0.92 * each, edgecolor=colour, linewidth=1.2, **look)
         elif series.kind == "points":
-            face = PAPER if series.dashed else colour
-            axes.plot(xs, ys, "o", label=name, color=colour, markersize=5, markerfacecolor=face)
-            draw_whiskers(axes, xs, ys, low, high, colour)
+            axes.plot(xs, ys, "o", markersize=5, markerfacecolor=PAPER if series.dashed else colour, **look)
         elif series.dashed:
-            axes.plot(xs, ys, label=name, color=colour, linewidth=1.8, linestyle=(0, (5, 3)), zorder=3)
+            axes.plot(xs, ys, linewidth=1.8, linestyle=(0, (5, 3)), zorder=3, **look)
         else:
             if low:
                 axes.fill_between(xs, low, high, color=colour, alpha=0.18, linewidth=0)
-            axes.plot(xs, ys, label=name, color=colour, marker="o" if len(xs) <= 24 else "", markersize=4, **stroke)
+            axes.plot(xs, ys, marker="o" if len(xs) <= 24 else "", markersize=4, **look, **stroke)
+        if low and series.kind != "line":
+            reach = [[y - a for y, a in zip(ys, low, strict=True)], [b - y for y, b in zip(ys, high, strict=True)]]
+            whisker = INK if series.kind == "bars" else colour
+            axes.errorbar(xs, ys, reach, fmt="none", ecolor=whisker, elinewidth=1.2, capsize=3)
     if bars and places:
         axes.set_xlim(places[0] - step / 2, places[-1] + step / 2)  # where there is no number, the place stays
     set_scale(axes, "x", panel.log_x, places)
@@ -248,16 +249,8 @@ def draw_series(axes: Any, panel: Panel, language: str, depth: int) -> None:
     if len(panel.series) > 1:
         # Below the axes, a series a line: nothing lies over the data, and no width of text is guessed at.
         place = axes.transAxes + ScaledTranslation(0, -depth / 72, axes.figure.dpi_scale_trans)
-        look = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "labelspacing": 0.35, "fontsize": 11}
-        axes.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=place, **look)
-
-
-def draw_whiskers(
-    axes: Any, xs: list[float], ys: list[float], low: list[float], high: list[float], colour: str
-) -> None:
-    if low:
-        reach = [[y - a for y, a in zip(ys, low, strict=True)], [b - y for y, b in zip(ys, high, strict=True)]]
-        axes.errorbar(xs, ys, reach, fmt="none", ecolor=colour, elinewidth=1.2, capsize=3)
+        style = {"frameon": False, "borderpad": 0, "borderaxespad": 0, "labelspacing": 0.35, "fontsize": 11}
+        axes.legend(loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=place, **style)
 
 
 def series_colours(series: Sequence[Series]) -> list[str]:
@@ -265,13 +258,13 @@ def series_colours(series: Sequence[Series]) -> list[str]:
 
     Several references that belong to no measurement take the colours that the measurements leave.
     """
-    measured = [one for one in series if not one.dashed]
-    references = [one for one in series if one.dashed]
-    if len(references) == 1:
-        return [SOFT if one.dashed else COLOURS[measured.index(one) % len(COLOURS)] for one in series]
-    first = 0 if is_paired(series) else len(measured)
+    measured, references = ([one for one in series if one.dashed is dashed] for dashed in (False, True))
+    ordered = measured + references
+    shift = len(measured) if is_paired(series) else 0
+    places = [ordered.index(one) - shift * one.dashed for one in series]
+    alone = len(references) == 1
     return [
-        COLOURS[(first + references.index(one) if one.dashed else measured.index(one)) % len(COLOURS)] for one in series
+        SOFT if one.dashed and alone else COLOURS[at % len(COLOURS)] for one, at in zip(series, places, strict=True)
     ]
 
 
