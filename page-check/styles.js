@@ -1,11 +1,14 @@
-// Formats the style sheets of the page and the handbook, a rule on one line where it fits; with --check, only looks.
+// Formats the style sheets of the page, the labs' report and the handbook, a rule on one line where it fits; with --check, only looks.
 
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createFromBuffer } from "@dprint/formatter";
 
-const FOLDERS = ["../src/glassformer/page/", "../src/glassformer/page/front/", "../docs/theme/assets/"].map(
-  (path) => new URL(path, import.meta.url),
-);
+const FOLDERS = [
+  "../src/glassformer/page/",
+  "../src/glassformer/page/front/",
+  "../src/glassformer/labs/",
+  "../docs/theme/assets/",
+].map((path) => new URL(path, import.meta.url));
 const PLUGIN = new URL("node_modules/dprint-plugin-malva/plugin.wasm", import.meta.url);
 
 const styles = createFromBuffer(readFileSync(PLUGIN));

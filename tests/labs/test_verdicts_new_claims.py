@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from glassformer.labs import Verdict, distance, identity, repetition, softmax_axis
-from glassformer.labs.residuals import sever
+from glassformer.labs.residuals import remove_residuals
 from glassformer.model import EncoderOnly
 
 
@@ -41,7 +41,7 @@ def test_identity(shipped):
 
 @pytest.mark.long
 def test_identity_with_residuals_that_add_nothing():
-    finding = identity.run(0, build=lambda config: sever(EncoderOnly(config)))
+    finding = identity.run(0, build=lambda config: remove_residuals(EncoderOnly(config)))
     assert finding.verdict is Verdict.FAILS
     assert not finding.checks[0].passed
     assert not finding.checks[2].passed

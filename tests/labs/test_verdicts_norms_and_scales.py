@@ -62,7 +62,7 @@ def test_residuals(shipped):
 
 def test_residuals_that_add_nothing(monkeypatch):
     monkeypatch.setattr(residuals, "STEPS", 10)
-    finding = residuals.run(0, build=lambda config: residuals.sever(EncoderOnly(config)))
+    finding = residuals.run(0, build=lambda config: residuals.remove_residuals(EncoderOnly(config)))
     assert finding.verdict is Verdict.FAILS
     assert not finding.checks[4].passed  # positions become alike, before any training
 

@@ -27,16 +27,16 @@ STEPS, RATE, EXAM = 300, 3e-2, 1000
 
 
 @dataclass(frozen=True)
-class Kind:
+class Variant:
     name: Text
     activation: Activation
     gated: bool = False
 
 
-KINDS = {
-    "relu": Kind(Text("ReLU", "ReLU"), "relu"),
-    "gelu": Kind(Text("GELU", "GELU"), "gelu"),
-    "swiglu": Kind(Text("SwiGLU", "SwiGLU"), "silu", gated=True),
+VARIANTS = {
+    "relu": Variant(Text("ReLU", "ReLU"), "relu"),
+    "gelu": Variant(Text("GELU", "GELU"), "gelu"),
+    "swiglu": Variant(Text("SwiGLU", "SwiGLU"), "silu", gated=True),
 }
 MODERN = ("gelu", "swiglu")
 ERROR = Text("error", "误差")
@@ -56,7 +56,7 @@ TASKS = {
 Part = Callable[[ModelConfig], FeedForward]
 
 
-def fit(kind: Kind, task: Task, seed: int, part: Part) -> tuple[float, int]:
+def fit(kind: Variant, task: Task, seed: int, part: Part) -> tuple[float, int]:
     """The error on vectors not seen in training, over that of the best constant; and the number of parameters."""
     hidden = HIDDEN * 2 // 3 if kind.gated else HIDDEN
     config = toy.small_config(seed, d_model=WIDTH, d_ff=hidden, activation=kind.activation, gated=kind.gated)
@@ -81,12 +81,12 @@ def fit(kind: Kind, task: Task, seed: int, part: Part) -> tuple[float, int]:
 
 
 def run(seed: int, *, part: Part = FeedForward) -> Finding:
-    fitted = {(task, kind): fit(KINDS[kind], TASKS[task], seed, part) for task in TASKS for kind in KINDS}
+    fitted = {(task, kind): fit(VARIANTS[kind], TASKS[task], seed, part) for task in TASKS for kind in VARIANTS}
     errors = {key: error for key, (error, _) in fitted.items()}
-    sizes = {kind: fitted["smooth", kind][1] for kind in KINDS}
+    sizes = {kind: fitted["smooth", kind][1] for kind in VARIANTS}
     numbers = {
-        **{join(ERROR, TASKS[task].name, KINDS[kind].name): value for (task, kind), value in errors.items()},
-        **{join(Text("parameters", "参数量"), KINDS[kind].name): float(size) for kind, size in sizes.items()},
+        **{join(ERROR, TASKS[task].name, VARIANTS[kind].name): value for (task, kind), value in errors.items()},
+        **{join(Text("parameters", "参数量"), VARIANTS[kind].name): float(size) for kind, size in sizes.items()},
     }
     ratio = {(task, kind): errors[task, kind] / errors[task, "relu"] for task in TASKS for kind in MODERN}
     same_size = Text("parameters, most / fewest", "参数量，最多 / 最少")
@@ -95,8 +95,8 @@ def run(seed: int, *, part: Part = FeedForward) -> Finding:
         *(
             Check(
                 Text(
-                    f"{TASKS[task].name.en}: {KINDS[kind].name.en}'s error / ReLU's",
-                    f"{TASKS[task].name.zh}：{KINDS[kind].name.zh} 的误差 / ReLU 的误差",
+                    f"{TASKS[task].name.en}: {VARIANTS[kind].name.en}'s error / ReLU's",
+                    f"{TASKS[task].name.zh}：{VARIANTS[kind].name.zh} 的误差 / ReLU 的误差",
                 ),
                 value,
                 high=0.9,
@@ -124,8 +124,8 @@ def figure(errors: Mapping[tuple[str, str], float]) -> Figure:
                 task.name,
                 Text("activation", "激活函数"),
                 Text("error / that of a constant", "误差 / 输出常数的误差"),
-                [bars(ERROR, [errors[name, kind] for kind in KINDS])],
-                ticks=[kind.name for kind in KINDS.values()],
+                [bars(ERROR, [errors[name, kind] for kind in VARIANTS])],
+                ticks=[kind.name for kind in VARIANTS.values()],
             )
             for name, task in TASKS.items()
         ],

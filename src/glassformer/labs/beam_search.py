@@ -54,14 +54,14 @@ BY_MEAN = Way(Text("beam 8 by mean score", "束宽 8（按长度归一化）"), 
 WAYS = (GREEDY, BY_SUM, BY_MEAN)
 
 
-class Outcome(NamedTuple):
+class SearchQuality(NamedTuple):
     gap: float  # mean log-probability below the best of all outputs
     found: float  # share of sources where that best is found
     above: float  # highest log-probability above it, which should not be
     read: float  # tokens the decoder reads per source
 
 
-class Written(NamedTuple):
+class TextQuality(NamedTuple):
     """What the trained model writes, on average."""
 
     truth: float  # true probability of the text
@@ -69,11 +69,11 @@ class Written(NamedTuple):
     score: float  # log-probability by the model
 
 
-Texts = Mapping[tuple[int, Way], Written]  # by the source's length
+Texts = Mapping[tuple[int, Way], TextQuality]  # by the source's length
 
 
 def run(seed: int, *, search: Generate = generate) -> Finding:
-    outcomes, lower, texts = against_the_best(seed, search), below_greedy(seed, search), trained(seed, search)
+    outcomes, lower, texts = compare_with_best(seed, search), below_greedy(seed, search), trained(seed, search)
     greedy, beam_4 = outcomes[1], outcomes[4]
     higher = Text("beam 4 scores higher than greedy (mean log-probability)", "束宽 4 的分数高于贪心（平均对数概率）")
     finds = Text("it finds the best of all more often", "更常找到全局最优")
@@ -101,10 +101,21 @@ def run(seed: int, *, search: Generate = generate) -> Finding:
         Check(never_lower, max(lower.values()), high=0.0, extent=True),
         Check(better, texts[LONG, BY_SUM].right - texts[LONG, GREEDY].right, low=0.0, extent=True),
     ]
-    return Finding(measured(outcomes, lower, texts), checks, draw(outcomes, texts), *tell(greedy, beam_4, lower, texts))
+    quoted = {
+        "found": beam_4.found,
+        "greedy_found": greedy.found,
+        "more": beam_4.read / greedy.read,
+        "below": lower[2],
+        "score": texts[LONG, GREEDY].score,
+        "beam_score": texts[LONG, BY_SUM].score,
+        "right": texts[LONG, GREEDY].right,
+        "beam_right": texts[LONG, BY_SUM].right,
+        "mean_right": texts[LONG, BY_MEAN].right,
+    }
+    return Finding(measured(outcomes, lower, texts), checks, draw(outcomes, texts), SUMMARY, quoted)
 
 
-def measured(outcomes: Mapping[int, Outcome], lower: Mapping[int, float], texts: Texts) -> dict[Text, float]:
+def measured(outcomes: Mapping[int, SearchQuality], lower: Mapping[int, float], texts: Texts) -> dict[Text, float]:
     gap = Text("log-probability below the best of all", "比全局最优低的对数概率")
     found = Text("share of sources where the best of all is found", "找到全局最优的输入比例")
     read = Text("tokens read by the decoder, per source", "解码器为每个输入读入的词元数")
@@ -131,20 +142,6 @@ def measured(outcomes: Mapping[int, Outcome], lower: Mapping[int, float], texts:
     }
 
 
-def tell(greedy: Outcome, beam_4: Outcome, lower: Mapping[int, float], texts: Texts) -> tuple[Text, dict[str, float]]:
-    return SUMMARY, {
-        "found": beam_4.found,
-        "greedy_found": greedy.found,
-        "more": beam_4.read / greedy.read,
-        "below": lower[2],
-        "score": texts[LONG, GREEDY].score,
-        "beam_score": texts[LONG, BY_SUM].score,
-        "right": texts[LONG, GREEDY].right,
-        "beam_right": texts[LONG, BY_SUM].right,
-        "mean_right": texts[LONG, BY_MEAN].right,
-    }
-
-
 SUMMARY = Text(
     "Beam 4 finds the best of all outputs for {found:.0%} of the sources, greedy for {greedy_found:.0%}, and reads "
     "{more:.1f} times as many tokens. It is no guarantee: with beam 2, {below:.1%} of longer outputs score below "
@@ -158,26 +155,27 @@ SUMMARY = Text(
 )
 
 
-def against_the_best(seed: int, search: Generate, models: int = 6) -> dict[int, Outcome]:
+def compare_with_best(seed: int, search: Generate, models: int = 6) -> dict[int, SearchQuality]:
     """What each beam finds where every possible output can be scored."""
     gaps: dict[int, list[Tensor]] = {beam: [] for beam in BEAMS}
     read = dict.fromkeys(BEAMS, 0.0)
     for model, src in random_models(seed, models, vocabulary=6, sources=16):
         best = best_of_all(model, src, longest=5)
         for beam in BEAMS:
-            with counting(model.decoder.embedding) as tokens:
+            with count_tokens(model.decoder.embedding) as tokens:
                 hypotheses = search(model, src, beam=beam, length_penalty=0.0, max_new_tokens=5)
             read[beam] += sum(tokens) / len(src) / models
             gaps[beam].append(best - scores(hypotheses))
     outcomes = {}
     for beam in BEAMS:
         gap = torch.cat(gaps[beam])
-        outcomes[beam] = Outcome(float(gap.mean()), float((gap < 1e-4).double().mean()), float(-gap.min()), read[beam])
+        found = float((gap < 1e-4).double().mean())
+        outcomes[beam] = SearchQuality(float(gap.mean()), found, float(-gap.min()), read[beam])
     return outcomes
 
 
 @contextmanager
-def counting(embedding: nn.Module) -> Iterator[list[int]]:
+def count_tokens(embedding: nn.Module) -> Iterator[list[int]]:
     """How many tokens each call of the decoder reads."""
     tokens: list[int] = []
     hook = embedding.register_forward_pre_hook(lambda module, given: tokens.append(given[0].numel()))
@@ -220,7 +218,7 @@ def trained(seed: int, search: Generate) -> Texts:
                 true_probability(source, best[0].ids) for source, best in zip(src.tolist(), hypotheses, strict=True)
             ]
             lengths = torch.tensor([len(best[0].ids) + 1 for best in hypotheses])  # the end counts
-            results[length, way] = Written(
+            results[length, way] = TextQuality(
                 truth=sum(truth) / len(truth),
                 right=sum(each > 0 for each in truth) / len(truth),
                 score=float((scores(hypotheses) * lengths**way.penalty).mean()),
@@ -284,7 +282,7 @@ def best_of_all(model: EncoderDecoder, src: Tensor, longest: int) -> Tensor:
     return torch.maximum(ended.flatten(1).amax(1), cut.flatten(1).amax(1))
 
 
-def draw(outcomes: Mapping[int, Outcome], texts: Texts) -> Figure:
+def draw(outcomes: Mapping[int, SearchQuality], texts: Texts) -> Figure:
     left = Panel(
         Text("Found, against the best of all", "与穷举最优的差距"),
         Text("tokens read per source", "每个输入读入的词元数"),

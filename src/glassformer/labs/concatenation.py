@@ -59,7 +59,7 @@ def beside(config: ModelConfig) -> EncoderOnly:
 
 
 @torch.no_grad()
-def readable(embedding: Embedding) -> tuple[float, float]:
+def linear_readout(embedding: Embedding) -> tuple[float, float]:
     """Which share of tokens, and of positions, a linear map reads from the embedding of all their pairs."""
     ids = torch.arange(FIRST, FIRST + SYMBOLS).unsqueeze(1).expand(-1, LENGTH)  # (SYMBOLS, LENGTH)
     x = embedding(ids, torch.arange(LENGTH)).flatten(0, 1).double()  # (N, D)
@@ -90,7 +90,7 @@ def train(model: EncoderOnly, seed: int) -> Trained:
     curve = toy.learn(model, toy.reversals(seed, STEPS, 16, LENGTH), RATE)
     learnt = [i for i in range(toy.LOSS_STEPS, STEPS + 1) if toy.final_loss(curve[:i]) < LEARNT]
     size = sum(weight.numel() for weight in model.parameters())
-    return Trained(curve, learnt[0] if learnt else STEPS, size, *readable(model.encoder.embedding))
+    return Trained(curve, learnt[0] if learnt else STEPS, size, *linear_readout(model.encoder.embedding))
 
 
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:

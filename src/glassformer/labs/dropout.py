@@ -30,7 +30,7 @@ FLOOR = -RIGHT * math.log(RIGHT) - (1 - RIGHT) * math.log((1 - RIGHT) / (SYMBOLS
 DATA = {"few": Text(f"{FEW} texts", f"{FEW} 条文本"), "many": Text("new texts at every step", "每步都是新文本")}
 
 
-def noisy(generator: torch.Generator, texts: int) -> Pair:
+def noisy_texts(generator: torch.Generator, texts: int) -> Pair:
     """Random symbols; the same backwards, with noise."""
     ids = torch.randint(FIRST, FIRST + SYMBOLS, (texts, LENGTH), generator=generator)
     wrong = torch.rand(ids.shape, generator=generator) < NOISE
@@ -42,7 +42,7 @@ def batches(few: Pair | None, seed: int, steps: int) -> Iterator[Pair]:
     generator = torch.Generator().manual_seed(seed)
     for _ in range(steps):
         if few is None:
-            yield noisy(generator, BATCH)
+            yield noisy_texts(generator, BATCH)
         else:
             chosen = torch.randperm(FEW, generator=generator)[:BATCH]
             yield few[0][chosen], few[1][chosen]
@@ -62,8 +62,8 @@ class Course:
 def train(data: str, rate: float, seed: int, build: toy.Build) -> Course:
     config = toy.small_config(seed, layers=1, vocab_size=FIRST + SYMBOLS, dropout=rate)
     model = build(config)
-    exam = noisy(torch.Generator().manual_seed(seed + 1_000_000), EXAM)
-    few = noisy(torch.Generator().manual_seed(seed + 2_000_000), FEW)
+    exam = noisy_texts(torch.Generator().manual_seed(seed + 1_000_000), EXAM)
+    few = noisy_texts(torch.Generator().manual_seed(seed + 2_000_000), FEW)
     optimizer = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.98), eps=1e-9, fused=True)
     held_out = []
     with torch.random.fork_rng(devices=[]):

@@ -69,7 +69,7 @@ TASKS = {
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingResult:
     curve: Sequence[float]  # training loss of every step, until the task is learnt
     loss: float  # at the end, on sequences not seen in training
     parameters: int
@@ -79,14 +79,14 @@ class Outcome:
         return len(self.curve)
 
 
-def train(task: Task, heads: int, seed: int, attention: type[Attention]) -> Outcome:
+def train(task: Task, heads: int, seed: int, attention: type[Attention]) -> TrainingResult:
     """Until the task is learnt, so that what is compared is the end of learning and not a moment of it."""
     config = small_config(seed, layers=1, heads=heads, vocab_size=task.vocabulary, positions=task.positions)
     model = toy.with_attention(EncoderOnly, config, attention)
     curve = learn(model, task.pairs(seed, MOST, BATCH), RATE, until=LEARNT)
     with torch.no_grad():
         unseen: Tensor = mean_loss(model, next(task.pairs(seed + 1_000_000, 1, 200)))
-    return Outcome(curve, float(unseen), sum(weight.numel() for weight in model.parameters()))
+    return TrainingResult(curve, float(unseen), sum(weight.numel() for weight in model.parameters()))
 
 
 def run(seed: int, *, attention: type[Attention] = Attention) -> Finding:
@@ -138,7 +138,7 @@ def several(heads: int) -> Text:
     return Text(f"{heads} head{'s' if heads > 1 else ''}", f"{heads} 头")
 
 
-def draw(outcomes: Mapping[tuple[str, int], Outcome]) -> Figure:
+def draw(outcomes: Mapping[tuple[str, int], TrainingResult]) -> Figure:
     def curve(name: str, heads: int) -> Series:
         losses = outcomes[name, heads].curve
         known = [final_loss(losses[:i]) for i in SHOWN if i <= len(losses)]

@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.labs.residuals import NAMES, sever
+from glassformer.labs.residuals import NAMES, remove_residuals
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import NO_MASK
 
@@ -41,7 +41,7 @@ def error(model: EncoderOnly, x: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def by_hand(model: EncoderOnly) -> EncoderOnly:
+def identity_weights(model: EncoderOnly) -> EncoderOnly:
     """Weights that make blocks without residuals the identity."""
     one = torch.eye(WIDTH)
     for block in toy.blocks(model):
@@ -58,7 +58,7 @@ def by_hand(model: EncoderOnly) -> EncoderOnly:
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     def model(layers: int, residual: bool) -> EncoderOnly:
         config = toy.small_config(seed, layers, d_model=WIDTH, heads=1, positions="none")
-        return build(config) if residual else sever(EncoderOnly(config))
+        return build(config) if residual else remove_residuals(EncoderOnly(config))
 
     curves = {
         (name, layers): toy.learn(model(layers, name == "with"), draws(seed, STEPS), RATE, loss=error)
@@ -67,8 +67,8 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     }
     shallow, deep = DEPTHS
     with torch.no_grad():
-        made = float(error(by_hand(model(deep, residual=False)), draws(seed, 1)[0]))
-        nothing = float(error(silent(model(deep, residual=True)), draws(seed, 1)[0]))
+        made = float(error(identity_weights(model(deep, residual=False)), draws(seed, 1)[0]))
+        nothing = float(error(zero_weights(model(deep, residual=True)), draws(seed, 1)[0]))
     last = {key: toy.final_loss(curve) for key, curve in curves.items()}
     ratio = last["with", shallow] / last["without", shallow]
     numbers = {
@@ -124,7 +124,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
 
 
 @torch.no_grad()
-def silent(model: EncoderOnly) -> EncoderOnly:
+def zero_weights(model: EncoderOnly) -> EncoderOnly:
     for block in toy.blocks(model):
         for weight in (*block.self_attention.parameters(), *block.feed_forward.parameters()):
             weight.zero_()

@@ -49,7 +49,7 @@ def start(model: EncoderOnly, change: Callable[[Tensor], Tensor]) -> EncoderOnly
 
 
 @torch.no_grad()
-def look(model: EncoderOnly, seed: int) -> tuple[float, float]:
+def first_layer_stats(model: EncoderOnly, seed: int) -> tuple[float, float]:
     """In the first layer of a fresh model: the variance of the queries, and the largest attention weight of a query."""
     watched = share_weights(model)  # hooks on a copy, so that training keeps the fast way
     attention = toy.blocks(watched)[0].self_attention
@@ -63,7 +63,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     variances, weights = {}, {}
     for name, change in STARTS.items():
         model = start(build(toy.small_config(seed, layers=1)), change)
-        variances[name], weights[name] = look(model, seed)
+        variances[name], weights[name] = first_layer_stats(model, seed)
         curves[name] = toy.learn(model, toy.reversals(seed, STEPS, 16, LENGTH), RATE)
     losses = {name: toy.final_loss(curve) for name, curve in curves.items()}
     variance = Text("variance of the queries before training", "训练前查询的方差")

@@ -50,8 +50,12 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
     orders = {
         Text("attention, one step, without cache", "单步注意力，无缓存"): order(without.attention),
         Text("attention, one step, with cache", "单步注意力，有缓存"): order(cached.attention),
-        Text("attention, whole output, without cache", "整段输出的注意力，无缓存"): order(sums(without.attention)),
-        Text("attention, whole output, with cache", "整段输出的注意力，有缓存"): order(sums(cached.attention)),
+        Text("attention, whole output, without cache", "整段输出的注意力，无缓存"): order(
+            list(accumulate(without.attention))
+        ),
+        Text("attention, whole output, with cache", "整段输出的注意力，有缓存"): order(
+            list(accumulate(cached.attention))
+        ),
         Text("dense layers, one step, without cache", "单步的线性层，无缓存"): order(without.dense),
         Text("dense layers, one step, with cache", "单步的线性层，有缓存"): order(cached.dense),
     }
@@ -103,7 +107,7 @@ def read(model: DecoderOnly, text: Tensor, make_cache: MakeCache | None) -> Read
     """The text as if it were being written, a token per step; without a cache each step reads all of it again."""
     cache = None if make_cache is None else make_cache(model, LENGTH)
     logits, attention, dense = [], [], []
-    with counting(model) as counts:
+    with count_products(model) as counts:
         for t in range(LENGTH):
             counts.clear()
             logits.append(model(text[:, : t + 1] if cache is None else text[:, t : t + 1], cache=cache)[0, -1])
@@ -113,7 +117,7 @@ def read(model: DecoderOnly, text: Tensor, make_cache: MakeCache | None) -> Read
 
 
 @contextmanager
-def counting(model: DecoderOnly) -> Iterator[Counter[str]]:
+def count_products(model: DecoderOnly) -> Iterator[Counter[str]]:
     """Multiply-adds of every product of the forward passes inside, from the shapes that were really multiplied."""
     counts: Counter[str] = Counter()
     width = model.config.d_head
@@ -132,10 +136,6 @@ def counting(model: DecoderOnly) -> Iterator[Counter[str]]:
     finally:
         for hook in hooks:
             hook.remove()
-
-
-def sums(steps: Sequence[float]) -> list[float]:
-    return list(accumulate(steps))
 
 
 def order(costs: Sequence[float]) -> float:
@@ -187,7 +187,7 @@ def draw(without: Reading, cached: Reading) -> Figure:
     panels = []
     for title, curves, powers in (
         (Text("Attention of step T", "第 T 步的注意力"), steps, (2, 1)),
-        (Text("Attention of all T steps", "前 T 步注意力之和"), [sums(each) for each in steps], (3, 2)),
+        (Text("Attention of all T steps", "前 T 步注意力之和"), [list(accumulate(each)) for each in steps], (3, 2)),
     ):
         series = [Series(name, lengths, curve) for name, curve in zip(names, curves, strict=True)]
         for curve, power in zip(curves, powers, strict=True):

@@ -94,7 +94,7 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
     ]
     quoted = {f"{name}_{span}": value for (name, span), value in right.items() if span != "within"}
 
-    def told(span: str) -> tuple[str, str]:
+    def shares(span: str) -> tuple[str, str]:
         return (
             ", ".join(f"{text.en} {{{name}_{span}:.0%}}" for name, text in NAMES.items()),
             "，".join(f"{text.zh} {{{name}_{span}:.0%}}" for name, text in NAMES.items()),
@@ -102,10 +102,10 @@ def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
 
     summary = Text(
         f"Trained on {TRAINED} tokens, all say the right value there (at chance: {1 / VALUES:.0%}). On the next "
-        f"{TWICE - TRAINED}: {told('twice')[0]}. From {TWICE + 1} to {LONGEST}: {told('far')[0]}. A sinusoid is "
+        f"{TWICE - TRAINED}: {shares('twice')[0]}. From {TWICE + 1} to {LONGEST}: {shares('far')[0]}. A sinusoid is "
         "defined at any place, but what the model has learnt to do with it is not.",
         f"用 {TRAINED} 个词元训练，在此范围内都能答对（随机猜为 {1 / VALUES:.0%}）。再往后 {TWICE - TRAINED} 个："
-        f"{told('twice')[1]}。第 {TWICE + 1} 至 {LONGEST} 位：{told('far')[1]}。正弦编码在任何位置都有定义，"
+        f"{shares('twice')[1]}。第 {TWICE + 1} 至 {LONGEST} 位：{shares('far')[1]}。正弦编码在任何位置都有定义，"
         "但模型学会的用法只限于见过的位置。",
     )
     return Finding(numbers, checks, figure(curves), summary, quoted)

@@ -10,7 +10,7 @@ Shapes: N facts (pairs of letters), A letters, F neurons, D model width.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
@@ -24,20 +24,6 @@ from glassformer.model.transformer import initialise
 A, WIDTH, NEURONS = 20, 12, 256
 STEPS, RATE, FINE = 110, 1e-2, 30  # the last steps are smaller
 DEALS = 20  # of values to other neurons, for comparison
-
-KNOWN = Text("share of the facts known", "记住的事实比例")
-WITHOUT = Text("the same, trained without the layer", "同上，训练时就没有前馈网络")
-CUT = Text("the same, the layer cut out after training", "同上，训练后切除前馈网络")
-ALONE = Text("share of the facts that the layer's output names by itself", "仅凭该层的输出就能说对的事实比例")
-AGREE = Text(
-    "correlation of what a neuron writes with what should follow where it fires",
-    "神经元写出的内容与触发处应有后继的相关系数",
-)
-DEALT = Text("the same, values dealt to other neurons", "同上，值向量打乱后分给其他神经元")
-FACTS = Text(
-    "facts that fire a neuron at half its peak or more, median", "以峰值一半以上触发一个神经元的事实数，中位数"
-)
-ONE = Text("neurons that one fact alone fires", "只被一条事实触发的神经元比例")
 
 
 class NoFeedForward(nn.Module):
@@ -69,7 +55,7 @@ def train(seed: int, pair: Pair, part: type[nn.Module]) -> DecoderOnly:
 
 
 @torch.no_grad()
-def known(model: DecoderOnly, pair: Pair) -> float:
+def share_known(model: DecoderOnly, pair: Pair) -> float:
     ids, labels = pair
     return float((model(ids)[:, 1].argmax(-1) == labels[:, 1]).double().mean())
 
@@ -81,7 +67,7 @@ def feed_forward_of(model: DecoderOnly) -> FeedForward:
 
 
 @torch.no_grad()
-def firing(model: DecoderOnly, ids: Tensor) -> Tensor:
+def neuron_activations(model: DecoderOnly, ids: Tensor) -> Tensor:
     """How strongly each neuron fires on each fact; (N, F)."""
     outputs: list[Tensor] = []
     hook = feed_forward_of(model).hidden.register_forward_hook(lambda *call: outputs.append(call[2]))
@@ -91,7 +77,7 @@ def firing(model: DecoderOnly, ids: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def written(model: DecoderOnly) -> Tensor:
+def value_logits(model: DecoderOnly) -> Tensor:
     """What each neuron's value says through the last norm's gain and the head: a logit per letter, (A, F)."""
     values = feed_forward_of(model).down.weight  # (D, F): a column per neuron
     gain = model.get_parameter("decoder.norm.weight").unsqueeze(1)  # (D, 1)
@@ -99,7 +85,7 @@ def written(model: DecoderOnly) -> Tensor:
     return logits - logits.mean(0)
 
 
-def wanted(fires: Tensor, third: Tensor) -> Tensor:
+def firing_by_letter(fires: Tensor, third: Tensor) -> Tensor:
     """How strongly each neuron fires, on average, where each letter should follow; (A, F)."""
     follows = nn.functional.one_hot(third, A).to(fires.dtype)  # (N, A)
     return follows.T @ fires / follows.sum(0).clamp_min(1).unsqueeze(1)
@@ -113,25 +99,33 @@ def agreement(wants: Tensor, writes: Tensor) -> float:
 def run(seed: int, *, feed_forward: type[nn.Module] = FeedForward) -> Finding:
     third, pair = secret_table(seed)
     model = train(seed, pair, feed_forward)
-    fires, writes = firing(model, pair[0]), written(model)
-    wants = wanted(fires, third)
+    fires, writes = neuron_activations(model, pair[0]), value_logits(model)
+    wants = firing_by_letter(fires, third)
     generator = torch.Generator().manual_seed(seed)
     deals = [writes[:, torch.randperm(NEURONS, generator=generator)] for _ in range(DEALS)]
     facts = (fires > fires.amax(0) / 2).sum(0).double()
-    whole = known(model, pair)
+    whole = share_known(model, pair)
     alone = float(((fires @ writes.T).argmax(1) == third).double().mean())
     with_layer = feed_forward_of(model).register_forward_hook(lambda _module, _inputs, output: torch.zeros_like(output))
-    cut = known(model, pair)
+    cut = share_known(model, pair)
     with_layer.remove()
+    without = share_known(train(seed, pair, NoFeedForward), pair)
+    agree, dealt = agreement(wants, writes), sum(agreement(wants, dealt) for dealt in deals) / DEALS
+    single, median = float((facts == 1).double().mean()), float(facts.median())
     numbers = {
-        KNOWN: whole,
-        WITHOUT: known(train(seed, pair, NoFeedForward), pair),
-        CUT: cut,
-        ALONE: alone,
-        AGREE: agreement(wants, writes),
-        DEALT: sum(agreement(wants, dealt) for dealt in deals) / DEALS,
-        FACTS: float(facts.median()),
-        ONE: float((facts == 1).double().mean()),
+        Text("share of the facts known", "记住的事实比例"): whole,
+        Text("the same, trained without the layer", "同上，训练时就没有前馈网络"): without,
+        Text("the same, the layer cut out after training", "同上，训练后切除前馈网络"): cut,
+        Text("share of the facts that the layer's output names by itself", "仅凭该层的输出就能说对的事实比例"): alone,
+        Text(
+            "correlation of what a neuron writes with what should follow where it fires",
+            "神经元写出的内容与触发处应有后继的相关系数",
+        ): agree,
+        Text("the same, values dealt to other neurons", "同上，值向量打乱后分给其他神经元"): dealt,
+        Text(
+            "facts that fire a neuron at half its peak or more, median", "以峰值一半以上触发一个神经元的事实数，中位数"
+        ): median,
+        Text("neurons that one fact alone fires", "只被一条事实触发的神经元比例"): single,
     }
     fewer_facts = Text(
         "without the layer far fewer facts are learnt (difference of shares)",
@@ -147,31 +141,19 @@ def run(seed: int, *, feed_forward: type[nn.Module] = FeedForward) -> Finding:
     )
     one_fact = Text("a neuron holds one memory: one fact alone fires it", "一个神经元只存一条记忆：只被一条事实触发")
     checks = [
-        Check(fewer_facts, numbers[KNOWN] - numbers[WITHOUT], low=0.3),
-        Check(right_values, numbers[AGREE] - numbers[DEALT], low=0.05),
-        Check(whole_fact, numbers[ALONE], low=0.5, extent=True),
-        Check(one_fact, numbers[ONE], low=0.5, extent=True),
+        Check(fewer_facts, whole - without, low=0.3),
+        Check(right_values, agree - dealt, low=0.05),
+        Check(whole_fact, alone, low=0.5, extent=True),
+        Check(one_fact, single, low=0.5, extent=True),
     ]
-    quoted = {
-        "known": numbers[KNOWN],
-        "without": numbers[WITHOUT],
-        "cut": numbers[CUT],
-        "alone": numbers[ALONE],
-        "agree": numbers[AGREE],
-        "dealt": numbers[DEALT],
-        "facts": numbers[FACTS],
-    }
-    return Finding(numbers, checks, draw(wants, writes, numbers), SUMMARY, quoted)
+    quoted = {"known": whole, "without": without, "cut": cut, "alone": alone}
+    quoted |= {"agree": agree, "dealt": dealt, "facts": median}
+    return Finding(numbers, checks, draw(wants, writes, [whole, without, cut]), SUMMARY, quoted)
 
 
-def draw(wants: Tensor, writes: Tensor, numbers: Mapping[Text, float]) -> Figure:
+def draw(wants: Tensor, writes: Tensor, shares: Sequence[float]) -> Figure:
     stored = (wants - wants.mean(0)) @ writes.T  # (A, A): where this letter should follow, all neurons write that one
     letters = [chr(ord("a") + i) for i in range(A)]
-    shown = {
-        Text("with the layer", "有前馈网络"): KNOWN,
-        Text("trained without", "训练时没有"): WITHOUT,
-        Text("cut out", "训练后切除"): CUT,
-    }
     left = Panel(
         Text("What the layer writes where each letter should follow", "应出现每个字母之处，该层写出什么"),
         Text("letter written", "写出的字母"),
@@ -184,8 +166,12 @@ def draw(wants: Tensor, writes: Tensor, numbers: Mapping[Text, float]) -> Figure
         Text("Facts known", "记住的事实"),
         Text("model", "模型"),
         Text(f"share of {A * A} facts", f"{A * A} 条事实中的比例"),
-        [bars(Text("share", "占比"), [numbers[name] for name in shown.values()])],
-        ticks=list(shown),
+        [bars(Text("share", "占比"), shares)],
+        ticks=[
+            Text("with the layer", "有前馈网络"),
+            Text("trained without", "训练时没有"),
+            Text("cut out", "训练后切除"),
+        ],
     )
     return Figure(
         [left, right],

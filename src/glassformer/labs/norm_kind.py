@@ -64,7 +64,7 @@ def padded(seed: int, steps: int, batch: int) -> Iterator[toy.Pair]:
 
 
 @torch.no_grad()
-def moved(model: nn.Module, seed: int) -> tuple[float, float]:
+def logit_change(model: nn.Module, seed: int) -> tuple[float, float]:
     """How far a sentence's logits move, relative to their spread: in other company, and with more padding beside it."""
     (ids, _), (others, _) = toy.reversals(seed, 2, batch=4, length=6)
     ours = model(ids)[0]  # (T, V)
@@ -77,7 +77,7 @@ def moved(model: nn.Module, seed: int) -> tuple[float, float]:
 
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     builds: dict[str, toy.Build] = {"layer": build, "batch": with_batch_norm}
-    fresh = {name: moved(Masked(make(toy.small_config(seed))), seed) for name, make in builds.items()}
+    fresh = {name: logit_change(Masked(make(toy.small_config(seed))), seed) for name, make in builds.items()}
     test = next(padded(seed + 1_000_000, 1, 256))
     reached: dict[str, dict[int, float]] = {name: {} for name in builds}
     at_rest = 0.0
@@ -88,7 +88,7 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
             with torch.no_grad():
                 reached[name][batch] = toy.mean_loss(model.eval(), test).item()
             if name == "batch":
-                at_rest = max(at_rest, *moved(model, seed))
+                at_rest = max(at_rest, *logit_change(model, seed))
     behind = {batch: reached["batch"][batch] - reached["layer"][batch] for batch in BATCHES}
     few, many = BATCHES[0], BATCHES[-1]
     causes = Text("in other company", "换掉同批句子后"), Text("with more padding", "加长填充后")

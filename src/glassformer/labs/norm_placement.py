@@ -78,7 +78,7 @@ def descend(model: EncoderOnly, seed: int) -> Descent:
     return Descent(norms, cosines, drift)
 
 
-def silenced(model: EncoderOnly) -> EncoderOnly:
+def silence_sublayers(model: EncoderOnly) -> EncoderOnly:
     """The model with sublayers that add nothing: what is left is the path past them."""
     for module in model.modules():
         if isinstance(module, Attention | FeedForward):
@@ -102,7 +102,7 @@ def train(build: toy.Build, way: Way, layers: int, seed: int) -> list[float]:
 
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     pre, post = (descend(build(toy.small_config(seed, DEEP, norm=norm)), seed) for norm in ("pre", "post"))
-    bare = descend(silenced(build(toy.small_config(seed, DEEP, norm="pre"))), seed)
+    bare = descend(silence_sublayers(build(toy.small_config(seed, DEEP, norm="pre"))), seed)
     curves = {way: train(build, way, TRAINED, seed) for way in WAYS}
     last = {way: toy.final_loss(losses) for way, losses in curves.items()}
     shallow = {way: toy.final_loss(train(build, way, SHALLOW, seed)) for way in (PRE, POST)}

@@ -44,11 +44,11 @@ def run(
     with warnings.catch_warnings():  # a processor without bfloat16 products says that it takes another way
         warnings.filterwarnings("ignore", message="mkldnn_matmul failed")
         half = {name: change(build(config).eval().to(kind), src, tgt, nothing) for name, kind in TYPES.items()}
-    blind = nothing_to_see(cast(Attention, model.encoder.blocks[0].self_attention), generator)
+    blind = blind_output(cast(Attention, model.encoder.blocks[0].self_attention), generator)
     slope = blind_gradient(softmax)
     scores = torch.randn(2, KEYS, generator=generator)
     weights = {
-        (name, value): forbidden(scores.to(kind), value, softmax if value == NEVER else plain)
+        (name, value): hidden_weight(scores.to(kind), value, softmax if value == NEVER else plain)
         for name, kind in TYPES.items()
         for value in (NEVER, LARGE)
     }
@@ -74,7 +74,7 @@ def run(
             for (name, value), row in weights.items()
         },
         Text("float16 refuses masked_fill with -1e9 (1: yes)", "float16 拒绝以 -1e9 做 masked_fill（1：是）"): float(
-            refuses()
+            masked_fill_fails()
         ),
     }
     any_words = Text("nor does padding made of other words", "填充成其他词元也不改变")
@@ -148,7 +148,7 @@ def change(
 
 
 @torch.inference_mode()
-def nothing_to_see(attention: Attention, generator: torch.Generator) -> float:
+def blind_output(attention: Attention, generator: torch.Generator) -> float:
     """The largest value that any of attention's three ways gives to queries whose keys are all hidden."""
     shape = (1, attention.heads, KEYS, attention.d_head)  # (B, H, T, d)
     q, k, v = (torch.randn(shape, generator=generator) for _ in range(3))
@@ -165,7 +165,7 @@ def plain(scores: Tensor) -> Tensor:
     return torch.softmax(scores, -1)
 
 
-def forbidden(scores: Tensor, value: float, softmax: Softmax) -> list[float]:
+def hidden_weight(scores: Tensor, value: float, softmax: Softmax) -> list[float]:
     """The weight that hidden keys get where one key is visible, and where none is; scores (2, KEYS)."""
     hidden = torch.ones_like(scores, dtype=torch.bool)
     hidden[0, 0] = False
@@ -182,7 +182,7 @@ def blind_gradient(softmax: Softmax) -> float:
     return float(scores.grad.abs().max())
 
 
-def refuses() -> bool:
+def masked_fill_fails() -> bool:
     """Whether the tutorials' line, run in float16, raises."""
     try:
         torch.zeros(1, dtype=torch.float16).masked_fill(torch.ones(1, dtype=torch.bool), LARGE)

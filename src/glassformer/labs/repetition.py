@@ -47,7 +47,7 @@ def ways(seed: int) -> dict[str, Search]:
     }
 
 
-def language(seed: int) -> Tensor:
+def word_table(seed: int) -> Tensor:
     """The probability of each word after each; (WORDS, WORDS)."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.zeros(WORDS, WORDS)
@@ -56,17 +56,17 @@ def language(seed: int) -> Tensor:
     return table
 
 
-def speak(table: Tensor, generator: torch.Generator, texts: int, length: int) -> Tensor:
+def sample_texts(table: Tensor, generator: torch.Generator, texts: int, length: int) -> Tensor:
     words = [torch.randint(WORDS, (texts,), generator=generator)]
     while len(words) < length:
         words.append(torch.multinomial(table[words[-1]], 1, generator=generator).squeeze(1))
     return FIRST + torch.stack(words, 1)  # (N, T)
 
 
-def lessons(table: Tensor, seed: int) -> Iterator[Pair]:
+def training_pairs(table: Tensor, seed: int) -> Iterator[Pair]:
     generator = torch.Generator().manual_seed(seed)
     for _ in range(STEPS):
-        text = speak(table, generator, BATCH, LENGTH + 1)
+        text = sample_texts(table, generator, BATCH, LENGTH + 1)
         yield text[:, :-1], text[:, 1:]
 
 
@@ -91,15 +91,15 @@ Write = Callable[[DecoderOnly, Tensor, Search], Tensor]
 
 
 def run(seed: int, *, write: Write = write) -> Finding:
-    table = language(seed)
+    table = word_table(seed)
     generator = torch.Generator().manual_seed(seed + 1_000_000)
     model = DecoderOnly(small_config(seed, layers=1, vocab_size=FIRST + WORDS, positions="relative", end_id=None))
-    loss = final_loss(learn(model, lessons(table, seed), RATE))
+    loss = final_loss(learn(model, training_pairs(table, seed), RATE))
     model.eval()
-    prompts = speak(table, generator, TEXTS, PROMPT)
+    prompts = sample_texts(table, generator, TEXTS, PROMPT)
     texts = {
-        "text": speak(table, generator, TEXTS, PROMPT + NEW),
-        "certain": speak(torch.eye(WORDS)[table.argmax(1)], generator, TEXTS, PROMPT + NEW),
+        "text": sample_texts(table, generator, TEXTS, PROMPT + NEW),
+        "certain": sample_texts(torch.eye(WORDS)[table.argmax(1)], generator, TEXTS, PROMPT + NEW),
         **{name: write(model, prompts, search) for name, search in ways(seed).items()},
     }
     looping = {name: share_looping(text) for name, text in texts.items()}

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from pathlib import Path
 
 from glassformer.labs.experiment import VERDICTS, Check, CheckOutcome, Verdict
 from glassformer.labs.figures import Text
@@ -75,68 +76,6 @@ MADE = Text("How this was made", "本报告的由来")
 COMMAND = Text("command", "命令")
 CONTENTS = Text("Labs", "实验")
 
-STYLE = """
-:root { --paper: #faf8f4; --card: #fffefc; --ink: #1d1b18; --soft: #57524a; --faint: #746e64; --line: #e4dfd5;
-  --holds: #0b6f5c; --limited: #8a5a00; --fails: #b03420; --open: #57524a; color-scheme: light dark; }
-@media (prefers-color-scheme: dark) { :root { --paper: #131210; --card: #1b1a17; --ink: #f0ece4; --soft: #bdb6a9;
-  --faint: #988f82; --line: #33302a; --holds: #4bc7b0; --limited: #e2ae49; --fails: #ff7d5e;
-  --open: #bdb6a9; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 1020px; padding: 48px clamp(16px, 4vw, 40px) 64px; background: var(--paper);
-  color: var(--ink); overflow-wrap: anywhere; font: 400 16px/1.6 system-ui, -apple-system, "Segoe UI", Roboto,
-  "Noto Sans", "Liberation Sans", Arial, "PingFang SC", "Microsoft YaHei", "Noto Sans CJK SC", sans-serif; }
-h1, h2 { font-family: "Iowan Old Style", Charter, Georgia, "Liberation Serif", "Songti SC", "Noto Serif CJK SC", serif;
-  font-weight: 500; line-height: 1.2; margin: 0; text-wrap: balance; }
-h1 { font-size: clamp(1.75rem, 4vw, 2.5rem); }
-h2 { font-size: 1.625rem; }
-h3 { font-size: 0.8125rem; font-weight: 600; color: var(--faint); margin: 0 0 6px; }
-p { margin: 0; }
-code { font: 500 0.875em/1.5 ui-monospace, "SF Mono", Menlo, Consolas, "Liberation Mono", monospace; }
-a { color: inherit; text-decoration-color: var(--line); text-underline-offset: 3px; }
-a:hover { text-decoration-color: currentColor; }
-:focus-visible { outline: 2px solid var(--fails); outline-offset: 2px; }
-.lede { color: var(--soft); max-width: 70ch; margin-top: 14px; }
-.tally { display: flex; flex-wrap: wrap; gap: 8px; margin-top: 20px; }
-.badge { display: inline-block; border-radius: 999px; padding: 2px 12px; font-size: 0.875rem; font-weight: 600;
-  white-space: nowrap; border: 1px solid currentColor; }
-.holds { color: var(--holds); }
-.limited { color: var(--limited); }
-.fails { color: var(--fails); }
-.open { color: var(--open); }
-nav { margin-top: 28px; border-top: 1px solid var(--line); }
-nav ol { list-style: none; margin: 0; padding: 0; }
-nav li { display: grid; grid-template-columns: minmax(0, 1fr) auto; gap: 4px 20px; align-items: center; padding: 7px 0;
-  border-bottom: 1px solid var(--line); }
-article { margin-top: 56px; display: grid; grid-template-columns: minmax(0, 1fr); gap: 22px; }
-article > header { display: flex; flex-wrap: wrap; gap: 8px 16px; align-items: center; border-top: 2px solid var(--ink);
-  padding-top: 16px; }
-.claim { font-size: 1.125rem; max-width: 70ch; }
-.sides { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 320px), 1fr)); gap: 22px 40px; }
-.sides p { color: var(--soft); }
-.sides .summary { color: var(--ink); }
-figure { margin: 0; }
-figure .frame { background: var(--card); border: 1px solid var(--line); border-radius: 12px; padding: 12px;
-  overflow-x: auto; text-align: center; }
-figure svg { display: inline-block; vertical-align: top; }
-figcaption { color: var(--faint); font-size: 0.875rem; margin-top: 8px; max-width: 80ch; }
-.scroll { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: 0.9375rem; }
-th { text-align: left; font-weight: 500; font-size: 0.8125rem; color: var(--faint); }
-th, td { padding: 6px 16px 6px 0; border-bottom: 1px solid var(--line); vertical-align: baseline; }
-td:last-child, th:last-child { padding-right: 0; }
-.num { text-align: right; white-space: nowrap; font-variant-numeric: tabular-nums; }
-.mark { width: 1.6em; font-weight: 700; }
-.extent { color: var(--faint); font-size: 0.8125rem; white-space: nowrap; }
-.faint { color: var(--faint); font-size: 0.875rem; }
-dl { display: grid; grid-template-columns: max-content minmax(0, 1fr); gap: 4px 20px; margin: 12px 0 0; }
-dt { color: var(--faint); }
-dd { margin: 0; }
-footer { margin-top: 64px; border-top: 2px solid var(--ink); padding-top: 16px; }
-@media (max-width: 560px) { body { padding-top: 28px; } figure .lab-figure { max-width: none; }
-  table { font-size: 0.875rem; } th, td { padding-right: 10px; } }
-@media print { article { break-inside: avoid; } }
-"""
-
 
 def html(runs: Sequence[LabRun], figures: Mapping[str, str], language: str, command: str) -> str:
     """The page of these runs; `figures` are SVG by the lab's name, `command` makes the page again."""
@@ -151,11 +90,12 @@ def html(runs: Sequence[LabRun], figures: Mapping[str, str], language: str, comm
         "</dl></footer>",
     ]
     title = escape(TITLE.say(language))
+    style = Path(__file__).with_name("report.css").read_text(encoding="utf-8")
     return (
         f'<!doctype html>\n<html lang="{"zh-Hans" if language == "zh" else "en"}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{title} · glassformer</title>\n<style>{STYLE}</style>\n</head>\n<body>\n"
+        f"<title>{title} · glassformer</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         + "\n".join(body)
         + "\n</body>\n"
         "</html>\n"

@@ -33,7 +33,7 @@ NAMES = {
 }
 
 
-class Severed(nn.Module):
+class NoResidual(nn.Module):
     """A residual connection without its residual: x is gone once the sublayer has seen it."""
 
     def __init__(self, residual: Residual, norm: bool) -> None:
@@ -44,10 +44,10 @@ class Severed(nn.Module):
         return sublayer(self.norm(x))
 
 
-def sever(model: EncoderOnly, norm: bool = True) -> EncoderOnly:
+def remove_residuals(model: EncoderOnly, norm: bool = True) -> EncoderOnly:
     for block in toy.blocks(model):
         for name in ("self_attention_residual", "feed_forward_residual"):
-            setattr(block, name, Severed(getattr(block, name), norm))
+            setattr(block, name, NoResidual(getattr(block, name), norm))
     return model
 
 
@@ -75,8 +75,8 @@ def apart(model: EncoderOnly, seed: int) -> float:
 def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     kinds: dict[str, toy.Build] = {
         "with": build,
-        "without": lambda config: sever(EncoderOnly(config)),
-        "neither": lambda config: sever(EncoderOnly(config), norm=False),
+        "without": lambda config: remove_residuals(EncoderOnly(config)),
+        "neither": lambda config: remove_residuals(EncoderOnly(config), norm=False),
     }
 
     def loss(kind: str, layers: int) -> float:

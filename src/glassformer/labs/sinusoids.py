@@ -22,12 +22,6 @@ KNOWN = 64  # positions from which a map is found
 FURTHEST = 128  # offsets compared
 STARTS = (0, 300, 800)
 
-MAP = Text("largest error of one fixed map over all positions", "一个固定映射在所有位置上的最大误差")
-TURN = Text("distance of the maps from rotations", "这些映射与旋转的偏差")
-TABLE = Text("share of the dot product's variance that the offset leaves open", "点积方差中偏移未能解释的比例")
-SCORES = Text("the same share after random W_Q and W_K", "经过随机的 W_Q、W_K 之后的同一比例")
-FALLS = Text("share of offsets where one step further lowers the dot product", "再远一步点积就变小的偏移所占比例")
-
 
 def step_map(table: Tensor, offset: int) -> tuple[float, float]:
     """The best linear map of each pair, found on the first positions: its error on all, and how far it is from a turn.
@@ -67,12 +61,18 @@ def run(seed: int, *, positions: type[PositionTable] = PositionTable) -> Finding
     table = positions(config).table.detach().double()  # (L, D)
     errors, bends = zip(*(step_map(table, offset) for offset in OFFSETS), strict=True)
     plain, projected = by_offset(table @ table.T), by_offset(scores(table, config))
+    error, bend, open_share, open_scores = max(errors), max(bends), left_open(plain), left_open(projected)
+    falls = float((plain.mean(0).diff() < 0).double().mean())
     numbers = {
-        MAP: max(errors),
-        TURN: max(bends),
-        TABLE: left_open(plain),
-        SCORES: left_open(projected),
-        FALLS: float((plain.mean(0).diff() < 0).double().mean()),
+        Text("largest error of one fixed map over all positions", "一个固定映射在所有位置上的最大误差"): error,
+        Text("distance of the maps from rotations", "这些映射与旋转的偏差"): bend,
+        Text(
+            "share of the dot product's variance that the offset leaves open", "点积方差中偏移未能解释的比例"
+        ): open_share,
+        Text("the same share after random W_Q and W_K", "经过随机的 W_Q、W_K 之后的同一比例"): open_scores,
+        Text(
+            "share of offsets where one step further lowers the dot product", "再远一步点积就变小的偏移所占比例"
+        ): falls,
     }
     one_map = Text("one map per offset fits every position", "每个偏移只需一个映射，对所有位置都成立")
     offset_fixes = Text("the offset alone fixes the dot product", "点积只由偏移决定")
@@ -81,12 +81,12 @@ def run(seed: int, *, positions: type[PositionTable] = PositionTable) -> Finding
         "经过随机初始化的 W_Q、W_K，注意力分数也只由偏移决定",
     )
     checks = [
-        Check(one_map, max(errors), high=1e-3, every=True),
-        Check(Text("that map is a rotation", "这个映射是旋转"), max(bends), high=1e-3, every=True),
-        Check(offset_fixes, numbers[TABLE], high=1e-4, every=True),
-        Check(projections_too, numbers[SCORES], high=0.1, extent=True),
+        Check(one_map, error, high=1e-3, every=True),
+        Check(Text("that map is a rotation", "这个映射是旋转"), bend, high=1e-3, every=True),
+        Check(offset_fixes, open_share, high=1e-4, every=True),
+        Check(projections_too, open_scores, high=0.1, extent=True),
     ]
-    quoted = {"error": numbers[MAP], "table": numbers[TABLE], "scores": numbers[SCORES]}
+    quoted = {"error": error, "table": open_share, "scores": open_scores}
     return Finding(numbers, checks, draw(plain, projected), SUMMARY, quoted)
 
 

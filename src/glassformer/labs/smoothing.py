@@ -22,7 +22,7 @@ DESCENT = 400  # steps of gradient descent on free logits
 Loss = Callable[[Tensor, Tensor, float, int], Tensor]
 
 
-def wanted(labels: Tensor, smoothing: float) -> Tensor:
+def target_distribution(labels: Tensor, smoothing: float) -> Tensor:
     """The distribution asked for: 1 - e on the label, e spread over all V pieces; (B, T, V)."""
     return (1 - smoothing) * F.one_hot(labels, V).double() + smoothing / V
 
@@ -33,7 +33,7 @@ def entropy(distribution: Tensor) -> Tensor:
 
 def divergence(logits: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     """KL(wanted || model), written out and summed over real labels."""
-    target = wanted(labels, smoothing)
+    target = target_distribution(labels, smoothing)
     apart = -(target * logits.double().log_softmax(-1)).sum(-1) - entropy(target)
     return apart.masked_fill(labels == PAD, 0.0).sum()
 
@@ -72,7 +72,7 @@ def descend(loss: Loss, smoothing: float, seed: int) -> tuple[list[float], float
 def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
     hard_offset, hard_spread, hard_gap = difference(loss, 0.0, seed)
     soft_offset, soft_spread, soft_gap = difference(loss, E, seed)
-    floor = float(entropy(wanted(torch.tensor(1), E)))
+    floor = float(entropy(target_distribution(torch.tensor(1), E)))
     predicted = math.log(V * (1 - E) / E + 1)  # where softmax gives exactly the wanted shares
     hard_lead, hard_end = descend(loss, 0.0, seed)
     soft_lead, soft_end = descend(loss, E, seed)

@@ -40,7 +40,7 @@ class OverQueries(Attention):
         return softmax(scores.mT).mT @ v  # (B, H, T, d)
 
 
-def turned(seed: int, steps: int, batch: int = 16) -> Iterator[Pair]:
+def reversal_texts(seed: int, steps: int, batch: int = 16) -> Iterator[Pair]:
     """Symbols, the sign to turn, and the symbols backwards: the second half is to be learnt."""
     for ids, backwards in toy.reversals(seed, steps, batch, LENGTH):
         sign = torch.full((batch, 1), TURN)
@@ -78,7 +78,7 @@ def leak(model: DecoderOnly, seed: int) -> float:
 
 def run(seed: int, *, part: Part = Attention) -> Finding:
     parts: dict[str, Part] = {"keys": part, "queries": OverQueries}
-    exam = next(turned(seed + 1_000_000, 1, 200))
+    exam = next(reversal_texts(seed + 1_000_000, 1, 200))
     errors, leaks, curves, forced, written, read = (dict.fromkeys(parts, 0.0) for _ in range(6))
     losses: dict[str, Sequence[float]] = {}
     for name, each in parts.items():
@@ -87,7 +87,7 @@ def run(seed: int, *, part: Part = Attention) -> Finding:
         writer = toy.with_attention(DecoderOnly, config, each)
         reader = toy.with_attention(EncoderOnly, config, each)
         leaks[name] = leak(writer, seed)
-        losses[name] = toy.learn(writer, turned(seed, STEPS), RATE)
+        losses[name] = toy.learn(writer, reversal_texts(seed, STEPS), RATE)
         curves[name] = toy.final_loss(losses[name])
         forced[name], written[name] = toy.accuracy(writer, exam), share_written(writer, exam)
         toy.learn(reader, toy.reversals(seed, ENCODER_STEPS, 16, LENGTH), RATE)

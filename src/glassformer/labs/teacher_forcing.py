@@ -31,7 +31,7 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDe
     tgt = torch.cat((start, labels[:, :-1]), dim=1)  # shifted: each step reads the labels before its own
 
     parallel = model(src, tgt)  # (B, T, V)
-    serial = one_by_one(model, src, tgt)
+    serial = step_by_step(model, src, tgt)
     slopes = [gradient(model, logits, labels) for logits in (parallel, serial)]
     parallel, serial = parallel.detach(), serial.detach()
     cached = with_cache(model, src, tgt)
@@ -80,7 +80,7 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDe
     )
 
 
-def one_by_one(model: EncoderDecoder, src: Tensor, tgt: Tensor) -> Tensor:
+def step_by_step(model: EncoderDecoder, src: Tensor, tgt: Tensor) -> Tensor:
     """Each step reads the target as far as it has come, and knows nothing of the rest."""
     memory = model.encode(src)
     steps = [model.decode(tgt[:, : t + 1], memory)[:, -1] for t in range(tgt.shape[1])]
