@@ -2,7 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo build-it test test-long runtime page docs docs-test notebooks browser check check-page format-page package oldest box bench clean
+.PHONY: install demo build-it test test-long runtime page docs docs-test notebooks browser check check-page format-page package oldest box bench clean
+
+install: .venv/ready
+	@echo "To use it in this shell: source .venv/bin/activate"
 
 demo: .venv/ready
 	$(BIN)/glassformer demo

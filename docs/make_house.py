@@ -21,15 +21,15 @@ FIGURES = ROOT / "docs" / "figures"
 
 ROOMS = {  # its column in the drawing, and what it holds
     "cli": (1, "one file per command", "命令行，一个命令一个文件"),
-    "deploy": (1, "server, bulk jobs, export", "服务器、批量任务、导出"),
+    "deploy": (1, "server, bulk jobs, export", "服务器、大规模任务、导出"),
     "train": (0, "recipe, loop, checkpoint, evaluation", "配方、训练循环、检查点、评测"),
     "explain": (2, "trace, what-if, drawings", "追踪、假设实验、示意图"),
     "labs": (1, "claims as experiments", "把说法做成实验"),
-    "pipelines": (0, "translator, texts, documents", "翻译器、文本、文档"),
-    "decode": (1, "greedy, beam, kernels in C", "贪心、束搜索、C 内核"),
+    "pipelines": (0, "translator, texts, documents", "翻译模型、文本、文档"),
+    "decode": (1, "greedy, beam, kernels in C", "贪心、束搜索、C 算子"),
     "weights": (1, "bundle, LoRA, hub, other families", "模型目录、LoRA、hub、各家权重"),
     "model": (0, "the Transformer: tensors only", "Transformer 本身，只有张量"),
-    "data": (1, "corpora, tokenizer, batches", "语料、分词器、批"),
+    "data": (1, "corpora, tokenizer, batches", "语料、分词器、批次"),
     "common": (0, "errors, files, device", "错误、文件、设备"),
     "page": (2, "the web page: JavaScript", "网页：JavaScript"),
 }

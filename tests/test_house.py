@@ -186,36 +186,3 @@ def test_nothing_is_said_of_the_place_it_was_written_in():
         text = file.read_text(encoding="utf-8")
         assert "/home/" not in text, file
         assert "/root/" not in text, file
-
-
-def test_readme_commands_exist_with_their_options():
-    """Every `glassformer ...` line of both READMEs names a real command and only options that it has."""
-    from typer.main import get_command
-
-    from glassformer.cli import app
-
-    commands = get_command(app).commands
-    for readme in ("README.md", "README.zh-CN.md"):
-        lines = [
-            line for line in (ROOT / readme).read_text(encoding="utf-8").splitlines() if line.startswith("glassformer ")
-        ]
-        assert len(lines) >= 8
-        for line in lines:
-            words = line.split("   ")[0].split()[1:]
-            command = commands[words.pop(0)]
-            if getattr(command, "commands", None):
-                command = command.commands[words.pop(0)]
-            known = {option for parameter in command.params for option in parameter.opts}
-            assert {word for word in words if word.startswith("--")} <= known, line
-
-
-def test_both_readmes_say_the_same_commands():
-    def code(name):
-        text = (ROOT / name).read_text(encoding="utf-8")
-        return [
-            line.split("   ")[0].replace(" --lang zh", "")
-            for line in text.splitlines()
-            if line.startswith(("glassformer", "make", "pip"))
-        ]
-
-    assert code("README.md") == code("README.zh-CN.md")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import os
 import re
-import shlex
 import shutil
 from pathlib import Path
 
@@ -13,18 +12,16 @@ import fences
 import pyarrow.parquet
 import pytest
 from runner import run_command, run_page
-from tiny_published import bert, gpt2
 
 from glassformer.data import Tokenizer, TokenizerOptions
-from glassformer.data.numerals import generate
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.weights import bundle
 
 ROOT = Path(__file__).parents[2]
 READMES = ("README.md", "README.zh-CN.md")
+PAGES = ("docs/en/commands.md", "docs/zh/commands.md")
 SLOW = bool(os.environ.get("DOCS_SLOW"))
 QUICK = {"trace", "translate", "score", "lab"}
-LONG = {"bench"}  # hours, or a GPU: tests/test_house.py sees that these exist
 SHOWN = re.compile(r"^(\S.*?) +# ('.*')$", re.M)
 
 
@@ -36,10 +33,19 @@ def python(readme: str) -> list[fences.Fence]:
     return [block for block in fences.read(text(readme)) if block.kind == "python"]
 
 
-def test_both_readmes_show_the_same_python() -> None:
+def blocks(readme: str) -> list[tuple[str, str]]:
+    return [(block.kind, block.body) for block in fences.read(text(readme)) if block.kind != "python"]
+
+
+def test_both_readmes_show_the_same() -> None:
     trees = [[ast.dump(ast.parse(block.body)) for block in python(readme)] for readme in READMES]
     assert trees[0] == trees[1]
-    assert len(trees[0]) >= 2
+    assert blocks(READMES[0]) == blocks(READMES[1])
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_a_readme_is_read_in_a_minute(readme: str) -> None:
+    assert len(text(readme).splitlines()) <= 120
 
 
 def kinds(folder: Path) -> None:
@@ -50,48 +56,46 @@ def kinds(folder: Path) -> None:
     bundle.save(folder, model, bundle.weights(model), tokenizer, labels=("date", "number"))
 
 
-def test_the_python_runs(demo: Path, tmp_path: Path) -> None:
-    marian(tmp_path / "opus-mt-en-de")
-    gpt2(tmp_path / "gpt2-folder")
-    bert(tmp_path / "bert-folder")
-    kinds(tmp_path / "runs" / "kinds")
-    used = run_page(ROOT / "README.md", demo, tmp_path, SLOW)
-    shown = [found.groups() for block in python("README.md") for found in SHOWN.finditer(block.body)]
+@pytest.mark.parametrize("readme", READMES)
+def test_every_block_of_a_readme_runs(readme: str, demo: Path, tmp_path: Path) -> None:
+    used = run_page(ROOT / readme, demo, tmp_path, SLOW)
+    shown = [found.groups() for block in python(readme) for found in SHOWN.finditer(block.body)]
     assert shown
     for code, value in shown:
         assert eval(code, used) == ast.literal_eval(value), code
 
 
-def test_the_recipe_trains_on_a_thousand_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = [[block.body for block in fences.read(text(readme)) if block.kind == "toml"] for readme in READMES]
-    assert shown[0] == shown[1]
-    (recipe,) = shown[0]
-    (tmp_path / "my.toml").write_text(recipe, encoding="utf-8")
-    pairs = generate("train", size=1_000)
-    for side, name in enumerate(("my.en", "my.de")):
-        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
-    monkeypatch.chdir(tmp_path)
-    less = ("--set", "tokenizer.vocab_size=400")  # numerals have few words
-    less += () if SLOW else ("--set", "train.steps=3")
-    for words in (("train", "my.toml", "--out", "runs/own", *less), ("translate", "runs/own", "a sentence of yours")):
-        line = shlex.join(("glassformer", *words))
-        run_command(line, ROOT / "README.md", fences.Fence("console", (), line, 1, False), SLOW)
-
-
-def commands(readme: str) -> list[str]:
-    lines = [line for block in fences.read(text(readme)) if block.kind == "text" for line in block.body.splitlines()]
+def commands(page: str) -> list[str]:
+    lines = [line for block in fences.read(text(page)) if block.kind == "text" for line in block.body.splitlines()]
     return [line.split("   ")[0] for line in lines if line.startswith("glassformer ")]
 
 
-@pytest.mark.parametrize("line", dict.fromkeys(line for readme in READMES for line in commands(readme)))
+def test_both_languages_list_the_same_commands() -> None:
+    assert commands(PAGES[0]) == commands(PAGES[1])
+
+
+def test_the_commands_exist_with_their_options() -> None:
+    from typer.main import get_command
+
+    from glassformer.cli import app
+
+    known = get_command(app).commands
+    named = set()
+    for line in commands(PAGES[0]):
+        name, *words = line.split()[1:]
+        options = {option for parameter in known[name].params for option in parameter.opts}
+        assert {word for word in words if word.startswith("--")} <= options, line
+        named.add(name)
+    assert named >= {name for name, one in known.items() if not one.hidden} - {"keys"}
+
+
+@pytest.mark.parametrize("line", dict.fromkeys(commands(PAGES[0])))
 def test_a_command_runs(line: str, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     name = line.split()[1]
-    if "runs/own" in line:
-        pytest.skip("run with the recipe, by a test of its own")
     if re.search(r" MODEL | [a-z-]+/(gpt2|bert)", line):
         pytest.skip("a model of the hub, or one that is not named")
-    if name in LONG or (name not in QUICK and not SLOW):
-        pytest.skip("takes minutes; make docs-test runs it" if name not in LONG else "takes hours, or a GPU")
+    if name not in QUICK and not SLOW:
+        pytest.skip("takes minutes; make docs-test runs it")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "README.md").write_text("# Where is the nearest station?\n", encoding="utf-8")
     for folder in ("demo", "mine"):
@@ -105,9 +109,8 @@ def test_a_command_runs(line: str, demo: Path, tmp_path: Path, monkeypatch: pyte
         run_command(begun, ROOT / "README.md", fences.Fence("console", (), begun, 1, False), SLOW)
     for name, words in (("a.en", "twenty-one"), ("a.de", "einundzwanzig"), ("lines.txt", "twenty-one")):
         (tmp_path / name).write_text(f"{words}\n", encoding="utf-8")
-    readme = next(readme for readme in READMES if line in commands(readme))
-    block = fences.Fence("console", (), line, text(readme).partition(line)[0].count("\n") + 1, False)
-    run_command(line, ROOT / readme, block, SLOW)
+    block = fences.Fence("console", (), line, text(PAGES[0]).partition(line)[0].count("\n") + 1, False)
+    run_command(line, ROOT / PAGES[0], block, SLOW)
 
 
 def marian(folder: Path) -> None:
