@@ -13,7 +13,7 @@ import torch
 from glassformer.decode import generate
 from glassformer.explain.trace import trace
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.model.probe import share_weights
+from glassformer.weights.quantized import share_weights
 
 LARGE = ModelConfig(vocab_size=8000, d_model=512, heads=8, d_ff=2048, layers=6, end_id=None)
 SMALL = ModelConfig(vocab_size=800, d_model=128, heads=4, d_ff=512, layers=2, end_id=None)

@@ -86,7 +86,7 @@ def test_whole_numbers_at_the_end_of_their_range_are_added_up_exactly(level: str
     torch.testing.assert_close(found, x @ weight.T, atol=1e-3, rtol=0)
 
 
-def written_out(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Tensor:
+def reference(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Tensor:
     sentences, heads, _, d = k.shape
     asked = q.view(sentences, -1, heads, d).transpose(1, 2).double()  # (B, H, K, d)
     scores = asked @ k.double().transpose(-2, -1) * scale
@@ -114,7 +114,7 @@ def test_attention_is_what_is_written_out(
     attended = BEST.attend(q, k, v, entries, bias, d**-0.5, (new_k, new_v))
     assert torch.equal(k[:, :, :entries], full_k)  # kept for the next step
     assert torch.equal(v[:, :, :entries], full_v)
-    expected = written_out(q, full_k, full_v, bias, d**-0.5)
+    expected = reference(q, full_k, full_v, bias, d**-0.5)
     torch.testing.assert_close(attended.double(), expected, atol=3e-6, rtol=3e-6)
     torch.testing.assert_close(BEST.attend(q, k, v, entries, bias, d**-0.5), attended, atol=0, rtol=0)
     if bias is None:

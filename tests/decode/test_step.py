@@ -11,7 +11,7 @@ import glassformer as gf
 from glassformer.decode.kernels import Kernels
 from glassformer.decode.precision import prepare
 from glassformer.decode.step import AttentionStep, StepBlock
-from glassformer.model.activation import ACTIVATIONS
+from glassformer.model.layer import ACTIVATIONS
 from glassformer.model.norm import NORMS
 
 SIZES = {"vocab_size": 60, "d_model": 32, "heads": 4, "d_ff": 48, "layers": 2, "max_length": 32}

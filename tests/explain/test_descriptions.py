@@ -10,8 +10,8 @@ from arithmetic import check, evaluated
 
 import glassformer as gf
 from glassformer.explain import formulas
-from glassformer.model.activation import ACTIVATIONS, Activation
-from glassformer.model.config import NormType
+from glassformer.model.config import Activation, NormType
+from glassformer.model.layer import ACTIVATIONS
 from glassformer.model.norm import NORMS
 
 SMALL = {"vocab_size": 23, "d_model": 16, "heads": 4, "d_ff": 24, "layers": 1, "max_length": 40, "dropout": 0.0}

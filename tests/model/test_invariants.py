@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import glassformer as gf
-from glassformer.model.activation import Activation
-from glassformer.model.config import NormType, Placement, Positions
+from glassformer.model.config import Activation, NormType, Placement, Positions
 from glassformer.model.probe import Probe
 from glassformer.train.step import crashes_in_bf16
 

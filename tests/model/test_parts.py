@@ -11,10 +11,9 @@ from torch import nn
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask, softmax
-from glassformer.model.layer import FeedForward
-from glassformer.model.mask import additive, causal_mask, packed_blocks, packed_mask, padding_mask
+from glassformer.model.layer import ACTIVATIONS, FeedForward
+from glassformer.model.mask import additive, block_mask, causal_mask, padding_mask, text_mask
 from glassformer.model.norm import NORMS, LayerNorm, RMSNorm
 from glassformer.model.position import Rotary, alibi_slopes, relative_bucket, rotate, sinusoid
 
@@ -34,7 +33,7 @@ def test_layer_norm_is_torchs(shape, scale):
         for p, q in zip(ours.parameters(), theirs.parameters(), strict=True):
             p.copy_(torch.randn_like(p))
             q.copy_(p)
-    torch.testing.assert_close(ours.written_out(x), theirs(x), atol=2e-5, rtol=1e-5)
+    torch.testing.assert_close(ours.reference(x), theirs(x), atol=2e-5, rtol=1e-5)
     torch.testing.assert_close(ours(x), theirs(x), atol=0, rtol=0)
 
 
@@ -42,7 +41,7 @@ def test_layer_norm_uses_the_biased_variance():
     x = torch.tensor([[1.0, 2.0, 3.0, 6.0]])
     wrong = (x - x.mean()) / x.std(unbiased=True)
     right = (x - 3.0) / math.sqrt((4 + 1 + 0 + 9) / 4)
-    ours = LayerNorm(4, 1e-12).written_out(x)
+    ours = LayerNorm(4, 1e-12).reference(x)
     torch.testing.assert_close(ours, right)
     assert (ours - wrong).abs().max() > 0.1
 
@@ -53,7 +52,7 @@ def test_rms_norm_is_torchs():
     with torch.no_grad():
         ours.weight.normal_()
     expected = F.rms_norm(x, (12,), ours.weight, 1e-6)
-    torch.testing.assert_close(ours.written_out(x), expected)
+    torch.testing.assert_close(ours.reference(x), expected)
     torch.testing.assert_close(ours(x), expected)
 
 
@@ -63,7 +62,7 @@ def test_norms_run_their_written_lines_when_watched():
         norm, seen = kind(6, 1e-5), []
         norm.normalised.register_forward_hook(lambda module, args, value, seen=seen: seen.append(value))
         expected = norm(x)
-        assert len(seen) == 1, f"{name}: `written_out` does not hand its value to `self.normalised`"
+        assert len(seen) == 1, f"{name}: `reference` does not hand its value to `self.normalised`"
         bias = 0 if norm.bias is None else norm.bias
         torch.testing.assert_close(seen[0] * norm.weight + bias, expected)
 
@@ -111,7 +110,7 @@ def test_attention_is_a_loop_over_heads_and_torchs_kernel(kv_heads, masked):
     expected = part.output(merged)
     torch.testing.assert_close(part(x, mask), expected, atol=1e-5, rtol=1e-5)
     parts = part.project(x, None, mask, None)
-    torch.testing.assert_close(part.written_out(*parts, mask), part.fused(*parts, mask), atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(part.reference(*parts, mask), part.fused(*parts, mask), atol=1e-5, rtol=1e-5)
 
 
 def test_attention_is_torchs_module():
@@ -264,13 +263,13 @@ def test_squares_that_are_passed_over_change_nothing(causal):
     places, order = several_texts([200, 7, 93], [1, 130, 169]), torch.arange(300)
     attention = Attention(config(d_model=32, heads=2, kv_heads=1)).eval()
     torch.manual_seed(1)
-    visible = packed_mask(places, places) & (causal_mask(order, order) if causal else torch.tensor(True))
-    blocks = packed_blocks(places, causal)
+    visible = text_mask(places, places) & (causal_mask(order, order) if causal else torch.tensor(True))
+    blocks = block_mask(places, causal)
     assert int(blocks.kv_num_blocks.sum() + blocks.full_kv_num_blocks.sum()) < 2 * 9  # some squares are empty
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # PyTorch's word that nothing is compiled
         q, k, v = attention.project(torch.randn(2, 300, 32), None, NO_MASK, None)
-        found = attention.by_blocks(q, k, v, blocks)
+        found = attention.block_sparse(q, k, v, blocks)
         torch.testing.assert_close(found, attention.fused(q, k, v, AttentionMask(additive(visible, None))))
         assert not torch.allclose(found, attention.fused(q, k, v, AttentionMask(causal=causal)), atol=1e-2)
 

@@ -15,7 +15,7 @@ from visitor import SENTENCE, agrees, printed, unit
 
 import glassformer as gf
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
-from glassformer.model.activation import ACTIVATIONS
+from glassformer.model.layer import ACTIVATIONS
 from glassformer.model.norm import NORMS
 
 PICKS = 16  # and at least one of every kind

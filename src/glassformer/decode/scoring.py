@@ -17,7 +17,7 @@ from glassformer.decode.search import LengthRule, Rule
 from glassformer.decode.writer import start_of
 from glassformer.model import EncoderDecoder
 from glassformer.model.layer import Block
-from glassformer.model.probe import share_weights
+from glassformer.weights.quantized import share_weights
 
 
 @disable_cudnn_sdp

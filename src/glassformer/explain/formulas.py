@@ -16,8 +16,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from glassformer.common.strings import Language, Text
-from glassformer.model.activation import Activation
-from glassformer.model.config import NormType
+from glassformer.model.config import Activation, NormType
 
 Expression: TypeAlias = "str | float | tuple[Expression, ...]"
 Row: TypeAlias = "dict[str, tuple[str, Expression]]"

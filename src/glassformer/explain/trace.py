@@ -46,7 +46,7 @@ from glassformer.explain.subject import Sentence, Subject, Traced
 from glassformer.explain.weights import Weights, facts, fingerprint, raw
 from glassformer.model import DecoderOnly, Model
 from glassformer.model.layer import Block
-from glassformer.model.probe import share_weights
+from glassformer.weights.quantized import share_weights
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -18,7 +18,7 @@ from torch import Tensor
 from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
 from glassformer.model import ModelConfig
-from glassformer.model.activation import Activation
+from glassformer.model.config import Activation
 from glassformer.model.layer import FeedForward
 from glassformer.model.transformer import initialise
 

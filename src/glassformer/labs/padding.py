@@ -154,7 +154,7 @@ def blind_output(attention: Attention, generator: torch.Generator) -> float:
     q, k, v = (torch.randn(shape, generator=generator) for _ in range(3))
     mask = AttentionMask(torch.full((1, 1, 1, KEYS), NEVER))
     contexts = (
-        attention.written_out(q, k, v, mask),
+        attention.reference(q, k, v, mask),
         attention.fused(q, k, v, mask),
         matmul_attention(q, k, v, mask.bias, attention.scale),
     )

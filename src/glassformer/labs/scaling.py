@@ -20,7 +20,8 @@ from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
-from glassformer.model.probe import Probe, share_weights
+from glassformer.model.probe import Probe
+from glassformer.weights.quantized import share_weights
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 KEYS = 32
@@ -48,7 +49,7 @@ def attend(attention: Attention, seed: int) -> Measured:
     generator = torch.Generator().manual_seed(seed)
     q, k, v = (torch.randn(16, 1, KEYS, attention.d_head, generator=generator) for _ in range(3))  # (B, 1, T, d)
     scores, patterns = record(attention.scores), record(attention.pattern)
-    attention.written_out(q.requires_grad_(), k, v, NO_MASK)
+    attention.reference(q.requires_grad_(), k, v, NO_MASK)
     score, pattern = scores[0], patterns[0]  # (B, 1, T, S)
     arriving = torch.randn(pattern.shape, generator=generator)
     (gradient,) = torch.autograd.grad(pattern, score, arriving)

@@ -1,4 +1,4 @@
-"""What a Transformer is: tensors in, tensors out. Read `config`, `activation`, `norm`, `position`,
+"""What a Transformer is: tensors in, tensors out. Read `config`, `norm`, `position`,
 `embedding`, `mask`, `attention`, `layer`, `transformer`, in that order."""
 
 from glassformer.model.cache import Cache

@@ -1,8 +1,7 @@
-"""What a decoder need not compute twice.
+"""The key-value cache: what a decoder need not compute twice.
 
-The caller owns the cache and hands it in, so that two requests can share one model. Self-attention keeps the keys and
-values of every token so far, in memory reserved on first use; cross-attention keeps those of the source,
-projected once.
+The caller owns the cache and passes it in, so that two requests can share one model. Self-attention keeps the keys and
+values of all tokens so far, in memory reserved on first use; cross-attention keeps those of the source.
 
 Beams of a sentence share one memory. Each step stores the new keys of all of them side by side, and `visible` says
 which entries are a beam's own past. When beams trade places only that table changes; keys and values never move.
@@ -114,23 +113,17 @@ class Cache:
         queries = torch.arange(self.length - new, self.length, device=ids.device)
         self.padded = self.padded or mask is not None
         if self.padded or beams > 1:
-            self.visible = torch.cat((self._before(beams, start, ids), self._newest(beams, ids, mask)), dim=2)
+            past = ids.new_ones((self.batch, 1, start), dtype=torch.bool) if self.visible is None else self.visible
+            if beams > 1:  # each beam sees its own newest token
+                newest = torch.eye(beams, dtype=torch.bool, device=ids.device).expand(self.batch, beams, beams)
+            else:
+                newest = (torch.ones_like(ids, dtype=torch.bool) if mask is None else mask).unsqueeze(1)
+            self.visible = torch.cat((past.expand(-1, beams, -1), newest), dim=2)
         positions = queries
         if self.padded and self.visible is not None:  # a text starts at its first real token
             first = self.visible[:, 0].int().argmax(1, keepdim=True).repeat_interleave(beams, 0)
             positions = (queries - first).clamp_min(0)
         return Admitted(queries, keys, positions, None if self.visible is None else self.visible.unsqueeze(1))
-
-    def _before(self, beams: int, start: int, ids: Tensor) -> Tensor:
-        if self.visible is None:
-            return ids.new_ones((self.batch or 0, beams, start), dtype=torch.bool)
-        return self.visible.expand(-1, beams, -1)
-
-    def _newest(self, beams: int, ids: Tensor, mask: Tensor | None) -> Tensor:
-        if beams > 1:  # each beam sees its own newest token
-            own = torch.eye(beams, dtype=torch.bool, device=ids.device)
-            return own.expand(self.batch or 0, beams, beams)
-        return (torch.ones_like(ids, dtype=torch.bool) if mask is None else mask).unsqueeze(1)
 
     def store(self, entries: Tensor, new: Tensor) -> Tensor:
         entries[:, :, self.place] = new

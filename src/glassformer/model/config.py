@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from glassformer.common.errors import ConfigError, check_choice, did_you_mean
-from glassformer.model.activation import Activation
 
+Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
 NormType = Literal["layer", "rms"]
 Placement = Literal["pre", "post"]
 Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"]
@@ -16,6 +17,21 @@ Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "non
 # No whole number is larger than these; beyond them, building a model overflows or does not end.
 MOST = {"seed": 2**63 - 1, "layers": 1000, "decoder_layers": 1000, "heads": 2**16, "decoder_heads": 2**16}
 LARGEST = 2**24
+
+COUNTS = (
+    *("vocab_size", "src_vocab_size", "d_model", "heads", "d_ff", "decoder_heads", "decoder_d_ff", "kv_heads"),
+    *("head_width", "max_length", "rotary_length", "image_size", "patch_size", "channels"),
+)
+DROPOUTS = ("dropout", "attention_dropout", "activation_dropout")
+RANGES: tuple[tuple[tuple[str, ...], Callable[[float], bool], str], ...] = (
+    (COUNTS, lambda n: n >= 1, "it must be at least 1"),
+    (("layers", "decoder_layers", "segments", "labels"), lambda n: n >= 0, "it cannot be negative"),
+    (DROPOUTS, lambda p: 0 <= p < 1, "a share of values to drop lies in 0 <= p < 1"),
+    (("norm_eps",), lambda x: x > 0, "it keeps a division from zero, so it must be above 0"),
+    (("rotary_base", "rotary_factor"), lambda x: x > 0, "it must be above 0"),
+)
+# Settings of two stacks that one stack has no use for.
+TWO_STACKS: dict[str, Any] = dict.fromkeys(("src_vocab_size", "decoder_heads", "decoder_d_ff", "decoder_layers"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,33 +108,17 @@ class ModelConfig:
 
     @property
     def encoder(self) -> ModelConfig:
-        """This configuration as the encoder stack sees it."""
+        """This configuration as the encoder stack sees it: only a target starts and ends."""
         size = self.src_vocab_size or self.vocab_size
-        return replace(
-            self,
-            vocab_size=size,
-            src_vocab_size=None,
-            pad_id=self.pad_id if self.pad_id is not None and self.pad_id < size else None,
-            start_id=None,  # ids that only a target has
-            end_id=None,
-            decoder_heads=None,
-            decoder_d_ff=None,
-            decoder_layers=None,
-        )
+        pad = self.pad_id if self.pad_id is not None and self.pad_id < size else None
+        return replace(self, vocab_size=size, pad_id=pad, start_id=None, end_id=None, **TWO_STACKS)
 
     @property
     def decoder(self) -> ModelConfig:
         """This configuration as the decoder stack sees it."""
-        return replace(
-            self,
-            heads=self.decoder_heads or self.heads,
-            d_ff=self.decoder_d_ff or self.d_ff,
-            layers=self.layers if self.decoder_layers is None else self.decoder_layers,
-            src_vocab_size=None,
-            decoder_heads=None,
-            decoder_d_ff=None,
-            decoder_layers=None,
-        )
+        heads, d_ff = self.decoder_heads or self.heads, self.decoder_d_ff or self.d_ff
+        layers = self.layers if self.decoder_layers is None else self.decoder_layers
+        return replace(self, heads=heads, d_ff=d_ff, layers=layers, **TWO_STACKS)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -143,42 +143,27 @@ def check(config: ModelConfig) -> None:
             continue
         kinds = choices or (hint,)
         if type(value) not in kinds and not (type(value) is int and float in kinds):
-            wanted = " or ".join("no value" if kind is type(None) else kind.__name__ for kind in kinds)
-            raise ConfigError(f"{name}={value!r} is a {type(value).__name__}; it must be {wanted}")
+            expected = " or ".join("no value" if kind is type(None) else kind.__name__ for kind in kinds)
+            raise ConfigError(f"{name}={value!r} is a {type(value).__name__}; it must be {expected}")
         most = MOST.get(name, LARGEST)
         if isinstance(value, int) and not -most <= value <= most:
             raise ConfigError(f"{name}={value!r:.40}: it must be at most {most:,}")
         if isinstance(value, float) and not math.isfinite(value):
             raise ConfigError(f"{name}={value}: it must be a finite number")
 
-    counts = ("vocab_size", "src_vocab_size", "d_model", "heads", "d_ff", "decoder_heads", "decoder_d_ff")
-    more = ("kv_heads", "head_width", "max_length", "rotary_length", "image_size", "patch_size", "channels")
-    for name in (*counts, *more):
-        value = getattr(config, name)
-        if value is not None and value < 1:
-            raise ConfigError(f"{name}={value}: it must be at least 1")
-    for name in ("layers", "decoder_layers", "segments", "labels"):
-        if (getattr(config, name) or 0) < 0:
-            raise ConfigError(f"{name}={getattr(config, name)}: it cannot be negative")
-    for name in ("dropout", "attention_dropout", "activation_dropout"):
-        if not 0 <= (getattr(config, name) or 0) < 1:
-            raise ConfigError(f"{name}={getattr(config, name)}: a share of values to drop lies in 0 <= p < 1")
+    for names, holds, rule in RANGES:
+        for name in names:
+            value = getattr(config, name)
+            if value is not None and not holds(value):
+                raise ConfigError(f"{name}={value}: {rule}")
     for name in ("pad_id", "start_id", "end_id"):
         value = getattr(config, name)
         if value is not None and not 0 <= value < config.vocab_size:
             raise ConfigError(f"{name}={value} lies outside the vocabulary of {config.vocab_size} pieces")
-    if config.norm_eps <= 0:
-        raise ConfigError(f"norm_eps={config.norm_eps}: it keeps a division from zero, so it must be above 0")
-    for name in ("rotary_base", "rotary_factor"):
-        if getattr(config, name) <= 0:
-            raise ConfigError(f"{name}={getattr(config, name)}: it must be above 0")
     if config.rotary_low >= config.rotary_high:
         raise ConfigError(f"rotary_low={config.rotary_low} must lie below rotary_high={config.rotary_high}")
 
-    for name in ("heads", "decoder_heads"):
-        heads = getattr(config, name)
-        if heads is None:
-            continue
+    for name, heads in (("heads", config.heads), ("decoder_heads", config.decoder_heads or config.heads)):
         if config.head_width is None and config.d_model % heads:
             fits = (n for n in range(1, min(config.d_model, 2 * heads) + 1) if config.d_model % n == 0)
             fit = min(fits, key=lambda n: abs(n - heads))

@@ -3,8 +3,6 @@
 Shapes: B batch, T positions, D model width, C channels of an image, P width of a square.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -39,8 +37,7 @@ class Embedding(nn.Module):
             x = x + self.segments(torch.zeros_like(ids) if segments is None else segments)
         if self.positions is not None:
             x = x + self.positions(positions)
-        embedded: Tensor = self.dropout(self.norm(x))
-        return embedded
+        return self.dropout(self.norm(x))
 
     def check(self, ids: Tensor, length: int, segments: Tensor | None) -> None:
         if ids.dim() != 2 or ids.dtype not in (torch.int64, torch.int32):
@@ -85,8 +82,7 @@ class PatchEmbedding(Embedding):
     def forward(self, ids: Tensor, positions: Tensor, segments: Tensor | None = None) -> Tensor:
         squares = F.unfold(ids, self.patch, stride=self.patch).transpose(1, 2)  # (B, T - 1, C P P)
         x = torch.cat((self.first.expand(len(ids), 1, -1), self.projection(squares)), dim=1)  # (B, T, D)
-        embedded: Tensor = self.dropout(self.norm(x if self.positions is None else x + self.positions(positions)))
-        return embedded
+        return self.dropout(self.norm(x if self.positions is None else x + self.positions(positions)))
 
     def check(self, ids: Tensor, length: int, segments: Tensor | None) -> None:
         shape = (self.config.channels, self.config.image_size, self.config.image_size)

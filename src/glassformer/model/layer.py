@@ -3,18 +3,31 @@
 Shapes: B batch, T positions, D model width, F feed-forward width.
 """
 
-from __future__ import annotations
-
+import math
 from collections.abc import Callable
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask
 from glassformer.model.cache import LayerCache
-from glassformer.model.config import ModelConfig
+from glassformer.model.config import Activation, ModelConfig
 from glassformer.model.norm import make_norm
 from glassformer.model.probe import Probe
+
+
+def gelu_tanh(x: Tensor) -> Tensor:
+    """GELU's tanh form; torch's own kernel rounds it differently from the models that were trained with it."""
+    return 0.5 * x * (1.0 + torch.tanh(math.sqrt(2.0 / math.pi) * (x + 0.044715 * x**3)))
+
+
+ACTIVATIONS: dict[Activation, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": gelu_tanh,
+    "silu": F.silu,
+}
 
 
 class FeedForward(nn.Module):
@@ -36,8 +49,7 @@ class FeedForward(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         hidden = self.hidden(self.activated(self.up(x)))  # (B, T, F)
-        down: Tensor = self.down(self.dropout(hidden))
-        return down  # (B, T, D)
+        return self.down(self.dropout(hidden))  # (B, T, D)
 
 
 class Residual(nn.Module):
@@ -55,10 +67,8 @@ class Residual(nn.Module):
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
         if self.pre:
-            added: Tensor = x + self.dropout(sublayer(self.norm(x)))
-            return added
-        normalised: Tensor = self.norm(x + self.dropout(sublayer(x)))
-        return normalised
+            return x + self.dropout(sublayer(self.norm(x)))
+        return self.norm(x + self.dropout(sublayer(x)))
 
 
 class Block(nn.Module):
@@ -86,5 +96,4 @@ class Block(nn.Module):
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, mask, cache=cache))
         if cross is not None and memory is not None:
             x = self.cross_attention_residual(x, lambda y: cross(y, memory_mask, memory, cache))
-        x = self.feed_forward_residual(x, self.feed_forward)
-        return x  # noqa: RET504 - a block reads as its three statements
+        return self.feed_forward_residual(x, self.feed_forward)

@@ -7,8 +7,6 @@ same gradient.
 Shapes: B batch, T target, V vocabulary.
 """
 
-from __future__ import annotations
-
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -18,11 +16,7 @@ IGNORED = -100  # the label of what is not asked
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, pad: int) -> Tensor:
     """The sum over all real labels; logits (B, T, V), labels (B, T); or (B, V) and (B)."""
     return F.cross_entropy(
-        logits.flatten(0, -2).float(),
-        labels.flatten(),
-        ignore_index=pad,
-        reduction="sum",
-        label_smoothing=smoothing,
+        logits.flatten(0, -2).float(), labels.flatten(), ignore_index=pad, reduction="sum", label_smoothing=smoothing
     )
 
 

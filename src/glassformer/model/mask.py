@@ -2,14 +2,12 @@
 
     padding   (B, 1, 1, S)   keys that are real tokens
     causal    (1, 1, T, S)   keys that are not in a query's future
-    own       (B, 1, T, S)   keys of the query's own text, where a row holds several
+    text      (B, 1, T, S)   keys of the query's own text, where a row holds several
 
 A decoder needs both at once; cross-attention needs the source's padding only.
 
 Shapes: B batch, T queries, S keys.
 """
-
-from __future__ import annotations
 
 import torch
 from torch import Tensor
@@ -27,27 +25,26 @@ def causal_mask(queries: Tensor, keys: Tensor) -> Tensor:
     return (keys.unsqueeze(0) <= queries.unsqueeze(1))[None, None]  # (1, 1, T, S)
 
 
-def packed_mask(queries: Tensor, keys: Tensor) -> Tensor:
-    """Of rows that hold several texts: each sees itself, or its partner on the other side. Both come as the tokens'
-    places in their texts, (B, T) and (B, S): with every 0 another text begins."""
-    asking, asked = ((places == 0).cumsum(1) for places in (queries, keys))
-    return (asking.unsqueeze(2) == asked.unsqueeze(1)).unsqueeze(1)  # (B, 1, T, S)
+def text_mask(queries: Tensor, keys: Tensor) -> Tensor:
+    """For rows that hold several texts: a query sees the keys of its own text, or of that text's partner on the other
+    side. Arguments are the tokens' places in their texts, (B, T) and (B, S): a text begins at every 0."""
+    query_text, key_text = ((places == 0).cumsum(1) for places in (queries, keys))
+    return (query_text.unsqueeze(2) == key_text.unsqueeze(1)).unsqueeze(1)  # (B, 1, T, S)
 
 
-def packed_blocks(places: Tensor, causal: bool, width: int = 128) -> BlockMask:
-    """The same of rows that hold several texts, by squares of `width` queries and keys, for a kernel that passes over
-    those in which nobody sees anybody."""
+def block_mask(places: Tensor, causal: bool, width: int = 128) -> BlockMask:
+    """`text_mask` in blocks of `width` queries and keys, for a kernel that skips the blocks without a visible key."""
     length = places.shape[1]
     first = torch.arange(length, device=places.device) - places  # (B, T): where each token's text begins
 
-    def seen(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    def visible(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         if causal:
             return (key <= query) & (key >= first[row, query])
         return first[row, query] == first[row, key]
 
-    made = create_block_mask(seen, places.shape[0], None, length, length, device=places.device, BLOCK_SIZE=width)
-    made.BLOCK_SIZE = (128, 128)  # PyTorch compares it with tiles that it would choose; the kernel is told by TILES
-    return made
+    blocks = create_block_mask(visible, places.shape[0], None, length, length, device=places.device, BLOCK_SIZE=width)
+    blocks.BLOCK_SIZE = (128, 128)  # PyTorch checks it against its own choice of tiles; the kernel gets TILES
+    return blocks
 
 
 def additive(visible: Tensor | None, bias: Tensor | None) -> Tensor | None:
@@ -73,5 +70,5 @@ def check_mask(mask: Tensor, ids: Tensor, name: str = "mask") -> None:
 
 def check_places(places: Tensor, ids: Tensor, alone: bool) -> None:
     if not alone or places.shape != ids.shape[:2] or places.is_floating_point():
-        told = f"are {places.dtype} of shape {tuple(places.shape)}" if alone else "go with no mask and no cache"
-        raise InputError(f"places {told}; they are whole numbers, {tuple(ids.shape[:2])}, for rows without padding")
+        fault = f"are {places.dtype} of shape {tuple(places.shape)}" if alone else "go with no mask and no cache"
+        raise InputError(f"places {fault}; they are whole numbers, {tuple(ids.shape[:2])}, for rows without padding")

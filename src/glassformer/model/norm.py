@@ -1,10 +1,8 @@
 """Normalisation: each position's D values brought to one scale.
 
 Shapes: `x` is (..., D). A norm runs torch's fused kernel, where there is one, unless its `normalised` probe is watched;
-then the lines of `written_out`, which are the definition, run instead.
+then the lines of `reference`, which are the definition, run instead.
 """
-
-from __future__ import annotations
 
 from abc import ABC, abstractmethod
 
@@ -29,14 +27,14 @@ class Norm(nn.Module, ABC):
         self.normalised = Probe()
 
     @abstractmethod
-    def written_out(self, x: Tensor) -> Tensor:
+    def reference(self, x: Tensor) -> Tensor:
         """The definition."""
 
     def fused(self, x: Tensor) -> Tensor:
-        return self.written_out(x)
+        return self.reference(x)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.written_out(x) if has_hooks((self.normalised,)) else self.fused(x)
+        return self.reference(x) if has_hooks((self.normalised,)) else self.fused(x)
 
 
 class LayerNorm(Norm):
@@ -48,7 +46,7 @@ class LayerNorm(Norm):
         super().__init__(width, eps)
         self.bias = nn.Parameter(torch.zeros(width))
 
-    def written_out(self, x: Tensor) -> Tensor:
+    def reference(self, x: Tensor) -> Tensor:
         mean = x.mean(-1, keepdim=True)
         variance = (x - mean).square().mean(-1, keepdim=True)  # biased: divided by D, not D - 1
         normalised: Tensor = self.normalised((x - mean) / (variance + self.eps).sqrt())
@@ -61,7 +59,7 @@ class LayerNorm(Norm):
 class RMSNorm(Norm):
     """x / sqrt(mean(x^2) + eps) * weight: LayerNorm without the mean and without a bias."""
 
-    def written_out(self, x: Tensor) -> Tensor:
+    def reference(self, x: Tensor) -> Tensor:
         mean_square = x.square().mean(-1, keepdim=True)
         normalised: Tensor = self.normalised(x / (mean_square + self.eps).sqrt())
         return normalised * self.weight

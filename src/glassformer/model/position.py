@@ -1,4 +1,4 @@
-"""Where a token stands: five ways to tell a model that attention alone would never know.
+"""Positions: five ways to give a model the order of its tokens, which attention alone does not see.
 
     sinusoidal, learned   a table row per position, added to the embedding
     rotary                q and k turned by an angle that grows with the position (RoPE)
@@ -6,8 +6,6 @@
 
 Shapes: B batch, T queries, S keys, H heads, D model width, d head width.
 """
-
-from __future__ import annotations
 
 import math
 

@@ -6,18 +6,14 @@ another; a full backward hook reads its gradient. A part whose probes nobody wat
 never forms those values.
 """
 
-from __future__ import annotations
-
-import copy
 from collections.abc import Iterable
-from typing import TypeVar
 
 from torch import Tensor, nn
-from torch.nn.modules import module as every
+from torch.nn.modules import module as hooks
 
 GLOBAL_HOOKS = (
-    every._global_forward_hooks, every._global_forward_pre_hooks, every._global_backward_hooks,
-    every._global_backward_pre_hooks,
+    hooks._global_forward_hooks, hooks._global_forward_pre_hooks, hooks._global_backward_hooks,
+    hooks._global_backward_pre_hooks,
 )  # fmt: skip
 
 
@@ -32,11 +28,3 @@ def has_hooks(probes: Iterable[Probe]) -> bool:
         probe._forward_hooks or probe._forward_pre_hooks or probe._backward_hooks or probe._backward_pre_hooks
         for probe in probes
     )
-
-
-Model = TypeVar("Model", bound=nn.Module)
-
-
-def share_weights(model: Model) -> Model:
-    """A copy of the module tree that shares every weight: what is hooked or replaced in it leaves the model alone."""
-    return copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})

@@ -7,32 +7,21 @@
 Shapes: B batch, S source, T target, D model width, V vocabulary.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.common.errors import ConfigError, InputError
-from glassformer.model.activation import ACTIVATIONS
 from glassformer.model.attention import AttentionMask, Projection
 from glassformer.model.cache import Cache
 from glassformer.model.config import ModelConfig
 from glassformer.model.embedding import Embedding, PatchEmbedding
-from glassformer.model.layer import Block
-from glassformer.model.mask import (
-    additive,
-    causal_mask,
-    check_mask,
-    check_places,
-    packed_blocks,
-    packed_mask,
-    padding_mask,
-)
+from glassformer.model.layer import ACTIVATIONS, Block
+from glassformer.model.mask import additive, block_mask, causal_mask, check_mask, check_places, padding_mask, text_mask
 from glassformer.model.norm import make_norm
 from glassformer.model.position import Alibi, PositionTable, RelativeBias, Rotary
 
-LONG = 256  # positions of a row from which on it pays to pass over what its texts do not see of each other
+LONG = 256  # from so many positions on, skipping the blocks between a row's texts pays
 
 
 class Stack(nn.Module):
@@ -95,22 +84,20 @@ class Stack(nn.Module):
                 positions = (queries - mask.int().argmax(1, keepdim=True)).clamp_min(0)  # (B, T)
                 visible = padding_mask(mask)
             if places is not None:
-                positions, visible = places, packed_mask(places, places)
-        own = self.attention_mask(queries, keys, visible)
-        if places is not None and length >= LONG and self.distance is None and ids.is_cuda:
+                positions, visible = places, text_mask(places, places)
+        self_mask = self.attention_mask(queries, keys, visible)
+        compiled = ids.is_cuda and torch.compiler.is_compiling()
+        if compiled and places is not None and length >= LONG and self.distance is None:
             width = 64 if self.embedding.config.d_head == 64 else 128  # as in TILES
-            own = own._replace(
-                blocks=packed_blocks(places, self.causal, width) if torch.compiler.is_compiling() else None
-            )
-        seen = None if memory_mask is None else padding_mask(memory_mask)
+            self_mask = self_mask._replace(blocks=block_mask(places, self.causal, width))
+        memory_visible = None if memory_mask is None else padding_mask(memory_mask)
         if places is not None and memory_places is not None:
-            seen = packed_mask(places, memory_places)
-        other = AttentionMask(None if seen is None else additive(seen, None))
+            memory_visible = text_mask(places, memory_places)
+        cross_mask = AttentionMask(additive(memory_visible, None))
         x = self.embedding(ids, positions, segments)
         for i, block in enumerate(self.blocks):
-            x = block(x, own, memory, other, None if cache is None else cache.layers[i])
-        hidden: Tensor = self.norm(x)
-        return hidden  # (B, T, D)
+            x = block(x, self_mask, memory, cross_mask, None if cache is None else cache.layers[i])
+        return self.norm(x)  # (B, T, D)
 
 
 class Head(nn.Module):
@@ -137,8 +124,7 @@ class Transform(nn.Module):
         self.norm = make_norm(config)
 
     def forward(self, hidden: Tensor) -> Tensor:
-        transformed: Tensor = self.norm(self.activation(self.dense(hidden)))
-        return transformed
+        return self.norm(self.activation(self.dense(hidden)))
 
 
 @torch.no_grad()
@@ -178,8 +164,7 @@ class EncoderDecoder(nn.Module):
         initialise(self, config)
 
     def encode(self, src: Tensor, src_mask: Tensor | None = None) -> Tensor:
-        memory: Tensor = self.encoder(src, src_mask)
-        return memory  # (B, S, D)
+        return self.encoder(src, src_mask)  # (B, S, D)
 
     def decode(self, tgt: Tensor, memory: Tensor, src_mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """Logits after each token of `tgt`; with a cache, `tgt` holds only the tokens it has not seen yet. It may have
@@ -191,8 +176,7 @@ class EncoderDecoder(nn.Module):
             )
         if src_mask is not None:
             check_mask(src_mask, memory[:, :, 0], "src_mask")
-        logits: Tensor = self.head(self.decoder(tgt, None, memory, src_mask, cache))
-        return logits  # (B, T, V)
+        return self.head(self.decoder(tgt, None, memory, src_mask, cache))  # (B, T, V)
 
     def forward(
         self,
@@ -206,11 +190,9 @@ class EncoderDecoder(nn.Module):
         hold several pairs side by side: each counts from 0, and sees only itself and its partner."""
         if (src.dim() > 1 < tgt.dim() and src.shape[0] != tgt.shape[0]) or (src_places is None) != (tgt_places is None):
             raise InputError(f"src {tuple(src.shape)} and tgt {tuple(tgt.shape)} go by rows, with places both or none")
-        if src_places is None or tgt_places is None:
-            return self.decode(tgt, self.encode(src, src_mask), src_mask)
-        memory = self.encoder(src, places=src_places)
-        logits: Tensor = self.head(self.decoder(tgt, memory=memory, places=tgt_places, memory_places=src_places))
-        return logits  # (B, T, V)
+        memory = self.encoder(src, src_mask, places=src_places)
+        hidden = self.decoder(tgt, None, memory, src_mask, places=tgt_places, memory_places=src_places)
+        return self.head(hidden)  # (B, T, V)
 
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:
         return Cache(len(self.decoder.blocks), capacity, beams)
@@ -237,8 +219,7 @@ class EncoderOnly(nn.Module):
         if self.config.labels:  # padding may have pushed a text away from the left
             rows = torch.arange(hidden.shape[0], device=hidden.device)
             hidden = hidden[rows, torch.zeros_like(rows) if mask is None else mask.int().argmax(1)]  # (B, D)
-        logits: Tensor = self.head(hidden)
-        return logits  # (B, T, V), of labels (B, V)
+        return self.head(hidden)  # (B, T, V), of labels (B, V)
 
 
 class DecoderOnly(nn.Module):
@@ -256,8 +237,7 @@ class DecoderOnly(nn.Module):
     ) -> Tensor:
         """With a cache, `ids` and `mask` hold only the tokens it has not seen yet. `places` (B, T) are each token's
         place in its text, where rows hold several."""
-        logits: Tensor = self.head(self.decoder(ids, mask, cache=cache, places=places))
-        return logits  # (B, T, V)
+        return self.head(self.decoder(ids, mask, cache=cache, places=places))  # (B, T, V)
 
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:
         return Cache(len(self.decoder.blocks), capacity, beams)

@@ -20,8 +20,8 @@ from glassformer.deploy.export.inputs import LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import check_text, pieces_of, spelling, write_tokenizer
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention
-from glassformer.model.probe import share_weights
 from glassformer.model.transformer import Stack
+from glassformer.weights.quantized import share_weights
 
 Quantization = Literal[
     "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"

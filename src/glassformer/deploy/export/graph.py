@@ -28,7 +28,7 @@ from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
 from glassformer.model.cache import Admitted, Cache, LayerCache
 from glassformer.model.embedding import Embedding
 from glassformer.model.position import RelativeBias, Rotary, relative_bucket
-from glassformer.model.probe import share_weights
+from glassformer.weights.quantized import share_weights
 
 OPSET = 18
 WEIGHT = "model."  # how the names of a model's own tensors begin

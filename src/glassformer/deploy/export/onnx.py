@@ -32,9 +32,8 @@ from glassformer.deploy.export.inference import Model as Driver
 from glassformer.deploy.export.inputs import LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import JOINT, SOURCE, TARGET, check_text, spelling, write_tokenizer
 from glassformer.model import EncoderDecoder
-from glassformer.model.probe import share_weights
 from glassformer.weights.bundle import WEIGHTS, Weights
-from glassformer.weights.quantized import Int8Matrix, quantizable, quantize_by_error, set_weights
+from glassformer.weights.quantized import Int8Matrix, quantizable, quantize_by_error, set_weights, share_weights
 
 FOLDER = "onnx"
 SUFFIX = {"float32": "", "int8": "_int8"}

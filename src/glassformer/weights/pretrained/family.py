@@ -11,7 +11,7 @@ from torch import Tensor
 
 from glassformer.common.errors import WeightsError, one_of
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
-from glassformer.model.activation import Activation
+from glassformer.model.config import Activation
 
 ACTIVATIONS: dict[str, Activation] = {
     "relu": "relu",
