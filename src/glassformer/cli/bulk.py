@@ -72,21 +72,21 @@ def bulk(
     from dataclasses import asdict
 
     from glassformer.common.report import Report, clock
-    from glassformer.deploy.bulk import Asked, translate_bulk
+    from glassformer.deploy.bulk import BulkJob, translate_bulk
 
     report = Report()
     model = None if model is None else find_model(model, revision, offline)
-    asked = Asked(
+    job = BulkJob(
         input, output, to, source, model, column, into, beam, cast(Any, precision), shard_rows, device, workers,
         threads, address,
     )  # fmt: skip
-    outcome = translate_bulk(asked, report)
+    result = translate_bulk(job, report)
     if as_json:
-        print(json.dumps(asdict(outcome)))
-    elif outcome.translated:
-        rate = f"{outcome.translated / outcome.seconds:,.0f} rows/s"
+        print(json.dumps(asdict(result)))
+    elif result.translated:
+        rate = f"{result.translated / result.seconds:,.0f} rows/s"
         report.say(
-            f"{outcome.rows:,} rows are in {output}; {outcome.translated:,} now, in {clock(outcome.seconds)}, {rate}"
+            f"{result.rows:,} rows are in {output}; {result.translated:,} now, in {clock(result.seconds)}, {rate}"
         )
     else:
-        report.say(f"{outcome.rows:,} rows are in {output}; nothing was left to do")
+        report.say(f"{result.rows:,} rows are in {output}; nothing was left to do")

@@ -14,7 +14,7 @@ import pytest
 from small_run import OLD, PATIENCE, call, command
 
 from glassformer.common.errors import ConfigError
-from glassformer.deploy.bulk.workers import Place, Pool
+from glassformer.deploy.bulk.workers import BulkJob, Pool
 
 needs_ray = pytest.mark.skipif(
     find_spec("ray") is None,
@@ -96,11 +96,15 @@ def test_a_worker_and_the_run_are_killed_and_no_row_is_lost_or_doubled(tmp_path:
     assert len(made) == ROWS
 
 
+def job(device: str, workers: int | None, threads: int | None) -> BulkJob:
+    return BulkJob("in", Path("out"), device=device, workers=workers, threads=threads)
+
+
 def test_workers_that_do_not_fit_are_refused() -> None:
     there = {"CPU": 8.0, "GPU": 2.0}
-    assert Pool.of(Place("auto", None, None, None), there, 100) == Pool(2, 1, "cuda")
-    assert Pool.of(Place("cpu", None, None, None), there, 100) == Pool(8, 1, "cpu")
-    assert Pool.of(Place("cpu", None, 3, None), there, 100) == Pool(2, 3, "cpu")
-    assert Pool.of(Place("auto", 5, None, None), {"CPU": 8.0}, 3) == Pool(3, 1, "cpu")
+    assert Pool.of(job("auto", None, None), there, 100) == Pool(2, 1, "cuda")
+    assert Pool.of(job("cpu", None, None), there, 100) == Pool(8, 1, "cpu")
+    assert Pool.of(job("cpu", None, 3), there, 100) == Pool(2, 3, "cpu")
+    assert Pool.of(job("auto", 5, None), {"CPU": 8.0}, 3) == Pool(3, 1, "cpu")
     with pytest.raises(ConfigError, match="workers=3 with 3 cores each do not fit: Ray has 8 cores and 2 GPUs"):
-        Pool.of(Place("cpu", 3, 3, None), there, 100)
+        Pool.of(job("cpu", 3, 3), there, 100)

@@ -1,8 +1,8 @@
-"""The folder that the translations go to, and what a run that was stopped finds there.
+"""The output folder, and how a run that was stopped is resumed there.
 
-Nothing is noted of what is done: it is there or it is not. A shard becomes a part, which appears whole, by being
-renamed; when all parts of a file are there they are joined, and the file appears whole in the same way. What was asked
-for is written down before the first of them, so that a folder never mixes two things.
+There is no list of what is done: a part or a file exists or not. Each shard's part is written to another name and
+renamed, so it appears whole; when all parts of a file exist they are joined, and the file appears whole in the same
+way. The manifest is written before the first part, so that a folder never mixes the results of two jobs.
 """
 
 from __future__ import annotations
@@ -20,23 +20,26 @@ from glassformer.deploy.bulk.formats import Format, Shard
 from glassformer.deploy.bulk.sources import Source
 
 WORK = ".glassformer-bulk"
-FLAGS = {"from": "--from", "to": "--to", "model": "--model", "column": "--column", "into": "--into", "beam": "--beam"}
-FLAGS |= {"precision": "--precision", "shard_rows": "--shard-rows"}
 
 
 class OutputFolder:
-    """Held by one run at a time; `with` it, shards are `put` and asked for."""
+    """A context that one run at a time holds, with the parts of shards and the finished files."""
 
     def __init__(
-        self, folder: Path, sources: Sequence[Source], shards: Sequence[Shard], format: Format, asked: Mapping[str, Any]
+        self,
+        folder: Path,
+        sources: Sequence[Source],
+        shards: Sequence[Shard],
+        format: Format,
+        manifest: Mapping[str, Any],
     ) -> None:
-        self.folder, self.work, self.format, self.asked = folder, folder / WORK, format, asked
-        self.manifest, self.sources = self.work / "asked.json", sources
+        self.folder, self.work, self.format, self.manifest = folder, folder / WORK, format, manifest
+        self.manifest_file, self.sources = self.work / "asked.json", sources
         self.parts = [[self._part(shard) for shard in shards if shard.source == i] for i in range(len(sources))]
         self.whole: set[int] = set()  # files that are finished
 
     def __enter__(self) -> OutputFolder:
-        if self._holds_anything() and not self.manifest.exists():
+        if self._holds_anything() and not self.manifest_file.exists():
             raise ConfigError(
                 f"{self.folder} holds files that are no translations of `glassformer bulk`; name a new folder"
             )
@@ -44,7 +47,7 @@ class OutputFolder:
         self.lock = (self.work / "lock").open("ab")
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            self._begin()
+            self._resume()
         except BlockingIOError:
             self.lock.close()
             raise RunError(f"{self.folder}: another run is writing to this folder; wait for its end") from None
@@ -53,13 +56,13 @@ class OutputFolder:
             raise
         return self
 
-    def _begin(self) -> None:
-        """Where a run stands that goes on; where nothing is done yet, nothing can be mixed, and it begins anew."""
-        told = read_json(self.manifest, "remove the folder and begin again") or {}
+    def _resume(self) -> None:
+        """Check the manifest if there are results, which must not be mixed with others, and write it if not."""
+        earlier = read_json(self.manifest_file, "remove the folder and begin again") or {}
         if self._holds_anything():
-            self._compare(told)
-        if told != self.asked:
-            write_text(self.manifest, json.dumps(self.asked, ensure_ascii=False, indent=1) + "\n")
+            self._compare(earlier)
+        if earlier != self.manifest:
+            write_text(self.manifest_file, json.dumps(self.manifest, ensure_ascii=False, indent=1) + "\n")
         for place in {self.work, *(self._file(source).parent for source in self.sources)}:
             remove_partial(place)
         self.whole = {i for i, source in enumerate(self.sources) if self._file(source).exists()}
@@ -70,35 +73,35 @@ class OutputFolder:
         self.lock.close()
 
     def _holds_anything(self) -> bool:
-        there = self.folder.iterdir() if self.folder.exists() else ()
-        return any(path.name != WORK for path in there) or any(self.work.glob("*.part"))
+        paths = self.folder.iterdir() if self.folder.exists() else ()
+        return any(path.name != WORK for path in paths) or any(self.work.glob("*.part"))
 
-    def _compare(self, told: Mapping[str, Any]) -> None:
-        """Whether this is what the folder was begun with."""
-        before, now = told.get("options", {}), self.asked["options"]
+    def _compare(self, earlier: Mapping[str, Any]) -> None:
+        """Raise if the earlier run had other options or another input."""
+        before, now = earlier.get("options", {}), self.manifest["options"]
         for name in now:
             if before.get(name) != now[name]:
-                option = FLAGS.get(name, name)
+                option = name if name in ("glassformer", "weights") else "--" + name.replace("_", "-")
                 raise ConfigError(
                     f"{self.folder} was begun with {option} {before.get(name)}, and now it is {option} {now[name]}; "
                     "give the command as it was, or name a new folder"
                 )
-        before, now = told.get("input", {}), self.asked["input"]
+        before, now = earlier.get("input", {}), self.manifest["input"]
         for name in sorted({*before, *now}):
             if before.get(name) != now.get(name):
-                what = "is new" if name not in before else "is gone" if name not in now else "has changed"
+                change = "is new" if name not in before else "is gone" if name not in now else "has changed"
                 raise DataError(
-                    f"{name} {what} since {self.folder} was begun; give the input as it was, or name a new folder"
+                    f"{name} {change} since {self.folder} was begun; give the input as it was, or name a new folder"
                 )
 
     def is_done(self, shard: Shard) -> bool:
         return shard.source in self.whole or self._part(shard).exists()
 
-    def put(self, shard: Shard, made: bytes) -> None:
-        write_bytes(self._part(shard), made)
+    def put(self, shard: Shard, part: bytes) -> None:
+        write_bytes(self._part(shard), part)
 
     def join(self) -> None:
-        """Put together the files whose parts are all there."""
+        """Join the parts of each file that has all of them."""
         for i, source in enumerate(self.sources):
             if i not in self.whole and all(part.exists() for part in self.parts[i]):
                 target = self._file(source)

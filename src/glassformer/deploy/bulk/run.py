@@ -1,4 +1,4 @@
-"""A run: what is read is cut into shards, what is not done is translated, and what is whole is put together."""
+"""A run: the input is cut into shards, those that are not done are translated, and finished files are joined."""
 
 from __future__ import annotations
 
@@ -6,181 +6,156 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
-from pathlib import Path
 from typing import Any, get_args
 
 from glassformer.common.errors import ConfigError, RunError, check_choice, check_whole, why
 from glassformer.common.report import Report, clock
 from glassformer.decode.precision import Precision
 from glassformer.deploy.bulk.folder import OutputFolder
-from glassformer.deploy.bulk.formats import ROWS, Cut, Shard
-from glassformer.deploy.bulk.sources import Source, check_apart, find
-from glassformer.deploy.bulk.workers import Job, Place, Worker, check_model, is_installed, model_digest, on_cluster
+from glassformer.deploy.bulk.formats import ROWS, Format, Shard, make_format
+from glassformer.deploy.bulk.sources import Source, check_output, find_sources
+from glassformer.deploy.bulk.workers import (
+    BulkJob,
+    Worker,
+    check_model,
+    is_installed,
+    model_digest,
+    translate_on_ray,
+)
 from glassformer.pipelines.polyglot import language_pairs
 
-SAMPLE = 2000  # characters that tell the language
-EVERY = 60.0  # seconds between two words on the progress, where there is no terminal
+SAMPLE = 2000  # characters from which the language is detected
+REPORT_SECONDS = 60.0  # between two lines of progress, if there is no terminal
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is to become of the `input`. Where it runs, the second half, changes nothing in the output."""
-
-    input: str
-    output: Path
-    to: str | None = None
-    source: str | None = None
-    model: str | None = None
-    column: str | None = None
-    into: str = "translation"
-    beam: int = 4
-    precision: Precision = "auto"
-    shard_rows: int = ROWS
-
-    device: str = "auto"
-    workers: int | None = None
-    threads: int | None = None
-    address: str | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """Rows in all, and those of them that this run has translated, in so many seconds."""
-
+class BulkResult:
     rows: int
-    translated: int
+    translated: int  # rows, by this run
     seconds: float
 
 
 @dataclass(frozen=True)
-class Work:
-    """What a run is about: its files, cut."""
+class Plan:
+    """A job with its languages, and its input cut into shards."""
 
-    job: Job
+    job: BulkJob
     sources: list[Source]
-    cuts: list[Cut]
+    digests: list[str]  # of the sources
     shards: list[Shard]
+    format: Format
 
     @property
     def rows(self) -> int:
         return sum(shard.rows for shard in self.shards)
 
 
-def translate_bulk(asked: Asked, report: Report | None = None) -> Outcome:
-    """Translate the rows of a file, or of a folder of files, into a folder; called again, it goes on where it was
-    stopped."""
+def translate_bulk(job: BulkJob, report: Report | None = None) -> BulkResult:
+    """Translate the rows of a file, or of a folder of files, into a folder; called again, it resumes."""
     report = report or Report(quiet=True)
-    work = prepare(asked, report)
+    plan = make_plan(job, report)
     begin = time.monotonic()
     try:
-        with OutputFolder(asked.output, work.sources, work.shards, work.job.format(), manifest(asked, work)) as folder:
-            left = [shard for shard in work.shards if not folder.is_done(shard)]
-            progress = Progress(work.rows, sum(shard.rows for shard in left), report)
+        with OutputFolder(job.output, plan.sources, plan.shards, plan.format, manifest(plan)) as folder:
+            left = [shard for shard in plan.shards if not folder.is_done(shard)]
+            progress = Progress(plan.rows, sum(shard.rows for shard in left), report)
             try:
-                for shard, made in translated(asked, work, left, report):
-                    folder.put(shard, made)
+                for shard, part in translate_shards(plan, left, report):
+                    folder.put(shard, part)
                     progress.add(shard.rows)
                 report.show("putting the parts together", every=0)
                 folder.join()
             except KeyboardInterrupt:
-                report.say(f"stopped; {progress.kept} in {asked.output}: give the same command again to go on")
+                kept = f"{progress.rows - progress.left:,} of {progress.rows:,} rows are kept"
+                report.say(f"stopped; {kept} in {job.output}: give the same command again to go on")
                 raise
             finally:
                 report.clear()
     except OSError as error:
         raise RunError(
-            f"{error.filename or asked.output} cannot be written: {why(error)}; mend that and give the command again"
+            f"{error.filename or job.output} cannot be written: {why(error)}; mend that and give the command again"
         ) from None
-    return Outcome(work.rows, progress.done, time.monotonic() - begin)
+    return BulkResult(plan.rows, progress.done, time.monotonic() - begin)
 
 
-def prepare(asked: Asked, report: Report) -> Work:
-    """Everything that can be wrong is told here, before anything is written."""
-    check_whole("beam", asked.beam, 1, "1 is greedy")
-    check_whole("shard_rows", asked.shard_rows, 1, f"{ROWS:,} is usual")
-    check_choice("precision", asked.precision, get_args(Precision))
-    check_apart(asked.input, asked.output)
-    to = check_model(asked.model, asked.to)
-    sources = find(asked.input)
+def make_plan(job: BulkJob, report: Report) -> Plan:
+    """Finds every mistake in the options and the input before anything is written."""
+    check_whole("beam", job.beam, 1, "1 is greedy")
+    check_whole("shard_rows", job.shard_rows, 1, f"{ROWS:,} is usual")
+    check_choice("precision", job.precision, get_args(Precision))
+    check_output(job.input, job.output)
+    job = replace(job, to=check_model(job.model, job.to))
+    sources = find_sources(job.input)
     kind = sources[0].kind
-    if kind == "text" and asked.column is not None:
-        raise ConfigError(f"--column {asked.column}: text has no columns; leave it out, or give Parquet or JSONL")
-    job = Job(asked.model, "", to, asked.beam, asked.precision, kind, asked.column or "text", asked.into)
-    with closing(job.format()) as format:
-        cuts = list[Cut]()
-        for source in sources:
-            cuts.append(format.cut(source, asked.shard_rows, report.counting(f"reading {source.name}, lines")))
-        spans = [(i, span) for i, cut in enumerate(cuts) for span in cut.spans]
+    if kind == "text" and job.column is not None:
+        raise ConfigError(f"--column {job.column}: text has no columns; leave it out, or give Parquet or JSONL")
+    with closing(make_format(kind, job.column or "text", job.into)) as format:
+        cuts = [
+            format.cut(source, job.shard_rows, report.counting(f"reading {source.name}, lines")) for source in sources
+        ]
+        spans = [(i, span) for i, (_, spans) in enumerate(cuts) for span in spans]
         shards = [Shard(**asdict(span), number=number, source=i) for number, (i, span) in enumerate(spans)]
         texts = (text for shard in shards for text in format.texts(sources[shard.source], shard) if text)
-        job = with_languages(job, asked, texts, report)
+        job = with_languages(job, texts, report)
     report.clear()
-    return Work(job, sources, cuts, shards)
+    return Plan(job, sources, [digest for digest, _ in cuts], shards, format)
 
 
-def with_languages(job: Job, asked: Asked, texts: Iterator[str], report: Report) -> Job:
-    """From which language into which: said, or, for the box, told by the beginning of the texts; all rows alike."""
+def with_languages(job: BulkJob, texts: Iterator[str], report: Report) -> BulkJob:
+    """The job with the languages that the box's models need, if not given detected from the first texts."""
     if job.model is not None:
-        return replace(job, source=asked.source or "")
+        return replace(job, source=job.source or "")
     sample = ""
-    while asked.source is None and len(sample) < SAMPLE and (text := next(texts, "")):
+    while job.source is None and len(sample) < SAMPLE and (text := next(texts, "")):
         sample += text + "\n"
-    ((source, target, notes),) = language_pairs([sample], job.target, asked.source)
+    ((source, target, notes),) = language_pairs([sample], job.to, job.source)
     if not source:
         raise ConfigError("the language of the texts cannot be told; name it: --from en")
     if source == target:
-        raise ConfigError(
-            f"{asked.input} holds nothing to translate into `{asked.to}`; is the language right? Say --from"
-        )
+        raise ConfigError(f"{job.input} holds nothing to translate into `{job.to}`; is the language right? Say --from")
     for note in notes:
         report.say(note.text)
-    if asked.source is None:
+    if job.source is None:
         report.say(f"from `{source}` into `{target}`, by the first rows; --from would say otherwise")
-    return replace(job, source=source, target=target)
+    return replace(job, source=source, to=target)
 
 
-def manifest(asked: Asked, work: Work) -> dict[str, Any]:
-    """What makes the output what it is: a folder is gone on with only where all of it is the same."""
-    job = work.job
+def manifest(plan: Plan) -> dict[str, Any]:
+    """What determines the output: a folder is resumed only if all of it is the same."""
+    job, is_text = plan.job, plan.sources[0].kind == "text"
     options = {
-        "from": job.source, "to": job.target, "model": job.model, "beam": job.beam, "precision": job.precision,
-        "column": None if job.kind == "text" else job.column, "into": None if job.kind == "text" else job.into,
-        "shard_rows": asked.shard_rows, "glassformer": job.version, "weights": model_digest(job),
+        "from": job.source, "to": job.to, "model": job.model, "beam": job.beam, "precision": job.precision,
+        "column": None if is_text else job.column or "text", "into": None if is_text else job.into,
+        "shard_rows": job.shard_rows, "glassformer": job.version, "weights": model_digest(job),
     }  # fmt: skip
-    return {
-        "options": options,
-        "input": {source.name: cut.digest for source, cut in zip(work.sources, work.cuts, strict=True)},
-    }
+    names = [source.name for source in plan.sources]
+    return {"options": options, "input": dict(zip(names, plan.digests, strict=True))}
 
 
-def translated(asked: Asked, work: Work, left: Sequence[Shard], report: Report) -> Iterator[tuple[Shard, bytes]]:
-    """The parts, in any order; nothing is loaded where nothing is left to do."""
-    if not left:
+def translate_shards(plan: Plan, shards: Sequence[Shard], report: Report) -> Iterator[tuple[Shard, bytes]]:
+    """The shards with their parts, in any order; no model is loaded if there are none."""
+    job = plan.job
+    if not shards:
         return
-    place = Place(asked.device, asked.workers, asked.threads, asked.address)
-    if asked.address is not None or (asked.workers != 1 and len(left) > 1 and is_installed()):
-        yield from on_cluster(work.job, work.sources, left, place, report)
+    if job.address is not None or (job.workers != 1 and len(shards) > 1 and is_installed()):
+        yield from translate_on_ray(job, plan.sources, shards, report)
         return
-    if (asked.workers or 1) > 1:
+    if (job.workers or 1) > 1:
         report.say("Ray is not installed, so this is one process; for more: pip install 'glassformer[bulk]'")
-    with closing(Worker(work.job, asked.device, asked.threads)) as worker:
-        for shard in left:
-            yield shard, worker.made(work.sources[shard.source], shard)
+    with closing(Worker(job, plan.sources[0].kind, job.device, job.threads)) as worker:
+        for shard in shards:
+            yield shard, worker.translate(plan.sources[shard.source], shard)
 
 
 class Progress:
-    """How far a run is: on a terminal in a live line, elsewhere in a line a minute."""
+    """The progress of a run: on a terminal a live line, elsewhere a line a minute."""
 
     def __init__(self, rows: int, left: int, report: Report) -> None:
         self.rows, self.left, self.report = rows, left, report
         self.done = 0  # by this run
-        self.begin = self.said = time.monotonic()
+        self.begin = self.reported = time.monotonic()
         if left < rows:
             report.say(f"{rows - left:,} of {rows:,} rows are there from an earlier run")
-
-    @property
-    def kept(self) -> str:
-        return f"{self.rows - self.left:,} of {self.rows:,} rows are kept"
 
     def add(self, rows: int) -> None:
         self.done, self.left = self.done + rows, self.left - rows
@@ -188,6 +163,6 @@ class Progress:
         rate = max(1, self.done) / (now - self.begin)
         line = f"{self.rows - self.left:,} of {self.rows:,} rows  {rate:,.0f} rows/s  {clock(self.left / rate)} left"
         self.report.show(line)
-        if not self.report.live and now - self.said >= EVERY:
-            self.said = now
+        if not self.report.live and now - self.reported >= REPORT_SECONDS:
+            self.reported = now
             self.report.say(line)

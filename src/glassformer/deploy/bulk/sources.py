@@ -16,64 +16,41 @@ from typing import IO, Any, Literal, cast
 from glassformer.common.errors import ConfigError, DataError, why
 from glassformer.data.readers import BLOCK, GZIP_MAGIC, XZ_MAGIC, missing_file_message
 
-Kind = Literal["text", "jsonl", "parquet"]
-Packing = Literal["", "gzip", "xz"]
+FileKind = Literal["text", "jsonl", "parquet"]
+Compression = Literal["", "gzip", "xz"]
 
-KINDS: dict[str, Kind] = {".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-PACKED = (".gz", ".xz")
-# Text of some other order than a sentence or a paragraph a line.
-UNREAD = (
-    ".json",
-    ".csv",
-    ".tsv",
-    ".arrow",
-    ".feather",
-    ".orc",
-    ".avro",
-    ".zip",
-    ".tar",
-    ".zst",
-    ".bz2",
-    ".html",
-    ".md",
+KINDS: dict[str, FileKind] = {".parquet": "parquet", ".pq": "parquet", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+COMPRESSED = (".gz", ".xz")
+# Their text is not one sentence or paragraph a line.
+UNSUPPORTED = frozenset(
+    (".json", ".csv", ".tsv", ".arrow", ".feather", ".orc", ".avro", ".zip", ".tar", ".zst", ".bz2", ".html", ".md")
 )
-
-
-def arrow(part: str) -> Any:
-    """A part of pyarrow, which comes with Ray Data."""
-    try:
-        return importlib.import_module(f"pyarrow.{part}" if part else "pyarrow")
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "pyarrow":
-            raise
-        raise ConfigError(
-            "pyarrow, which reads such files, is not installed; run: pip install 'glassformer[bulk]'"
-        ) from None
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file, by its place and by its name in the input, which is its name in the output too."""
+    """A file, by its path and by its name in the input, which is its name in the output too."""
 
     name: str
     path: str
-    kind: Kind
-    packing: Packing
+    kind: FileKind
+    compression: Compression
 
 
-def find(given: str) -> list[Source]:
-    """The file that is named, or the files of a folder and its folders, by name; hidden ones are left out."""
-    there = remote_files(given) if is_remote(given) else local_files(Path(given))
-    if not there:
+def find_sources(given: str) -> list[Source]:
+    """The file, or the files of a folder and its subfolders, by name, without hidden files."""
+    paths = remote_files(given) if is_remote(given) else local_files(Path(given))
+    if not paths:
         raise DataError(f"{given} holds no file to translate; name a file, or a folder of Parquet, JSONL or text files")
-    kinds = {name: kind_of(name) for name in there}
-    for name, kind in kinds.items():
-        if kind != (first := next(iter(kinds.values()))):
+    kinds = {name: kind_of(name) for name in paths}
+    first, kind = next(iter(kinds.items()))
+    for name in kinds:
+        if kinds[name] != kind:
             raise DataError(
-                f"{given} holds files of different kinds: {next(iter(kinds))} is {first} and {name} is {kind}; give "
+                f"{given} holds files of different kinds: {first} is {kind} and {name} is {kinds[name]}; give "
                 "folders of one kind each, one after the other"
             )
-    return [Source(name, path, kinds[name], packing_of(path, kinds[name])) for name, path in there.items()]
+    return [Source(name, path, kind, compression_of(path, kind)) for name, path in paths.items()]
 
 
 def local_files(given: Path) -> dict[str, str]:
@@ -83,10 +60,10 @@ def local_files(given: Path) -> dict[str, str]:
         return {given.name: str(given.resolve())}
     found = {}
 
-    def unread(error: OSError) -> None:
+    def on_error(error: OSError) -> None:
         raise DataError(f"{error.filename} cannot be read: {why(error)}")
 
-    for place, folders, names in os.walk(given, onerror=unread):
+    for place, folders, names in os.walk(given, onerror=on_error):
         folders[:] = sorted(name for name in folders if not is_hidden(name))
         for name in sorted(names):
             path = Path(place) / name
@@ -96,22 +73,17 @@ def local_files(given: Path) -> dict[str, str]:
 
 
 def remote_files(given: str) -> dict[str, str]:
-    """Of a file or a folder at an address; their addresses begin as the given one does."""
+    """The file or the files of a folder at an address; their addresses begin with the same scheme."""
     fs, base = file_system(given)
     scheme = given[: given.index("://") + 3]
-    told = fs.get_file_info(base)
-    if told.type == arrow("fs").FileType.File:
+    if fs.get_file_info(base).type == arrow("fs").FileType.File:
         return {base.rpartition("/")[2]: given}
-    found = {}
     try:
-        inside = fs.get_file_info(arrow("fs").FileSelector(base, recursive=True))
+        files = fs.get_file_info(arrow("fs").FileSelector(base, recursive=True))
     except OSError as error:
         raise DataError(f"{given} cannot be read: {why(error)}") from None
-    for one in sorted(inside, key=lambda one: one.path):
-        name = one.path.removeprefix(base.rstrip("/") + "/")
-        if one.is_file and not any(map(is_hidden, name.split("/"))):
-            found[name] = scheme + one.path
-    return found
+    names = {file.path.removeprefix(base.rstrip("/") + "/"): scheme + file.path for file in files if file.is_file}
+    return {name: names[name] for name in sorted(names) if not any(map(is_hidden, name.split("/")))}
 
 
 def is_remote(path: str) -> bool:
@@ -119,7 +91,19 @@ def is_remote(path: str) -> bool:
 
 
 def is_hidden(name: str) -> bool:
-    return name.startswith((".", "_"))  # as `_SUCCESS`, which other programs leave behind
+    return name.startswith((".", "_"))  # such as `_SUCCESS`, which other programs leave
+
+
+def arrow(module: str) -> Any:
+    """A module of pyarrow, which is installed with Ray Data; "" is pyarrow itself."""
+    try:
+        return importlib.import_module(f"pyarrow.{module}" if module else "pyarrow")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "pyarrow":
+            raise
+        raise ConfigError(
+            "pyarrow, which reads such files, is not installed; run: pip install 'glassformer[bulk]'"
+        ) from None
 
 
 def file_system(address: str) -> tuple[Any, str]:
@@ -133,11 +117,11 @@ def file_system(address: str) -> tuple[Any, str]:
     return found
 
 
-def kind_of(name: str) -> Kind:
+def kind_of(name: str) -> FileKind:
     bare = Path(name.lower())
-    if bare.suffix in PACKED:
+    if bare.suffix in COMPRESSED:
         bare = bare.with_suffix("")
-    if bare.suffix in UNREAD:
+    if bare.suffix in UNSUPPORTED:
         raise DataError(
             f"{name}: a file of the kind `{bare.suffix}` is not read in bulk; make it Parquet, JSONL (`.jsonl`) or "
             "text, one text a line (documents are for `glassformer translate`)"
@@ -145,7 +129,7 @@ def kind_of(name: str) -> Kind:
     return KINDS.get(bare.suffix, "text")
 
 
-def packing_of(path: str, kind: Kind) -> Packing:
+def compression_of(path: str, kind: FileKind) -> Compression:
     """By its first bytes, not by its name."""
     if kind == "parquet":
         return ""
@@ -155,7 +139,7 @@ def packing_of(path: str, kind: Kind) -> Packing:
 
 
 def open_raw(path: str) -> IO[bytes]:
-    """A file as it lies there."""
+    """A file, not decompressed."""
     try:
         if is_remote(path):
             fs, name = file_system(path)
@@ -170,19 +154,19 @@ def open_raw(path: str) -> IO[bytes]:
 
 
 @contextmanager
-def unpacked(source: Source) -> Iterator[IO[bytes]]:
-    """Its bytes, unpacked; going forward in them is cheap."""
+def open_decompressed(source: Source) -> Iterator[IO[bytes]]:
+    """Its decompressed bytes; seeking forward is cheap."""
     with open_raw(source.path) as raw:
-        if not source.packing:
+        if not source.compression:
             yield raw
             return
-        unpack: Any = gzip.open if source.packing == "gzip" else lzma.open
-        with unpack(raw) as inner, io.BufferedReader(inner, BLOCK) as stream:
+        decompress: Any = gzip.open if source.compression == "gzip" else lzma.open
+        with decompress(raw) as inner, io.BufferedReader(inner, BLOCK) as stream:
             yield stream
 
 
-def check_apart(given: str, output: Path) -> None:
-    """Whether what is written can be told from what is read."""
+def check_output(given: str, output: Path) -> None:
+    """Whether the output is a folder of this machine, apart from the input."""
     if len(output.parts) > 1 and output.parts[0].endswith(":"):  # of `s3://bucket` a path keeps one slash
         raise ConfigError(
             f"{output}: name a folder of this machine, or one that is mounted here; copy it elsewhere after"

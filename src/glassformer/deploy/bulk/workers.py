@@ -1,7 +1,8 @@
 """Workers: in this process, or on Ray with one for each core or GPU of a machine or a cluster.
 
-On Ray each row of the dataset describes a shard; an actor translates it and returns the part, and the parts are
-written here in any order. If a worker dies, Ray starts another for the same shard."""
+On Ray each row of the dataset describes a shard; an actor translates it and returns its part, and the parts are
+written by this process, in any order. If a worker dies, Ray starts another for the same shard.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ from glassformer.common.report import Report
 from glassformer.common.version import __version__
 from glassformer.decode import Search
 from glassformer.decode.precision import Precision
-from glassformer.deploy.bulk.formats import Format, JsonLines, Parquet, Shard, TextLines
-from glassformer.deploy.bulk.sources import Kind, Source
+from glassformer.deploy.bulk.formats import ROWS, Shard, make_format
+from glassformer.deploy.bulk.sources import FileKind, Source
 from glassformer.pipelines import box
 from glassformer.pipelines.language.language import language_code
 from glassformer.pipelines.text import TextTranslator
@@ -31,47 +32,38 @@ from glassformer.pipelines.translator import Translator
 from glassformer.weights.pretrained.loader import is_multilingual
 
 MODEL_FILES = ("*.safetensors", "*.bin", "*.spm", "*.model", "config.json", "tokenizer*.json", "vocab.json")
+WAVE = 10_000  # shards that Ray gets at once
+CONNECT_SECONDS = 10.0
+STORE_BYTES = 1 << 29  # of memory that Ray's processes share; parts are small and soon written
+ENVIRONMENT = {"RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_USAGE_STATS_ENABLED": "0"}  # no statistics are sent
 
 
 @dataclass(frozen=True)
-class Job:
-    """How texts are translated; workers on other machines are told it whole."""
+class BulkJob:
+    """What to translate, and how. The second half, where it runs, does not change the output."""
 
-    model: str | None  # by its folder or name; the box's if none
-    source: str
-    target: str | None
-    beam: int
-    precision: Precision
-    kind: Kind
-    column: str
-    into: str
+    input: str
+    output: Path
+    to: str | None = None
+    source: str | None = None
+    model: str | None = None  # a folder or a name; the box's models if none
+    column: str | None = None
+    into: str = "translation"
+    beam: int = 4
+    precision: Precision = "auto"
+    shard_rows: int = ROWS
+
+    device: str = "auto"
+    workers: int | None = None
+    threads: int | None = None
+    address: str | None = None
     version: str = __version__
-
-    def format(self) -> Format:
-        made: dict[Kind, Format] = {
-            "text": TextLines(),
-            "jsonl": JsonLines(self.column, self.into),
-            "parquet": Parquet(self.column, self.into),
-        }
-        return made[self.kind]
-
-    def load(self, device: str) -> TextTranslator:
-        if self.model is not None:
-            spoken = self.source or None if is_multilingual(Path(self.model)) else None
-            one = Translator.load(self.model, device, self.precision, to=self.target, source=spoken)
-            return TextTranslator(one, source="" if spoken else self.source)
-        assert self.target is not None
-        hops = [
-            Translator.load(box.folder(way.model), device, self.precision, to=way.to)
-            for way in box.route(self.source, self.target)
-        ]
-        return TextTranslator(*hops, source=self.source, target=self.target)
 
 
 class Worker:
-    """A model, loaded once, that makes one part after the other."""
+    """A model, loaded once, that translates one shard after the other."""
 
-    def __init__(self, job: Job, device: str, threads: int | None) -> None:
+    def __init__(self, job: BulkJob, kind: FileKind, device: str, threads: int | None) -> None:
         import torch
 
         if job.version != __version__:
@@ -80,17 +72,32 @@ class Worker:
             )
         if threads is not None:
             torch.set_num_threads(threads)
-        self.format, self.translator, self.search = job.format(), job.load(device), Search(beam=job.beam)
+        self.format = make_format(kind, job.column or "text", job.into)
+        self.translator, self.search = load_translator(job, device), Search(beam=job.beam)
 
-    def made(self, source: Source, shard: Shard) -> bytes:
-        return self.format.made(source, shard, lambda texts: self.translator.translate(texts, search=self.search))
+    def translate(self, source: Source, shard: Shard) -> bytes:
+        return self.format.translate(source, shard, lambda texts: self.translator.translate(texts, search=self.search))
 
     def close(self) -> None:
         self.format.close()
 
 
+def load_translator(job: BulkJob, device: str) -> TextTranslator:
+    if job.model is not None:
+        source = job.source if job.source and is_multilingual(Path(job.model)) else None
+        translator = Translator.load(job.model, device, job.precision, to=job.to, source=source)
+        return TextTranslator(translator, source="" if source else job.source or "")
+    assert job.source is not None
+    assert job.to is not None
+    hops = [
+        Translator.load(box.folder(way.model), device, job.precision, to=way.to)
+        for way in box.route(job.source, job.to)
+    ]
+    return TextTranslator(*hops, source=job.source, target=job.to)
+
+
 def check_model(model: str | None, to: str | None) -> str | None:
-    """The language to translate into as it is called here, if it can be; asked before anything is read."""
+    """The code of the language to translate into; checks it and the model before anything is read."""
     if model is None:
         return None if to is None else language_code(to, box.LANGUAGES)
     if not os.path.lexists(model) and model not in box.directions():
@@ -99,11 +106,12 @@ def check_model(model: str | None, to: str | None) -> str | None:
     return to
 
 
-def model_digest(job: Job) -> str:
-    """Of the weights and words that translate: with others, a folder is not gone on with."""
+def model_digest(job: BulkJob) -> str:
+    """Of the weights and vocabularies: a folder is not resumed with others."""
     if job.model is None:
-        assert job.target is not None
-        folders = [box.folder(way.model) for way in box.route(job.source, job.target)]
+        assert job.source is not None
+        assert job.to is not None
+        folders = [box.folder(way.model) for way in box.route(job.source, job.to)]
     elif os.path.lexists(job.model):
         folders = [Path(job.model)]
     else:
@@ -116,48 +124,33 @@ def model_digest(job: Job) -> str:
     return digest.hexdigest()
 
 
-WAVE = 10_000  # shards that Ray is told of at once
-PATIENCE = 10.0  # seconds
-STORE = 1 << 29  # bytes of memory that processes share here; parts are small and soon written
-QUIET = {"RAY_BACKEND_LOG_LEVEL": "fatal", "RAY_USAGE_STATS_ENABLED": "0"}  # nothing is sent anywhere
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where workers run, as it was asked for."""
-
-    device: str
-    workers: int | None
-    threads: int | None
-    address: str | None
-
-
 def is_installed() -> bool:
     return find_spec("ray") is not None and find_spec("pyarrow") is not None
 
 
-def on_cluster(
-    job: Job, sources: Sequence[Source], left: Sequence[Shard], place: Place, report: Report
+def translate_on_ray(
+    job: BulkJob, sources: Sequence[Source], shards: Sequence[Shard], report: Report
 ) -> Iterator[tuple[Shard, bytes]]:
-    """The parts of the shards, as they come."""
+    """Each shard with its part, in the order in which they are finished."""
     if not is_installed():
-        raise ConfigError(f"--address {place.address} needs Ray; run: pip install 'glassformer[bulk]'")
+        raise ConfigError(f"--address {job.address} needs Ray; run: pip install 'glassformer[bulk]'")
     import ray
 
-    with connected(place):
-        pool = Pool.of(place, ray.cluster_resources(), len(left))
-        report.say(f"by Ray: {pool.workers:,} x {pool.each}, on {count(alive(ray.nodes()), 'machine')}")
-        for start in range(0, len(left), WAVE):
-            wave = {shard.number: shard for shard in left[start : start + WAVE]}
-            for number, made in parts(job, sources, list(wave.values()), pool):
-                yield wave.pop(number), made
+    with ray_connection(job.address):
+        pool = Pool.of(job, ray.cluster_resources(), len(shards))
+        machines = sum(node["Alive"] for node in ray.nodes())
+        report.say(f"by Ray: {pool.workers:,} x {pool.each}, on {count(machines, 'machine')}")
+        for start in range(0, len(shards), WAVE):
+            wave = {shard.number: shard for shard in shards[start : start + WAVE]}
+            for number, part in translate_wave(job, sources, list(wave.values()), pool):
+                yield wave.pop(number), part
             if wave:
                 raise RunError(f"Ray has not given back {len(wave):,} shards; give the same command again to go on")
 
 
 @dataclass(frozen=True)
 class Pool:
-    """So many workers, each with cores or a GPU."""
+    """How many workers there are, each with cores or a GPU."""
 
     workers: int
     threads: int
@@ -168,26 +161,25 @@ class Pool:
         return count(self.threads, "core") if self.device == "cpu" else "a GPU"
 
     @classmethod
-    def of(cls, place: Place, there: dict[str, float], shards: int) -> Pool:
-        """As many as were asked for, else as fit; more than there is work for would only wait."""
-        gpus = int(there.get("GPU", 0))
-        device = place.device if place.device != "auto" else "cuda" if gpus else "cpu"
-        threads = place.threads or 1
-        most = gpus if device != "cpu" else int(there.get("CPU", 1)) // threads
-        pool = cls(min(place.workers or max(1, most), shards), threads, device)
+    def of(cls, job: BulkJob, resources: dict[str, float], shards: int) -> Pool:
+        """As many as the job says, or as fit, but not more than there are shards."""
+        cores, gpus = int(resources.get("CPU", 1)), int(resources.get("GPU", 0))
+        device = job.device if job.device != "auto" else "cuda" if gpus else "cpu"
+        threads = job.threads or 1
+        most = gpus if device != "cpu" else cores // threads
+        pool = cls(min(job.workers or max(1, most), shards), threads, device)
         if pool.workers > most:
-            room = f"{count(int(there.get('CPU', 0)), 'core')} and {count(gpus, 'GPU')}"
             raise ConfigError(
-                f"workers={pool.workers} with {pool.each} each do not fit: Ray has {room}; "
-                "give fewer --workers or --threads"
+                f"workers={pool.workers} with {pool.each} each do not fit: Ray has {count(cores, 'core')} and "
+                f"{count(gpus, 'GPU')}; give fewer --workers or --threads"
             )
         return pool
 
 
 @contextmanager
-def connected(place: Place) -> Iterator[None]:
-    """Ray, started here for this run alone, or the cluster at the address; what it says is said by us."""
-    for name, value in QUIET.items():
+def ray_connection(address: str | None) -> Iterator[None]:
+    """Ray, started for this run alone, or the cluster at the address; its own messages are suppressed."""
+    for name, value in ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     import ray
     import ray.data
@@ -196,17 +188,17 @@ def connected(place: Place) -> Iterator[None]:
         if isinstance(handler, logging.StreamHandler):
             handler.setLevel(logging.ERROR)
     options: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
-    if place.address is None:
-        options |= {"include_dashboard": False, "object_store_memory": STORE}
+    if address is None:
+        options |= {"include_dashboard": False, "object_store_memory": STORE_BYTES}
     try:
-        if place.address is not None:
-            knock(place.address)
-        with hushed():
-            ray.init(address=place.address or "local", **options)
+        if address is not None:
+            check_address(address)
+        with suppressed_stderr():
+            ray.init(address=address or "local", **options)
     except (ConnectionError, RuntimeError, ValueError, OSError) as error:
-        told = (str(error) or type(error).__name__).strip().splitlines()[0]
+        reason = (str(error) or type(error).__name__).strip().splitlines()[0]
         raise RunError(
-            f"Ray cannot be {'reached at ' + place.address if place.address else 'started'} ({told}); "
+            f"Ray cannot be {'reached at ' + address if address else 'started'} ({reason}); "
             "`ray status` tells of a cluster, one that asks for its token wants RAY_AUTH_MODE=token here too, and "
             "--workers 1 does without"
         ) from None
@@ -216,37 +208,35 @@ def connected(place: Place) -> Iterator[None]:
         ray.shutdown()
 
 
-def knock(address: str) -> None:
-    """Whether anybody is there: Ray itself would wait for minutes."""
-    host, colon, port = address.partition("://")[2].rpartition(":") if "://" in address else address.rpartition(":")
+def check_address(address: str) -> None:
+    """Fails soon if nothing listens there; Ray itself would wait for minutes."""
+    host, colon, port = address.rpartition("://")[2].rpartition(":")
     if colon and port.isdecimal():
-        socket.create_connection((host.strip("[]"), int(port)), PATIENCE).close()
+        socket.create_connection((host.strip("[]"), int(port)), CONNECT_SECONDS).close()
 
 
 @contextmanager
-def hushed() -> Iterator[None]:
-    """Without what compiled code writes to standard error past Python."""
+def suppressed_stderr() -> Iterator[None]:
+    """Without what compiled code writes to standard error directly."""
     sys.stderr.flush()
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    original, null = os.dup(2), os.open(os.devnull, os.O_WRONLY)
     try:
-        os.dup2(nowhere, 2)
+        os.dup2(null, 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)
-
-
-def alive(nodes: list[dict[str, Any]]) -> int:
-    return sum(1 for node in nodes if node["Alive"])
+        os.dup2(original, 2)
+        os.close(original)
+        os.close(null)
 
 
 def count(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def parts(job: Job, sources: Sequence[Source], shards: Sequence[Shard], pool: Pool) -> Iterator[tuple[int, bytes]]:
-    """One part after the other, as workers finish them."""
+def translate_wave(
+    job: BulkJob, sources: Sequence[Source], shards: Sequence[Shard], pool: Pool
+) -> Iterator[tuple[int, bytes]]:
+    """The numbers and parts of shards, as workers finish them."""
     import ray
 
     context = ray.data.DataContext.get_current()
@@ -254,10 +244,10 @@ def parts(job: Job, sources: Sequence[Source], shards: Sequence[Shard], pool: Po
     context.print_on_execution_start = False
     rows = [{"source": asdict(sources[shard.source]), "shard": asdict(shard)} for shard in shards]
     dataset = ray.data.from_items(rows, override_num_blocks=len(rows)).map_batches(
-        Making,
+        RayWorker,
         batch_size=1,
         compute=ray.data.ActorPoolStrategy(size=pool.workers),
-        fn_constructor_args=(job, pool.device, pool.threads),
+        fn_constructor_args=(job, sources[0].kind, pool.device, pool.threads),
         num_cpus=pool.threads if pool.device == "cpu" else 1,
         num_gpus=0 if pool.device == "cpu" else 1,
     )
@@ -268,27 +258,29 @@ def parts(job: Job, sources: Sequence[Source], shards: Sequence[Shard], pool: Po
                     raise DataError(row["error"])
                 yield row["number"], row["part"]
     except ray.exceptions.RayError as error:
-        told = (str(error).strip() or type(error).__name__).splitlines()[-1]
-        raise RunError(f"a worker of Ray failed: {told}; mend that and give the same command again to go on") from None
+        reason = (str(error).strip() or type(error).__name__).splitlines()[-1]
+        raise RunError(
+            f"a worker of Ray failed: {reason}; mend that and give the same command again to go on"
+        ) from None
 
 
-class Making:
-    """A worker as an actor of Ray Data: a batch is one shard, and gives one part, or what is wrong with it."""
+class RayWorker:
+    """A worker as an actor of Ray Data: a batch is one shard, and yields its part or an error message."""
 
-    def __init__(self, job: Job, device: str, threads: int) -> None:
+    def __init__(self, job: BulkJob, kind: FileKind, device: str, threads: int) -> None:
         self.worker: Worker | None = None
         self.error = ""
         try:
-            self.worker = Worker(job, device, threads)
+            self.worker = Worker(job, kind, device, threads)
         except GlassformerError as error:
-            self.error = str(error)  # a mistake that trying again does not mend
+            self.error = str(error)  # raised here, Ray would start the actor again and again
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
         source, shard = Source(**batch["source"][0]), Shard(**batch["shard"][0])
-        made, error = b"", self.error
+        part, message = b"", self.error
         if self.worker is not None:
             try:
-                made = self.worker.made(source, shard)
-            except GlassformerError as wrong:
-                error = str(wrong)
-        return {"number": [shard.number], "part": [made], "error": [error]}
+                part = self.worker.translate(source, shard)
+            except GlassformerError as error:
+                message = str(error)
+        return {"number": [shard.number], "part": [part], "error": [message]}
