@@ -241,8 +241,8 @@ def test_a_file_that_is_missing_is_told(chromium, site):
 
 
 CUT = """async ([told, texts]) => {
-    const {Text} = await import(new URL("tokenizer.js", document.baseURI));
-    const text = new Text(told);
+    const {Tokenizer} = await import(new URL("tokenizer.js", document.baseURI));
+    const text = new Tokenizer(told);
     return texts.map((one) => {
         const ids = text.encode(one);
         return [ids, text.target.decode(text.target.encode(one)), text.source.readable(ids), text.unfamiliar(one)];

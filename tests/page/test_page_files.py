@@ -89,8 +89,8 @@ def test_every_text_is_used():
     assert plain <= set(texts())
 
 
-def test_every_voice_is_that_of_a_kind_of_model():
-    told = re.search(r"const VOICES = \{(.*?)\};", PAGE["language.js"], re.DOTALL)[1]
+def test_every_variant_is_that_of_a_kind_of_model():
+    told = re.search(r"const VARIANTS = \{(.*?)\};", PAGE["language.js"], re.DOTALL)[1]
     voices = {key.partition("|")[2] for key in texts() if "|" in key}
     assert voices == set(re.findall(r'"(\w+)"', told))
 

@@ -33,11 +33,11 @@ const BUILDERS = { "+": sum, "*": product, "/": quotient, "^": power };
  * @param {Record<string, Term>} symbols   what they stand for
  * @returns {Term}
  */
-export function build(expression, symbols) {
+export function toTerm(expression, symbols) {
   if (typeof expression === "number") return exact(expression);
   if (typeof expression === "string") return symbols[expression];
   const [name, ...rest] = expression;
-  const parts = rest.map((part) => build(part, symbols));
+  const parts = rest.map((part) => toTerm(part, symbols));
   if (name === "-") return parts.length > 1 ? difference(...parts) : negative(parts[0]);
   return BUILDERS[name]?.(...parts) ?? call(name, ...parts);
 }
@@ -47,8 +47,13 @@ function negative(term) {
   return term.kind === "number" ? { ...term, value: -term.value } : product(exact(-1), term);
 }
 
-/** @type {Record<string, (...values: number[]) => number>} */
+/** Operations and named functions on numbers. @type {Record<string, (...values: number[]) => number>} */
 const FUNCTIONS = {
+  sum: (...values) => values.reduce((a, b) => a + b, 0),
+  product: (...values) => values.reduce((a, b) => a * b, 1),
+  difference: (a, b) => a - b,
+  quotient: (a, b) => a / b,
+  power: (a, b) => a ** b,
   abs: Math.abs,
   exp: Math.exp,
   log: Math.log,
@@ -61,21 +66,15 @@ const FUNCTIONS = {
   erf,
 };
 
-/** The error function to about 1e-13: a series near zero, a continued fraction beyond. @param {number} x */
+/** The error function, by a series whose terms all have one sign. @param {number} x */
 function erf(x) {
-  const size = Math.abs(x);
-  if (size > 6) return Math.sign(x);
-  if (size < 2.5) {
-    let [term, total] = [size, size];
-    for (let n = 1; Math.abs(term) > 1e-17 * total && n < 100; n++) {
-      term *= -(size * size) / n;
-      total += term / (2 * n + 1);
-    }
-    return Math.sign(x) * (2 / Math.sqrt(Math.PI)) * total;
+  if (Math.abs(x) > 6) return Math.sign(x);
+  let [term, total] = [x, x];
+  for (let n = 1; Math.abs(term) > 1e-17 * Math.abs(total); n++) {
+    term *= (2 * x * x) / (2 * n + 1);
+    total += term;
   }
-  let fraction = 0;
-  for (let n = 60; n > 0; n--) fraction = n / 2 / (size + fraction);
-  return Math.sign(x) * (1 - Math.exp(-size * size) / Math.sqrt(Math.PI) / (size + fraction));
+  return (2 / Math.sqrt(Math.PI)) * Math.exp(-x * x) * total;
 }
 
 /** @param {Term & {kind: "number"}} term @param {number} digits */
@@ -85,27 +84,12 @@ function text(term, digits) {
 
 /**
  * What the numbers give as printed with so many digits; or as they are, with null.
- * @param {Term} term
- * @param {number | null} digits
- * @returns {number}
+ * @param {Term} term @param {number | null} digits @returns {number}
  */
 export function evaluate(term, digits) {
   if (term.kind === "number") return digits === null ? term.value : read(text(term, digits));
   const values = term.parts.map((part) => evaluate(part, digits));
-  switch (term.kind) {
-    case "sum":
-      return values.reduce((a, b) => a + b, 0);
-    case "product":
-      return values.reduce((a, b) => a * b, 1);
-    case "difference":
-      return values[0] - values[1];
-    case "quotient":
-      return values[0] / values[1];
-    case "power":
-      return values[0] ** values[1];
-    default:
-      return FUNCTIONS[term.name](...values);
-  }
+  return FUNCTIONS[term.kind === "call" ? term.name : term.kind](...values);
 }
 
 const RANK = { sum: 1, difference: 1, product: 2, quotient: 2, power: 3, call: 4, number: 4 };
@@ -113,9 +97,7 @@ const SIGNS = { sum: " + ", difference: " \u2212 ", product: " \u00d7 ", quotien
 
 /**
  * A term as printed pieces, with brackets where the order of the operations needs them.
- * @param {Term} term
- * @param {number} digits
- * @returns {Printed[]}
+ * @param {Term} term @param {number} digits @returns {Printed[]}
  */
 function print(term, digits) {
   if (term.kind === "number") return [{ text: text(term, digits), kind: "number", note: term.note }];
@@ -142,11 +124,9 @@ function sign(mark) {
 
 /**
  * The equation `term = value` with as few digits as make it true in print.
- * @param {Term} term
- * @param {number} value
- * @returns {Equation}
+ * @param {Term} term @param {number} value @returns {Equation}
  */
-export function settle(term, value) {
+export function equationOf(term, value) {
   if (!Number.isFinite(value)) return { pieces: print(term, DIGITS), result: show(value), holds: true };
   const forms = [
     ...[DIGITS, 3, 2].map((count) => (/** @type {number} */ x) => show(x, count)),

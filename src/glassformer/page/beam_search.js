@@ -25,12 +25,12 @@ export function highest(values, count) {
 }
 
 /** One sentence's search: the best so far, those that have ended, and all that was considered. */
-export class Search {
-  /** @type {Selected[][]} */
+export class BeamSearch {
+  /** @type {BeamCandidate[][]} */
   selections = [];
   /** @type {{score: number, ids: number[]}[]} */
   done = [];
-  going = true;
+  running = true;
   length = 0;
 
   /** @param {{beam: number, limit: number, end: number | null, forceEnd: boolean, prefix: number[]}} options */
@@ -41,48 +41,48 @@ export class Search {
     this.forceEnd = forceEnd;
     this.prefix = prefix;
     /** @type {{total: number, ids: number[], parent: number}[]} */
-    this.kept = [{ total: 0, ids: [], parent: 0 }];
+    this.active = [{ total: 0, ids: [], parent: 0 }];
   }
 
-  /** Bans: what a prefix asks for, or an end that is forced. @param {Float64Array} said @param {number} step */
-  #allowed(said, step) {
+  /** Bans: what a prefix asks for, or an end that is forced. @param {Float64Array} rows @param {number} step */
+  #constrain(rows, step) {
     const wanted = this.prefix[step];
-    if (wanted !== undefined) return said.map((value, id) => (id === wanted ? value : -Infinity));
-    if (this.forceEnd && step === this.limit - 1) return said.map((_, id) => (id === this.end ? 0 : -Infinity));
-    return said;
+    if (wanted !== undefined) return rows.map((value, id) => (id === wanted ? value : -Infinity));
+    if (this.forceEnd && step === this.limit - 1) return rows.map((_, id) => (id === this.end ? 0 : -Infinity));
+    return rows;
   }
 
-  /** Take what each kept target says comes next. @param {Float64Array[]} said */
-  advance(said) {
+  /** Take what each active target says comes next. @param {Float64Array[]} rows */
+  advance(rows) {
     const step = this.length++;
     const count = this.beam > 1 ? 2 * this.beam : 1;
-    const candidates = said.flatMap((row, parent) => {
-      const allowed = this.#allowed(row, step);
+    const candidates = rows.flatMap((row, parent) => {
+      const allowed = this.#constrain(row, step);
       return highest(allowed, count).map((token) => {
-        return { parent, token, total: this.kept[parent].total + allowed[token] };
+        return { parent, token, total: this.active[parent].total + allowed[token] };
       });
     });
     candidates.sort((a, b) => b.total - a.total);
-    /** @type {typeof this.kept} */
-    const kept = [];
-    /** @type {Selected[]} */
+    /** @type {typeof this.active} */
+    const active = [];
+    /** @type {BeamCandidate[]} */
     const selected = [];
     candidates.slice(0, count).forEach(({ parent, token, total }, rank) => {
       if (total === -Infinity) return;
-      const ids = [...this.kept[parent].ids, token];
+      const ids = [...this.active[parent].ids, token];
       const ends = token === this.end || this.length === this.limit;
       const finished = ends && rank < this.beam;
       let slot = -1;
       if (finished) this.done.push({ score: total / this.length, ids });
-      else if (!ends && kept.length < this.beam) slot = kept.push({ total, ids, parent }) - 1;
+      else if (!ends && active.length < this.beam) slot = active.push({ total, ids, parent }) - 1;
       selected.push({ parent, token, total, finished, slot });
     });
     this.selections.push(selected);
     this.done.sort((a, b) => b.score - a.score).splice(this.beam);
-    this.kept = kept;
+    this.active = active;
     // Log-probabilities only fall: what cannot win even at the kindest length has lost.
-    const hope = kept.length ? kept[0].total / this.limit : -Infinity;
-    this.going = this.length < this.limit && kept.length > 0 && !(this.done.length && hope <= this.done[0].score);
+    const hope = active.length ? active[0].total / this.limit : -Infinity;
+    this.running = this.length < this.limit && active.length > 0 && !(this.done.length && hope <= this.done[0].score);
   }
 
   /** What was written, the end included. */

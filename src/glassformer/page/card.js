@@ -31,8 +31,7 @@ export function shapeOf(entry) {
 }
 
 /**
- * @param {Matrix} matrix
- * @param {Attributes} attributes
+ * @param {Matrix} matrix @param {Attributes} attributes
  * @param {{title?: string, formula?: Child, shape: Child, name?: Child}} content   a name in place of the plain one
  */
 export function card({ sheet, element }, attributes, { title = stageTitle(sheet.name), formula, shape, name }) {
@@ -60,9 +59,7 @@ export function nameLink(app, name, key, label = code(name), attributes = {}) {
 
 /**
  * Which head of a value to look at, where it has heads.
- * @param {Entry} entry
- * @param {number | null} chosen
- * @param {(head: number) => unknown} pick
+ * @param {Entry} entry @param {number | null} chosen @param {(head: number) => unknown} pick
  */
 export function headPicker(entry, chosen, pick) {
   if (!hasHeads(entry)) return null;

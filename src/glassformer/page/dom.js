@@ -6,9 +6,7 @@ const SVG = "http://www.w3.org/2000/svg";
  * An HTML element: its tag with the classes it always has, `p.lede`, then attributes if it has any, then what is in it.
  * Among the attributes, `on` holds listeners, `style` and `data` objects; null, undefined or false leaves one out.
  * @template {string} T
- * @param {T} tag
- * @param {...(Attributes | Child)} content
- * @returns {HtmlOf<T>}
+ * @param {T} tag @param {...(Attributes | Child)} content @returns {HtmlOf<T>}
  */
 export function h(tag, ...content) {
   const [name, ...classes] = tag.split(".");
@@ -18,9 +16,7 @@ export function h(tag, ...content) {
 /**
  * An SVG element, told as an HTML element is.
  * @template {string} T
- * @param {T} tag
- * @param {...(Attributes | Child)} content
- * @returns {SvgOf<T>}
+ * @param {T} tag @param {...(Attributes | Child)} content @returns {SvgOf<T>}
  */
 export function svg(tag, ...content) {
   const [name, ...classes] = tag.split(".");
@@ -68,8 +64,7 @@ export function fill(element, ...children) {
 
 /**
  * Text that belongs to the model or to the person typing: never translated, by us or by a browser.
- * @param {string} text
- * @param {Attributes} [attributes]
+ * @param {string} text @param {Attributes} [attributes]
  */
 export function raw(text, attributes = {}) {
   return h("span", { translate: "no", ...attributes }, text);
@@ -82,9 +77,7 @@ export function code(text, attributes = {}) {
 
 /**
  * A button with a label; `attributes` as for `h`.
- * @param {Child} label
- * @param {() => unknown} click
- * @param {Attributes} [attributes]
+ * @param {Child} label @param {() => unknown} click @param {Attributes} [attributes]
  */
 export function button(label, click, attributes = {}) {
   return h("button", { type: "button", ...attributes, on: { click } }, label);
@@ -92,10 +85,7 @@ export function button(label, click, attributes = {}) {
 
 /**
  * A button that is pressed or not.
- * @param {Child} label
- * @param {boolean} on
- * @param {() => unknown} click
- * @param {Attributes} [attributes]
+ * @param {Child} label @param {boolean} on @param {() => unknown} click @param {Attributes} [attributes]
  */
 export function toggle(label, on, click, attributes = {}) {
   return button(label, click, { "aria-pressed": String(on), ...attributes });
@@ -103,8 +93,7 @@ export function toggle(label, on, click, attributes = {}) {
 
 /**
  * A table of numbers; where there is no room for it, it scrolls.
- * @param {Attributes} attributes
- * @param {{head?: Child[], rows: Child[], foot?: Child[], short?: boolean}} parts
+ * @param {Attributes} attributes @param {{head?: Child[], rows: Child[], foot?: Child[], short?: boolean}} parts
  */
 export function table(attributes, { head, rows, foot, short = false }) {
   const parts = [head && h("thead", h("tr", head)), h("tbody", rows), foot && h("tfoot", h("tr", foot))];
@@ -147,8 +136,7 @@ export function onKeys(keys, act) {
 /**
  * Give one of `items` the tab stop and the focus.
  * @template {HTMLElement | SVGElement} T
- * @param {T[]} items
- * @param {T} chosen
+ * @param {T[]} items @param {T} chosen
  */
 export function focusOnly(items, chosen) {
   for (const item of items) item.setAttribute("tabindex", item === chosen ? "0" : "-1");
@@ -160,8 +148,7 @@ const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 /**
  * Move a single tab stop among the buttons of a container with the arrow keys, Home and End.
- * @param {HTMLElement} container
- * @param {(button: HTMLButtonElement) => void} [moved]
+ * @param {HTMLElement} container @param {(button: HTMLButtonElement) => void} [moved]
  */
 export function rove(container, moved) {
   container.addEventListener("keydown", (event) => {
@@ -181,10 +168,7 @@ export function rove(container, moved) {
 
 /**
  * The cell that a key leads to from another, if it is one that leads anywhere.
- * @param {string} key
- * @param {[number, number]} at
- * @param {number} rows
- * @param {number} cols
+ * @param {string} key @param {[number, number]} at @param {number} rows @param {number} cols
  * @returns {[number, number] | null}
  */
 export function stepInGrid(key, [i, j], rows, cols) {

@@ -1,7 +1,19 @@
 // How one cell was made: its equation with the model's own numbers, and the cells they come from.
 
-import { build, call, difference, evaluate, exact, number, power, product, quotient, settle, sum } from "./algebra.js";
-import { hasText, t, told } from "./language.js";
+import {
+  call,
+  difference,
+  equationOf,
+  evaluate,
+  exact,
+  number,
+  power,
+  product,
+  quotient,
+  sum,
+  toTerm,
+} from "./algebra.js";
+import { hasText, localized, t } from "./language.js";
 import { flat, maskOf, rowAndColumn, valueAt } from "./tensors.js";
 
 const SHOWN = 4; // terms of a long sum; the others become one number
@@ -16,24 +28,34 @@ export async function explain(run, name, index) {
   await run.need([name, ...inputs.filter((one) => run.has(one)), ...(mask ? [mask] : [])]);
   const value = valueAt(run, name, index);
   const hidden = mask !== null && valueAt(run, mask, index.slice(-2)) === 0;
-  /** @type {Ingredients} */
-  const from = { lit: [], weights: [], change: "" };
-  const maker = "row" in op ? norm : (MAKERS[op.kind] ?? MAKERS.same); // of norms there are several kinds
-  const make = /** @type {(cell: Making) => Term | Promise<Term>} */ (maker);
-  const term = await make({ run, op, name, index, value, hidden, from });
-  return { name, index, value, kind: op.kind, says: saysOf(op), masked: hidden, ...settle(term, value), ...from };
+  /** @type {Operands} */
+  const operands = { areas: [], weights: [], change: "" };
+  // Of norms there are several kinds.
+  const builder = "row" in op ? norm : (TERM_BUILDERS[op.kind] ?? TERM_BUILDERS.same);
+  const make = /** @type {(cell: CellContext) => Term | Promise<Term>} */ (builder);
+  const term = await make({ run, op, name, index, value, hidden, operands });
+  return {
+    name,
+    index,
+    value,
+    kind: op.kind,
+    description: describeOp(op),
+    masked: hidden,
+    ...equationOf(term, value),
+    ...operands,
+  };
 }
 
 /** An operation in words. @param {Op} op */
-function saysOf(op) {
-  if ("why" in op) return told(op.why);
+function describeOp(op) {
+  if ("why" in op) return localized(op.why);
   if ((op.kind === "linear" || op.kind === "mask") && op.bias) return t(`op.${op.kind}.bias`);
   return t(op.kind === "activation" && op.gated ? "op.activation.gated" : `op.${op.kind}`);
 }
 
-/** One cell of an input, lit. @param {Making} cell @param {string} name @param {number[]} index */
-function inputAt({ run, from }, name, index) {
-  from.lit.push(area(name, index));
+/** One cell of an input, highlighted. @param {CellContext} cell @param {string} name @param {number[]} index */
+function inputAt({ run, operands }, name, index) {
+  operands.areas.push(area(name, index));
   return number(valueAt(run, name, index));
 }
 
@@ -42,10 +64,10 @@ function area(name, index) {
   return { name, head: index.length === 3 ? index[0] : null, row: index.at(-2) ?? null, col: index.at(-1) ?? null };
 }
 
-/** A row of a weight, as an ingredient. @param {Making} cell @param {string} name @param {number} row */
-async function weightRow({ run, from }, name, row) {
+/** A row of a weight, as an operand. @param {CellContext} cell @param {string} name @param {number} row */
+async function weightRow({ run, operands }, name, row) {
   const values = await run.weight(name, row, row + 1);
-  from.weights.push({ name, row, values });
+  operands.weights.push({ name, row, values });
   return values;
 }
 
@@ -69,7 +91,10 @@ function longSum(terms, ...more) {
 
 /** A sum of products. @param {ArrayLike<number>} a @param {(j: number) => number} b @param {Term[]} more */
 function sumOfProducts(a, b, ...more) {
-  const terms = Array.from(a, (x, j) => ({ value: x * b(j), print: () => product(number(x, `#${j}`), number(b(j))) }));
+  const terms = Array.from(a, (x, j) => ({
+    value: x * b(j),
+    print: () => product(number(x, `#${j}`), number(b(j))),
+  }));
   return longSum(terms, ...more);
 }
 
@@ -93,11 +118,11 @@ const REDUCTIONS = {
 
 /**
  * By the expression that the trace tells, once what all values of the row share has been computed.
- * @param {Making<Norm>} cell
+ * @param {CellContext<Norm>} cell
  */
-async function norm({ run, op, index: [i, j], from }) {
+async function norm({ run, op, index: [i, j], operands }) {
   const row = Array.from(rowOf(run, op.input, i), (x) => number(x));
-  from.lit.push({ name: op.input, head: null, row: i, col: null });
+  operands.areas.push({ name: op.input, head: null, row: i, col: null });
   /** @type {Record<string, Term>} */
   const symbols = { "\u03b5": exact(op.eps) };
   /** @param {string} symbol @param {number} value */
@@ -107,13 +132,13 @@ async function norm({ run, op, index: [i, j], from }) {
   if (op.weight) name("g", (await run.weight(op.weight, j, j + 1))[0]);
   if (op.bias) name("b", (await run.weight(op.bias, j, j + 1))[0]);
   for (const [symbol, [reduction, of]] of Object.entries(op.row)) {
-    name(symbol, REDUCTIONS[reduction](row.map((x) => evaluate(build(of, { ...symbols, x }), null))));
+    name(symbol, REDUCTIONS[reduction](row.map((x) => evaluate(toTerm(of, { ...symbols, x }), null))));
   }
-  return build(op.expression, { ...symbols, x: row[j] });
+  return toTerm(op.expression, { ...symbols, x: row[j] });
 }
 
-/** The term of a cell, by how its value was made. @type {{[K in Exclude<Op, Norm>["kind"]]: Maker<K>}} */
-const MAKERS = {
+/** The term of a cell, by how its value was made. @type {{[K in Exclude<Op, Norm>["kind"]]: TermBuilder<K>}} */
+const TERM_BUILDERS = {
   async lookup(cell) {
     const { run, op } = cell;
     const [at, j] = cell.index;
@@ -125,7 +150,7 @@ const MAKERS = {
     const [i, j] = cell.index;
     if (i > 0) return inputAt(cell, cell.op.input, [i - 1, j]);
     const values = await cell.run.weight(cell.op.weight);
-    cell.from.weights.push({ name: cell.op.weight, row: 0, values });
+    cell.operands.weights.push({ name: cell.op.weight, row: 0, values });
     return number(values[j]);
   },
   first: (cell) => inputAt(cell, cell.op.input, [0, cell.index[1]]),
@@ -141,12 +166,12 @@ const MAKERS = {
   },
   add: (cell) => sum(...cell.op.inputs.map((name) => inputAt(cell, name, cell.index))),
   async linear(cell) {
-    const { run, op, index, from } = cell;
+    const { run, op, index, operands } = cell;
     const [row, column] = rowAndColumn(index);
     const out = op.heads ? index[0] * run.entry(cell.name).shape[2] + column : column;
     const at = (op.rows?.[0] ?? 0) + out;
     const weights = await weightRow(cell, op.weight, at);
-    from.lit.push({ name: op.input, head: null, row, col: null });
+    operands.areas.push({ name: op.input, head: null, row, col: null });
     const bias = op.bias ? [number((await run.weight(op.bias, at, at + 1))[0], t("symbol.b"))] : [];
     return sumOfProducts(rowOf(run, op.input, row), (j) => weights[j], ...bias);
   },
@@ -160,26 +185,26 @@ const MAKERS = {
     const sin = { ...inputAt(cell, op.sin, [i, even / 2]), note: "sin" };
     return d % 2 ? sum(product(a, sin), product(b, cos)) : difference(product(a, cos), product(b, sin));
   },
-  products({ run, op, index: [head, i, j], from }) {
+  products({ run, op, index: [head, i, j], operands }) {
     const shared = headShared(run, op.q, op.k, head);
     const k = rowOf(run, op.k, shared, j);
-    from.lit.push({ name: op.q, head, row: i, col: null }, { name: op.k, head: shared, row: j, col: null });
+    operands.areas.push({ name: op.q, head, row: i, col: null }, { name: op.k, head: shared, row: j, col: null });
     return sumOfProducts(rowOf(run, op.q, head, i), (d) => k[d]);
   },
   mask(cell) {
-    const { run, op, index, hidden, from } = cell;
+    const { run, op, index, hidden, operands } = cell;
     const parts = [inputAt(cell, op.input, index)];
     if (op.bias && !hidden) {
       const place = run.entry(op.bias).shape.length === 3 ? index : index.slice(1);
       parts.push({ ...inputAt(cell, op.bias, place), note: t("equation.distance") });
     }
-    from.lit.push(area(op.mask, index.slice(-2)));
+    operands.areas.push(area(op.mask, index.slice(-2)));
     if (hidden) parts.push(number(-Infinity, t("equation.masked")));
     return parts.length > 1 ? sum(...parts) : parts[0];
   },
-  softmax({ run, op, index, value, hidden, from }) {
+  softmax({ run, op, index, value, hidden, operands }) {
     const row = rowOf(run, op.input, ...index.slice(0, -1));
-    from.lit.push({ ...area(op.input, index), col: null });
+    operands.areas.push({ ...area(op.input, index), col: null });
     const highest = row.reduce((a, b) => Math.max(a, b), -Infinity);
     if (highest === -Infinity) return number(value, t("equation.blind"));
     /** @param {number} x */
@@ -197,9 +222,9 @@ const MAKERS = {
     );
     return quotient(raised(hidden ? -Infinity : row[index[index.length - 1]]), longSum(terms));
   },
-  context({ run, op, index: [head, i, d], from }) {
+  context({ run, op, index: [head, i, d], operands }) {
     const shared = headShared(run, op.pattern, op.v, head);
-    from.lit.push({ name: op.pattern, head, row: i, col: null }, { name: op.v, head: shared, row: null, col: d });
+    operands.areas.push({ name: op.pattern, head, row: i, col: null }, { name: op.v, head: shared, row: null, col: d });
     return sumOfProducts(rowOf(run, op.pattern, head, i), (j) => valueAt(run, op.v, [shared, j, d]));
   },
   merge(cell) {
@@ -210,7 +235,7 @@ const MAKERS = {
   activation(cell) {
     const { run, op, index } = cell;
     const symbols = { u: inputAt(cell, op.input, index), "\u03c0": number(Math.PI, "\u03c0") };
-    const acted = build(op.expression, symbols);
+    const acted = toTerm(op.expression, symbols);
     if (!op.gated) return acted;
     const [i, j] = index;
     return product(acted, inputAt(cell, op.input, [i, j + run.entry(cell.name).shape[1]]));
@@ -231,8 +256,8 @@ const MAKERS = {
   },
   visible: (cell) => exact(cell.value),
   same: (cell) => (cell.run.has(cell.op.input) ? inputAt(cell, cell.op.input, cell.index) : number(cell.value)),
-  replaced({ op, index, value, from }) {
-    from.change = JSON.stringify(op.heads ? { ...op.by, head: index[0] } : op.by);
+  replaced({ op, index, value, operands }) {
+    operands.change = JSON.stringify(op.heads ? { ...op.by, head: index[0] } : op.by);
     return number(value);
   },
 };

@@ -1,7 +1,7 @@
 // The picture of the flow: the streams of both stacks with their blocks, the ribbons of cross-attention between them.
 
 import { onKeys, svg } from "./dom.js";
-import { colourOf, pixels } from "./heatmap.js";
+import { colourOf, pixelCanvas } from "./heatmap.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
 import { curve, label, line, rect, roomOf, shorten } from "./svg.js";
@@ -15,9 +15,7 @@ const LETTER = 7.6; // the width of a letter, in pixels
 
 /**
  * The share that query i gives key j: of one head, or the mean of all where none is chosen or there are fewer.
- * @param {Run} run
- * @param {string} name
- * @param {number | null} chosen
+ * @param {Run} run @param {string} name @param {number | null} chosen
  */
 export function shares(run, name, chosen) {
   const [heads, rows, cols] = run.entry(name).shape;
@@ -33,9 +31,7 @@ export function shares(run, name, chosen) {
 
 /**
  * The middle of a token's line, the lines centred in the height there is.
- * @param {number} rows
- * @param {number} height
- * @param {number} row
+ * @param {number} rows @param {number} height @param {number} row
  */
 function lineAt(rows, height, row) {
   const start = TOP + (height - TOP - FOOT - rows * row) / 2;
@@ -43,33 +39,32 @@ function lineAt(rows, height, row) {
 }
 
 /** A token's letters, in the room they have. @param {string} piece @param {number} room */
-const cut = (piece, room) => shorten(piece, Math.max(2, Math.floor((room - 10) / LETTER)));
+const fitToken = (piece, room) => shorten(piece, Math.max(2, Math.floor((room - 10) / LETTER)));
 
 /**
  * A token by its line, at the end of its place; all of the place can be pointed at, not its letters alone.
  * @param {{side: Side, index: number, piece: string, className: string}} token
  * @param {{x: number, y: number, width: number, row: number, at: number}} place   at: where the letters stand
  */
-function pieceOf({ side, index, piece, className }, { x, y, width, row, at }) {
+function drawToken({ side, index, piece, className }, { x, y, width, row, at }) {
   const data = { side, index };
   return [
     rect([x, y - row / 2, width, row], { class: "piece-place", data }),
-    label([at, y + 4], cut(piece, width), { class: className, data }),
+    label([at, y + 4], fitToken(piece, width), { class: className, data }),
   ];
 }
 
 /**
  * One stack: its tokens, its blocks with the threads of self-attention, the stream between them.
- * @param {App} app
- * @param {{stack: Stack, names: string[], pieces: string[], real: boolean[], side: Side}} drawn
- * @param {FlowPlace} place
+ * @param {App} app @param {{stack: Stack, names: string[], pieces: string[], real: boolean[], side: Side}} drawn
+ * @param {FlowBox} place
  */
 export function drawStack(app, { stack, names, pieces, real, side }, { x, width, height, row }) {
   const { run } = app;
   const y = lineAt(pieces.length, height, row);
   const group = svg("g", { class: `stack ${stack}` });
   const named = Math.min(100, width * 0.24, 16 + 8 * Math.max(...pieces.map(roomOf)));
-  const ends = endings(run, stack, pieces.length);
+  const ends = nextTokens(run, stack, pieces.length);
   const longest = Math.max(0, ...ends.map((end) => roomOf(end.piece)));
   const wished = Math.max(width * 0.24, Math.min(width * 0.36, 68 + LETTER * longest));
   const writes = ends.length ? Math.min(168, Math.max(116, wished)) : 0;
@@ -81,46 +76,39 @@ export function drawStack(app, { stack, names, pieces, real, side }, { x, width,
     const token = { side, index, piece, className: `piece${real[index] === false ? " padding" : ""}` };
     group.append(
       line([x + named, y(index)], [x + width - writes, y(index)], { class: "thread" }),
-      ...pieceOf(token, { x, y: y(index), width: named, row, at: x + named - 8 }),
+      ...drawToken(token, { x, y: y(index), width: named, row, at: x + named - 8 }),
     );
   });
   let at = x + named + 4;
   names.forEach((name, n) => {
-    if (run.isLoaded(name)) group.append(stripOf(run, name, at, y(0) - row / 4, strip, row));
+    if (run.isLoaded(name)) group.append(drawStrip(run, name, at, y(0) - row / 4, strip, row));
     at += strip + 6;
     if (n === count) return;
-    group.append(blockOf(app, stack, n, { at, wide, y, rows: pieces.length, row }));
+    group.append(drawBlock(app, stack, n, { at, wide, y, rows: pieces.length, row }));
     at += wide + 6;
   });
-  group.append(...written(ends, x + width - writes, writes, y));
+  group.append(...drawNextTokens(ends, x + width - writes, writes, y));
   return group;
 }
 
 /**
  * The vectors themselves, one coloured strip a token: a single picture with clear rows between the strips.
- * @param {Run} run
- * @param {string} name
- * @param {number} x
- * @param {number} y
- * @param {number} width
- * @param {number} row
+ * @param {Run} run @param {string} name @param {number} x @param {number} y @param {number} width @param {number} row
  */
-function stripOf(run, name, x, y, width, row) {
+function drawStrip(run, name, x, y, width, row) {
   const sheet = sheetOf(run, name, 0);
   const colour = (/** @type {number} */ i, /** @type {number} */ j) =>
     i % 2 ? null : colourOf(sheet.at(i / 2, j), sheet.high * 0.7, false, sheet.hue);
-  const canvas = pixels(Math.min(sheet.cols, 64), 2 * sheet.rows, colour);
+  const canvas = pixelCanvas(Math.min(sheet.cols, 64), 2 * sheet.rows, colour);
   const place = { x, y, width, height: row * sheet.rows, preserveAspectRatio: "none" };
   return svg("image.strip", { href: canvas.toDataURL(), ...place, "aria-hidden": "true" });
 }
 
 /**
- * @param {App} app
- * @param {Stack} stack
- * @param {number} n
+ * @param {App} app @param {Stack} stack @param {number} n
  * @param {{at: number, wide: number, y: (i: number) => number, rows: number, row: number}} place
  */
-function blockOf(app, stack, n, { at, wide, y, rows, row }) {
+function drawBlock(app, stack, n, { at, wide, y, rows, row }) {
   const { run, state } = app;
   const layer = `${stack}.${n}`;
   const [top, bottom] = [y(0) - row / 2, y(rows - 1) + row / 2];
@@ -142,7 +130,7 @@ function blockOf(app, stack, n, { at, wide, y, rows, row }) {
   );
   const pattern = `${blockName(layer)}.self_attention.pattern`;
   if (run.has(pattern) && run.isLoaded(pattern)) {
-    block.append(...threads(shares(run, pattern, app.flowHead), stack, at + 1, at + wide - 1, y, rows));
+    block.append(...drawThreads(shares(run, pattern, app.flowHead), stack, at + 1, at + wide - 1, y, rows));
   }
   block.append(svg("text", { x: at + wide / 2, y: top - 10, class: "block-name" }, wide > 70 ? name : String(n)));
   return block;
@@ -150,14 +138,10 @@ function blockOf(app, stack, n, { at, wide, y, rows, row }) {
 
 /**
  * Who looks at whom within a block.
- * @param {(i: number, j: number) => number} share
- * @param {Stack} stack
- * @param {number} left
- * @param {number} right
- * @param {(i: number) => number} y
- * @param {number} rows
+ * @param {(i: number, j: number) => number} share @param {Stack} stack @param {number} left @param {number} right
+ * @param {(i: number) => number} y @param {number} rows
  */
-function threads(share, stack, left, right, y, rows) {
+function drawThreads(share, stack, left, right, y, rows) {
   const side = stack === "encoder" ? "src" : "tgt";
   const drawn = [];
   for (let i = 0; i < rows; i++) {
@@ -178,11 +162,9 @@ function threads(share, stack, left, right, y, rows) {
 
 /**
  * What comes of a stack's lines: the token that each writes next, or what an answer puts first.
- * @param {Run} run
- * @param {Stack} stack
- * @param {number} rows
+ * @param {Run} run @param {Stack} stack @param {number} rows
  */
-function endings(run, stack, rows) {
+function nextTokens(run, stack, rows) {
   const { steps, answer } = run.manifest;
   if (stack === "encoder") return answer?.places.map(({ position, top }) => ({ row: position, ...top[0] })) ?? [];
   const prompt = rows - steps.length; // lines that were read before the first word was written
@@ -194,19 +176,17 @@ function endings(run, stack, rows) {
 
 /**
  * What lines end in, and how sure the model is.
- * @param {{row: number, piece: string, probability: number}[]} ends
- * @param {number} x
- * @param {number} width
+ * @param {{row: number, piece: string, probability: number}[]} ends @param {number} x @param {number} width
  * @param {(i: number) => number} y
  */
-function written(ends, x, width, y) {
+function drawNextTokens(ends, x, width, y) {
   const [left, bar] = [x + 10, width - 14];
   return ends.flatMap(({ row, piece, probability }) => {
     const at = y(row);
     return [
       rect([left, at + 7, bar, 2.5], { rx: 1, class: "sure-of" }),
       rect([left, at + 7, Math.max(1, bar * probability), 2.5], { rx: 1, class: "sure" }),
-      label([left, at + 2], cut(piece, width - 56), { class: "written" }),
+      label([left, at + 2], fitToken(piece, width - 56), { class: "written" }),
       label([left + bar, at + 2], percent(probability), { class: "chance" }),
     ];
   });
@@ -216,7 +196,7 @@ function written(ends, x, width, y) {
  * Who the decoder looks at: ribbons as wide as the share that each target token gives each source token.
  * @param {App} app
  * @param {string} pattern   of the cross-attention
- * @param {FlowPlace} place
+ * @param {FlowBox} place
  */
 export function drawRibbons(app, pattern, { x, width, height, row, alone }) {
   const { source, target } = app.run.manifest;
@@ -255,11 +235,11 @@ export function drawRibbons(app, pattern, { x, width, height, row, alone }) {
   if (!alone) return group;
   source.pieces.forEach((piece, index) => {
     const token = { side: /** @type {Side} */ ("src"), index, piece, className: "piece" };
-    group.append(...pieceOf(token, { x, y: from(index), width: inset, row, at: left - 8 }));
+    group.append(...drawToken(token, { x, y: from(index), width: inset, row, at: left - 8 }));
   });
   target.pieces.forEach((piece, index) => {
     const token = { side: /** @type {Side} */ ("tgt"), index, piece, className: "piece start" };
-    group.append(...pieceOf(token, { x: right, y: to(index), width: inset, row, at: right + 8 }));
+    group.append(...drawToken(token, { x: right, y: to(index), width: inset, row, at: right + 8 }));
   });
   return group;
 }

@@ -5,40 +5,37 @@ import { t } from "./language.js";
 import { whole } from "./number.js";
 import { NEED_SERVER, viewsOf } from "./state.js";
 
-/**
- * Whether texts are mended in their own language, and not translated.
- * @param {Frame} app
- */
-export function mends(app) {
+/** Whether texts are mended in their own language, and not translated. @param {Page} app */
+export function keepsLanguage(app) {
   const about = app.model?.about;
   return app.task === "translate" && Boolean(about?.source) && about?.source === about?.target;
 }
 
 /**
  * What the model is for, in the page's language: the names of its languages, what its sentences are about.
- * @param {Frame} app
+ * @param {Page} app
  */
-export function cardOf(app) {
+export function modelCard(app) {
   /** @type {Partial<About>} */
   const about = app.model?.about ?? {};
-  const translates = app.task === "translate" && !mends(app);
+  const translates = app.task === "translate" && !keepsLanguage(app);
   return {
-    source: translates ? nameOf(app, about.source ?? "") : "",
-    target: translates ? nameOf(app, about.target ?? "") : "",
+    source: translates ? languageName(app, about.source ?? "") : "",
+    target: translates ? languageName(app, about.target ?? "") : "",
     purpose: (app.lang === "zh" && about.purpose_zh) || about.purpose || "",
   };
 }
 
-/** What the model has learnt, as a sentence; nothing where it does not say. @param {Frame} app */
-export function aboutOf(app) {
-  const card = cardOf(app);
+/** What the model has learnt, as a sentence; nothing where it does not say. @param {Page} app */
+export function aboutText(app) {
+  const card = modelCard(app);
   return card.purpose ? t(card.source && card.target ? "about.languages" : "about.purpose", card) : "";
 }
 
-/** @param {Frame} app @param {HTMLElement} place */
+/** @param {Page} app @param {HTMLElement} place */
 export function drawTop(app, place) {
   const { model } = app;
-  const card = cardOf(app);
+  const card = modelCard(app);
   const dark = document.documentElement.dataset.theme === "dark";
   /** @param {Language} lang @param {string} label */
   const language = (lang, label) =>
@@ -77,13 +74,13 @@ export function drawTop(app, place) {
   );
 }
 
-/** The views of this page. @param {Frame} app */
+/** The views of this page. @param {Page} app */
 function shownViews(app) {
   const views = viewsOf(app.task);
   return app.source.server ? views : views.filter((view) => !NEED_SERVER.includes(view));
 }
 
-/** @param {Frame} app @param {HTMLElement} place */
+/** @param {Page} app @param {HTMLElement} place */
 export function drawTabs(app, place) {
   place.setAttribute("aria-label", t("views"));
   const folded = app.state.fold === "1";
@@ -122,22 +119,21 @@ export function drawTabs(app, place) {
   }
 }
 
-/** What a language is called in the page's own; its code where nobody knows. @param {Frame} app @param {string} code */
-export function nameOf(app, code) {
+/** What a language is called in the page's own; its code where nobody knows. @param {Page} app @param {string} code */
+export function languageName(app, code) {
   return code ? (new Intl.DisplayNames([app.lang], { type: "language", fallback: "code" }).of(code) ?? code) : "";
 }
 
-/** With the model's name, where another goes the same way. @param {Frame} app @param {Direction} direction */
-function titleOf(app, { source, target, model }) {
+/** With the model's name, where another goes the same way. @param {Page} app @param {Direction} direction */
+function directionLabel(app, { source, target, model }) {
   const same = app.model?.directions.filter((one) => one.source === source && one.target === target) ?? [];
   const whose = same.length > 1 ? ` (${model})` : "";
-  return `${nameOf(app, source) || t("direction.any")} \u2192 ${nameOf(app, target)}${whose}`;
+  return `${languageName(app, source) || t("direction.any")} \u2192 ${languageName(app, target)}${whose}`;
 }
 
 /**
  * The directions to choose from, and what the model is; nothing where there is no choice.
- * @param {Frame} app
- * @param {HTMLElement} place
+ * @param {Page} app @param {HTMLElement} place
  */
 export function drawDirections(app, place) {
   const { model } = app;
@@ -146,22 +142,24 @@ export function drawDirections(app, place) {
   const { direction } = app.state;
   const asked = model.directions.some((one) => one.name === direction) ? direction : model.direction;
   const choices = model.directions.map((one) =>
-    toggle(raw(titleOf(app, one)), one.name === asked, () => turn(app, one), {
+    toggle(raw(directionLabel(app, one)), one.name === asked, () => switchDirection(app, one), {
       data: { key: `direction:${one.name}`, direction: one.name },
     }),
   );
   fill(
     place,
     h("div.choice.small", { role: "group", "aria-label": t("direction") }, choices),
-    h("p.faint", { data: { testid: "about" } }, raw(model.model.name), " ", sayModel(app, model)),
+    h("p.faint", { data: { testid: "about" } }, raw(model.model.name), " ", describeModel(app, model)),
   );
 }
 
-/** @param {Frame} app @param {ServerFacts} model */
-function sayModel(app, { model, about, directions }) {
+/** @param {Page} app @param {ServerFacts} model */
+function describeModel(app, { model, about, directions }) {
   const own = directions.filter((one) => one.model === model.name);
   const names = [...new Set(own.flatMap(({ source, target }) => [source, target]))].filter(Boolean);
-  const languages = new Intl.ListFormat(app.lang, { type: "conjunction" }).format(names.map((one) => nameOf(app, one)));
+  const languages = new Intl.ListFormat(app.lang, { type: "conjunction" }).format(
+    names.map((one) => languageName(app, one)),
+  );
   const both = names.length === 2 && own.length === 2;
   const purpose = (app.lang === "zh" && about.purpose_zh) || about.purpose;
   return [
@@ -173,29 +171,32 @@ function sayModel(app, { model, about, directions }) {
 /**
  * Go another way: on with the same sentence where it is in the language, back with its translation where that is, and
  * else with the first example.
- * @param {Frame} app
- * @param {Direction} next
+ * @param {Page} app @param {Direction} next
  */
-async function turn(app, next) {
+async function switchDirection(app, next) {
   const { model: before, run } = app;
   const now = before?.directions.find((one) => one.name === before.direction);
   if (!now || now.name === next.name) return;
-  app.sentence.busy(true);
+  app.inputPanel.setBusy(true);
   let facts;
   try {
     facts = await app.source.model(next.name);
   } catch (error) {
-    app.sentence.busy(false);
-    return app.fail(error);
+    app.inputPanel.setBusy(false);
+    return app.showError(error);
   }
   const stays = next.source === now.source && app.state.text;
   const turned = next.source === now.target && run?.manifest.output?.text;
   const text = stays || turned || (facts.examples[0]?.text ?? "");
-  app.sentence.input.value = text;
+  app.inputPanel.field.value = text;
   await app.go({ direction: next.name, text, changes: [], prefix: [], cell: [], step: 0, token: "" });
-  const values = { model: next.model, target: nameOf(app, next.target), tag: app.run?.manifest.source.pieces[0] ?? "" };
+  const values = {
+    model: next.model,
+    target: languageName(app, next.target),
+    tag: app.run?.manifest.source.pieces[0] ?? "",
+  };
   const told = app.run?.manifest.source.tag ? [t("direction.tag", values)] : [];
-  app.say(
+  app.announce(
     [
       t(next.model === now.model ? "direction.same" : "direction.other", values),
       ...told,

@@ -8,13 +8,13 @@ const STEPS = 256;
 const tables = new Map();
 
 /** A colour of the style sheet. @param {string} name */
-export function paint(name) {
+export function cssColour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 }
 
 /** The same as [red, green, blue]. @param {string} name */
-function channels(name) {
-  return (paint(name).match(/[0-9a-f]{2}/gi) ?? ["80", "80", "80"]).map((one) => parseInt(one, 16));
+function rgbOf(name) {
+  return (cssColour(name).match(/[0-9a-f]{2}/gi) ?? ["80", "80", "80"]).map((one) => parseInt(one, 16));
 }
 
 /** @param {number[][]} stops */
@@ -29,7 +29,7 @@ function ramp(stops) {
 }
 
 /** Forget the tables: the theme has changed. */
-export function repaint() {
+export function clearColours() {
   tables.clear();
 }
 
@@ -37,7 +37,7 @@ export function repaint() {
 function tableOf(kind) {
   const names =
     kind === "diverging" ? ["minus-2", "minus-1", "zero", "plus-1", "plus-2"] : ["zero", `${kind}-1`, `${kind}-2`];
-  const table = tables.get(kind) ?? ramp(names.map((name) => channels(`map-${name}`)));
+  const table = tables.get(kind) ?? ramp(names.map((name) => rgbOf(`map-${name}`)));
   tables.set(kind, table);
   return table;
 }
@@ -59,44 +59,40 @@ export function colourOf(value, high, sequential, hue) {
 }
 
 /** @param {HTMLCanvasElement} canvas */
-export const penOf = (canvas) => /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
+export const contextOf = (canvas) => /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
 
-/** The mark of a cell that a mask has closed. @param {CanvasRenderingContext2D} pen @param {Box} box */
-export function hatch(pen, [x, y, width, height]) {
-  pen.fillStyle = paint("map-closed");
-  pen.fillRect(x, y, width, height);
-  pen.strokeStyle = paint("map-hatch");
-  pen.lineWidth = 1;
-  pen.beginPath();
-  pen.moveTo(x + 2, y + height - 2);
-  pen.lineTo(x + width - 2, y + 2);
-  pen.stroke();
+/** The mark of a cell that a mask has closed. @param {CanvasRenderingContext2D} ctx @param {Box} box */
+export function hatch(ctx, [x, y, width, height]) {
+  ctx.fillStyle = cssColour("map-closed");
+  ctx.fillRect(x, y, width, height);
+  ctx.strokeStyle = cssColour("map-hatch");
+  ctx.lineWidth = 1;
+  ctx.beginPath();
+  ctx.moveTo(x + 2, y + height - 2);
+  ctx.lineTo(x + width - 2, y + 2);
+  ctx.stroke();
 }
 
 /**
  * The mark of a value that is no finite number.
- * @param {CanvasRenderingContext2D} pen
- * @param {Box} box
- * @param {number} value
+ * @param {CanvasRenderingContext2D} ctx @param {Box} box @param {number} value
  */
-export function markOdd(pen, [x, y, width, height], value) {
-  pen.fillStyle = paint("map-closed");
-  pen.fillRect(x, y, width, height);
-  pen.fillStyle = paint("ink");
-  pen.font = `${Math.min(13, height)}px sans-serif`;
-  pen.textAlign = "center";
-  pen.textBaseline = "middle";
-  pen.fillText(Number.isNaN(value) ? "\u00d7" : "\u221e", x + width / 2, y + height / 2);
+export function markNonFinite(ctx, [x, y, width, height], value) {
+  ctx.fillStyle = cssColour("map-closed");
+  ctx.fillRect(x, y, width, height);
+  ctx.fillStyle = cssColour("ink");
+  ctx.font = `${Math.min(13, height)}px sans-serif`;
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  ctx.fillText(Number.isNaN(value) ? "\u00d7" : "\u221e", x + width / 2, y + height / 2);
 }
 
 /**
  * A canvas, each pixel of the colour that is told for it; none leaves it clear.
- * @param {number} width
- * @param {number} height
- * @param {(i: number, j: number) => number[] | null} colour
+ * @param {number} width @param {number} height @param {(i: number, j: number) => number[] | null} colour
  * @param {Attributes} [attributes]
  */
-export function pixels(width, height, colour, attributes = {}) {
+export function pixelCanvas(width, height, colour, attributes = {}) {
   const canvas = h("canvas", { width, height, ...attributes });
   const image = new ImageData(width, height);
   for (let i = 0, at = 0; i < height; i++) {
@@ -105,31 +101,28 @@ export function pixels(width, height, colour, attributes = {}) {
       if (channels) image.data.set([...channels, 255], at);
     }
   }
-  penOf(canvas).putImageData(image, 0, 0);
+  contextOf(canvas).putImageData(image, 0, 0);
   return canvas;
 }
 
 /**
  * A stretch of columns, one pixel a cell.
- * @param {Sheet} sheet
- * @param {number} first
- * @param {number} count
- * @param {Attributes} [attributes]
+ * @param {Sheet} sheet @param {number} first @param {number} count @param {Attributes} [attributes]
  */
-export function picture(sheet, first, count, attributes) {
-  const closed = [channels("map-closed"), channels("map-hatch")];
+export function sheetCanvas(sheet, first, count, attributes) {
+  const closed = [rgbOf("map-closed"), rgbOf("map-hatch")];
   const colour = (/** @type {number} */ i, /** @type {number} */ column) => {
     const j = first + column;
     const value = sheet.at(i, j);
     if (sheet.masked(i, j) || !Number.isFinite(value)) return closed[(i + j) % 2];
     return colourOf(value, sheet.high, sheet.sequential, sheet.hue);
   };
-  return pixels(count, sheet.rows, colour, attributes);
+  return pixelCanvas(count, sheet.rows, colour, attributes);
 }
 
 /** A small still picture of a matrix. @param {Sheet} sheet */
 export function thumbnail(sheet, className = "stamp") {
-  return picture(sheet, 0, Math.min(sheet.cols, 512), { class: className, "aria-hidden": "true" });
+  return sheetCanvas(sheet, 0, Math.min(sheet.cols, 512), { class: className, "aria-hidden": "true" });
 }
 
 /** The scale of colours beside a matrix. @param {Sheet} sheet */
@@ -137,6 +130,6 @@ export function legend({ high, sequential, hue }) {
   const low = sequential ? 0 : -high;
   const colour = (/** @type {number} */ _, /** @type {number} */ n) =>
     colourOf(low + (n / 63) * (high - low), high, sequential, hue);
-  const scale = pixels(64, 1, colour, { class: "scale", "aria-hidden": "true" });
+  const scale = pixelCanvas(64, 1, colour, { class: "scale", "aria-hidden": "true" });
   return h("span.legend", raw(show(low, 3)), scale, raw(show(high, 3)));
 }

@@ -1,17 +1,17 @@
 // An image for the model to read: drawn by hand, or taken from a file; told as its pixels, which the address holds.
 
 import { button, h } from "./dom.js";
-import { pixels } from "./heatmap.js";
+import { pixelCanvas } from "./heatmap.js";
 import { t } from "./language.js";
 import { Refusal } from "./request.js";
 
 const MARK = "pixels:"; // as glassformer.deploy.server.requests reads it
 
 /** @param {Uint8Array} bytes */
-const written = (bytes) => MARK + btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""));
+const encode = (bytes) => MARK + btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""));
 
 /** The image that a text tells, or a black one. @param {string} text @param {Model} model */
-function read(text, { image_size: size, channels }) {
+function decode(text, { image_size: size, channels }) {
   const blank = new Uint8Array((size ?? 1) ** 2 * channels);
   try {
     const bytes = Uint8Array.from(atob(text.slice(MARK.length)), (letter) => letter.charCodeAt(0));
@@ -22,14 +22,14 @@ function read(text, { image_size: size, channels }) {
 }
 
 /** What a page without an example opens on: an image to draw on. @param {Model} model */
-export const blankImage = (model) => written(read("", model));
+export const blankImage = (model) => encode(decode("", model));
 
-/** The pad to draw on, and the way to a file. @param {Frame} app @param {Model} model */
-export function pictureField(app, model) {
+/** The pad to draw on, and the way to a file. @param {Page} app @param {Model} model */
+export function imageField(app, model) {
   const size = model.image_size ?? 1;
-  const bytes = read(app.state.text, model);
+  const bytes = decode(app.state.text, model);
   const paint = () =>
-    pixels(size, size, (y, x) => {
+    pixelCanvas(size, size, (y, x) => {
       const at = (y * size + x) * model.channels;
       return [0, 1, 2].map((one) => bytes[at + (model.channels === 3 ? one : 0)]);
     }).getContext("2d");
@@ -39,7 +39,7 @@ export function pictureField(app, model) {
     if (drawn) pad.getContext("2d")?.drawImage(drawn, 0, 0);
   };
   show();
-  const tell = () => app.go({ text: written(bytes), cell: [], token: "" });
+  const submit = () => app.go({ text: encode(bytes), cell: [], token: "" });
   /** Light where the pointer is, half as much beside it. @param {PointerEvent} event */
   const draw = (event) => {
     if (!event.buttons) return;
@@ -60,21 +60,21 @@ export function pictureField(app, model) {
     draw(event);
   });
   pad.addEventListener("pointermove", draw);
-  pad.addEventListener("pointerup", tell);
+  pad.addEventListener("pointerup", submit);
   const clear = () => {
     bytes.fill(0);
-    return tell();
+    return submit();
   };
   const file = h("input", { type: "file", accept: "image/*", class: "unseen", data: { key: "file", testid: "file" } });
   file.addEventListener("change", async () => {
     const [chosen] = file.files ?? [];
     if (!chosen) return;
     try {
-      bytes.set(await fitted(chosen, model));
+      bytes.set(await readImage(chosen, model));
     } catch {
-      return app.fail(new Refusal(0, "image", ""));
+      return app.showError(new Refusal(0, "image", ""));
     }
-    await tell();
+    await submit();
   });
   const choose = h("label.button", t("ask.file"), file);
   return h(
@@ -90,13 +90,13 @@ export function pictureField(app, model) {
 }
 
 /** The pixels of a file's image, in the model's size and channels. @param {File} file @param {Model} model */
-async function fitted(file, { image_size, channels }) {
+async function readImage(file, { image_size, channels }) {
   const size = image_size ?? 1;
   const picture = await createImageBitmap(file, { resizeWidth: size, resizeHeight: size, resizeQuality: "high" });
-  const pen = h("canvas", { width: size, height: size }).getContext("2d");
-  if (!pen) throw new Error("no canvas");
-  pen.drawImage(picture, 0, 0);
-  const { data } = pen.getImageData(0, 0, size, size);
+  const ctx = h("canvas", { width: size, height: size }).getContext("2d");
+  if (!ctx) throw new Error("no canvas");
+  ctx.drawImage(picture, 0, 0);
+  const { data } = ctx.getImageData(0, 0, size, size);
   const found = new Uint8Array(size * size * channels);
   for (let i = 0; i < size * size; i++) {
     const [red, green, blue] = data.subarray(4 * i, 4 * i + 3);

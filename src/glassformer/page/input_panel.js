@@ -1,9 +1,9 @@
 // The sentence, what becomes of it, its tokens on both sides, and what there is to say about it.
 
 import { button, fill, grow, h, onKeys, raw, rove, toggle } from "./dom.js";
-import { cardOf, drawDirections, mends, nameOf } from "./header.js";
-import { pictureField } from "./image_field.js";
-import { t } from "./language.js";
+import { drawDirections, keepsLanguage, languageName, modelCard } from "./header.js";
+import { imageField } from "./image_field.js";
+import { hasText, t } from "./language.js";
 import { show } from "./number.js";
 import { Refusal } from "./request.js";
 import { nameChange } from "./view_whatif.js";
@@ -19,15 +19,15 @@ const NAMED = 8; // words that a warning names
 export const plain = (text) => text.replace(/\s+/g, " ").trim();
 
 /** The field that is typed into stays one and the same element, or typing would lose its place. */
-export class Sentence {
-  /** @param {Frame} app @param {HTMLElement} place */
+export class InputPanel {
+  /** @param {Page} app @param {HTMLElement} place */
   constructor(app, place) {
     this.app = app;
     this.timer = 0;
     this.pause = PAUSE.least;
     this.since = 0;
     this.typing = false;
-    this.input = h("textarea", {
+    this.field = h("textarea", {
       id: "sentence",
       rows: 1,
       spellcheck: "false",
@@ -36,10 +36,10 @@ export class Sentence {
       data: { key: "sentence" },
       on: {
         input: () => {
-          grow(this.input);
-          this.#soon();
+          grow(this.field);
+          this.#schedule();
         },
-        keydown: onKeys(["Enter"], () => this.#now()),
+        keydown: onKeys(["Enter"], () => this.#submit()),
         focus: () => {
           this.typing = false;
         },
@@ -57,26 +57,26 @@ export class Sentence {
     this.work = h("div.working", { role: "progressbar", hidden: true });
     this.pair = h(
       "div.pair",
-      h("div.source", this.label, this.input, this.picture),
+      h("div.source", this.label, this.field, this.picture),
       h("div.arrow", { "aria-hidden": "true" }),
       h("div.target", h("div.target-head", this.outputLabel, this.facts), this.output),
     );
     place.replaceChildren(this.way, this.pair, this.work, this.tokens, this.settings, this.notices);
-    window.addEventListener("resize", () => grow(this.input));
+    window.addEventListener("resize", () => grow(this.field));
   }
 
   /** What the field says. */
   get text() {
-    return plain(this.input.value);
+    return plain(this.field.value);
   }
 
-  #soon() {
+  #schedule() {
     clearTimeout(this.timer);
-    this.app.fresh();
-    this.timer = setTimeout(() => this.#now(), this.text ? this.pause : 0);
+    this.app.updateStale();
+    this.timer = setTimeout(() => this.#submit(), this.text ? this.pause : 0);
   }
 
-  #now() {
+  #submit() {
     clearTimeout(this.timer);
     const { text } = this;
     if (text === this.app.state.text) return;
@@ -88,7 +88,7 @@ export class Sentence {
   }
 
   /** @param {boolean} on */
-  busy(on) {
+  setBusy(on) {
     const now = performance.now();
     if (on) this.since = now;
     else if (!this.work.hidden) this.pause = Math.max(PAUSE.least, Math.min(PAUSE.most, now - this.since));
@@ -96,23 +96,23 @@ export class Sentence {
   }
 
   draw() {
-    const { app, input } = this;
+    const { app, field } = this;
     const { state, run, source } = app;
-    const card = cardOf(app);
+    const card = modelCard(app);
     drawDirections(app, this.way);
     this.label.replaceChildren(
       t(card.source ? "ask.sentenceIn" : "ask.sentence", card),
       card.purpose && this.way.hidden ? ` \u00b7 ${card.purpose}` : "",
     );
-    input.placeholder = t(card.purpose ? "ask.placeholderOf" : "ask.placeholder", card);
-    input.readOnly = !source.live;
-    if (document.activeElement !== input && input.value !== state.text) input.value = state.text;
+    field.placeholder = t(card.purpose ? "ask.placeholderOf" : "ask.placeholder", card);
+    field.readOnly = !source.live;
+    if (document.activeElement !== field && field.value !== state.text) field.value = state.text;
     const image = app.task === "image" && source.live && app.model;
-    input.hidden = !!image;
-    fill(this.picture, image && pictureField(app, image.model));
+    field.hidden = !!image;
+    fill(this.picture, image && imageField(app, image.model));
     const longest = image ? 0 : Math.max(state.text.length, run?.manifest.output?.text.length ?? 0);
     this.pair.dataset.size = longest <= 24 ? "large" : longest <= 60 ? "middle" : "small";
-    grow(this.input);
+    grow(this.field);
     this.work.setAttribute("aria-label", t("ask.working"));
     this.#settings();
     if (!run) {
@@ -122,7 +122,10 @@ export class Sentence {
     const { manifest } = run;
     const { output, answer, model } = manifest;
     const gaps = answer?.kind === "fill" && !answer.masked;
-    this.outputLabel.textContent = t(card.target ? "ask.outputIn" : mends(app) ? "ask.writes" : "ask.output", card);
+    this.outputLabel.textContent = t(
+      card.target ? "ask.outputIn" : keepsLanguage(app) ? "ask.writes" : "ask.output",
+      card,
+    );
     this.output.textContent = output?.text ?? answer?.text ?? "";
     const likely = answer?.places[0]?.top[0];
     fill(
@@ -161,18 +164,18 @@ export class Sentence {
       );
     };
     /** @param {Example} one @param {"label" | "look"} what */
-    const said = (one, what) => (app.lang === "zh" && one[`${what}_zh`]) || one[what];
+    const localizedField = (one, what) => (app.lang === "zh" && one[`${what}_zh`]) || one[what];
     const examples = (model?.examples ?? []).map((one) =>
       toggle(
-        said(one, "label") || raw(one.text),
+        localizedField(one, "label") || raw(one.text),
         one.text === state.text,
         () => {
-          this.input.value = one.text;
+          this.field.value = one.text;
           app.go({ text: one.text, changes: [], prefix: [], cell: [], step: 0, token: "" });
         },
         {
           class: "example",
-          title: said(one, "label") && one.text,
+          title: localizedField(one, "label") && one.text,
           data: { key: `example:${one.text}` },
         },
       ),
@@ -186,7 +189,7 @@ export class Sentence {
       app.task !== "image" && counter("padding", 0, limits.padding),
       !source.server && h("p.look", { data: { testid: "in-page" } }, t("ask.local")),
       shown?.look &&
-        h("p.look", { data: { testid: "look" } }, h("span.label", t("ask.look")), " ", said(shown, "look")),
+        h("p.look", { data: { testid: "look" } }, h("span.label", t("ask.look")), " ", localizedField(shown, "look")),
     );
   }
 
@@ -194,7 +197,7 @@ export class Sentence {
   #tokenRows(manifest) {
     const { app } = this;
     const { tag } = manifest.source;
-    const tells = tag ? t("ask.tag", { target: nameOf(app, tag) }) : "";
+    const tells = tag ? t("ask.tag", { target: languageName(app, tag) }) : "";
     /** @param {Side} side @param {string} piece @param {number} i @param {boolean} padding */
     const token = (side, piece, i, padding) => {
       const key = `${side}:${i}`;
@@ -232,62 +235,45 @@ export class Sentence {
    * What the server had to say besides: limits that were met, changes in force, what went wrong.
    * @param {unknown} error
    */
-  notice(error) {
+  drawNotices(error) {
     const { app } = this;
     const { run, state } = app;
-    const notices = [];
-    if (error) notices.push(h("div.notice.error", { role: "alert", data: { testid: "error" } }, tellError(error)));
-    const unfamiliar = run?.manifest.unfamiliar ?? [];
-    if (unfamiliar.length) {
-      const card = cardOf(app);
-      const words = unfamiliar.slice(0, NAMED).join(", ") + (unfamiliar.length > NAMED ? ", \u2026" : "");
-      notices.push(
-        h(
-          "div.notice",
-          { data: { testid: "unfamiliar" } },
-          h("span", t(card.purpose ? "ask.unfamiliarOf" : "ask.unfamiliar", card), " ", raw(words)),
-        ),
-      );
-    }
-    if (app.said) notices.push(h("div.notice", app.said));
-    for (const [name, { asked, used }] of Object.entries(run?.manifest.capped ?? {}))
-      notices.push(h("div.notice", { data: { testid: "capped" } }, t(`capped.${name}`, { asked, used })));
+    const { unfamiliar = [], capped = {}, one_pass: onePass } = run?.manifest ?? {};
+    const card = modelCard(app);
+    const words = unfamiliar.slice(0, NAMED).join(", ") + (unfamiliar.length > NAMED ? ", \u2026" : "");
     const changes = app.source.live ? state.changes : (run?.manifest.changes ?? []);
-    if (changes.length && run && state.view !== "whatif") {
-      notices.push(
+    /** @param {string} testid @param {...Child} content */
+    const notice = (testid, ...content) => h("div.notice", { data: { testid } }, content);
+    /** @param {string} key @param {string} name @param {Partial<State>} patch */
+    const action = (key, name, patch) => button(t(name), () => app.go(patch), { class: "quiet", data: { key } });
+    fill(
+      this.notices,
+      Boolean(error) && h("div.notice.error", { role: "alert", data: { testid: "error" } }, errorText(error)),
+      words &&
+        notice("unfamiliar", h("span", t(card.purpose ? "ask.unfamiliarOf" : "ask.unfamiliar", card), " ", raw(words))),
+      app.message && notice("message", app.message),
+      Object.entries(capped).map(([name, { asked, used }]) => notice("capped", t(`capped.${name}`, { asked, used }))),
+      run &&
+        changes.length > 0 &&
+        state.view !== "whatif" &&
         h(
           "div.notice.changed",
           { data: { testid: "in-force" } },
           h("span", t("whatif.inForce"), " ", changes.map((one) => nameChange(app.before, one)).join("; ")),
-          app.source.live &&
-            button(t("whatif.see"), () => app.go({ view: "whatif" }), { class: "quiet", data: { key: "see" } }),
-          app.source.live &&
-            button(t("whatif.reset"), () => app.go({ changes: [] }), { class: "quiet", data: { key: "reset-notice" } }),
+          app.source.live && [
+            action("see", "whatif.see", { view: "whatif" }),
+            action("reset-notice", "whatif.reset", { changes: [] }),
+          ],
         ),
-      );
-    }
-    if (run?.manifest.one_pass === false && !["decode", "cache", "labs"].includes(state.view))
-      notices.push(h("div.notice", { data: { testid: "last-step" } }, t("pass.last")));
-    this.notices.replaceChildren(...notices);
+      onePass === false && !["decode", "cache", "labs"].includes(state.view) && notice("last-step", t("pass.last")),
+    );
   }
 }
 
-const KNOWN_ERRORS = new Set([
-  "image",
-  "empty",
-  "long",
-  "long_text",
-  "offline",
-  "busy",
-  "no_weights",
-  "no_file",
-  "needs_server",
-]);
-
 /** @param {unknown} error @returns {Child} */
-function tellError(error) {
+function errorText(error) {
   if (!(error instanceof Refusal))
     return [t("error.page"), " ", raw(error instanceof Error ? error.message : String(error))];
-  if (KNOWN_ERRORS.has(error.code)) return t(`error.${error.code}`, error.values);
-  return [t("error.refused"), " ", raw([error.message, error.hint].filter(Boolean).join(" "))];
+  if (hasText(`error.${error.code}`)) return t(`error.${error.code}`, error.values);
+  return [t("error.unknown"), " ", raw([error.message, error.hint].filter(Boolean).join(" "))];
 }

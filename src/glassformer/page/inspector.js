@@ -9,18 +9,18 @@ import { show } from "./number.js";
 import { axisLabels } from "./tensors.js";
 
 export class Inspector {
-  /** @param {Frame} app */
+  /** @param {Page} app */
   constructor(app) {
     this.app = app;
     /** @type {Matrix[]} */
     this.matrices = [];
-    /** @type {Pointed | null} */
+    /** @type {CellTarget | null} */
     this.locked = null;
     /** @type {((shown: Explanation) => void) | null} */
     this.onShow = null;
-    this.asked = 0;
+    this.requests = 0;
     this.panel = h("div.inspector-body");
-    /** @type {Hooks} */
+    /** @type {MatrixHooks} */
     this.hooks = {
       preview: (cell) => this.preview(cell),
       lock: (cell) => this.lock(cell),
@@ -34,20 +34,18 @@ export class Inspector {
   }
 
   /** A new view has been drawn: forget the matrices of the old one. */
-  begin() {
+  reset() {
     for (const matrix of this.matrices) matrix.observer.disconnect();
     this.matrices = [];
     this.locked = null;
     this.onShow = null;
-    this.asked += 1;
+    this.requests += 1;
     this.#empty();
   }
 
   /**
    * A matrix whose cells this panel tells of.
-   * @param {Sheet} sheet
-   * @param {MatrixOptions} [options]
-   * @param {Hooks} [hooks]
+   * @param {Sheet} sheet @param {MatrixOptions} [options] @param {MatrixHooks} [hooks]
    */
   matrix(sheet, options = {}, hooks = this.hooks) {
     const matrix = new Matrix(sheet, hooks, options);
@@ -55,22 +53,22 @@ export class Inspector {
     return matrix;
   }
 
-  /** @param {Pointed | null} cell */
+  /** @param {CellTarget | null} cell */
   preview(cell) {
     const wanted = cell ?? this.locked;
     for (const matrix of this.matrices) {
       if (matrix !== wanted?.matrix && document.activeElement !== matrix.field) matrix.clear();
     }
-    this.app.light(wanted?.tokens ?? []);
+    this.app.highlight(wanted?.tokens ?? []);
     if (!wanted) {
-      this.asked += 1;
-      for (const matrix of this.matrices) matrix.light([]);
+      this.requests += 1;
+      for (const matrix of this.matrices) matrix.highlight([]);
       return this.#empty();
     }
     return this.#explain(wanted);
   }
 
-  /** @param {Pointed} cell */
+  /** @param {CellTarget} cell */
   lock(cell) {
     const again = this.locked && this.locked.name === cell.name && String(this.locked.index) === String(cell.index);
     this.locked = again ? null : cell;
@@ -81,7 +79,7 @@ export class Inspector {
   /** Put the lock on a cell that the address names. @param {Matrix} matrix @param {number} i @param {number} j */
   relock(matrix, i, j) {
     matrix.place(i, j);
-    this.locked = matrix.cellHere();
+    this.locked = matrix.currentCell();
     this.preview(this.locked);
   }
 
@@ -91,21 +89,21 @@ export class Inspector {
     this.preview(null);
   }
 
-  /** @param {Pointed} cell */
+  /** @param {CellTarget} cell */
   async #explain(cell) {
-    const turn = ++this.asked;
+    const turn = ++this.requests;
     const { run } = /** @type {App} */ (this.app);
     let explanation;
     try {
       explanation = await explain(run, cell.name, cell.index);
     } catch (error) {
-      if (turn === this.asked) this.app.fail(error);
+      if (turn === this.requests) this.app.showError(error);
       return;
     }
-    if (turn !== this.asked) return;
-    for (const matrix of this.matrices) matrix.light(explanation.lit);
+    if (turn !== this.requests) return;
+    for (const matrix of this.matrices) matrix.highlight(explanation.areas);
     this.locked?.matrix.place(...this.locked.matrix.cursor);
-    fill(this.panel, this.#tell(run, explanation));
+    fill(this.panel, this.#describe(run, explanation));
     this.panel.parentElement?.classList.add("open");
     this.onShow?.(explanation);
   }
@@ -116,7 +114,7 @@ export class Inspector {
   }
 
   /** @param {Run} run @param {Explanation} explanation @returns {Child[]} */
-  #tell(run, explanation) {
+  #describe(run, explanation) {
     return [
       h(
         "div.inspector-head",
@@ -172,7 +170,7 @@ function printPiece(piece) {
 function equation(explanation) {
   const pieces = grouped(explanation.pieces).flatMap((group) => [h("span.together", group.map(printPiece)), h("wbr")]);
   return [
-    h("p.op", explanation.says),
+    h("p.op", explanation.description),
     h(
       "div.equation",
       {

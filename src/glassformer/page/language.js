@@ -13,7 +13,7 @@ export function setLanguage(name) {
 }
 
 /** What else a text is called, where a model does something else; the nearest first. @type {Record<Task, string[]>} */
-const VOICES = {
+const VARIANTS = {
   translate: [],
   continue: ["continue", "one"],
   fill: ["fill", "reads", "one"],
@@ -21,11 +21,11 @@ const VOICES = {
   image: ["image", "label", "reads", "one"],
 };
 /** @type {string[]} */
-let voices = [];
+let variants = [];
 
 /** What the model does, so that nothing is said of parts that it does not have. @param {Task} task */
 export function setTask(task) {
-  voices = VOICES[task];
+  variants = VARIANTS[task];
 }
 
 /** @param {string} name */
@@ -33,13 +33,13 @@ export const hasText = (name) => name in TEXTS;
 
 /** The text of that name in the page's language. @param {string} name @param {Record<string, unknown>} [values] */
 export function t(name, values = {}) {
-  const voice = voices.find((one) => `${name}|${one}` in TEXTS);
-  const text = TEXTS[voice ? `${name}|${voice}` : name]?.[COLUMN[language]] ?? name;
+  const variant = variants.find((one) => `${name}|${one}` in TEXTS);
+  const text = TEXTS[variant ? `${name}|${variant}` : name]?.[COLUMN[language]] ?? name;
   return text.replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
 }
 
 /** What the trace tells in both languages. @param {{en: string, zh: string}} text */
-export function told(text) {
+export function localized(text) {
   return text[language];
 }
 

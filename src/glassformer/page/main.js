@@ -2,29 +2,29 @@
 
 import { code, find, findAll, focusedKey, h, refocus, zoom } from "./dom.js";
 import { drawTabs, drawTop } from "./header.js";
-import { repaint } from "./heatmap.js";
+import { clearColours } from "./heatmap.js";
 import { blankImage } from "./image_field.js";
-import { plain, Sentence } from "./input_panel.js";
+import { InputPanel, plain } from "./input_panel.js";
 import { Inspector } from "./inspector.js";
 import { setLanguage, setTask, t } from "./language.js";
 import { Refusal } from "./request.js";
 import { findSource } from "./source.js";
-import { readAddress, sameRun, settle, writeAddress } from "./state.js";
+import { clampState, readAddress, sameRun, writeAddress } from "./state.js";
 import { fits, rowAndColumn } from "./tensors.js";
 import { Tour } from "./tour.js";
-import { nothing, painterOf } from "./views.js";
+import { emptyView, painterOf } from "./views.js";
 
-/** Where there is no run, what is drawn asks for none. @param {Frame} frame */
-const withRun = (frame) => /** @type {App} */ (frame);
+/** The page as a view sees it: without a run, only views that need none are drawn. @param {Page} page */
+const loaded = (page) => /** @type {App} */ (page);
 
-export class Frame {
+export class Page {
   constructor() {
     this.source = findSource();
     this.state = readAddress(location.hash);
     /** @type {Run | null} */
     this.run = null; // what is shown, and nothing where the sentence is empty or was refused
     /** @type {State | null} */
-    this.asked = null; // the state that it answers
+    this.shownState = null; // the state that `run` answers
     /** @type {unknown} */
     this.error = null; // why there is none
     /** @type {Run | null} */
@@ -33,18 +33,18 @@ export class Frame {
     this.difference = null;
     /** @type {ServerFacts | null} */
     this.model = null;
-    this.said = "";
+    this.message = "";
     /** @type {number | null} */
     this.flowHead = null; // null: the mean of all heads
     /** @type {Sheet | null} */
-    this.table = null; // of positions
+    this.positionTable = null;
     /** @type {import("./view_labs.js").Shelf | undefined} */
     this.labs = undefined;
     this.search = "";
     this.column = 0;
-    this.turn = 0;
+    this.redraws = 0;
     /** @type {ResizeObserver[]} */
-    this.watched = [];
+    this.observers = [];
     /** @type {AbortController | null} */
     this.abort = null;
     this.dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -55,15 +55,15 @@ export class Frame {
       view: find("#view"),
       foot: find("#foot"),
     };
-    this.#dress();
-    this.sentence = new Sentence(this, this.place.ask);
+    this.#applyPreferences();
+    this.inputPanel = new InputPanel(this, this.place.ask);
     this.inspector = new Inspector(this);
     this.tour = new Tour(this);
     this.dark.addEventListener("change", () => {
-      this.#dress();
+      this.#applyPreferences();
       this.redraw();
     });
-    window.addEventListener("popstate", () => this.#moved());
+    window.addEventListener("popstate", () => this.#onPopState());
     let size = zoom();
     window.addEventListener("resize", () => {
       if (size === zoom()) return;
@@ -81,7 +81,7 @@ export class Frame {
   }
 
   /** Language and theme, before anything is drawn. */
-  #dress() {
+  #applyPreferences() {
     setLanguage(this.lang);
     const root = document.documentElement;
     root.lang = this.lang === "zh" ? "zh-Hans" : "en";
@@ -89,15 +89,15 @@ export class Frame {
     root.toggleAttribute("data-fold", this.state.fold === "1");
     document.title = t("title");
     find(".skip").textContent = t("skip");
-    repaint();
+    clearColours();
   }
 
   async start() {
-    this.frame();
+    this.drawSurroundings();
     try {
       this.model = await this.source.model(this.state.direction);
     } catch (error) {
-      return this.fail(error);
+      return this.showError(error);
     }
     if (!this.source.live) {
       const { text, options } = this.source.manifest;
@@ -108,7 +108,7 @@ export class Frame {
       this.state = { ...this.state, text: examples[0]?.text ?? none };
     }
     history.replaceState(null, "", writeAddress(this.state));
-    this.sentence.input.value ||= this.state.text;
+    this.inputPanel.field.value ||= this.state.text;
     return this.load();
   }
 
@@ -125,21 +125,22 @@ export class Frame {
     if (this.state.text && address !== writeAddress(old))
       history[replace ? "replaceState" : "pushState"](null, "", address);
     if (quiet) return Promise.resolve();
-    return this.#follow(old);
+    return this.#update(old);
   }
 
-  #moved() {
+  #onPopState() {
     const old = this.state;
     this.state = readAddress(location.hash);
     if (!this.state.text) this.state.text = old.text;
-    this.sentence.input.value = this.state.text;
-    return this.#follow(old);
+    this.inputPanel.field.value = this.state.text;
+    return this.#update(old);
   }
 
   /** @param {State} old */
-  #follow(old) {
-    this.said = "";
-    if (old.lang !== this.state.lang || old.theme !== this.state.theme || old.fold !== this.state.fold) this.#dress();
+  #update(old) {
+    this.message = "";
+    if (old.lang !== this.state.lang || old.theme !== this.state.theme || old.fold !== this.state.fold)
+      this.#applyPreferences();
     if (old.tensor !== this.state.tensor) this.column = 0;
     if (old.view !== this.state.view)
       this.tour.open || window.scrollTo({ top: Math.min(window.scrollY, this.place.tabs.offsetTop) });
@@ -147,7 +148,7 @@ export class Frame {
     return this.load();
   }
 
-  /** Ask for the run that the state names; what is asked for later overtakes it. */
+  /** Load the run that the state names; a later call replaces an earlier one. */
   async load() {
     this.abort?.abort();
     const abort = new AbortController();
@@ -157,8 +158,8 @@ export class Frame {
     let answer = {};
     let failure = null;
     let { model } = this;
-    this.sentence.busy(true);
-    this.fresh();
+    this.inputPanel.setBusy(true);
+    this.updateStale();
     try {
       model = await this.source.model(state.direction);
       if (state.text) answer = await this.source.run(state, abort.signal);
@@ -166,17 +167,17 @@ export class Frame {
       failure = error;
     }
     if (abort !== this.abort) return;
-    this.sentence.busy(false);
+    this.inputPanel.setBusy(false);
     const { run = null, before = null, difference = null } = answer;
-    Object.assign(this, { model, run, before, difference, error: failure, asked: state });
+    Object.assign(this, { model, run, before, difference, error: failure, shownState: state });
     if (failure && !(failure instanceof Refusal)) console.error(failure);
     await this.redraw();
   }
 
   /** Whether what is shown belongs to the sentence and its settings; what does not steps back. */
-  fresh() {
-    const { asked, sentence, source, state } = this;
-    const fresh = !asked || !source.live || (sameRun(asked, state) && sentence.text === plain(state.text));
+  updateStale() {
+    const { shownState, inputPanel, source, state } = this;
+    const fresh = !shownState || !source.live || (sameRun(shownState, state) && inputPanel.text === plain(state.text));
     document.documentElement.toggleAttribute("data-stale", !fresh);
     this.place.view.setAttribute("aria-busy", String(!fresh));
   }
@@ -187,33 +188,33 @@ export class Frame {
   }
 
   async redraw() {
-    const turn = ++this.turn;
+    const turn = ++this.redraws;
     setTask(this.task);
-    if (this.run) settle(this.state, this.run, this.source.server);
-    const painter = this.run || this.state.view === "labs" ? painterOf(this.state.view, this.task) : nothing;
+    if (this.run) clampState(this.state, this.run, this.source.server);
+    const painter = this.run || this.state.view === "labs" ? painterOf(this.state.view, this.task) : emptyView;
     try {
-      await this.run?.need(painter.names?.(withRun(this)) ?? []);
-      await painter.prepare?.(withRun(this));
+      await this.run?.need(painter.names?.(loaded(this)) ?? []);
+      await painter.prepare?.(loaded(this));
     } catch (error) {
-      if (turn === this.turn) this.fail(error);
+      if (turn === this.redraws) this.showError(error);
       return;
     }
-    if (turn !== this.turn) return;
+    if (turn !== this.redraws) return;
     const focused = focusedKey();
-    for (const observer of this.watched) observer.disconnect();
-    this.watched = [];
-    this.inspector.begin();
-    this.frame();
+    for (const observer of this.observers) observer.disconnect();
+    this.observers = [];
+    this.inspector.reset();
+    this.drawSurroundings();
     try {
-      this.place.view.replaceChildren(painter.draw(withRun(this)));
+      this.place.view.replaceChildren(painter.draw(loaded(this)));
     } catch (error) {
-      return this.fail(error);
+      return this.showError(error);
     }
     this.place.view.setAttribute("aria-labelledby", `tab-${this.state.view}`);
     this.place.view.dataset.run = this.run?.id ?? "";
     this.place.view.dataset.view = this.state.view;
     refocus(focused);
-    if (painter.shown) painter.shown(withRun(this));
+    if (painter.shown) painter.shown(loaded(this));
     else this.#relock();
   }
 
@@ -229,12 +230,12 @@ export class Frame {
   }
 
   /** What stands around the view. @param {unknown} [error] */
-  frame(error = this.error) {
+  drawSurroundings(error = this.error) {
     drawTop(this, this.place.top);
     drawTabs(this, this.place.tabs);
-    this.sentence.draw();
-    this.sentence.notice(error);
-    this.fresh();
+    this.inputPanel.draw();
+    this.inputPanel.drawNotices(error);
+    this.updateStale();
     this.place.foot.replaceChildren(
       h("p", t("footer")),
       h("p.faint", t("help.keys"), this.run && [" ", t("run"), " ", code(this.run.id, { data: { testid: "run" } })]),
@@ -244,24 +245,23 @@ export class Frame {
 
   /**
    * What went wrong while a view was drawn, in place of the view.
-   * @param {unknown} error
-   * @returns {void | Promise<void>}
+   * @param {unknown} error @returns {void | Promise<void>}
    */
-  fail(error) {
+  showError(error) {
     if (!(error instanceof Refusal)) console.error(error);
     else if (error.code === "forgotten") return this.load();
     this.place.view.replaceChildren();
-    return this.frame(error);
+    return this.drawSurroundings(error);
   }
 
   /** @param {string} text */
-  say(text) {
-    this.said = text;
-    this.sentence.notice(this.error);
+  announce(text) {
+    this.message = text;
+    this.inputPanel.drawNotices(this.error);
   }
 
   /** Follow a token, or let it go if it is the one. @param {string} token */
-  hold(token) {
+  toggleToken(token) {
     this.go({ token: token === this.state.token ? "" : token }, { replace: true, quiet: true });
     for (const one of findAll(".token-rows .token")) {
       one.setAttribute("aria-pressed", String(`${one.dataset.side}:${one.dataset.index}` === this.state.token));
@@ -269,7 +269,7 @@ export class Frame {
   }
 
   /** Light tokens wherever they stand, by their keys. @param {string[]} keys */
-  light(keys) {
+  highlight(keys) {
     for (const token of findAll(".token-rows .token, .flow .piece")) {
       token.classList.toggle("lit", keys.includes(`${token.dataset.side}:${token.dataset.index}`));
     }
@@ -282,14 +282,13 @@ export class Frame {
 
   /**
    * Call `draw` now and whenever the element's width changes, until the view is replaced.
-   * @param {HTMLElement} element
-   * @param {() => void} draw
+   * @param {HTMLElement} element @param {() => void} draw
    */
-  resized(element, draw) {
+  onResize(element, draw) {
     const observer = new ResizeObserver(draw);
     observer.observe(element);
-    this.watched.push(observer);
+    this.observers.push(observer);
   }
 }
 
-new Frame().start();
+new Page().start();

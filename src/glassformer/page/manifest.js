@@ -1,26 +1,69 @@
-// A run in a browser told as glassformer.explain tells one: its steps, the tree of its search, its cache, its values.
+// The manifest of a run in the browser, as glassformer.explain writes it: steps, beam, cache, values.
 
-import { highest } from "./beam_search.js";
+import { highest, logProbabilities } from "./beam_search.js";
+
+/**
+ * All of a manifest but its tensors: `entriesOf` has those.
+ * @param {ModelFile} file @param {import("./tokenizer.js").Tokenizer} tokenizer @param {State} state
+ * @param {LocalRun} run @returns {Manifest}
+ */
+export function manifestOf(file, tokenizer, state, run) {
+  const { facts } = file;
+  const { ids, real, output, limit, beam, padding } = run;
+  const pieces = (/** @type {number[]} */ some) => tokenizer.target.readable(some);
+  const rows = run.logits.map(logProbabilities);
+  const steps = stepsOf(rows, output, pieces, file.rules.top);
+  const written = output.finished ? output.chosen.slice(0, -1) : output.chosen;
+  const score = steps.length ? steps[steps.length - 1].total / steps.length : null;
+  /** @type {Manifest["capped"]} */
+  const capped = {};
+  if (beam < state.beam) capped.beam = { asked: state.beam, used: beam };
+  if (padding < state.padding) capped.padding = { asked: state.padding, used: padding };
+  return {
+    run: run.id,
+    model: facts.model,
+    options: { beam, length_penalty: 1, max_new_tokens: limit, padding, temperature: 1, prefix: state.prefix },
+    changes: [],
+    text: state.text,
+    about: facts.about,
+    unfamiliar: tokenizer.unfamiliar(state.text),
+    source: { ids, pieces: tokenizer.source.readable(ids), real: real.map(Boolean), tag: file.tag },
+    target: { ids: output.reads, pieces: pieces(output.reads) },
+    output: {
+      ids: written,
+      pieces: pieces(written),
+      text: tokenizer.target.decode(written),
+      score,
+      finished: output.finished && !output.forced,
+    },
+    tensors: [],
+    weights: file.weights,
+    steps,
+    answer: null,
+    one_pass: true,
+    beam: treeOf(file, rows, run, pieces),
+    cache: cacheOf(file, run),
+    masks: file.masks,
+    capped,
+  };
+}
 
 /**
  * The log-probability of each token written; an end that was forced costs nothing.
- * @param {Float64Array[]} rows
- * @param {Written} written
+ * @param {Float64Array[]} rows @param {DecodedTokens} output
  */
-function chosenOf(rows, { chosen, forced }) {
+function tokenLogProbabilities(rows, { chosen, forced }) {
   return chosen.map((token, step) => (forced && step === chosen.length - 1 ? 0 : rows[step][token]));
 }
 
 /**
- * @param {Float64Array[]} rows
- * @param {Written} written
- * @param {(ids: number[]) => string[]} pieces
+ * @param {Float64Array[]} rows @param {DecodedTokens} output @param {(ids: number[]) => string[]} pieces
  * @param {number} top
  */
-export function stepsOf(rows, written, pieces, top) {
-  const reads = pieces(written.reads);
+function stepsOf(rows, output, pieces, top) {
+  const reads = pieces(output.reads);
   let total = 0;
-  return chosenOf(rows, written).map((own, step) => {
+  return tokenLogProbabilities(rows, output).map((own, step) => {
     total += own;
     const ids = highest(rows[step], top);
     const shown = pieces(ids);
@@ -31,101 +74,91 @@ export function stepsOf(rows, written, pieces, top) {
         const value = rows[step][id];
         return { id, piece: shown[i], probability: Math.exp(value), log_probability: value };
       }),
-      chosen: written.chosen[step],
-      piece: pieces([written.chosen[step]])[0],
+      chosen: output.chosen[step],
+      piece: pieces([output.chosen[step]])[0],
       chosen_log_probability: own,
       total,
-      forced: written.forced && step === written.chosen.length - 1,
+      forced: output.forced && step === output.chosen.length - 1,
     };
   });
 }
 
 /**
- * The tree of hypotheses: what search kept, finished and let go.
- * @param {Float64Array[]} rows
- * @param {Written} written
- * @param {Selected[][]} selections  of a beam; none where the search was greedy
- * @param {(ids: number[]) => string[]} pieces
- * @param {{size: number, start: number, runnersUp: number, rule: string}} rules
+ * The candidates of a greedy search, as a beam has them: the token written, and those that came next.
+ * @param {Float64Array[]} rows @param {DecodedTokens} output @param {number} runnersUp @returns {BeamCandidate[][]}
  */
-export function treeOf(rows, written, selections, pieces, { size, start, runnersUp, rule }) {
-  /** @type {(BeamNode & {log_probability: number})[]} */
-  const nodes = [];
-  /**
-   * @param {number | null} parent
-   * @param {number} step
-   * @param {number} token
-   * @param {number} total
-   * @param {BeamNode["state"]} state
-   */
-  const grow = (parent, step, token, total, state) => {
-    const before = parent === null ? 0 : nodes[parent].total;
-    const score = step >= 0 ? total / (step + 1) : 0;
-    const piece = pieces([token])[0];
-    const id = nodes.length;
-    nodes.push({ id, parent, step, token, piece, log_probability: total - before, total, score, state, winner: false });
-    return id;
-  };
-  grow(null, -1, start, 0, "kept");
-  const own = chosenOf(rows, written);
-  if (selections.length) grown(selections, rows, written, own, nodes, grow);
-  else {
-    let at = 0;
-    written.chosen.forEach((token, step) => {
-      const { total } = nodes[at];
-      const others = highest(rows[step], runnersUp + 1).filter((id) => id !== token);
-      const ends = written.finished && step === written.chosen.length - 1;
-      const following = grow(at, step, token, total + own[step], ends ? "finished" : "kept");
-      for (const id of others.slice(0, runnersUp)) grow(at, step, id, total + rows[step][id], "pruned");
-      at = following;
+function greedyCandidates(rows, { chosen, finished }, runnersUp) {
+  return chosen.map((token, step) => {
+    const ends = finished && step === chosen.length - 1;
+    const others = highest(rows[step], runnersUp + 1).filter((id) => id !== token);
+    return [token, ...others.slice(0, runnersUp)].map((id, i) => {
+      return { parent: 0, token: id, total: 0, finished: ends && i === 0, slot: i || ends ? -1 : 0 };
     });
-  }
-  /** @type {number | undefined} */
-  let at = 0;
-  nodes[0].winner = true;
-  for (const token of written.chosen) {
-    at = nodes.find((node) => node.parent === at && node.token === token)?.id;
-    if (at === undefined) break;
-    nodes[at].winner = true;
-  }
-  return { size, length_penalty: 1, rule, nodes };
-}
-
-/**
- * @param {Selected[][]} selections
- * @param {Float64Array[]} rows
- * @param {Written} written
- * @param {number[]} own
- * @param {BeamNode[]} nodes
- * @param {(parent: number, step: number, token: number, total: number, state: BeamNode["state"]) => number} grow
- */
-function grown(selections, rows, written, own, nodes, grow) {
-  let slots = new Map([[0, 0]]); // the node that each kept target stands at
-  let output = 0; // the node that the output has come to
-  selections.forEach((selected, step) => {
-    /** @type {Map<number, number>} */
-    const next = new Map();
-    let following = -1;
-    for (const { parent, token, total: sum, finished, slot } of selected) {
-      const from = slots.get(parent);
-      if (from === undefined) continue;
-      const chosen = from === output && token === written.chosen[step];
-      const along = from === output ? nodes[output].total + (chosen ? own[step] : rows[step][token]) : sum;
-      const node = grow(from, step, token, along, finished ? "finished" : slot >= 0 ? "kept" : "pruned");
-      if (chosen) following = node;
-      if (slot >= 0) next.set(slot, node);
-    }
-    slots = next;
-    output = step + 1 < own.length ? following : -1;
   });
 }
 
 /**
+ * The tree of hypotheses: what the search kept, finished and pruned.
+ * @param {ModelFile} file @param {Float64Array[]} rows @param {LocalRun} run
+ * @param {(ids: number[]) => string[]} pieces
+ */
+function treeOf({ decoder, rules }, rows, { output, beam, selections }, pieces) {
+  const own = tokenLogProbabilities(rows, output);
+  /** @type {(BeamNode & {log_probability: number})[]} */
+  const nodes = [];
+  /** @type {(parent: number | null, step: number, token: number, total: number, state: BeamNode["state"]) => number} */
+  const grow = (parent, step, token, total, state) => {
+    const id = nodes.length;
+    const log_probability = total - (parent === null ? 0 : nodes[parent].total);
+    const score = step >= 0 ? total / (step + 1) : 0;
+    nodes.push({
+      id,
+      parent,
+      step,
+      token,
+      piece: pieces([token])[0],
+      log_probability,
+      total,
+      score,
+      state,
+      winner: false,
+    });
+    return id;
+  };
+  grow(null, -1, decoder.start, 0, "kept");
+  let slots = new Map([[0, 0]]); // the node of each kept target
+  let last = 0; // the last node of the output; -1 after its end
+  const candidates = beam > 1 ? selections : greedyCandidates(rows, output, rules.runners_up);
+  candidates.forEach((selected, step) => {
+    /** @type {Map<number, number>} */
+    const kept = new Map();
+    let next = -1;
+    for (const { parent, token, total: sum, finished, slot } of selected) {
+      const from = slots.get(parent);
+      if (from === undefined) continue;
+      const chosen = from === last && token === output.chosen[step];
+      const total = from === last ? nodes[last].total + (chosen ? own[step] : rows[step][token]) : sum;
+      const node = grow(from, step, token, total, finished ? "finished" : slot >= 0 ? "kept" : "pruned");
+      if (chosen) next = node;
+      if (slot >= 0) kept.set(slot, node);
+    }
+    slots = kept;
+    last = step + 1 < own.length ? next : -1;
+  });
+  /** @type {number | undefined} */
+  let at = 0;
+  nodes[0].winner = true;
+  for (const token of output.chosen) {
+    at = nodes.find((node) => node.parent === at && node.token === token)?.id;
+    if (at === undefined) break;
+    nodes[at].winner = true;
+  }
+  return { size: beam, length_penalty: 1, rule: rules.rule, nodes };
+}
+
+/**
  * Multiply-adds of one decoder step: glassformer.explain.kv_cache.multiply_adds.
- * @param {Told["decoder"]} decoder
- * @param {number} keys
- * @param {number} queries
- * @param {number} source
+ * @param {ModelFile["decoder"]} decoder @param {number} keys @param {number} queries @param {number} source
  * @param {boolean} first
  */
 function multiplyAdds(decoder, keys, queries, source, first) {
@@ -140,19 +173,13 @@ function multiplyAdds(decoder, keys, queries, source, first) {
   return layers * layer + width * vocab_size;
 }
 
-/**
- * What the cache held at every step, and whether it made a difference.
- * @param {Told} told
- * @param {Float32Array[]} logits
- * @param {Float32Array[]} cached
- * @param {number} source
- */
-export function cacheOf({ decoder, rules }, logits, cached, source) {
-  let apart = 0;
+/** What the cache held at every step, and whether it matters. @param {ModelFile} file @param {LocalRun} run */
+function cacheOf({ decoder, rules }, { ids, logits, cached }) {
+  let difference = 0;
   let high = 1;
   logits.forEach((row, step) => {
     row.forEach((value, id) => {
-      apart = Math.max(apart, Math.abs(value - cached[step][id]));
+      difference = Math.max(difference, Math.abs(value - cached[step][id]));
       high = Math.max(high, Math.abs(value));
     });
   });
@@ -161,30 +188,28 @@ export function cacheOf({ decoder, rules }, logits, cached, source) {
     steps: logits.map((_, step) => ({
       step,
       self: layers.map(() => step + 1),
-      cross: layers.map(() => source),
-      with: multiplyAdds(decoder, step + 1, 1, source, step === 0),
-      without: multiplyAdds(decoder, step + 1, step + 1, source, true),
+      cross: layers.map(() => ids.length),
+      with: multiplyAdds(decoder, step + 1, 1, ids.length, step === 0),
+      without: multiplyAdds(decoder, step + 1, step + 1, ids.length, true),
     })),
-    max_difference: apart,
-    equal: apart <= rules.rounding * high,
+    max_difference: difference,
+    equal: difference <= rules.rounding * high,
     used: true,
   };
 }
 
 /**
  * The entries of a run's values, in the order in which the graph gives them, and where each lies.
- * @param {Told} told
- * @param {Record<string, Float32Array>} values
- * @param {{src: number, tgt: number}} lengths
+ * @param {ModelFile} file @param {Record<string, Float32Array>} values @param {{src: number, tgt: number}} lengths
  */
-export function entriesOf(told, values, lengths) {
+export function entriesOf(file, values, lengths) {
   /** @type {Map<string, {offset: number, low: number, high: number}>} */
   const places = new Map();
   let offset = 0;
-  const entries = told.tensors.map((row) => {
+  const entries = file.tensors.map((row) => {
     const shape = row.shape.map((size, axis) => {
       const side = row.axes[axis].split(":")[1];
-      return side === "src" ? lengths.src : side === "tgt" ? lengths.tgt : size;
+      return side === "src" || side === "tgt" ? lengths[side] : size;
     });
     const bytes = 4 * shape.reduce((a, b) => a * b, 1);
     let place = row.op.kind === "same" ? places.get(row.op.input) : undefined;
@@ -202,8 +227,7 @@ export function entriesOf(told, values, lengths) {
 
 /** The lowest and highest of the finite values. @param {Float32Array} values */
 function spanOf(values) {
-  let low = Infinity;
-  let high = -Infinity;
+  let [low, high] = [Infinity, -Infinity];
   for (const value of values) {
     if (!Number.isFinite(value)) continue;
     if (value < low) low = value;

@@ -2,7 +2,7 @@
 // are real text; one live cell tells a screen reader where the cursor stands.
 
 import { button, fill, focusedKey, h, stepInGrid, zoom } from "./dom.js";
-import { colourOf, hatch, markOdd, paint, penOf, picture } from "./heatmap.js";
+import { colourOf, contextOf, cssColour, hatch, markNonFinite, sheetCanvas } from "./heatmap.js";
 import { t } from "./language.js";
 import { fixed, show, whole } from "./number.js";
 import { sideOf } from "./tensors.js";
@@ -12,11 +12,7 @@ const PLAIN = { least: 2, most: 16 };
 let made = 0;
 
 export class Matrix {
-  /**
-   * @param {Sheet} sheet
-   * @param {Hooks} hooks
-   * @param {MatrixOptions} [options]
-   */
+  /** @param {Sheet} sheet @param {MatrixHooks} hooks @param {MatrixOptions} [options] */
   constructor(sheet, hooks, options = {}) {
     this.sheet = sheet;
     this.hooks = hooks;
@@ -24,7 +20,7 @@ export class Matrix {
     /** @type {[number, number]} */
     this.cursor = [0, 0];
     /** @type {Area[]} */
-    this.lit = [];
+    this.highlighted = [];
     this.first = 0; // column at the left edge
     this.shown = this.page = 0; // columns that are drawn, and that have room
     this.wide = this.tall = 0; // of a cell, in pixels; none before the first layout
@@ -148,37 +144,37 @@ export class Matrix {
       canvas.style.width = `${width}px`;
       canvas.style.height = `${height}px`;
     }
-    const pen = penOf(this.cells);
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    const ctx = contextOf(this.cells);
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
     const gap = wide >= 7 && tall >= 7 ? 1 : 0;
     if (gap) {
       for (let i = 0; i < sheet.rows; i++) {
-        for (let j = 0; j < shown; j++) this.#cell(pen, i, first + j, [j * wide, i * tall, wide - gap, tall - gap]);
+        for (let j = 0; j < shown; j++) this.#cell(ctx, i, first + j, [j * wide, i * tall, wide - gap, tall - gap]);
       }
     } else {
-      pen.imageSmoothingEnabled = false;
-      pen.drawImage(picture(sheet, first, shown), 0, 0, width, height);
+      ctx.imageSmoothingEnabled = false;
+      ctx.drawImage(sheetCanvas(sheet, first, shown), 0, 0, width, height);
     }
     this.#overlay();
   }
 
-  /** @param {CanvasRenderingContext2D} pen @param {number} i @param {number} j @param {Box} box */
-  #cell(pen, i, j, box) {
+  /** @param {CanvasRenderingContext2D} ctx @param {number} i @param {number} j @param {Box} box */
+  #cell(ctx, i, j, box) {
     const { sheet } = this;
     const value = sheet.at(i, j);
-    if (sheet.masked(i, j)) return hatch(pen, box);
-    if (!Number.isFinite(value)) return markOdd(pen, box, value);
-    pen.fillStyle = `rgb(${colourOf(value, sheet.high, sheet.sequential, sheet.hue).join(" ")})`;
-    pen.fillRect(...box);
+    if (sheet.masked(i, j)) return hatch(ctx, box);
+    if (!Number.isFinite(value)) return markNonFinite(ctx, box, value);
+    ctx.fillStyle = `rgb(${colourOf(value, sheet.high, sheet.sequential, sheet.hue).join(" ")})`;
+    ctx.fillRect(...box);
   }
 
   #overlay() {
     const ratio = window.devicePixelRatio || 1;
-    const pen = penOf(this.over);
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, this.over.width, this.over.height);
-    pen.strokeStyle = paint("accent");
-    pen.lineJoin = "round";
+    const ctx = contextOf(this.over);
+    ctx.setTransform(ratio, 0, 0, ratio, 0, 0);
+    ctx.clearRect(0, 0, this.over.width, this.over.height);
+    ctx.strokeStyle = cssColour("accent");
+    ctx.lineJoin = "round";
     /** @param {number | null} row @param {number | null} col @param {number} weight */
     const outline = (row, col, weight) => {
       const { wide, tall, first, shown, sheet } = this;
@@ -187,17 +183,17 @@ export class Matrix {
       const width = col === null ? shown * wide : wide;
       const height = row === null ? sheet.rows * tall : tall;
       if (col !== null && (col < first || col >= first + shown)) return;
-      pen.lineWidth = weight;
+      ctx.lineWidth = weight;
       const grow = width < 5 ? 1 : 0;
-      pen.strokeRect(left - grow + 0.5, top + 0.5, Math.max(2, width + 2 * grow - 2), Math.max(2, height - 2));
+      ctx.strokeRect(left - grow + 0.5, top + 0.5, Math.max(2, width + 2 * grow - 2), Math.max(2, height - 2));
     };
-    for (const { row, col } of this.lit) outline(row, col, 1.5);
+    for (const { row, col } of this.highlighted) outline(row, col, 1.5);
     if (this.active) outline(this.cursor[0], this.cursor[1], 2.5);
     this.#lightNames();
   }
 
   #lightNames() {
-    const lit = this.active ? [...this.lit, { row: this.cursor[0], col: this.cursor[1] }] : this.lit;
+    const lit = this.active ? [...this.highlighted, { row: this.cursor[0], col: this.cursor[1] }] : this.highlighted;
     const rows = new Set(lit.map((one) => one.row));
     const cols = new Set(lit.map((one) => one.col));
     const [rowNames, colNames] = [[...this.rowNames.children], [...this.colNames.children]];
@@ -206,8 +202,8 @@ export class Matrix {
   }
 
   /** Outline the cells that another cell was made of. @param {Area[]} areas */
-  light(areas) {
-    this.lit = areas.filter(
+  highlight(areas) {
+    this.highlighted = areas.filter(
       (one) => one.name === this.sheet.name && (one.head === null || one.head === this.sheet.head),
     );
     if (this.wide) this.#overlay();
@@ -248,7 +244,7 @@ export class Matrix {
     return sides.flatMap((side, n) => (side ? [`${side}:${[i, j][n]}`] : []));
   }
 
-  cellHere() {
+  currentCell() {
     const [i, j] = this.cursor;
     return { name: this.sheet.name, index: this.sheet.index(i, j), tokens: this.#tokensAt(i, j), matrix: this };
   }
@@ -256,7 +252,7 @@ export class Matrix {
   #show() {
     this.active = true;
     this.#reveal();
-    this.hooks.preview(this.cellHere());
+    this.hooks.preview(this.currentCell());
   }
 
   #leave() {
@@ -274,7 +270,7 @@ export class Matrix {
     const moved = !this.active || i !== this.cursor[0] || j !== this.cursor[1];
     this.cursor = [i, j];
     if (moved) this.#show();
-    if (click) this.hooks.lock(this.cellHere());
+    if (click) this.hooks.lock(this.currentCell());
   }
 
   /** @param {KeyboardEvent} event */
@@ -284,7 +280,7 @@ export class Matrix {
     const lock = event.key === "Enter" || event.key === " ";
     if (!next && !lock) return;
     event.preventDefault();
-    if (lock) return this.hooks.lock(this.cellHere());
+    if (lock) return this.hooks.lock(this.currentCell());
     this.cursor = next ?? this.cursor;
     this.#show();
   }
@@ -292,9 +288,7 @@ export class Matrix {
 
 /**
  * A name for a row or column, for a reader who cannot see the label.
- * @param {string} axis
- * @param {number} i
- * @param {string[] | null} labels
+ * @param {string} axis @param {number} i @param {string[] | null} labels
  */
 export function placeName(axis, i, labels) {
   const word = t(`axis.${axis.split(":")[0]}`);
@@ -303,12 +297,9 @@ export function placeName(axis, i, labels) {
 
 /**
  * Which columns are shown, and how to go to those before and after; a place that is none of them cannot be gone to.
- * @param {number} cols
- * @param {number} first
- * @param {number} last
+ * @param {number} cols @param {number} first @param {number} last
  * @param {[number, number]} beside   the first columns of the pages before and after
- * @param {(to: number) => void} turn
- * @param {string} key
+ * @param {(to: number) => void} turn @param {string} key
  */
 export function pager(cols, first, last, [before, after], turn, key) {
   /** @param {number} to @param {string} mark @param {"before" | "after"} way */

@@ -5,8 +5,7 @@ const MINUS = "\u2212";
 
 /**
  * `value` to `digits` significant digits, in plain notation where that is short.
- * @param {number | null | undefined} value
- * @param {number} [digits]
+ * @param {number | null | undefined} value @param {number} [digits]
  */
 export function show(value, digits = DIGITS) {
   if (value === null || value === undefined) return "\u2014"; // a broken model's, which JSON cannot hold

@@ -3,7 +3,7 @@
 import { Refusal } from "./request.js";
 
 /** @param {string} address */
-export async function fetched(address) {
+export async function fetchFile(address) {
   let answer;
   try {
     answer = await fetch(address);
@@ -15,18 +15,18 @@ export async function fetched(address) {
 }
 
 /** @param {string} address */
-const bytesOf = async (address) => new Uint8Array(await (await fetched(address)).arrayBuffer());
+const fetchBytes = async (address) => new Uint8Array(await (await fetchFile(address)).arrayBuffer());
 
 /** A file that is stored packed. @param {string} address */
-async function unpacked(address) {
-  const packed = new Blob([await bytesOf(address)]).stream();
+async function fetchGzip(address) {
+  const packed = new Blob([await fetchBytes(address)]).stream();
   return new Response(packed.pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-/** Weights as float32: whole numbers times the scale of their row. @param {Uint8Array} file @param {Told} told */
-function expanded({ buffer }, told) {
-  const all = new Float32Array(told.bytes / 4);
-  for (const { offset, numbers, at, scales, rows } of told.stored) {
+/** Weights as float32: int8 numbers times the scale of their row. @param {Uint8Array} bytes @param {ModelFile} file */
+function dequantize({ buffer }, file) {
+  const all = new Float32Array(file.bytes / 4);
+  for (const { offset, numbers, at, scales, rows } of file.stored) {
     const place = all.subarray(offset / 4, offset / 4 + numbers);
     if (scales === undefined || rows === undefined) {
       place.set(new Float32Array(buffer, at, numbers));
@@ -41,9 +41,9 @@ function expanded({ buffer }, told) {
 }
 
 /** Whole numbers as the graphs read them. @param {Ort} ort @param {number[]} ids @param {number[]} shape */
-export const whole = (ort, ids, shape) => new ort.Tensor("int64", BigInt64Array.from(ids, BigInt), shape);
+export const int64 = (ort, ids, shape) => new ort.Tensor("int64", BigInt64Array.from(ids, BigInt), shape);
 
-/** Rows of a table, each as often as it is named. @param {Ort} ort @param {OrtTensor} table @param {number[]} rows */
+/** Rows of a table, some of them repeatedly. @param {Ort} ort @param {OrtTensor} table @param {number[]} rows */
 function rowsOf(ort, table, rows) {
   const [count, ...inner] = table.dims;
   const size = inner.reduce((a, b) => a * b, 1);
@@ -53,54 +53,40 @@ function rowsOf(ort, table, rows) {
   return new ort.Tensor("float32", data, [rows.length, ...inner]);
 }
 
-/** The three graphs, and the weights that they share. */
-export class Graphs {
-  /** @param {string} base @param {Told} told */
-  static async load(base, told) {
-    const ort = window.GLASSFORMER_RUNTIME;
-    if (!ort) throw new Refusal(404, "no_file", "runtime/ort.js");
-    const named = (/** @type {string} */ name) => bytesOf(`${base}onnx/${name}.onnx`);
-    const [wasm, stored, ...files] = await Promise.all([
-      unpacked(`${base}../runtime/ort.wasm.gz`),
-      bytesOf(`${base}weights.bin`),
-      named("encoder_model"),
-      named("decoder_model_merged"),
-      named("trace"),
-    ]);
-    ort.env.wasm.wasmBinary = wasm;
-    ort.env.wasm.numThreads = 1;
-    const weights = expanded(stored, told);
-    const externalData = [{ path: "weights.bin", data: new Uint8Array(weights.buffer) }];
-    const sessions = [];
-    for (const file of files) {
-      const options = { executionProviders: ["wasm"], externalData };
-      sessions.push(await ort.InferenceSession.create(file, options));
-    }
-    return new Graphs(ort, weights, sessions);
+/** The three graphs, and the weights that they share. @param {string} base @param {ModelFile} file */
+export async function loadGraphs(base, file) {
+  const ort = window.GLASSFORMER_RUNTIME;
+  if (!ort) throw new Refusal(404, "no_file", "runtime/ort.js");
+  const graph = (/** @type {string} */ name) => fetchBytes(`${base}onnx/${name}.onnx`);
+  const [wasm, stored, ...files] = await Promise.all([
+    fetchGzip(`${base}../runtime/ort.wasm.gz`),
+    fetchBytes(`${base}weights.bin`),
+    graph("encoder_model"),
+    graph("decoder_model_merged"),
+    graph("trace"),
+  ]);
+  ort.env.wasm.wasmBinary = wasm;
+  ort.env.wasm.numThreads = 1;
+  const weights = dequantize(stored, file);
+  const externalData = [{ path: "weights.bin", data: new Uint8Array(weights.buffer) }];
+  const sessions = [];
+  for (const bytes of files) {
+    sessions.push(await ort.InferenceSession.create(bytes, { executionProviders: ["wasm"], externalData }));
   }
-
-  /** @param {Ort} ort @param {Float32Array} weights @param {OrtSession[]} sessions */
-  constructor(ort, weights, [encoder, decoder, traced]) {
-    this.ort = ort;
-    this.weights = weights;
-    this.encoder = encoder;
-    this.decoder = decoder;
-    this.traced = traced;
-  }
+  const [encoder, decoder, tracer] = sessions;
+  /** @param {number[]} ids @param {number[]} real */
+  const encode = async (ids, real) => {
+    const [input_ids, attention_mask] = [ids, real].map((row) => int64(ort, row, [1, row.length]));
+    return (await encoder.run({ input_ids, attention_mask })).last_hidden_state;
+  };
+  return { ort, weights, decoder, tracer, encode };
 }
 
-/** A decoder that is asked, token by token, what comes next. */
-export class Writer {
-  /** @param {Graphs} graphs @param {number[]} ids @param {number[]} real @param {Told["decoder"]} decoder */
-  static async begin(graphs, ids, real, decoder) {
-    const { ort } = graphs;
-    const shape = [1, ids.length];
-    const mask = whole(ort, real, shape);
-    const read = await graphs.encoder.run({ input_ids: whole(ort, ids, shape), attention_mask: mask });
-    return new Writer(graphs, read.last_hidden_state, real, decoder);
-  }
+/** @typedef {Awaited<ReturnType<typeof loadGraphs>>} Graphs */
 
-  /** @param {Graphs} graphs @param {OrtTensor} memory @param {number[]} real @param {Told["decoder"]} decoder */
+/** The decoder with its cache, one step of all hypotheses at a time. */
+export class StepDecoder {
+  /** @param {Graphs} graphs @param {OrtTensor} memory @param {number[]} real @param {ModelFile["decoder"]} decoder */
   constructor(graphs, memory, real, { groups, d_head }) {
     this.graphs = graphs;
     this.memory = memory;
@@ -108,31 +94,28 @@ export class Writer {
     this.first = true;
     const { ort, decoder } = graphs;
     const names = decoder.inputNames.filter((name) => name.startsWith("past_key_values."));
-    const none = () => new ort.Tensor("float32", new Float32Array(0), [1, groups, 0, d_head]);
+    const empty = () => new ort.Tensor("float32", new Float32Array(0), [1, groups, 0, d_head]);
     /** @type {Record<string, OrtTensor>} */
-    this.caches = Object.fromEntries(names.map((name) => [name, none()]));
+    this.caches = Object.fromEntries(names.map((name) => [name, empty()]));
   }
 
-  /** Logits after these tokens, which continue the rows so named. @param {number[]} tokens @param {number[]} from */
-  async say(tokens, from) {
+  /** Logits after these tokens, which continue the rows `from`. @param {number[]} tokens @param {number[]} from */
+  async step(tokens, from) {
     const { ort, decoder } = this.graphs;
     const caches = Object.entries(this.caches).map(([name, table]) => [name, rowsOf(ort, table, from)]);
     const shared = from.map(() => 0);
-    const said = await decoder.run({
+    const mask = from.flatMap(() => this.real);
+    const output = await decoder.run({
       ...Object.fromEntries(caches),
-      input_ids: whole(ort, tokens, [tokens.length, 1]),
+      input_ids: int64(ort, tokens, [tokens.length, 1]),
       encoder_hidden_states: rowsOf(ort, this.memory, shared),
-      encoder_attention_mask: whole(
-        ort,
-        from.flatMap(() => this.real),
-        [from.length, this.real.length],
-      ),
+      encoder_attention_mask: int64(ort, mask, [from.length, this.real.length]),
       use_cache_branch: new ort.Tensor("bool", [!this.first], [1]),
     });
     this.first = false;
-    for (const [name, table] of Object.entries(said))
+    for (const [name, table] of Object.entries(output))
       if (name !== "logits") this.caches[name.replace("present.", "past_key_values.")] = table;
-    const size = said.logits.data.length / tokens.length;
-    return tokens.map((_, i) => said.logits.data.slice(i * size, (i + 1) * size));
+    const size = output.logits.data.length / tokens.length;
+    return tokens.map((_, i) => output.logits.data.slice(i * size, (i + 1) * size));
   }
 }

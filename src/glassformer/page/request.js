@@ -3,10 +3,7 @@
 /** What the server says when it refuses, or what kept it from answering. */
 export class Refusal extends Error {
   /**
-   * @param {number} status
-   * @param {string} code
-   * @param {string} message
-   * @param {string} [hint]
+   * @param {number} status @param {string} code @param {string} message @param {string} [hint]
    * @param {Record<string, Value>} [values]
    * @param {number} [after]   seconds after which to ask again
    */

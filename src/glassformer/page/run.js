@@ -72,9 +72,7 @@ export class Run {
 
   /**
    * Rows `from` to `to` of a weight; of a vector, its numbers.
-   * @param {string} name
-   * @param {number} [from]
-   * @param {number} [to]
+   * @param {string} name @param {number} [from] @param {number} [to]
    */
   async weight(name, from = 0, to) {
     const entry = this.weightEntries.get(name);

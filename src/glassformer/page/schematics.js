@@ -8,18 +8,18 @@ import { DRAWINGS, NEED_SERVER } from "./state.js";
 const STEPS = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 };
 
 /** A plate that opens on the drawing which the address names; only an encoder-decoder has them. @param {App} app */
-export function drawings(app) {
+export function schematicPanel(app) {
   const { model } = app.run.manifest;
   if (!model.encoder_layers || !model.decoder_layers) return null;
   const picture = h("div.drawing");
-  const told = h("div.part-told", { "aria-live": "polite", data: { testid: "part" } });
+  const details = h("div.part-details", { "aria-live": "polite", data: { testid: "part" } });
   const kinds = h("div.choice", { role: "group", "aria-label": t("drawing.kinds") });
   /** @param {Drawing} kind */
   const show = async (kind) => {
     fill(kinds, DRAWINGS.map(chooser));
-    fill(told, h("p.hint", t("drawing.choose")));
+    fill(details, h("p.hint", t("drawing.choose")));
     const drawn = await app.source.schematics(app.run.direction, app.lang);
-    if (kind === app.state.drawing) picture.replaceChildren(insert(app, drawn[kind], told));
+    if (kind === app.state.drawing) picture.replaceChildren(makeInteractive(app, drawn[kind], details));
   };
   /** @param {Drawing} kind */
   const chooser = (kind) =>
@@ -29,14 +29,14 @@ export function drawings(app) {
   /** @param {State["drawing"]} drawing */
   const go = (drawing) => {
     app.go({ drawing }, { replace: true, quiet: true });
-    if (drawing) show(drawing).catch((error) => app.fail(error));
+    if (drawing) show(drawing).catch((error) => app.showError(error));
   };
   const plate = h(
     "details.drawings",
     { open: app.state.drawing !== "", data: { testid: "drawings" } },
     h("summary", { data: { key: "drawings" } }, t("drawing.title"), h("span.faint", t("drawing.hint"))),
     kinds,
-    h("div.drawing-and-part", picture, told),
+    h("div.drawing-and-part", picture, details),
   );
   plate.addEventListener("toggle", () => {
     if (plate.open !== (app.state.drawing !== "")) go(plate.open ? "model" : "");
@@ -45,8 +45,8 @@ export function drawings(app) {
   return plate;
 }
 
-/** The drawing with parts that can be chosen. @param {App} app @param {string} text @param {HTMLElement} told */
-function insert(app, text, told) {
+/** The drawing with parts that can be chosen. @param {App} app @param {string} text @param {HTMLElement} details */
+function makeInteractive(app, text, details) {
   const drawn = document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
   const title = drawn.querySelector("title");
   drawn.setAttribute("role", "group");
@@ -57,7 +57,7 @@ function insert(app, text, told) {
   const choose = (part) => {
     for (const one of parts) one.classList.toggle("chosen", one === part);
     focusOnly(parts, part);
-    fill(told, tell(app, part));
+    fill(details, describePart(app, part));
   };
   for (const [i, part] of parts.entries()) {
     const { name, titled, shape } = labels(part);
@@ -89,8 +89,8 @@ function labels(part) {
   };
 }
 
-/** Where a part is shown and told of. @param {App} app @param {SVGElement} part */
-function tell(app, part) {
+/** A part's name, and links to its view and its chapter. @param {App} app @param {SVGElement} part */
+function describePart(app, part) {
   const { name, titled, shape } = labels(part);
   const view = /** @type {View | undefined} */ (part.dataset.view);
   const chapter = part.dataset.chapter ?? "";
@@ -101,7 +101,8 @@ function tell(app, part) {
     h("p", code(name), shape && raw(` ${shape}`, { class: "faint" })),
     h(
       "div.bar",
-      there && button(t("drawing.open", { view: t(`view.${view}`) }), () => open(app, view, name), { data: { view } }),
+      there &&
+        button(t("drawing.open", { view: t(`view.${view}`) }), () => openPart(app, view, name), { data: { view } }),
       app.model?.handbook
         ? h("a.button", { href: `handbook/${app.lang}/${chapter}.html`, target: "_blank" }, t("drawing.chapter", { n }))
         : h("span", t("drawing.chapter", { n }), " ", code(`docs/${app.lang}/${chapter}.md`)),
@@ -112,11 +113,9 @@ function tell(app, part) {
 
 /**
  * The view of a part, of the layer that the page looks at if it is of the same stack.
- * @param {App} app
- * @param {View} view
- * @param {string} part
+ * @param {App} app @param {View} view @param {string} part
  */
-async function open(app, view, part) {
+async function openPart(app, view, part) {
   const stack = part.split(".")[0];
   const [chosen, i] = app.state.layer.split(".");
   const layer = stack === chosen ? i : "0";

@@ -40,9 +40,7 @@ export class ServerSource {
 
   /**
    * One run, or with changes the run before them too.
-   * @param {State} state
-   * @param {AbortSignal} signal
-   * @returns {Promise<Answer>}
+   * @param {State} state @param {AbortSignal} signal @returns {Promise<Answer>}
    */
   async run(state, signal) {
     const { direction } = await this.model(state.direction);
@@ -87,10 +85,7 @@ export class ServerSource {
 
   /**
    * What a lab found; the server runs it if it has not yet.
-   * @param {string} name
-   * @param {number} seed
-   * @param {Language} lang
-   * @returns {Promise<LabReport>}
+   * @param {string} name @param {number} seed @param {Language} lang @returns {Promise<LabReport>}
    */
   async lab(name, seed, lang) {
     const { running } = await this.labs(lang);

@@ -70,10 +70,10 @@ export function readAddress(hash) {
 
 /** @param {State} state */
 export function writeAddress(state) {
-  const usual = readAddress("");
+  const defaults = readAddress("");
   const keys = /** @type {(keyof State)[]} */ (Object.keys(READ));
   const pairs = keys
-    .filter((key) => !same(state[key], usual[key]))
+    .filter((key) => !same(state[key], defaults[key]))
     .map((key) => {
       const value = state[key];
       const text = key === "changes" ? JSON.stringify(value) : Array.isArray(value) ? value.join(".") : String(value);
@@ -87,8 +87,7 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 
 /**
  * What asks the model for another run; all other parts of the state only look at one.
- * @param {State} a
- * @param {State} b
+ * @param {State} a @param {State} b
  */
 export function sameRun(a, b) {
   const keys = /** @type {const} */ (["text", "direction", "beam", "padding", "prefix", "changes"]);
@@ -96,7 +95,7 @@ export function sameRun(a, b) {
 }
 
 /** Keep the state within what a run has. @param {State} state @param {Run} run @param {boolean} server */
-export function settle(state, run, server) {
+export function clampState(state, run, server) {
   const { model, source, target } = run.manifest;
   const lacks = !viewsOf(model.task).includes(state.view) || (NEED_SERVER.includes(state.view) && !server);
   if (lacks) state.view = "flow";

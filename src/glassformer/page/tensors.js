@@ -63,9 +63,7 @@ export function hasHeads(entry) {
 
 /**
  * The head to show of a tensor, when the page looks at head `head`: grouped keys and values have fewer.
- * @param {Run} run
- * @param {Entry} entry
- * @param {number} head
+ * @param {Run} run @param {Entry} entry @param {number} head
  */
 export function headFor(run, entry, head) {
   if (!hasHeads(entry)) return null;
@@ -74,9 +72,7 @@ export function headFor(run, entry, head) {
 
 /**
  * The head to look at for a tensor to show its own head `own`: the first of those that share it.
- * @param {Run} run
- * @param {Entry} entry
- * @param {number} own
+ * @param {Run} run @param {Entry} entry @param {number} own
  */
 export function headOf(run, entry, own) {
   return (own * headCount(run, entry.name)) / entry.shape[0];
@@ -127,10 +123,7 @@ export function sheetOf(run, name, head) {
 
 /**
  * A matrix of plain numbers: weights, a table.
- * @param {string} name
- * @param {number} rows
- * @param {Float32Array} values
- * @param {Partial<Sheet>} [more]
+ * @param {string} name @param {number} rows @param {Float32Array} values @param {Partial<Sheet>} [more]
  * @returns {Sheet}
  */
 export function plainSheet(name, rows, values, more = {}) {
@@ -185,8 +178,7 @@ export function attentionsOf(run) {
 
 /**
  * The stages of a block in the order of the computation, by sublayer; what enters the block comes first.
- * @param {Run} run
- * @param {string} layer
+ * @param {Run} run @param {string} layer
  */
 export function stagesOf(run, layer) {
   const block = blockName(layer);

@@ -616,7 +616,7 @@ export const TEXTS = {
   "error.offline": ["The server does not answer. Is glassformer serve still running?",
     "服务器没有回应。glassformer serve 还在运行吗？"],
   "error.busy": ["The server is busy. Try again in a moment.", "服务器正忙，请稍后再试。"],
-  "error.refused": ["The model cannot do this:", "模型做不到："],
+  "error.unknown": ["The model cannot do this:", "模型做不到："],
   "error.no_file": [
     "A file of this page could not be read. Were all of them copied, and is it opened from a web server? " +
       "A local one: python -m http.server",

@@ -22,20 +22,20 @@ function pattern(marks) {
 }
 
 /** One vocabulary. */
-class Side {
+class Vocabulary {
   /** @type {Map<string, number[]>} */
-  #known = new Map();
+  #cache = new Map();
 
-  /** @param {VocabularyTold} told */
-  constructor(told) {
-    this.pieces = told.pieces;
-    this.ids = new Map(told.pieces.map((piece, id) => [piece, id]));
-    this.scores = told.scores ?? null;
-    this.ranks = new Map((told.merges ?? []).map(([left, right], rank) => [`${left}\0${right}`, rank]));
-    this.pattern = pattern(told.marks);
-    this.silent = new Set([0, 1, 2, ...told.tags]);
+  /** @param {VocabularyFile} file */
+  constructor(file) {
+    this.pieces = file.pieces;
+    this.ids = new Map(file.pieces.map((piece, id) => [piece, id]));
+    this.scores = file.scores ?? null;
+    this.ranks = new Map((file.merges ?? []).map(([left, right], rank) => [`${left}\0${right}`, rank]));
+    this.pattern = pattern(file.marks);
+    this.special = new Set([0, 1, 2, ...file.tags]);
     this.bytes = this.ids.get(FIRST_BYTE) ?? 0;
-    this.longest = Math.max(...told.pieces.map((piece) => piece.length));
+    this.longest = Math.max(...file.pieces.map((piece) => piece.length));
     this.least = Math.min(...(this.scores ?? [0]));
   }
 
@@ -48,16 +48,16 @@ class Side {
 
   /** @param {string} word */
   #word(word) {
-    let ids = this.#known.get(word);
+    let ids = this.#cache.get(word);
     if (!ids) {
-      ids = this.#cut(` ${word}`).flatMap((part) => (this.scores ? this.#likeliest(part) : this.#merged(part)));
-      this.#known.set(word, ids);
+      ids = this.#split(` ${word}`).flatMap((part) => (this.scores ? this.#unigram(part) : this.#bytePairs(part)));
+      this.#cache.set(word, ids);
     }
     return ids;
   }
 
   /** @param {string} text */
-  #cut(text) {
+  #split(text) {
     const parts = [];
     let at = 0;
     for (const match of text.matchAll(this.pattern)) {
@@ -70,14 +70,14 @@ class Side {
   }
 
   /** The ids of a character's bytes. @param {string} character */
-  #spelt(character) {
+  #byteIds(character) {
     return Array.from(new TextEncoder().encode(character), (byte) => this.bytes + byte);
   }
 
   /** Byte-pair encoding: the earliest learnt pair is merged first. @param {string} part */
-  #merged(part) {
+  #bytePairs(part) {
     const pieces = Array.from(part).flatMap((one) =>
-      this.ids.has(one) ? [one] : this.#spelt(one).map((id) => this.pieces[id]),
+      this.ids.has(one) ? [one] : this.#byteIds(one).map((id) => this.pieces[id]),
     );
     for (;;) {
       let best = Infinity;
@@ -93,7 +93,7 @@ class Side {
   }
 
   /** Unigram: the cut whose pieces are together the likeliest. @param {string} part */
-  #likeliest(part) {
+  #unigram(part) {
     const scores = /** @type {number[]} */ (this.scores);
     /** @type {{score: number, from: number, id: number}[]} */
     const best = [{ score: 0, from: 0, id: -1 }];
@@ -117,7 +117,7 @@ class Side {
     const ids = [];
     for (let at = part.length; at > 0; at = best[at].from) {
       const { from, id } = best[at];
-      ids.unshift(...(id < 0 ? this.#spelt(part.slice(from, at)) : [id]));
+      ids.unshift(...(id < 0 ? this.#byteIds(part.slice(from, at)) : [id]));
     }
     return ids;
   }
@@ -128,7 +128,7 @@ class Side {
     /** @type {number[]} */
     const bytes = [];
     for (const id of ids) {
-      if (this.silent.has(id)) continue;
+      if (this.special.has(id)) continue;
       if (id >= this.bytes && id < this.bytes + 256) bytes.push(id - this.bytes);
       else bytes.push(...encoder.encode(this.pieces[id]));
     }
@@ -141,16 +141,16 @@ class Side {
   }
 }
 
-const LONE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff";
-const LETTER = `(?![${LONE}])[\\p{L}\\p{Nl}\\p{No}]`;
-const WORD = new RegExp(`[${LONE}]|(?:${LETTER})+(?:['’](?:${LETTER})+)*`, "gu");
+const SINGLE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff";
+const LETTER = `(?![${SINGLE}])[\\p{L}\\p{Nl}\\p{No}]`;
+const WORD = new RegExp(`[${SINGLE}]|(?:${LETTER})+(?:['’](?:${LETTER})+)*`, "gu");
 
 /** Both sides of a model's text. */
-export class Text {
-  /** @param {Told["text"]} told */
+export class Tokenizer {
+  /** @param {ModelFile["text"]} file */
   constructor({ sides, first, words }) {
-    this.source = new Side(sides[0]);
-    this.target = sides.length > 1 ? new Side(sides[1]) : this.source;
+    this.source = new Vocabulary(sides[0]);
+    this.target = sides.length > 1 ? new Vocabulary(sides[1]) : this.source;
     this.first = first;
     this.words = new Set(words);
   }

@@ -1,7 +1,7 @@
 // A short guided tour: seven stops, each with the part of the page it speaks of.
 
 import { button, h, still } from "./dom.js";
-import { aboutOf } from "./header.js";
+import { aboutText } from "./header.js";
 import { t } from "./language.js";
 import { viewsOf } from "./state.js";
 
@@ -18,7 +18,7 @@ const STOPS = [
 ];
 
 export class Tour {
-  /** @param {Frame} app */
+  /** @param {Page} app */
   constructor(app) {
     this.app = app;
     this.at = -1;
@@ -102,7 +102,7 @@ export class Tour {
         { "aria-hidden": "true" },
         this.#stops.map((_, i) => h("i", { class: i === this.at ? "on" : null })),
       ),
-      h("p", t(`tour.${this.#stops[this.at].says}`), this.at === 0 && ` ${aboutOf(this.app)}`),
+      h("p", t(`tour.${this.#stops[this.at].says}`), this.at === 0 && ` ${aboutText(this.app)}`),
       h(
         "div.tour-buttons",
         button(t("tour.close"), () => this.close(), { class: "quiet" }),

@@ -261,7 +261,7 @@ interface Figure {
 
 /* A model in the page: glassformer.deploy.export.page */
 
-interface VocabularyTold {
+interface VocabularyFile {
   pieces: string[];
   merges?: [string, string][];
   scores?: number[];
@@ -270,7 +270,7 @@ interface VocabularyTold {
 }
 
 /** What told.json holds: all that is the same in every run. */
-interface Told {
+interface ModelFile {
   facts: ServerFacts;
   /** the outputs of the graph of a trace */
   values: string[];
@@ -279,7 +279,7 @@ interface Told {
   masks: string[];
   tag: string | null;
   schematics: Schematics;
-  text: { sides: VocabularyTold[]; first: number[]; words: string[] };
+  text: { sides: VocabularyFile[]; first: number[]; words: string[] };
   decoder: {
     start: number;
     end: number | null;
@@ -309,7 +309,22 @@ interface Told {
   bytes: number;
 }
 
-interface Written {
+/** A run in the browser, before its manifest is written. */
+interface LocalRun {
+  id: string;
+  ids: number[];
+  real: number[];
+  output: DecodedTokens;
+  limit: number;
+  beam: number;
+  padding: number;
+  logits: Float32Array[];
+  /** the same by steps with a cache */
+  cached: Float32Array[];
+  selections: BeamCandidate[][];
+}
+
+interface DecodedTokens {
   chosen: number[];
   finished: boolean;
   forced: boolean;
@@ -317,7 +332,7 @@ interface Written {
 }
 
 /** A candidate of a step, and what became of it. */
-interface Selected {
+interface BeamCandidate {
   parent: number;
   token: number;
   total: number;
@@ -343,8 +358,8 @@ interface Ort {
 /* The page */
 
 /** The page, whether or not there is a run; a view is only drawn of one. */
-type Frame = import("./main.js").Frame;
-type App = Frame & { run: Run };
+type Page = import("./main.js").Page;
+type App = Page & { run: Run };
 type Run = import("./run.js").Run;
 type Source =
   | import("./source.js").ServerSource
@@ -438,7 +453,7 @@ interface Sheet {
 type Hue = "q" | "k" | "v" | Stack;
 
 /** A cell under the pointer, with the tokens that its row and column stand for. */
-interface Pointed {
+interface CellTarget {
   name: string;
   index: number[];
   /** their keys, "src:2" */
@@ -447,9 +462,9 @@ interface Pointed {
 }
 
 /** What a matrix tells of its cells. */
-interface Hooks {
-  preview: (cell: Pointed | null) => void;
-  lock: (cell: Pointed) => void;
+interface MatrixHooks {
+  preview: (cell: CellTarget | null) => void;
+  lock: (cell: CellTarget) => void;
   release: () => void;
 }
 
@@ -476,8 +491,8 @@ interface WeightRow {
 }
 
 /** What a cell was made of: cells, rows of weights, or a what-if. */
-interface Ingredients {
-  lit: Area[];
+interface Operands {
+  areas: Area[];
   weights: WeightRow[];
   change: string;
 }
@@ -490,7 +505,7 @@ interface TreeHooks {
 }
 
 /** Where a part of the flow is drawn; alone: in a picture of its own. */
-interface FlowPlace {
+interface FlowBox {
   x: number;
   width: number;
   height: number;
@@ -524,24 +539,24 @@ interface Curve {
 }
 
 /** What makes the term of a cell is given this. */
-interface Making<Made = Op> {
+interface CellContext<Made = Op> {
   run: Run;
   op: Made;
   name: string;
   index: number[];
   value: number;
   hidden: boolean;
-  from: Ingredients;
+  operands: Operands;
 }
-type Maker<Kind extends Op["kind"]> = (cell: Making<Extract<Op, { kind: Kind }>>) => Term | Promise<Term>;
+type TermBuilder<Kind extends Op["kind"]> = (cell: CellContext<Extract<Op, { kind: Kind }>>) => Term | Promise<Term>;
 
-interface Explanation extends Ingredients, Equation {
+interface Explanation extends Operands, Equation {
   name: string;
   index: number[];
   value: number;
   kind: Op["kind"];
   /** the operation in words */
-  says: string;
+  description: string;
   masked: boolean;
 }
 

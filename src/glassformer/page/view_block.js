@@ -60,11 +60,7 @@ function layerPicker(app) {
 
 /**
  * Layer by head: a stamp of each, of which one is chosen.
- * @param {App} app
- * @param {string} title
- * @param {string} hint
- * @param {number | null} head
- * @param {StampHooks} hooks
+ * @param {App} app @param {string} title @param {string} hint @param {number | null} head @param {StampHooks} hooks
  */
 export function stampGrid(app, title, hint, head, { nameOf, draw, choose }) {
   const rows = attentionsOf(app.run).map((one) => {

@@ -60,10 +60,7 @@ function figure(title, number, unit, attributes = {}) {
 
 /**
  * A band a layer: a pair of key and value for every token that is kept, outlines for those still to come.
- * @param {number[]} lengths
- * @param {number[]} most
- * @param {string[]} pieces
- * @param {Side} side
+ * @param {number[]} lengths @param {number[]} most @param {string[]} pieces @param {Side} side
  */
 function bands(lengths, most, pieces, side) {
   const rows = lengths.map((length, layer) => {
@@ -82,8 +79,7 @@ function bands(lengths, most, pieces, side) {
 
 /**
  * Bars of each step's work: the whole pass behind, the cached step before it.
- * @param {CacheStep[]} steps
- * @param {number} at
+ * @param {CacheStep[]} steps @param {number} at
  */
 function work(steps, at) {
   const [width, height, foot] = [Math.max(300, Math.min(720, window.innerWidth - 70)), 190, 22];

@@ -27,7 +27,7 @@ function chosenHead(app, name) {
 }
 
 /** @param {Run} run @param {string} name */
-function ingredients(run, name) {
+function inputNames(run, name) {
   return [...new Set(run.entry(name).inputs.filter((one) => run.has(one)))];
 }
 
@@ -35,7 +35,7 @@ function ingredients(run, name) {
 export const cell = {
   names(app) {
     const name = chosenTensor(app);
-    return withMasks(app.run, [name, ...ingredients(app.run, name)]);
+    return withMasks(app.run, [name, ...inputNames(app.run, name)]);
   },
 
   draw(app) {
@@ -63,7 +63,7 @@ export const cell = {
           "div.cell-left",
           h("div.cell-equation", { "aria-live": "polite" }, app.inspector.panel),
           h("h3", t("cell.madeOf")),
-          h("div.ingredients", ingredientCards(app, name, head)),
+          h("div.ingredients", inputCards(app, name, head)),
           weights,
           users.length > 0 && h("p.users", t("cell.goesInto"), " ", links),
         ),
@@ -79,13 +79,13 @@ export const cell = {
     const { sheet } = matrix;
     const { shape } = app.run.entry(sheet.name);
     const asked = state.tensor === sheet.name && fits(shape, state.cell);
-    inspector.relock(matrix, ...(asked ? rowAndColumn(state.cell) : strongest(sheet)));
+    inspector.relock(matrix, ...(asked ? rowAndColumn(state.cell) : argmax(sheet)));
   },
 };
 
 /** @param {App} app @param {string} name @param {number} head */
-function ingredientCards(app, name, head) {
-  return ingredients(app.run, name).map((one) => {
+function inputCards(app, name, head) {
+  return inputNames(app.run, name).map((one) => {
     const sheet = sheetOf(app.run, one, head);
     const matrix = app.inspector.matrix(sheet, { title: stageTitle(one), most: sheet.colLabels ? 20 : undefined });
     const label = code(one, { class: "tensor-name" });
@@ -96,7 +96,7 @@ function ingredientCards(app, name, head) {
 }
 
 /** @param {Sheet} sheet */
-function strongest(sheet) {
+function argmax(sheet) {
   /** @type {[number, number]} */
   let best = [0, 0];
   for (let i = 0; i < sheet.rows; i++) {

@@ -1,6 +1,6 @@
 // Decode: the output token by token, what else was likely, and the tree of what the beam tried.
 
-import { exact, number, power, quotient, settle } from "./algebra.js";
+import { equationOf, exact, number, power, quotient } from "./algebra.js";
 import { candidateBars } from "./chart.js";
 import { button, columnHead, fill, focusOnly, h, numberCell, onKeys, raw, svg, table, zoom } from "./dom.js";
 import { t } from "./language.js";
@@ -45,15 +45,15 @@ export const decode = {
 /** @param {App} app @param {NonNullable<Manifest["beam"]>} beam @param {number} step */
 function treePlate(app, beam, step) {
   const { nodes, size } = beam;
-  const told = h("div.node-told", { "aria-live": "polite" });
+  const details = h("div.node-details", { "aria-live": "polite" });
   /** @param {BeamNode} node */
   const chosen = (node) => {
     if (node.state !== "pruned") return app.go({ step: Math.max(0, node.step) });
-    if (!app.source.live) return app.say(t("error.needs_server"));
+    if (!app.source.live) return app.announce(t("error.needs_server"));
     return app.go({ prefix: pathTo(nodes, node).map((one) => one.token), step: node.step, cell: [] });
   };
   /** @param {BeamNode} node */
-  const preview = (node) => fill(told, tellNode(node, beam));
+  const preview = (node) => fill(details, describeNode(node, beam));
   preview(nodes.find((node) => node.winner && node.step === step) ?? nodes[0]);
   return h(
     "div.plate.tree-plate",
@@ -64,7 +64,7 @@ function treePlate(app, beam, step) {
     ),
     h("p.lede", t(size > 1 ? "decode.treeSays" : "decode.greedySays", { n: size })),
     beamTree(nodes, { step, chosen, preview }),
-    told,
+    details,
   );
 }
 
@@ -114,9 +114,7 @@ export function candidates(step) {
 
 /**
  * The score as the rule says it: the sum of log-probabilities over a power of the length.
- * @param {Step[]} steps
- * @param {number} at
- * @param {number} penalty
+ * @param {Step[]} steps @param {number} at @param {number} penalty
  */
 function sumSoFar(steps, at, penalty) {
   const rows = steps.map((step, i) =>
@@ -142,7 +140,7 @@ function sumSoFar(steps, at, penalty) {
 
 /** @param {number} total @param {number} length @param {number} penalty @param {number} score */
 function rule(total, length, penalty, score) {
-  const { pieces, result, holds } = settle(quotient(number(total), power(exact(length), exact(penalty))), score);
+  const { pieces, result, holds } = equationOf(quotient(number(total), power(exact(length), exact(penalty))), score);
   const terms = pieces.map((piece) => raw(piece.text, { class: piece.kind === "sign" ? "sign" : "figure" }));
   const equals = raw(holds ? " = " : " \u2248 ", { class: "sign equals" });
   return h(
@@ -154,7 +152,7 @@ function rule(total, length, penalty, score) {
 }
 
 /** @param {BeamNode} node @param {NonNullable<Manifest["beam"]>} beam @returns {Child} */
-function tellNode(node, beam) {
+function describeNode(node, beam) {
   if (node.step < 0) return h("p.faint", t("decode.root"));
   const pieces = pathTo(beam.nodes, node).map((one) => raw(one.piece, { class: "token tgt" }));
   const winner = node.winner && stateName("winner");
@@ -182,20 +180,19 @@ function pathTo(nodes, node) {
 
 /**
  * The tree as far as the best branch goes; a search that went on after it has more to show on request.
- * @param {BeamNode[]} nodes
- * @param {TreeHooks} hooks
+ * @param {BeamNode[]} nodes @param {TreeHooks} hooks
  */
 function beamTree(nodes, hooks) {
   const end = Math.max(...nodes.filter((node) => node.winner).map((node) => node.step));
   const later = Math.max(...nodes.map((node) => node.step)) - end;
   const best = nodes.filter((node) => node.step <= end);
-  const frame = h("div.scroll", { data: { testid: "tree" } }, grown(best, hooks));
+  const frame = h("div.scroll", { data: { testid: "tree" } }, drawTree(best, hooks));
   requestAnimationFrame(() => {
     frame.scrollLeft = Math.max(0, (hooks.step - 1) * (widthOf(end + 2) + GAP) * zoom());
   });
   if (later <= 0) return frame;
   const showAll = () => {
-    frame.replaceChildren(grown(nodes, hooks));
+    frame.replaceChildren(drawTree(nodes, hooks));
     more.remove();
   };
   const more = button(t("decode.later", { n: later }), showAll, { class: "link", data: { key: "tree-later" } });
@@ -203,7 +200,7 @@ function beamTree(nodes, hooks) {
 }
 
 /** @param {BeamNode[]} nodes @param {TreeHooks} hooks */
-function grown(nodes, hooks) {
+function drawTree(nodes, hooks) {
   /** @type {Map<number, BeamNode[]>} */
   const columns = new Map();
   for (const node of nodes) columns.set(node.step, [...columnOf(columns, node.step), node]);
@@ -260,10 +257,7 @@ function grown(nodes, hooks) {
 const columnOf = (columns, step) => columns.get(step) ?? [];
 
 /**
- * @param {BeamNode} node
- * @param {number} x
- * @param {number} y
- * @param {number} wide
+ * @param {BeamNode} node @param {number} x @param {number} y @param {number} wide
  * @param {boolean} stop   whether the tab key stops here
  * @param {TreeHooks} hooks
  */
@@ -301,9 +295,7 @@ function box(node, x, y, wide, stop, { chosen, preview }) {
 
 /**
  * The node that an arrow key leads to.
- * @param {string} key
- * @param {BeamNode} node
- * @param {Map<number, BeamNode[]>} columns
+ * @param {string} key @param {BeamNode} node @param {Map<number, BeamNode[]>} columns
  * @param {Map<number, BeamNode>} byId
  */
 function nextNode(key, node, columns, byId) {

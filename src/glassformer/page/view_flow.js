@@ -4,7 +4,7 @@
 import { button, focusOnly, h, rove, svg, zoom } from "./dom.js";
 import { drawRibbons, drawStack, FOOT, TOP } from "./flow_picture.js";
 import { t } from "./language.js";
-import { drawings } from "./schematics.js";
+import { schematicPanel } from "./schematics.js";
 import { attentionsOf, layerCount } from "./tensors.js";
 
 const MOST = 600_000; // bytes that are fetched before the first picture; the rest is drawn when it comes
@@ -25,7 +25,7 @@ function streams(run, stack) {
  * What the picture shows, the most telling first: ribbons, the ends of both streams, threads, the streams between.
  * @param {App} app
  */
-function wanted(app) {
+function shownNames(app) {
   const { run } = app;
   const cross = crossLayer(app);
   const [encoder, decoder] = [streams(run, "encoder"), streams(run, "decoder")];
@@ -40,7 +40,7 @@ function wanted(app) {
 export const flow = {
   names(app) {
     let size = 0;
-    return wanted(app).filter((name, i) => {
+    return shownNames(app).filter((name, i) => {
       size += app.run.entry(name).bytes;
       return i === 0 || size <= MOST;
     });
@@ -56,23 +56,23 @@ export const flow = {
       const now = picture.clientWidth;
       if (!now || now === width) return;
       width = now;
-      const drawn = compose(app, cross, width / zoom());
+      const drawn = drawFlow(app, cross, width / zoom());
       picture.replaceChildren(...drawn);
-      follow(app, drawn);
+      followTokens(app, drawn);
     };
-    app.resized(picture, redraw);
+    app.onResize(picture, redraw);
     const drawRest = () => {
       width = 0;
       if (picture.isConnected) redraw();
     };
-    const rest = wanted(app).filter((name) => !run.isLoaded(name));
+    const rest = shownNames(app).filter((name) => !run.isLoaded(name));
     if (rest.length) run.need(rest).then(drawRest, () => {}); // the picture stands without it
     return h(
       "section.view",
       app.heading("flow", chooser(app, cross ?? attentionsOf(run)[0])),
       picture,
       h("p.caption", t("flow.caption", { head })),
-      drawings(app),
+      schematicPanel(app),
     );
   },
 };
@@ -103,11 +103,9 @@ export function chooser(app, shown) {
 
 /**
  * One picture where there is room for all beside each other, else one for each part.
- * @param {App} app
- * @param {AttentionPlace | null} cross
- * @param {number} width
+ * @param {App} app @param {AttentionPlace | null} cross @param {number} width
  */
-function compose(app, cross, width) {
+function drawFlow(app, cross, width) {
   const { run } = app;
   const { source, target, model } = run.manifest;
   const [encoder, decoder] = [streams(run, "encoder"), streams(run, "decoder")];
@@ -118,7 +116,7 @@ function compose(app, cross, width) {
   const words = blocks > 8 ? 2.8 : 1.8; // the share of what is written, which thin blocks would leave no room for
   const share = (width - between) / (blocks + words + 0.6);
   const real = model.kind === "decoder-only" ? source.real : [];
-  /** @type {{name: string, rows: number, width: number, draw: (place: FlowPlace) => SVGElement}[]} */
+  /** @type {{name: string, rows: number, width: number, draw: (place: FlowBox) => SVGElement}[]} */
   const parts = [];
   if (encoder.length) {
     const drawn = { names: encoder, pieces: source.pieces, real: source.real };
@@ -184,10 +182,9 @@ const keyOf = (token) => `${token.dataset.side}:${token.dataset.index}`;
 
 /**
  * A token under the pointer keeps its own threads and ribbons, the others step back; a click holds it so.
- * @param {App} app
- * @param {SVGElement[]} pictures
+ * @param {App} app @param {SVGElement[]} pictures
  */
-function follow(app, pictures) {
+function followTokens(app, pictures) {
   /** @param {string} selector */
   const all = (selector) =>
     pictures.flatMap((one) => /** @type {SVGElement[]} */ ([...one.querySelectorAll(selector)]));
@@ -204,7 +201,7 @@ function follow(app, pictures) {
       line.classList.toggle("on", on);
       if (on && line.classList.contains("ribbon")) lit.push(from, to);
     }
-    app.light(lit);
+    app.highlight(lit);
   };
   const mark = () => {
     for (const token of tokens) token.toggleAttribute("data-locked", keyOf(token) === held());
@@ -213,7 +210,7 @@ function follow(app, pictures) {
   /** @param {string | null} key */
   const hold = (key) => {
     if (key === null) return;
-    app.hold(key);
+    app.toggleToken(key);
     mark();
   };
   for (const picture of pictures) {

@@ -2,7 +2,7 @@
 
 import { button, h, onKeys, svg, toggle } from "./dom.js";
 import { shares } from "./flow_picture.js";
-import { pixels } from "./heatmap.js";
+import { pixelCanvas } from "./heatmap.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
 import { label, line, rect } from "./svg.js";
@@ -40,7 +40,8 @@ export const image = {
       h(
         "div.looking",
         h("div.plate", h("h3", t("image.given")), picture(app, null), h("p.caption", t("image.givenSays"))),
-        shown && h("div.plate", told(app, shown), picture(app, shown), h("p.caption", t("image.caption", { head }))),
+        shown &&
+          h("div.plate", lookHeading(app, shown), picture(app, shown), h("p.caption", t("image.caption", { head }))),
         h("div.plate.answer", h("h3", t("head.answer")), answer?.places.map(likeliest)),
       ),
       stamps(app),
@@ -62,8 +63,7 @@ function layers(app, shown) {
 
 /**
  * The share that the chosen place gives each place.
- * @param {App} app
- * @param {string} name
+ * @param {App} app @param {string} name
  * @param {number | null} head   null: the mean of all
  */
 function sharesOf(app, name, head) {
@@ -73,10 +73,9 @@ function sharesOf(app, name, head) {
 
 /**
  * Who looks, and what of it no square shows: the share of the place of the whole.
- * @param {App} app
- * @param {AttentionPlace} shown
+ * @param {App} app @param {AttentionPlace} shown
  */
-function told(app, shown) {
+function lookHeading(app, shown) {
   const from = placeOf(app);
   const { pieces } = app.run.manifest.source;
   const place = from ? t("image.square", { place: pieces[from] }) : t("image.whole");
@@ -97,14 +96,14 @@ function look(app, place) {
 }
 
 /** The image itself: the numbers that the model reads, put back where they were. @param {Run} run */
-function drawn(run) {
+function imageCanvas(run) {
   const { image_size: size, patch_size: patch, channels } = run.manifest.model;
   const values = run.values("encoder.embedding.pixels");
   const { low, high } = run.entry("encoder.embedding.pixels");
   const [wide, side] = [size ?? 1, patch ?? 1];
   const [least, span] = [low ?? 0, (high ?? 0) - (low ?? 0) || 1];
   const across = wide / side;
-  return pixels(wide, wide, (y, x) => {
+  return pixelCanvas(wide, wide, (y, x) => {
     const square = Math.floor(y / side) * across + Math.floor(x / side);
     const inside = (y % side) * side + (x % side);
     const at = (/** @type {number} */ channel) => values[(square * channels + channel) * side * side + inside];
@@ -115,8 +114,7 @@ function drawn(run) {
 
 /**
  * The image in its squares; with an attention, how much of it each of them gets.
- * @param {App} app
- * @param {AttentionPlace | null} shown
+ * @param {App} app @param {AttentionPlace | null} shown
  */
 function picture(app, shown) {
   const { run } = app;
@@ -153,7 +151,7 @@ function picture(app, shown) {
     line([at, 0], [at, WIDE], { class: "cut" }),
     line([0, at], [WIDE, at], { class: "cut" }),
   ]);
-  const image = { href: drawn(run).toDataURL(), x: 0, y: 0, width: WIDE, height: WIDE };
+  const image = { href: imageCanvas(run).toDataURL(), x: 0, y: 0, width: WIDE, height: WIDE };
   const attributes = {
     viewBox: `0 0 ${WIDE} ${WIDE}`,
     role: "group",
@@ -182,7 +180,7 @@ function stamps(app) {
       const most = Math.max(...given.slice(1), 1e-9);
       /** @param {number} i @param {number} j */
       const light = (i, j) => Array(3).fill(Math.round((255 * given[1 + i * across + j]) / most));
-      return pixels(across, across, light, { class: "stamp", "aria-hidden": "true" });
+      return pixelCanvas(across, across, light, { class: "stamp", "aria-hidden": "true" });
     },
     choose({ layer }, head) {
       app.flowHead = head;

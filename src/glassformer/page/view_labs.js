@@ -202,13 +202,13 @@ function controls(app, lab, report) {
           h("span.faint", { data: { elapsed: "" } }),
         )
       : running
-        ? h("span.faint", t("labs.wait", { name: titleOf(app, running.name) }))
+        ? h("span.faint", t("labs.wait", { name: directionLabel(app, running.name) }))
         : null,
   );
 }
 
 /** @param {App} app @param {string} name */
-function titleOf(app, name) {
+function directionLabel(app, name) {
   return listOf(app).find((one) => one.name === name)?.title ?? name;
 }
 

@@ -33,7 +33,7 @@ export const positions = {
 
   async prepare(app) {
     const op = app.run.entries.get(`${stackOf(app)}.embedding.positions`)?.op;
-    app.table = op?.kind === "positions" ? await tableOf(app.run, op.weight) : null;
+    app.positionTable = op?.kind === "positions" ? await tableOf(app.run, op.weight) : null;
   },
 
   draw(app) {
@@ -59,11 +59,11 @@ export const positions = {
         h(
           "div.two",
           h("div.plate", h("h4", t(`offset.${scheme}`)), chart(app, stack, scheme)),
-          app.table &&
+          app.positionTable &&
             h(
               "div.plate",
-              h("h4", t("positions.table", { n: app.table.rows })),
-              thumbnail(app.table, "stamp tall"),
+              h("h4", t("positions.table", { n: app.positionTable.rows })),
+              thumbnail(app.positionTable, "stamp tall"),
               h("p.caption", t("positions.tableSays")),
             ),
         ),
@@ -92,8 +92,7 @@ function stackPicker(app, stack) {
 
 /**
  * The first rows of the table: learned ones from the weights, the paper's computed as the model computes them.
- * @param {Run} run
- * @param {string | null} weight
+ * @param {Run} run @param {string | null} weight
  */
 async function tableOf(run, weight) {
   const { d_model: width, max_length: most } = run.manifest.model;
@@ -116,7 +115,7 @@ function chart(app, stack, scheme) {
   const turned = run.entries.get(`${stack}.rotation.cos`);
   /** @type {Curve[]} */
   let series = [];
-  if (app.table) series = [tableSeries(app.table, stack)];
+  if (app.positionTable) series = [tableSeries(app.positionTable, stack)];
   else if (turned?.op.kind === "rotation") series = [rotarySeries(stack, turned.op, turned.shape[1])];
   else if (run.has(`${stack}.distance`)) series = distanceSeries(run, `${stack}.distance`);
   if (!series.length || series[0].points.length < 2) return h("p.hint", t("positions.nothing"));
@@ -139,10 +138,7 @@ function tableSeries({ rows, cols, at }, stack) {
 
 /**
  * What turning leaves of a vector's product with itself: the mean cosine of all pairs' angles.
- * @param {Stack} stack
- * @param {Extract<Op, {kind: "rotation"}>} op
- * @param {number} pairs
- * @returns {Curve}
+ * @param {Stack} stack @param {Extract<Op, {kind: "rotation"}>} op @param {number} pairs @returns {Curve}
  */
 function rotarySeries(stack, op, pairs) {
   const points = [];

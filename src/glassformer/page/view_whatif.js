@@ -7,10 +7,10 @@ import { line, rect } from "./svg.js";
 import { attentionsOf, hasHeads, layerCount, STACKS, sheetOf, withMasks } from "./tensors.js";
 
 /**
- * What is compared: the value that a change has set, else the attention of the layer the page looks at.
+ * The value to compare: the value that a change has set, else the attention of the layer the page looks at.
  * @param {App} app
  */
-function compared(app) {
+function comparedName(app) {
   const set = [...app.run.entries.values()].find(
     (entry) => entry.op.kind === "replaced" && app.before?.has(entry.name),
   );
@@ -25,12 +25,12 @@ function compared(app) {
 /** @type {Painter} */
 export const whatif = {
   names(app) {
-    const name = compared(app);
+    const name = comparedName(app);
     return name ? withMasks(app.run, [name]) : [];
   },
 
   async prepare(app) {
-    const name = compared(app);
+    const name = comparedName(app);
     if (app.before && name && app.before.has(name)) await app.before.need(withMasks(app.before, [name]));
   },
 
@@ -45,7 +45,7 @@ export const whatif = {
         h("div.controls", changeControls(app)),
         h(
           "div.outcome",
-          inForce(app),
+          activeChanges(app),
           before && difference ? outcome(before, app.run, difference) : nothing,
           before && state.changes.length > 0 && pictures(app, before),
         ),
@@ -86,21 +86,21 @@ function differences({ forced, total_before: before, total_after: after }) {
     h("th.bar-cell"),
   ];
   const rows = forced.map((one) => {
-    const change = apart(one.before, one.after);
+    const change = printedChange(one.before, one.after);
     return h(
       "tr",
       h("td", raw(one.piece)),
       numberCell(show(one.before)),
       numberCell(show(one.after)),
       numberCell(change, { data: { difference: one.difference } }),
-      h("td.bar-cell", slant(change === "0" ? 0 : (one.difference ?? 0) / most)),
+      h("td.bar-cell", changeBar(change === "0" ? 0 : (one.difference ?? 0) / most)),
     );
   });
   const foot = [
     h("th", { scope: "row" }, t("whatif.sum")),
     numberCell(show(before)),
     numberCell(show(after)),
-    numberCell(apart(before, after), { data: { testid: "total-difference" } }),
+    numberCell(printedChange(before, after), { data: { testid: "total-difference" } }),
     h("td.bar-cell"),
   ];
   const attributes = { class: "numbers differences", data: { testid: "differences" } };
@@ -110,10 +110,9 @@ function differences({ forced, total_before: before, total_after: after }) {
 
 /**
  * The difference of two printed numbers, to no more digits than they have.
- * @param {number | null} before
- * @param {number | null} after
+ * @param {number | null} before @param {number | null} after
  */
-function apart(before, after) {
+function printedChange(before, after) {
   if (before === null || after === null) return "\u2014";
   const finest = Math.min(unit(show(before)), unit(show(after)));
   const change = after - before;
@@ -123,23 +122,23 @@ function apart(before, after) {
 }
 
 /** A bar that leans left for less likely, right for likelier; none where nothing has changed. @param {number} by */
-function slant(by) {
+function changeBar(by) {
   const long = Math.max(0.5, 48 * Math.min(1, Math.abs(by)));
   const bar = rect([by < 0 ? 50 - long : 50, 2, long, 6], { class: by < 0 ? "less" : "more" });
   const attributes = { viewBox: "0 0 100 10", "aria-hidden": "true", preserveAspectRatio: "none" };
   return svg("svg.slant", attributes, line([50, 0], [50, 10], { class: "axis" }), by !== 0 && bar);
 }
 
-/** The value that is compared, in both runs. @param {App} app @param {Run} before */
+/** The compared value in both runs. @param {App} app @param {Run} before */
 function pictures(app, before) {
   const { run } = app;
-  const name = compared(app);
+  const name = comparedName(app);
   if (!name || ![before, run].every((one) => one.has(name) && one.isLoaded(name))) return null;
   const { op } = run.entry(name);
   const head = op.kind === "replaced" && "head" in op.by ? op.by.head : app.state.head;
-  /** @type {Hooks} */
+  /** @type {MatrixHooks} */
   const hooks = {
-    preview: (cell) => app.light(cell?.tokens ?? []),
+    preview: (cell) => app.highlight(cell?.tokens ?? []),
     lock: (cell) => app.go({ view: "cell", tensor: cell.name, cell: cell.index }),
     release() {},
   };
@@ -202,7 +201,7 @@ function switchFor(app, change, label) {
 }
 
 /** Put a change, or none, in the place of others of its kind. @param {App} app @param {Change["kind"]} kind */
-function only(app, kind, /** @type {Change | null} */ change) {
+function replaceKind(app, kind, /** @type {Change | null} */ change) {
   const others = app.state.changes.filter((one) => one.kind !== kind);
   app.go({ changes: change ? [...others, change] : others });
 }
@@ -226,9 +225,9 @@ function changeControls(app) {
     ),
   );
   const inputs = [
-    model.task !== "image" && swap(app, original),
-    model.kind !== "encoder-only" && beginning(app),
-    temperature(app),
+    model.task !== "image" && tokenForm(app, original),
+    model.kind !== "encoder-only" && prefixForm(app),
+    temperatureSlider(app),
   ];
   return [
     group("whatif.heads", heads),
@@ -276,7 +275,7 @@ function textField(label, placeholder, attributes) {
 }
 
 /** @param {App} app @param {Run} original */
-function swap(app, original) {
+function tokenForm(app, original) {
   const data = { key: "swap-piece", testid: "swap-piece" };
   const { mask } = original.manifest.model;
   const field = textField("whatif.piece", "whatif.piece", { class: "short", maxlength: 40, value: mask, data });
@@ -285,24 +284,24 @@ function swap(app, original) {
   const which = h("select", attributes, options);
   const apply = () => {
     const [position, piece] = [Number(which.value), field.value];
-    if (piece) only(app, "swap_token", { kind: "swap_token", position, piece });
+    if (piece) replaceKind(app, "swap_token", { kind: "swap_token", position, piece });
   };
   return form("whatif.swap", "swap", apply, [which, raw("\u2192"), field]);
 }
 
 /** @param {App} app */
-function beginning(app) {
+function prefixForm(app) {
   const data = { key: "prefix", testid: "prefix-pieces" };
   const field = textField("whatif.begin", "whatif.pieces", { maxlength: 200, data });
   const apply = () => {
     const pieces = field.value.split(" ").filter(Boolean);
-    only(app, "prefix", pieces.length ? { kind: "prefix", pieces } : null);
+    replaceKind(app, "prefix", pieces.length ? { kind: "prefix", pieces } : null);
   };
   return form("whatif.begin", "begin", apply, field);
 }
 
 /** @param {App} app */
-function temperature(app) {
+function temperatureSlider(app) {
   const now = app.state.changes.find((one) => one.kind === "temperature")?.value ?? 1;
   const read = h("output", { translate: "no" }, fixed(now, 1));
   const range = { type: "range", min: 0.2, max: 3, step: 0.1, value: now };
@@ -312,13 +311,13 @@ function temperature(app) {
   });
   slide.addEventListener("change", () => {
     const value = Number(slide.value);
-    only(app, "temperature", value === 1 ? null : { kind: "temperature", value });
+    replaceKind(app, "temperature", value === 1 ? null : { kind: "temperature", value });
   });
   return h("div.inline", h("span.label", t("whatif.temperature")), slide, read);
 }
 
 /** The changes that hold now, each with a way to take it back. @param {App} app */
-function inForce(app) {
+function activeChanges(app) {
   const { changes } = app.state;
   if (!changes.length) return null;
   const chips = changes.map((change) => {

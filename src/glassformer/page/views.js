@@ -1,7 +1,7 @@
 // The views by their names, and what stands in their place where there is nothing to show.
 
 import { h } from "./dom.js";
-import { aboutOf } from "./header.js";
+import { aboutText } from "./header.js";
 import { t } from "./language.js";
 import { answer } from "./view_answer.js";
 import { block } from "./view_block.js";
@@ -25,7 +25,7 @@ export const painterOf = (view, task) => (view === "flow" && task === "image" ? 
  * In place of a view where there is no run to look at; what is amiss stands under the sentence.
  * @type {Painter}
  */
-export const nothing = {
+export const emptyView = {
   draw: (app) =>
     h(
       "section.view",
@@ -34,7 +34,7 @@ export const nothing = {
         { data: { testid: app.error ? "refused" : "empty" } },
         app.error
           ? h("p.big-hint", t("none.refused"))
-          : [h("p.big-hint", t("none.empty")), h("p.faint", aboutOf(app), " ", t("none.emptySays"))],
+          : [h("p.big-hint", t("none.empty")), h("p.faint", aboutText(app), " ", t("none.emptySays"))],
       ),
     ),
 };
