@@ -46,6 +46,18 @@ FIRST_DAY = datetime.date(1900, 1, 1)
 LEAP_YEAR = datetime.date(2000, 1, 1)
 DAYS = (datetime.date(2100, 1, 1) - FIRST_DAY).days
 
+# What people leave out of, or change in, what the libraries write; each as often as the others.
+TYPING_STYLES = (
+    *("as written",) * 4,
+    "no comma",
+    "no hyphen",
+    "no comma, no word",
+    "no comma, no hyphen, no word",
+    "other case",
+    "no comma, no hyphen, no word, other case",
+)
+_SMALL_WORDS = re.compile(r"\b(?:and|US|British|Swiss) ")
+
 
 @dataclass(frozen=True)
 class NumeralKind:
@@ -114,6 +126,19 @@ def split_of(text: str, shares: Mapping[str, float]) -> str:
     return "train"
 
 
+def type_like_people(source: str, style: str) -> str:
+    """`source` as people type it: without commas, hyphens or small words, in another case of letters."""
+    if "comma" in style:
+        source = source.replace(",", "")
+    if "hyphen" in style:
+        source = source.replace("-", " ")
+    if "word" in style:
+        source = _SMALL_WORDS.sub("", source)
+    if "case" in style:
+        source = source.capitalize() if source.islower() else source.lower()
+    return source
+
+
 def _draw(rng: random.Random, kind: NumeralKind, count: int, target: str, answers: dict[str, tuple[str, str]]) -> None:
     """Add `count` more pairs of `kind` to `answers`, or all there are."""
     size, end = kind.size * len(TYPING_STYLES), len(answers) + count
@@ -131,12 +156,12 @@ def _draw(rng: random.Random, kind: NumeralKind, count: int, target: str, answer
 @lru_cache(maxsize=4)
 def _common_pairs(target: str) -> tuple[LabelledPair, ...]:
     """What people try first, in all the ways they type it."""
-    sums = [_money("standard", whole=True)(0)(number, target) for number in range(len(CURRENCIES) * SMALL_SUMS)]
+    sums = [_money("standard", 0, number, target, whole=True) for number in range(len(CURRENCIES) * SMALL_SUMS)]
     pairs: list[Pair] = []
     if target in SPELLED:
-        pairs += [_words("cardinal", 0)(number, target) for number in COMMON_NUMBERS]
-        pairs += [_digits(0)(number, target) for number in (*COMMON_NUMBERS, *COMMON_YEARS)]
-        pairs += [_digits(0, grouped=True)(number, target) for number in COMMON_NUMBERS]
+        pairs += [_words("cardinal", 0, number, target) for number in COMMON_NUMBERS]
+        pairs += [_digits(0, number, target) for number in (*COMMON_NUMBERS, *COMMON_YEARS)]
+        pairs += [_digits(0, number, target, grouped=True) for number in COMMON_NUMBERS]
     named = [*((*pair, "money") for pair in sums), *((*pair, "number") for pair in pairs)]
     return tuple(
         dict.fromkeys(
@@ -174,29 +199,19 @@ def _plain(text: str) -> str:
     return text.replace("\u202f", " ").replace("\xa0", " ")
 
 
-def _words(form: str, first: int) -> Callable[[int, str], Pair]:
-    def pair(number: int, target: str) -> Pair:
-        return spell(first + number, "en", form), spell(first + number, target, form)
-
-    return pair
+def _words(form: str, first: int, number: int, target: str) -> Pair:
+    return spell(first + number, "en", form), spell(first + number, target, form)
 
 
-def _digits(first: int, grouped: bool = False) -> Callable[[int, str], Pair]:
-    def pair(number: int, target: str) -> Pair:
-        number += first
-        return f"{number:,}" if grouped else str(number), spell(number, target)
-
-    return pair
+def _digits(first: int, number: int, target: str, grouped: bool = False) -> Pair:
+    number += first
+    return f"{number:,}" if grouped else str(number), spell(number, target)
 
 
-def _date(style: str, first: datetime.date = FIRST_DAY, english: str = "en_US") -> Callable[[int, str], Pair]:
-    """Dates in a style: one of Babel's named ones, or a skeleton of fields."""
-
-    def pair(number: int, target: str) -> Pair:
-        day = first + datetime.timedelta(days=number)
-        return _format_date(day, style, english), _format_date(day, style, LOCALES[target])
-
-    return pair
+def _date(style: str, number: int, target: str, first: datetime.date = FIRST_DAY, english: str = "en_US") -> Pair:
+    """A date in a style: one of Babel's named ones, or a skeleton of fields."""
+    day = first + datetime.timedelta(days=number)
+    return _format_date(day, style, english), _format_date(day, style, LOCALES[target])
 
 
 def _format_date(day: datetime.date, style: str, locale: str) -> str:
@@ -230,21 +245,14 @@ def _time(number: int, target: str) -> Pair:
     return _plain(english), _plain(other)
 
 
-def _money(style: str, whole: bool = False) -> Callable[[int], Callable[[int, str], Pair]]:
-    """Sums with cents, from 0.00 on, or whole ones, from 1 on, in each currency."""
-
-    def form(first: int) -> Callable[[int, str], Pair]:
-        def pair(number: int, target: str) -> Pair:
-            count, currency = divmod(number + first, len(CURRENCIES))
-            english, other = (
-                _format_money(count + 1 if whole else count / 100, CURRENCIES[currency], style, name, whole)
-                for name in ("en_US", LOCALES[target])
-            )
-            return english, other
-
-        return pair
-
-    return form
+def _money(style: str, first: int, number: int, target: str, whole: bool = False) -> Pair:
+    """A sum with cents, from 0.00 on, or a whole one, from 1 on; the currencies take turns."""
+    count, currency = divmod(first + number, len(CURRENCIES))
+    amount = count + 1 if whole else count / 100
+    english, other = (
+        _format_money(amount, CURRENCIES[currency], style, name, whole) for name in ("en_US", LOCALES[target])
+    )
+    return english, other
 
 
 def _format_money(amount: float, currency: str, style: str, locale: str, whole: bool) -> str:
@@ -257,10 +265,11 @@ def _format_money(amount: float, currency: str, style: str, locale: str, whole: 
 
 
 def _by_length(
-    share: float, ends: tuple[int, ...], form: Callable[[int], Callable[[int, str], Pair]], name: str = "number"
+    share: float, ends: tuple[int, ...], pair: Callable[[int, int, str], Pair], name: str = "number"
 ) -> list[NumeralKind]:
     """Numbers up to each of `ends` in equal parts: drawn from all alike, short ones would be too rare to be learnt."""
-    return [NumeralKind(share / len(ends), end - first, form(first), name) for first, end in pairwise((0, *ends))]
+    kinds = pairwise((0, *ends))
+    return [NumeralKind(share / len(ends), end - first, partial(pair, first), name) for first, end in kinds]
 
 
 _CENTS = tuple(len(CURRENCIES) * end for end in (1_000, 10_000, 100_000, 1_000_000))
@@ -269,46 +278,20 @@ _SPELLED_KINDS = (
     *_by_length(0.28, (1_000, 10_000, 100_000, 1_000_000), partial(_words, "cardinal")),
     *_by_length(0.19, (1_000, 10_000, 100_000, 1_000_000), _digits),
     *_by_length(0.05, (10_000, 100_000, 1_000_000), partial(_digits, grouped=True)),
-    NumeralKind(0.035, 999, _words("ordinal", 1)),
-    NumeralKind(0.035, 1_000, _words("year", 1_100)),
+    NumeralKind(0.035, 999, partial(_words, "ordinal", 1)),
+    NumeralKind(0.035, 1_000, partial(_words, "year", 1_100)),
 )
 KINDS = (
     *_SPELLED_KINDS,
-    NumeralKind(0.1, DAYS, _date("long"), "date"),
-    NumeralKind(0.03, DAYS, _date("long", english="en_GB"), "date"),
-    NumeralKind(0.08, DAYS, _date("full"), "date"),
-    NumeralKind(0.05, DAYS, _date("yMd"), "date"),
-    NumeralKind(0.015, 366, _date("MMMMd", LEAP_YEAR), "date"),
+    NumeralKind(0.1, DAYS, partial(_date, "long"), "date"),
+    NumeralKind(0.03, DAYS, partial(_date, "long", english="en_GB"), "date"),
+    NumeralKind(0.08, DAYS, partial(_date, "full"), "date"),
+    NumeralKind(0.05, DAYS, partial(_date, "yMd"), "date"),
+    NumeralKind(0.015, 366, partial(_date, "MMMMd", first=LEAP_YEAR), "date"),
     NumeralKind(0.03, 2_400, _month, "date"),
     NumeralKind(0.05, 1_440, _time, "time"),
-    *_by_length(0.08, _CENTS, _money("standard"), "money"),
-    *_by_length(0.03, _CENTS, _money("name"), "money"),
-    *_by_length(0.06, _WHOLE, _money("standard", whole=True), "money"),
-    *_by_length(0.045, _WHOLE, _money("name", whole=True), "money"),
+    *_by_length(0.08, _CENTS, partial(_money, "standard"), "money"),
+    *_by_length(0.03, _CENTS, partial(_money, "name"), "money"),
+    *_by_length(0.06, _WHOLE, partial(_money, "standard", whole=True), "money"),
+    *_by_length(0.045, _WHOLE, partial(_money, "name", whole=True), "money"),
 )
-
-
-# What is left out of what the libraries write, or changed, each as often as the others.
-TYPING_STYLES = (
-    *("as written",) * 4,
-    "no comma",
-    "no hyphen",
-    "no comma, no word",
-    "no comma, no hyphen, no word",
-    "other case",
-    "no comma, no hyphen, no word, other case",
-)
-_SMALL_WORDS = re.compile(r"\b(?:and|US|British|Swiss) ")
-
-
-def type_like_people(source: str, way: str) -> str:
-    """`source` as people type it: without commas, without hyphens, without small words, in another case of letters."""
-    if "comma" in way:
-        source = source.replace(",", "")
-    if "hyphen" in way:
-        source = source.replace("-", " ")
-    if "word" in way:
-        source = _SMALL_WORDS.sub("", source)
-    if "case" in way:
-        source = source.capitalize() if source.islower() else source.lower()
-    return source

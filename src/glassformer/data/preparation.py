@@ -19,16 +19,16 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from itertools import chain, islice
 from pathlib import Path
-from typing import IO, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from glassformer.common.errors import ConfigError, DataError, why
-from glassformer.common.version import IMPORT_ROOT
+from glassformer.common.version import child_environment
 from glassformer.data.corpus import Corpus, Pair
 from glassformer.data.labelled import LabelledTokenizer
 from glassformer.data.protect import hide_in_pairs
@@ -125,7 +125,8 @@ def _write_store(
     dtype = np.dtype("<u2" if most <= 1 << 16 else "<u4")
     report: Counter[str] = Counter()
     ends = dict.fromkeys(SIDES, 0)
-    with _Files(folder) as files:
+    with ExitStack() as stack:
+        files = {name: stack.enter_context((folder / name).open("wb")) for name in FILES}
         for side in SIDES:
             files[f"{side}.offsets.bin"].write(np.zeros(1, OFFSET).tobytes())
         encoder = Encoder(corpora, tokenizer, options, dtype)
@@ -143,6 +144,9 @@ def _write_store(
             report["kept"] += kept
             if progress is not None:
                 progress(report["read"])
+        for file in files.values():
+            file.flush()
+            os.fsync(file.fileno())
     counts = {key: report[key] for key in ("read", "kept", "empty", "too_long", "too_short", "mismatched", "unknown")}
     counts |= {f"{side}_tokens": ends[side] for side in SIDES}
     if not counts["kept"]:
@@ -172,7 +176,7 @@ def _chunks(corpora: Sequence[Corpus]) -> Iterator[Chunk]:
 
 @dataclass(frozen=True)
 class Encoder:
-    """What is done to a chunk, here or in another process."""
+    """Filters and encodes a chunk of pairs, here or in another process."""
 
     corpora: Sequence[Corpus]
     tokenizer: Tokenizer
@@ -180,71 +184,35 @@ class Encoder:
     dtype: np.dtype[np.unsignedinteger]
 
     def __call__(self, job: Chunk) -> tuple[int, int, list[Flat], Counter[str]]:
-        """The corpus's number, the pairs read, either side of those that pass, and how many did not."""
+        """The corpus's number, the pairs read, ids end to end and lengths of the pairs that pass, source then target,
+        and how many did not pass and why. Monolingual texts have sources without ids."""
         number, chunk = job
-        corpus, tokenizer = self.corpora[number], self.tokenizer
-        pairs = list(hide_in_pairs(chunk, corpus.protect, len(tokenizer.placeholders))) if corpus.protect else chunk
-        report: Counter[str] = Counter()
-        sides = list(_encode(pairs, tokenizer.for_corpus(corpus), self.options, self.dtype, report, corpus.monolingual))
-        return number, len(chunk), sides, report
+        corpus, options = self.corpora[number], self.options
+        pairs, report = self._readable(chunk, corpus), Counter[str]()
+        report["empty"] = sum(pair is None for pair in pairs)
+        limit = CHARACTERS_PER_TOKEN * options.max_tokens
+        fitting = [pair for pair in pairs if pair is not None and max(map(len, pair)) <= limit]
+        sides = self.tokenizer.for_corpus(corpus).encode_flat(fitting, self.dtype)
+        if corpus.monolingual:
+            sides = ((sides[0][0][:0], np.zeros_like(sides[0][1])), sides[1])
+        shorter = sides[1][1] if corpus.monolingual else np.minimum(sides[0][1], sides[1][1])
+        longer = np.maximum(sides[0][1], sides[1][1])
+        too_long = longer > options.max_tokens
+        too_short = ~too_long & (shorter < options.min_tokens)
+        ratio = min(options.max_ratio, options.max_tokens)  # no two sides that fit differ by more
+        mismatched = ~too_long & ~too_short & (longer > ratio * shorter + options.ratio_slack)
+        report["too_long"] = len(pairs) - report["empty"] - len(fitting) + int(too_long.sum())
+        report["too_short"], report["mismatched"] = int(too_short.sum()), int(mismatched.sum())
+        passed = ~(too_long | too_short | mismatched)
+        kept = [(ids[np.repeat(passed, lengths)], lengths[passed]) for ids, lengths in sides]
+        report["unknown"] = sum(int((ids == UNK).sum()) for ids, _ in kept)
+        return number, len(chunk), kept, report
 
-
-def _encode(
-    chunk: list[Pair],
-    tokenizer: Tokenizer,
-    options: FilterOptions,
-    dtype: np.dtype[np.unsignedinteger],
-    report: Counter[str],
-    monolingual: bool,
-) -> Iterator[Flat]:
-    """Ids end to end and lengths of the pairs that pass, source then target; `report` counts the others.
-
-    Of `monolingual` texts, the source has no ids.
-    """
-    limit = CHARACTERS_PER_TOKEN * options.max_tokens
-    pairs = []
-    for pair in chunk:
-        source, target = pair
-        if not target or target.isspace() or (not monolingual and (not source or source.isspace())):
-            report["empty"] += 1
-        elif len(source) > limit or len(target) > limit:
-            report["too_long"] += 1
-        else:
-            pairs.append(pair)
-    sides = tokenizer.encode_flat(pairs, dtype)
-    if monolingual:
-        sides = ((sides[0][0][:0], np.zeros_like(sides[0][1])), sides[1])
-    shorter = sides[1][1] if monolingual else np.minimum(sides[0][1], sides[1][1])
-    longer = np.maximum(sides[0][1], sides[1][1])
-    too_long = longer > options.max_tokens
-    too_short = ~too_long & (shorter < options.min_tokens)
-    ratio = min(options.max_ratio, options.max_tokens)  # no two sides that fit differ by more
-    mismatched = ~too_long & ~too_short & (longer > ratio * shorter + options.ratio_slack)
-    report["too_long"] += int(too_long.sum())
-    report["too_short"] += int(too_short.sum())
-    report["mismatched"] += int(mismatched.sum())
-    passed = ~(too_long | too_short | mismatched)
-    for ids, lengths in sides:
-        kept = ids[np.repeat(passed, lengths)]
-        report["unknown"] += int((kept == UNK).sum())
-        yield kept, lengths[passed]
-
-
-class _Files(dict[str, IO[bytes]]):
-    """The files of a store being written, opened together and closed together, flushed to the disk."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__({name: (folder / name).open("wb") for name in FILES})
-
-    def __enter__(self) -> _Files:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for file in self.values():
-            with file:
-                if error[0] is None:
-                    file.flush()
-                    os.fsync(file.fileno())
+    def _readable(self, chunk: list[Pair], corpus: Corpus) -> list[Pair | None]:
+        """The pairs with their placeholders; None for one with an empty side."""
+        marks = len(self.tokenizer.placeholders)
+        pairs = hide_in_pairs(chunk, corpus.protect, marks) if corpus.protect else chunk
+        return [pair if pair[1].strip() and (corpus.monolingual or pair[0].strip()) else None for pair in pairs]
 
 
 def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, options: FilterOptions) -> str:
@@ -335,11 +303,9 @@ def map_in_order(work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator
 
 
 def start_worker(work: Callable[[Any], Any]) -> subprocess.Popen[bytes]:
-    here = str(IMPORT_ROOT)
-    paths = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
     worker = subprocess.Popen(
         [sys.executable, "-c", SERVE],
-        env=os.environ | {"PYTHONPATH": paths, "TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"},
+        env=child_environment() | {"TOKENIZERS_PARALLELISM": "false", "OMP_NUM_THREADS": "1"},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

@@ -7,7 +7,6 @@ compiler made of it stays in the compiler's cache on the disk, where the run fin
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from glassformer.common.version import IMPORT_ROOT
+from glassformer.common.version import child_environment
 from glassformer.data import UNK, Batch, BatchOptions
 from glassformer.data.batch import packed_shape
 from glassformer.data.shapes import Shape
@@ -53,11 +52,9 @@ class PrecompileProcess:
         self.begun = time.monotonic()
         self.process: subprocess.Popen[bytes] | None = None
         if folder is not None:
-            here = str(IMPORT_ROOT)
-            paths = os.pathsep.join(filter(None, (here, os.environ.get("PYTHONPATH"))))
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "glassformer.train.precompile", str(folder), str(world.device)],
-                env=os.environ | {"PYTHONPATH": paths},
+                env=child_environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
