@@ -62,10 +62,9 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     from glassformer.train.evaluation.metrics import Scores
     from glassformer.train.evaluation.references import (
         directions,
+        in_language,
         model_kind,
         seen_in_training,
-        with_source,
-        with_target,
     )
     from glassformer.train.folder import saved_recipe
 
@@ -80,8 +79,8 @@ def show_results(folder: Path, device: str, report: Report) -> None:
         return
     for source, to in directions(folder, corpora):
         found = evaluate(folder, split=split, to=to, source=source, device=device, report=report)
-        along = with_target(to, corpora)
-        seen = seen_in_training(along if source is None else with_source(source, along), recipe, report)
+        along = in_language(corpora, "to", to)
+        seen = seen_in_training(along if source is None else in_language(along, "source", source), recipe, report)
         way = (f" --from {source}" if source else "") + (f" --to {to}" if to else "")
         command = f"glassformer evaluate {folder} --split {split}{way}"
         details: dict[str, Any] = {"command": command}

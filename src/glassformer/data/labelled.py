@@ -79,7 +79,7 @@ class LabelledTokenizer(Tokenizer):
     def __init__(self, tokenizer: Tokenizer, labels: Labels) -> None:
         self.texts, self.input_map = tokenizer, tokenizer.input_map
         self.joint, self.words, self.to = True, tokenizer.words, None
-        self.labels = labels
+        self.labels, self.label_names = labels, labels.names
         self._numbers = {name: number for number, name in enumerate(labels.names, 1)}  # 0 is padding
 
     @property

@@ -76,6 +76,7 @@ class Tokenizer:
     """
 
     source: str | None = None  # the language of the sources, where a model is told it
+    label_names: tuple[str, ...] = ()  # of texts or images that have a label each
     input_map: InputMap | None = None  # to the ids of a model that has others than a store's
 
     def __init__(

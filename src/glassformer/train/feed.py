@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -33,14 +33,14 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
     made = goal.rows(batch)
     short = -len(made["labels"]) % (world.size * portions)
 
-    def known(name: str, array: NDArray[Any]) -> NDArray[Any]:
-        """As the model numbers its tokens, and the loss what is not asked."""
+    def model_ids(name: str, array: NDArray[Any]) -> NDArray[Any]:
+        """Ids as the model has them, and labels to ignore as the loss has them."""
         tokens = name in ID_ROWS and not (goal.labelled and name == "labels")
-        ours = batch.input_map(array) if tokens and batch.input_map is not None else array
-        return np.where(array == goal.ignored, IGNORED, ours) if name == "labels" else ours
+        ids = batch.input_map(array) if tokens and batch.input_map is not None else array
+        return np.where(array == goal.ignored, IGNORED, ids) if name == "labels" else ids
 
-    def share(name: str, array: NDArray[Any]) -> torch.Tensor:
-        tensor = torch.from_numpy(known(name, array))
+    def own_rows(name: str, array: NDArray[Any]) -> torch.Tensor:
+        tensor = torch.from_numpy(model_ids(name, array))
         if short:
             empty = tensor.new_full((short, *tensor.shape[1:]), IGNORED if name == "labels" else PAD)
             tensor = torch.cat((tensor, empty))
@@ -49,7 +49,9 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
 
     count = int((made["labels"] != goal.ignored).sum())
     weight = torch.tensor(1.0 / max(1, count))
-    return Inputs({name: share(name, x) for name, x in made.items()}, weight.pin_memory() if pinned else weight, count)
+    return Inputs(
+        {name: own_rows(name, x) for name, x in made.items()}, weight.pin_memory() if pinned else weight, count
+    )
 
 
 def endless_batches(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:
@@ -63,42 +65,19 @@ def endless_batches(batches: Batches, epoch: int, index: int) -> Iterator[tuple[
         epoch, index = epoch + 1, 0
 
 
-class Prefetcher:
-    """Reads ahead in a thread; iterate, then close."""
-
-    def __init__(
-        self, batches: Batches, epoch: int, index: int, world: World, portions: int, objective: str = "translate"
-    ) -> None:
-        self.queue: queue.Queue[tuple[Inputs, Position] | BaseException] = queue.Queue(PREFETCHED)
-        self.stopped = threading.Event()
-        given = (endless_batches(batches, epoch, index), world, portions, objective)
-        self.thread = threading.Thread(target=self.fill, args=given, daemon=True)
-        self.thread.start()
-
-    def fill(self, following: Iterator[tuple[Batch, Position]], world: World, portions: int, objective: str) -> None:
-        try:
-            for batch, position in following:
-                if not self.offer((local_rows(batch, world, portions, objective), position)):
-                    return
-        except BaseException as error:  # whatever it is, the training loop must hear of it
-            self.offer(error)
-
-    def offer(self, item: tuple[Inputs, Position] | BaseException) -> bool:
-        """Wait for room, unless the loop has ended."""
-        while not self.stopped.is_set():
-            try:
-                self.queue.put(item, timeout=0.2)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def next(self) -> tuple[Inputs, Position]:
-        item = self.queue.get()
-        if isinstance(item, BaseException):
-            raise item
-        return item
-
-    def close(self) -> None:
-        self.stopped.set()
-        self.thread.join()
+def prefetch(
+    batches: Batches, epoch: int, index: int, world: World, portions: int, objective: str = "translate"
+) -> Generator[tuple[Inputs, Position], None, None]:
+    """The inputs of every step and the position after each, made in a thread a few steps ahead."""
+    following = (
+        (local_rows(batch, world, portions, objective), position)
+        for batch, position in endless_batches(batches, epoch, index)
+    )
+    pool = ThreadPoolExecutor(1)
+    try:
+        waiting = deque(pool.submit(next, following) for _ in range(PREFETCHED))
+        while True:
+            yield waiting.popleft().result()
+            waiting.append(pool.submit(next, following))
+    finally:
+        pool.shutdown(cancel_futures=True)

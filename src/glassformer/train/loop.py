@@ -23,7 +23,7 @@ from glassformer.data import Batches
 from glassformer.model import Model
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
-from glassformer.train.feed import Prefetcher, local_rows
+from glassformer.train.feed import local_rows, prefetch
 from glassformer.train.metrics import CpuContention, Metrics, contention_advice, threads_by_default
 from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World, copy_into, distribute, full_tensor, unwrap
@@ -72,7 +72,7 @@ class Trainer:
         """Train to the last step, or until patience ends."""
         train, progress = self.recipe.train, self.progress
         compiling = should_compile(train, self.world.device)  # in the first step
-        feed = Prefetcher(
+        feed = prefetch(
             self.train_batches, progress.epoch, progress.index, self.world, train.accumulate, train.objective
         )
         self.metrics = Metrics(self.folder, progress.step, train.tensorboard) if self.world.first else None
@@ -80,7 +80,7 @@ class Trainer:
         try:
             with stop_between_steps(alone=self.world.size == 1) as heard:
                 while not self.finished():
-                    inputs, position = feed.next()
+                    inputs, position = next(feed)
                     self.stepper(
                         inputs,
                         train.lr * lr_factor(train, progress.step),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Literal
 
 import torch
 
@@ -24,10 +24,10 @@ from glassformer.train.folder import open_run, remove_unstarted_run, resume_hint
 from glassformer.train.loop import Interrupted, Judge, Trainer, signal_handlers, stop_at_once
 from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
-from glassformer.train.precompile import PrecompileProcess, precompiling
+from glassformer.train.precompile import precompiling
 from glassformer.train.recipe import Recipe, recipe_text
 from glassformer.train.start import base_labels, base_vocabulary, copy_base_weights, load_vocabulary, save
-from glassformer.train.tuning import select_trainable
+from glassformer.train.tuning import count_parameters, select_trainable
 from glassformer.weights import bundle
 from glassformer.weights import lora as adapter
 from glassformer.weights.hub import locate
@@ -69,6 +69,44 @@ def train(
         world.leave()
 
 
+def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:
+    checkpoints, asked = folder / "checkpoints", recipe
+    fresh = not vocabulary_file(recipe, folder).exists()
+    with precompiling(recipe, folder, world, fresh) as precompile:
+        run = prepare_run(recipe, folder, world, report)
+        recipe, model, tokenizer = run.recipe, run.model, run.tokenizer
+        if world.first and recipe != asked:
+            write_text(folder / "recipe.toml", recipe_text(recipe))
+        judge = make_judge(recipe, tokenizer) if make_judge else None
+        if recipe.train.metric == "bleu" and (judge is None or (recipe.train.parallel == "fsdp" and world.size > 1)):
+            raise ConfigError("train.metric = 'bleu' needs a judge that translates, and whole models: parallel = 'ddp'")
+        trainer = Trainer(recipe, model, run.batches, run.valid, folder, world, report, judge)
+        report.say(f"{describe(trainer)}; ready {process_age():.0f} s after the start")
+        saved = checkpoint.newest(checkpoints, report.say) if world.first else None
+        world.barrier()
+        if not world.first:
+            saved = checkpoint.newest(checkpoints, report.say)
+        if saved is not None:
+            trainer.restore(saved)
+            report.say(f"resumed at step {saved.progress.step}")
+            if trainer.finished():
+                report.say("its training had ended; to train on, add: --set train.steps=MORE")
+        precompile.wait()
+    trainer.run()
+    tensors = trainer.final_weights()
+    if world.first:
+        if recipe.train.lora_rank:
+            adapter.save(folder, model, tensors, recipe.train.lora_alpha, recipe.train.start, tokenizer.label_names)
+            tensors = adapter.merged(tensors, recipe.train.lora_alpha / recipe.train.lora_rank)
+            report.say(f"the adapter is in {folder / adapter.TENSORS}; the model has it merged")
+        save(folder, model, tensors, tokenizer)
+        report.say(f"the model is in {folder}")
+        if curve := draw_curve(folder):
+            report.say(f"the learning curve is in {curve}")
+    world.barrier()
+    return folder
+
+
 @dataclass(frozen=True)
 class PreparedRun:
     """Everything made of a recipe and its text before the first step; a recipe that gets here can be trained."""
@@ -85,24 +123,21 @@ def prepare_run(recipe: Recipe, folder: Path, world: World, report: Report) -> P
     if recipe.train.tensorboard and find_spec("tensorboard") is None:
         raise RunError("train.tensorboard needs tensorboard: pip install 'glassformer[log]'")
     check_memory(recipe.least_config(), recipe.train, world)  # before the vocabulary is known, and after
-    tokenizer = prepare_tokenizer(recipe, folder, world, report)
-    store = prepare_store(recipe, recipe.data.train, tokenizer, folder / "prepared" / "train", world, report)
-    valid = (
-        prepare_store(recipe, recipe.data.valid, tokenizer, folder / "prepared" / "valid", world, report)
-        if recipe.data.valid
-        else None
-    )
+    setup = Setup(recipe, folder, world, report)
+    tokenizer = setup.tokenizer()
+    store = setup.store("train", tokenizer)
+    valid = setup.store("valid", tokenizer) if recipe.data.valid else None
     config = recipe.model_config(tokenizer)
     check_memory(config, recipe.train, world)
     model = recipe.objective.model(config)
-    if recipe.train.start and not checkpoint.listing(folder / "checkpoints"):
-        names = tokenizer.labels.names if isinstance(tokenizer, LabelledTokenizer) else ()
-        report.say(copy_base_weights(model, recipe.train.start, names))
-    if said := select_trainable(model, recipe.train):
-        report.say(said)
-    check_lengths(model, [store, valid] if valid else [store], recipe)
+    if recipe.train.start and not setup.resumed:
+        report.say(copy_base_weights(model, recipe.train.start, tokenizer.label_names))
+    if trainable := select_trainable(model, recipe.train):
+        report.say(trainable)
+    stores = [store, valid] if valid else [store]
+    check_lengths(model, stores, recipe)
     if recipe.train.batch_tokens == "auto":
-        found = find_budget(recipe, [store, valid] if valid else [store], model, world)
+        found = find_budget(recipe, stores, model, world)
         report.say(f"batch_tokens = {found}, found automatically")
         recipe = replace(recipe, train=replace(recipe.train, batch_tokens=found))
     assert isinstance(recipe.train.batch_tokens, int)
@@ -112,124 +147,101 @@ def prepare_run(recipe: Recipe, folder: Path, world: World, report: Report) -> P
     return PreparedRun(recipe, tokenizer, model, batches, valid_batches)
 
 
-def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:
-    fresh = not vocabulary_file(recipe, folder).exists()
-    with precompiling(recipe, folder, world, fresh) as ahead:
-        return _train_beside(recipe, folder, world, report, make_judge, ahead)
-
-
-def _train_beside(
-    recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None, ahead: PrecompileProcess
-) -> Path:
-    made = prepare_run(recipe, folder, world, report)
-    if world.first and made.recipe != recipe:
-        write_text(folder / "recipe.toml", recipe_text(made.recipe))
-    recipe, tokenizer, model, batches = made.recipe, made.tokenizer, made.model, made.batches
-    judge = make_judge(recipe, tokenizer) if make_judge else None
-    if recipe.train.metric == "bleu" and (judge is None or (recipe.train.parallel == "fsdp" and world.size > 1)):
-        raise ConfigError("train.metric = 'bleu' needs a judge that translates, and whole models: parallel = 'ddp'")
-    trainer = Trainer(recipe, model, batches, made.valid, folder, world, report, judge)
-    report.say(f"{describe(model, batches, trainer, recipe)}; ready {process_age():.0f} s after the start")
-    saved = checkpoint.newest(folder / "checkpoints", report.say) if world.first else None
-    world.barrier()
-    if not world.first:
-        saved = checkpoint.newest(folder / "checkpoints", report.say)
-    if saved is not None:
-        trainer.restore(saved)
-        report.say(f"resumed at step {saved.progress.step}")
-        if trainer.finished():
-            report.say("its training had ended; to train on, add: --set train.steps=MORE")
-    ahead.wait()
-    trainer.run()
-    tensors = trainer.final_weights()
-    if world.first:
-        if recipe.train.lora_rank:
-            names = tokenizer.labels.names if isinstance(tokenizer, LabelledTokenizer) else ()
-            adapter.save(folder, model, tensors, recipe.train.lora_alpha, recipe.train.start, names)
-            tensors = adapter.merged(tensors, recipe.train.lora_alpha / recipe.train.lora_rank)
-            report.say(f"the adapter is in {folder / adapter.TENSORS}; the model has it merged")
-        save(folder, model, tensors, tokenizer)
-        report.say(f"the model is in {folder}")
-        curve = draw_curve(folder)
-        if curve is not None:
-            report.say(f"the learning curve is in {curve}")
-    world.barrier()
-    return folder
-
-
 def vocabulary_file(recipe: Recipe, folder: Path) -> Path:
-    """The file that is there once the vocabulary is known."""
+    """The last file of the vocabulary to be written."""
     if is_published(folder):
         return folder / "config.json"
     own = folder / "tokenizer.tgt.json"
     return own if own.exists() or not (recipe.tokenizer.joint or recipe.train.start) else folder / "tokenizer.json"
 
 
-def prepare_tokenizer(recipe: Recipe, folder: Path, world: World, report: Report) -> Tokenizer:
-    """The run's tokenizer, learnt from its training pairs the first time."""
-    if recipe.objective.labelled and world.first:
-        known = () if (folder / LABELS).exists() else base_labels(recipe.train.start)
-        Labels.ensure(folder, recipe.data.train, bool(checkpoint.listing(folder / "checkpoints")), known)
-    world.barrier()
-    names = Labels.load(folder) if recipe.objective.labelled else None
-    if names is not None and names.image is not None:
-        if world.first and recipe.train.start and not checkpoint.listing(folder / "checkpoints"):
-            copy_config(locate(recipe.train.start), folder, names)
-        world.barrier()
-        return PublishedImages(folder, names) if is_published(folder) else ImageTokenizer(names)
-    marker = vocabulary_file(recipe, folder)
-    if world.first and not marker.exists():
-        if checkpoint.listing(folder / "checkpoints"):
-            raise RunError(f"{marker} is missing, and the checkpoints know no other vocabulary; copy it back")
-        if recipe.train.start:
-            made = base_vocabulary(recipe.train.start, (*recipe.data.train, *recipe.data.valid, *recipe.data.test))
+@dataclass(frozen=True)
+class Setup:
+    """Makes the tokenizer and the stores of a run: the first process writes them, then all read them."""
+
+    recipe: Recipe
+    folder: Path
+    world: World
+    report: Report
+
+    @property
+    def resumed(self) -> bool:
+        return bool(checkpoint.listing(self.folder / "checkpoints"))
+
+    @property
+    def items(self) -> str:
+        """What the corpora hold: pairs, texts or images."""
+        return self.recipe.objective.content.split()[-1]
+
+    def tokenizer(self) -> Tokenizer:
+        """The run's tokenizer, learnt from its training pairs the first time."""
+        recipe, folder = self.recipe, self.folder
+        labels = self.labels() if recipe.objective.labelled else None
+        if labels is not None and labels.image is not None:
+            if self.world.first and recipe.train.start and not self.resumed:
+                copy_config(locate(recipe.train.start), folder, labels)
+            self.world.barrier()
+            return PublishedImages(folder, labels) if is_published(folder) else ImageTokenizer(labels)
+        marker = vocabulary_file(recipe, folder)
+        if self.world.first and not marker.exists():
+            if self.resumed:
+                raise RunError(f"{marker} is missing, and the checkpoints know no other vocabulary; copy it back")
+            self.make_vocabulary()
+        self.world.barrier()
+        tokenizer = load_vocabulary(folder)
+        return tokenizer if labels is None else LabelledTokenizer(tokenizer, labels)
+
+    def labels(self) -> Labels:
+        if self.world.first:
+            known = () if (self.folder / LABELS).exists() else base_labels(self.recipe.train.start)
+            Labels.ensure(self.folder, self.recipe.data.train, self.resumed, known)
+        self.world.barrier()
+        labels = Labels.load(self.folder)
+        assert labels is not None
+        return labels
+
+    def make_vocabulary(self) -> None:
+        """Save the vocabulary of the model to start from, or a learnt one."""
+        data, start = self.recipe.data, self.recipe.train.start
+        if start:
+            made, origin = base_vocabulary(start, (*data.train, *data.valid, *data.test)), f"of {start}"
         else:
-            report.show("learning the vocabulary", every=0)
-            pairs: Iterable[Pair] = chain.from_iterable(map(read_pairs, recipe.data.train))
-            if names is not None:
+            self.report.show("learning the vocabulary", every=0)
+            pairs: Iterable[Pair] = chain.from_iterable(map(read_pairs, data.train))
+            if self.recipe.objective.labelled:
                 pairs = (("", text) for text, _ in pairs)  # no label becomes a piece
-            languages = [source.to for source in recipe.data.train if source.to is not None]
-            counting = report.counting(f"learning the vocabulary, {recipe.objective.content.split()[-1]} read")
-            made = Tokenizer.train(pairs, recipe.tokenizer, counting, languages, recipe.special_pieces)
-        bundle.save_tokenizer(folder, made)  # the marker is written last
+            languages = [corpus.to for corpus in data.train if corpus.to is not None]
+            counting = self.report.counting(f"learning the vocabulary, {self.items} read")
+            special = self.recipe.special_pieces
+            made = Tokenizer.train(pairs, self.recipe.tokenizer, counting, languages, special)
+            origin = f"learnt {process_age():.0f} s after the start"
+        bundle.save_tokenizer(self.folder, made)
         size = f"{made.tgt_size} pieces" + ("" if made.joint else f" (source {made.src_size})")
-        whence = f"of {recipe.train.start}" if recipe.train.start else f"learnt {process_age():.0f} s after the start"
-        report.say(f"vocabulary: {size}, {whence}")
-    world.barrier()
-    found = load_vocabulary(folder)
-    return found if names is None else LabelledTokenizer(found, names)
+        self.report.say(f"vocabulary: {size}, {origin}")
 
-
-def prepare_store(
-    recipe: Recipe, sources: tuple[Corpus, ...], tokenizer: Tokenizer, folder: Path, world: World, report: Report
-) -> Store:
-    what = recipe.objective.content.split()[-1]
-    if world.first:
-        counting = report.counting(f"preparing {folder.name}, {what}")
-        store = prepare(sources, tokenizer, folder, recipe.data.filter, counting)
-        counts = store.report
-        left_out = [
-            f"{counts[key]:,} {words}"
-            for key, words in (
-                ("empty", "empty"),
-                ("too_long", f"longer than {recipe.data.max_tokens} tokens"),
-                ("too_short", "too short"),
-                ("mismatched", "of unequal length"),
-            )
-            if counts[key]
-        ]
-        sizes = f"{counts['tgt_tokens']:,} {'pixels' if what == 'images' else 'tokens'}"
-        if what == "pairs":
-            sizes = f"{counts['src_tokens']:,} source and {counts['tgt_tokens']:,} target tokens"
-        told = f"; left out: {', '.join(left_out)}" if left_out else ""
-        report.say(f"{folder.name}: {counts['kept']:,} {what}, {sizes}{told}")
-    world.barrier()
-    store, noise = prepare(sources, tokenizer, folder, recipe.data.filter), recipe.objective.noise
-    return (
-        store
-        if noise is None
-        else store.with_noise(noise(recipe.train, tokenizer, recipe.special_pieces), recipe.train.seed)
-    )
+    def store(self, split: Literal["train", "valid"], tokenizer: Tokenizer) -> Store:
+        recipe, folder = self.recipe, self.folder / "prepared" / split
+        corpora: tuple[Corpus, ...] = getattr(recipe.data, split)
+        if self.world.first:
+            counting = self.report.counting(f"preparing {split}, {self.items}")
+            counts = prepare(corpora, tokenizer, folder, recipe.data.filter, counting).report
+            reasons = {
+                "empty": "empty",
+                "too_long": f"longer than {recipe.data.max_tokens} tokens",
+                "too_short": "too short",
+                "mismatched": "of unequal length",
+            }
+            left_out = ", ".join(f"{counts[key]:,} {words}" for key, words in reasons.items() if counts[key])
+            sizes = f"{counts['tgt_tokens']:,} {'pixels' if self.items == 'images' else 'tokens'}"
+            if self.items == "pairs":
+                sizes = f"{counts['src_tokens']:,} source and {counts['tgt_tokens']:,} target tokens"
+            suffix = f"; left out: {left_out}" if left_out else ""
+            self.report.say(f"{split}: {counts['kept']:,} {self.items}, {sizes}{suffix}")
+        self.world.barrier()
+        store, noise = prepare(corpora, tokenizer, folder, recipe.data.filter), recipe.objective.noise
+        if noise is None:
+            return store
+        return store.with_noise(noise(recipe.train, tokenizer, recipe.special_pieces), recipe.train.seed)
 
 
 def check_lengths(model: Model, stores: list[Store], recipe: Recipe) -> None:
@@ -252,14 +264,12 @@ def check_lengths(model: Model, stores: list[Store], recipe: Recipe) -> None:
         )
 
 
-def describe(model: Model, batches: Batches, trainer: Trainer, recipe: Recipe) -> str:
-    count = sum(p.numel() for p in model.parameters())
+def describe(trainer: Trainer) -> str:
+    world, batches = trainer.world, trainer.train_batches
     plan = batches.epoch(trainer.progress.epoch)
-    where: Any = trainer.world.device
-    if where.type == "cuda":
-        where = torch.cuda.get_device_name(where)
+    place = torch.cuda.get_device_name(world.device) if world.device.type == "cuda" else world.device
     return (
-        f"{count:,} parameters; {len(plan)} batches an epoch in {len(batches.shapes)} shapes, "
-        f"{plan.padding_share:.0%} of them padding; {trainer.stepper.precision} on {where}"
-        + (f", {trainer.world.size} processes ({recipe.train.parallel})" if trainer.world.size > 1 else "")
+        f"{count_parameters(trainer.model)[0]:,} parameters; {len(plan)} batches an epoch in {len(batches.shapes)} "
+        f"shapes, {plan.padding_share:.0%} of them padding; {trainer.stepper.precision} on {place}"
+        + (f", {world.size} processes ({trainer.recipe.train.parallel})" if world.size > 1 else "")
     )

@@ -141,7 +141,7 @@ def copy_base_weights(model: Model, start: str, labels: Sequence[str] = ()) -> s
 @torch.no_grad()
 def save(folder: Path, model: Model, tensors: Mapping[str, Tensor], tokenizer: Tokenizer) -> None:
     """Write what was trained: a bundle, or with a published vocabulary the folder that such a model comes in."""
-    labels = tokenizer.labels.names if isinstance(tokenizer, LabelledTokenizer) else ()
+    labels = tokenizer.label_names
     texts = (
         tokenizer.texts
         if isinstance(tokenizer, LabelledTokenizer) and not isinstance(tokenizer, ImageTokenizer)

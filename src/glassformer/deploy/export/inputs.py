@@ -16,7 +16,7 @@ from glassformer.data.readers import read_lines
 from glassformer.model import DecoderOnly, Model
 from glassformer.pipelines import box
 from glassformer.pipelines.translator import Translator
-from glassformer.train.evaluation.references import with_target
+from glassformer.train.evaluation.references import in_language
 from glassformer.train.folder import saved_recipe
 from glassformer.weights import bundle
 from glassformer.weights.bundle import is_bundle
@@ -128,7 +128,7 @@ def recipe_texts(loaded: LoadedModel, split: str, count: int) -> list[str]:
     if loaded.folder is None or not is_bundle(loaded.folder) or not (loaded.folder / "recipe.toml").is_file():
         return []
     try:
-        corpora = with_target(loaded.language, getattr(saved_recipe(loaded.folder).data, split))
+        corpora = in_language(getattr(saved_recipe(loaded.folder).data, split), "to", loaded.language)
         pairs = chain.from_iterable(map(read_pairs, corpora))
         return spread([source for source, _ in islice(pairs, READ * count)], count)
     except (GlassformerError, OSError):

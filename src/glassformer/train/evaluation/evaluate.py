@@ -40,6 +40,7 @@ from glassformer.train.evaluation.metrics import (
 from glassformer.train.evaluation.references import (
     given_items,
     given_pairs,
+    in_language,
     joined_texts,
     model_kind,
     mostly_unspaced,
@@ -47,8 +48,6 @@ from glassformer.train.evaluation.references import (
     recipe_split,
     refuse_labels,
     split_items,
-    with_source,
-    with_target,
 )
 from glassformer.train.loop import Judge
 from glassformer.train.options import Score, Tokenize
@@ -170,9 +169,9 @@ def evaluate_translator(
         recipe, corpora = recipe_split(folder, name)
         if corpora[0].monolingual:
             raise DataError(f"the `{name}` texts of the recipe have no translations; give src=... and ref=... instead")
-        corpora = with_target(to, corpora)
+        corpora = in_language(corpora, "to", to)
         if is_multilingual(folder):
-            corpora = with_source(source, corpora)
+            corpora = in_language(corpora, "source", source)
             source = corpora[0].from_
         if (to := corpora[0].to) is not None:
             name = f"{name} {corpora[0].from_ or ''}-{to}"

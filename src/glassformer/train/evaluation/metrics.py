@@ -1,4 +1,4 @@
-"""How good translations are: BLEU and chrF with their signatures, exact match, and how sure each figure is."""
+"""Scores with intervals: of translations (BLEU, chrF, exact match), of texts, of filled gaps and of labels."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_
 from glassformer.common.strings import strings
 
 RESAMPLES = 1000
+Z_95 = 1.96  # deviations to either side that hold 95 %
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ def score(
         chrf_interval=float(c._ci) if resamples > 1 else None,
         chrf_signature=str(chrf.get_signature()),
         exact=100 * hits,
-        exact_interval=100 * 1.96 * (hits * (1 - hits) / len(outputs)) ** 0.5,
+        exact_interval=100 * Z_95 * (hits * (1 - hits) / len(outputs)) ** 0.5,
     )
 
 
@@ -104,13 +105,9 @@ def with_float_scores(metric: Any) -> Any:
     return metric
 
 
-RESAMPLES = 1000
-Z_95 = 1.96  # deviations to either side that hold 95 %
-
-
 @dataclass(frozen=True)
 class BaseScores:
-    """What all of them have; figures in percent, but for perplexity and bits."""
+    """Scores of a model that does not translate: figures in percent, but for perplexity and bits."""
 
     measured: str  # how, in words
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from glassformer.common.errors import ConfigError, DataError, GlassformerError, InputError, one_of
 from glassformer.common.report import Report
@@ -58,40 +59,25 @@ def directions(folder: Path, corpora: Iterable[Corpus]) -> list[Direction]:
     return sorted(found, key=lambda way: (str(way[1]), str(way[0])))
 
 
-def with_target(to: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
-    """Those whose targets are in the language `to`; all, where there is one language only."""
-    languages = sorted({corpus.to for corpus in corpora if corpus.to is not None})
-    if to is None and len(languages) > 1:
-        raise ConfigError(f"these pairs are into {' and '.join(languages)}; say which are judged: to={languages[0]!r}")
-    meant = match_language(to, languages)
-    chosen = tuple(corpus for corpus in corpora if meant in (None, corpus.to))
-    if not chosen:
-        there = f"they are into {one_of(languages)}" if languages else "the recipe names no language of theirs"
-        raise ConfigError(f"no pairs into `{to}`: {there}")
-    return chosen
+def in_language(corpora: tuple[Corpus, ...], side: Literal["source", "to"], language: str | None) -> tuple[Corpus, ...]:
+    """The corpora whose sources, or targets, are in a language; all of them where they are in one language only."""
 
+    def language_of(corpus: Corpus) -> str | None:
+        return corpus.to if side == "to" else corpus.from_
 
-def with_source(source: str | None, corpora: tuple[Corpus, ...]) -> tuple[Corpus, ...]:
-    """Those whose sources are in the language `source`, for a model that is told it."""
-    languages = sorted({corpus.from_ for corpus in corpora if corpus.from_ is not None})
-    if source is None and len(languages) > 1:
+    preposition = "into" if side == "to" else "from"
+    languages = sorted({name for name in map(language_of, corpora) if name is not None})
+    if language is None and len(languages) > 1:
         both = " and ".join(languages)
-        raise ConfigError(f"these pairs are from {both}; say which are judged: source={languages[0]!r}")
-    meant = match_language(source, languages)
-    chosen = tuple(corpus for corpus in corpora if meant in (None, corpus.from_))
+        raise ConfigError(f"these pairs are {preposition} {both}; say which are judged: {side}={languages[0]!r}")
+    if language is not None and language not in languages:
+        with suppress(InputError):
+            language = pick_language(language, languages)
+    chosen = tuple(corpus for corpus in corpora if language in (None, language_of(corpus)))
     if not chosen:
-        raise ConfigError(f"no pairs from `{source}`: they are from {one_of(languages)}")
+        found = f"they are {preposition} {one_of(languages)}" if languages else "the recipe names no language of theirs"
+        raise ConfigError(f"no pairs {preposition} `{language}`: {found}")
     return chosen
-
-
-def match_language(language: str | None, languages: list[str]) -> str | None:
-    """The one of these that is meant, by whichever of its names."""
-    if language is None or language in languages:
-        return language
-    try:
-        return pick_language(language, languages)
-    except InputError:
-        return language
 
 
 def readable_recipe(folder: Path, report: Report) -> Recipe | None:
