@@ -9,6 +9,8 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from glassformer.common.errors import ConfigError, did_you_mean
+from glassformer.common.strings import HAN, KANA_HANGUL
+from glassformer.pipelines.language import word_lists
 
 # What a language is called, beside its code; in small letters.
 NAMES: dict[str, tuple[str, ...]] = {
@@ -18,35 +20,15 @@ NAMES: dict[str, tuple[str, ...]] = {
 }
 TRADITIONAL = re.compile(r"zh-(hant\b.*|tw|hk|mo)")
 
-# Words that are common in one of the two, and rare in the other and in their neighbours: the most frequent of Tatoeba
-# and of software documentation, less those that French, Spanish, Italian, Portuguese or Dutch share.
-COMMON = {
-    "en": """
-        the you that it this can are be have your what when at want his she like has know there about they one
-        more did following here him think very been only used should must had any why would but going were need
-        than good these who just then each which make other some now could take please come after let into never
-        before does two said may got much many too day right same something people really way their because made
-        always say anything look next them give choose told down again our better well today without every and
-        for with from not if by how my where to hello thank yes
-    """,
-    "de": """
-        sie ich der ist das nicht zu und für ein eine von mit wird werden dass wenn aus können wie sich einen
-        dem oder wir kann sind als habe mir haben einer mich ihr diese nach sein zum einem wählen verwenden über
-        bei dich wurde noch dir nur hast alle hier erstellen zur verwendet uns keine sehr müssen dieser muss
-        etwas dieses ihre mehr unter vor auch meine finden folgenden eines gehen tun gibt warum mein weiß ihn
-        diesem geben immer bist durch gut schon werde bitte dann wo nichts seine möchte hatte machen viel aber
-        ihm weitere ob nie ihnen heute sagen kein viele würde sehen euch jetzt auf guten danke hallo
-    """,
-}
-WORDS = {language: frozenset(words.split()) for language, words in COMMON.items()}
+WORDS = {language: frozenset(common) for language, common in word_lists("common").items()}
 LETTERS = {"de": re.compile("[äöüß]")}
 OTHERS = ("fr", "es", "it", "pt", "nl", "sv", "da", "no", "pl", "cs", "hu", "tr", "el", "ru", "uk", "ar", "ja", "ko")
 FAR = 8.0  # by how much another language must be likelier, in the library's logarithms, to be named
 IN_DOUBT = 1.0  # by how much English may be less likely, for its words are everywhere
 _WORD = re.compile(r"[^\W\d_]+")
 CHINESE = 6  # letters that say as much as a character of Chinese, at most
-_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff]")
-_KANA = re.compile("[\u3040-\u30ff\uac00-\ud7af]")  # with these, what looks Chinese is Japanese or Korean
+_HAN = re.compile(f"[{HAN}]")
+_KANA = re.compile(f"[{KANA_HANGUL}]")  # with these, what looks Chinese is Japanese or Korean
 _CODE = re.compile(r"```.*?```|`[^`]*`|\w+://\S+|<[^>]*>|\{[^}]*\}", re.DOTALL)  # written alike in every language
 LONGEST = 2000  # characters of a text that are looked at
 

@@ -15,6 +15,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from glassformer.data.protect import spans
+from glassformer.pipelines.language import word_lists
 
 Span = tuple[int, int]
 Encode = Callable[[Sequence[str]], list[list[int]]]
@@ -253,16 +254,7 @@ _BRACKETS = dict.fromkeys("([{（【「『《", 1) | dict.fromkeys(")]}）】」
 _QUOTES = {'"': None, "“": None, "«": None, "»": None, "„": True, "”": False}  # opens, closes, or what is due
 _WIDE = dict(zip(",;:", "，；：", strict=True))
 _NARROW = {wide: narrow for narrow, wide in _WIDE.items()}
-# Words that are written small unless a sentence begins with them.
-_SMALL = {
-    "en": """a also an and as at because but by can do does don't for from furthermore he he's her his how however if in
-    instead is it it's my no nobody not nothing now of on or our please she she's so that that's the their then there
-    there's therefore they this though to was we we're what when whenever where which while who why with yesterday you
-    you're your""",
-    "de": """aber als am an auf aus außerdem bei bis bitte da dann das dass dein dem den denn der die doch ein eine er
-    es für gestern ich im in ist jedoch jetzt kein keiner man mein mit nach nicht niemand nun ob obwohl oder sein seine
-    so um und von war warum was weil wenn wer wie wir wo während zu""",
-}
+_SMALL = word_lists("small")  # words that are written small unless a sentence begins with them
 
 
 def split_clauses(text: str, encode: Encode) -> list[Part]:
@@ -307,7 +299,7 @@ def join_clauses(parts: Sequence[Part], written: Sequence[str], target: str) -> 
             mark = part.text[-1]
             text = text.rstrip(".。,;:，；：、!?！？… ") + marks.get(mark, mark)
         first = text.partition(" ")[0].rstrip(",").replace("’", "'")
-        if i and first[1:] == first[1:].lower() and first.lower() in _SMALL.get(target, "").split():
+        if i and first[1:] == first[1:].lower() and first.lower() in _SMALL.get(target, ()):
             text = text[0].lower() + text[1:]
         texts.append(text)
     return join_parts(parts, texts)
