@@ -111,8 +111,8 @@ def test_a_translation_that_says_another_number_is_told(source, target, language
 
 def test_numbers_are_put_in_digits_or_in_the_words_of_another_language():
     invariants = Invariants("Seventy-six people and two hundred thousand `forty`", ("en", "de"))
-    assert invariants.respelt() == "76 people and 200,000 `forty`"
-    assert invariants.respelt("de") == "sechsundsiebzig people and zweihunderttausend `forty`"
+    assert invariants.respell() == "76 people and 200,000 `forty`"
+    assert invariants.respell("de") == "sechsundsiebzig people and zweihunderttausend `forty`"
     assert NumberWord(0, 1, 200_000).digits("de") == "200.000"
     assert NumberWord(0, 1, 200_000).words("zh") == "二十万"
 

@@ -265,7 +265,7 @@ class Invariants:
         """The source with a placeholder for each of some items, in order."""
         return self._replaced([(one.start, one.end, mark) for one, mark in zip(items, marks, strict=False)])
 
-    def respelt(self, language: str = "") -> str:
+    def respell(self, language: str = "") -> str:
         """The source with its number words in digits, or in the words of a `language`."""
         return self._replaced(
             [

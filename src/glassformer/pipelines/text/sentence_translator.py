@@ -146,9 +146,9 @@ class SentenceTranslator:
         for state in states:
             words, state.lost = state.invariants, ()
             state.small_numbers = all(one.value <= SMALL for one in words.number_words)
-            state.invariants = replace(words, source=words.respelt())
+            state.invariants = replace(words, source=words.respell())
             if state.invariants.is_wordless:
-                text = words.respelt(self.target)
+                text = words.respell(self.target)
                 text = text[:1].upper() + text[1:] if words.source[:1].isupper() else text
                 state.done = state.finish(Translation(text), "digits")
         left = [state for state in states if not state.invariants.is_wordless]
