@@ -120,8 +120,8 @@ def test_the_report_is_one_file_that_says_everything(language):
     first = runs[0]
     for said in (first.lab.claim, first.lab.prediction, first.lab.change, first.finding.summary):
         assert said.say(language) in words
-    for check in first.finding.checks:
-        assert check.text.say(language) in words
+    for merged in first.finding.checks:
+        assert merged.check.text.say(language) in words
     for name, spread in first.finding.named_numbers(language).items():
         assert name in words
         assert format_spread(spread) in words

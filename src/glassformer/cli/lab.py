@@ -132,11 +132,11 @@ def print_run(run: LabRun, language: str, console: Console) -> None:
     checks = Table.grid(padding=(0, 2))
     for justify in ("left", "left", "right", "left"):
         checks.add_column(justify=justify, no_wrap=justify == "right", overflow="fold")
-    for check in finding.checks:
-        mark = Text(MARKS[check.outcome], MARK_COLOURS[check.outcome])
-        extent = f" ({phrase('extent', language)})" if check.extent else ""
-        limits = format_bounds(check.check, language)
-        checks.add_row(mark, check.text.say(language) + extent, format_spread(check.spread), limits)
+    for merged in finding.checks:
+        mark = Text(MARKS[merged.outcome], MARK_COLOURS[merged.outcome])
+        extent = f" ({phrase('extent', language)})" if merged.check.extent else ""
+        limits = format_bounds(merged.check, language)
+        checks.add_row(mark, merged.check.text.say(language) + extent, format_spread(merged.spread), limits)
     console.print(Padding(checks, (0, 0, 1, 2), expand=False))
     verdict = Text(VERDICTS[finding.verdict].say(language), f"bold {COLOURS[finding.verdict.name]}")
     colon, comma = ("：", "，") if language == "zh" else (": ", ", ")

@@ -73,27 +73,23 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
         Check(Text("with the mask it writes by the rule", "有掩码时生成遵守规律"), follows[True], low=0.9),
         Check(Text("without the mask it cannot write", "无掩码时无法正常生成"), follows[False], high=0.6),
     ]
-    return Finding(
-        numbers,
-        checks,
-        draw(effects, curves),
-        Text(
-            "Later tokens move an output by {future:max.0g}. Without the mask the training loss falls to "
-            f"{{cheating:.2f}}, below the entropy of {entropy():.2f} that no honest model can beat ({{honest:.2f}} "
-            "with the mask); but writing by itself it follows the rule in {bare:.0%} of the steps, with the mask in "
-            "{masked:.0%}.",
-            "后面的词元对前面输出的影响为 {future:max.0g}。去掉掩码后训练损失降到 {cheating:.2f}，"
-            f"低于任何正常模型都无法突破的熵 {entropy():.2f}（有掩码时为 {{honest:.2f}}）；"
-            "但自行生成时只有 {bare:.0%} 的步骤遵守规律，有掩码时为 {masked:.0%}。",
-        ),
-        {
-            "future": float(future.max()),
-            "cheating": cheating,
-            "honest": honest,
-            "bare": follows[False],
-            "masked": follows[True],
-        },
+    summary = Text(
+        "Later tokens move an output by {future:max.0g}. Without the mask the training loss falls to "
+        f"{{cheating:.2f}}, below the entropy of {entropy():.2f} that no honest model can beat ({{honest:.2f}} "
+        "with the mask); but writing by itself it follows the rule in {bare:.0%} of the steps, with the mask in "
+        "{masked:.0%}.",
+        "后面的词元对前面输出的影响为 {future:max.0g}。去掉掩码后训练损失降到 {cheating:.2f}，"
+        f"低于任何正常模型都无法突破的熵 {entropy():.2f}（有掩码时为 {{honest:.2f}}）；"
+        "但自行生成时只有 {bare:.0%} 的步骤遵守规律，有掩码时为 {masked:.0%}。",
     )
+    quoted = {
+        "future": float(future.max()),
+        "cheating": cheating,
+        "honest": honest,
+        "bare": follows[False],
+        "masked": follows[True],
+    }
+    return Finding(numbers, checks, draw(effects, curves), summary, quoted)
 
 
 @torch.no_grad()

@@ -86,10 +86,8 @@ def localize(names: Iterable[str | Text], language: str) -> list[str]:
 
 PAPER, INK, SOFT, RULE = "#fffefc", "#1d1b18", "#6b655c", "#e4dfd5"
 COLOURS = ("#2862a8", "#c4412a", "#0b7f71", "#7547be", "#a86e00", "#ad3262")
-# What takes the place of each colour on a dark page.
-DARK = dict(zip((PAPER, INK, SOFT, RULE), ("#1b1a17", "#f0ece4", "#a89f92", "#33302a"), strict=True)) | dict(
-    zip(COLOURS, ("#79b0f2", "#ff7d5e", "#4bc7b0", "#b898f3", "#e2ae49", "#f085ad"), strict=True)
-)
+ON_DARK = ("#1b1a17", "#f0ece4", "#a89f92", "#33302a", "#79b0f2", "#ff7d5e", "#4bc7b0", "#b898f3", "#e2ae49", "#f085ad")
+DARK = dict(zip((PAPER, INK, SOFT, RULE, *COLOURS), ON_DARK, strict=True))  # what replaces each colour on a dark page
 WIDE, NARROW, PLOT, LINE = 900, 640, 250, 19  # pixels: two panels, one panel, the height of a plot, of a line of text
 MOST_NAMES = 12  # along an axis; of more, some are left out
 CELL, SHADES = "cell", 48  # of a heat map: the id of its cells, the steps of its colour bar

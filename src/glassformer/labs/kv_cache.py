@@ -76,30 +76,26 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
             f"{FAR} 个词元之后一步的耗时，无缓存 / 有缓存",
         ): faster,
     }
-    return Finding(
-        numbers,
-        judge(apart, same, list(orders.values()), faster),
-        draw(without, cached),
-        Text(
-            f"{LENGTH} tokens: the same text (logits within {{apart:max.0e}}) with {{fewer:.0f}} times fewer "
-            f"multiply-adds; by the clock, a step after {FAR} tokens is {{faster:.0f}} times faster. "
-            "Attention of one step grows as T^{step_with:.2f} instead of T^{step_without:.2f}. “O(T^2) to O(T)” speaks "
-            "of a step: a whole text goes from T^{whole_without:.2f} to T^{whole_with:.2f}.",
-            f"{LENGTH} 个词元：输出相同（logit 相差不超过 {{apart:max.0e}}），乘加次数约为原来的 1/{{fewer:.0f}}；"
-            f"按实测时间，{FAR} 个词元之后的一步快 {{faster:.0f}} 倍。单步注意力从 T^{{step_without:.2f}} "
-            "降为 T^{step_with:.2f}。“O(T²) 降为 O(T)”说的是单步：整段输出从 T^{whole_without:.2f} 降为 "
-            "T^{whole_with:.2f}。",
-        ),
-        {
-            "apart": apart,
-            "fewer": total[0] / total[1],
-            "faster": faster,
-            "step_without": step_without,
-            "step_with": step_with,
-            "whole_without": whole_without,
-            "whole_with": whole_with,
-        },
+    summary = Text(
+        f"{LENGTH} tokens: the same text (logits within {{apart:max.0e}}) with {{fewer:.0f}} times fewer "
+        f"multiply-adds; by the clock, a step after {FAR} tokens is {{faster:.0f}} times faster. "
+        "Attention of one step grows as T^{step_with:.2f} instead of T^{step_without:.2f}. “O(T^2) to O(T)” speaks "
+        "of a step: a whole text goes from T^{whole_without:.2f} to T^{whole_with:.2f}.",
+        f"{LENGTH} 个词元：输出相同（logit 相差不超过 {{apart:max.0e}}），乘加次数约为原来的 1/{{fewer:.0f}}；"
+        f"按实测时间，{FAR} 个词元之后的一步快 {{faster:.0f}} 倍。单步注意力从 T^{{step_without:.2f}} "
+        "降为 T^{step_with:.2f}。“O(T²) 降为 O(T)”说的是单步：整段输出从 T^{whole_without:.2f} 降为 "
+        "T^{whole_with:.2f}。",
     )
+    quoted = {
+        "apart": apart,
+        "fewer": total[0] / total[1],
+        "faster": faster,
+        "step_without": step_without,
+        "step_with": step_with,
+        "whole_without": whole_without,
+        "whole_with": whole_with,
+    }
+    return Finding(numbers, judge(apart, same, list(orders.values()), faster), draw(without, cached), summary, quoted)
 
 
 @torch.inference_mode()

@@ -105,27 +105,23 @@ def run(
         Check(large_hidden, weights["float32", LARGE][1], high=1e-6, extent=True),
         Check(large_half, weights["float16", LARGE][1], high=1e-6, extent=True),
     ]
-    return Finding(
-        numbers,
-        checks,
-        draw(masked, unmasked, weights),
-        Text(
-            f"{max(PADS)} padding tokens change the logits by {{masked:max.0g}} when masked and by {{unmasked:.2f}} "
-            "when not. A row that may see nothing gives zeros, where a plain softmax over -inf gives NaN. With -1e9 "
-            "instead, such a row spreads {spread:.0%} of its weight over hidden keys in "
-            "float32; float16 cannot hold -1e9: it becomes -inf, and the row's weight {lost:g}.",
-            f"{max(PADS)} 个填充词元在有掩码时使 logit 改变 {{masked:max.0g}}，无掩码时改变 {{unmasked:.2f}}。"
-            "没有可见键的行输出零；普通 softmax 遇到整行 -inf 则得到 NaN。若改用 -1e9，"
-            "这样的行在 float32 中会把 {spread:.0%} 的权重分给被遮住的键；"
-            "float16 无法表示 -1e9，它变成 -inf，该行的权重变成 {lost:g}。",
-        ),
-        {
-            "masked": masked[-1],
-            "unmasked": unmasked[-1],
-            "spread": weights["float32", LARGE][1],
-            "lost": weights["float16", LARGE][1],
-        },
+    summary = Text(
+        f"{max(PADS)} padding tokens change the logits by {{masked:max.0g}} when masked and by {{unmasked:.2f}} "
+        "when not. A row that may see nothing gives zeros, where a plain softmax over -inf gives NaN. With -1e9 "
+        "instead, such a row spreads {spread:.0%} of its weight over hidden keys in "
+        "float32; float16 cannot hold -1e9: it becomes -inf, and the row's weight {lost:g}.",
+        f"{max(PADS)} 个填充词元在有掩码时使 logit 改变 {{masked:max.0g}}，无掩码时改变 {{unmasked:.2f}}。"
+        "没有可见键的行输出零；普通 softmax 遇到整行 -inf 则得到 NaN。若改用 -1e9，"
+        "这样的行在 float32 中会把 {spread:.0%} 的权重分给被遮住的键；"
+        "float16 无法表示 -1e9，它变成 -inf，该行的权重变成 {lost:g}。",
     )
+    quoted = {
+        "masked": masked[-1],
+        "unmasked": unmasked[-1],
+        "spread": weights["float32", LARGE][1],
+        "lost": weights["float16", LARGE][1],
+    }
+    return Finding(numbers, checks, draw(masked, unmasked, weights), summary, quoted)
 
 
 def worst(values: Iterable[float]) -> float:

@@ -156,9 +156,9 @@ def article(one: LabRun, figure: str, language: str) -> Iterator[str]:
 
 def row(merged: MergedCheck, language: str) -> str:
     kind, mark = OUTCOMES[merged.outcome], MARKS[merged.outcome]
-    extent = f' <span class="extent">· {escape(phrase("extent", language))}</span>' if merged.extent else ""
+    extent = f' <span class="extent">· {escape(phrase("extent", language))}</span>' if merged.check.extent else ""
     return (
         f'<tr><td class="mark {kind}" aria-label="{escape(phrase(merged.outcome, language))}">{mark}</td>'
-        f'<td>{escape(merged.text.say(language))}{extent}</td><td class="num">{format_spread(merged.spread)}</td>'
+        f'<td>{escape(merged.check.text.say(language))}{extent}</td><td class="num">{format_spread(merged.spread)}</td>'
         f'<td class="num">{escape(format_bounds(merged.check, language))}</td></tr>'
     )

@@ -50,12 +50,12 @@ class LabRun:
             "spreads": {name: spread_as_dict(spread) for name, spread in numbers.items()},
             "checks": [
                 {
-                    "text": merged.text.say(language),
+                    "text": merged.check.text.say(language),
                     "value": finite(merged.spread.mean),
                     **spread_as_dict(merged.spread),
                     "low": finite(merged.check.low),
                     "high": finite(merged.check.high),
-                    "extent": merged.extent,
+                    "extent": merged.check.extent,
                     "passed": merged.outcome is CheckOutcome.PASSED,
                     "outcome": merged.outcome.value,
                 }

@@ -32,14 +32,6 @@ class MergedCheck:
     spread: Spread
 
     @property
-    def text(self) -> Text:
-        return self.check.text
-
-    @property
-    def extent(self) -> bool:
-        return self.check.extent
-
-    @property
     def outcome(self) -> CheckOutcome:
         low, high, values = self.check.low, self.check.high, self.spread.values
         if self.check.every or low == high or len(values) == 1 or any(map(math.isnan, values)):
@@ -59,7 +51,7 @@ class MergedFinding:
 
     @property
     def verdict(self) -> Verdict:
-        return verdict([(check.outcome, check.extent) for check in self.checks])
+        return verdict([(merged.outcome, merged.check.extent) for merged in self.checks])
 
     def named_numbers(self, language: str) -> dict[str, Spread]:
         return dict(zip(localize(self.numbers, language), self.numbers.values(), strict=True))

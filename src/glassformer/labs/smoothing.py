@@ -105,20 +105,15 @@ def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
         Check(finite_lead, abs(soft_lead[-1] - predicted), high=0.1),
         Check(unbounded, hard_gain, low=0.3),
     ]
-    return Finding(
-        numbers,
-        checks,
-        draw(loss, floor, hard_lead, soft_lead, predicted),
-        SUMMARY,
-        {
-            "offset": soft_offset,
-            "gap": gap,
-            "end": soft_end,
-            "perplexity": math.exp(soft_end),
-            "lead": soft_lead[-1],
-            "gain": hard_gain,
-        },
-    )
+    quoted = {
+        "offset": soft_offset,
+        "gap": gap,
+        "end": soft_end,
+        "perplexity": math.exp(soft_end),
+        "lead": soft_lead[-1],
+        "gain": hard_gain,
+    }
+    return Finding(numbers, checks, draw(loss, floor, hard_lead, soft_lead, predicted), SUMMARY, quoted)
 
 
 def draw(loss: Loss, floor: float, hard_lead: Sequence[float], soft_lead: Sequence[float], predicted: float) -> Figure:

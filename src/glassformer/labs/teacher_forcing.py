@@ -63,21 +63,17 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderDecoder] = EncoderDe
         Check(Text("the gradient of the loss is the same", "损失的梯度也相同"), slope_apart, high=ROUNDING, every=True),
         Check(would_show, float(parallel.std()), low=0.1),
     ]
-    return Finding(
-        numbers,
-        checks,
-        draw(apart, likely),
-        Text(
-            f"{TARGET} steps in one pass and one by one: logits differ by at most {{worst:max.0e}}, "
-            "gradients by {slope:max.0e} (relative, float64 rounding). It is the same computation on the same "
-            "inputs; fed its own words instead of the labels, this untrained model chooses alike in {alike:.0%} of "
-            "the steps, and that gap teacher forcing does not train.",
-            f"{TARGET} 步一次并行算完与逐步计算相比：logit 最多相差 {{worst:max.0e}}，梯度相对误差不超过 "
-            "{slope:max.0e}（float64 舍入误差）。输入相同，计算就相同；"
-            "若改为读入模型自己的输出，这个未训练的模型只有 {alike:.0%} 的步骤选择一致，教师强制并不训练这种情形。",
-        ),
-        {"worst": worst, "slope": slope_apart, "alike": alike},
+    summary = Text(
+        f"{TARGET} steps in one pass and one by one: logits differ by at most {{worst:max.0e}}, "
+        "gradients by {slope:max.0e} (relative, float64 rounding). It is the same computation on the same "
+        "inputs; fed its own words instead of the labels, this untrained model chooses alike in {alike:.0%} of "
+        "the steps, and that gap teacher forcing does not train.",
+        f"{TARGET} 步一次并行算完与逐步计算相比：logit 最多相差 {{worst:max.0e}}，梯度相对误差不超过 "
+        "{slope:max.0e}（float64 舍入误差）。输入相同，计算就相同；"
+        "若改为读入模型自己的输出，这个未训练的模型只有 {alike:.0%} 的步骤选择一致，教师强制并不训练这种情形。",
     )
+    quoted = {"worst": worst, "slope": slope_apart, "alike": alike}
+    return Finding(numbers, checks, draw(apart, likely), summary, quoted)
 
 
 def step_by_step(model: EncoderDecoder, src: Tensor, tgt: Tensor) -> Tensor:

@@ -9,7 +9,6 @@ import json
 import os
 import subprocess
 import sys
-import threading
 import traceback
 from typing import Any
 
@@ -24,24 +23,22 @@ class LabWorker:
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[str] | None = None
-        self._lock = threading.Lock()
 
     def run(self, name: str, seed: int, seeds: int = SEEDS) -> Reports:
-        """The lab's reports, however long they take; one lab at a time."""
-        with self._lock:
-            if self.process is not None and self.process.poll() is not None:
-                self.close()
-            process = self.process = self.process or start_process()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                process.stdin.write(json.dumps({"name": name, "seed": seed, "seeds": seeds}) + "\n")
-                process.stdin.flush()
-                answer = process.stdout.readline()
-            except (OSError, ValueError):  # it has ended, or has been closed meanwhile
-                answer = ""
-            if not answer:  # its end may be seen before it is over; the next lab must not meet it dying
-                self.close()
+        """The lab's reports, however long they take; the caller runs one lab at a time."""
+        if self.process is not None and self.process.poll() is not None:
+            self.close()
+        process = self.process = self.process or start_process()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps({"name": name, "seed": seed, "seeds": seeds}) + "\n")
+            process.stdin.flush()
+            answer = process.stdout.readline()
+        except (OSError, ValueError):  # it has ended, or has been closed meanwhile
+            answer = ""
+        if not answer:  # its end may be seen before it is over; the next lab must not meet it dying
+            self.close()
         reports: Reports = json.loads(answer or "{}")
         if not reports:
             raise RunError(f"the lab {name} (seed {seed}) broke off; the terminal that serves it may say why")
