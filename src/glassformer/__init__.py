@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from glassformer.common import aliases
@@ -78,7 +79,7 @@ _HOMES = {
 }
 
 __all__ = [*_HOMES]
-aliases.install()
+sys.meta_path.append(aliases.AliasFinder())
 
 
 def __getattr__(name: str) -> Any:

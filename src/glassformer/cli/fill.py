@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from glassformer.cli.lines import given_lines, line_by_line
-from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model
+from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model, given_lines, line_by_line
 from glassformer.common.files import without_nan
 
 

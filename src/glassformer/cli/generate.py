@@ -8,7 +8,6 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.lines import given_lines
 from glassformer.cli.options import (
     Adapter,
     Device,
@@ -22,6 +21,7 @@ from glassformer.cli.options import (
     TopK,
     TopP,
     find_model,
+    given_lines,
     sampling_options,
 )
 from glassformer.common.errors import ConfigError

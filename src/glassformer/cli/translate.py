@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.lines import arguments, decoded, open_input, open_output, read_raw, row
 from glassformer.cli.options import (
     Adapter,
     Device,
@@ -27,8 +26,14 @@ from glassformer.cli.options import (
     Temperature,
     TopK,
     TopP,
+    arguments,
+    decoded,
     find_model,
     looks_like_hub,
+    open_input,
+    open_output,
+    read_raw,
+    row,
     sampling_options,
 )
 from glassformer.common.errors import ConfigError, DataError

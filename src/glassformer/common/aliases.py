@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 import warnings
 from collections.abc import Sequence
 from importlib.abc import Loader, MetaPathFinder
@@ -48,35 +47,24 @@ ALIASES = {
 
 
 class AliasFinder(MetaPathFinder, Loader):
-    """Finds a module at its earlier name: the very module, and those within a folder likewise."""
-
-    def __init__(self) -> None:
-        self.specs: dict[str, ModuleSpec | None] = {}
+    """Finds a module at its earlier name, after every other finder has failed to."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        return ModuleSpec(name, self) if self.place(name) else None
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType:
-        place = self.place(spec.name)
-        assert place is not None
-        warnings.warn(f"{spec.name} is {place} now; the old name ends with the next version", FutureWarning, 2)
-        module = importlib.import_module(place)
-        self.specs[module.__name__] = module.__spec__
-        return module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.specs[module.__name__]  # its own again, after the import system has set the alias's
-
-    @staticmethod
-    def place(name: str) -> str | None:
-        room, _, rest = name, "", ""
-        while room not in ALIASES:
-            room, _, last = room.rpartition(".")
-            if not room:
+        earlier, _, rest = name, "", ""
+        while earlier not in ALIASES:
+            earlier, _, last = earlier.rpartition(".")
+            if not earlier:
                 return None
             rest = f".{last}{rest}"
-        return ALIASES[room] + rest
+        # A folder, so that its files are asked for here too; of no place, so that no other finder finds them twice.
+        return ModuleSpec(name, self, origin=ALIASES[earlier] + rest, is_package=True)
 
-
-def install() -> None:
-    sys.meta_path.insert(0, AliasFinder())  # first: else a file within an aliased folder would be loaded a second time
+    def exec_module(self, module: ModuleType) -> None:
+        """The alias has everything that the module has; it is not the module itself."""
+        assert module.__spec__ is not None
+        place = module.__spec__.origin
+        assert place is not None
+        warnings.warn(f"{module.__name__} is {place} now; the old name ends with the next version", FutureWarning, 2)
+        now = importlib.import_module(place)
+        vars(module).update({name: value for name, value in vars(now).items() if not name.startswith("__")})
+        module.__getattr__ = lambda name: getattr(now, name)  # type: ignore[method-assign]  # what comes later
