@@ -82,7 +82,7 @@ def test_the_page_has_the_directions_of_what_it_serves(
     code, _, err = cli("serve", *words)
     assert code == 0, err
     ((told, found),) = served
-    assert (told, found.first, len(found.known)) == (title, first, directions)
+    assert (told, found.first, len(found.by_name)) == (title, first, directions)
     assert found.get().translator.about.source == first[:2]
 
 

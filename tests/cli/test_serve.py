@@ -200,9 +200,9 @@ def test_requests_share_the_cores_and_a_small_model_takes_one_for_each(tmp_path,
 
     translator = Translator.load(tiny(tmp_path / "tiny"))
     monkeypatch.setattr(listen.torch, "get_num_threads", lambda: 16)
-    assert listen.cores_each(translator, turns=4) == 1
-    monkeypatch.setattr(listen, "SMALL", 0)
-    assert [listen.cores_each(translator, turns) for turns in (1, 4, 32)] == [16, 4, 1]
+    assert listen.threads_per_request(translator, 4) == 1
+    monkeypatch.setattr(listen, "SMALL_MODEL", 0)
+    assert [listen.threads_per_request(translator, concurrency) for concurrency in (1, 4, 32)] == [16, 4, 1]
 
 
 def test_a_free_port_is_found_where_none_was_asked_for(tmp_path):

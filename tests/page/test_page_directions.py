@@ -187,7 +187,7 @@ def test_a_model_is_loaded_when_it_is_first_asked_for(tmp_path, monkeypatch):
 def test_a_folder_opens_on_what_its_model_is_for_and_has_the_other_ways_too(tmp_path):
     folder = make_box(tmp_path) / "en-zh"
     found = folder_directions(folder, "cpu")
-    assert (found.first, [*found.known]) == ("en-zh", ["en-zh", ["en", "zh"][1] + "-en"])
+    assert (found.first, [*found.by_name]) == ("en-zh", ["en-zh", ["en", "zh"][1] + "-en"])
     assert [one.text for one in found.get().examples] == ["Hello, world!"]
     assert found.get("zh-en").examples == ()
     assert folder_directions(folder, "cpu", "en").first == "zh-en"

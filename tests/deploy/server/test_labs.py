@@ -16,7 +16,7 @@ from sockets import post, until
 from visitor import SENTENCE, Live, agrees
 
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.labs import LabRunner
+from glassformer.deploy.server.trace_api import LabRunner
 from glassformer.labs import NAMES, find, sinusoids
 from glassformer.labs.experiment import Check, Finding, Lab
 from glassformer.labs.figures import Figure, Text

@@ -257,8 +257,8 @@ def test_with_the_interface_alone_no_page_and_no_weights_are_given(address):
     theirs |= {"/translate_file", "/download_file/{name}"}
     assert set(described["paths"]) == theirs | {"/v2/translate", "/v2/languages", "/v2/usage"}
     answers = described["paths"]["/translate"]["post"]["responses"]
-    assert "TranslateAnswer" in json.dumps(answers["200"])
-    assert "ErrorAnswer" in json.dumps(answers["400"])
+    assert "TranslateResponse" in json.dumps(answers["200"])
+    assert "ErrorResponse" in json.dumps(answers["400"])
 
 
 def test_many_at_once_get_each_their_own(address, expected):

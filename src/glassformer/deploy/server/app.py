@@ -4,7 +4,7 @@ GET /                 the page that translates, or with one direction only, the 
 GET /look, /text      the page that looks inside, the page that translates; their files under /static
 GET /handbook/en/...  the handbook, if it has been built
 
-The other routes are in `trace_api`, `labs`, `word_alternatives`, `libre`, `files` and `deepl`.
+The other routes are in `trace_api`, `word_alternatives`, `libre`, `files` and `deepl`.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from glassformer.deploy.server.directions import Directions, translator_directio
 from glassformer.deploy.server.errors import add_error_handlers, error_responses
 from glassformer.deploy.server.files import FilesApi, add_file_routes
 from glassformer.deploy.server.keys import ApiKeys
-from glassformer.deploy.server.labs import LabRunner, add_lab_routes
 from glassformer.deploy.server.libre import LibreApi, add_libre_routes
 from glassformer.deploy.server.middleware import LOCAL, GuardMiddleware, Metrics, MetricsMiddleware
 from glassformer.deploy.server.responses import page_file
-from glassformer.deploy.server.trace_api import Limits, TraceApi, add_trace_routes
+from glassformer.deploy.server.trace_api import LabRunner, Limits, TraceApi, add_trace_routes
 from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.deploy.server.word_alternatives import WordsApi, add_word_routes
 from glassformer.pipelines.translator import Translator
@@ -129,31 +128,25 @@ def add_pages(
 
     @router.get("/", include_in_schema=False)
     async def page(request: Request) -> Response:
-        return page_file(request, "index.html", front)
+        return page_file(request, "front/index.html" if front else "index.html")
 
     @router.get("/look", include_in_schema=False)
     async def look(request: Request) -> Response:
         return page_file(request, "index.html")
 
-    @router.get("/static/{file}", include_in_schema=False)
-    @router.get("/static/v-{version}/{file}", include_in_schema=False)
+    @router.get("/static/{file:path}", include_in_schema=False)
+    @router.get("/static/v-{version}/{file:path}", include_in_schema=False)  # matched first
     async def static(request: Request, file: str, version: str = "") -> Response:
-        return page_file(request, file, version=version)
+        return page_file(request, file, version)
 
     if service is not None:
         add_word_routes(router, WordsApi(service), AdmissionControl(limits.waiting), api_keys)
 
         @router.get("/text", include_in_schema=False)
         async def text(request: Request) -> Response:
-            return page_file(request, "index.html", front=True)
-
-        @router.get("/static/front/{file}", include_in_schema=False)
-        @router.get("/static/v-{version}/front/{file}", include_in_schema=False)
-        async def front_static(request: Request, file: str, version: str = "") -> Response:
-            return page_file(request, file, front=True, version=version)
+            return page_file(request, "front/index.html")
 
     if handbook is not None:
         app.mount("/handbook", Handbook(directory=handbook, html=True))
-    add_trace_routes(router, api, admission)
-    add_lab_routes(router, labs)
+    add_trace_routes(router, api, labs, admission)
     app.include_router(router)

@@ -96,19 +96,16 @@ class DeepLApi:
             raise bad_request(str(error)) from None
         with self._lock:
             self.characters += size
-        return DeepLResponse(
-            translations=[
-                DeepLTranslation(
-                    detected_source_language=(code or target).upper(), text=one, billed_characters=len(text)
-                )
-                for code, one, text in zip(codes, made, texts, strict=True)
-            ]
-        ).model_dump()
+        translations = [
+            {"detected_source_language": (code or target).upper(), "text": one, "billed_characters": len(text)}
+            for code, one, text in zip(codes, made, texts, strict=True)
+        ]
+        return {"translations": translations}
 
     def languages(self, targets: bool) -> list[dict[str, Any]]:
         codes = TARGET_CODES if targets else {}
         return [
-            DeepLLanguage(language=codes.get(one, one.upper()), name=language_name(one)).model_dump()
+            {"language": codes.get(one, one.upper()), "name": language_name(one), "supports_formality": False}
             for one in self.service.languages
         ]
 

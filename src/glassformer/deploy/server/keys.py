@@ -90,12 +90,9 @@ class ApiKeys:
         self._load()
 
     def _load(self) -> None:
-        try:
-            at = self.path.stat()
-            stamp = (at.st_mtime_ns, at.st_size)
-        except OSError:  # `read_keys` raises the error
-            stamp = None
-        if stamp != self._stamp or stamp is None:
+        status = self.path.stat() if self.path.exists() else None
+        stamp = status and (status.st_mtime_ns, status.st_size)
+        if stamp is None or stamp != self._stamp:
             self._keys = {one.hash: one for one in read_keys(self.path)}
             self._stamp = stamp
 

@@ -22,7 +22,7 @@ from glassformer.deploy.server.admission import AdmissionControl, RequestState
 from glassformer.deploy.server.errors import bad_request, error_responses, printable
 from glassformer.deploy.server.keys import ApiKeys
 from glassformer.deploy.server.requests import client_of, read_fields
-from glassformer.deploy.server.responses import Event, SendEvent, accepts_events, event_stream, json_response
+from glassformer.deploy.server.responses import SendEvent, accepts_events, event_stream, json_response
 from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.pipelines.documents.formats import FORMATS
 from glassformer.pipelines.language.language import confidence, detect_language, language_name
@@ -170,17 +170,11 @@ class LibreApi:
 
     def translate(self, fields: dict[str, Any], state: RequestState) -> dict[str, Any]:
         asked = self.parse(fields)
-        return asked.response(*self.translate_texts(asked, asked.texts, asked.codes, state, asked.alternatives))
+        return asked.response(*self.translate_all(asked, state))
 
-    def translate_texts(
-        self,
-        asked: TranslateRequest,
-        texts: list[str],
-        codes: list[str | None],
-        state: RequestState,
-        alternatives: int = 0,
-    ) -> tuple[list[str], list[list[str]]]:
-        return self.service.translate(texts, codes, asked.target, state, html=asked.html, alternatives=alternatives)
+    def translate_all(self, asked: TranslateRequest, state: RequestState) -> tuple[list[str], list[list[str]]]:
+        texts, codes, count = asked.texts, asked.codes, asked.alternatives
+        return self.service.translate(texts, codes, asked.target, state, html=asked.html, alternatives=count)
 
     def translate_stream(self, fields: dict[str, Any], state: RequestState, send: SendEvent) -> None:
         """An event for each paragraph, then one with the response that a request without events gets."""
@@ -193,14 +187,15 @@ class LibreApi:
         translations = [""] * len(asked.texts)
         for group in growing_groups(parts):
             state.check()
-            texts, _ = self.translate_texts(asked, [one.text for one in group], [one.code for one in group], state)
+            texts, codes = [one.text for one in group], [one.code for one in group]
+            texts, _ = self.service.translate(texts, codes, asked.target, state, html=asked.html)
             for part, text in zip(group, texts, strict=True):
                 translations[part.text_index] += text
-                send(Event("part", {"index": part.text_index, "translatedText": text}))
+                send("part", {"index": part.text_index, "translatedText": text})
         others: list[list[str]] = []
         if asked.alternatives:
-            _, others = self.translate_texts(asked, asked.texts, asked.codes, state, asked.alternatives)
-        send(Event("done", asked.response(translations, others)))
+            _, others = self.translate_all(asked, state)
+        send("done", asked.response(translations, others))
 
     def is_quick(self, fields: dict[str, Any]) -> bool:
         """Whether only the models take time: they are loaded, and one short plain text has one known language."""
@@ -218,11 +213,11 @@ class LibreApi:
 
     def languages(self) -> list[dict[str, Any]]:
         return [
-            LibreLanguage(
-                code=libre_code(one),
-                name=language_name(one),
-                targets=sorted(map(libre_code, [*self.service.targets(one), one])),
-            ).model_dump()
+            {
+                "code": libre_code(one),
+                "name": language_name(one),
+                "targets": sorted(map(libre_code, [*self.service.targets(one), one])),
+            }
             for one in self.service.languages
         ]
 

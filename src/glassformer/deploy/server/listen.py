@@ -232,31 +232,19 @@ def threads_per_request(model: Model, concurrency: int) -> int:
 
 @dataclass(frozen=True)
 class ServeOptions:
-    """Where to listen, for whom, and how translations are made.
-
-    host, port      an address, and a free port by default
-    open_browser    show the page at once
-    workers         batches that are translated in parallel
-    threads         cores for each of them; by default, those that are free
-    open_to_all     other machines may use the server without a key
-    keys            a file of API keys: programs need one of them
-    grace           seconds to finish running requests when the server stops
-    log             write a line for every request to stderr
-    origins         other sites whose pages may ask for translations; `*`: all
-    timeout         seconds for one translation; 0: no limit
-    """
+    """Where to listen, for whom, and how translations are made."""
 
     host: str = "127.0.0.1"
-    port: int | None = None
+    port: int | None = None  # a free one by default
     open_browser: bool = False
-    workers: int = 1
-    threads: int | None = None
-    open_to_all: bool = False
-    keys: Path | None = None
-    grace: float = 0.0
-    log: bool = False
-    origins: tuple[str, ...] = ()
-    timeout: float = TIMEOUT
+    workers: int = 1  # batches that are translated in parallel
+    threads: int | None = None  # cores for each of them; by default, those that are free
+    open_to_all: bool = False  # other machines may use the server without a key
+    keys: Path | None = None  # a file of API keys: programs need one of them
+    grace: float = 0.0  # seconds to finish running requests when the server stops
+    log: bool = False  # write a line for every request to stderr
+    origins: tuple[str, ...] = ()  # other sites whose pages may ask for translations; `*`: all
+    timeout: float = TIMEOUT  # seconds for one translation; 0: no limit
 
 
 def serve(
@@ -279,15 +267,14 @@ def serve(
                 "want, or --only api --keys FILE, or leave --host out"
             )
         shown = None if page is None else page()
-        service = None if models is None else TranslationService(models(), Queue(options.workers, options.threads))
-        if service is not None and not service.languages:
-            if shown is None:
-                raise ConfigError(
-                    "the model does not say which languages it knows, so nobody could ask for them; add `[about]` with "
-                    "`source` and `target` to its recipe.toml"
-                )
-            service.queue.close()
-            service = None
+        directions, service = None if models is None else models(), None
+        if directions is not None and any(one.source or one.target for one in directions.by_name.values()):
+            service = TranslationService(directions, Queue(options.workers, options.threads))
+        elif shown is None:
+            raise ConfigError(
+                "the model does not say which languages it knows, so nobody could ask for them; add `[about]` with "
+                "`source` and `target` to its recipe.toml"
+            )
         if service is not None:
             threading.Thread(target=warm_up, args=(service,), daemon=True).start()
         app = create_app(

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ipaddress
 import json
-import logging
 import re
 import time
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from glassformer.deploy.server.errors import FAULT, error_body, is_program_route
+from glassformer.deploy.server.errors import ClientDisconnected, RequestError, is_program_route, request_error
 from glassformer.deploy.server.queue import Queue
 
 MAX_HEAD = 16_384  # bytes of the path, the query and the headers
@@ -78,44 +77,50 @@ class GuardMiddleware:
                 message["headers"] = [*message["headers"], *(one for one in ENCODED_HEADERS if one[0] not in present)]
             await send(message)
 
-        head = sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope.get("query_string", b""))
-        if head + len(scope["path"]) > MAX_HEAD:
-            hint = f"send at most {MAX_HEAD:,} bytes of it; texts go into the body"
-            await refuse(send_with_headers, scope, 431, "head", "the request's head is too large", hint)
-            return
-        host = host_name(header(scope, b"host") or "")
-        if host not in self.hosts and not (self.by_address and is_address(host)):
-            others = "this machine's address" if self.by_address else "http://127.0.0.1"
-            message = f"this server does not answer to the name {host[:80]!r}"
-            await refuse(send_with_headers, scope, 403, "host", message, f"open it by http://localhost or by {others}")
+        try:
+            self.check_head(scope)
+        except RequestError as error:
+            await error.response(scope["path"])(scope, receive, send_with_headers)
             return
         handler = self.cors if self.origins and is_program_route(scope["path"]) else self.forward
         await handler(scope, receive, send_with_headers)
 
+    def check_head(self, scope: Scope) -> None:
+        size = sum(len(name) + len(value) for name, value in scope["headers"]) + len(scope.get("query_string", b""))
+        if size + len(scope["path"]) > MAX_HEAD:
+            hint = f"send at most {MAX_HEAD:,} bytes of it; texts go into the body"
+            raise RequestError(431, "head", "the request's head is too large", hint)
+        host = host_name(header(scope, b"host") or "")
+        if host not in self.hosts and not (self.by_address and is_address(host)):
+            other = "this machine's address" if self.by_address else "http://127.0.0.1"
+            message = f"this server does not answer to the name {host[:80]!r}"
+            raise RequestError(403, "host", message, f"open it by http://localhost or by {other}")
+
+    def check_origin(self, scope: Scope) -> None:
+        origin = header(scope, b"origin")
+        if origin is None or scope["method"] in ("GET", "HEAD"):
+            return
+        own = origin_host(origin) == (header(scope, b"host") or "").lower()
+        allowed = is_program_route(scope["path"]) and ("*" in self.origins or origin in self.origins)
+        if not own and not allowed:
+            raise RequestError(403, "origin", "a page of another site asked for this", "open the page itself")
+
+    async def read_body(self, scope: Scope, receive: Receive) -> bytes:
+        body, limit = bytearray(), self.max_bodies.get(scope["path"], MAX_BODY)
+        with anyio.move_on_after(self.read_timeout):
+            while True:
+                message = await receive()
+                if message["type"] == "http.disconnect":
+                    raise ClientDisconnected
+                body += message.get("body", b"")
+                if len(body) > limit:
+                    raise RequestError(413, "large", "the request is too large", f"send at most {limit:,} bytes")
+                if not message.get("more_body", False):
+                    return bytes(body)
+        raise RequestError(408, "slow", "the request did not arrive", f"send it within {self.read_timeout:g} seconds")
+
     async def forward(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Check the origin, read the whole body, and hand the request on."""
-        path, origin, host = scope["path"], header(scope, b"origin"), header(scope, b"host") or ""
-        own = origin is None or origin_host(origin) == host.lower()
-        if not own and scope["method"] not in ("GET", "HEAD") and not self.is_allowed(path, str(origin)):
-            await refuse(send, scope, 403, "origin", "a page of another site asked for this", "open the page itself")
-            return
-        body, limit = None, self.max_bodies.get(path, MAX_BODY)
-        with anyio.move_on_after(self.read_timeout) as reading:
-            body = await read_body(receive, limit)
-        if reading.cancelled_caught:
-            hint = f"send it within {self.read_timeout:g} seconds"
-            await refuse(send, scope, 408, "slow", "the request did not arrive", hint)
-            return
-        if body is None:
-            return
-        if len(body) > limit:
-            await refuse(send, scope, 413, "large", "the request is too large", f"send at most {limit:,} bytes")
-            return
-        replay: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
-
-        async def receive_again() -> Message:
-            return replay.pop() if replay else await receive()
-
         started = False
 
         async def watched_send(message: Message) -> None:
@@ -124,35 +129,33 @@ class GuardMiddleware:
             await send(message)
 
         try:
+            self.check_origin(scope)
+            replay: list[Message] = [
+                {"type": "http.request", "body": await self.read_body(scope, receive), "more_body": False}
+            ]
+
+            async def receive_again() -> Message:
+                return replay.pop() if replay else await receive()
+
             await self.app(scope, receive_again, watched_send)
-        except Exception:
+        except ClientDisconnected:
+            return
+        except Exception as error:
             if started:
                 raise
-            logging.getLogger("uvicorn.error").exception("a request of %s failed", path)
-            await refuse(send, scope, 500, *FAULT)
-
-    def is_allowed(self, path: str, origin: str) -> bool:
-        return is_program_route(path) and ("*" in self.origins or origin in self.origins)
+            await request_error(error, scope["path"]).response(scope["path"])(scope, receive, send)
 
 
 class Metrics:
     """The server's metrics for Prometheus."""
 
     def __init__(self, queue: Queue) -> None:
-        self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "glassformer_requests", "Requests answered.", ["path", "status"], registry=self.registry
-        )
-        self.seconds = Histogram(
-            "glassformer_request_seconds",
-            "Seconds from a request's head to its answer's end.",
-            ["path"],
-            buckets=BUCKETS,
-            registry=self.registry,
-        )
-        self.running = Gauge(
-            "glassformer_requests_running", "Requests that are being answered.", registry=self.registry
-        )
+        registry = self.registry = CollectorRegistry()
+        self.requests = Counter("glassformer_requests", "Requests answered.", ["path", "status"], registry=registry)
+        text = "Seconds from a request's head to its answer's end."
+        self.seconds = Histogram("glassformer_request_seconds", text, ["path"], buckets=BUCKETS, registry=registry)
+        text = "Requests that are being answered."
+        self.running = Gauge("glassformer_requests_running", text, registry=registry)
         gauges: dict[str, tuple[str, Callable[[], float]]] = {
             "waiting_tokens": ("Tokens of sentences that wait for the model.", lambda: queue.waiting),
             "batches_run": ("Batches translated so far.", lambda: queue.batches),
@@ -160,7 +163,7 @@ class Metrics:
             "sentences_kept": ("Sentences answered from memory so far.", lambda: queue.cache_hits),
         }
         for name, (text, value) in gauges.items():
-            Gauge(f"glassformer_{name}", text, registry=self.registry).set_function(value)
+            Gauge(f"glassformer_{name}", text, registry=registry).set_function(value)
 
     def response(self) -> Response:
         return Response(generate_latest(self.registry), media_type=CONTENT_TYPE_LATEST)
@@ -224,27 +227,6 @@ def header(scope: Scope, name: bytes) -> str | None:
     """The last header of a name."""
     found = [value.decode("latin-1") for key, value in scope["headers"] if key == name]
     return found[-1] if found else None
-
-
-async def read_body(receive: Receive, limit: int) -> bytes | None:
-    """The body, cut if it is too large; None if the client disconnects."""
-    found = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        found += message.get("body", b"")
-        if len(found) > limit or not message.get("more_body", False):
-            return bytes(found)
-
-
-async def refuse(send: Send, scope: Scope, status: int, code: str, message: str, hint: str) -> None:
-    content = json.dumps(error_body(scope["path"], code, message, hint)).encode()
-    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(content)).encode())]
-    if status in (408, 413, 431):
-        headers.append((b"connection", b"close"))  # the rest of the request is not read
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": content})
 
 
 def host_name(host: str) -> str:

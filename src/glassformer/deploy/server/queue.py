@@ -104,14 +104,8 @@ def default_workers(device: torch.device) -> int:
 class Queue:
     """`workers` run batches, each on `threads` cores, by default on those that are free. `close` stops them."""
 
-    def __init__(
-        self,
-        workers: int = 1,
-        threads: int | None = None,
-        max_waiting: int = MAX_WAITING,
-        cache_size: int = CACHE_SIZE,
-    ) -> None:
-        self.max_waiting, self.cache_size = max_waiting, cache_size
+    def __init__(self, workers: int = 1, threads: int | None = None, max_waiting: int = MAX_WAITING) -> None:
+        self.max_waiting = max_waiting
         self.waiting = 0  # tokens
         self.batches = self.sentences = self.cache_hits = 0  # since the start
         self._jobs: dict[BatchKey, list[Job]] = {}  # heaps
@@ -254,7 +248,7 @@ class Queue:
                 if key.search.sampling is None:
                     for job, ranked in zip(batch, made, strict=True):
                         self._cache[job.key, job.text] = ranked
-                    while len(self._cache) > self.cache_size:
+                    while len(self._cache) > CACHE_SIZE:
                         self._cache.popitem(last=False)
             for job, ranked in zip(batch, made, strict=True):
                 job.answer.set_result(ranked)

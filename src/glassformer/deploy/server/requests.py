@@ -100,7 +100,8 @@ def client_of(request: Request, fields: dict[str, Any], api_keys: ApiKeys | None
         try:
             return f"key {api_keys.check(key)}"
         except AccessDenied as error:
-            raise RequestError(error.status, "key", str(error), retry_after=60) from None
+            headers = {"Retry-After": "60"} if error.status == 429 else None
+            raise RequestError(error.status, "key", str(error), headers=headers) from None
     return f"key {key}" if key else f"host {request.client.host if request.client else ''}"
 
 

@@ -6,18 +6,16 @@ import asyncio
 import gzip
 import hashlib
 import json
-import logging
 import re
 from collections.abc import AsyncIterator, Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 
-from glassformer.common.errors import GlassformerError
 from glassformer.deploy.server.admission import AdmissionControl, RequestState
-from glassformer.deploy.server.errors import FAULT, ClientDisconnected, RequestError, error_body
+from glassformer.deploy.server.errors import ClientDisconnected, RequestError, request_error
 from glassformer.page import front_files, page_files
 
 MIN_GZIP = 1024  # bytes
@@ -44,20 +42,22 @@ def json_response(request: Request, value: Any) -> Response:
 
 
 @cache
+def static_files() -> dict[str, str]:
+    """The files of the page that looks inside a model, and under `front/` those of the page that translates."""
+    return page_files() | {f"front/{name}": text for name, text in front_files().items()}
+
+
+@cache
 def page_version() -> str:
-    """A hash of all files of the pages. A browser may cache a file under this name for ever."""
-    digest = hashlib.sha256()
-    for files in (page_files(), front_files()):
-        digest.update(json.dumps(files).encode())
-    return digest.hexdigest()[:16]
+    """A hash of all files. A browser may cache a file under this name for ever."""
+    return hashlib.sha256(json.dumps(static_files()).encode()).hexdigest()[:16]
 
 
-def page_file(request: Request, name: str, front: bool = False, version: str = "") -> Response:
-    """A file of the page that looks inside a model, or of the `front` page. With the current `version` it is cached."""
-    files = front_files() if front else page_files()
-    if name not in files:
+def page_file(request: Request, name: str, version: str = "") -> Response:
+    """A file of the pages. With the current `version`, a browser caches it."""
+    if name not in static_files():
         raise RequestError(404, "unknown", "the page has no such file", "GET / is the page")
-    text = files[name]
+    text = static_files()[name]
     if name.endswith(".html"):
         text = text.replace('"static/', f'"static/v-{page_version()}/')
     media = f"{MEDIA_TYPES[name.rpartition('.')[2]]}; charset=utf-8"
@@ -91,17 +91,12 @@ def chunked_response(content: bytes | memoryview, status: int, media: str, heade
     return StreamingResponse(chunks(), status, headers | {"Content-Length": str(len(content))}, media)
 
 
-class Event(NamedTuple):
+SendEvent = Callable[[str, dict[str, Any]], None]
+
+
+def encode_event(name: str, data: dict[str, Any]) -> bytes:
     """A server-sent event."""
-
-    name: str
-    data: dict[str, Any]
-
-    def encode(self) -> bytes:
-        return f"event: {self.name}\ndata: {ENCODER.encode(self.data)}\n\n".encode("utf-8", "replace")
-
-
-SendEvent = Callable[[Event], None]
+    return f"event: {name}\ndata: {ENCODER.encode(data)}\n\n".encode("utf-8", "replace")
 
 
 def accepts_events(request: Request) -> bool:
@@ -112,10 +107,10 @@ async def event_stream(
     request: Request, admission: AdmissionControl, work: Callable[[RequestState, SendEvent], None], client: str
 ) -> Response:
     """The events of `work`, as it sends them. An error before the first event becomes a plain error response."""
-    loop, events = asyncio.get_running_loop(), asyncio.Queue[Event | None]()
+    loop, events = asyncio.get_running_loop(), asyncio.Queue[bytes | None]()
 
-    def send(event: Event) -> None:
-        loop.call_soon_threadsafe(events.put_nowait, event)
+    def send(name: str, data: dict[str, Any]) -> None:
+        loop.call_soon_threadsafe(events.put_nowait, encode_event(name, data))
 
     async def run() -> None:
         try:
@@ -134,10 +129,10 @@ async def event_stream(
         return Response(status_code=204)
 
     async def encoded() -> AsyncIterator[bytes]:
-        event: Event | None = first
+        event: bytes | None = first
         try:
             while event is not None:
-                yield event.encode()
+                yield event
                 while True:
                     try:
                         event = await asyncio.wait_for(events.get(), KEEPALIVE)
@@ -146,19 +141,13 @@ async def event_stream(
                         yield b": still at it\n\n"
             try:
                 await running
-            except (RequestError, GlassformerError) as error:
-                yield error_event(request, getattr(error, "code", "refused"), str(error), getattr(error, "hint", ""))
             except ClientDisconnected:
                 pass
-            except Exception:
-                logging.getLogger("uvicorn.error").exception("a request of %s failed", request.url.path)
-                yield error_event(request, *FAULT)
+            except Exception as error:
+                path = request.url.path
+                yield encode_event("error", request_error(error, path).body(path))
         finally:
             running.cancel()
 
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(encoded(), media_type=EVENT_STREAM, headers=headers)
-
-
-def error_event(request: Request, code: str, message: str, hint: str = "") -> bytes:
-    return Event("error", error_body(request.url.path, code, message, hint)).encode()

@@ -7,27 +7,33 @@ POST /api/whatif             the same sentence before and after some changes
 POST /api/translate          the translation alone
 GET  /api/schematics         drawings of how the model is put together, as SVG
 GET  /api/runs/{run}/blob    a run's values (ranges); /json the whole run; /export one HTML file
+GET  /api/labs               the labs: what each claims, and the cached results
+POST /api/labs/{name}        run one, or answer from the cache
 
 `direction` is the name of a direction of /api/model; by default, the first.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import anyio
 from fastapi import APIRouter, Path, Request, Response
 
+from glassformer.common.errors import ConfigError, RunError
 from glassformer.common.strings import Language
 from glassformer.common.version import __version__
-from glassformer.deploy.server.admission import AdmissionControl, RequestState
+from glassformer.deploy.server.admission import AdmissionControl, RequestState, cancel_on_disconnect
 from glassformer.deploy.server.directions import Directions, ServedDirection
 from glassformer.deploy.server.errors import RequestError
 from glassformer.deploy.server.requests import (
     ChangesRequest,
+    LabRequest,
     SentenceRequest,
     TraceRequest,
     WhatIfRequest,
@@ -39,9 +45,13 @@ from glassformer.explain.subject import Sentence, Subject
 from glassformer.explain.trace import Trace, TraceOptions, trace
 from glassformer.explain.weights import facts
 from glassformer.explain.what_if import what_if
+from glassformer.labs import NAMES, find
+from glassformer.labs.worker import LabWorker, Reports
 from glassformer.pipelines import Classifier
 
-MAX_RUNS, MAX_BYTES = 64, 512_000_000  # kept for the page
+MAX_RUNS, MAX_BYTES = 64, 512_000_000  # of traces, kept for the page
+MAX_LAB_RUNS = 64
+LabName = Annotated[str, Path(pattern="^[a-z][a-z_-]{1,39}$", description="A lab's name, as GET /api/labs gives it.")]
 RunName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A run's name, as its manifest gives it.")]
 BYTES: dict[int | str, dict[str, Any]] = {
     200: {"description": "All bytes.", "content": {"application/octet-stream": {}}},
@@ -63,14 +73,9 @@ class Limits:
     waiting: int = 256  # requests
 
 
-@dataclass(frozen=True)
-class Run:
+class Run(NamedTuple):
     trace: Trace
     blob: bytes
-
-    @property
-    def size(self) -> int:
-        return 2 * len(self.blob)  # the trace holds the same numbers as tensors
 
 
 class RunCache:
@@ -97,7 +102,7 @@ class RunCache:
 
     @property
     def size(self) -> int:
-        return sum(run.size for run in self._runs.values())
+        return sum(2 * len(run.blob) for run in self._runs.values())  # the trace holds the same numbers as tensors
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -128,12 +133,6 @@ class TraceApi:
             raise RequestError(422, "long", message, "shorten it", tokens=tokens, limit=limit)
         return tokens
 
-    def cap(self, **asked: int) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
-        """The values within the limits, and those that were changed."""
-        used = {name: min(value, getattr(self.limits, name)) for name, value in asked.items()}
-        capped = {name: {"asked": asked[name], "used": used[name]} for name in asked if used[name] != asked[name]}
-        return used, capped
-
     def options(
         self, asked: ChangesRequest, served: ServedDirection, state: RequestState
     ) -> tuple[TraceOptions, dict[str, dict[str, int]]]:
@@ -141,10 +140,11 @@ class TraceApi:
         subject = Subject(served.model)
         limit = self.limits.continued if subject.task == "continue" else self.limits.new_tokens
         tokens = self.count_tokens(asked.text, subject)
-        used, capped = self.cap(beam=asked.beam, padding=asked.padding)
+        limits = self.limits
+        capped = exceeded(beam=(asked.beam, limits.beam), padding=(asked.padding, limits.padding))
         return {
-            "beam": used["beam"],
-            "padding": used["padding"],
+            "beam": min(asked.beam, limits.beam),
+            "padding": min(asked.padding, limits.padding),
             "max_new_tokens": limit if subject.max_target_length(tokens) > limit else None,
             "name": served.loader.name,
             "between_steps": state.check,
@@ -173,8 +173,9 @@ class TraceApi:
     def translate(self, asked: SentenceRequest, state: RequestState) -> dict[str, Any]:
         translator = self.directions.get(asked.direction).translator
         self.count_tokens(asked.text, Subject(translator))
-        used, capped = self.cap(beam=asked.beam)
-        best = translator.translate([asked.text], beam=used["beam"], between_steps=state.check)[0][0]
+        limit = self.limits.beam
+        best = translator.translate([asked.text], beam=min(asked.beam, limit), between_steps=state.check)[0][0]
+        capped = exceeded(beam=(asked.beam, limit))
         return {"text": best.text, "score": best.score, "tokens": best.tokens} | notes(capped)
 
     def describe(self, direction: str | None) -> dict[str, Any]:
@@ -200,10 +201,61 @@ class TraceApi:
         return found
 
 
+class LabRunner:
+    """Runs one lab at a time, in its own process. Requests for the running lab share its result."""
+
+    def __init__(self) -> None:
+        self.worker = LabWorker()
+        self.execute: Callable[[str, int], Reports] = self.worker.run
+        self._cache: OrderedDict[tuple[str, int], Reports] = OrderedDict()
+        self._running: tuple[str, int, asyncio.Task[Reports]] | None = None
+
+    async def list(self, language: Language) -> dict[str, Any]:
+        labs = await anyio.to_thread.run_sync(lambda: [find(name).as_dict(language) for name in NAMES])
+        kept = [{key: found["en"][key] for key in ("name", "seed", "verdict")} for found in self._cache.values()]
+        running = self._running and {"name": self._running[0], "seed": self._running[1]}
+        return {"labs": labs, "kept": kept, "running": running}
+
+    async def run(self, name: str, seed: int) -> Reports:
+        """The result of a lab with a seed. The lab goes on when its client disconnects."""
+        try:
+            lab = await anyio.to_thread.run_sync(find, name)
+        except ConfigError as error:
+            raise RequestError.from_user_error(error, 404, "no_lab", name=name) from None
+        if (lab.name, seed) in self._cache:
+            self._cache.move_to_end((lab.name, seed))
+            return self._cache[lab.name, seed]
+        if self._running is None:
+            task = asyncio.create_task(self._run(lab.name, seed))
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())  # marks the error as seen
+            self._running = (lab.name, seed, task)
+        elif self._running[:2] != (lab.name, seed):
+            busy, with_seed, _ = self._running
+            message = f"the lab {busy} (seed {with_seed}) is running, and only one runs at a time"
+            raise RequestError(409, "lab_busy", message, "try again when it is done", name=busy, seed=with_seed)
+        return await asyncio.shield(self._running[2])
+
+    async def _run(self, name: str, seed: int) -> Reports:
+        try:
+            found = self._cache[name, seed] = await anyio.to_thread.run_sync(self.execute, name, seed)
+        except RunError as error:
+            raise RequestError.from_user_error(error, 500, "lab_broke", name=name, seed=seed) from None
+        finally:
+            self._running = None
+        if len(self._cache) > MAX_LAB_RUNS:
+            self._cache.popitem(last=False)
+        return found
+
+
 def sentence_of(text: str, served: ServedDirection) -> Sentence:
     """What the model reads: the text, or the image that it encodes."""
     model = served.model
     return decode_image(text, model.image_processor) if isinstance(model, Classifier) and model.reads_images else text
+
+
+def exceeded(**values: tuple[int, int]) -> dict[str, dict[str, int]]:
+    """Values, each with its limit, that are beyond it."""
+    return {name: {"asked": asked, "used": limit} for name, (asked, limit) in values.items() if asked > limit}
 
 
 def trace_notes(found: Trace, capped: dict[str, dict[str, int]], limit: int | None) -> dict[str, Any]:
@@ -218,7 +270,7 @@ def notes(capped: dict[str, dict[str, int]]) -> dict[str, Any]:
     return {"notes": texts, "capped": capped}
 
 
-def add_trace_routes(router: APIRouter, api: TraceApi, admission: AdmissionControl) -> None:
+def add_trace_routes(router: APIRouter, api: TraceApi, labs: LabRunner, admission: AdmissionControl) -> None:
     @router.get("/api/model")
     async def model(request: Request, direction: str | None = None) -> Response:
         return json_response(request, await anyio.to_thread.run_sync(api.describe, direction))
@@ -261,3 +313,13 @@ def add_trace_routes(router: APIRouter, api: TraceApi, admission: AdmissionContr
         return await admission.run(
             request, lambda _: compressed(request, found.to_html().encode(), "text/html; charset=utf-8", headers)
         )
+
+    @router.get("/api/labs")
+    async def list_labs(request: Request, lang: Language = "en") -> Response:
+        return json_response(request, await labs.list(lang))
+
+    @router.post("/api/labs/{name}")
+    async def run_lab(request: Request, name: LabName, asked: LabRequest) -> Response:
+        with cancel_on_disconnect(request):
+            found = await labs.run(name, asked.seed)
+        return json_response(request, found[asked.lang])

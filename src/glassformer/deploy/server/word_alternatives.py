@@ -2,24 +2,18 @@
 
 POST /api/words          the words of a paragraph and of its translation, and which belong together
 POST /api/alternatives   other ways for the translation of a sentence to go on after its first words
-
-Word links come from the attention of the models that translate.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from glassformer.common.errors import InputError
-from glassformer.data import Tokenizer
-from glassformer.decode import Hypothesis
-from glassformer.decode.scoring import Alignment
 from glassformer.deploy.server.admission import AdmissionControl, RequestState
 from glassformer.deploy.server.errors import RequestError
 from glassformer.deploy.server.keys import ApiKeys
@@ -27,19 +21,16 @@ from glassformer.deploy.server.libre import ALIASES
 from glassformer.deploy.server.requests import STRICT, client_of
 from glassformer.deploy.server.responses import json_response
 from glassformer.deploy.server.translation_service import TranslationService, UnsupportedPair
+from glassformer.explain.word_links import AlignedText, Span, align, overlap, piece_range, place_sentences, split_at
 from glassformer.pipelines.language.invariants import Invariants
-from glassformer.pipelines.translator import Translation, Translator
+from glassformer.pipelines.translator import Translator
 
 MAX_CHARACTERS = 5_000  # of a paragraph
 MAX_SENTENCES = 1_000  # with a chosen translation
 FREE_ALTERNATIVES = 3  # other translations of the whole sentence
 CONTINUATIONS = 6  # candidates for the next word
 MIN_LOG_PROBABILITY = -6.6  # of a continuation that is worth showing
-BATCH = 16  # sentences aligned together
-JOINERS = "'’-_"  # within a word
-FIRST_CJK = "\u2e80"  # from this character on, scripts have no spaces between words
 
-Span = tuple[int, int]
 Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
 Name = Annotated[str, Field(max_length=60)]
 
@@ -96,25 +87,6 @@ class AlternativesResponse(BaseModel):
     free: list[str]
 
 
-class PlacedSentence(NamedTuple):
-    """A sentence and its translation, and their places in both texts."""
-
-    text: str
-    translation: str
-    source: Span
-    target: Span
-
-
-class AlignedText(NamedTuple):
-    """A text and its translation by one model: sentences, words of both sides, and links between words."""
-
-    direction: str
-    sentences: list[PlacedSentence]
-    source: list[Span]
-    target: list[Span]
-    links: list[tuple[Span, Span]]
-
-
 class WordsApi:
     def __init__(self, service: TranslationService) -> None:
         self.service = service
@@ -159,120 +131,6 @@ class WordsApi:
         likely = [one.translation for one in found if one.log_probability > MIN_LOG_PROBABILITY]
         texts = dict.fromkeys(one.text.strip() for one in likely if one.finished)
         return AlternativesResponse(texts=[text for text in texts if text and not keeping.faults(text)], free=free)
-
-
-def place_sentences(
-    text: str, translation: str, sentences: Sequence[Translation], chosen: Sequence[str | None] = ()
-) -> tuple[str, list[PlacedSentence]]:
-    """The translation with the `chosen` translations of sentences in it, and the place of each sentence."""
-    whole, placed = "", list[PlacedSentence]()
-    at = after = 0
-    for i, one in enumerate(sentences):
-        start, begin = text.index(one.source, at), translation.index(one.text, after)
-        made = (chosen[i] if i < len(chosen) else None) or one.text
-        whole += translation[after:begin]
-        at, after = start + len(one.source), begin + len(one.text)
-        placed.append(PlacedSentence(one.source, made, (start, at), (len(whole), len(whole) + len(made))))
-        whole += made
-    return whole + translation[after:], placed
-
-
-def align(
-    direction: str, translator: Translator, sentences: list[PlacedSentence], check: Callable[[], None]
-) -> AlignedText:
-    """The words of sentences and of their translations, linked by the model's attention."""
-    found = AlignedText(direction, sentences, [], [], [])
-    tokenizer = translator.tokenizer
-    if not isinstance(tokenizer, Tokenizer):  # the places of its tokens are unknown
-        return found
-    sources = tokenizer.encode_source([one.text for one in sentences])
-    targets = tokenizer.encode_target([one.translation for one in sentences])
-    limit = translator.max_source_length()
-    rows = [i for i, ids in enumerate(sources) if ids and targets[i] and max(len(ids), len(targets[i])) < limit]
-    alignments: dict[int, Alignment] = {}
-    for start in range(0, len(rows), BATCH):
-        check()
-        some = rows[start : start + BATCH]
-        made = translator.engine.align([sources[i] for i in some], [[Hypothesis(targets[i], 0.0)] for i in some])
-        alignments |= {i: one for i, (one,) in zip(some, made, strict=True)}
-    for i, sentence in enumerate(sentences):
-        source_tokens = token_spans(lambda ids: tokenizer.decode_source([ids])[0], sources[i], sentence.text)
-        target_tokens = token_spans(lambda ids: tokenizer.decode_target([ids])[0], targets[i], sentence.translation)
-        source_words = join_tokens(sentence.text, source_tokens)
-        target_words = join_tokens(sentence.translation, target_tokens)
-        source_word = word_of_token(source_words, source_tokens)
-        target_word = word_of_token(target_words, target_tokens)
-        source = [(start + sentence.source[0], end + sentence.source[0]) for start, end in source_words]
-        target = [(start + sentence.target[0], end + sentence.target[0]) for start, end in target_words]
-        found.source.extend(source)
-        found.target.extend(target)
-        for t, s in alignments.get(i, []):
-            a, b = source_word.get(s), target_word.get(t)
-            if a is None or b is None:  # a language tag, or a space
-                continue
-            if has_letters(sentence.text, source_words[a]) == has_letters(sentence.translation, target_words[b]):
-                found.links.append((source[a], target[b]))
-    return found
-
-
-def token_spans(decode: Callable[[Sequence[int]], str], ids: Sequence[int], text: str) -> list[Span]:
-    """The place of each token, without spaces around it; none if the tokens do not decode to the text."""
-    if decode(ids) != text:
-        return []
-    ends = [0, *(len(decode(ids[: i + 1]).rstrip("\ufffd")) for i in range(len(ids)))]
-    found = []
-    for start, end in pairwise(ends):
-        piece = text[start:end]
-        first = start + len(piece) - len(piece.lstrip())
-        found.append((first, max(first, start + len(piece.rstrip()))))
-    return found
-
-
-def join_tokens(text: str, tokens: Sequence[Span]) -> list[Span]:
-    """Words: adjacent tokens within one run of letters, in scripts that put spaces between words."""
-    found: list[Span] = []
-    for start, end in tokens:
-        if start >= end:
-            continue
-        if found and found[-1][1] == start and continues_word(text[start - 1]) and continues_word(text[start]):
-            found[-1] = (found[-1][0], end)
-        else:
-            found.append((start, end))
-    return found
-
-
-def continues_word(letter: str) -> bool:
-    return letter in JOINERS or (letter.isalnum() and letter < FIRST_CJK)
-
-
-def word_of_token(words: Sequence[Span], tokens: Sequence[Span]) -> dict[int, int]:
-    """The index of the word that each token is in."""
-    return {
-        k: i
-        for k, (start, end) in enumerate(tokens)
-        for i, word in enumerate(words)
-        if start < end and word[0] <= start < word[1]
-    }
-
-
-def has_letters(text: str, span: Span) -> bool:
-    return any(map(str.isalnum, text[slice(*span)]))
-
-
-def overlap(a: Span, b: Span) -> bool:
-    return a[0] < b[1] and b[0] < a[1]
-
-
-def split_at(text: str, spans: Sequence[Span]) -> tuple[list[str], dict[int, int]]:
-    """A text split at the ends of spans, and the index of the piece that begins at each place."""
-    edges = sorted({0, len(text), *(edge for one in spans for edge in one)})
-    return [text[a:b] for a, b in pairwise(edges)], {start: i for i, start in enumerate(edges[:-1])}
-
-
-def piece_range(pieces: dict[int, int], span: Span) -> Span:
-    """The range of pieces within a span."""
-    inside = [i for start, i in pieces.items() if span[0] <= start < span[1]]
-    return (inside[0], inside[-1] + 1) if inside else (0, 0)
 
 
 def words_response(source: str, target: str, aligned: list[AlignedText], via: str) -> WordsResponse:
