@@ -160,7 +160,7 @@ def load(folder: Path, device: str, to: str | None, source: str | None) -> Trace
     from glassformer.pipelines.translator import Translator
     from glassformer.weights.bundle import is_bundle
     from glassformer.weights.pretrained.loader import load_model, read_config
-    from glassformer.weights.pretrained.multilingual import KINDS
+    from glassformer.weights.pretrained.multilingual import MULTILINGUAL
 
     if (reader := load_pipeline(folder, device)) is not None:
         if to or source:
@@ -168,7 +168,7 @@ def load(folder: Path, device: str, to: str | None, source: str | None) -> Trace
         return reader
     if not is_bundle(folder) and os.path.isfile(folder / "config.json"):
         kind = read_config(folder).values.get("model_type")
-        textless = kind != "marian" and not (kind in KINDS and os.path.isfile(folder / "tokenizer_config.json"))
+        textless = kind != "marian" and not (kind in MULTILINGUAL and os.path.isfile(folder / "tokenizer_config.json"))
         if kind is not None and textless and to is None and source is None:
             return load_model(folder).to(pick_device(device))
     return Translator.load(folder, device, to=to, source=source)

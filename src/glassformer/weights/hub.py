@@ -13,7 +13,6 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,7 +20,7 @@ from typing import Any
 from glassformer.common.errors import ConfigError, GlassformerError, WeightsError, did_you_mean, why
 from glassformer.common.files import read_json
 
-SAID = "hf://"  # before a name, where it might be taken for a folder
+HUB_PREFIX = "hf://"  # before a name that may also be a folder
 NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 
 
@@ -39,13 +38,13 @@ def locate(model: str | Path, revision: str | None = None, offline: bool = False
 
 
 def hub_name(model: str | Path) -> str | None:
-    """What a model is called on the hub, if that is what is meant: no folder has this name, nor the owner's alone."""
+    """The model's name on the hub, unless a folder has this name, or the owner's."""
     if not isinstance(model, str):
         return None
-    if model.startswith(SAID):
-        name = model.removeprefix(SAID).strip("/")
+    if model.startswith(HUB_PREFIX):
+        name = model.removeprefix(HUB_PREFIX).strip("/")
         if not NAME.fullmatch(name):
-            raise ConfigError(f"{model} names no model of the hub; that is written {SAID}owner/name")
+            raise ConfigError(f"{model} names no model of the hub; that is written {HUB_PREFIX}owner/name")
         return name
     if not NAME.fullmatch(model) or os.path.lexists(model) or os.path.isdir(model.partition("/")[0]):
         return None
@@ -72,7 +71,7 @@ TEXT_FILES = (
 )  # fmt: skip
 PICKLED = re.compile(r"pytorch_model.*\.bin|.*\.(pt|pth|ckpt|pkl)")
 CONVERTER = "SFconvertbot"  # of the hub: it offers safetensors of pickled weights as a pull request
-ASKED = 10.0  # seconds that the hub has for an answer
+TIMEOUT = 10.0  # seconds for the hub to answer
 
 
 def fetch(name: str, revision: str | None = None, offline: bool = False) -> Path:
@@ -80,15 +79,15 @@ def fetch(name: str, revision: str | None = None, offline: bool = False) -> Path
     client = hub_client(name)
     if offline or client.constants.HF_HUB_OFFLINE:
         how = "as was asked (offline)" if offline else "since HF_HUB_OFFLINE is set"
-        return cached(client, name, revision, f"nothing is fetched, {how}")
+        return from_cache(client, name, revision, f"nothing is fetched, {how}")
     if revision is not None and COMMIT.fullmatch(revision):  # what a commit holds never changes
         with suppress(WeightsError):
-            return cached(client, name, revision, "")
+            return from_cache(client, name, revision, "")
     try:
-        with told(name, revision):
-            info = client.HfApi().model_info(name, revision=revision, timeout=ASKED, files_metadata=True)
+        with hub_errors(name, revision):
+            info = client.HfApi().model_info(name, revision=revision, timeout=TIMEOUT, files_metadata=True)
     except Unreachable as error:
-        folder = cached(client, name, revision, str(error))
+        folder = from_cache(client, name, revision, str(error))
         warnings.warn(f"{error}; the copy of {name} in the cache is used", stacklevel=4)
         return folder
     there = {one.rfilename: one for one in info.siblings}
@@ -97,16 +96,16 @@ def fetch(name: str, revision: str | None = None, offline: bool = False) -> Path
     if SINGLE in there:
         wanted.append(SINGLE)
     else:
-        get(client, name, info.sha, [there[INDEX]])
+        download(client, name, info.sha, [there[INDEX]])
         wanted += [INDEX, *shards(name, folder_of(client, name, info.sha), there)]
-    get(client, name, info.sha, [there[file] for file in [*wanted, "config.json"]])
-    with told(name, revision):  # last, for it notes which commit the revision is: one that is not whole is never that
+    download(client, name, info.sha, [there[file] for file in [*wanted, "config.json"]])
+    with hub_errors(name, revision):  # last: it records the revision's commit, which must be whole by then
         path = client.hf_hub_download(name, "config.json", revision=revision or DEFAULT)
     return Path(path).parent
 
 
-def cached(client: ModuleType, name: str, revision: str | None, reason: str) -> Path:
-    """The same without a word to anybody."""
+def from_cache(client: ModuleType, name: str, revision: str | None, reason: str) -> Path:
+    """The model's folder in the cache, without a question to the hub; `reason` says why."""
     try:
         folder = folder_of(client, name, revision or DEFAULT)
     except FileNotFoundError:
@@ -127,7 +126,7 @@ def cached(client: ModuleType, name: str, revision: str | None, reason: str) -> 
 
 
 def folder_of(client: ModuleType, name: str, revision: str) -> Path:
-    """Where the cache holds a revision; its first file is enough to find it."""
+    """Where the cache holds a revision."""
     for file in ("config.json", INDEX):
         path = client.try_to_load_from_cache(name, file, revision=revision)
         if isinstance(path, str):
@@ -136,7 +135,7 @@ def folder_of(client: ModuleType, name: str, revision: str) -> Path:
 
 
 def check_repository(client: ModuleType, name: str, revision: str | None, files: list[str]) -> None:
-    """A repository without what is needed is told before anything is fetched."""
+    """Refuse a repository that lacks what a model needs, before anything is fetched."""
     at = f" at revision {revision}" if revision else ""
     if SINGLE not in files and INDEX not in files:
         pickled = [file for file in files if PICKLED.fullmatch(file)]
@@ -144,14 +143,14 @@ def check_repository(client: ModuleType, name: str, revision: str | None, files:
             raise WeightsError(f"{name}{at} holds no {SINGLE}, nor shards of it: there are no weights to load")
         raise WeightsError(
             f"{name}{at} holds its weights pickled alone ({pickled[0]}), and a pickle can run any code, so it is not "
-            f"fetched; {what_to_do(client, name)}"
+            f"fetched; {instead_of_pickle(client, name)}"
         )
     if "config.json" not in files:
         raise WeightsError(f"{name}{at} holds no config.json, so nobody knows what its weights are; name another model")
 
 
-def what_to_do(client: ModuleType, name: str) -> str:
-    """Instead of a pickle: the hub's own converter may have offered safetensors, under a revision that can be named."""
+def instead_of_pickle(client: ModuleType, name: str) -> str:
+    """Advice: the hub's own converter may have offered safetensors, under a revision that can be named."""
     try:
         for one in client.HfApi().get_repo_discussions(name, author=CONVERTER, discussion_type="pull_request"):
             if one.author == CONVERTER and one.is_pull_request and one.status == "open":
@@ -187,15 +186,14 @@ def shards(name: str, folder: Path, there: dict[str, Any]) -> list[str]:
     return files
 
 
-def get(client: ModuleType, name: str, commit: str, files: list[Any]) -> None:
-    """Fetch what the cache lacks, and compare each file with what the hub says of it."""
+def download(client: ModuleType, name: str, commit: str, files: list[Any]) -> None:
+    """Fetch what the cache lacks, and compare each file with the hash that the hub gives."""
     missing = [
         one for one in files if not isinstance(client.try_to_load_from_cache(name, one.rfilename, revision=commit), str)
     ]
-    room(Path(client.constants.HF_HUB_CACHE), name, sum(one.size or 0 for one in missing))
+    check_disk(Path(client.constants.HF_HUB_CACHE), name, sum(one.size or 0 for one in missing))
     for one in missing:
-        with told(name, commit, one.rfilename):
-            take_up(client, name, commit, one)
+        with hub_errors(name, commit, one.rfilename):
             path = Path(client.hf_hub_download(name, one.rfilename, revision=commit))
         expected, found = hashes(one, path)
         if expected != found:
@@ -208,7 +206,7 @@ def get(client: ModuleType, name: str, commit: str, files: list[Any]) -> None:
             )
 
 
-def room(cache: Path, name: str, size: int) -> None:
+def check_disk(cache: Path, name: str, size: int) -> None:
     place = next(one for one in (cache, *cache.parents) if one.is_dir())
     free = shutil.disk_usage(place).free
     if size > free:
@@ -219,7 +217,7 @@ def room(cache: Path, name: str, size: int) -> None:
 
 
 def hashes(one: Any, path: Path) -> tuple[str, str]:
-    """What the hub says of a file, and what it is: large ones by their SHA-256, others as git names them."""
+    """The hash that the hub gives, and that of the file: SHA-256 for large files, git's own for others."""
     if one.lfs:
         with path.open("rb") as file:
             return one.lfs["sha256"], hashlib.file_digest(file, "sha256").hexdigest()
@@ -227,41 +225,6 @@ def hashes(one: Any, path: Path) -> tuple[str, str]:
         return "", ""
     data = path.read_bytes()
     return one.blob_id, hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
-
-
-def take_up(client: ModuleType, name: str, commit: str, one: Any) -> None:
-    """Go on with a file that a killed process has left half, which the client itself would fetch anew."""
-    if not one.lfs or not one.size:
-        return
-    cache, stored = Path(client.constants.HF_HUB_CACHE), f"models--{name.replace('/', '--')}"
-    blob = cache / stored / "blobs" / one.lfs["sha256"]
-    halves = [path for path in blob.parent.glob(f"{blob.name}*.incomplete") if path.stat().st_size]
-    if not halves or blob.exists():
-        return
-    utils, download = import_module("huggingface_hub.utils"), import_module("huggingface_hub.file_download")
-    locks = cache / ".locks" / stored
-    locks.mkdir(parents=True, exist_ok=True)
-    with utils.WeakFileLock(locks / f"{blob.name}.lock"):  # who writes one of them holds it
-        halves = sorted((path for path in halves if path.exists()), key=lambda path: -path.stat().st_size)
-        if not halves or blob.exists():
-            return
-        half = halves[0]
-        have = half.stat().st_size
-        url = client.hf_hub_url(name, one.rfilename, revision=commit)
-        if getattr(
-            client.get_hf_file_metadata(url), "xet_file_data", None
-        ):  # such a file is not written from its beginning on
-            return
-        if have < one.size:
-            with half.open("ab") as file:
-                download.http_get(
-                    url, file, resume_size=have, headers=utils.build_hf_headers(), expected_size=one.size,
-                    displayed_filename=one.rfilename,
-                )  # fmt: skip
-        if hashes(one, half)[1] == blob.name:
-            half.replace(blob)
-        for path in halves:
-            path.unlink(missing_ok=True)
 
 
 def hub_client(name: str) -> ModuleType:
@@ -277,11 +240,11 @@ def hub_client(name: str) -> ModuleType:
 
 
 class Unreachable(WeightsError):
-    """No answer from the hub, or none that says anything of the model."""
+    """The hub gives no answer, or none about the model."""
 
 
 @contextmanager
-def told(name: str, revision: str | None, file: str = "") -> Iterator[None]:
+def hub_errors(name: str, revision: str | None, file: str = "") -> Iterator[None]:
     from huggingface_hub import constants, errors
 
     hub = constants.ENDPOINT
@@ -324,7 +287,7 @@ def told(name: str, revision: str | None, file: str = "") -> Iterator[None]:
         if network or isinstance(error, ConnectionError | TimeoutError):
             raise Unreachable(f"{hub} does not answer ({reason(error)}); is there a network?") from None
         if isinstance(error, OSError) and error.errno is None and "onsistency check" in str(error):
-            raise WeightsError(f"{name} came short ({reason(error)}); load it again, it goes on") from None
+            raise WeightsError(f"{name} came short ({reason(error)}); load it again") from None
         if isinstance(error, OSError):
             raise WeightsError(
                 f"{name} cannot be stored in {constants.HF_HUB_CACHE}: {why(error)}; mend that, or set HF_HUB_CACHE to "

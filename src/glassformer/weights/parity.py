@@ -22,38 +22,28 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.common.errors import GlassformerError
-from glassformer.model import EncoderDecoder, Model
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.model.attention import Attention
 from glassformer.model.layer import Residual
 from glassformer.model.position import Rotary, sinusoid
+from glassformer.weights.pretrained.family import Settings
 from glassformer.weights.pretrained.llama import swapped
 from glassformer.weights.pretrained.loader import FAMILIES, load_model
 from glassformer.weights.pretrained.marian import sines_first
 
-_SEQ2SEQ: list[dict[str, Any]] = [
-    {"d_model": 32, "heads": (4, 4), "ffn": (64, 64), "layers": (2, 2), "vocab_size": 97},
-    {"d_model": 48, "heads": (6, 3), "ffn": (80, 112), "layers": (3, 1), "vocab_size": 131},
-    {"d_model": 40, "heads": (5, 2), "ffn": (33, 160), "layers": (1, 4), "vocab_size": 61},
-]
+# Width, pieces of the vocabulary; then of encoder and decoder: heads, feed-forward widths, layers.
+SEQ2SEQ = (
+    (32, 97, (4, 4), (64, 64), (2, 2)),
+    (48, 131, (6, 3), (80, 112), (3, 1)),
+    (40, 61, (5, 2), (33, 160), (1, 4)),
+)
 
-
-SLOWED: list[dict[str, Any]] = [
+ROPES: list[dict[str, Any]] = [
     {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
      "original_max_position_embeddings": 16},
     {"rope_type": "default"},
     {"rope_type": "linear", "factor": 3.0},
 ]  # fmt: skip
-
-
-def quiet_transformers() -> Any:
-    """The library, kept from the network and from speaking."""
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    import transformers
-
-    hf: Any = transformers
-    hf.logging.set_verbosity_error()
-    hf.logging.disable_progress_bar()
-    return hf
 
 
 @dataclass(frozen=True)
@@ -69,11 +59,10 @@ class Case:
 
 def cases() -> list[Case]:
     table: list[Case] = []
-    for i, size in enumerate(_SEQ2SEQ):
-        (heads, dheads), (ffn, dffn), (depth, ddepth) = size["heads"], size["ffn"], size["layers"]
+    for i, (width, vocab, (heads, dheads), (ffn, dffn), (depth, ddepth)) in enumerate(SEQ2SEQ):
         shared = {
-            "vocab_size": size["vocab_size"],
-            "d_model": size["d_model"],
+            "vocab_size": vocab,
+            "d_model": width,
             "encoder_attention_heads": heads,
             "decoder_attention_heads": dheads,
             "encoder_ffn_dim": ffn,
@@ -83,7 +72,7 @@ def cases() -> list[Case]:
             "max_position_embeddings": 64,
             "scale_embedding": i != 1,
         }
-        name = f"d{size['d_model']} heads {heads}+{dheads} layers {depth}+{ddepth}"
+        name = f"d{width} heads {heads}+{dheads} layers {depth}+{ddepth}"
         marian = {"pad_token_id": 60, "eos_token_id": 0, "decoder_start_token_id": 60, "activation_function": "swish"}
         table.append(Case("marian", name, shared | marian, i))
         bart = {"pad_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 2, "activation_function": "gelu"}
@@ -171,9 +160,9 @@ def cases() -> list[Case]:
         }
         name = f"d{llama['hidden_size']} heads {llama['num_attention_heads']}/{llama['num_key_value_heads']}"
         for family, rope, more in (
-            ("llama", SLOWED[i], {}),
-            ("mistral", SLOWED[1], {"sliding_window": (None, 64, 100)[i]}),
-            ("qwen2", SLOWED[(1, 2, 0)[i]], {}),
+            ("llama", ROPES[i], {}),
+            ("mistral", ROPES[1], {"sliding_window": (None, 64, 100)[i]}),
+            ("qwen2", ROPES[(1, 2, 0)[i]], {}),
         ):
             rope = {"rope_theta": (10_000.0, 500.0, 1e6)[i]} | rope
             table.append(Case(family, f"{name}, {rope['rope_type']}", llama | more | {"rope_parameters": rope}, 80 + i))
@@ -181,34 +170,27 @@ def cases() -> list[Case]:
 
 
 def hugging_face() -> Any:
+    """The library transformers, silent and offline."""
     if find_spec("transformers") is None:
         raise GlassformerError("transformers is the peer to compare with: pip install transformers")
-    return quiet_transformers()
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    import transformers
+
+    hf: Any = transformers
+    hf.logging.set_verbosity_error()
+    hf.logging.disable_progress_bar()
+    return hf
 
 
 def random_model(case: Case) -> nn.Module:
     """The Hugging Face model of a case, its norms and biases moved away from ones and zeros."""
     hf = hugging_face()
-    config, model = {
-        "marian": (hf.MarianConfig, hf.MarianMTModel),
-        "bart": (hf.BartConfig, hf.BartForConditionalGeneration),
-        "mbart": (hf.MBartConfig, hf.MBartForConditionalGeneration),
-        "m2m_100": (hf.M2M100Config, hf.M2M100ForConditionalGeneration),
-        "pegasus": (hf.PegasusConfig, hf.PegasusForConditionalGeneration),
-        "t5": (hf.T5Config, hf.T5ForConditionalGeneration),
-        "bert": (hf.BertConfig, hf.BertForMaskedLM),
-        "roberta": (hf.RobertaConfig, hf.RobertaForMaskedLM),
-        "xlm-roberta": (hf.XLMRobertaConfig, hf.XLMRobertaForMaskedLM),
-        "distilbert": (hf.DistilBertConfig, hf.DistilBertForMaskedLM),
-        "vit": (hf.ViTConfig, hf.ViTForImageClassification),
-        "gpt2": (hf.GPT2Config, hf.GPT2LMHeadModel),
-        "llama": (hf.LlamaConfig, hf.LlamaForCausalLM),
-        "mistral": (hf.MistralConfig, hf.MistralForCausalLM),
-        "qwen2": (hf.Qwen2Config, hf.Qwen2ForCausalLM),
-    }[case.family]
+    config = hf.AutoConfig.for_model(case.family, **case.settings)
+    heads = {EncoderDecoder: "Seq2SeqLM", EncoderOnly: "MaskedLM", DecoderOnly: "CausalLM"}
+    head = "ImageClassification" if case.family == "vit" else heads[FAMILIES[case.family](Settings({})).model]
     with torch.random.fork_rng():
         torch.manual_seed(case.seed)
-        peer: nn.Module = model(config(**case.settings)).eval()
+        peer: nn.Module = getattr(hf, f"AutoModelFor{head}").from_config(config).eval()
         with torch.no_grad():
             for name, value in [*peer.named_parameters(), *peer.named_buffers()]:
                 if "inv_freq" in name:
@@ -218,8 +200,8 @@ def random_model(case: Case) -> nn.Module:
                 elif "relative_attention_bias" in name:
                     value += torch.randn_like(value)
         if case.untied:
-            head: Any = peer.get_submodule("lm_head")
-            head.weight = nn.Parameter(torch.randn_like(head.weight))
+            output: Any = peer.get_submodule("lm_head")
+            output.weight = nn.Parameter(torch.randn_like(output.weight))
     return peer
 
 

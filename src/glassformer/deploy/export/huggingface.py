@@ -22,7 +22,7 @@ from glassformer.deploy.export.inputs import LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import same_texts, spelling, write_fast_tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.weights.bundle import is_bundle
-from glassformer.weights.parity import quiet_transformers
+from glassformer.weights.parity import hugging_face
 from glassformer.weights.pretrained.family import Settings
 from glassformer.weights.pretrained.loader import family_state_dict, load_model, read_config, read_weights
 
@@ -66,7 +66,7 @@ class HuggingFace(Format):
     def check(
         self, loaded: LoadedModel, folder: Path, sample: Sample, options: Options, progress: Progress
     ) -> dict[str, Any]:
-        hf = quiet_transformers()
+        hf = hugging_face()
         model = plain_model(loaded)
         image = model.config.patch_size is not None
         kind = "AutoModelForImageClassification" if image else CLASSES.get(type(model), "AutoModelForMaskedLM")
@@ -89,7 +89,7 @@ class HuggingFace(Format):
         return figures | same_text(hf, loaded, folder, sample)
 
     def versions(self) -> dict[str, str]:
-        return {"transformers": quiet_transformers().__version__}
+        return {"transformers": hugging_face().__version__}
 
 
 FORMAT = HuggingFace()

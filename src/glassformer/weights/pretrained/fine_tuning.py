@@ -23,7 +23,7 @@ from glassformer.data.tokenizer import Flat
 from glassformer.data.vocabulary import PixelScaling
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.weights.pretrained.loader import FAMILIES, read_config
-from glassformer.weights.pretrained.multilingual import KINDS, MultilingualTokenizer, pick_language
+from glassformer.weights.pretrained.multilingual import MULTILINGUAL, MultilingualTokenizer, pick_language
 from glassformer.weights.pretrained.tokenizer import FastTokenizer, MarianTokenizer
 
 # What a folder holds beside its weights; a run keeps them, so that it ends as a folder of the same kind.
@@ -83,7 +83,7 @@ class PublishedTokenizer(Tokenizer):
         if kind == "marian":
             self.text = MarianTokenizer.load(folder, shared=self.joint)
             self.text.check_sizes(config.encoder.vocab_size, config.vocab_size)
-        elif kind in KINDS:
+        elif kind in MULTILINGUAL:
             self.text = MultilingualTokenizer.load(
                 folder, settings, *((None, None) if corpus is None else told(corpus, folder))
             )

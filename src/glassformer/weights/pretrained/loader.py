@@ -35,7 +35,7 @@ from glassformer.weights.pretrained import (
     vit,
 )
 from glassformer.weights.pretrained.family import Family, Parts, Settings
-from glassformer.weights.pretrained.multilingual import KINDS, MultilingualTokenizer
+from glassformer.weights.pretrained.multilingual import MULTILINGUAL, MultilingualTokenizer
 from glassformer.weights.pretrained.tokenizer import FastTokenizer, MarianTokenizer
 
 FAMILIES: dict[str, Callable[[Settings], Family]] = {
@@ -276,55 +276,48 @@ def fill(model: Model, state: dict[str, Tensor], table: dict[str, Any]) -> None:
             own[name].copy_(tensor)
 
 
-TAUGHT = ("bart", "t5", "pegasus")  # which write what they were trained to write
+FINE_TUNED = ("bart", "t5", "pegasus")  # they write what they were trained to write
 
 
 def is_multilingual(folder: Path) -> bool:
-    """Whether a folder holds a published translator that has to be told from which language."""
-    return (read_json(folder / "config.json") or {}).get("model_type") in KINDS
+    """Whether a folder holds a published translator that needs the language of its source."""
+    return (read_json(folder / "config.json") or {}).get("model_type") in MULTILINGUAL
 
 
 def load_published(
     folder: Path, source: str | None = None, to: str | None = None
 ) -> tuple[EncoderDecoder, PairTokenizer]:
-    """The model and the text side of a Hugging Face folder, ready to translate."""
-    kind = read_config(folder).values.get("model_type")
-    if kind in KINDS:
-        return load_languages(folder, source, to)
-    if kind not in ("marian", *TAUGHT):
+    """The model and the tokenizer of a Hugging Face folder that translates."""
+    settings = read_config(folder)
+    kind = settings.values.get("model_type")
+    if kind not in ("marian", *MULTILINGUAL, *FINE_TUNED):
         what = f"holds a model of type {kind!r}" if kind else "is not a trained model"
         raise WeightsError(
             f"{folder} {what}; `glassformer train` makes a translator, and of Hugging Face folders those of Marian, "
             f"M2M100, NLLB and mBART are read too, and of BART, T5 and Pegasus, which have to be taught"
         )
-    if source is not None:
+    if source is not None and kind not in MULTILINGUAL:
         raise InputError(f"{folder} translates from one language only; source={source!r} cannot be chosen")
+    if kind in FINE_TUNED:
+        model = load_pair(folder)
+        return model, FastTokenizer.load(folder, model.config.vocab_size)
     if kind == "marian":
-        return load_marian(folder)
+        pair = MarianTokenizer.load(folder, shared=bool(settings.get("share_encoder_decoder_embeddings", True)))
+        model = load_pair(folder)
+        pair.check_sizes(model.config.encoder.vocab_size, model.config.vocab_size)
+        if model.head.bias is not None and model.config.pad_id is not None:
+            with torch.no_grad():  # padding is this family's start token and never meant as output
+                model.head.bias[model.config.pad_id] = -1e9
+        return model, pair
+    tokenizer = MultilingualTokenizer.load(folder, settings, source, to)
+    model = load_pair(folder)
+    tokenizer.check_size(model.config.vocab_size)
+    if tokenizer.start is not None:
+        model.config = replace(model.config, start_id=tokenizer.start)
+    return model, tokenizer
+
+
+def load_pair(folder: Path) -> EncoderDecoder:
     model = load_model(folder)
     assert isinstance(model, EncoderDecoder)
-    return model, FastTokenizer.load(folder, model.config.vocab_size)
-
-
-def load_marian(folder: Path) -> tuple[EncoderDecoder, MarianTokenizer]:
-    """The model and the text side of a Hugging Face folder, ready to translate."""
-    settings = read_config(folder)
-    text = MarianTokenizer.load(folder, shared=bool(settings.get("share_encoder_decoder_embeddings", True)))
-    model = load_model(folder)
-    assert isinstance(model, EncoderDecoder)
-    text.check_sizes(model.config.encoder.vocab_size, model.config.vocab_size)
-    if model.head.bias is not None and model.config.pad_id is not None:
-        with torch.no_grad():  # padding is this family's start mark and never meant as output
-            model.head.bias[model.config.pad_id] = -1e9
-    return model, text
-
-
-def load_languages(folder: Path, source: str | None, to: str | None) -> tuple[EncoderDecoder, MultilingualTokenizer]:
-    """The model and the text side of a Hugging Face folder, ready to translate."""
-    text = MultilingualTokenizer.load(folder, read_config(folder), source, to)
-    model = load_model(folder)
-    assert isinstance(model, EncoderDecoder)
-    text.check_size(model.config.vocab_size)
-    if text.start is not None:
-        model.config = replace(model.config, start_id=text.start)
-    return model, text
+    return model

@@ -19,7 +19,13 @@ from glassformer.common.errors import InputError, WeightsError, one_of
 from glassformer.common.files import read_json
 from glassformer.data import About
 from glassformer.weights.pretrained.family import Settings
-from glassformer.weights.pretrained.tokenizer import SURROGATE, TOKENIZER_JSON, UNKNOWN, read_pieces, read_rules
+from glassformer.weights.pretrained.tokenizer import (
+    SURROGATE,
+    TOKENIZER_JSON,
+    UNKNOWN,
+    read_pieces,
+    read_tokenizer_json,
+)
 
 FEW = 6  # languages that an error lists
 
@@ -71,19 +77,19 @@ def pick_language(given: str, known: Sequence[str]) -> str:
         raise InputError(f"`{given}` may be {' or '.join(f'`{code}`' for code in same)}; say which")
     names = {name_of(code).casefold(): code for code in known} | {code.casefold(): code for code in known}
     near = [names[word] for word in difflib.get_close_matches(given.casefold(), names, n=3, cutoff=0.85)]
-    told = " or ".join(f"`{code}` ({name_of(code)})" for code in dict.fromkeys(near))
+    choices = " or ".join(f"`{code}` ({name_of(code)})" for code in dict.fromkeys(near))
     more = f" and {len(known) - FEW} more" if len(known) > FEW else ""
-    rest = f"did you mean {told}?" if near else f"it knows {one_of(known[:FEW])}{more}"
+    rest = f"did you mean {choices}?" if near else f"it knows {one_of(known[:FEW])}{more}"
     raise InputError(f"this model knows no language `{given}`; {rest}")
 
 
-KINDS = ("m2m_100", "mbart")
+MULTILINGUAL = ("m2m_100", "mbart")
 PIECES = "sentencepiece.bpe.model"
 SPECIAL = {"<s>": 0, "<pad>": 1, "</s>": 2, UNKNOWN: 3}  # before the pieces, where no file numbers these
 CODE = re.compile(r"(?:__)?([a-z]{2,3}(?:_[A-Z][A-Za-z]{1,3})?)(?:__)?")
 
 
-class Cutter(Protocol):
+class SubwordCodec(Protocol):
     """Text to ids and back, without a word on languages."""
 
     names: list[str]  # of the ids
@@ -93,7 +99,7 @@ class Cutter(Protocol):
     def decode(self, ids: list[int]) -> str: ...
 
 
-class ByPieces:
+class SentencePieceCodec:
     """By a SentencePiece model, whose pieces are numbered anew."""
 
     def __init__(self, processor: Any, numbers: dict[str, int]) -> None:
@@ -108,11 +114,11 @@ class ByPieces:
         return str(self._processor.decode_pieces([self.names[id] for id in ids]))
 
 
-class ByRules:
+class TokenizerJsonCodec:
     """By a tokenizer.json, which holds the same rules written out."""
 
     def __init__(self, path: Path) -> None:
-        self._rust = read_rules(path)
+        self._rust = read_tokenizer_json(path)
         self._rust.encode_special_tokens = True  # a mark that a text spells out is text
         self.names = [self._rust.id_to_token(id) or UNKNOWN for id in range(self._rust.get_vocab_size())]
 
@@ -132,15 +138,22 @@ class MultilingualTokenizer:
     """Text to ids and back, from the language `source` into the language `to`, as Hugging Face's tokenizers do it."""
 
     def __init__(
-        self, cutter: Cutter, languages: dict[str, int], source: str, to: str, *, source_first: bool, start_says: bool
+        self,
+        codec: SubwordCodec,
+        languages: dict[str, int],
+        source: str,
+        to: str,
+        *,
+        source_first: bool,
+        in_start: bool,
     ) -> None:
-        self._cutter, self._languages = cutter, languages
+        self._codec, self._languages = codec, languages
         self.source, self.to = source, to
         self._source_first = source_first  # or last, after the end mark
-        self._start_says = start_says  # the language: its token is what the decoder starts from
-        self._aside = {*languages.values(), *SPECIAL.values()}
-        self._aside |= {id for id, name in enumerate(cutter.names) if name == "<mask>"}
-        self._names = dict(enumerate(cutter.names)) | {id: code for code, id in languages.items()}
+        self._in_start = in_start  # the language: its token is what the decoder starts from
+        self._special = {*languages.values(), *SPECIAL.values()}
+        self._special |= {id for id, name in enumerate(codec.names) if name == "<mask>"}
+        self._names = dict(enumerate(codec.names)) | {id: code for code, id in languages.items()}
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -149,12 +162,12 @@ class MultilingualTokenizer:
     @property
     def start(self) -> int | None:
         """What the decoder starts from, where that says the language."""
-        return self._languages[self.to] if self._start_says else None
+        return self._languages[self.to] if self._in_start else None
 
     def toward(self, language: str) -> MultilingualTokenizer:
         """The same into another language."""
         to = pick_language(language, self.tags)
-        if self._start_says and to != self.to:
+        if self._in_start and to != self.to:
             raise InputError(
                 f"this model is told its language before it starts; load it again with to={to!r} for another"
             )
@@ -187,15 +200,15 @@ class MultilingualTokenizer:
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids without the end mark, so that a target can be continued; the language's first, unless the start says."""
-        first = [] if self._start_says else [self._languages[self.to]]
+        first = [] if self._in_start else [self._languages[self.to]]
         return [[*first, *self._encode(text)] for text in texts]
 
     def _encode(self, text: str) -> list[int]:
-        return self._cutter.encode(SURROGATE.sub("\ufffd", text))
+        return self._codec.encode(SURROGATE.sub("\ufffd", text))
 
     def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
-        kept = ([id for id in ids if id not in self._aside and id < len(self._cutter.names)] for ids in batch)
-        return [self._cutter.decode(ids).replace("▁", " ").strip() for ids in kept]
+        kept = ([id for id in ids if id not in self._special and id < len(self._codec.names)] for ids in batch)
+        return [self._codec.decode(ids).replace("▁", " ").strip() for ids in kept]
 
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._names.get(id, UNKNOWN) for id in ids]
@@ -207,22 +220,22 @@ class MultilingualTokenizer:
     def load(
         cls, folder: Path, settings: Settings, source: str | None = None, to: str | None = None
     ) -> MultilingualTokenizer:
-        told = read_json(folder / "tokenizer_config.json") or {}
-        kind = kind_of(told, settings, folder)
-        cutter = cutter_of(folder, numbered=kind == "m2m100")
-        languages = numbered_languages(folder, told) or usual_languages(kind, told, settings, cutter)
-        start_says = kind == "mbart"
-        ways = [read_json(folder / "generation_config.json") or {}, settings.values]
-        keys = ("decoder_start_token_id",) if start_says else ("forced_bos_token_id",)
-        own = {id: code for code, id in languages.items()}
-        written = next((own[one[key]] for one in ways for key in keys if one.get(key) in own), None)
-        source = pick_told(folder, "source", source or told.get("src_lang"), languages)
-        to = pick_told(folder, "to", to or told.get("tgt_lang") or written, languages)
-        first = kind != "mbart" and not told.get("legacy_behaviour")
-        return cls(cutter, languages, source, to, source_first=first, start_says=start_says)
+        config = read_json(folder / "tokenizer_config.json") or {}
+        kind = kind_of(config, settings, folder)
+        codec = codec_of(folder, numbered=kind == "m2m100")
+        languages = language_ids_of(folder, config) or published_language_ids(kind, config, codec)
+        in_start = kind == "mbart"
+        key = "decoder_start_token_id" if in_start else "forced_bos_token_id"
+        codes = {id: code for code, id in languages.items()}
+        files = (read_json(folder / "generation_config.json") or {}, settings.values)
+        written = next((codes[values[key]] for values in files if values.get(key) in codes), None)
+        source = pick_given(folder, "source", source or config.get("src_lang"), languages)
+        to = pick_given(folder, "to", to or config.get("tgt_lang") or written, languages)
+        first = kind != "mbart" and not config.get("legacy_behaviour")
+        return cls(codec, languages, source, to, source_first=first, in_start=in_start)
 
 
-def pick_told(folder: Path, option: str, given: str | None, languages: dict[str, int]) -> str:
+def pick_given(folder: Path, option: str, given: str | None, languages: dict[str, int]) -> str:
     if given is None:
         what = "from" if option == "source" else "into"
         usual = next((code for code in languages if language(code).short == ("en" if what == "from" else "de")), None)
@@ -231,9 +244,9 @@ def pick_told(folder: Path, option: str, given: str | None, languages: dict[str,
     return pick_language(given, list(languages))
 
 
-def kind_of(told: dict[str, Any], settings: Settings, folder: Path) -> str:
+def kind_of(config: dict[str, Any], settings: Settings, folder: Path) -> str:
     """Which of the published tokenizers a folder is for."""
-    named = str(told.get("tokenizer_class") or "").removesuffix("Fast")
+    named = str(config.get("tokenizer_class") or "").removesuffix("Fast")
     kinds = {
         "NllbTokenizer": "nllb",
         "M2M100Tokenizer": "m2m100",
@@ -247,7 +260,7 @@ def kind_of(told: dict[str, Any], settings: Settings, folder: Path) -> str:
     return "m2m100" if (folder / "vocab.json").is_file() else "nllb"
 
 
-def cutter_of(folder: Path, numbered: bool) -> Cutter:
+def codec_of(folder: Path, numbered: bool) -> SubwordCodec:
     """By the SentencePiece model, where it is and can be read, else by tokenizer.json."""
     path, whole = folder / PIECES, folder / TOKENIZER_JSON
     if not path.is_file() and not whole.is_file():
@@ -255,7 +268,7 @@ def cutter_of(folder: Path, numbered: bool) -> Cutter:
             f"{folder} holds neither {PIECES} nor {TOKENIZER_JSON}: the model is there, but not its tokenizer"
         )
     if whole.is_file() and not (path.is_file() and find_spec("sentencepiece")):
-        return ByRules(whole)
+        return TokenizerJsonCodec(whole)
     processor: Any = read_pieces(path)
     if numbered:
         numbers = read_json(folder / "vocab.json")
@@ -266,18 +279,18 @@ def cutter_of(folder: Path, numbered: bool) -> Cutter:
             raise WeightsError(
                 f"{folder / 'vocab.json'} does not number pieces from {one_of(SPECIAL)} on; copy it again"
             )
-        return ByPieces(processor, numbers)
+        return SentencePieceCodec(processor, numbers)
     pieces = [processor.id_to_piece(id) for id in range(processor.get_piece_size())]
     if pieces[:3] != [UNKNOWN, "<s>", "</s>"]:
         raise WeightsError(
             f"{path} begins with {one_of(pieces[:3])}, not with `<unk>`, `<s>`, `</s>`: not of this family"
         )
-    return ByPieces(processor, SPECIAL | {piece: id + 1 for id, piece in enumerate(pieces) if id > 2})
+    return SentencePieceCodec(processor, SPECIAL | {piece: id + 1 for id, piece in enumerate(pieces) if id > 2})
 
 
-def numbered_languages(folder: Path, told: dict[str, Any]) -> dict[str, int]:
-    """The languages' tokens as the folder's own files number them, if any does."""
-    added = [(int(id), one.get("content")) for id, one in (told.get("added_tokens_decoder") or {}).items()]
+def language_ids_of(folder: Path, config: dict[str, Any]) -> dict[str, int]:
+    """The languages' tokens as the folder's config files number them, if any does."""
+    added = [(int(id), one.get("content")) for id, one in (config.get("added_tokens_decoder") or {}).items()]
     if not added and (folder / TOKENIZER_JSON).is_file():
         listed = (read_json(folder / TOKENIZER_JSON) or {}).get("added_tokens") or []
         added = [(one["id"], one["content"]) for one in listed]
@@ -285,15 +298,15 @@ def numbered_languages(folder: Path, told: dict[str, Any]) -> dict[str, int]:
     return {code[1]: id for code, id in found if code}
 
 
-def usual_languages(kind: str, told: dict[str, Any], settings: Settings, cutter: Cutter) -> dict[str, int]:
+def published_language_ids(kind: str, config: dict[str, Any], codec: SubwordCodec) -> dict[str, int]:
     """The languages' tokens behind the pieces, in the order of those who published the model."""
     order = {"nllb": NLLB, "mbart": MBART25, "mbart50": MBART50}
     codes = order.get(kind, M2M100)
-    if told.get("language_codes") == "wmt21":
+    if config.get("language_codes") == "wmt21":
         codes = WMT21
     spelt = {f"__{code}__" if kind == "m2m100" else code: code for code in codes}
-    own = {spelt[name]: id for id, name in enumerate(cutter.names) if name in spelt}
-    return own or {code: len(cutter.names) + i for i, code in enumerate(codes)}
+    own = {spelt[name]: id for id, name in enumerate(codec.names) if name in spelt}
+    return own or {code: len(codec.names) + i for i, code in enumerate(codes)}
 
 
 MBART25 = [

@@ -64,11 +64,11 @@ class MarianTokenizer:
         """Ids without the end mark, so that a target can be continued."""
         return [self._encode(text, self._target, self._target_ids) for text in texts]
 
-    def _encode(self, text: str, cutter: SentencePieceProcessor, ids: dict[str, int]) -> list[int]:
+    def _encode(self, text: str, codec: SentencePieceProcessor, ids: dict[str, int]) -> list[int]:
         text = SURROGATE.sub("\ufffd", text)  # half of a pair is no text, and SentencePiece refuses it
         language = _LANGUAGE.match(text)
         code = [language.group()] if language else []
-        pieces = cutter.encode(text[language.end() :] if language else text, out_type=str)
+        pieces = codec.encode(text[language.end() :] if language else text, out_type=str)
         return [ids.get(piece, ids[UNKNOWN]) for piece in [*code, *pieces]]
 
     def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
@@ -120,7 +120,7 @@ MASKS = ("[MASK]", "<mask>")  # as the families write a gap
 INSIDE = "##"  # before a piece that goes on a word, as BERT's are written
 
 
-def read_rules(path: Path) -> tokenizers.Tokenizer:
+def read_tokenizer_json(path: Path) -> tokenizers.Tokenizer:
     try:
         return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises plain Exception
@@ -145,7 +145,7 @@ class FastTokenizer:
                 f"{folder} holds no {TOKENIZER_JSON}, so its model reads ids alone; write one with transformers: "
                 f"AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER)"
             )
-        rust = read_rules(path)
+        rust = read_tokenizer_json(path)
         if (highest := max(rust.get_vocab().values())) >= size:
             raise WeightsError(
                 f"{path} has ids up to {highest}, but the model only 0 to {size - 1}; do {TOKENIZER_JSON} and "
