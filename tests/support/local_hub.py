@@ -8,7 +8,6 @@ import json
 import re
 import socket
 import threading
-import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -49,7 +48,6 @@ class LocalHub:
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
         self.asked: list[tuple[str, str, str | None]] = []  # method, path, range
-        self.slow_after: int | None = None  # bytes of a large file, after which it comes drop by drop
         self.open: list[socket.socket] = []
         hub = self
 
@@ -169,17 +167,7 @@ class LocalHub:
         request.end_headers()
         if request.command == "HEAD":
             return
-        if self.slow_after is None or len(data) < self.slow_after:
-            request.wfile.write(data[start:])
-            return
-        try:
-            request.wfile.write(data[start : self.slow_after])
-            for place in range(self.slow_after, len(data), 16):
-                request.wfile.write(data[place : place + 16])
-                request.wfile.flush()
-                time.sleep(0.05)
-        except OSError:  # who asked has gone
-            request.close_connection = True
+        request.wfile.write(data[start:])
 
 
 def send(request: BaseHTTPRequestHandler, told: object) -> None:
