@@ -19,7 +19,7 @@ from glassformer.decode import Search, generate
 from glassformer.decode.generation import NoTarget
 from glassformer.decode.writer import start_of
 from glassformer.explain.activations import ActivationCache, record_activations
-from glassformer.explain.kv_cache import is_causal, without_cache
+from glassformer.explain.kv_cache import disable_cache, is_causal
 from glassformer.explain.operations import whole_mask
 from glassformer.explain.subject import Subject
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
@@ -94,14 +94,15 @@ def decode(model: Model, src: Tensor, mask: Tensor, options: DecodingOptions) ->
     prompt = prompt_of(model, src[0].tolist())
     if isinstance(model, EncoderOnly):
         return DecodedTokens(prompt)
-    writer = model if is_causal(model) else without_cache(model).train(model.training)
+    if not is_causal(model):
+        disable_cache(model)
     selections: list[Any] = []
     hook = None
     if options.temperature != 1:
         hook = model.head.register_forward_hook(lambda _module, _args, logits: logits / options.temperature)
     try:
         ((best,),) = generate(
-            writer, src, mask, search=options.search, prefix=[options.prefix] if options.prefix else None,
+            model, src, mask, search=options.search, prefix=[options.prefix] if options.prefix else None,
             given=options.given,
             watch=selections.append if options.search.beam > 1 else None,
         )  # fmt: skip

@@ -13,7 +13,6 @@ import posixpath
 import re
 from typing import Any
 
-from glassformer.common.errors import GlassformerError
 from glassformer.explain.schematic import schematics
 from glassformer.explain.weights import Weights
 from glassformer.model import Model
@@ -21,12 +20,9 @@ from glassformer.page import page_files
 
 MOST_WEIGHTS = 48_000_000  # bytes; larger weights are left out, and the page says so
 PREFIX = "glassformer/"
+ENTRY = '<script type="module" src="static/main.js"></script>'
+_STYLE = re.compile(r"""<link rel="stylesheet" href="static/([^"]+)">""")
 _IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)(["'])(\.{1,2}/[^"']+)\2""")
-_STYLE = re.compile(r"""<link\b[^>]*\brel=["']?stylesheet["']?[^>]*>""")
-_LINK = re.compile(r"""<link\b[^>]*\bhref=["'](?!data:)[^>]*>\n?""")  # to an icon, say, or a module to fetch early
-_POLICY = re.compile(r"""[ \t]*<meta\b[^>]*Content-Security-Policy[^>]*>\n?""", re.IGNORECASE)
-_ENTRY = re.compile(r"""<script\b[^>]*\bsrc=["']([^"']+)["'][^>]*>\s*</script>""")
-_HREF = re.compile(r"""\bhref=["']([^"']+)["']""")
 
 
 def embedded(manifest: dict[str, Any], values: bytes, weights: Weights, model: Model) -> str:
@@ -46,35 +42,17 @@ def embedded(manifest: dict[str, Any], values: bytes, weights: Weights, model: M
 def standalone(manifest: dict[str, Any], values: bytes, weights: Weights, model: Model) -> str:
     """The page with everything inside."""
     texts = page_files()
-    if "index.html" not in texts:
-        raise GlassformerError("the page's files are missing from this installation; install glassformer again")
-    page = _STYLE.sub(lambda link: style(link.group(), texts), _POLICY.sub("", texts["index.html"]))
-    page = _LINK.sub("", page)
-    entry = _ENTRY.search(page)
-    if entry is None:
-        raise GlassformerError("the page names no script; install glassformer again")
+    page = _STYLE.sub(lambda link: f"<style>\n{texts[link[1]]}</style>", texts["index.html"])
     modules = {PREFIX + name: data_url(name, text) for name, text in texts.items() if name.endswith(".js")}
-    start = PREFIX + local(entry.group(1))
-    assert start in modules, f"{start} is no module of the page"
     scripts = (
         f"{embedded(manifest, values, weights, model)}\n"
         f'<script type="importmap">{json.dumps({"imports": modules})}</script>\n'
-        f'<script type="module">import {json.dumps(start)};</script>'
+        f'<script type="module">import "{PREFIX}main.js";</script>'
     )
-    page = page[: entry.start()] + scripts + page[entry.end() :]
     title = html.escape(f"{manifest['text']} · glassformer")
-    return re.sub(r"<title>.*?</title>", lambda _: f"<title>{title}</title>", page, count=1, flags=re.DOTALL)
-
-
-def local(url: str) -> str:
-    """The file of the page that a URL in it names."""
-    return url.removeprefix("/").removeprefix("./").removeprefix("static/")
-
-
-def style(link: str, texts: dict[str, str]) -> str:
-    href = _HREF.search(link)
-    assert href is not None, link
-    return f"<style>\n{texts[local(href.group(1))]}</style>"
+    page = re.sub(r"<title>.*?</title>", lambda _: f"<title>{title}</title>", page, count=1)
+    assert ENTRY in page
+    return page.replace(ENTRY, scripts)
 
 
 def data_url(name: str, text: str) -> str:

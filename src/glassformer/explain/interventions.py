@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from glassformer.common.errors import InputError, did_you_mean, one_of
 from glassformer.explain.decoding import check_temperature
+from glassformer.explain.kv_cache import stack_arguments
 from glassformer.explain.subject import Subject
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.model.attention import Attention
@@ -196,12 +197,9 @@ def remove_mask(model: Model, change: Change) -> list[str]:
     return []
 
 
-def without_masks(
-    _stack: nn.Module, args: tuple[Any, ...], named: dict[str, Any]
-) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def without_masks(_stack: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
     """A hook that drops the masks from the arguments of a stack."""
-    call = dict(zip(("ids", "mask", "memory", "memory_mask", "cache", "segments"), args, strict=False)) | named
-    return (), call | {"mask": None, "memory_mask": None}
+    return (), stack_arguments(args, kwargs) | {"mask": None, "memory_mask": None}
 
 
 def remove_cross(model: Model, change: Change) -> list[str]:

@@ -78,18 +78,21 @@ def multiply_adds(config: ModelConfig, keys: int, queries: int, source: int, fir
 class TokenCache(Cache):
     """Holds the tokens themselves, so that every step can compute all of them again."""
 
-    def __init__(self, capacity: int, beams: int) -> None:
+    def __init__(self, capacity: int, beams: int = 1) -> None:
         super().__init__(0, capacity, beams)
         self.ids: Tensor | None = None  # (B, L), or (B K, L) from the second step on
         self.real: Tensor | None = None  # (1, P): the prompt's mask; one sentence is traced at a time
 
-    def extend(self, ids: Tensor) -> Tensor:
-        """All tokens so far."""
+    def extend(self, ids: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """All tokens so far, and their mask."""
         if self.ids is not None:
             before = self.ids.repeat_interleave(ids.shape[0] // self.ids.shape[0], 0)
             ids = torch.cat((before, ids), dim=1)
-        self.ids = ids
-        return ids
+        self.ids, self.real = ids, self.real if mask is None else mask
+        if self.real is None:
+            return ids, None
+        written = self.real.new_ones(ids.shape[0], ids.shape[1] - self.real.shape[1])
+        return ids, torch.cat((self.real.expand(ids.shape[0], -1), written), dim=1)
 
     def follow(self, origin: Tensor) -> None:
         if self.ids is not None and self.ids.shape[0] == origin.numel():
@@ -101,41 +104,22 @@ class TokenCache(Cache):
             self.ids = self.ids.unflatten(0, (-1, self.beams))[sentences].flatten(0, 1)
 
 
-class Uncached(nn.Module):
-    """A model's own parts, its decoder reading all tokens at every step."""
-
-    def __init__(self, model: EncoderDecoder | DecoderOnly) -> None:
-        nn.Module.__init__(self)
-        self.config = model.config
-        for name, part in model.named_children():
-            self.add_module(name, part)
-
-    def new_cache(self, capacity: int, beams: int = 1) -> Cache:
-        return TokenCache(capacity, beams)
+def disable_cache(model: EncoderDecoder | DecoderOnly) -> None:
+    """From now on, the decoder of a private copy reads all tokens at every step."""
+    model.new_cache = TokenCache  # type: ignore[method-assign]
+    model.decoder.register_forward_pre_hook(read_all_tokens, with_kwargs=True)
 
 
-class UncachedEncoderDecoder(Uncached, EncoderDecoder):
-    def decode(self, tgt: Tensor, memory: Tensor, src_mask: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        if isinstance(cache, TokenCache):
-            tgt, cache = cache.extend(tgt), None
-        return super().decode(tgt, memory, src_mask, cache)
+def read_all_tokens(_stack: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """A hook that gives a stack all tokens so far in the place of the new ones and a cache."""
+    call = stack_arguments(args, kwargs)
+    if isinstance(call["cache"], TokenCache):
+        ids, mask = call["cache"].extend(call["ids"], call["mask"])
+        call |= {"ids": ids, "mask": mask, "cache": None}
+    return (), call
 
 
-class UncachedDecoderOnly(Uncached, DecoderOnly):
-    def forward(
-        self, ids: Tensor, mask: Tensor | None = None, cache: Cache | None = None, places: Tensor | None = None
-    ) -> Tensor:
-        if isinstance(cache, TokenCache):
-            prompt = mask if mask is not None else cache.real
-            ids = cache.extend(ids)
-            if prompt is not None:
-                cache.real = prompt
-                written = prompt.new_ones(ids.shape[0], ids.shape[1] - prompt.shape[1])
-                mask = torch.cat((prompt.expand(ids.shape[0], -1), written), dim=1)
-            cache = None
-        return super().forward(ids, mask, cache, places)
-
-
-def without_cache(model: EncoderDecoder | DecoderOnly) -> EncoderDecoder | DecoderOnly:
-    """The model with the same parts that decodes without a cache."""
-    return UncachedEncoderDecoder(model) if isinstance(model, EncoderDecoder) else UncachedDecoderOnly(model)
+def stack_arguments(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `Stack.forward` by name."""
+    names = ("ids", "mask", "memory", "memory_mask", "cache")
+    return dict.fromkeys(names) | dict(zip(names, args, strict=False)) | kwargs

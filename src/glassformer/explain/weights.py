@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.explain.subject import Subject
-from glassformer.model import DecoderOnly, EncoderDecoder
+from glassformer.model import ModelConfig
 from glassformer.model.position import PositionTable, RelativeBias, sinusoid
 from glassformer.model.transformer import Head
 
@@ -100,40 +100,32 @@ def fingerprint(model: nn.Module) -> str:
 def facts(subject: Subject, name: str) -> dict[str, Any]:
     """The facts of a model for the manifest."""
     model, config = subject.model, subject.config
-    both = isinstance(model, EncoderDecoder)
-    decoder, encoder = config.decoder, config.encoder
-    first = decoder if isinstance(model, DecoderOnly) else encoder
-    kind = "encoder-decoder" if both else "decoder-only" if isinstance(model, DecoderOnly) else "encoder-only"
+    encoder, decoder = hasattr(model, "encoder"), hasattr(model, "decoder")
+    first = config.encoder if encoder else config.decoder
+    same = (
+        "d_model", "vocab_size", "max_length", "norm", "norm_eps", "positions", "activation", "gated", "patch_size",
+        "channels",
+    )  # fmt: skip
     return {
-        "kind": kind,
+        "kind": "encoder-decoder" if encoder and decoder else "encoder-only" if encoder else "decoder-only",
         "task": subject.task,
         "name": name,
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "encoder_layers": 0 if kind == "decoder-only" else encoder.layers,
-        "decoder_layers": 0 if kind == "encoder-only" else decoder.layers,
-        "heads": first.heads,
-        "kv_heads": first.kv_heads or first.heads,
-        "d_model": config.d_model,
-        "d_head": first.d_head,
-        "d_ff": first.d_ff,
-        "decoder_heads": decoder.heads,
-        "decoder_kv_heads": decoder.kv_heads or decoder.heads,
-        "decoder_d_head": decoder.d_head,
-        "decoder_d_ff": decoder.d_ff,
-        "vocab_size": config.vocab_size,
+        "encoder_layers": config.encoder.layers if encoder else 0,
+        "decoder_layers": config.decoder.layers if decoder else 0,
+        **stack_sizes(first),
+        **{f"decoder_{size}": value for size, value in stack_sizes(config.decoder).items()},
+        **{field: getattr(config, field) for field in same},
         "vocab_size_source": first.vocab_size,
-        "max_length": config.max_length,
-        "norm": config.norm,
         "norm_kind": config.norm_type,
-        "norm_eps": config.norm_eps,
-        "positions": config.positions,
-        "activation": config.activation,
-        "gated": config.gated,
         "score_scale": config.score_scale or first.d_head**-0.5,
         "embedding_scale": config.d_model**0.5 if config.embedding_scale else 1.0,
         "labels": subject.answers(range(config.labels or config.vocab_size)) if subject.has_labels else [],
         "mask": subject.gap,
         "image_size": config.image_size if subject.reads_images else None,
-        "patch_size": config.patch_size,
-        "channels": config.channels,
     }
+
+
+def stack_sizes(config: ModelConfig) -> dict[str, int]:
+    kv_heads = config.kv_heads or config.heads
+    return {"heads": config.heads, "kv_heads": kv_heads, "d_head": config.d_head, "d_ff": config.d_ff}

@@ -65,7 +65,7 @@ def draw_attention(run: ForwardPass, language: str) -> Canvas:
     for (a, above), (b, below) in pairwise(steps):
         canvas.wire(a, b, [(DOWN, above.bottom), (DOWN, below.y)])
     masked = steps[2][1]
-    bias = run.mask(name).bias
+    bias = run.masks[name].bias
     assert bias is not None, "the source was padded"
     pill = Area(292, masked.y, 80, ROW)
     canvas.box("mask", "mask", pill, SAY["mask"], shape=run.letters(bias.shape), centred=True)
@@ -126,7 +126,7 @@ def plate(canvas: Canvas, run: ForwardPass, name: str, source: Area, y: float) -
     rows, columns = seen.shape
     tall = 44 + CELL * rows + 26
     area = Area(LEFT, y, RIGHT - LEFT, tall)
-    causal, bias = run.causal(name), run.mask(name).bias
+    causal, bias = run.causal(name), run.masks[name].bias
     canvas.frame(role, name, area, SAY[role], stack)
     kind = "causal" if causal else "padding"
     shape = run.letters(bias.shape if bias is not None else seen.shape)

@@ -46,24 +46,14 @@ def small(config: ModelConfig) -> ModelConfig:
 
 
 @dataclass
-class Call:
-    """A call of a module: its name in the tree, the call around it, its inputs and its output."""
-
-    name: str
-    within: str
-    order: int
-    inputs: list[Tensor]
-    mask: AttentionMask | None
-    output: Tensor | None = None
-
-
-@dataclass
 class ForwardPass:
-    """The calls of the twin's modules, in the order in which they began."""
+    """The calls of the twin's modules by name: the tensors that each got and returned, and the mask of an attention."""
 
     model: EncoderDecoder
     real: Tensor  # (B, S), True for a token, False for padding
-    calls: dict[str, Call] = field(default_factory=dict)
+    inputs: dict[str, list[Tensor]] = field(default_factory=dict)
+    outputs: dict[str, Tensor] = field(default_factory=dict)
+    masks: dict[str, AttentionMask] = field(default_factory=dict)
 
     def letters(self, shape: torch.Size) -> str:
         config = self.model.config
@@ -73,23 +63,14 @@ class ForwardPass:
         return f"({', '.join(known[size] for size in shape)})"
 
     def output_shape(self, name: str) -> str:
-        output = self.calls[name].output
-        assert output is not None, f"{name} returned no tensor"
-        return self.letters(output.shape)
+        return self.letters(self.outputs[name].shape)
 
     def input_shape(self, name: str, which: int = 0) -> str:
-        return self.letters(self.calls[name].inputs[which].shape)
-
-    def mask(self, name: str) -> AttentionMask:
-        mask = self.calls[name].mask
-        assert mask is not None, f"{name} was given no mask"
-        return mask
+        return self.letters(self.inputs[name][which].shape)
 
     def visible(self, attention: str) -> Tensor:
         """Which keys of one sentence its queries see: (T, S), bool."""
-        masked = self.calls[f"{attention}.masked"].output
-        assert masked is not None, "a probe returns its input"
-        return masked[0, 0].isfinite()
+        return self.outputs[f"{attention}.masked"][0, 0].isfinite()
 
     def causal(self, attention: str) -> bool:
         """Whether queries see their past only."""
@@ -98,7 +79,7 @@ class ForwardPass:
 
     def is_pre_norm(self, residual: str) -> bool:
         """Whether the norm reads what the residual reads (Pre-LN), not the sum (Post-LN)."""
-        return self.calls[f"{residual}.norm"].inputs[0] is self.calls[residual].inputs[0]
+        return self.inputs[f"{residual}.norm"][0] is self.inputs[residual][0]
 
 
 def record_calls(config: ModelConfig) -> ForwardPass:
@@ -110,21 +91,21 @@ def record_calls(config: ModelConfig) -> ForwardPass:
     names: dict[nn.Module, list[str]] = {}
     for name, module in model.named_modules(remove_duplicate=False):
         names.setdefault(module, []).append(name)
-    active: list[Call] = []
+    active: list[str] = []
 
     def enter(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         # A module that both stacks share has two names: take that of the stack that is running.
-        above = [call.name for call in active if call.name]
-        name = next((one for one in names[module] if not above or one.startswith(f"{above[0]}.")), names[module][0])
+        stack = next(filter(None, active), "")
+        name = next((one for one in names[module] if one.startswith(f"{stack}.")), names[module][0])
         given = [*args, *kwargs.values()]
-        tensors = [one for one in given if isinstance(one, Tensor)]
-        mask = next((one for one in given if isinstance(one, AttentionMask)), None)
-        call = Call(name, above[-1] if above else "", len(run.calls), tensors, mask)
-        run.calls[name] = call
-        active.append(call)
+        run.inputs[name] = [one for one in given if isinstance(one, Tensor)]
+        run.masks.update((name, one) for one in given if isinstance(one, AttentionMask))
+        active.append(name)
 
     def leave(_module: nn.Module, _args: tuple[Any, ...], _kwargs: dict[str, Any], output: Any) -> None:
-        active.pop().output = output if isinstance(output, Tensor) else None
+        name = active.pop()
+        if isinstance(output, Tensor):
+            run.outputs[name] = output
 
     for module in names:
         module.register_forward_pre_hook(enter, with_kwargs=True)

@@ -79,7 +79,7 @@ class Column:
         self.y = start + 32
         self.embedding()
         for part in ("rotary", "distance"):
-            if f"{stack}.{part}" in run.calls:
+            if f"{stack}.{part}" in run.inputs:
                 area = canvas.box("positions", f"{stack}.{part}", self.branch(THIN), SAY[part], centred=True)
                 self.y = area.bottom + SPACE
         self.blocks()
@@ -96,7 +96,7 @@ class Column:
         self.pass_through("tokens", f"{name}.tokens", self.across(THIN + 4, 14), words)
         drawn_as: dict[str, Role] = {"segments": "tokens", "positions": "positions"}
         for part, role in drawn_as.items():
-            if f"{name}.{part}" in run.calls:
+            if f"{name}.{part}" in run.inputs:
                 area = self.branch(THIN + 4)
                 canvas.box(role, f"{name}.{part}", area, SAY[part], centred=True)
                 self.add(f"{name}.{part}+", area.centre, f"{name}.{part}", area)
@@ -118,7 +118,7 @@ class Column:
         top = self.y
         self.y += 32
         for sublayer in SUBLAYERS:
-            if f"{block}.{sublayer}" in run.calls:
+            if f"{block}.{sublayer}" in run.inputs:
                 self.sublayer(f"{block}.{sublayer}", sublayer)
         area = Area(self.x + 6, top, COLUMN - 12, self.y - 4 - top)
         canvas.frame("block", block, area, f"{canvas.say(SAY['layer.short'])} × N", indent=self.indent - 6)
@@ -189,12 +189,12 @@ def draw_layer(run: ForwardPass, stack: str, language: str) -> Canvas:
     canvas = Canvas(TITLES[f"{stack}-layer"], language)
     block = f"{stack}.blocks.0"
     canvas.box("ends", "in", Area(12, TOP, 186, ROW), SAY["in"], shape=run.input_shape(block))
-    if f"{block}.cross_attention" in run.calls:
+    if f"{block}.cross_attention" in run.inputs:
         canvas.box("memory", "memory", Area(250, TOP, 182, ROW), SAY["memory"], shape=run.input_shape(block, 1))
     start = TOP + ROW + 22
     y, of, at = float(start + HEAD), "in", (float(STREAM), float(TOP + ROW))
     for sublayer in SUBLAYERS:
-        if f"{block}.{sublayer}" in run.calls:
+        if f"{block}.{sublayer}" in run.inputs:
             y, of, at = Sublayer(canvas, run, block, sublayer).draw(y, of, at)
             y += APART
     canvas.frame("block", block, Area(4, start, 432, y - start), SAY[f"{stack}.layer"], block, LEFT - 4)
