@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from glassformer import ModelConfig
-from glassformer.explain.schematic import DRAWINGS, record_calls
+from glassformer.explain.schematic import DRAWINGS
+from glassformer.explain.schematic.forward_pass import record_calls
 
 FIGURES = Path(__file__).resolve().parent / "figures"
 # The demo's sizes; the drawings have letters in their place.

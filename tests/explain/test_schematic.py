@@ -12,7 +12,8 @@ import torch
 from drawn import SVG, Truth, faults, read
 
 import glassformer as gf
-from glassformer.explain.schematic import DRAWINGS, record_calls
+from glassformer.explain.schematic import DRAWINGS
+from glassformer.explain.schematic.forward_pass import record_calls
 from glassformer.explain.schematic.words import PLACES, SAY
 from glassformer.page import page_files
 

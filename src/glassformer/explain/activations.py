@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import fnmatch
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -76,6 +77,17 @@ class Value:
         op = self.op.get("otherwise", self.op)
         links = (*LINKS, "bias") if op["kind"] == "mask" else LINKS  # elsewhere a bias is a weight
         return [*op.get("inputs", ()), *(op[link] for link in links if op.get(link) is not None)]
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The lowest and highest of the finite numbers."""
+        if not self.value.numel():
+            return 0.0, 0.0
+        low, high = map(float, self.value.aminmax())
+        if math.isfinite(low) and math.isfinite(high):
+            return low, high
+        finite = self.value[self.value.isfinite()]
+        return (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)
 
 
 class Values(dict[str, Value]):

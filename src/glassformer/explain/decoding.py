@@ -101,11 +101,9 @@ def decode(model: Model, src: Tensor, mask: Tensor, options: DecodingOptions) ->
     if options.temperature != 1:
         hook = model.head.register_forward_hook(lambda _module, _args, logits: logits / options.temperature)
     try:
-        ((best,),) = generate(
-            model, src, mask, search=options.search, prefix=[options.prefix] if options.prefix else None,
-            given=options.given,
-            watch=selections.append if options.search.beam > 1 else None,
-        )  # fmt: skip
+        prefix = [options.prefix] if options.prefix else None
+        watch = selections.append if options.search.beam > 1 else None
+        ((best,),) = generate(model, src, mask, search=options.search, prefix=prefix, given=options.given, watch=watch)
     except NoTarget:  # a trace still shows where the model's numbers break off
         return DecodedTokens(prompt)
     finally:

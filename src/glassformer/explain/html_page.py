@@ -25,27 +25,22 @@ _STYLE = re.compile(r"""<link rel="stylesheet" href="static/([^"]+)">""")
 _IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)(["'])(\.{1,2}/[^"']+)\2""")
 
 
-def embedded(manifest: dict[str, Any], values: bytes, weights: Weights, model: Model) -> str:
-    """A script that holds the run: manifest, values and, unless they are too large, weights."""
+def standalone(manifest: dict[str, Any], values: bytes, weights: Weights, model: Model) -> str:
+    """The page with everything inside: its files and the run, without weights that are too large."""
     small = sum(row["bytes"] for row in manifest["weights"]) <= MOST_WEIGHTS
-    payload = {
+    run = {
         "manifest": manifest,
         "blob": base64.b64encode(values).decode(),
         "weights": base64.b64encode(weights.blob()).decode() if small else None,
         "schematics": {language: schematics(model, language) for language in ("en", "zh")},
     }
     # Within a script, only the less-than sign could end it early.
-    text = json.dumps(payload, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    return f"<script>window.GLASSFORMER_EMBEDDED = {text};</script>"
-
-
-def standalone(manifest: dict[str, Any], values: bytes, weights: Weights, model: Model) -> str:
-    """The page with everything inside."""
+    embedded = json.dumps(run, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     texts = page_files()
     page = _STYLE.sub(lambda link: f"<style>\n{texts[link[1]]}</style>", texts["index.html"])
     modules = {PREFIX + name: data_url(name, text) for name, text in texts.items() if name.endswith(".js")}
     scripts = (
-        f"{embedded(manifest, values, weights, model)}\n"
+        f"<script>window.GLASSFORMER_EMBEDDED = {embedded};</script>\n"
         f'<script type="importmap">{json.dumps({"imports": modules})}</script>\n'
         f'<script type="module">import "{PREFIX}main.js";</script>'
     )

@@ -79,9 +79,8 @@ def attention_of(model: Model, change: Change) -> tuple[str, Attention]:
     block = block_of(stack_of(model, change), change)
     kinds = {"self": block.self_attention} | ({"cross": block.cross_attention} if block.cross_attention else {})
     if change["attention"] not in list(kinds):  # whatever it is
-        raise InputError(
-            f"{change['kind']}: the {change['stack']} has {one_of(kinds)} attention, not {change['attention']!r}"
-        )
+        own, kind = one_of(kinds), change["attention"]
+        raise InputError(f"{change['kind']}: the {change['stack']} has {own} attention, not {kind!r}")
     name = f"{change['stack']}.blocks.{change['layer']}.{change['attention']}_attention"
     return name, kinds[change["attention"]]
 
@@ -217,12 +216,10 @@ def remove_positions(model: Model, change: Change) -> list[str]:
     for at, stack in stacks_of(model).items():
         if change["stack"] not in (None, at):
             continue
-        if stack.embedding.positions is not None:
-            stack.embedding.positions.register_forward_hook(zeros)
-            names.append(f"{at}.embedding.positions")
-        if stack.distance is not None:
-            stack.distance.register_forward_hook(zeros)
-            names.append(f"{at}.distance")
+        for name, module in {"embedding.positions": stack.embedding.positions, "distance": stack.distance}.items():
+            if module is not None:
+                module.register_forward_hook(zeros)
+                names.append(f"{at}.{name}")
         if stack.rotary is not None:
             stack.rotary.register_forward_hook(
                 lambda _module, _args, turn: (torch.ones_like(turn[0]), torch.zeros_like(turn[1]))

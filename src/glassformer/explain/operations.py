@@ -7,7 +7,7 @@ a patch, L labels, V vocabulary. There is no batch axis.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 
 import torch
@@ -190,15 +190,13 @@ class GraphBuilder:
         self.record(merged, row, merge, "heads side by side", self.cache.inputs[output][0])
         return self.linear(output, row, module.output, merged, "merged W_O")
 
-    def pre_norm(self, at: str, module: Residual, side: Side, stream: str) -> str:
-        """What a sublayer reads."""
-        return self.norm(f"{at}.norm", side.stream, module.norm, stream) if module.pre else stream
-
-    def residual(self, at: str, module: Residual, side: Side, stream: str, added: str) -> str:
-        """What follows a sublayer; with Pre-LN its norm has come before."""
-        axes, parts = side.stream, [stream, added]
+    def sublayer(self, at: str, module: Residual, side: Side, stream: str, compute: Callable[[str], str]) -> str:
+        """A sublayer and its residual, Pre-LN or Post-LN; `compute` adds the sublayer's values, given its input."""
+        axes = side.stream
         if module.pre:
-            return self.add(at, axes, parts, "x + sublayer(norm(x))")
+            given = self.norm(f"{at}.norm", axes, module.norm, stream)
+            return self.add(at, axes, [stream, compute(given)], "x + sublayer(norm(x))")
+        parts = [stream, compute(stream)]
         summed = self.add(f"{at}.sum", axes, parts, "x + sublayer(x)", self.cache.inputs[f"{at}.norm"][0])
         return self.alias(at, self.norm(f"{at}.norm", axes, module.norm, summed), "norm(x + sublayer(x))")
 
@@ -213,20 +211,22 @@ class GraphBuilder:
         memory: str | None,
     ) -> str:  # fmt: skip
         """`own`: the names of the stack's mask, distance and rotation."""
-        where, after = f"{at}.self_attention", f"{at}.self_attention_residual"
-        given = self.pre_norm(after, block.self_attention_residual, side, stream)
-        added = self.attention(where, block.self_attention, (side, side), (given, given), *own)
-        stream = self.residual(after, block.self_attention_residual, side, stream, added)
-        if memory is not None and block.cross_attention is not None:
-            where, after = f"{at}.cross_attention", f"{at}.cross_attention_residual"
-            given = self.pre_norm(after, block.cross_attention_residual, side, stream)
+        at_self, at_cross, at_ff = f"{at}.self_attention", f"{at}.cross_attention", f"{at}.feed_forward"
+        stream = self.sublayer(
+            f"{at_self}_residual", block.self_attention_residual, side, stream,
+            lambda x: self.attention(at_self, block.self_attention, (side, side), (x, x), *own),
+        )  # fmt: skip
+        cross = block.cross_attention
+        if memory is not None and cross is not None:
             sides = (side, Side(target=False))
-            added = self.attention(where, block.cross_attention, sides, (given, memory), "masks.cross", None, None)
-            stream = self.residual(after, block.cross_attention_residual, side, stream, added)
-        after = f"{at}.feed_forward_residual"
-        given = self.pre_norm(after, block.feed_forward_residual, side, stream)
-        added = self.feed_forward(f"{at}.feed_forward", block.feed_forward, side, given)
-        stream = self.residual(after, block.feed_forward_residual, side, stream, added)
+            stream = self.sublayer(
+                f"{at_cross}_residual", block.cross_attention_residual, side, stream,
+                lambda x: self.attention(at_cross, cross, sides, (x, memory), "masks.cross", None, None),
+            )  # fmt: skip
+        stream = self.sublayer(
+            f"{at_ff}_residual", block.feed_forward_residual, side, stream,
+            lambda x: self.feed_forward(at_ff, block.feed_forward, side, x),
+        )  # fmt: skip
         return self.alias(at, stream, "the stream after this layer")
 
     def shared_inputs(self, at: str, stack: Stack, side: Side, visible: Op) -> tuple[str, str | None, str | None]:

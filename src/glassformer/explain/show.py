@@ -134,27 +134,30 @@ class TracePrinter:
         kind = "cross_attention" if self.two_sides else "self_attention"
         self.print(Line(""), self.say("hint", kind, style="dim"))
 
+    def table(self, titles: Sequence[str], rows: Sequence[Sequence[tuple[str, str]]]) -> None:
+        self.print(*columns([self.titles(*titles), *rows]), Line(""))
+
     def steps(self, steps: Sequence[Mapping[str, Any]]) -> None:
-        rows = [self.titles("step", "reads", "writes", "probability", "next best")]
+        rows = []
         for step in steps:
             others = [row for row in step["top"] if row["id"] != step["chosen"]]
             rows.append([(str(step["step"] + 1), ""), (step["reads"], ""), (step["piece"], "bold")])
             rows[-1] += [bar(math.exp(step["chosen_log_probability"])), runners_up(others)]
-        if steps:
-            self.print(*columns(rows), Line(""))
+        if rows:
+            self.table(("step", "reads", "writes", "probability", "next best"), rows)
 
     def answer(self, answer: Mapping[str, Any]) -> None:
         """Of each gap the pieces that fit best, of a whole its labels."""
         if answer["kind"] == "label":
-            rows = [self.titles("label", "probability")]
-            rows += [[(one["piece"], "bold"), bar(one["probability"])] for one in answer["places"][0]["top"]]
-        else:
-            rows = [self.titles("place", "gap", "fits", "probability", "next best")]
-            for place in answer["places"]:
-                best, *others = place["top"]
-                rows.append([(str(place["position"]), ""), (place["piece"], ""), (best["piece"], "bold")])
-                rows[-1] += [bar(best["probability"]), runners_up(others)]
-        self.print(*columns(rows), Line(""))
+            labels = [[(one["piece"], "bold"), bar(one["probability"])] for one in answer["places"][0]["top"]]
+            self.table(("label", "probability"), labels)
+            return
+        rows = []
+        for place in answer["places"]:
+            best, *others = place["top"]
+            rows.append([(str(place["position"]), ""), (place["piece"], ""), (best["piece"], "bold")])
+            rows[-1] += [bar(best["probability"]), runners_up(others)]
+        self.table(("place", "gap", "fits", "probability", "next best"), rows)
 
     def values(self, values: Sequence[Value]) -> None:
         """A row for each value; on a narrow page, axes and formula go below its name."""
@@ -174,9 +177,7 @@ class TracePrinter:
         for value in values:
             if head is not None and value.axes[0] != "head":
                 continue
-            finite = value.value[value.value.isfinite()]
-            span = (float(finite.min()), float(finite.max())) if finite.numel() else (0.0, 0.0)
-            why = WHY[value.op["kind"]].say(self.lang)
+            span, why = value.span, WHY[value.op["kind"]].say(self.lang)
             self.print(
                 Line.assemble((value.name, "bold cyan"), f"  {shape_of(value)}  ({self.axes(value, ', ')})"),
                 Line.assemble((translated(value.formula, self.lang), "magenta"), f"   {why}"),

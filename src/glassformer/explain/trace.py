@@ -23,21 +23,12 @@ import torch
 from torch import Tensor
 
 from glassformer.common.errors import ConfigError, GlassformerError, InputError, WeightsError, check_names, one_of, why
-from glassformer.common.files import read_json, without_nan, write_bytes, write_text
+from glassformer.common.files import read_json, without_nan, write_bytes
 from glassformer.common.strings import Language
 from glassformer.decode import Search
+from glassformer.explain import decoding
 from glassformer.explain.activations import ActivationCache, Value, Values
-from glassformer.explain.decoding import (
-    DecodedTokens,
-    DecodingOptions,
-    beam_tree,
-    decode,
-    decoding_steps,
-    encoder_answer,
-    log_probabilities,
-    step_logits,
-    teacher_forced,
-)
+from glassformer.explain.decoding import DecodedTokens, DecodingOptions
 from glassformer.explain.formulas import translated
 from glassformer.explain.interventions import Change, apply_changes, check_changes, swap_tokens
 from glassformer.explain.kv_cache import cache_steps, is_causal
@@ -124,7 +115,7 @@ class Trace:
     @property
     def log_probs(self) -> Tensor:
         """The log-probabilities (T, V) at every place."""
-        return log_probabilities(self["logits"], self.options.temperature)
+        return decoding.log_probabilities(self["logits"], self.options.temperature)
 
     @property
     def said(self) -> str | None:
@@ -187,7 +178,7 @@ class Trace:
             if value.op["kind"] == "same":  # stored once
                 place = places[value.op["input"]]
             else:
-                low, high = span(value.value)
+                low, high = value.span
                 place = {"offset": offset, "bytes": size, "low": low, "high": high}
                 offset += size
             places[value.name] = place
@@ -256,12 +247,9 @@ class Trace:
         blob = path.with_suffix(".bin")
         if blob.exists() and not names_blob(path, blob.name):
             raise InputError(f"{blob} is there, and not as the values of a trace in {path}; choose another name")
-        try:
-            write_bytes(blob, self.blob())
-            text = json.dumps(self.manifest() | {"blob": blob.name}, ensure_ascii=False, allow_nan=False, indent=1)
-            write_text(path, text + "\n")
-        except OSError as error:
-            raise unwritable(path, error) from None
+        write_file(blob, self.blob())
+        text = json.dumps(self.manifest() | {"blob": blob.name}, ensure_ascii=False, allow_nan=False, indent=1)
+        write_file(path, text.encode() + b"\n")
         return path
 
     def to_html(self, path: str | Path | None = None) -> str:
@@ -270,10 +258,7 @@ class Trace:
 
         page = standalone(self.manifest(), self.blob(), self.weights, self.subject.model)
         if path is not None:
-            try:
-                write_text(Path(path), page)
-            except OSError as error:
-                raise unwritable(path, error) from None
+            write_file(Path(path), page.encode())
         return page
 
 
@@ -284,19 +269,11 @@ def names_blob(manifest: Path, blob: str) -> bool:
         return False
 
 
-def unwritable(path: str | Path, error: OSError) -> GlassformerError:
-    return GlassformerError(f"cannot write `{path}`: {why(error)}; give a file in a folder that exists")
-
-
-def span(value: Tensor) -> tuple[float, float]:
-    """The lowest and highest of the finite values."""
-    if value.numel() == 0:
-        return 0.0, 0.0
-    low, high = (float(end) for end in value.aminmax())
-    if not (math.isfinite(low) and math.isfinite(high)):
-        real = value[torch.isfinite(value)]
-        low, high = (float(end) for end in real.aminmax()) if real.numel() else (0.0, 0.0)
-    return low, high
+def write_file(path: Path, content: bytes) -> None:
+    try:
+        write_bytes(path, content)
+    except OSError as error:
+        raise GlassformerError(f"cannot write `{path}`: {why(error)}; give a file in a folder that exists") from None
 
 
 def plain(values: Any) -> Any:
@@ -407,9 +384,9 @@ def run(given: TraceInput) -> Trace:
     """Decode, run the traced pass, and derive everything else from its values."""
     subject, options, model, src, mask = given.subject, given.options, given.model, given.src, given.mask
     if given.target is not None:
-        written = teacher_forced(model, src[0].tolist(), given.target)
+        written = decoding.teacher_forced(model, src[0].tolist(), given.target)
     else:
-        written = decode(model, src, mask, options)
+        written = decoding.decode(model, src, mask, options)
     weights = Weights.of(model)
     open_mask = any(change["kind"] == "remove_mask" and change["mask"] == "padding" for change in given.changes)
     shift = options.padding if isinstance(model, DecoderOnly) and not open_mask else 0
@@ -419,9 +396,9 @@ def run(given: TraceInput) -> Trace:
     prompt = len(written.prompt)
     logits = graph.values["logits"].value[max(0, prompt - 1) :]  # (steps, V); of what writes nothing, (T, V)
     if not is_causal(model):
-        logits = step_logits(model, src, mask, written)
-    log_probs = log_probabilities(logits, options.temperature)
-    rows = decoding_steps(log_probs, written, subject)
+        logits = decoding.step_logits(model, src, mask, written)
+    log_probs = decoding.log_probabilities(logits, options.temperature)
+    rows = decoding.decoding_steps(log_probs, written, subject)
     source, real = [] if subject.reads_images else src[0].tolist(), mask[0].tolist()
     return Trace(
         subject=subject,
@@ -436,10 +413,10 @@ def run(given: TraceInput) -> Trace:
         values=graph.values,
         weights=weights,
         steps=rows,
-        answer=encoder_answer(subject, source, real, log_probs),
+        answer=decoding.encoder_answer(subject, source, real, log_probs),
         score=rows[-1]["total"] / len(rows) ** options.search.length_penalty if rows else None,
         one_pass=is_causal(model),
-        beam=beam_tree(subject, written, log_probs, options.search),
+        beam=decoding.beam_tree(subject, written, log_probs, options.search),
         cache=cache_steps(model, memory, mask, written.reads, prompt, logits),
     )
 

@@ -8,12 +8,7 @@ from typing import Any, Unpack
 
 from glassformer.common.errors import InputError, check_names, one_of
 from glassformer.common.files import without_nan
-from glassformer.explain.decoding import (
-    answer_log_probabilities,
-    chosen_log_probabilities,
-    log_probabilities,
-    step_logits,
-)
+from glassformer.explain import decoding
 from glassformer.explain.interventions import CHANGE_KINDS
 from glassformer.explain.subject import Sentence, Subject, Traced
 from glassformer.explain.trace import Trace, TraceOptions, prepare, run
@@ -94,10 +89,11 @@ def what_if(
     now = [float(step["chosen_log_probability"]) for step in before.steps]
     if before.answer is not None:
         pieces = [str(place["top"][0]["piece"]) for place in before.answer["places"]]
-        now, then = (answer_log_probabilities(before.answer, one.log_probs) for one in (before, after))
+        now, then = (decoding.answer_log_probabilities(before.answer, one.log_probs) for one in (before, after))
     elif before.written.chosen:
-        logits = step_logits(changed.model, changed.src, changed.mask, before.written)
-        then = chosen_log_probabilities(log_probabilities(logits, changed.options.temperature), before.written)
+        logits = decoding.step_logits(changed.model, changed.src, changed.mask, before.written)
+        log_probs = decoding.log_probabilities(logits, changed.options.temperature)
+        then = decoding.chosen_log_probabilities(log_probs, before.written)
     rows = [
         {"step": i, "piece": piece, "before": first, "after": later, "difference": later - first}
         for i, (piece, first, later) in enumerate(zip(pieces, now, then, strict=True))

@@ -1,5 +1,5 @@
-"""Schematics: how a model is put together, drawn as SVG from a pass of it. Read `passing`, `canvas`, `layer`, `whole`,
-`attention`, `masks`."""
+"""Schematics: how a model is put together, drawn as SVG from a forward pass of it. Read `forward_pass`, `canvas`,
+`model`, `attention`."""
 
 from __future__ import annotations
 
@@ -31,6 +31,3 @@ def schematics(model: Model, language: str) -> dict[str, str]:
 def _drawn(config: ModelConfig, language: str) -> dict[str, str]:
     run = record_calls(config)
     return {kind: draw(run, language).svg(coat=False) for kind, draw in DRAWINGS.items()}
-
-
-__all__ = ["DRAWINGS", "ForwardPass", "record_calls", "schematics"]

@@ -76,15 +76,8 @@ def draw_attention(run: ForwardPass, language: str) -> Canvas:
     canvas.wire(f"{name}.pattern", f"{name}.context", [(DOWN, steps[-1][1].bottom), (DOWN, context.y)])
     canvas.wire(f"{name}.v", f"{name}.context", [(wire(COLUMNS[2]), bottom), (wire(COLUMNS[2]), context.y)])
     end = context.bottom + 12
-    canvas.frame(
-        "heads",
-        f"{name}.heads",
-        Area(8, start, 412, end - start),
-        SAY["heads"],
-        canvas.say(SAY["heads.apart"]),
-        copies=2,
-        beside=120,
-    )
+    heads, apart = Area(8, start, 412, end - start), canvas.say(SAY["heads.apart"])
+    canvas.frame("heads", f"{name}.heads", heads, SAY["heads"], apart, copies=2, beside=120)
 
     merged = Area(16, end + 24, 396, 36)
     canvas.box("merged", f"{name}.merged", merged, SAY["merged"], "merged", shape=run.input_shape(f"{name}.output"))
@@ -144,7 +137,7 @@ def plate(canvas: Canvas, run: ForwardPass, name: str, source: Area, y: float) -
             if bool(seen[i, j]) is truth
         )
         if path:
-            canvas.picture(f'<path class="{look} {stack}" d="{path}"/>')
+            canvas.parts.append(f'<path class="{look} {stack}" d="{path}"/>')
     keys, queries = ("T" if causal else "S"), run.letters(seen.shape)[1]
     canvas.note((left, y + 32), canvas.say(SAY["keys.axis"]).format(keys))
     canvas.note((left - 8, top + 13), canvas.say(SAY["queries.axis"]).format(queries), anchor="end")

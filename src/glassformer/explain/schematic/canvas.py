@@ -1,7 +1,7 @@
-"""A drawing of boxes, frames around them and wires between them, as SVG that says of each part which module it is.
+"""A drawing of boxes, frames around them and wires between them, as SVG that names the module of each part.
 
-How it looks is told by the page's `schematic.css` alone: the page uses it as it stands, a file of its own carries it
-with the page's colours put in, those for a dark page beside those for a light one.
+The page's `schematic.css` alone styles it. A page uses that sheet; an SVG file carries it inside, with the page's
+colours in the place of their names, for a light page and for a dark one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Area:
 
 
 class Canvas:
-    """Words come in both languages and are said in one."""
+    """Takes words in both languages and draws them in one."""
 
     def __init__(self, title: Text, language: str) -> None:
         self.title, self.language = title.say(language), language
@@ -65,10 +65,10 @@ class Canvas:
     def text(self, at: Point, words: Text | str, look: str, anchor: str = "start") -> str:
         place = f'x="{at[0]:g}" y="{at[1]:g}"'
         side = "" if anchor == "start" else f' text-anchor="{anchor}"'
-        return f'<text class="{look}" {place}{side}>{self.written(words)}</text>'
+        return f'<text class="{look}" {place}{side}>{self.markup(words)}</text>'
 
-    def written(self, words: Text | str) -> str:
-        """Safe within a picture, W_Q with its letter below the line."""
+    def markup(self, words: Text | str) -> str:
+        """Words escaped for SVG, W_Q with its letter below the line."""
         return re.sub(r"\bW_(\w)", r'W<tspan class="sub" dy="4">\1</tspan>', escape(self.say(words)))
 
     def note(self, at: Point, words: Text | str, look: str = "note", anchor: str = "start") -> None:
@@ -153,16 +153,12 @@ class Canvas:
         )
         self.bottom = max(self.bottom, *(y for _, y in points))
 
-    def picture(self, inside: str) -> None:
-        """What is neither: the cells of a mask."""
-        self.parts.append(inside)
-
     def _titled(self, words: Text | str, name: str) -> str:
-        title = f'<tspan class="title">{self.written(words)}</tspan>' if words else ""
+        title = f'<tspan class="title">{self.markup(words)}</tspan>' if words else ""
         if not name:
             return title
         # After a letter below the line, back onto it.
-        apart = f' dx="7" dy="{-4 * self.written(words).count("dy=")}"' if words else ""
+        apart = f' dx="7" dy="{-4 * self.markup(words).count("dy=")}"' if words else ""
         return f'{title}<tspan class="name"{apart}>{name}</tspan>'
 
     def legend(self) -> None:
@@ -230,27 +226,24 @@ def _tip(points: list[Point], wide: float) -> str:
 
 
 def styles() -> str:
-    """The sheet with the page's colours in the place of their names: light, and dark for who prefers it."""
+    """The sheet with the page's colours in the place of their names: light ones, and dark ones for a dark scheme."""
     files = page_files()
     sheet = re.sub(r"/\*.*?\*/", "", files["schematic.css"], flags=re.DOTALL)
-    light, dark = (
-        {name: re.sub(r"\s+", " ", value) for name, value in _VALUE.findall(_block(files["base.css"], start))}
-        for start in (":root", ':root[data-theme="dark"]')
-    )
+    palettes = []
+    for start in (":root", ':root[data-theme="dark"]'):
+        block = files["base.css"].split(f"{start} {{", 1)[1].split("}", 1)[0]
+        palettes.append({name: re.sub(r"\s+", " ", value) for name, value in _VALUE.findall(block)})
+    light, dark = palettes
     day, night = "", ""
     for at, inside in _RULE.findall(sheet):
         lines = [line.strip() for line in inside.split(";") if line.strip()]
-        told = [[put_in(line, colours) for line in lines] for colours in (light, light | dark)]
+        both = [[put_in(line, colours) for line in lines] for colours in (light, light | dark)]
         at = re.sub(r"\s+", " ", at).strip()
-        day += f"{at}{{{';'.join(told[0])}}}"
-        if changed := [now for was, now in zip(*told, strict=True) if was != now]:
+        day += f"{at}{{{';'.join(both[0])}}}"
+        if changed := [now for was, now in zip(*both, strict=True) if was != now]:
             night += f"{at}{{{';'.join(changed)}}}"
     return f"{day}@media (prefers-color-scheme:dark){{{night}}}"
 
 
 def put_in(line: str, colours: dict[str, str]) -> str:
     return _VARIABLE.sub(lambda name: colours[name[1]], line)
-
-
-def _block(sheet: str, start: str) -> str:
-    return sheet.split(f"{start} {{", 1)[1].split("}", 1)[0]

@@ -25,23 +25,15 @@ def small(config: ModelConfig) -> ModelConfig:
     """The same choices in small sizes, no two of them equal."""
     grouped = config.kv_heads is not None and config.kv_heads != config.heads
     apart = config.heads * config.d_head != config.d_model
+    sizes = {"vocab_size": VOCABULARY, "heads": HEADS, "head_width": HEAD_WIDTH, "d_ff": INNER, "layers": 1}
+    ids: dict[str, Any] = {"max_length": 16, "pad_id": 0, "start_id": 1, "end_id": 2}
+    same = dict.fromkeys(("decoder_heads", "decoder_d_ff", "decoder_layers"))  # as the encoder
     return replace(
         config,
-        vocab_size=VOCABULARY,
+        **sizes | ids | same,
         src_vocab_size=VOCABULARY + 4 if config.src_vocab_size else None,
         d_model=HEADS * HEAD_WIDTH + 4 * apart,
-        heads=HEADS,
-        d_ff=INNER,
-        layers=1,
-        decoder_heads=None,
-        decoder_d_ff=None,
-        decoder_layers=None,
         kv_heads=GROUPS if grouped else None,
-        head_width=HEAD_WIDTH,
-        max_length=16,
-        pad_id=0,
-        start_id=1,
-        end_id=2,
     )
 
 

@@ -56,12 +56,11 @@ class Column:
         self.canvas.wire(self.of, to, [(self.stream, self.at), (self.stream, y)], "stream")
         self.of = to
 
-    def pass_through(self, role: Role, part: str, area: Area, words: Text | str, note: Text | str = "") -> Area:
+    def pass_through(self, role: Role, part: str, area: Area, words: Text | str, note: Text | str = "") -> None:
         """The stream goes into a box and comes out below it."""
         self.flow(part, area.y)
         self.canvas.box(role, part, area, words, note=note, centred=True)
         self.at, self.y = area.bottom, area.bottom + SPACE
-        return area
 
     def add(self, part: str, y: float, of: str, area: Area) -> None:
         """What comes from a box beside the stream is added to it."""
@@ -104,13 +103,8 @@ class Column:
         if not isinstance(run.model.get_submodule(f"{name}.norm"), nn.Identity):
             self.pass_through("norm", f"{name}.norm", self.across(THIN, 14), SAY[config.norm_type])
         self.pass_through("dropout", f"{name}.dropout", self.across(THIN - 4, 14), "dropout")
-        canvas.frame(
-            "embedding",
-            name,
-            Area(self.x + 6, top, COLUMN - 12, self.y - 6 - top),
-            SAY["embedding"],
-            indent=self.indent - 6,
-        )
+        area = Area(self.x + 6, top, COLUMN - 12, self.y - 6 - top)
+        canvas.frame("embedding", name, area, SAY["embedding"], indent=self.indent - 6)
         self.y += 10
 
     def blocks(self) -> None:

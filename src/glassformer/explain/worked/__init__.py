@@ -7,7 +7,7 @@ written out), `texts` (the story, in its order), `render` (how it is printed).
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -92,17 +92,10 @@ def worked_example() -> WorkedExample:
         for (text, _), source, ids in zip(PAIRS, sources, targets, strict=True)
     )
     labels = [pad([*ids, END], longest_target + 1) for ids in targets]
-    stacked = {
-        value.name: Value(
-            value.name,
-            ("sentence", *value.axes),
-            value.op,
-            value.formula,
-            torch.stack([one[value.name] for one in traces]),
-        )
-        for value in traces[0].values.values()
-    }
-    example = WorkedExample(traces, labels, Values(batch_values(traces, labels) | stacked))
+    example = WorkedExample(traces, labels, Values(batch_values(traces, labels)))
+    for name, value in traces[0].values.items():
+        both = torch.stack([one[name] for one in traces])
+        example.values[name] = replace(value, axes=("sentence", *value.axes), value=both)
     loss = -torch.tensor(example.label_probabilities()).log().mean()
     op = {"kind": "loss", "inputs": ["probabilities", "labels"]}
     example.values["loss"] = Value("loss", (), op, "-Σ ln p[label] / n", loss)

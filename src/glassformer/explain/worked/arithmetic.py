@@ -7,7 +7,6 @@ weights, with the digits that the matrices show. Terms whose weight is zero are 
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -128,56 +127,41 @@ def activation(cell: Cell) -> str:
     return format_expression(substitute(cell.op["expression"], {"u": cell.operand(cell.op["input"])}))
 
 
+def add(cell: Cell) -> str:
+    return " + ".join(cell.operand(name) for name in cell.op["inputs"])
+
+
 def layer_norm(cell: Cell) -> str:
     g, b = (cell.trace.weights.tensors[cell.op[name]].tolist()[cell.column] for name in ("weight", "bias"))
-    known = formatted({"x": cell.row_of(cell.op["input"])[cell.column]} | moments(cell)[1])
-    known |= {"g": exact(g), "b": exact(b), "ε": f"{cell.op['eps']:.5f}"}
-    return format_expression(substitute(cell.op["expression"], known))
+    numbers = {"x": cell.row_of(cell.op["input"])[cell.column]} | moments(cell)[1]
+    symbols = {name: signed(number(value)) for name, value in numbers.items()}
+    symbols |= {"g": exact(g), "b": exact(b), "ε": f"{cell.op['eps']:.5f}"}
+    return format_expression(substitute(cell.op["expression"], symbols))
 
 
 def moments(cell: Cell) -> tuple[list[str], dict[str, float]]:
-    """The numbers that a norm takes from the whole row: written out, and by name."""
-    sums, known, row = [], dict[str, float](), cell.row_of(cell.op["input"])
-    for name, (fold, expression) in cell.op["row"].items():
-        assert fold == "mean"
-        each = [known | {"x": x} for x in row]
-        terms = " + ".join(format_expression(substitute(expression, formatted(values))) for values in each)
-        known[name] = sum(evaluate(expression, values) for values in each) / len(row)
-        sums.append(f"{name} = ({terms}) / {len(row)} = {number(known[name])}")
-    return sums, known
+    """The mean and the variance of the whole row that a norm reads: written out, and by name."""
+    row = cell.row_of(cell.op["input"])
+    mean = sum(row) / len(row)
+    variance = sum((x - mean) ** 2 for x in row) / len(row)
+    terms = [signed(number(x)) for x in row]
+    squares = [f"({x} - {signed(number(mean))})²" for x in terms]
+    lines = [
+        f"mean = ({' + '.join(terms)}) / {len(row)} = {number(mean)}",
+        f"variance = ({' + '.join(squares)}) / {len(row)} = {number(variance)}",
+    ]
+    return lines, {"mean": mean, "variance": variance}
 
 
-def formatted(known: Mapping[str, float]) -> dict[str, str]:
-    return {name: signed(number(value)) for name, value in known.items()}
-
-
-def substitute(expression: Expression, known: Mapping[str, str]) -> Expression:
+def substitute(expression: Expression, symbols: Mapping[str, str]) -> Expression:
     """The expression with numbers in the place of symbols."""
     if isinstance(expression, tuple):
-        return tuple(substitute(part, known) for part in expression)
-    return known.get(expression, expression) if isinstance(expression, str) else expression
+        return tuple(substitute(part, symbols) for part in expression)
+    return symbols.get(expression, expression) if isinstance(expression, str) else expression
 
 
-def evaluate(expression: Expression, known: Mapping[str, float]) -> float:
-    """The value of an expression of `-` and `^`."""
-    if isinstance(expression, tuple):
-        name, left, right = expression
-        return float({"-": operator.sub, "^": operator.pow}[str(name)](evaluate(left, known), evaluate(right, known)))
-    return known[expression] if isinstance(expression, str) else expression
-
-
-RULES: dict[str, Callable[[Cell], str]] = {
-    "scale": scale,
-    "positions": positions,
-    "add": lambda cell: " + ".join(cell.operand(name) for name in cell.op["inputs"]),
-    "linear": linear,
-    "products": products,
-    "mask": mask,
-    "softmax": softmax,
-    "context": context,
-    "activation": activation,
-    "layer_norm": layer_norm,
-}
+OPERATIONS = (scale, positions, add, linear, products, mask, softmax, context, activation, layer_norm)
+RULES: dict[str, Callable[[Cell], str]] = {rule.__name__: rule for rule in OPERATIONS}
 
 
 def write_calculation(trace: Trace, value: Value, row: int) -> list[str]:

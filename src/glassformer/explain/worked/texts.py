@@ -32,10 +32,7 @@ FRAME = {
         "如今更常见的 Pre-LN 则在每个子层之前归一化，相加的结果不再改动，最后在编码器和解码器的末尾各补一次。",
     ),
     "answer": Text("What the model says after each word:", "模型在每个词之后会说："),
-    "answer.line": Text(
-        "s{0}  after {1:8} {2:8} p = {3}   label {4}",
-        "s{0}  {1:8} 之后 {2:8} p = {3}   标签 {4}",
-    ),
+    "answer.line": Text("s{0}  after {1:8} {2:8} p = {3}   label {4}", "s{0}  {1:8} 之后 {2:8} p = {3}   标签 {4}"),
     "outro": Text(
         "Go on: `glassformer trace --name '*.pattern'` shows all attention patterns of both sentences, "
         "`glassformer trace --json -` gives every value to a program.",
@@ -133,10 +130,7 @@ STORY = {
     "decoder.self_attention.project": Text(
         "As in the encoder, with matrices of its own.", "做法与编码器相同，只是换了一组矩阵。"
     ),
-    "decoder.self_attention.score": Text(
-        "Match and scale as before.",
-        "点积、缩放，与前面一样。",
-    ),
+    "decoder.self_attention.score": Text("Match and scale as before.", "点积、缩放，与前面一样。"),
     "decoder.self_attention.mask": Text(
         "A word may look at itself and back, never ahead: all cells right of the diagonal get -inf. Otherwise it "
         "could copy the next word instead of learning to foresee it.",
