@@ -51,6 +51,8 @@ def test_labels_are_those_of_the_model(more):
     assert found.beam is None
     assert found.cache is None
     assert found.manifest()["model"]["task"] == "label"
+    with pytest.raises(ConfigError, match="encoder-only"):
+        gf.trace(model, SOURCE, target=[3])
     assert found.said in shown(found)
 
 

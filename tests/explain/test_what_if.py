@@ -263,12 +263,6 @@ def test_several_changes_at_once(t):
     assert after.options.temperature == 2
 
 
-def test_an_encoder_alone():
-    found = gf.what_if(tiny(gf.EncoderOnly), SOURCE, [{"kind": "remove_layer", "stack": "encoder", "layer": 1}])
-    assert [row["step"] for row in found.difference.forced] == [0, 1, 2, 3, 4]  # a place each
-    assert not torch.equal(found.before["logits"], found.after["logits"])
-
-
 @pytest.mark.parametrize(
     ("change", "told"),
     [
