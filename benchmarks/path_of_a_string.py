@@ -1,37 +1,44 @@
 """The files of the package that the translation of one sentence from the command line enters, in order.
 
-python -m benchmarks.path_of_a_string
+    python -m benchmarks.path_of_a_string
+
+A function that runs only while a module is imported does not count: its file is among those imported.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-COMMAND = ("glassformer", "translate", "Where is the nearest station?", "--to", "de")
-PACKAGE = Path(__file__).parent.parent / "src" / "glassformer"
+import glassformer
+
+COMMAND = ["glassformer", "translate", "Where is the nearest station?", "--to", "de"]
+PACKAGE = f"{Path(glassformer.__file__).parent}/"
 
 
 def files_entered() -> tuple[list[str], list[str]]:
-    """The files whose functions ran, and those of which nothing but the body of the module or of a class did."""
+    """The files with a function that ran, and those that were imported and nothing more."""
     called: dict[str, None] = {}
     imported: dict[str, None] = {}
+    importing = 0  # modules whose bodies run
 
     def note(frame: FrameType, event: str, argument: Any) -> None:
+        nonlocal importing
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(str(PACKAGE)):
-            is_body = code.co_name == "<module>" or not code.co_flags & 0x02  # CO_NEWLOCALS: a function's
-            (imported if is_body else called)[str(Path(code.co_filename).relative_to(PACKAGE))] = None
+        if event not in ("call", "return"):
+            return
+        if code.co_name == "<module>":
+            importing += 1 if event == "call" else -1
+        if event == "call" and code.co_filename.startswith(PACKAGE):
+            (imported if importing else called)[code.co_filename.removeprefix(PACKAGE)] = None
 
-    threading.setprofile(note)
+    from glassformer.cli import main
+
+    sys.argv = COMMAND
     sys.setprofile(note)
     try:
-        from glassformer.cli import main
-
-        sys.argv = list(COMMAND)
         main()
     except SystemExit as end:
         if end.code:
@@ -44,5 +51,5 @@ def files_entered() -> tuple[list[str], list[str]]:
 if __name__ == "__main__":
     called, imported = files_entered()
     print(*called, sep="\n")
-    print(f"{len(called)} files with a function that ran; {len(imported)} more were only imported:")
+    print(f"\n{len(called)} files with a function that ran; {len(imported)} more were imported:")
     print(*imported, sep="\n")

@@ -15,13 +15,14 @@ from glassformer.data import About, PairTokenizer
 from glassformer.decode import Search
 from glassformer.decode.generation import USUAL_LIMIT
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
-from glassformer.pipelines import Classifier, MaskFiller, Pipeline, TextGenerator
+from glassformer.pipelines import Classifier, MaskFiller, TextGenerator
 from glassformer.pipelines.classifier import Image
 from glassformer.pipelines.translator import Translator
 
 UNKNOWN = "<unk>"
 WHOLE = "[CLS]"  # the position that stands for the whole image
 Sentence = str | Sequence[int] | Image
+Pipeline = TextGenerator | MaskFiller | Classifier
 Traced = Translator | Pipeline | Model
 
 

@@ -22,12 +22,13 @@ from glassformer.decode.precision import Precision
 from glassformer.deploy.server.errors import RequestError
 from glassformer.deploy.server.requests import encode_image
 from glassformer.explain.weights import Weights
-from glassformer.pipelines import Classifier, Pipeline, box, load_pipeline
+from glassformer.pipelines import Classifier, MaskFiller, TextGenerator, box, load_pipeline
 from glassformer.pipelines.box import Example
 from glassformer.pipelines.translator import Translator
 from glassformer.weights.bundle import is_bundle
 from glassformer.weights.hub import model_name
 
+Pipeline = TextGenerator | MaskFiller | Classifier
 Model = Translator | Pipeline
 DEFAULT_EXAMPLES = ("Hello, world!",)
 
