@@ -66,13 +66,6 @@ def test_any_text_is_translated(translator: Translator, texts: list[str]) -> Non
     assert all(out == "" for text, out in zip(texts, found, strict=True) if not text.strip())
 
 
-def test_a_bare_string_is_refused(translator: Translator) -> None:
-    with pytest.raises(InputError, match=r"write \[text\]"):
-        translator.translate("one sentence")
-    with pytest.raises(InputError, match=r"texts\[1\] is a NoneType"):
-        translator.translate(["one", None])  # type: ignore[list-item]
-
-
 def test_any_iterable_of_texts_is_taken(translator: Translator, tmp_path: Path) -> None:
     """Each of these was once read to its end by the check, and came back as `[]`."""
     texts = ["the dog", "", "a red house"]

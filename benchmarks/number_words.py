@@ -1,8 +1,10 @@
 """How often the translators of the box say another number than their source says in words.
 
-python tests/pipelines/text/numbers_in_words.py [seed]: 120 sentences for each of five ways, as the model alone
-would put them, and as texts are translated.
+python -m benchmarks.number_words [SEED]: 120 sentences in each of five directions, translated by the model alone, and
+as texts.
 """
+
+from __future__ import annotations
 
 import random
 import sys
@@ -20,18 +22,18 @@ FRAMES = {
            "Die Tabelle hat {} Zeilen und {} Spalten.", "Sie wurde letzte Woche {}."],
     "zh": ["我有{}个朋友。", "火车{}分钟后到达。", "这本书有{}页。", "表格有{}行{}列。", "他买了{}本书。"],
 }  # fmt: skip
-WAYS = [("en", "de"), ("en", "zh"), ("de", "en"), ("zh", "en"), ("de", "zh")]
+DIRECTIONS = [("en", "de"), ("en", "zh"), ("de", "en"), ("zh", "en"), ("de", "zh")]
 COUNT = 120
 
 
-def told(text: str, language: str) -> set[int]:
+def numbers_in(text: str, language: str) -> set[int]:
     digits = {int(value) for one in find_numbers(text, language) for value in one.values if value.isdecimal()}
     return digits | set(possible_number_words(text, language))
 
 
 def main(seed: int) -> None:
     draw = random.Random(seed)
-    for source, target in WAYS:
+    for source, target in DIRECTIONS:
         cases = []
         for _ in range(COUNT):
             frame = draw.choice(FRAMES[source])
@@ -43,11 +45,11 @@ def main(seed: int) -> None:
             cases.append((text[0].upper() + text[1:], values))
         by = polyglot("cpu", "auto").translator(source, target)
         alone = [text for text, _ in cases]
-        for hop in by.translators:
-            alone = [one[0].text for one in hop.translator.translate(alone, beam=4)]
+        for one_way in by.translators:
+            alone = [one[0].text for one in one_way.translator.translate(alone, beam=4)]
         made = by.translate([text for text, _ in cases])
         wrong = [
-            sum(not told(text, target).issuperset(values) for text, (_, values) in zip(texts, cases, strict=True))
+            sum(not numbers_in(text, target).issuperset(values) for text, (_, values) in zip(texts, cases, strict=True))
             for texts in (alone, made)
         ]
         print(f"{source} to {target}: the model alone {wrong[0]} of {COUNT} wrong, texts {wrong[1]}", flush=True)

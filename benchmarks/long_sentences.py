@@ -1,7 +1,7 @@
-"""How much of a long sentence of every day its translation keeps: `python tests/pipelines/text/long_sentences.py SEED`.
+"""How much of a long everyday sentence its translation keeps: `python -m benchmarks.long_sentences SEED`.
 
-Sentences of 8 to 16 clauses, each of which names a town; counted are the towns that the translation names, as a whole
-and by its clauses where the model finds that likelier.
+Each sentence has 8 to 16 clauses, and each clause names a town. The figures are the towns that translations name: of
+the sentence as a whole, and clause by clause where the model finds that likelier.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TOWNS = {
     "Amsterdam": "阿姆斯特丹", "Oslo": "奥斯陆", "Stockholm": "斯德哥尔摩", "Budapest": "布达佩斯", "Dublin": "都柏林",
     "Helsinki": "赫尔辛基", "Toronto": "多伦多", "Hamburg": "汉堡", "Istanbul": "伊斯坦布尔", "Washington": "华盛顿",
 }  # fmt: skip
-SAID = {
+CLAUSES = {
     "en": (
         "my sister lives in {}", "he works in {}", "our parents stayed in {}", "the doctor was born in {}",
         "she studied in {}", "we spent a whole winter in {}", "nobody wants to go to {}",
@@ -35,20 +35,20 @@ SAID = {
     ),
 }  # fmt: skip
 JOINTS = {"en": (", and ", ", but ", "; "), "de": (", und ", ", aber ", "; "), "zh": ("，", "，但是", "；")}
-WAYS = (("en", "de"), ("de", "en"), ("en", "zh"), ("zh", "en"))
+DIRECTIONS = (("en", "de"), ("de", "en"), ("en", "zh"), ("zh", "en"))
 
 
-def drawn(rng: random.Random, language: str) -> tuple[str, list[str]]:
+def draw_sentence(rng: random.Random, language: str) -> tuple[str, list[str]]:
     """A sentence, and the towns in it."""
     towns = rng.sample(sorted(TOWNS), rng.randint(8, 16))
     text = ""
     for town in towns:
-        said = rng.choice(SAID[language]).format(TOWNS[town] if language == "zh" else town)
-        text += (rng.choice(JOINTS[language]) if text else "") + said
+        clause = rng.choice(CLAUSES[language]).format(TOWNS[town] if language == "zh" else town)
+        text += (rng.choice(JOINTS[language]) if text else "") + clause
     return text[0].upper() + text[1:] + ("。" if language == "zh" else "."), towns
 
 
-def kept(translations: list[str], towns: list[list[str]], target: str) -> int:
+def count_towns(translations: list[str], towns: list[list[str]], target: str) -> int:
     return sum(
         (TOWNS[town] if target == "zh" else town) in text
         for text, some in zip(translations, towns, strict=True)
@@ -58,18 +58,19 @@ def kept(translations: list[str], towns: list[list[str]], target: str) -> int:
 
 def main(seed: int, count: int = 60) -> None:
     long = sentence_translator.LONG
-    for source, target in WAYS:
+    for source, target in DIRECTIONS:
         rng = random.Random(f"{seed} {source} {target}")
-        sentences, towns = (list(x) for x in zip(*(drawn(rng, source) for _ in range(count)), strict=True))
+        sentences, towns = (list(x) for x in zip(*(draw_sentence(rng, source) for _ in range(count)), strict=True))
         translator = gf.TextTranslator(
             gf.Translator.load(f"en-{'zh' if 'zh' in (source, target) else 'de'}", to=target)
         )
-        told = {}
+        counts = {}
         for name, least in (("as a whole", 10**6), ("as texts", long)):
             sentence_translator.LONG = least
-            told[name] = kept(translator.translate(sentences), towns, target)
+            counts[name] = count_towns(translator.translate(sentences), towns, target)
         print(
-            f"{source}-{target}: of {sum(map(len, towns))} towns", ", ".join(f"{n} {name}" for name, n in told.items())
+            f"{source}-{target}: of {sum(map(len, towns))} towns",
+            ", ".join(f"{n} {name}" for name, n in counts.items()),
         )
 
 
