@@ -68,10 +68,8 @@ def main(seed: int, count: int = 60) -> None:
         for name, least in (("as a whole", 10**6), ("as texts", long)):
             sentence_translator.LONG = least
             counts[name] = count_towns(translator.translate(sentences), towns, target)
-        print(
-            f"{source}-{target}: of {sum(map(len, towns))} towns",
-            ", ".join(f"{n} {name}" for name, n in counts.items()),
-        )
+        whole = sum(map(len, towns))
+        print(f"{source}-{target}: of {whole} towns", ", ".join(f"{n} {name}" for name, n in counts.items()))
 
 
 if __name__ == "__main__":

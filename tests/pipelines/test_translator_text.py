@@ -80,6 +80,8 @@ def test_any_iterable_of_texts_is_taken(translator: Translator, tmp_path: Path) 
 
 
 def test_what_is_no_list_of_texts_is_refused(translator: Translator) -> None:
+    with pytest.raises(InputError, match=r"write \[text\]"):
+        translator.translate("one sentence")
     refused = [
         ({"a": "b"}, "texts is a dict"),
         ({"a", "b"}, "texts is a set"),

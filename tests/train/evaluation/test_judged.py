@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import math
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from small_run import Cli
 from tiny_published import bert, gpt2
 
 import glassformer as gf
@@ -123,12 +123,13 @@ def test_what_cannot_be_judged_is_told(folders: dict[str, Path], tmp_path: Path)
 
 
 def test_the_command_prints_and_records(
-    folders: dict[str, Path], tmp_path: Path, command: Callable[..., tuple[int, str, str]]
+    folders: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     shutil.copytree(folders["decoder"], tmp_path / "model")
     (tmp_path / "texts.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
     asked = ["evaluate", str(tmp_path / "model"), "--src", str(tmp_path / "texts.txt"), "--device", "cpu"]
     scores = gf.evaluate(folders["decoder"], TEXTS, device="cpu").scores
+    command = Cli(monkeypatch, capsys)
     code, out, _ = command(*asked)
     assert (code, out) == (0, f"{scores}\n{scores.measured}\n")
     assert json.loads(command(*asked, "--json")[1])["tokens"] == scores.tokens
