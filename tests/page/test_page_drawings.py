@@ -60,10 +60,14 @@ LEADS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "part", "view", "chapter", "tensor"), LEADS, ids=[lead[1] for lead in LEADS])
-def test_a_part_leads_to_its_view_and_its_chapter(visit, kind, part, view, chapter, tensor) -> None:
+def test_each_part_leads_to_its_view_and_its_chapter(visit) -> None:
     page = visit()
-    open_drawing(page, kind)
+    for lead in LEADS:
+        check_lead(page, *lead)
+
+
+def check_lead(page, kind, part, view, chapter, tensor) -> None:
+    open_drawing(page, kind, layer="decoder.1")
     # Its words: a wire may lie over the middle of it.
     page.page.locator(f".drawing [data-part='{part}']").dispatch_event("click")
     told = page.text("[data-testid=part]")

@@ -61,34 +61,15 @@ def test_in_a_hall_no_type_is_small_and_every_view_keeps_its_promise(visit):
 
 def test_the_stages_of_a_block_are_all_in_sight(visit):
     page = visit()
-    for viewport in (LAPTOP, HALL, {"width": 390, "height": 844}):
+    sizes = {"encoder.0": LAPTOP, "decoder.0": HALL, "decoder.1": {"width": 390, "height": 844}}
+    for layer, viewport in sizes.items():
         page.page.set_viewport_size(viewport)
-        for view in ("trace", "block"):  # so that it is drawn anew
-            page.go(text=SENTENCE, view=view)
+        page.go(text=SENTENCE, view="block", layer=layer)
         outside = page.page.locator(".overview .step").evaluate_all(
             "steps => steps.map((one) => one.getBoundingClientRect().right > window.innerWidth)"
         )
         assert outside == [False] * len(outside) != [], viewport
         assert page.page.evaluate("document.documentElement.scrollWidth") <= viewport["width"]
-
-
-def threads(page):
-    return page.page.locator(".weave").evaluate_all("found => found.map((one) => one.getAttribute('stroke-width'))")
-
-
-def test_a_head_of_the_flow_is_shown_in_threads_and_ribbons_alike(visit, translator):
-    trace = gf.trace(translator, SENTENCE)
-    page = visit()
-    page.go(text=SENTENCE)
-    page.page.wait_for_selector(".weave", state="attached")
-    mean = threads(page)
-    page.page.locator("[data-key='flow-head:1']").click()
-    page.page.wait_for_selector("[data-key='flow-head:1'][aria-checked=true]")
-    page.page.wait_for_selector(".weave", state="attached")
-    assert threads(page) != mean
-    pattern = trace["encoder.blocks.0.self_attention.pattern"][1]
-    drawn = page.page.locator(".block[data-layer='encoder.0'] .weave")
-    assert drawn.count() == int((pattern >= 0.03).sum())
 
 
 @pytest.mark.long
@@ -109,18 +90,6 @@ def test_a_token_is_followed_by_a_click_in_the_picture_or_in_the_head(visit):
     page.page.wait_for_selector("main[data-view=flow] .piece[data-side=tgt][data-index='1'][data-locked]")
     page.page.reload()
     page.page.wait_for_selector(".piece[data-side=tgt][data-index='1'][data-locked]")
-
-
-def test_the_beam_tree_is_as_wide_as_the_output_until_more_is_asked_for(visit, translator):
-    trace = gf.trace(translator, "six", beam=4)
-    nodes = trace.beam["nodes"]
-    end = max(node["step"] for node in nodes if node["winner"])
-    assert max(node["step"] for node in nodes) > end, "this search went on after its best"
-    page = visit()
-    page.go(text="six", beam=4, view="decode")
-    assert page.page.locator(".tree .column").count() == end + 1 == len(trace.steps)
-    page.page.locator("[data-key=tree-later]").click()
-    assert page.page.locator(".node").count() == len(nodes)
 
 
 def test_each_colour_means_one_thing():

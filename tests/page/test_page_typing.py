@@ -56,12 +56,7 @@ def test_typing_shows_the_tokens_and_the_translation_of_the_python_interface(vis
     page.page.go_back()
     page.page.wait_for_selector(f"main[data-run='{gf.trace(translator, EXAMPLES[1]).run}']")
     assert sentence.input_value() == EXAMPLES[1]
-
-
-def test_from_the_last_letter_to_the_picture_it_is_one_trace_and_its_values(visit, translator):
-    page = visit()
-    page.go(text=SENTENCE)
-    sent = []
+    sent = []  # from the last letter to the picture: one trace and its values
     page.hear("request", lambda one: sent.append(one.url.rpartition("/")[2]))
     page.page.locator("#sentence").fill("five six")
     page.page.wait_for_selector(f"main[data-run='{gf.trace(translator, 'five six').run}']")
