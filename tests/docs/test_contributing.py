@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import named_source
 import pytest
 
 ROOT = Path(__file__).parents[2]
@@ -38,6 +39,13 @@ def test_both_languages_name_the_same(name: str) -> None:
 
     assert said(f"{name}.md") - said(f"{name}.zh-CN.md") == set()
     assert said(f"{name}.zh-CN.md") - said(f"{name}.md") == set()
+
+
+def test_the_walk_of_a_sentence_leads_past_what_is_there() -> None:
+    stops = re.findall(r"^\d+\. `(glassformer\.[\w.]+)`", text("CONTRIBUTING.md"), re.M)
+    assert 10 <= len(stops) <= 15
+    for name in stops:
+        assert named_source.find(name).text
 
 
 def test_the_version_stands_in_the_changelog() -> None:
