@@ -13,7 +13,6 @@ import pytest
 
 from glassformer.common.errors import ConfigError, DataError
 from glassformer.data import Corpus, numerals, read_pairs
-from glassformer.data.coverage import frequent_words, unseen_words
 from glassformer.data.numerals import generate
 
 
@@ -26,31 +25,6 @@ def test_sizes_and_disjoint_splits() -> None:
     for name, pairs in splits.items():
         repeated = {source for source, count in Counter(source for source, _ in pairs).items() if count > 1}
         assert repeated == ({source for source, _, _ in numerals._common_pairs("de")} if name == "train" else set())
-
-
-EVERYDAY = """
-Hello, how are you?|Where is the nearest station?|I would like a cup of tea, please.
-The weather is lovely today.|My brother lives in Berlin.|Can you help me with this?
-She reads a book every week.|We are going to the beach.|What time does the shop open?
-He forgot his keys again.|The children play in the garden.|I do not understand this word.
-Please close the window.|They bought a new car.|Do you speak German?|Dinner is ready.
-I have never been to Paris.|The train was late again.|Turn left at the corner.|Her dog is very friendly.
-Thank you for your letter.|It is raining.|I lost my phone.|Which way is the museum?|The soup tastes good.
-Good morning!|See you tomorrow.|How much does it cost?|I am tired.|This coffee is too hot.|We met at school.
-Open the door!|The cat sleeps on the sofa.|Why are you laughing?|He works in a hospital.|Who wrote this song?
-I need a doctor.|The bus stops here.|Let us go home.|Have a nice day.|You look happy.|The film begins soon.
-My shoes are wet.|Take an umbrella.|I love this city.|Nobody knows the answer.|Bring some water.
-Is there a bank nearby?|She sings well.|Happy birthday!
-"""
-
-
-def test_everyday_sentences_hold_words_that_its_training_never_met_and_its_own_test_does_not() -> None:
-    words = frequent_words(source for source, _ in generate("train"))
-    everyday = EVERYDAY.strip().replace("\n", "|").split("|")
-    assert len(everyday) == 50
-    assert sum(bool(unseen_words(words, [sentence])) for sentence in everyday) >= 0.95 * len(everyday)
-    own = [source for source, _ in generate("test")]
-    assert sum(bool(unseen_words(words, [source])) for source in own) <= 0.01 * len(own)
 
 
 @pytest.fixture
@@ -86,19 +60,19 @@ def test_a_function_of_the_seed() -> None:
 
 def test_examples() -> None:
     day = (datetime.date(2021, 3, 3) - numerals.FIRST_DAY).days
-    assert numerals._date("long")(day, "de") == ("March 3, 2021", "3. März 2021")
-    assert numerals._date("full")(day, "fr") == ("Wednesday, March 3, 2021", "mercredi 3 mars 2021")
-    assert numerals._date("long")(day, "zh") == ("March 3, 2021", "2021年3月3日")
-    assert numerals._words("cardinal", 0)(21, "de") == ("twenty-one", "einundzwanzig")
-    assert numerals._words("ordinal", 1)(20, "es") == ("twenty-first", "vigésimo primero")
-    assert numerals._words("year", 1100)(884, "de") == ("nineteen eighty-four", "neunzehnhundertvierundachtzig")
+    assert numerals._date("long", day, "de") == ("March 3, 2021", "3. März 2021")
+    assert numerals._date("full", day, "fr") == ("Wednesday, March 3, 2021", "mercredi 3 mars 2021")
+    assert numerals._date("long", day, "zh") == ("March 3, 2021", "2021年3月3日")
+    assert numerals._words("cardinal", 0, 21, "de") == ("twenty-one", "einundzwanzig")
+    assert numerals._words("ordinal", 1, 20, "es") == ("twenty-first", "vigésimo primero")
+    assert numerals._words("year", 1100, 884, "de") == ("nineteen eighty-four", "neunzehnhundertvierundachtzig")
     assert numerals._time(15 * 60 + 45, "de") == ("3:45 PM", "15:45")
-    assert numerals._money("standard")(0)(4 * 123450, "de") == ("€1,234.50", "1.234,50 €")
-    assert numerals._money("standard", whole=True)(0)(4 * 1233 + 1, "de") == ("$1,234", "1.234 $")
-    assert numerals._money("standard", whole=True)(0)(4 * 4 + 1, "zh") == ("$5", "US$5")
-    assert numerals._money("name", whole=True)(0)(0, "fr") == ("1 euro", "1 euro")
-    assert numerals._digits(1_000)(999, "de") == ("1999", "eintausendneunhundertneunundneunzig")
-    assert numerals._digits(1_000, grouped=True)(1_021, "es") == ("2,021", "dos mil veintiuno")
+    assert numerals._money("standard", 0, 4 * 123450, "de") == ("€1,234.50", "1.234,50 €")
+    assert numerals._money("standard", 0, 4 * 1233 + 1, "de", whole=True) == ("$1,234", "1.234 $")
+    assert numerals._money("standard", 0, 4 * 4 + 1, "zh", whole=True) == ("$5", "US$5")
+    assert numerals._money("name", 0, 0, "fr", whole=True) == ("1 euro", "1 euro")
+    assert numerals._digits(1_000, 999, "de") == ("1999", "eintausendneunhundertneunundneunzig")
+    assert numerals._digits(1_000, 1_021, "es", grouped=True) == ("2,021", "dos mil veintiuno")
 
 
 @pytest.mark.parametrize("language", ["en", "de", "fr", "es"])
@@ -119,12 +93,6 @@ def test_other_languages(target: str) -> None:
     assert ("21" in answers) == (target != "zh")
     assert "$5" in answers
     assert any("hundred" in source for source, _ in pairs) == (target != "zh")
-
-
-@pytest.mark.long
-def test_chinese_which_has_fewer_kinds_is_as_large() -> None:
-    sizes = {split: len(generate(split, target="zh")) for split in ("train", "valid", "test")}
-    assert sizes == {"train": 38_000, "valid": 1_000, "test": 1_000}
 
 
 def test_through_a_corpus() -> None:
@@ -169,13 +137,6 @@ def spoken(date: str) -> str:
     from babel.dates import format_date
 
     return format_date(datetime.datetime.strptime(date, "%B %d %Y"), "long", locale="de_DE")
-
-
-def test_the_small_numbers_are_in_the_corpus() -> None:
-    from num2words import num2words
-
-    answers = {answer for split in ("train", "valid", "test") for _, answer in generate(split)}
-    assert len({num2words(number, lang="de") for number in range(1000)} - answers) < 20
 
 
 @pytest.mark.parametrize(

@@ -43,23 +43,8 @@ def test_stretches_come_in_order_and_none_is_empty(text: str) -> None:
         reach = end
 
 
-PARTS = [
-    "a",
-    " ",
-    "`a`",
-    "[a](b)",
-    "[!A]",
-    "<!--a-->",
-    "<a>",
-    "a://b",
-    "a@b.c",
-    "{a}",
-    "%s",
-    "$A",
-    "%AB%",
-    "--a",
-    "\ue001",
-]
+PARTS = ["a", " ", "`a`", "[a](b)", "[!A]", "<!--a-->", "<a>", "a://b", "a@b.c"]
+PARTS += ["{a}", "%s", "$A", "%AB%", "--a", "\ue001"]
 
 
 @given(st.lists(st.sampled_from(PARTS), max_size=3).map("".join))

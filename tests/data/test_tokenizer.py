@@ -133,14 +133,6 @@ def test_bpe_training_repeats_exactly() -> None:
     assert make("bpe", True).fingerprint() != make("bpe", False).fingerprint()
 
 
-def test_memory_does_not_change_ids() -> None:
-    joint = make("bpe", True)
-    first = joint.encode_source(["zebra dog zebra"])[0]
-    assert joint.encode_source(["zebra dog zebra"])[0] == first
-    zebra, dog = joint.encode_source(["zebra", "dog"])
-    assert first == zebra + dog + zebra
-
-
 def test_few_words_have_the_ids_that_they_have_among_many() -> None:
     words = [f"{letter}{number}\ud800" for letter in "abcxyzä" for number in range(9)]
     assert len(words) > SHARED_WORDS

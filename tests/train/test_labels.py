@@ -17,7 +17,7 @@ from test_resume import SLOWLY, assert_same, start, wait_for
 
 import glassformer as gf
 from glassformer.common.errors import ConfigError, DataError, RunError
-from glassformer.data import END, PAD, START, Batches, BatchOptions, Corpus, Tokenizer, TokenizerOptions, prepare
+from glassformer.data import END, START, Batches, BatchOptions, Corpus, Tokenizer, TokenizerOptions, prepare
 from glassformer.data.labelled import ImageTokenizer, LabelledTokenizer, Labels
 from glassformer.data.readers import digits, image_to_text, load_images, normalize_images
 from glassformer.train import read_recipe
@@ -299,17 +299,6 @@ def test_jsonl_of_texts_and_labels(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     corpus = Corpus(jsonl=tmp_path / "rows.jsonl", src_key="text", tgt_key="label")
     assert Labels.collect([corpus]).names == ("a", "b")
-
-
-@pytest.mark.parametrize("name", ["numerals-classify", "digits-vit"])
-def test_the_recipes_are_read(name: str) -> None:
-    recipe = read_recipe(name)
-    assert recipe.objective.labelled
-    assert recipe.train.steps >= 300
-    if name == "digits-vit":
-        pytest.importorskip("sklearn")
-        assert load_images(recipe.data.train[0])[0].shape == (1347, 1, 8, 8)
-    assert PAD not in (START, END)
 
 
 def test_shifted_images_come_beside_the_whole(tmp_path: Path) -> None:

@@ -19,7 +19,6 @@ from glassformer.common.report import Report
 from glassformer.data import Corpus
 from glassformer.train.evaluation.evaluate import validation_bleu
 from glassformer.train.evaluation.references import directions
-from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import train
 from glassformer.weights.pretrained.fine_tuning import PublishedTokenizer
@@ -117,24 +116,6 @@ def test_one_run_learns_several_ways_and_is_judged_by_each(tmp_path: Path) -> No
         gf.evaluate(folder, split="valid", source="xx")
 
 
-def test_it_learns_and_resumes_without_its_start(tmp_path: Path) -> None:
-    tiny_languages.write("mbart", tmp_path / "start")
-    source, to, _ = WAYS["mbart"]
-    data = {"train": [corpus(tmp_path, "train.tsv", lines(60, 1), source, to)]}
-    data["valid"] = [corpus(tmp_path, "valid.tsv", lines(12, 1), source, to)]
-    made = recipe(tmp_path / "start", data, steps=40, lr=3e-3, warmup_steps=0, valid_every=10, save_every=20)
-    folder = train(made, tmp_path / "run", report=Report(quiet=True))
-    losses = [row["valid_loss"] for row in metrics(folder) if "valid_loss" in row]
-    assert losses[-1] < 0.8 * losses[0]
-    wanted = gf.load_model(folder).state_dict()
-    sorted((folder / "checkpoints").glob("step-*"))[-1].unlink()
-    (folder / "model.safetensors").unlink()
-    (tmp_path / "start").rename(tmp_path / "gone")
-    train(saved_recipe(folder), folder, resume=True, report=Report(quiet=True))
-    for name, tensor in gf.load_model(folder).state_dict().items():
-        assert torch.equal(tensor, wanted[name])
-
-
 def test_what_is_not_told_or_not_known_is_refused(tmp_path: Path) -> None:
     tiny_languages.write("mbart", tmp_path / "start")
     source, to, other = WAYS["mbart"]
@@ -163,6 +144,6 @@ def test_a_text_side_survives_the_way_to_another_process(tmp_path: Path) -> None
     tiny_languages.write("nllb", tmp_path / "start")
     (tmp_path / "start" / "sentencepiece.bpe.model").unlink(missing_ok=True)  # by tokenizer.json then
     told = Corpus(tsv="any.tsv", from_="eng_Latn", to="deu_Latn")
-    text = PublishedTokenizer(tmp_path / "start", told).of(told)
+    text = PublishedTokenizer(tmp_path / "start", told).for_corpus(told)
     assert text.encode_source(["a </s> b"]) == pickle.loads(pickle.dumps(text)).encode_source(["a </s> b"])
     assert text.encode_source(["a </s> b"])[0].count(2) == 1

@@ -139,12 +139,6 @@ def half(forty: Path, tmp_path: Path) -> Path:
     return out
 
 
-def test_more_steps_extend_a_run(forty: Path, whole: Path, tmp_path: Path) -> None:
-    shutil.copytree(forty, tmp_path / "run")
-    train_here(None, tmp_path / "run", "train.steps=60", resume=True)
-    assert_same(tmp_path / "run", whole)
-
-
 @pytest.mark.parametrize("damage", ["flipped", pytest.param("truncated", marks=pytest.mark.long), "empty"])
 def test_a_damaged_checkpoint_is_passed_over(half: Path, whole: Path, damage: str) -> None:
     newest = checkpoint.listing(half / "checkpoints")[-1]

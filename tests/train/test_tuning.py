@@ -1,4 +1,4 @@
-"""Of a trained model some weights learn, others stay: frozen ones, rates by layer, adapters, a new head."""
+"""Training that goes on from a trained model: all of it, or frozen weights, rates by layer, adapters, a new head."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from small_run import by_hand, metrics
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.common.errors import ConfigError, WeightsError
+from glassformer.common.errors import ConfigError, InputError, WeightsError
 from glassformer.common.report import Report
 from glassformer.model import EncoderDecoder, EncoderOnly, ModelConfig
 from glassformer.train import checkpoint
@@ -47,8 +47,13 @@ def adapted(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return train(going_on(begun, 4, **LORA), tmp_path_factory.mktemp("adapted") / "run")
 
 
-def going_on(begun: Path, steps: int = 2, **changes: Any) -> Recipe:
-    return parse({"data": DATA, "train": TRAIN | {"start": str(begun), "steps": steps, "warmup_steps": 1} | changes})
+def going_on(begun: Path, steps: int = 2, model: dict[str, Any] | None = None, **changes: Any) -> Recipe:
+    settings = TRAIN | {"start": str(begun), "steps": steps, "warmup_steps": 1} | changes
+    return parse({"data": DATA, "model": model or {}, "train": settings})
+
+
+def valid_losses(folder: Path) -> list[float]:
+    return [row["valid_loss"] for row in metrics(folder) if "valid_loss" in row]
 
 
 def weights(folder: Path) -> dict[str, Tensor]:
@@ -59,6 +64,37 @@ def told(recipe: Recipe, folder: Path) -> str:
     stream = io.StringIO()
     train(recipe, folder, report=Report(stream))
     return stream.getvalue()
+
+
+def test_shape_vocabulary_and_weights_are_those_of_the_start(begun: Path, tmp_path: Path) -> None:
+    made = going_on(begun, model={"dropout": 0.3}, lr=1e-12)
+    assert made.model["d_model"] == 32
+    assert made.model["dropout"] == 0.3
+    folder = train(made, tmp_path / "run")
+    before, after = bundle.load(begun), bundle.load(folder)
+    assert after.tokenizer.pieces == before.tokenizer.pieces
+    kept = before.model.state_dict()
+    for name, tensor in kept.items():
+        torch.testing.assert_close(after.model.state_dict()[name], tensor, atol=1e-9, rtol=0)
+    assert valid_losses(folder)[0] == pytest.approx(
+        valid_losses(begun)[-1], abs=1e-6
+    )  # it starts at the loaded model's own loss
+    fresh = EncoderDecoder(before.model.config).state_dict()  # which no fresh model has
+    assert not all(torch.equal(fresh[name], tensor) for name, tensor in kept.items())
+
+
+def test_another_shape_is_refused_by_its_name(begun: Path, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"model.layers = 3, but the model to go on from has 2"):
+        train(going_on(begun, model={"layers": 3}), tmp_path / "run")
+    with pytest.raises(ConfigError, match="is not a trained model"):
+        train(going_on(tmp_path / "nowhere"), tmp_path / "run")
+
+
+def test_a_language_that_the_start_does_not_know_is_refused(begun: Path, tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_text("one\teins\n")
+    french = [{"tsv": str(tmp_path / "pairs.tsv"), "from": "en", "to": "fr"}]
+    with pytest.raises(InputError, match="no tag for `fr`"):
+        train(parse({"data": {"train": french}, "train": TRAIN | {"start": str(begun)}}), tmp_path / "run")
 
 
 def test_what_is_frozen_stays_and_the_rest_learns(begun: Path, tmp_path: Path) -> None:
@@ -151,11 +187,11 @@ def test_a_resumed_run_is_the_same_and_needs_the_start_no_more(
 def test_an_adapter_starts_at_the_loss_of_its_base_and_learns(begun: Path, tmp_path: Path) -> None:
     said = told(going_on(begun, lr=1e-12, **LORA), tmp_path / "still")
     assert "an adapter of rank 4 on 16 matrices; " in said
-    start = [row["valid_loss"] for row in metrics(begun) if "valid_loss" in row][-1]
-    still = next(row["valid_loss"] for row in metrics(tmp_path / "still") if "valid_loss" in row)
+    start = valid_losses(begun)[-1]
+    still = valid_losses(tmp_path / "still")[0]
     assert still == pytest.approx(start, abs=1e-6)
     train(going_on(begun, 4, **LORA), tmp_path / "run")
-    losses = [row["valid_loss"] for row in metrics(tmp_path / "run") if "valid_loss" in row]
+    losses = valid_losses(tmp_path / "run")
     assert losses[-1] < start - 0.01
     assert losses[0] != pytest.approx(start, abs=1e-3)
 
@@ -244,24 +280,6 @@ def test_a_head_of_labels_is_new_and_that_is_said(encoder: tuple[Path, EncoderOn
         copy_base_weights(EncoderOnly(replace(old.config, tied=False)), str(folder))
     with pytest.raises(ConfigError, match="trains another kind of model"):
         copy_base_weights(EncoderDecoder(old.config), str(folder))
-
-
-def test_an_adapter_brings_its_head(encoder: tuple[Path, EncoderOnly], begun: Path, tmp_path: Path) -> None:
-    folder, old = encoder
-    model = EncoderOnly(replace(old.config, labels=3, tied=False))
-    copy_base_weights(model, str(folder))
-    select_trainable(model, going_on(begun, lora_rank=2).train)
-    learns = [name for name, p in model.named_parameters() if p.requires_grad]
-    assert {name.partition(".")[0] for name in learns} == {"head", "encoder"}
-    with torch.no_grad():
-        for name in learns:
-            model.get_parameter(name).normal_()
-    adapter.save(tmp_path, model, bundle.weights(model), 16.0, "fills", ("a", "b", "c"))
-    loaded = bundle.load(folder, adapter=tmp_path)
-    assert loaded.labels == ("a", "b", "c")
-    ids = torch.randint(4, 300, (2, 6))
-    with torch.no_grad():
-        torch.testing.assert_close(loaded.model(ids), model.eval()(ids), atol=1e-5, rtol=0)
 
 
 @pytest.mark.long

@@ -142,7 +142,7 @@ def test_a_gap_in_an_own_text_is_one_piece_of_it() -> None:
     """With the space before it, where it has one; all else is cut as in the whole text."""
     words = ["twenty-one of them", "one hundred and two", "€5 of them"] * 4
     tokenizer = Tokenizer.train([("", word) for word in words], TokenizerOptions(vocab_size=290), reserved=["[MASK]"])
-    text = BundleTokenizer(tokenizer, goes_on=False)
+    text = BundleTokenizer(tokenizer, continues=False)
     for before, token, after in (("twenty-", "one", " of them"), ("", "one", " hundred and two"), ("€", "5", "")):
         (whole,), (gap,) = text.encode_source([before + token + after]), text.encode_gaps([f"{before}[MASK]{after}"])
         first = gap.index(text.mask_id)
