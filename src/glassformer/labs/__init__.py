@@ -40,8 +40,8 @@ NAMES = (
 
 
 def find(name: str) -> Lab:
-    wanted = name.replace("-", "_")
-    if wanted not in NAMES:
-        raise ConfigError(f"there is no lab `{name}`; `glassformer lab` lists all{did_you_mean(wanted, NAMES)}")
-    lab: Lab = import_module(f"glassformer.labs.{wanted}").LAB
+    name = name.replace("-", "_")
+    if name not in NAMES:
+        raise ConfigError(f"there is no lab `{name}`; `glassformer lab` lists all{did_you_mean(name, NAMES)}")
+    lab: Lab = import_module(f"glassformer.labs.{name}").LAB
     return lab

@@ -101,17 +101,10 @@ def run(seed: int, *, search: Generate = generate) -> Finding:
         Check(never_lower, max(lower.values()), high=0.0, extent=True),
         Check(better, texts[LONG, BY_SUM].right - texts[LONG, GREEDY].right, low=0.0, extent=True),
     ]
-    quoted = {
-        "found": beam_4.found,
-        "greedy_found": greedy.found,
-        "more": beam_4.read / greedy.read,
-        "below": lower[2],
-        "score": texts[LONG, GREEDY].score,
-        "beam_score": texts[LONG, BY_SUM].score,
-        "right": texts[LONG, GREEDY].right,
-        "beam_right": texts[LONG, BY_SUM].right,
-        "mean_right": texts[LONG, BY_MEAN].right,
-    }
+    quoted = {"found": beam_4.found, "greedy_found": greedy.found, "more": beam_4.read / greedy.read, "below": lower[2]}
+    quoted |= {"score": texts[LONG, GREEDY].score, "beam_score": texts[LONG, BY_SUM].score}
+    for name, way in (("right", GREEDY), ("beam_right", BY_SUM), ("mean_right", BY_MEAN)):
+        quoted[name] = texts[LONG, way].right
     return Finding(measured(outcomes, lower, texts), checks, draw(outcomes, texts), SUMMARY, quoted)
 
 

@@ -1,7 +1,7 @@
 """The causal mask: no output moves when later tokens change; and what training does when the mask is away.
 
 The text to be learnt is a chain: with probability OBEYS the next symbol follows from the last by a fixed rule,
-otherwise it is drawn at random. Nobody can foresee the draw, so the chain's entropy is the lowest honest loss: a
+otherwise it is drawn at random. The draw cannot be foreseen, so the chain's entropy is the lowest honest loss: a
 training loss below it shows that the model has looked ahead.
 
 Shapes: B chains, T symbols.
@@ -28,7 +28,7 @@ NEW = 12  # symbols written after the prompt
 
 def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly) -> Finding:
     effects = effects_of_changes(build(small_config(seed)), seed)
-    future = effects.triu(1)
+    future, own = float(effects.triu(1).max()), float(effects.diagonal().min())
     curves, follows = {}, {}
     for masked in (True, False):
         model = build(small_config(seed, layers=1))
@@ -37,10 +37,8 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
         follows[masked] = obedience(model, seed)
     honest, cheating = curves[True][-1], curves[False][-1]
     numbers = {
-        Text("largest move of an output by a later token", "后面的词元使输出变化的最大值"): float(future.max()),
-        Text("smallest move of an output by its own token", "自身位置的词元使输出变化的最小值"): float(
-            effects.diagonal().min()
-        ),
+        Text("largest move of an output by a later token", "后面的词元使输出变化的最大值"): future,
+        Text("smallest move of an output by its own token", "自身位置的词元使输出变化的最小值"): own,
         Text(
             "entropy of the next symbol, the lowest honest loss", "下一个符号的熵，即不作弊所能达到的最低损失"
         ): entropy(),
@@ -66,8 +64,8 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
         "无掩码时损失远低于可预测的极限（损失 / 熵）",
     )
     checks = [
-        Check(no_future, float(future.max()), high=1e-6, every=True),
-        Check(own_token, float(effects.diagonal().min()), low=1e-3, every=True),
+        Check(no_future, future, high=1e-6, every=True),
+        Check(own_token, own, low=1e-3, every=True),
         Check(entropy_floor, honest / entropy(), low=0.93, high=1.1),
         Check(cheats, cheating / entropy(), high=0.5),
         Check(Text("with the mask it writes by the rule", "有掩码时生成遵守规律"), follows[True], low=0.9),
@@ -82,13 +80,7 @@ def run(seed: int, *, build: Callable[[ModelConfig], DecoderOnly] = DecoderOnly)
         f"低于任何正常模型都无法突破的熵 {entropy():.2f}（有掩码时为 {{honest:.2f}}）；"
         "但自行生成时只有 {bare:.0%} 的步骤遵守规律，有掩码时为 {masked:.0%}。",
     )
-    quoted = {
-        "future": float(future.max()),
-        "cheating": cheating,
-        "honest": honest,
-        "bare": follows[False],
-        "masked": follows[True],
-    }
+    quoted = {"future": future, "cheating": cheating, "honest": honest, "bare": follows[False], "masked": follows[True]}
     return Finding(numbers, checks, draw(effects, curves), summary, quoted)
 
 
@@ -127,7 +119,7 @@ def entropy() -> float:
 def obedience(model: DecoderOnly, seed: int) -> float:
     """The share of symbols that follow the rule when the likeliest is written after a prompt, again and again.
 
-    The text is read anew at each step: without the mask, earlier outputs would change and no cache could hold them.
+    The text is read again at each step: without the mask, earlier outputs would change and no cache could hold them.
     """
     prompt, _ = next(chains(seed + 1_000_000, 1))
     ids = prompt[:, : LENGTH - NEW]

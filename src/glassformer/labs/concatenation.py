@@ -134,13 +134,9 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(needs_width, same.loss, low=0.2, extent=True),
         Check(as_fast, added.steps / same.steps, high=1.1, extent=True),
     ]
-    quoted = {
-        **{f"loss_{name}": one.loss for name, one in trained.items()},
-        "steps_added": float(added.steps),
-        "steps_beside": float(same.steps),
-        "tokens": added.tokens,
-        "places": added.places,
-    }
+    quoted = {f"loss_{name}": one.loss for name, one in trained.items()}
+    quoted |= {"steps_added": float(added.steps), "steps_beside": float(same.steps)}
+    quoted |= {"tokens": added.tokens, "places": added.places}
     summary = Text(
         "All three end at the same loss: added {loss_added:.3f}, beside in the same width {loss_beside:.3f}, beside in "
         f"a wider model {{loss_wider:.3f}}, the last with {wider.parameters / added.parameters:.1f} times the "

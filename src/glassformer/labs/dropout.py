@@ -1,6 +1,6 @@
 """Dropout where data are few, and where they are not.
 
-The task has noise that nobody can foresee: a fifth of the labels are drawn at random. A model that learns its training
+The task has noise that cannot be foreseen: a fifth of the labels are drawn at random. A model that learns its training
 texts by heart learns the noise too and pays for it on other texts. The lowest loss that can be had there is known.
 
 Shapes: B texts, T symbols.
@@ -115,14 +115,9 @@ def run(seed: int, *, build: Callable[[ModelConfig], EncoderOnly] = EncoderOnly)
         Check(beats_stopping, end["few", some] / stopped, high=0.98, extent=True),
         Check(harmless, end["many", some] / end["many", none], high=1.01, extent=True),
     ]
-    quoted = {
-        "few_none": end["few", none],
-        "few_some": end["few", some],
-        "many_none": end["many", none],
-        "many_some": end["many", some],
-        "heart": courses["few", none].trained,
-        "stopped": stopped,
-    }
+    quoted = {"heart": courses["few", none].trained, "stopped": stopped}
+    for data in DATA:
+        quoted |= {f"{data}_none": end[data, none], f"{data}_some": end[data, some]}
     summary = Text(
         f"On {FEW} texts, the model without dropout learns them by heart (a loss of {{heart:.2f}}, where the noise "
         f"allows {FLOOR:.2f}) and comes to {{few_none:.2f}} on others; with dropout {some} to {{few_some:.2f}}; "

@@ -97,15 +97,9 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(behind, loss["raw"] - loss["scaled"], low=0.0, extent=True),
         Check(whatever, early["raw unit"] - early["scaled"], low=0.3, extent=True),
     ]
-    quoted = {
-        "low": low,
-        "high": high,
-        "raw_ratio": at_512["raw"],
-        **{f"{kind.replace(' ', '_')}_early": value for kind, value in early.items()},
-        "scaled": loss["scaled"],
-        "raw": loss["raw"],
-        "unit_ratio": at_512["scaled unit"],
-    }
+    quoted = {"low": low, "high": high, "raw_ratio": at_512["raw"], "unit_ratio": at_512["scaled unit"]}
+    quoted |= {"scaled": loss["scaled"], "raw": loss["raw"]}
+    quoted |= {f"{kind.replace(' ', '_')}_early": value for kind, value in early.items()}
     return Finding(numbers, checks, figure(sizes, curves), SUMMARY, quoted)
 
 

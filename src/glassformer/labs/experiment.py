@@ -112,7 +112,7 @@ class Lab:
     prediction: Text  # what should be seen if it is true
     change: Text  # what would change the verdict
     run: Callable[[int], Finding]  # the experiment, from its seed
-    alone: bool = False  # it takes times, which another lab beside it would disturb
+    alone: bool = False  # it measures times, which a lab running in parallel would disturb
 
     def as_dict(self, language: str = "en") -> dict[str, Any]:
         words = {key: getattr(self, key).say(language) for key in ("title", "claim", "prediction", "change")}

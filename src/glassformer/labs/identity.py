@@ -104,13 +104,9 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(nearer, ratio, high=0.1),
         Check(single_stuck, last["without", shallow], low=0.5, extent=True),
     ]
-    quoted = {
-        "made": made,
-        "with_deep": last["with", deep],
-        "without_deep": last["without", deep],
-        "with_shallow": last["with", shallow],
-        "without_shallow": last["without", shallow],
-    }
+    quoted = {"made": made}
+    for kind in ("with", "without"):
+        quoted |= {f"{kind}_shallow": last[kind, shallow], f"{kind}_deep": last[kind, deep]}
     summary = Text(
         f"To hand vectors on through {deep} layers, the error after {STEPS} steps is {{with_deep:.1%}} with residuals "
         "and {without_deep:.0%} without (putting out zeros: 100%). It could be done: weights set by hand leave "

@@ -86,13 +86,9 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(too_large, losses["large"] - losses["xavier"], low=0.5),
         Check(too_small, losses["small"] - losses["xavier"], low=0.5, extent=True),
     ]
-    quoted = {
-        **{f"loss_{name}": value for name, value in losses.items()},
-        "variance_xavier": variances["xavier"],
-        "variance_large": variances["large"],
-        "largest_xavier": weights["xavier"],
-        "largest_large": weights["large"],
-    }
+    quoted = {f"loss_{name}": value for name, value in losses.items()}
+    for name in ("xavier", "large"):
+        quoted |= {f"variance_{name}": variances[name], f"largest_{name}": weights[name]}
     summary = Text(
         "From Xavier, queries have a variance of {variance_xavier:.2f} and the loss comes to {loss_xavier:.2f}. From "
         f"{LARGE:.0f} times that, the variance is {{variance_large:.0f}}, a query's largest weight is "

@@ -86,15 +86,9 @@ def run(seed: int, *, make_cache: MakeCache = DecoderOnly.new_cache) -> Finding:
         "降为 T^{step_with:.2f}。“O(T²) 降为 O(T)”说的是单步：整段输出从 T^{whole_without:.2f} 降为 "
         "T^{whole_with:.2f}。",
     )
-    quoted = {
-        "apart": apart,
-        "fewer": total[0] / total[1],
-        "faster": faster,
-        "step_without": step_without,
-        "step_with": step_with,
-        "whole_without": whole_without,
-        "whole_with": whole_with,
-    }
+    quoted = {"apart": apart, "fewer": total[0] / total[1], "faster": faster}
+    quoted |= {"step_without": step_without, "step_with": step_with}
+    quoted |= {"whole_without": whole_without, "whole_with": whole_with}
     return Finding(numbers, judge(apart, same, list(orders.values()), faster), draw(without, cached), summary, quoted)
 
 

@@ -91,6 +91,7 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
     projected = torch.zeros(B, LENGTH, H * D_HEAD)
     split = megabytes_copied(lambda: attention.split(projected, H))
     whole = 2 * projected.nbytes / 1e6  # all keys and values of LENGTH positions
+    (views, kept), fused_views = moved[PLAIN], moved[FUSED][0]
     numbers = {
         Text("MB copied by the split into heads", "拆分成多头时复制的 MB 数"): split,
         Text(f"MB that {LENGTH} keys and values take", f"{LENGTH} 个键和值占用的 MB 数"): whole,
@@ -108,16 +109,11 @@ def run(seed: int, *, keep: Keep = cached) -> Finding:
     fused_copies = Text("the fused kernel copies them too (share)", "融合算子同样需要复制（比例）")
     checks = [
         Check(Text("the split into heads moves nothing (MB)", "拆分成多头不移动任何数据（MB）"), split, 0, 0),
-        Check(copies, moved[PLAIN][0] / whole, low=0.99, every=True),
-        Check(copies_none, moved[PLAIN][1] / whole, high=0.01, every=True),
-        Check(fused_copies, moved[FUSED][0] / whole, low=0.99, extent=True, every=True),
+        Check(copies, views / whole, low=0.99, every=True),
+        Check(copies_none, kept / whole, high=0.01, every=True),
+        Check(fused_copies, fused_views / whole, low=0.99, extent=True, every=True),
     ]
-    quoted = {
-        "plain": moved[PLAIN][0],
-        "kept": moved[PLAIN][1],
-        "fused": moved[FUSED][0],
-        "sentence": moved[SENTENCE][0],
-    }
+    quoted = {"plain": views, "kept": kept, "fused": fused_views, "sentence": moved[SENTENCE][0]}
     return Finding(numbers, checks, draw(steps, moved), SUMMARY, quoted)
 
 

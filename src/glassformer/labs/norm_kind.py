@@ -116,10 +116,8 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
     alone_padded = Text("LayerNorm: it does not depend on padding", "LayerNorm：结果与填充多少无关")
     crowd_padded = Text("BatchNorm: it does", "BatchNorm：有关")
     small = Text(f"trained on batches of {few}, BatchNorm is behind", f"用 {few} 句为一批训练时，BatchNorm 落后")
-    large, inference = (
-        Text(f"it is behind with batches of {many} as well", f"每批 {many} 句时也落后"),
-        Text("BatchNorm depends on the batch at inference too", "推理时 BatchNorm 的结果也随批次变化"),
-    )
+    large = Text(f"it is behind with batches of {many} as well", f"每批 {many} 句时也落后")
+    inference = Text("BatchNorm depends on the batch at inference too", "推理时 BatchNorm 的结果也随批次变化")
     checks = [
         Check(alone, fresh["layer"][0], high=1e-4),
         Check(crowd, fresh["batch"][0], low=0.1),
@@ -129,17 +127,10 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(large, behind[many], low=0.12, extent=True),
         Check(inference, at_rest, low=0.1, extent=True),
     ]
-    quoted = {
-        "layer_company": fresh["layer"][0],
-        "batch_company": fresh["batch"][0],
-        "layer_padding": fresh["layer"][1],
-        "batch_padding": fresh["batch"][1],
-        "layer_few": reached["layer"][few],
-        "batch_few": reached["batch"][few],
-        "layer_many": reached["layer"][many],
-        "batch_many": reached["batch"][many],
-        "at_rest": at_rest,
-    }
+    quoted = {"at_rest": at_rest}
+    for norm in builds:
+        quoted |= {f"{norm}_company": fresh[norm][0], f"{norm}_padding": fresh[norm][1]}
+        quoted |= {f"{norm}_few": reached[norm][few], f"{norm}_many": reached[norm][many]}
     return Finding(numbers, checks, figure(fresh, reached), SUMMARY, quoted)
 
 

@@ -162,19 +162,9 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(needed, other - last[WARM], low=0.0, extent=True),
         Check(cured, last[WARM] - last[PRE], high=0.1, extent=True),
     ]
-    quoted = {
-        "cosine": pre.cosines[0],
-        "post_cosine": post.cosines[0],
-        "weakest": post.weakest,
-        "ratio": pre.ratio,
-        "pre": last[PRE],
-        "post": last[POST],
-        "warm": last[WARM],
-        "slow": last[SLOW],
-        "small": last[SMALL],
-        "shallow": shallow[PRE],
-        "post_shallow": shallow[POST],
-    }
+    quoted = {"cosine": pre.cosines[0], "post_cosine": post.cosines[0], "weakest": post.weakest, "ratio": pre.ratio}
+    quoted |= {"pre": last[PRE], "post": last[POST], "warm": last[WARM], "slow": last[SLOW], "small": last[SMALL]}
+    quoted |= {"shallow": shallow[PRE], "post_shallow": shallow[POST]}
     return Finding(numbers, checks, figure(pre, post, curves), SUMMARY, quoted)
 
 

@@ -52,6 +52,8 @@ def run(
         for name, kind in TYPES.items()
         for value in (NEVER, LARGE)
     }
+    plain_slope, refused = blind_gradient(plain), float(masked_fill_fails())
+    spread, lost = weights["float32", LARGE][1], weights["float16", LARGE][1]
     numbers = {
         Text(f"change by {max(PADS)} padding tokens, masked", f"加 {max(PADS)} 个填充词元后的变化，有掩码"): masked[-1],
         Text(
@@ -62,9 +64,7 @@ def run(
         **{Text(f"change, masked: {name}", f"有掩码时的变化：{name}"): value for name, value in half.items()},
         Text("largest value of a row that may see nothing", "没有可见键的行：输出的最大值"): blind,
         Text("gradient through such a row", "没有可见键的行：梯度"): slope,
-        Text("gradient through such a row, plain softmax", "没有可见键的行：普通 softmax 的梯度"): blind_gradient(
-            plain
-        ),
+        Text("gradient through such a row, plain softmax", "没有可见键的行：普通 softmax 的梯度"): plain_slope,
         **{
             Text(
                 f"weight on hidden keys, {name}, {HIDDEN[value]}, {visible.en}",
@@ -73,9 +73,7 @@ def run(
             for i, visible in enumerate((Text("some key visible", "有可见的键"), Text("none visible", "没有可见的键")))
             for (name, value), row in weights.items()
         },
-        Text("float16 refuses masked_fill with -1e9 (1: yes)", "float16 拒绝以 -1e9 做 masked_fill（1：是）"): float(
-            masked_fill_fails()
-        ),
+        Text("float16 refuses masked_fill with -1e9 (1: yes)", "float16 拒绝以 -1e9 做 masked_fill（1：是）"): refused,
     }
     any_words = Text("nor does padding made of other words", "填充成其他词元也不改变")
     half_precision = Text(
@@ -102,8 +100,8 @@ def run(
             no_weight, worst(weight for (_, value), row in weights.items() if value == NEVER for weight in row), 0, 0
         ),
         Check(large_visible, worst(row[0] for row in weights.values()), 0, 0),
-        Check(large_hidden, weights["float32", LARGE][1], high=1e-6, extent=True),
-        Check(large_half, weights["float16", LARGE][1], high=1e-6, extent=True),
+        Check(large_hidden, spread, high=1e-6, extent=True),
+        Check(large_half, lost, high=1e-6, extent=True),
     ]
     summary = Text(
         f"{max(PADS)} padding tokens change the logits by {{masked:max.0g}} when masked and by {{unmasked:.2f}} "
@@ -115,12 +113,7 @@ def run(
         "这样的行在 float32 中会把 {spread:.0%} 的权重分给被遮住的键；"
         "float16 无法表示 -1e9，它变成 -inf，该行的权重变成 {lost:g}。",
     )
-    quoted = {
-        "masked": masked[-1],
-        "unmasked": unmasked[-1],
-        "spread": weights["float32", LARGE][1],
-        "lost": weights["float16", LARGE][1],
-    }
+    quoted = {"masked": masked[-1], "unmasked": unmasked[-1], "spread": spread, "lost": lost}
     return Finding(numbers, checks, draw(masked, unmasked, weights), summary, quoted)
 
 

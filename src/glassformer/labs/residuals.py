@@ -136,18 +136,10 @@ def run(seed: int, *, build: toy.Build = EncoderOnly) -> Finding:
         Check(vanishes, math.log10(ratio), high=-1.0, extent=True),
         Check(always, losses["without"][one] - losses["with"][one], low=0.0, extent=True),
     ]
-    quoted = {
-        "deep": losses["with"][deep],
-        "deep_without": losses["without"][deep],
-        "one": losses["with"][one],
-        "one_without": losses["without"][one],
-        "power": math.log10(ratio),
-        "bare_power": math.log10(bare_ratio),
-        "apart_two": differ["with"][two],
-        "apart_deep": differ["with"][deep],
-        "apart_two_without": differ["without"][two],
-        "apart_deep_without": differ["without"][deep],
-    }
+    quoted = {"power": math.log10(ratio), "bare_power": math.log10(bare_ratio)}
+    for kind, ending in (("with", ""), ("without", "_without")):
+        quoted |= {f"one{ending}": losses[kind][one], f"deep{ending}": losses[kind][deep]}
+        quoted |= {f"apart_two{ending}": differ[kind][two], f"apart_deep{ending}": differ[kind][deep]}
     return Finding(numbers, checks, figure(losses, gradients), SUMMARY, quoted)
 
 

@@ -156,17 +156,9 @@ def run(seed: int, *, part: toy.Part = Attention) -> Finding:
         Check(early, left, high=0.1, extent=True),
         Check(always, after, 0.8, 1.25, extent=True),
     ]
-    quoted = {
-        "furthest": furthest,
-        "raw": raw[paper].variance,
-        "left": left,
-        "far_left": far_left,
-        "mean_left": mean_left,
-        "reached": reached,
-        "raw_reached": raw_reached,
-        "before": before,
-        "after": after,
-    }
+    quoted = {"furthest": furthest, "raw": raw[paper].variance}
+    quoted |= {"left": left, "far_left": far_left, "mean_left": mean_left}
+    quoted |= {"reached": reached, "raw_reached": raw_reached, "before": before, "after": after}
     return Finding(numbers, checks, figure(scaled, raw, curve, raw_curve), SUMMARY, quoted)
 
 

@@ -76,21 +76,21 @@ def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
     predicted = math.log(V * (1 - E) / E + 1)  # where softmax gives exactly the wanted shares
     hard_lead, hard_end = descend(loss, 0.0, seed)
     soft_lead, soft_end = descend(loss, E, seed)
-    gap, hard_gain = max(hard_gap, soft_gap), hard_lead[-1] - hard_lead[DESCENT // 2]
+    gap, lead, perplexity = max(hard_gap, soft_gap), soft_lead[-1], math.exp(soft_end)
+    hard_gain, soft_gain = (each[-1] - each[DESCENT // 2] for each in (hard_lead, soft_lead))
     numbers = {
         Text("one-hot: cross-entropy minus KL", "one-hot：交叉熵减 KL 散度"): hard_offset,
         Text("smoothed: cross-entropy minus KL", "平滑：交叉熵减 KL 散度"): soft_offset,
         Text("entropy of the smoothed label", "平滑标签的熵"): floor,
         Text("largest difference of gradients", "梯度的最大差"): gap,
         Text("smoothed: lowest loss reached", "平滑：达到的最低损失"): soft_end,
-        Text("smoothed: perplexity of a perfect model", "平滑：完美模型的困惑度"): math.exp(soft_end),
-        Text("smoothed: lead of the label's logit at the end", "平滑：最终标签 logit 的领先量"): soft_lead[-1],
+        Text("smoothed: perplexity of a perfect model", "平滑：完美模型的困惑度"): perplexity,
+        Text("smoothed: lead of the label's logit at the end", "平滑：最终标签 logit 的领先量"): lead,
         Text("smoothed: lead predicted", "平滑：预测的领先量"): predicted,
         Text("one-hot: lowest loss reached", "one-hot：达到的最低损失"): hard_end,
         Text("one-hot: lead at the end", "one-hot：最终的领先量"): hard_lead[-1],
         Text("one-hot: lead gained in the second half", "one-hot：后半程增加的领先量"): hard_gain,
-        Text("smoothed: lead gained in the second half", "平滑：后半程增加的领先量"): soft_lead[-1]
-        - soft_lead[DESCENT // 2],
+        Text("smoothed: lead gained in the second half", "平滑：后半程增加的领先量"): soft_gain,
     }
     one_hot = Text("one-hot labels: cross-entropy is the KL divergence", "one-hot 标签：交叉熵就等于 KL 散度")
     smoothed = Text("smoothed labels: the two differ by the label's entropy", "平滑标签：两者只差标签分布的熵")
@@ -102,17 +102,11 @@ def run(seed: int, *, loss: Loss = smoothed_cross_entropy) -> Finding:
         Check(smoothed, abs(soft_offset - floor) + soft_spread, high=1e-3, every=True),
         Check(Text("their gradients are equal", "两者的梯度相等"), gap, high=1e-4, every=True),
         Check(at_entropy, abs(soft_end - floor), high=1e-2),
-        Check(finite_lead, abs(soft_lead[-1] - predicted), high=0.1),
+        Check(finite_lead, abs(lead - predicted), high=0.1),
         Check(unbounded, hard_gain, low=0.3),
     ]
-    quoted = {
-        "offset": soft_offset,
-        "gap": gap,
-        "end": soft_end,
-        "perplexity": math.exp(soft_end),
-        "lead": soft_lead[-1],
-        "gain": hard_gain,
-    }
+    quoted = {"offset": soft_offset, "gap": gap, "end": soft_end, "perplexity": perplexity}
+    quoted |= {"lead": lead, "gain": hard_gain}
     return Finding(numbers, checks, draw(loss, floor, hard_lead, soft_lead, predicted), SUMMARY, quoted)
 
 

@@ -117,14 +117,9 @@ def run(seed: int, *, part: Part = Attention) -> Finding:
         Check(exposed, curves["queries"] - curves["keys"], low=0.3, extent=True),
         Check(spoilt, read["keys"] - read["queries"], low=0.1, extent=True),
     ]
-    quoted = {
-        "sums": errors["queries"],
-        "moved": leaks["queries"],
-        **{f"loss_{name}": value for name, value in curves.items()},
-        "forced_queries": forced["queries"],
-        **{f"written_{name}": value for name, value in written.items()},
-        **{f"read_{name}": value for name, value in read.items()},
-    }
+    quoted = {"sums": errors["queries"], "moved": leaks["queries"], "forced_queries": forced["queries"]}
+    for name in NAMES:
+        quoted |= {f"loss_{name}": curves[name], f"written_{name}": written[name], f"read_{name}": read[name]}
     summary = Text(
         "Over the queries, a query's weights miss a sum of one by up to {sums:.1f}, and earlier outputs move with the "
         "last token by {moved:.2f} of their spread, causal mask or not. Training does not tell: the loss comes to "
