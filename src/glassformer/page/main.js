@@ -38,7 +38,7 @@ export class Page {
     this.flowHead = null; // null: the mean of all heads
     /** @type {Sheet | null} */
     this.positionTable = null;
-    /** @type {import("./view_labs.js").Shelf | undefined} */
+    /** @type {import("./view_labs.js").LabStore | undefined} */
     this.labs = undefined;
     this.search = "";
     this.column = 0;

@@ -1,7 +1,7 @@
 // Labs: what is said of Transformers, each claim run on the server as an experiment with a verdict.
 
 import { button, code, h, raw, toggle } from "./dom.js";
-import { checks, numbers } from "./lab_tables.js";
+import { checks, figure, numbers } from "./lab_report.js";
 import { t } from "./language.js";
 import { fixed } from "./number.js";
 import { Refusal } from "./request.js";
@@ -11,8 +11,8 @@ const KINDS = { holds: "holds", "holds with limits": "limited", "does not hold":
 /** @param {string} name @param {number} seed @param {Language} lang */
 const keyOf = (name, seed, lang) => `${name} ${seed} ${lang}`;
 
-/** What this page knows of the labs: the list, what was found, what is running. */
-export class Shelf {
+/** The labs as this page has them: the list, the reports, the lab that is running. */
+export class LabStore {
   /** @type {Map<Language, Lab[]>} */
   lists = new Map();
   /** @type {Map<string, LabReport>} */
@@ -30,10 +30,10 @@ export class Shelf {
 }
 
 /** @param {App} app */
-const shelfOf = (app) => (app.labs ??= new Shelf());
+const storeOf = (app) => (app.labs ??= new LabStore());
 
 /** @param {App} app */
-const listOf = (app) => shelfOf(app).lists.get(app.lang) ?? [];
+const listOf = (app) => storeOf(app).lists.get(app.lang) ?? [];
 
 /** This view needs one. @param {App} app */
 const serverOf = (app) => /** @type {import("./source.js").ServerSource} */ (app.source);
@@ -43,40 +43,40 @@ export const labs = {
   /** The list, and what the server has kept of the lab that is open. */
   async prepare(app) {
     const { lang, state } = app;
-    const shelf = shelfOf(app);
-    if (!shelf.lists.has(lang)) {
+    const store = storeOf(app);
+    if (!store.lists.has(lang)) {
       const { labs: list, kept, running } = await serverOf(app).labs(lang);
-      shelf.lists.set(lang, list);
-      for (const { name, seed, verdict } of kept) shelf.verdicts.set(`${name} ${seed}`, verdict);
+      store.lists.set(lang, list);
+      for (const { name, seed, verdict } of kept) store.verdicts.set(`${name} ${seed}`, verdict);
       // A lab that this page has set going before it was loaded again: wait for it.
-      if (running && !shelf.running && running.name === state.lab && running.seed === state.seed)
+      if (running && !store.running && running.name === state.lab && running.seed === state.seed)
         start(app, running.name, running.seed);
     }
     if (!listOf(app).some(({ name }) => name === state.lab)) state.lab = "";
-    const known = shelf.verdicts.has(`${state.lab} ${state.seed}`);
-    if (known && !shelf.reports.has(keyOf(state.lab, state.seed, lang))) await fetchOne(app, state.lab, state.seed);
+    const known = store.verdicts.has(`${state.lab} ${state.seed}`);
+    if (known && !store.reports.has(keyOf(state.lab, state.seed, lang))) await fetchOne(app, state.lab, state.seed);
   },
 
   draw(app) {
-    const shelf = shelfOf(app);
+    const store = storeOf(app);
     const list = listOf(app);
     const open = list.find(({ name }) => name === app.state.lab);
     const items = list.map((one) => item(app, one, one === open));
     const names = h("ol.lab-list", { "aria-label": t("labs.list") }, items);
     names.addEventListener("scroll", () => {
-      shelf.scrolled = names.scrollTop;
+      store.scrolled = names.scrollTop;
     });
     const empty = h("div.empty.lab-empty", h("p.big-hint", t("labs.choose")), h("p.faint", t("labs.chooseSays")));
     const content = h("div", { class: `labs${open ? " open" : ""}` }, names, open ? detail(app, open) : empty);
-    return h("section.view", app.heading("labs"), shelf.announced, content);
+    return h("section.view", app.heading("labs"), store.announced, content);
   },
 
   shown(app) {
-    const shelf = shelfOf(app);
+    const store = storeOf(app);
     const list = document.querySelector(".lab-list");
-    if (list) list.scrollTop = shelf.scrolled;
-    const moved = shelf.opened !== app.state.lab;
-    shelf.opened = app.state.lab;
+    if (list) list.scrollTop = store.scrolled;
+    const moved = store.opened !== app.state.lab;
+    store.opened = app.state.lab;
     const beginning = document.querySelector(".lab");
     if (moved && beginning && beginning.getBoundingClientRect().top < 60) beginning.scrollIntoView();
   },
@@ -84,9 +84,9 @@ export const labs = {
 
 /** @param {App} app @param {Lab} lab @param {boolean} open */
 function item(app, lab, open) {
-  const shelf = shelfOf(app);
-  const verdict = shelf.verdicts.get(`${lab.name} ${app.state.seed}`);
-  const busy = shelf.running?.name === lab.name;
+  const store = storeOf(app);
+  const verdict = store.verdicts.get(`${lab.name} ${app.state.seed}`);
+  const busy = store.running?.name === lab.name;
   return h(
     "li",
     toggle(
@@ -110,9 +110,9 @@ function badge(verdict, attributes = {}) {
 /** @param {App} app @param {Lab} lab */
 function detail(app, lab) {
   const { state, lang } = app;
-  const shelf = shelfOf(app);
-  const report = shelf.reports.get(keyOf(lab.name, state.seed, lang));
-  const refused = shelf.refused?.name === lab.name ? shelf.refused.error : null;
+  const store = storeOf(app);
+  const report = store.reports.get(keyOf(lab.name, state.seed, lang));
+  const refused = store.refused?.name === lab.name ? store.refused.error : null;
   return h(
     "article.lab",
     { data: { testid: "lab", lab: lab.name } },
@@ -146,26 +146,10 @@ function part(title, text) {
   return h("div.lab-part", h("h4", t(title)), h("p.lede", text));
 }
 
-/** The figure as the server has drawn it, or what the server lacks to draw it. @param {LabReport} report */
-function figure({ figure: { caption, panels }, svg }) {
-  if (svg === null) return h("p.notice", t("labs.noFigure"), " ", code("pip install 'glassformer[plot]'"));
-  const dark = document.documentElement.dataset.theme === "dark";
-  // A picture follows the system's theme, and has to follow the page's.
-  const themed = svg.replace("(prefers-color-scheme:dark)", dark ? "all" : "not all");
-  const src = `data:image/svg+xml,${encodeURIComponent(themed)}`;
-  const alt = panels.map(({ title }) => title).join("; ");
-  return h(
-    "figure.lab-figure",
-    { data: { testid: "lab-figure" } },
-    h("div.plate.lab-picture", { tabindex: 0 }, h("img", { src, alt })),
-    caption && h("figcaption.caption", caption),
-  );
-}
-
 /** @param {App} app @param {Lab} lab @param {LabReport} [report] */
 function controls(app, lab, report) {
   const { state } = app;
-  const { running } = shelfOf(app);
+  const { running } = storeOf(app);
   const own = running?.name === lab.name && running.seed === state.seed;
   const seed = h("input", {
     type: "text",
@@ -181,7 +165,7 @@ function controls(app, lab, report) {
     const wanted = asked();
     seed.toggleAttribute("aria-invalid", wanted === null);
     if (wanted === null) return seed.focus();
-    if (shelfOf(app).running) return undefined;
+    if (storeOf(app).running) return undefined;
     if (wanted !== state.seed) await app.go({ seed: wanted });
     return start(app, lab.name, wanted);
   };
@@ -223,10 +207,10 @@ function refusal(error) {
 /** @param {App} app @param {string} name @param {number} seed */
 async function fetchOne(app, name, seed) {
   const { lang } = app;
-  const shelf = shelfOf(app);
+  const store = storeOf(app);
   const report = await serverOf(app).lab(name, seed, lang);
-  shelf.reports.set(keyOf(name, seed, lang), report);
-  shelf.verdicts.set(`${name} ${seed}`, report.verdict);
+  store.reports.set(keyOf(name, seed, lang), report);
+  store.verdicts.set(`${name} ${seed}`, report.verdict);
   return report;
 }
 
@@ -237,29 +221,29 @@ async function fetchOne(app, name, seed) {
  * @param {number} seed
  */
 async function start(app, name, seed) {
-  const shelf = shelfOf(app);
+  const store = storeOf(app);
   const since = performance.now();
-  shelf.running = { name, seed };
-  shelf.refused = null;
-  shelf.announced.textContent = "";
+  store.running = { name, seed };
+  store.refused = null;
+  store.announced.textContent = "";
   const tick = () => {
     const place = document.querySelector("[data-elapsed]");
     if (place) place.textContent = t("labs.took", { n: fixed((performance.now() - since) / 1000, 0) });
   };
-  shelf.timer = setInterval(tick, 250);
+  store.timer = setInterval(tick, 250);
   refresh(app);
   let told = "";
   try {
     const report = await fetchOne(app, name, seed);
     told = `${report.title}: ${t(`verdict.${KINDS[report.verdict]}`)}`;
   } catch (error) {
-    shelf.refused = { name, error };
+    store.refused = { name, error };
   } finally {
-    clearInterval(shelf.timer);
-    shelf.running = null;
+    clearInterval(store.timer);
+    store.running = null;
   }
   await refresh(app);
-  shelf.announced.textContent = told;
+  store.announced.textContent = told;
 }
 
 /** Draw again, if the labs are what is looked at. @param {App} app */

@@ -1,6 +1,6 @@
-// What a lab measured, as tables: its checks and its numbers, each a mean over the seeds with its interval.
+// What a lab found: its figure, and as tables its checks and numbers, each a mean over the seeds with its interval.
 
-import { columnHead, h, numberCell, table } from "./dom.js";
+import { code, columnHead, h, numberCell, table } from "./dom.js";
 import { t } from "./language.js";
 import { brief, fixed, show } from "./number.js";
 
@@ -10,6 +10,22 @@ const OUTCOMES = {
   failed: ["\u2717", "fails", "labs.notPassed"],
   open: ["?", "open", "labs.open"],
 };
+
+/** The figure as the server has drawn it, or what the server lacks to draw it. @param {LabReport} report */
+export function figure({ figure: { caption, panels }, svg }) {
+  if (svg === null) return h("p.notice", t("labs.noFigure"), " ", code("pip install 'glassformer[plot]'"));
+  const dark = document.documentElement.dataset.theme === "dark";
+  // A picture follows the system's theme, and has to follow the page's.
+  const themed = svg.replace("(prefers-color-scheme:dark)", dark ? "all" : "not all");
+  const src = `data:image/svg+xml,${encodeURIComponent(themed)}`;
+  const alt = panels.map(({ title }) => title).join("; ");
+  return h(
+    "figure.lab-figure",
+    { data: { testid: "lab-figure" } },
+    h("div.plate.lab-picture", { tabindex: 0 }, h("img", { src, alt })),
+    caption && h("figcaption.caption", caption),
+  );
+}
 
 /** @param {LabReport} report */
 export function checks(report) {
