@@ -13,7 +13,7 @@ import torch
 from small_run import metrics
 
 import glassformer as gf
-from glassformer.cli.trace import load
+from glassformer.cli.trace import load_subject
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.common.report import Report
 from glassformer.data import Corpus
@@ -106,7 +106,7 @@ def test_one_run_learns_several_ways_and_is_judged_by_each(tmp_path: Path) -> No
     assert directions(folder, made.data.valid) == [(english, german), (french, german)]
     judged = gf.evaluate(folder, split="valid", source=french)
     assert gf.evaluate(folder, split="valid", source="French").hypotheses == judged.hypotheses
-    assert isinstance(load(folder, "cpu", None, None), gf.Translator)  # what `glassformer trace` follows
+    assert isinstance(load_subject(folder, "cpu", None, None), gf.Translator)  # what `glassformer trace` follows
     assert judged.sources == tuple(source for source, _ in lines(8, 11))
     told = gf.Translator.load(folder, source=french).translate(list(judged.sources))
     assert judged.hypotheses == tuple(best[0].text for best in told)

@@ -7,7 +7,7 @@ import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,7 +37,7 @@ def trace(
         str | None,
         typer.Argument(
             help="The sentence; of other models a prompt, a text with gaps ([MASK]), a text or the file of an image; "
-            "ids where the folder holds no text side."
+            "ids where the folder has no tokenizer."
         ),
     ] = None,
     to: To = None,
@@ -72,30 +72,30 @@ def trace(
     if (to or source) and model is None:
         raise ConfigError("--to and --from choose a translator of the box: glassformer trace 'sentence' --to de")
     if model is not None and sentence is None and not names_a_model([model], to or source):
-        way = of_the_box_for(model, to, source)
-        sentence, model, to, source = model, None if way is None else str(way), None, None
+        bundle = find_box_model(model, to, source)
+        sentence, model, to, source = model, None if bundle is None else str(bundle), None, None
     if model is None:
-        asked = {"--layer": layer, "--head": head, "--target": target, "--html": html_file}
-        for option, value in [*asked.items(), ("--beam", beam - 1 or None), ("--padding", padding or None)]:
+        options = {"--layer": layer, "--head": head, "--target": target, "--html": html_file}
+        for option, value in [*options.items(), ("--beam", beam - 1 or None), ("--padding", padding or None)]:
             if value is not None:
                 raise ConfigError(f"{option} needs a model: glassformer trace MODEL 'sentence' {option} ...")
-        by_hand(lang, name, json_file)
+        show_worked_example(lang, name, json_file)
         return
     if sentence is None:
         raise ConfigError(f"give a sentence to follow through {model}: glassformer trace {model} 'twenty-one'")
     if json_file is not None and html_file is not None:
         raise ConfigError("give either --json or --html, not both")
-    found = run(Path(find_model(model, revision, offline)), sentence, target, beam, padding, device, to, source)
+    run = trace_model(Path(find_model(model, revision, offline)), sentence, target, beam, padding, device, to, source)
     if json_file is not None:
-        write(json_file, json.dumps(found.to_json(name or "*"), ensure_ascii=False, allow_nan=False) + "\n")
+        write_json(json_file, run.to_json(name or "*"))
     elif html_file is not None:
-        found.to_html(html_file)
+        run.to_html(html_file)
     else:
-        found.show(name, layer, head, lang.value)
+        run.show(name, layer, head, lang.value)
 
 
-def of_the_box_for(sentence: str, to: str | None, source: str | None) -> Path | None:
-    """The name of the translator in the box for a sentence, whose language is detected where it is not said."""
+def find_box_model(sentence: str, to: str | None, source: str | None) -> Path | None:
+    """The translator of the box for a sentence, whose language is detected unless --from names it."""
     from glassformer.cli.serve import of_the_box
     from glassformer.pipelines.language.language import language_name
     from glassformer.pipelines.polyglot import language_pairs
@@ -110,12 +110,12 @@ def of_the_box_for(sentence: str, to: str | None, source: str | None) -> Path | 
     return of_the_box(end or to, start or source)
 
 
-def by_hand(lang: Language, name: str | None, json_file: str | None) -> None:
+def show_worked_example(lang: Language, name: str | None, json_file: str | None) -> None:
     from glassformer.explain.worked import worked_example
 
     example = worked_example()
     if json_file is not None:
-        write(json_file, json.dumps(example.to_dict(name or "*"), ensure_ascii=False, allow_nan=False) + "\n")
+        write_json(json_file, example.to_dict(name or "*"))
         return
 
     from rich.console import Console
@@ -129,32 +129,26 @@ def by_hand(lang: Language, name: str | None, json_file: str | None) -> None:
         print_story(example, lang.value, console)
 
 
-def run(
-    folder: Path,
-    sentence: str,
-    target: str | None,
-    beam: int,
-    padding: int,
-    device: str,
-    to: str | None,
+def trace_model(
+    folder: Path, sentence: str, target: str | None, beam: int, padding: int, device: str, to: str | None,
     source: str | None,
-) -> Trace:
-    from glassformer.explain.trace import trace as follow
+) -> Trace:  # fmt: skip
+    from glassformer.explain.trace import trace as trace_sentence
     from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
     from glassformer.pipelines.translator import Translator
     from glassformer.weights.hub import model_name
 
-    subject = load(folder, device, to, source)
+    subject = load_subject(folder, device, to, source)
     alone = isinstance(subject, EncoderDecoder | EncoderOnly | DecoderOnly)
-    given = [None if text is None else ids(text) if alone else text for text in (sentence, target)]
-    assert given[0] is not None
+    read = parse_ids if alone else str
     if isinstance(subject, Translator) and (unmet := subject.unfamiliar([sentence])):
         print(subject.about.warning(unmet), file=sys.stderr)
-    return follow(subject, given[0], given[1], beam=beam, padding=padding, name=model_name(folder))
+    given = None if target is None else read(target)
+    return trace_sentence(subject, read(sentence), given, beam=beam, padding=padding, name=model_name(folder))
 
 
-def load(folder: Path, device: str, to: str | None, source: str | None) -> Traced:
-    """A translator where the folder holds one, or what else reads texts or images; else the model alone."""
+def load_subject(folder: Path, device: str, to: str | None, source: str | None) -> Traced:
+    """The pipeline of a folder, such as a translator; of a folder without a tokenizer, the model alone."""
     from glassformer.common.device import pick_device
     from glassformer.pipelines import load_pipeline
     from glassformer.pipelines.translator import Translator
@@ -162,10 +156,10 @@ def load(folder: Path, device: str, to: str | None, source: str | None) -> Trace
     from glassformer.weights.pretrained.loader import load_model, read_config
     from glassformer.weights.pretrained.multilingual import MULTILINGUAL
 
-    if (reader := load_pipeline(folder, device)) is not None:
+    if (pipeline := load_pipeline(folder, device)) is not None:
         if to or source:
             raise ConfigError(f"{folder} does not translate; leave out --to and --from")
-        return reader
+        return pipeline
     if not is_bundle(folder) and os.path.isfile(folder / "config.json"):
         kind = read_config(folder).values.get("model_type")
         textless = kind != "marian" and not (kind in MULTILINGUAL and os.path.isfile(folder / "tokenizer_config.json"))
@@ -174,20 +168,20 @@ def load(folder: Path, device: str, to: str | None, source: str | None) -> Trace
     return Translator.load(folder, device, to=to, source=source)
 
 
-def ids(text: str) -> list[int]:
+def parse_ids(text: str) -> list[int]:
     try:
         return [int(word) for word in text.replace(",", " ").split()]
     except ValueError:
-        raise InputError(f"this folder holds no text side, so {text!r} must be ids, such as '101 2023 102'") from None
+        raise InputError(f"this folder has no tokenizer, so {text!r} must be ids, such as '101 2023 102'") from None
 
 
-def write(file: str, content: str) -> None:
+def write_json(file: str, values: dict[str, Any]) -> None:
+    content = json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     if file == "-":
         sys.stdout.write(content)
         return
     try:
         write_text(Path(file), content)
     except OSError as error:
-        raise GlassformerError(
-            f"cannot write `{file}`: {why(error)}; give --json a file in a folder that exists"
-        ) from None
+        reason = why(error)
+        raise GlassformerError(f"cannot write `{file}`: {reason}; give --json a file in a folder that exists") from None
