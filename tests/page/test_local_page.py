@@ -246,7 +246,7 @@ UNUSUAL = [
 @pytest.mark.parametrize("kind", sampled(["bpe", "unigram", "en-de"], ["bpe", "unigram"]))
 def test_text_is_cut_as_python_cuts_it(chromium, tmp_path, kind):
     """On real text: the handbook's in both languages, and what is unusual."""
-    from glassformer.deploy.export.page import text_of
+    from glassformer.deploy.export.page import tokenizer_data
 
     for name, text in page_files().items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -259,7 +259,7 @@ def test_text_is_cut_as_python_cuts_it(chromium, tmp_path, kind):
     with Files(tmp_path) as files:
         page = chromium.new_page()
         page.goto(files.address + "/empty.html")
-        found = page.evaluate(CUT, [text_of(ours), texts])
+        found = page.evaluate(CUT, [tokenizer_data(ours), texts])
         page.close()
     ids = ours.encode_source(texts)
     for text, wanted, (got, again, pieces, unmet) in zip(texts, ids, found, strict=True):

@@ -14,7 +14,7 @@ from tiny_box import SENTENCES, make_box
 
 import glassformer as gf
 from benchmarks.export import FAULTS, configuration, grid, outcome, random_model, seeded
-from glassformer.deploy.export.families import PROPOSED, shape_of
+from glassformer.deploy.export.families import PROPOSALS, convert_to_family
 from glassformer.deploy.export.formats import CannotExport
 from glassformer.pipelines import box
 from glassformer.weights.parity import cases, hugging_face, saved
@@ -106,8 +106,8 @@ def test_what_came_in_goes_out_bit_for_bit(tmp_path: Path, family: str) -> None:
         config = json.loads((tmp_path / "out" / "config.json").read_text())
         assert config == json.loads((folder / "config.json").read_text())
         assert made.report["figures"]["logits"]["difference"] < 1e-5 * made.report["figures"]["logits"]["largest"]
-        if family in PROPOSED:
-            alone = shape_of(gf.load_model(folder))  # of the model in memory, whose folder is not known
+        if family in PROPOSALS:
+            alone = convert_to_family(gf.load_model(folder))  # of the model in memory, whose folder is not known
             assert alone.settings["model_type"] == family
             assert all(torch.equal(alone.tensors[name], file[name]) for name in file if name in alone.tensors)
 

@@ -128,10 +128,10 @@ def test_only_what_a_format_can_say_is_written(options: dict[str, Any], words: s
 
 def test_the_sentences_are_the_models_own_a_files_or_random(tmp_path: Path) -> None:
     bundle = load_for_export(OLD)
-    assert choose_sample(bundle, count=5).said.endswith("5 of random tokens")
+    assert choose_sample(bundle, count=5).origin.endswith("5 of random tokens")
     (tmp_path / "three.txt").write_text("one two\n\nthree\n", encoding="utf-8")
     found = choose_sample(bundle, tmp_path / "three.txt")
-    assert (found.texts, found.said) == (["one two", "three"], f"2 of {tmp_path / 'three.txt'}")
+    assert (found.texts, found.origin) == (["one two", "three"], f"2 of {tmp_path / 'three.txt'}")
     alone = load_for_export(bundle.model)
     assert choose_sample(alone, count=7).ids == choose_sample(alone, count=7).ids
     assert len(choose_sample(alone)) == 200
@@ -151,7 +151,7 @@ def test_a_difference_is_seen_and_a_tie_is_none(monkeypatch: pytest.MonkeyPatch)
         ]
 
     def checked(change: Callable[[Hypothesis], Hypothesis]) -> dict[str, Any]:
-        return same_targets(model, lambda *a: [change(h) for h in ours(*a)], sample, 1e-4, lambda text: None)
+        return same_targets(model, lambda *a: [change(h) for h in ours(*a)], sample, lambda text: None)
 
     assert checked(lambda h: h)["beam 4"]["equal"] == 2
     with pytest.raises(CheckFailed, match="with a beam of 1"):
@@ -165,7 +165,7 @@ def test_a_difference_is_seen_and_a_tie_is_none(monkeypatch: pytest.MonkeyPatch)
         model.head.bias[9:11] = 9.0
     swapped = {9: 10, 10: 9}
     assert checked(lambda h: Hypothesis([swapped.get(id, id) for id in h.ids], h.score))["greedy"]["tied"] == 2
-    assert check.closest(model, [4, 5, 6], 4, 5) == 0
+    assert check.smallest_gap(model, [4, 5, 6], 4, 5) == 0
 
 
 def test_the_room_is_a_function_and_a_package() -> None:

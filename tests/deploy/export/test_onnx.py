@@ -47,10 +47,10 @@ def test_both_searches_write_the_same_tokens(exported):
         assert figures["tokens"] > 100
 
 
-def test_it_is_the_rounded_model_and_takes_less_room(exported):
+def test_it_is_the_int8_model_and_takes_less_room(exported):
     import onnx
 
-    from glassformer.deploy.export.onnx import rounded_model
+    from glassformer.deploy.export.onnx import int8_model
 
     model, made = exported
     names = {name for name in made.report["files"] if name.startswith("onnx/")}
@@ -60,18 +60,18 @@ def test_it_is_the_rounded_model_and_takes_less_room(exported):
     whole = "model.decoder.blocks.0.feed_forward.up.weight"
     assert kinds[f"{whole}/values"] == onnx.TensorProto.INT8
     assert whole not in kinds
-    assert not torch.equal(rounded_model(model).head.weight, model.head.weight)
+    assert not torch.equal(int8_model(model).head.weight, model.head.weight)
 
 
 def test_the_driver_needs_nothing_of_ours_and_answers_as_generate_does(exported, tmp_path):
-    from glassformer.deploy.export.onnx import rounded_model
+    from glassformer.deploy.export.onnx import int8_model
 
     model, made = exported
     source = [5, 9, 11, 30]
     command = [sys.executable, "-c", BARE, str(made.folder / "run.py"), "--beam", "4", "--ids", *map(str, source)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
-    ((ours,),) = gf.generate(rounded_model(model), torch.tensor([source]), beam=4, max_new_tokens=52)
+    ((ours,),) = gf.generate(int8_model(model), torch.tensor([source]), beam=4, max_new_tokens=52)
     assert list(map(int, done.stdout.split())) == ours.ids
 
 
@@ -117,7 +117,7 @@ def faults(weight):
 def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
     import onnx
 
-    from glassformer.deploy.export.onnx import FORMAT, Options
+    from glassformer.deploy.export.onnx import FORMAT, OnnxOptions
 
     model, made = exported
     for file in made.folder.rglob("*"):
@@ -137,7 +137,7 @@ def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
     onnx.save(decoder, path)
     loaded = load_for_export(model)
     with pytest.raises(CheckFailed, match="does not do what the model does"):
-        FORMAT.check(loaded, tmp_path, choose_sample(loaded, count=20), Options("int8"), lambda _: None)
+        FORMAT.check(loaded, tmp_path, choose_sample(loaded, count=20), OnnxOptions("int8"), lambda _: None)
 
 
 @pytest.mark.parametrize(

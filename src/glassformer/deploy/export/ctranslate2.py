@@ -1,4 +1,4 @@
-"""To CTranslate2: a folder that `ctranslate2.Translator` runs, the tokenizer's files beside its own."""
+"""To CTranslate2: a folder that `ctranslate2.Translator` runs, with the tokenizer's files."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from torch import Tensor
 
 from glassformer.common.errors import check_choice
 from glassformer.decode import Hypothesis
-from glassformer.deploy.export.check import Ids, same_targets
+from glassformer.deploy.export.check import same_targets
 from glassformer.deploy.export.formats import CannotExport, Format, Progress
-from glassformer.deploy.export.inputs import LoadedModel, Sample
-from glassformer.deploy.export.tokenizer_files import check_text, pieces_of, spelling, write_tokenizer
+from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
+from glassformer.deploy.export.tokenizer_files import check_text, decode_function, vocabularies, write_tokenizer
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.transformer import Stack
@@ -26,14 +26,12 @@ from glassformer.weights.quantized import share_weights
 Quantization = Literal[
     "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"
 ]
-PATIENCE = 1000.0  # targets that may finish, in beams: a search that no target ends but the best possible one
-TOLERANCE = 1e-4
-THREADS = 1
+PATIENCE = 1000.0  # beams of finished targets: the search ends only when no other target can win
 
 
 @dataclass(frozen=True)
-class Options:
-    """`quantization`: how weights are stored, as CTranslate2 calls it; not given, as the model's folder has them."""
+class CTranslate2Options:
+    """`quantization`: how weights are stored, in CTranslate2's terms; if not given, as in the model's folder."""
 
     quantization: Quantization | None = None
 
@@ -44,41 +42,41 @@ class Options:
 
 class CTranslate2(Format):
     name = "ctranslate2"
-    options = Options
+    options = CTranslate2Options
 
-    def refuse(self, loaded: LoadedModel, options: Options) -> None:
+    def refuse(self, loaded: LoadedModel, options: CTranslate2Options) -> None:
         if not isinstance(loaded.model, EncoderDecoder):
             raise CannotExport(
                 f"a {type(loaded.model).__name__} is no translator: only an encoder with a decoder goes to CTranslate2"
             )
-        for reason in reasons(loaded.model.config):
+        for reason in refusals(loaded.model.config):
             raise CannotExport(f"CTranslate2 cannot say what this model does: {reason}")
 
-    def write(self, loaded: LoadedModel, folder: Path, options: Options) -> None:
+    def write(self, loaded: LoadedModel, folder: Path, options: CTranslate2Options) -> None:
         assert isinstance(loaded.model, EncoderDecoder)
-        source, target = pieces_of(loaded)
+        source, target = vocabularies(loaded)
         spec = spec_of(loaded.model, source, target)
         spec.optimize(quantization(loaded, options))
         spec.save(str(folder))
         write_tokenizer(loaded, folder)
 
     def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: Options, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: CTranslate2Options, progress: Progress
     ) -> dict[str, Any]:
         import ctranslate2
 
         assert isinstance(loaded.model, EncoderDecoder)
-        source, target = pieces_of(loaded)
+        source, target = vocabularies(loaded)
         numbers = {piece: id for id, piece in enumerate(target)}
         stored = quantization(loaded, options)
-        # The file says what the weights are, rounded or not; by which numbers a machine then multiplies is its own
-        # choice. So the model with its weights rounded alike is what the file must agree with, in float32.
-        model = unforced(round_parts(loaded.model, stored))
+        # A machine may multiply the stored weights in any type. So the file is run in float32, and must agree with
+        # the model whose weights are rounded in the same way.
+        model = without_forced_end(round_weights(loaded.model, stored))
         engine = ctranslate2.Translator(
-            str(folder), device="cpu", compute_type="float32", intra_threads=THREADS, inter_threads=1
+            str(folder), device="cpu", compute_type="float32", intra_threads=1, inter_threads=1
         )
 
-        def searched(sources: Sequence[Ids], beam: int, limit: int, patience: float) -> list[Hypothesis]:
+        def search(sources: Sequence[Ids], beam: int, limit: int, patience: float) -> list[Hypothesis]:
             found = engine.translate_batch(
                 [[source[id] for id in ids] for ids in sources],
                 beam_size=beam,
@@ -90,22 +88,22 @@ class CTranslate2(Format):
             )
             return [Hypothesis([numbers[piece] for piece in one.hypotheses[0]], one.scores[0]) for one in found]
 
-        def write(sources: Sequence[Ids], beam: int, limit: int, ours: Sequence[Hypothesis]) -> list[Hypothesis]:
-            """By its own rule a beam search ends early, and may miss the best; so one that found another goes on."""
-            theirs = searched(sources, beam, limit, 1.0)
+        def generate(sources: Sequence[Ids], beam: int, limit: int, ours: Sequence[Hypothesis]) -> list[Hypothesis]:
+            """Its beam search ends early and may miss the best target, so a different one is searched for longer."""
+            theirs = search(sources, beam, limit, 1.0)
             again = [i for i, (we, they) in enumerate(zip(ours, theirs, strict=True)) if we.ids != they.ids]
             if beam > 1 and again:
-                more = searched([sources[i] for i in again], beam, limit, PATIENCE)
+                more = search([sources[i] for i in again], beam, limit, PATIENCE)
                 for i, longer in zip(again, more, strict=True):
                     theirs[i] = longer
-                    early[0] += longer.ids == ours[i].ids
+                    missed[0] += longer.ids == ours[i].ids
             return theirs
 
-        early = [0]
-        figures = same_targets(model, write, sample, TOLERANCE, progress, spelling(loaded))
+        missed = [0]
+        figures = same_targets(model, generate, sample, progress, decode_function(loaded))
         if loaded.model.config.force_end:
             figures["left out"] = "force_end: where the limit cuts a target, CTranslate2 puts no end"
-        return figures | {"missed by its own early end of the beam": early[0]} | check_text(loaded, folder, sample)
+        return figures | {"missed by its own early end of the beam": missed[0]} | check_text(loaded, folder, sample)
 
     def versions(self) -> dict[str, str]:
         import ctranslate2
@@ -116,19 +114,19 @@ class CTranslate2(Format):
 FORMAT = CTranslate2()
 
 
-def unforced(model: EncoderDecoder) -> EncoderDecoder:
-    """The model without an end in the last place that fits, whatever it would say: there a limit cuts, and no more."""
+def without_forced_end(model: EncoderDecoder) -> EncoderDecoder:
+    """The model with targets that a limit only cuts, without an end token at the last place."""
     other = share_weights(model)
     other.config = replace(model.config, force_end=False)
     return other
 
 
-def quantization(loaded: LoadedModel, options: Options) -> Quantization:
+def quantization(loaded: LoadedModel, options: CTranslate2Options) -> Quantization:
     return options.quantization or loaded.stored
 
 
-def reasons(config: ModelConfig) -> list[str]:
-    """What CTranslate2 has no word for."""
+def refusals(config: ModelConfig) -> list[str]:
+    """Why CTranslate2 cannot express a configuration."""
     found = []
     if config.positions == "alibi":
         found.append("positions='alibi': its encoder has no linear biases, only its decoder has")
@@ -150,7 +148,7 @@ def reasons(config: ModelConfig) -> list[str]:
 
 
 def spec_of(model: EncoderDecoder, source: Sequence[str], target: Sequence[str]) -> Any:
-    """The weights of a model where CTranslate2 looks for them, valid and not yet quantised."""
+    """The weights of a model in CTranslate2's structure, validated and not yet quantised."""
     import ctranslate2
 
     specs = ctranslate2.specs
@@ -180,9 +178,9 @@ def spec_of(model: EncoderDecoder, source: Sequence[str], target: Sequence[str])
         rotary = own.d_head if config.positions == "rotary" else None
         sides.append(kind(own.layers, own.heads, head_dim=own.d_head, rotary_dim=rotary, **shared))
     spec: Any = specs.TransformerSpec(*sides)
-    fill_side(spec.encoder, spec.encoder.embeddings[0], model.encoder)
-    fill_side(spec.decoder, spec.decoder.embeddings, model.decoder)
-    linear(spec.decoder.projection, model.head.weight, model.head.bias)
+    set_stack(spec.encoder, spec.encoder.embeddings[0], model.encoder)
+    set_stack(spec.decoder, spec.decoder.embeddings, model.decoder)
+    set_linear(spec.decoder.projection, model.head.weight, model.head.bias)
     spec.register_source_vocabulary(list(source))
     spec.register_target_vocabulary(list(target))
     assert config.start_id is not None
@@ -190,103 +188,99 @@ def spec_of(model: EncoderDecoder, source: Sequence[str], target: Sequence[str])
     spec.config.bos_token = spec.config.decoder_start_token = target[config.start_id]
     if config.end_id is not None:
         spec.config.eos_token = target[config.end_id]
-    spec.config.unk_token = unknown(target)
+    spec.config.unk_token = "<unk>" if "<unk>" in target else target[0]
     spec.validate()
     return spec
 
 
-def unknown(pieces: Sequence[str]) -> str:
-    return "<unk>" if "<unk>" in pieces else pieces[0]
-
-
-def numbers(tensor: Tensor) -> Any:
+def to_numpy(tensor: Tensor) -> Any:
     return np.array(tensor.detach().numpy())  # a copy: quantisation writes into it
 
 
-def linear(target: Any, weight: Tensor, bias: Tensor | None) -> None:
-    target.weight = numbers(weight)
+def set_linear(target: Any, weight: Tensor, bias: Tensor | None) -> None:
+    target.weight = to_numpy(weight)
     if bias is not None:
-        target.bias = numbers(bias)
+        target.bias = to_numpy(bias)
 
 
-def norm(target: Any, source: Any) -> None:
-    target.gamma = numbers(source.weight)
+def set_norm(target: Any, source: Any) -> None:
+    target.gamma = to_numpy(source.weight)
     if source.bias is not None:
-        target.beta = numbers(source.bias)
+        target.beta = to_numpy(source.bias)
 
 
-def fill_side(side: Any, embeddings: Any, stack: Stack) -> None:
+def set_stack(side: Any, embeddings: Any, stack: Stack) -> None:
     embedding: Any = stack.embedding
     config: ModelConfig = embedding.config
     blocks: list[Any] = list(stack.blocks)
     distance: Any = stack.distance
-    embeddings.weight = numbers(embedding.tokens.weight)
+    embeddings.weight = to_numpy(embedding.tokens.weight)
     side.scale_embeddings = config.embedding_scale
     if embedding.positions is not None:
-        side.position_encodings.encodings = numbers(embedding.positions.table)
+        side.position_encodings.encodings = to_numpy(embedding.positions.table)
     elif config.positions == "none":
         side.position_encodings.encodings = np.zeros((config.max_length, config.d_model), dtype=np.float32)
     if config.embedding_norm:
-        norm(side.layernorm_embedding, embedding.norm)
+        set_norm(side.layernorm_embedding, embedding.norm)
     if config.norm == "pre":
-        norm(side.layer_norm, stack.norm)
+        set_norm(side.layer_norm, stack.norm)
     for layer, block in zip(side.layer, blocks, strict=True):
-        attention(layer.self_attention, block.self_attention, config)
-        norm(layer.self_attention.layer_norm, block.self_attention_residual.norm)
+        set_attention(layer.self_attention, block.self_attention, config)
+        set_norm(layer.self_attention.layer_norm, block.self_attention_residual.norm)
         if config.positions == "relative":
-            layer.self_attention.relative_attention_bias = numbers(distance.table)
+            layer.self_attention.relative_attention_bias = to_numpy(distance.table)
             furthest = np.dtype("int32").type(config.relative_distance)
             layer.self_attention.relative_attention_max_distance = furthest
         if block.cross_attention is not None:
-            attention(layer.attention, block.cross_attention, config, cross=True)
-            norm(layer.attention.layer_norm, block.cross_attention_residual.norm)
-        norm(layer.ffn.layer_norm, block.feed_forward_residual.norm)
+            set_attention(layer.attention, block.cross_attention, config, cross=True)
+            set_norm(layer.attention.layer_norm, block.cross_attention_residual.norm)
+        set_norm(layer.ffn.layer_norm, block.feed_forward_residual.norm)
         up, down = block.feed_forward.up, block.feed_forward.down
         first = config.d_ff
-        linear(layer.ffn.linear_0, up.weight[:first], None if up.bias is None else up.bias[:first])
+        set_linear(layer.ffn.linear_0, up.weight[:first], None if up.bias is None else up.bias[:first])
         if config.gated:
-            linear(layer.ffn.linear_0_noact, up.weight[first:], None if up.bias is None else up.bias[first:])
-        linear(layer.ffn.linear_1, down.weight, down.bias)
+            set_linear(layer.ffn.linear_0_noact, up.weight[first:], None if up.bias is None else up.bias[first:])
+        set_linear(layer.ffn.linear_1, down.weight, down.bias)
 
 
-def attention(target: Any, source: Attention, config: ModelConfig, cross: bool = False) -> None:
+def set_attention(target: Any, source: Attention, config: ModelConfig, cross: bool = False) -> None:
     if config.score_scale is not None:
         target.queries_scale = np.dtype("float32").type(config.score_scale)
     weight, bias = source.projection.weight, source.projection.bias
     queries = source.projection.rows[0]
     parts = [slice(0, queries), slice(queries, None)] if cross else [slice(None)]
     for place, rows in enumerate(parts):
-        linear(target.linear[place], weight[rows], None if bias is None else bias[rows])
-    linear(target.linear[len(parts)], source.output.weight, source.output.bias)
+        set_linear(target.linear[place], weight[rows], None if bias is None else bias[rows])
+    set_linear(target.linear[len(parts)], source.output.weight, source.output.bias)
 
 
 HALVES = {"float16": torch.float16, "bfloat16": torch.bfloat16}
 
 
 @torch.no_grad()
-def round_parts(model: EncoderDecoder, kind: str) -> EncoderDecoder:
-    """A copy of the model, rounded as CTranslate2 rounds for storage: matrices to whole numbers with a scale for each
-    row (int8) or for all (int16), or every number to one of 16 bits."""
+def round_weights(model: EncoderDecoder, kind: str) -> EncoderDecoder:
+    """A copy of the model, rounded as CTranslate2 stores it: matrices to whole numbers with a scale for each row (int8)
+    or for all rows (int16), or every number to 16 bits."""
     whole, _, rest = kind.partition("_")
     if whole == "float32":
         return model
     rounded = copy.deepcopy(model)
     if whole in HALVES or rest in HALVES:
         half = HALVES[rest or whole]
-        matrices = {part.data_ptr() for part in parts(rounded)} if whole.startswith("int") else set()
+        matrices = {part.data_ptr() for part in matrices_of(rounded)} if whole.startswith("int") else set()
         for tensor in (*rounded.parameters(), *rounded.buffers()):
             if tensor.data_ptr() not in matrices:
                 tensor.copy_(tensor.to(half))
     if whole.startswith("int"):
         seen: set[int] = set()
-        for part in parts(rounded):
+        for part in matrices_of(rounded):
             if part.data_ptr() not in seen:
                 seen.add(part.data_ptr())
-                part.copy_(whole_numbers(part, whole))
+                part.copy_(round_matrix(part, whole))
     return rounded
 
 
-def whole_numbers(part: Tensor, kind: str) -> Tensor:
+def round_matrix(part: Tensor, kind: str) -> Tensor:
     if kind == "int16":
         scale = 2**10 / part.abs().amax()
     else:
@@ -295,8 +289,8 @@ def whole_numbers(part: Tensor, kind: str) -> Tensor:
     return (part * scale).round() / scale
 
 
-def parts(model: EncoderDecoder) -> Iterator[Tensor]:
-    """The matrices that are rounded, each as it is stored."""
+def matrices_of(model: EncoderDecoder) -> Iterator[Tensor]:
+    """The matrices that are rounded, as they are stored."""
     for stack in (model.encoder, model.decoder):
         yield stack.embedding.tokens.weight
         blocks: list[Any] = list(stack.blocks)

@@ -1,7 +1,8 @@
 """A model as a published family of Hugging Face: the settings that describe it, and its weights under their names.
 
 A family's settings are proposed from our configuration and read back by the family's own reader. If the result is
-another configuration, the family cannot express this model, and the fields that differ are the reason."""
+another configuration, the family cannot express this model, and the fields that differ are the reason.
+"""
 
 from __future__ import annotations
 
@@ -23,21 +24,21 @@ from glassformer.weights.pretrained.family import Family, Settings, to_settings
 from glassformer.weights.pretrained.loader import FAMILIES, assemble, family_state_dict
 
 
-def bart_like(config: ModelConfig) -> dict[str, Any]:
+def as_bart(config: ModelConfig) -> dict[str, Any]:
     forced = {"forced_eos_token_id": config.end_id if config.force_end else None, "forced_bos_token_id": None}
     return to_settings(config, bart.NAMES) | forced
 
 
-def marian(config: ModelConfig) -> dict[str, Any]:
-    apart = config.src_vocab_size is not None
-    sizes = {"vocab_size": config.src_vocab_size, "decoder_vocab_size": config.vocab_size} if apart else {}
-    shared = {"share_encoder_decoder_embeddings": not apart, "static_position_embeddings": True}
-    return bart_like(config) | sizes | shared
+def as_marian(config: ModelConfig) -> dict[str, Any]:
+    separate = config.src_vocab_size is not None
+    sizes = {"vocab_size": config.src_vocab_size, "decoder_vocab_size": config.vocab_size} if separate else {}
+    shared = {"share_encoder_decoder_embeddings": not separate, "static_position_embeddings": True}
+    return as_bart(config) | sizes | shared
 
 
 def as_t5(config: ModelConfig) -> dict[str, Any]:
-    (spelt,) = to_settings(config, {"activation": "activation"}).values()
-    activation = "gelu" if config.activation == "gelu_tanh" and config.gated else spelt
+    (name,) = to_settings(config, {"activation": "activation"}).values()
+    activation = "gelu" if config.activation == "gelu_tanh" and config.gated else name
     projection = f"gated-{activation}" if config.gated else activation
     return to_settings(config, t5.NAMES) | {"feed_forward_proj": projection, "scale_decoder_outputs": config.tied}
 
@@ -60,13 +61,13 @@ def as_llama(config: ModelConfig) -> dict[str, Any]:
     return to_settings(config, llama.NAMES) | {"rope_parameters": rope, "rope_theta": config.rotary_base}
 
 
-# Which families a model may have the shape of, the likeliest first, and how each says a configuration.
-PROPOSED: dict[str, tuple[type[nn.Module], str, Callable[[ModelConfig], dict[str, Any]]]] = {
-    "marian": (EncoderDecoder, "MarianMTModel", marian),
-    "pegasus": (EncoderDecoder, "PegasusForConditionalGeneration", bart_like),
-    "bart": (EncoderDecoder, "BartForConditionalGeneration", bart_like),
-    "mbart": (EncoderDecoder, "MBartForConditionalGeneration", bart_like),
-    "m2m_100": (EncoderDecoder, "M2M100ForConditionalGeneration", bart_like),
+# The families, the likeliest first: the class of our model, of theirs, and how each expresses a configuration.
+PROPOSALS: dict[str, tuple[type[nn.Module], str, Callable[[ModelConfig], dict[str, Any]]]] = {
+    "marian": (EncoderDecoder, "MarianMTModel", as_marian),
+    "pegasus": (EncoderDecoder, "PegasusForConditionalGeneration", as_bart),
+    "bart": (EncoderDecoder, "BartForConditionalGeneration", as_bart),
+    "mbart": (EncoderDecoder, "MBartForConditionalGeneration", as_bart),
+    "m2m_100": (EncoderDecoder, "M2M100ForConditionalGeneration", as_bart),
     "t5": (EncoderDecoder, "T5ForConditionalGeneration", as_t5),
     "bert": (EncoderOnly, "BertForMaskedLM", partial(to_settings, names=bert.NAMES)),
     "gpt2": (DecoderOnly, "GPT2LMHeadModel", as_gpt2),
@@ -75,27 +76,27 @@ PROPOSED: dict[str, tuple[type[nn.Module], str, Callable[[ModelConfig], dict[str
 }
 
 
-NEAR = 1e-6  # a factor that one of the weights carries costs a last digit
+ROUNDING = 1e-6  # a factor that is multiplied into a weight costs a last digit
 
 
 @dataclass(frozen=True)
-class Shape:
-    """A model as a family has it: `settings` is its config.json, `tensors` the weights of its file."""
+class FamilyModel:
+    """A model as a family stores it: `settings` is its config.json, `tensors` the weights of its file."""
 
     settings: dict[str, Any]
     tensors: dict[str, Tensor]
 
 
-def shape_of(model: Model, wanted: str | None = None) -> Shape:
-    """The model in the first family that has its shape; a CannotExport names the fields where the nearest differs."""
-    if wanted is not None and wanted not in PROPOSED:
-        raise ConfigError(f"family={wanted!r:.40} is not one of {one_of(PROPOSED)}")
+def convert_to_family(model: Model, wanted: str | None = None) -> FamilyModel:
+    """The model in the first family that can express it; CannotExport names the fields in which the nearest differs."""
+    if wanted is not None and wanted not in PROPOSALS:
+        raise ConfigError(f"family={wanted!r:.40} is not one of {one_of(PROPOSALS)}")
     nearest: tuple[list[str], str] | None = None
-    for name, (kind, _, _) in PROPOSED.items():
+    for name, (kind, _, _) in PROPOSALS.items():
         if not isinstance(model, kind) or (wanted is not None and name != wanted):
             continue
-        found = tried(model, name)
-        if isinstance(found, Shape):
+        found = convert(model, name)
+        if isinstance(found, FamilyModel):
             return found
         if nearest is None or len(found) < len(nearest[0]):
             nearest = found, name
@@ -106,9 +107,9 @@ def shape_of(model: Model, wanted: str | None = None) -> Shape:
     raise CannotExport(f"this model has not the shape of {whose}: {'; '.join(reasons)}")
 
 
-def tried(model: Model, name: str) -> Shape | list[str]:
-    """The model as one family, or why it is none."""
-    _, architecture, propose = PROPOSED[name]
+def convert(model: Model, name: str) -> FamilyModel | list[str]:
+    """The model in one family, or the reasons why it cannot express it."""
+    _, architecture, propose = PROPOSALS[name]
     config = model.config
     settings = {
         "model_type": name,
@@ -128,38 +129,36 @@ def tried(model: Model, name: str) -> Shape | list[str]:
         theirs = family.config(read, config.tied)
     except GlassformerError as error:
         return [str(error)]
-    apart = differences(config, theirs)
+    reasons = differences(config, theirs)
     if name == "t5" and config.decoder.layers > config.layers:
-        apart.append(
+        reasons.append(
             f"decoder_layers={config.decoder.layers}, where the cache of `generate` counts layers={config.layers}"
         )
-    if apart:
-        return apart
-    for order in orders(model):
-        made = remade(model, theirs, family, order)
-        tensors = family_state_dict(made, read)
-        if not (lost := unlike(made, family, read, tensors)):
-            return Shape(settings, tensors | tables(made, family, read) | repeats(made, family, tensors))
+    if reasons:
+        return reasons
+    for order in width_orders(model):
+        converted = with_config(model, theirs, family, order)
+        tensors = family_state_dict(converted, read)
+        if not (lost := changed_tensor(converted, family, read, tensors)):
+            more = position_tables(converted, family, read) | repeated_tensors(converted, family, tensors)
+            return FamilyModel(settings, tensors | more)
     return [f"{lost}: a table that the family does not have, and does not store"]
 
 
 def differences(ours: ModelConfig, theirs: ModelConfig) -> list[str]:
-    """The fields in which the two would compute something else."""
-    found = []
-    mine, other = meant(ours), meant(theirs)
-    for name in mine:
-        if mine[name] != other[name] and ... not in (mine[name], other[name]):
-            found.append(f"{name}={mine[name]!r}, which there is {other[name]!r}")
-    return found
+    """The fields by which the two compute something else."""
+    mine, other = effective_values(ours), effective_values(theirs)
+    differing = [name for name in mine if mine[name] != other[name] and ... not in (mine[name], other[name])]
+    return [f"{name}={mine[name]!r}, which there is {other[name]!r}" for name in differing]
 
 
-def meant(config: ModelConfig) -> dict[str, Any]:
-    """What a configuration comes to; what can be said by other means (see `remade`) is left out."""
+def effective_values(config: ModelConfig) -> dict[str, Any]:
+    """The fields that matter, without those that other weights can express (see `with_config`)."""
     table = config.positions in ("sinusoidal", "learned", "none")
     return {
         "positions": "a table" if table else config.positions,
         "rotary_base": config.rotary_base if config.positions == "rotary" else ...,
-        "rotary_factor": pace(config) if config.positions == "rotary" else ...,
+        "rotary_factor": rotary_scaling(config) if config.positions == "rotary" else ...,
         "norm": config.norm,
         "norm_type": config.norm_type,
         "norm_eps": config.norm_eps,
@@ -185,52 +184,51 @@ def meant(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-def pace(config: ModelConfig) -> tuple[Any, ...]:
-    """How rotary positions are slowed."""
+def rotary_scaling(config: ModelConfig) -> tuple[Any, ...]:
     by_pair = (config.rotary_length, config.rotary_low, config.rotary_high)
     return (config.rotary_factor, *(by_pair if config.rotary_length is not None else ()))
 
 
-def orders(model: Model) -> Iterator[Tensor | None]:
-    """Ways to number the D values of a position. All mean the same; but a fixed table of sines has one of its own: ours
-    has sine and cosine by turns, some families all sines first."""
+def width_orders(model: Model) -> Iterator[Tensor | None]:
+    """The orders of the D values of a position. All are equivalent, but a fixed table of sines has its own: ours
+    alternates sine and cosine, some families have all sines first."""
     yield None
     if model.config.positions == "sinusoidal":
         width = torch.arange(model.config.d_model)
         yield torch.cat((width[0::2], width[1::2]))
 
 
-def tables(made: Model, family: Family, read: Settings) -> dict[str, Tensor]:
-    """The tables that a file may hold, though they can be computed; with them, none is said to be missing."""
-    own = dict(made.named_buffers())
+def position_tables(model: Model, family: Family, read: Settings) -> dict[str, Tensor]:
+    """The computable tables that a file may hold; without them a loader reports missing keys."""
+    own = dict(model.named_buffers())
     return {
         family.prefix + name.removesuffix("?"): own[ours]
-        for ours, take in family.weights(made.config, read).items()
+        for ours, take in family.weights(model.config, read).items()
         for name in take.names
         if ours in own and name.endswith("embed_positions.weight?")
     }
 
 
-def repeats(made: Model, family: Family, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The names under which a file holds a tensor again: a family whose head is not tied takes none for another."""
-    if made.config.tied or not family.prefix:
+def repeated_tensors(model: Model, family: Family, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """The copies of tensors in a file: a family whose head is not tied reads each name."""
+    if model.config.tied or not family.prefix:
         return {}
     groups = [[family.prefix + name for name in group] for group in family.same]
     return {name: tensors[group[0]].clone() for group in groups if group[0] in tensors for name in group[1:]}
 
 
 @torch.no_grad()
-def remade(model: Model, theirs: ModelConfig, family: Family, order: Tensor | None) -> Model:
-    """The same model with the configuration of the family: what the two say by different means is said by theirs."""
+def with_config(model: Model, theirs: ModelConfig, family: Family, order: Tensor | None) -> Model:
+    """The same model with the configuration of the family, its weights changed where the two differ."""
     made = family.model(replace(theirs, max_length=model.config.max_length)).eval()
     own = dict(model.named_parameters()) | dict(model.named_buffers())
     names = {name for name, _ in [*made.named_parameters(), *made.named_buffers()]}
-    if order is None and names == set(own) and scales(made) == scales(model):
-        return model  # itself, of which the file's own digits may be known
+    if order is None and names == set(own) and attention_scales(made) == attention_scales(model):
+        return model  # unchanged, so that its weights stay equal to the last digit
     for name, tensor in [*made.named_parameters(), *made.named_buffers()]:
         if name in own:
             tensor.copy_(own[name])
-        else:  # a bias of the head that we have not, positions where there are none, one segment for all
+        else:  # a head's bias, positions or segments that we do not have
             assert name.endswith(("head.bias", "positions.table", "segments.weight")), name
             tensor.zero_()
     for module in made.modules():
@@ -242,17 +240,16 @@ def remade(model: Model, theirs: ModelConfig, family: Family, order: Tensor | No
                 if module.projection.bias is not None:
                     module.projection.bias[:queries] *= scale / module.scale
     if order is not None:
-        renumber(made, order)
+        reorder_width(made, order)
     return made
 
 
-def scales(model: nn.Module) -> list[float]:
-    """What each attention multiplies its scores by."""
+def attention_scales(model: nn.Module) -> list[float]:
     return [module.scale for module in model.modules() if isinstance(module, Attention)]
 
 
-def renumber(model: nn.Module, order: Tensor) -> None:
-    """Put the D values of every position in another order, everywhere at once."""
+def reorder_width(model: nn.Module, order: Tensor) -> None:
+    """Put the D values of every position in another order, in all weights."""
     width = len(order)
     done: set[int] = set()
     for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
@@ -267,11 +264,11 @@ def renumber(model: nn.Module, order: Tensor) -> None:
             tensor.copy_(tensor[:, order])
 
 
-def unlike(made: Model, family: Family, read: Settings, tensors: dict[str, Tensor]) -> str:
-    """A tensor that the family's reader would make another of, by its name; none, if all come back."""
+def changed_tensor(model: Model, family: Family, read: Settings, tensors: dict[str, Tensor]) -> str:
+    """The name of a tensor that the family's reader changes, or "" if there is none."""
     again = assemble(family, read, dict(tensors))
     own = dict(again.named_parameters()) | dict(again.named_buffers())
-    for name, tensor in [*made.named_parameters(), *made.named_buffers()]:
-        if name not in own or own[name].shape != tensor.shape or not torch.allclose(own[name], tensor, rtol=NEAR):
+    for name, tensor in [*model.named_parameters(), *model.named_buffers()]:
+        if name not in own or own[name].shape != tensor.shape or not torch.allclose(own[name], tensor, rtol=ROUNDING):
             return name
     return ""

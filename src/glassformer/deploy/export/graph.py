@@ -1,6 +1,7 @@
 """A model's parts as ONNX graphs, traced from the modules, and split into the files of an encoder and a decoder.
 
-Shapes: B rows, S source, P tokens read before, G key/value heads, d head width, D model width, V vocabulary."""
+Shapes: B rows, S source, P tokens read before, G key/value heads, d head width, D model width, V vocabulary.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +17,7 @@ import onnx
 import onnx_ir
 import torch
 from onnx import TensorProto, helper
+from onnx.utils import Extractor
 from onnxscript.optimizer import optimize_ir
 from torch import Tensor, nn
 from torch.export import Dim
@@ -24,26 +26,29 @@ from torch.nn import functional as F
 from glassformer.explain.activations import ActivationCache
 from glassformer.explain.operations import GraphBuilder, record_forward
 from glassformer.explain.weights import Weights
-from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
+from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
 from glassformer.model.cache import Admitted, Cache, LayerCache
 from glassformer.model.embedding import Embedding
 from glassformer.model.position import RelativeBias, Rotary, relative_bucket
 from glassformer.weights.quantized import share_weights
 
 OPSET = 18
+IR_VERSION = 10
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
 WEIGHT = "model."  # how the names of a model's own tensors begin
 AnyModel = TypeVar("AnyModel", EncoderDecoder, EncoderOnly, DecoderOnly)
+PROJECTED = "projected/"  # before the names within the branch that projects the memory
 B, S, P = "batch", "source", "past"
 SOURCE, MASK, TARGET, MEMORY, LOGITS = "source", "mask", "target", "memory", "logits"
 
 
-def names(kind: str, side: str, layers: int) -> list[str]:
-    """Of keys and values in turn, layer by layer, as Hugging Face's exports call them."""
+def cache_names(kind: str, side: str, layers: int) -> list[str]:
+    """The keys and values of each layer, by the names that Hugging Face's exports use."""
     return [f"{kind}.{layer}.{side}.{part}" for layer in range(layers) for part in ("key", "value")]
 
 
 class PastLayer(LayerCache):
-    """One block's keys and values as they come into a graph; what leaves it is kept for its outputs."""
+    """One block's keys and values, which are inputs of a graph, and outputs after `append`."""
 
     def __init__(self, cache: PastCache, past: tuple[Tensor, Tensor]) -> None:
         super().__init__(cache)
@@ -57,14 +62,14 @@ class PastLayer(LayerCache):
 
 
 class PastCache(Cache):
-    """A cache whose content is given, and grows by being joined to what is new: every row has its own."""
+    """A cache of given keys and values; new ones are concatenated."""
 
     def __init__(self, past: list[tuple[Tensor, Tensor]]) -> None:
         super().__init__(0, 1)
         self.layers: list[LayerCache] = [PastLayer(self, pair) for pair in past]
 
     def check(self, ids: Tensor, layers: int) -> None:
-        """Whoever runs the graph has to."""
+        """A graph cannot check; the program that runs it does."""
 
     def admit(self, ids: Tensor, mask: Tensor | None) -> Admitted:
         first = self.layers[0].k if self.layers else None
@@ -73,8 +78,8 @@ class PastCache(Cache):
         return Admitted(keys[before:], keys, keys[before:], None)
 
 
-class Turns(nn.Module):
-    """The angles of rotary positions, looked up: the cosine of another library may differ in its last digit."""
+class RotaryTable(nn.Module):
+    """The angles of rotary positions in a table: another library's cosine may differ in the last digit."""
 
     def __init__(self, rotary: Rotary, length: int) -> None:
         super().__init__()
@@ -86,8 +91,8 @@ class Turns(nn.Module):
         return F.embedding(positions, self.cos), F.embedding(positions, self.sin)
 
 
-class Distances(nn.Module):
-    """T5's terms by the distance itself: a logarithm rounded otherwise elsewhere could give another bucket."""
+class RelativeBiasTable(nn.Module):
+    """T5's bias by the distance itself: another library's logarithm could give another bucket."""
 
     def __init__(self, bias: RelativeBias) -> None:
         super().__init__()
@@ -102,23 +107,23 @@ class Distances(nn.Module):
 
 
 def traceable(model: AnyModel) -> AnyModel:
-    """A copy that shares the weights, without what a graph cannot say, or rounds otherwise: checks, angles, buckets."""
+    """A copy that shares the weights, with tables for what other libraries round differently, and without checks."""
     copy = share_weights(model).eval().requires_grad_(False)
     for module in copy.modules():
         if isinstance(module, Embedding):
             module.check = lambda *_: None  # type: ignore[method-assign]  # a graph has no such branch
         for name, child in list(module.named_children()):
             if isinstance(child, Rotary):
-                setattr(module, name, Turns(child, model.config.max_length))
+                setattr(module, name, RotaryTable(child, model.config.max_length))
             elif isinstance(child, RelativeBias):
-                setattr(module, name, Distances(child))
+                setattr(module, name, RelativeBiasTable(child))
     return copy
 
 
-class Step(nn.Module):
-    """A source read, and one token written after those that `past` holds: all that a model does, in one pass.
+class EncodeAndStep(nn.Module):
+    """A source encoded, and one token decoded after those in `past`: all of a model in one pass.
 
-    `past` has keys and values (B, G, P, d) in turn, layer by layer; so have `cross`, of the source, and `present`.
+    `past` has the keys and values (B, G, P, d) of each layer; so have `cross`, of the source, and `present`.
     """
 
     def __init__(self, model: EncoderDecoder) -> None:
@@ -137,8 +142,8 @@ class Step(nn.Module):
 
 
 @contextlib.contextmanager
-def quiet() -> Iterator[None]:
-    """The exporter tells its progress and its own warnings to whoever calls it."""
+def silenced_exporter() -> Iterator[None]:
+    """Without the exporter's progress and warnings."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")]
     levels = [logger.level for logger in loggers]
     for logger in loggers:
@@ -152,26 +157,26 @@ def quiet() -> Iterator[None]:
             logger.setLevel(level)
 
 
-def captured(module: nn.Module, examples: tuple[Any, ...], shapes: tuple[Any, ...]) -> onnx.ModelProto:
-    """All that a module does as one graph; `shapes` names the axes that may vary.
+def capture(module: nn.Module, examples: tuple[Any, ...], shapes: tuple[Any, ...]) -> onnx.ModelProto:
+    """A module's forward pass as one graph; `shapes` names the axes that may vary.
 
-    Weights stay as they are, under the names they have in the module: only what follows from shapes is worked out.
+    Weights keep their values and names: only constants that follow from shapes are folded.
     """
-    with quiet(), torch.no_grad():
+    with silenced_exporter(), torch.no_grad():
         program = torch.export.export(module.eval(), examples, dynamic_shapes=shapes, strict=False)
         made = torch.onnx.export(program, dynamo=True, opset_version=OPSET, optimize=False, verbose=False)
         assert made is not None
         optimize_ir(made.model, should_fold=lambda node: False if any(map(is_weight, node.inputs)) else None)
     graph: onnx.ModelProto = onnx_ir.to_proto(made.model)
-    return bare(graph)
+    return strip_metadata(graph)
 
 
 def is_weight(value: onnx_ir.Value | None) -> bool:
     return value is not None and (value.name or "").startswith(WEIGHT)
 
 
-def bare(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Without the exporter's notes on where in a source file every node comes from."""
+def strip_metadata(model: onnx.ModelProto) -> onnx.ModelProto:
+    """Without the exporter's notes on the source line of every node."""
     for part in (*model.graph.node, *model.graph.value_info, *model.graph.input, *model.graph.output):
         del part.metadata_props[:]
         part.doc_string = ""
@@ -183,8 +188,8 @@ def bare(model: onnx.ModelProto) -> onnx.ModelProto:
     return model
 
 
-def renamed(model: onnx.ModelProto, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.ModelProto:
-    """With other names for what goes in and comes out."""
+def rename_io(model: onnx.ModelProto, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.ModelProto:
+    """With other names for its inputs and outputs."""
     graph = model.graph
     assert (len(graph.input), len(graph.output)) == (len(inputs), len(outputs))
     new = dict(zip((value.name for value in graph.input), inputs, strict=True))
@@ -207,29 +212,28 @@ def rename(nodes: Iterable[onnx.NodeProto], new: dict[str, str]) -> None:
 
 
 def step_graph(model: EncoderDecoder) -> onnx.ModelProto:
-    """A whole pass with both caches, named as `cut` and the files name things."""
+    """A whole pass with both caches, under the names that `split` and the files use."""
     config = model.config.decoder
     groups, layers = config.kv_heads or config.heads, config.layers
-    rows, source, past = 2, 3, 4  # none of them 0 or 1, and no two alike: an exporter takes such for constants
+    rows, source, past = 2, 3, 4  # not 0 or 1, and no two equal: the exporter would make them constants
     ids = torch.zeros((rows, source), dtype=torch.long)
     known = [torch.zeros(rows, groups, past, config.d_head) for _ in range(2 * layers)]
     batch, length, before = Dim(B), Dim(S), Dim(P)
     shapes = ({0: batch, 1: length}, {0: batch, 1: length}, {0: batch}, [{0: batch, 2: before}] * len(known))
-    graph = captured(Step(traceable(model)), (ids, ids + 1, ids[:, :1], known), shapes)
-    inputs = [SOURCE, MASK, TARGET, *names("past_key_values", "decoder", layers)]
-    outputs = [MEMORY, *names("present", "encoder", layers), LOGITS, *names("present", "decoder", layers)]
-    return renamed(graph, inputs, outputs)
+    graph = capture(EncodeAndStep(traceable(model)), (ids, ids + 1, ids[:, :1], known), shapes)
+    inputs = [SOURCE, MASK, TARGET, *cache_names("past_key_values", "decoder", layers)]
+    outputs = [MEMORY, *cache_names("present", "encoder", layers), LOGITS, *cache_names("present", "decoder", layers)]
+    return rename_io(graph, inputs, outputs)
 
 
-class Watched(nn.Module):
-    """Every value that a trace tells of a source and a target that is read, in the trace's order, each once."""
+class TraceOutputs(nn.Module):
+    """Every value of the trace of a source and a target, in the trace's order, each once."""
 
     def __init__(self, model: EncoderDecoder) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, source: Tensor, mask: Tensor, target: Tensor) -> list[Tensor]:
-        # What a value is made of is told by a trace; here its name is enough.
         nameless = Weights({}, {}, defaultdict(str))
         builder = GraphBuilder(self.model.config, ActivationCache(), nameless, {})
         record_forward(self.model, source, mask.bool(), target, builder)
@@ -237,111 +241,83 @@ class Watched(nn.Module):
 
 
 def trace_graph(model: EncoderDecoder, values: Sequence[str]) -> onnx.ModelProto:
-    """A pass with every probe read, of one sentence; `values` are the names that a trace gives them."""
+    """A pass of one sentence whose outputs are all values of a trace, by their names there."""
     source, target = 5, 3
     ids = torch.zeros((1, source), dtype=torch.long)
     shapes = ({1: Dim(S)}, {1: Dim(S)}, {1: Dim("target")})
-    graph = captured(Watched(traceable(model)), (ids, ids + 1, ids[:, :target]), shapes)
-    return renamed(graph, [SOURCE, MASK, TARGET], values)
+    graph = capture(TraceOutputs(traceable(model)), (ids, ids + 1, ids[:, :target]), shapes)
+    return rename_io(graph, [SOURCE, MASK, TARGET], values)
 
 
-Graph = onnx.GraphProto
-Node = onnx.NodeProto
-IR_VERSION = 10
-CROSS = "projected/"  # before the names of what happens in the branch alone
+def split(whole: onnx.ModelProto, config: ModelConfig) -> tuple[onnx.ModelProto, onnx.ModelProto]:
+    """The encoder's file and the decoder's: the graph of a whole pass, split at the memory.
 
-
-def needed(graph: Graph, outputs: Sequence[str], given: Iterable[str]) -> list[Node]:
-    """The nodes, in their order, that make `outputs` from what is `given` and from weights."""
-    makers = {name: node for node in graph.node for name in node.output}
-    found: dict[int, None] = {}
-    open_ends, known = list(outputs), set(given)
-    while open_ends:
-        name = open_ends.pop()
-        node = makers.get(name)
-        if name in known or node is None or id(node) in found:
-            continue
-        found[id(node)] = None
-        open_ends += node.input
-    return [node for node in graph.node if id(node) in found]
-
-
-def copies(nodes: Iterable[Node]) -> list[Node]:
-    found = []
-    for node in nodes:
-        copy = Node()
-        copy.CopyFrom(node)
-        found.append(copy)
-    return found
-
-
-def model_of(
-    whole: onnx.ModelProto, nodes: Sequence[Node], inputs: Sequence[onnx.ValueInfoProto],
-    outputs: Sequence[onnx.ValueInfoProto], more: Iterable[Node] = (),
-) -> onnx.ModelProto:  # fmt: skip
-    """A model of some nodes of another and the weights that these, or those in branches (`more`), read."""
-    read = {name for node in (*nodes, *more) for name in node.input}
-    weights = [weight for weight in whole.graph.initializer if weight.name in read]
-    graph = helper.make_graph(list(nodes), "glassformer", list(inputs), list(outputs), weights)
-    made: onnx.ModelProto = helper.make_model(
-        graph, opset_imports=list(whole.opset_import), producer_name="glassformer"
-    )
-    made.ir_version = IR_VERSION
-    for function in whole.functions:
-        made.functions.append(function)
-    return made
-
-
-def floats(name: str, shape: Sequence[str | int]) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape))
-
-
-def whole_numbers(name: str, shape: Sequence[str | int]) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, TensorProto.INT64, list(shape))
-
-
-def cut(whole: onnx.ModelProto, layers: int, groups: int, d_head: int, width: int, vocabulary: int) -> tuple[
-    onnx.ModelProto, onnx.ModelProto
-]:  # fmt: skip
-    """The encoder's file and the decoder's, of a graph that does both."""
-    graph = whole.graph
-    nodes = copies(needed(graph, [MEMORY], []))
+    The decoder's file has a branch, as transformers.js and Optimum expect: if `use_cache_branch` is true, the keys and
+    values of the source are given, else they are projected from the memory.
+    """
+    extractor, layers = Extractor(whole), config.layers
+    nodes = list(extractor.extract_model([SOURCE, MASK], [MEMORY]).graph.node)
     rename(nodes, {SOURCE: "input_ids", MASK: "attention_mask", MEMORY: "last_hidden_state"})
-    encoder = model_of(
-        whole, nodes, [whole_numbers(name, (B, S)) for name in ("input_ids", "attention_mask")],
-        [floats("last_hidden_state", (B, S, width))],
-    )  # fmt: skip
+    ids = [tensor_info(name, INT64, B, S) for name in ("input_ids", "attention_mask")]
+    encoder = model_of(whole, nodes, ids, [tensor_info("last_hidden_state", FLOAT, B, S, config.d_model)])
 
-    # A size of the source may be read from its ids; the mask, which is of the same shape, tells it as well.
+    # The sizes of the source may be read from its ids; the mask, which has the same shape, has them too.
     new = {SOURCE: "encoder_attention_mask", MASK: "encoder_attention_mask", TARGET: "input_ids"}
     new[MEMORY] = "encoder_hidden_states"
-    cross, past = names("present", "encoder", layers), names("past_key_values", "decoder", layers)
-    present, known = names("present", "decoder", layers), names("past_key_values", "encoder", layers)
-    step = copies(needed(graph, [LOGITS, *present], [MEMORY, *cross]))
-    branch = copies(needed(graph, cross, [MEMORY]))
+    cross, past = cache_names("present", "encoder", layers), cache_names("past_key_values", "decoder", layers)
+    present, known = cache_names("present", "decoder", layers), cache_names("past_key_values", "encoder", layers)
+    inputs = [SOURCE, MASK, TARGET, MEMORY, *past]
+    step = list(extractor.extract_model([*inputs, *cross], [LOGITS, *present]).graph.node)
+    branch = list(extractor.extract_model(inputs, cross).graph.node)
     assert all(node.op_type == "Shape" for node in (*step, *branch) if SOURCE in node.input)
     rename(step, new)
-    rename(branch, new | {name: CROSS + name for node in branch for name in node.output})
-    shape = (B, groups, S, d_head)
-    projected = helper.make_graph(branch, "projected", [], [floats(CROSS + name, shape) for name in cross])
-    given = [helper.make_node("Identity", [name], [f"given/{name}"]) for name in known]
-    kept = helper.make_graph(given, "given", [], [floats(f"given/{name}", shape) for name in known])
-    choice = helper.make_node("If", ["use_cache_branch"], cross, then_branch=kept, else_branch=projected)
+    rename(branch, new | {name: PROJECTED + name for node in branch for name in node.output})
+    groups = config.kv_heads or config.heads
+    shape = (B, groups, S, config.d_head)
+    projected = [tensor_info(PROJECTED + name, FLOAT, *shape) for name in cross]
+    given = [tensor_info(f"given/{name}", FLOAT, *shape) for name in known]
+    copies = [helper.make_node("Identity", [name], [f"given/{name}"]) for name in known]
+    choice = helper.make_node(
+        "If",
+        ["use_cache_branch"],
+        cross,
+        then_branch=helper.make_graph(copies, "given", [], given),
+        else_branch=helper.make_graph(branch, "projected", [], projected),
+    )
     decoder = model_of(
         whole, [choice, *step],
         [
-            whole_numbers("encoder_attention_mask", (B, S)),
-            whole_numbers("input_ids", (B, 1)),
-            floats("encoder_hidden_states", (B, S, width)),
-            *(floats(name, (B, groups, P, d_head)) for name in past),
-            *(floats(name, (B, groups, "known", d_head)) for name in known),
-            helper.make_tensor_value_info("use_cache_branch", TensorProto.BOOL, [1]),
+            tensor_info("encoder_attention_mask", INT64, B, S),
+            tensor_info("input_ids", INT64, B, 1),
+            tensor_info("encoder_hidden_states", FLOAT, B, S, config.d_model),
+            *(tensor_info(name, FLOAT, B, groups, P, config.d_head) for name in past),
+            *(tensor_info(name, FLOAT, B, groups, "known", config.d_head) for name in known),
+            tensor_info("use_cache_branch", TensorProto.BOOL, 1),
         ],
         [
-            floats(LOGITS, (B, 1, vocabulary)),
-            *(floats(name, (B, groups, "present", d_head)) for name in present),
-            *(floats(name, shape) for name in cross),
+            tensor_info(LOGITS, FLOAT, B, 1, config.vocab_size),
+            *(tensor_info(name, FLOAT, B, groups, "present", config.d_head) for name in present),
+            *(tensor_info(name, FLOAT, *shape) for name in cross),
         ],
         branch,
     )  # fmt: skip
     return encoder, decoder
+
+
+def tensor_info(name: str, kind: int, *shape: str | int) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def model_of(
+    whole: onnx.ModelProto, nodes: Sequence[onnx.NodeProto], inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto], more: Iterable[onnx.NodeProto] = (),
+) -> onnx.ModelProto:  # fmt: skip
+    """A model of some nodes of another, with the weights that these, or those in branches (`more`), read."""
+    read = {name for node in (*nodes, *more) for name in node.input}
+    weights = [weight for weight in whole.graph.initializer if weight.name in read]
+    graph = helper.make_graph(nodes, "glassformer", inputs, outputs, weights)
+    imports, functions = list(whole.opset_import), list(whole.functions)
+    made: onnx.ModelProto = helper.make_model(
+        graph, opset_imports=imports, functions=functions, producer_name="glassformer", ir_version=IR_VERSION
+    )
+    return made

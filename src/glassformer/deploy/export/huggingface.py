@@ -15,78 +15,76 @@ from torch import Tensor
 from glassformer.common.files import write_tensors, write_text
 from glassformer.data import Tokenizer
 from glassformer.decode import Hypothesis
-from glassformer.deploy.export.check import Ids, same_labels, same_logits, same_targets, tensors
-from glassformer.deploy.export.families import Shape, shape_of
+from glassformer.deploy.export.check import same_labels, same_logits, same_targets, tensors
+from glassformer.deploy.export.families import FamilyModel, convert_to_family
 from glassformer.deploy.export.formats import CheckFailed, Format, Progress
-from glassformer.deploy.export.inputs import LoadedModel, Sample
-from glassformer.deploy.export.tokenizer_files import same_texts, spelling, write_fast_tokenizer
+from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
+from glassformer.deploy.export.tokenizer_files import decode_function, same_texts, write_fast_tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.weights.bundle import is_bundle
 from glassformer.weights.parity import hugging_face
 from glassformer.weights.pretrained.family import Settings
 from glassformer.weights.pretrained.loader import family_state_dict, load_model, read_config, read_weights
 
-TOLERANCE = 1e-4  # of scores
-LOGITS = 1e-5  # of logits, and for each unit of their size
 CLASSES = {EncoderDecoder: "AutoModelForSeq2SeqLM", DecoderOnly: "AutoModelForCausalLM"}
-NOT_TEXT = (".safetensors", ".bin", ".h5", ".msgpack", ".onnx", ".pt", ".index.json")  # of a folder: weights
-WRITTEN = ("config.json", "report.json")
+WEIGHTS = (".safetensors", ".bin", ".h5", ".msgpack", ".onnx", ".pt", ".index.json")
+NOT_COPIED = ("config.json", "report.json")
 
 
 @dataclass(frozen=True)
-class Options:
-    """`family`: the one to be written as, such as "marian"; not given, the first that has the model's shape."""
+class HuggingFaceOptions:
+    """`family` to write the model as, such as "marian"; if not given, the first that can express it."""
 
     family: str | None = None
 
 
 class HuggingFace(Format):
     name = "huggingface"
-    options = Options
+    options = HuggingFaceOptions
 
-    def refuse(self, loaded: LoadedModel, options: Options) -> None:
-        shape(loaded, options)
+    def refuse(self, loaded: LoadedModel, options: HuggingFaceOptions) -> None:
+        family_model(loaded, options)
 
-    def write(self, loaded: LoadedModel, folder: Path, options: Options) -> None:
-        made = shape(loaded, options)
-        write_tensors(folder / "model.safetensors", made.tensors, {"format": "pt"})
-        write_text(folder / "config.json", json.dumps(made.settings, indent=2) + "\n")
-        if (came := came_from(loaded)) is not None:
-            for file in sorted(came.iterdir()):
-                if file.is_file() and not file.name.endswith(NOT_TEXT) and file.name not in WRITTEN:
+    def write(self, loaded: LoadedModel, folder: Path, options: HuggingFaceOptions) -> None:
+        converted = family_model(loaded, options)
+        write_tensors(folder / "model.safetensors", converted.tensors, {"format": "pt"})
+        write_text(folder / "config.json", json.dumps(converted.settings, indent=2) + "\n")
+        if (original := original_folder(loaded)) is not None:
+            for file in sorted(original.iterdir()):
+                if file.is_file() and not file.name.endswith(WEIGHTS) and file.name not in NOT_COPIED:
                     shutil.copyfile(file, folder / file.name)
             return
         config = loaded.model.config
         if isinstance(loaded.model, EncoderDecoder | DecoderOnly):
-            told = generation(loaded.model) | {"max_length": config.max_length}
-            write_text(folder / "generation_config.json", json.dumps(told, indent=2) + "\n")
+            generation = generation_config(loaded.model) | {"max_length": config.max_length}
+            write_text(folder / "generation_config.json", json.dumps(generation, indent=2) + "\n")
         if isinstance(loaded.tokenizer, Tokenizer):
             write_fast_tokenizer(loaded, folder)
 
     def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: Options, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: HuggingFaceOptions, progress: Progress
     ) -> dict[str, Any]:
         hf = hugging_face()
         model = plain_model(loaded)
         image = model.config.patch_size is not None
         kind = "AutoModelForImageClassification" if image else CLASSES.get(type(model), "AutoModelForMaskedLM")
-        peer, told = getattr(hf, kind).from_pretrained(folder, output_loading_info=True)
+        peer, info = getattr(hf, kind).from_pretrained(folder, output_loading_info=True)
         for problem in ("missing_keys", "unexpected_keys", "mismatched_keys"):
-            if told.get(problem):
+            if info.get(problem):
                 raise CheckFailed(
-                    f"transformers finds {problem.replace('_', ' ')} in what was written: {told[problem]}"
+                    f"transformers finds {problem.replace('_', ' ')} in what was written: {info[problem]}"
                 )
         peer.eval()
         if image:
-            return same_labels(model, lambda images: peer(pixel_values=images).logits, LOGITS)
-        figures = same_logits(model, lambda *ids: logits(peer, *ids), sample, LOGITS, progress)
+            return same_labels(model, lambda images: peer(pixel_values=images).logits)
+        figures = same_logits(model, lambda *ids: logits(peer, *ids), sample, progress)
         if isinstance(model, EncoderDecoder | DecoderOnly) and model.config.end_id is not None:
 
-            def write(sources: Sequence[Ids], beam: int, limit: int, ours: Sequence[Hypothesis]) -> list[Hypothesis]:
-                return generated(hf, peer, model, sources, beam, limit)
+            def generate(sources: Sequence[Ids], beam: int, limit: int, _: Sequence[Hypothesis]) -> list[Hypothesis]:
+                return generate_peer(hf, peer, model, sources, beam, limit)
 
-            figures |= same_targets(model, write, sample, TOLERANCE, progress, spelling(loaded))
-        return figures | same_text(hf, loaded, folder, sample)
+            figures |= same_targets(model, generate, sample, progress, decode_function(loaded))
+        return figures | check_tokenizer(hf, loaded, folder, sample)
 
     def versions(self) -> dict[str, str]:
         return {"transformers": hugging_face().__version__}
@@ -95,32 +93,32 @@ class HuggingFace(Format):
 FORMAT = HuggingFace()
 
 
-def came_from(loaded: LoadedModel) -> Path | None:
+def original_folder(loaded: LoadedModel) -> Path | None:
     """The Hugging Face folder that the model was loaded from."""
     return None if loaded.folder is None or is_bundle(loaded.folder) else loaded.folder
 
 
 def plain_model(loaded: LoadedModel) -> Model:
-    """The model without what a translator has changed in it."""
-    came = came_from(loaded)
-    return loaded.model if came is None or loaded.tokenizer is None else load_model(came)
+    """The model as its folder has it: a translator may have changed it."""
+    original = original_folder(loaded)
+    return loaded.model if original is None or loaded.tokenizer is None else load_model(original)
 
 
-def shape(loaded: LoadedModel, options: Options) -> Shape:
-    """What came from a folder goes out as it came; what was trained here, in the family that has its shape."""
-    came = came_from(loaded)
-    if came is None or options.family is not None:
-        return shape_of(plain_model(loaded), options.family)
-    settings: Settings = read_config(came)
+def family_model(loaded: LoadedModel, options: HuggingFaceOptions) -> FamilyModel:
+    """As its folder has it, if the model came from one; else converted to a family that can express it."""
+    original = original_folder(loaded)
+    if original is None or options.family is not None:
+        return convert_to_family(plain_model(loaded), options.family)
+    settings: Settings = read_config(original)
     tensors = family_state_dict(plain_model(loaded), settings)
-    for name, tensor in read_weights(came).items():  # also what a file holds twice, or for a head that is not loaded
+    for name, tensor in read_weights(original).items():  # also copies, and heads that are not loaded
         ours = tensors.setdefault(name, tensor)
         tensors[name] = ours.to(tensor.dtype).view(tensor.shape)
-    return Shape(dict(settings.values), tensors)
+    return FamilyModel(dict(settings.values), tensors)
 
 
-def generation(model: EncoderDecoder | DecoderOnly) -> dict[str, Any]:
-    """The marks of a target, and that a search goes on until no other target could win, as ours does."""
+def generation_config(model: EncoderDecoder | DecoderOnly) -> dict[str, Any]:
+    """The special tokens of a target, and a search that ends when no other target can win, as ours does."""
     config = model.config
     return {
         "pad_token_id": config.end_id if config.pad_id is None else config.pad_id,
@@ -143,20 +141,20 @@ def logits(peer: Any, src: Tensor, mask: Tensor, tgt: Tensor | None) -> Tensor:
 
 
 @torch.inference_mode()
-def generated(
+def generate_peer(
     hf: Any, peer: Any, model: EncoderDecoder | DecoderOnly, sources: Sequence[Ids], beam: int, limit: int
 ) -> list[Hypothesis]:
-    """What `generate` writes, with its score as we count it."""
+    """The targets of `generate`, with scores as we count them."""
     src, mask = tensors(model, sources, left=isinstance(model, DecoderOnly))
-    options = generation(model) | {"num_beams": beam, "max_new_tokens": limit, "length_penalty": 1.0}
+    options = generation_config(model) | {"num_beams": beam, "max_new_tokens": limit, "length_penalty": 1.0}
     if beam == 1:
         del options["early_stopping"]
-    options["use_cache"] = model.config.decoder.layers <= model.config.layers  # more have no place in that of T5
+    options["use_cache"] = model.config.decoder.layers <= model.config.layers  # the cache of T5 has no room for more
     config = hf.GenerationConfig(**options, do_sample=False, return_dict_in_generate=True, output_scores=True)
     out = peer.generate(input_ids=src, attention_mask=mask.long(), generation_config=config)
-    begun = 1 if isinstance(model, EncoderDecoder) else src.shape[1]
+    first = 1 if isinstance(model, EncoderDecoder) else src.shape[1]
     found = []
-    for row, ids in enumerate(out.sequences[:, begun:].tolist()):
+    for row, ids in enumerate(out.sequences[:, first:].tolist()):
         end = model.config.end_id
         length = ids.index(end) + 1 if end in ids else len(ids)
         if beam > 1:
@@ -168,16 +166,16 @@ def generated(
     return found
 
 
-def same_text(hf: Any, loaded: LoadedModel, folder: Path, sample: Sample) -> dict[str, Any]:
-    """Whether `AutoTokenizer` cuts the texts as ours does, and spells targets alike."""
+def check_tokenizer(hf: Any, loaded: LoadedModel, folder: Path, sample: Sample) -> dict[str, Any]:
+    """Whether `AutoTokenizer` encodes the texts and decodes targets as ours does."""
     if loaded.tokenizer is None or not sample.texts:
         return {}
     tokenizer = hf.AutoTokenizer.from_pretrained(folder)
     target = folder / "target"
-    writer = hf.AutoTokenizer.from_pretrained(target) if target.is_dir() else tokenizer
+    decoder = hf.AutoTokenizer.from_pretrained(target) if target.is_dir() else tokenizer
     end = [] if loaded.model.config.end_id is None else [loaded.model.config.end_id]
 
-    def spelt(ids: Ids) -> str:
-        return str(writer.decode([*ids, *end], skip_special_tokens=True))
+    def decode(ids: Ids) -> str:
+        return str(decoder.decode([*ids, *end], skip_special_tokens=True))
 
-    return same_texts(loaded.tokenizer, sample, lambda text: tokenizer(text)["input_ids"], spelt)
+    return same_texts(loaded.tokenizer, sample, lambda text: tokenizer(text)["input_ids"], decode)

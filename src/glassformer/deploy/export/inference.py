@@ -1,13 +1,13 @@
-"""Translate with the two ONNX files beside this one: python run.py "a sentence" [--beam 4].
+"""Translate with the two ONNX files next to this one: python run.py "a sentence" [--beam 4].
 
-It needs onnxruntime, numpy and, for text, tokenizers; it knows nothing of the program that wrote the files.
+It needs onnxruntime, numpy and, for text, tokenizers, but not the program that wrote the files.
 
     encoder_model.onnx          input_ids, attention_mask -> last_hidden_state
-    decoder_model_merged.onnx   one token after those that the caches hold -> logits, and the caches grown by it
+    decoder_model_merged.onnx   one token after those in the caches -> logits, and the caches with it
 
-The caches are keys and values of each layer: `past_key_values.0.decoder.key` and so on of the tokens so far, which grow
-by one at every step, and `...encoder...` of the source, which the first step makes (`use_cache_branch` false) and the
-others are given.
+The caches are keys and values of each layer. `past_key_values.0.decoder.key` and so on hold the tokens so far and grow
+by one at every step. `...encoder...` hold the source: the first step computes them (`use_cache_branch` false) and all
+others receive them.
 
 Shapes: B sentences, K beams, S source, P tokens so far, V vocabulary.
 """
@@ -31,8 +31,8 @@ NEVER = np.float32(-np.inf)
 
 
 @dataclass
-class Written:
-    """A target without its end, its log-probability over its length, and whether it came to its end by itself."""
+class Target:
+    """A target without its end token, its log-probability per token, and whether the search ended it."""
 
     ids: Ids
     score: float
@@ -52,19 +52,19 @@ class Search:
     going: bool = True
 
     def __post_init__(self) -> None:
-        self.totals = np.array([0.0] + [-np.inf] * (self.beams - 1), dtype=np.float32)  # all start alike: one speaks
+        self.totals = np.array([0.0] + [-np.inf] * (self.beams - 1), dtype=np.float32)  # all start equal: one counts
         self.ids = [[] for _ in range(self.beams)]
 
-    def advance(self, said: Floats, end: int | None) -> list[int]:
-        """Take the log-probabilities (K, V), or (1, V) at first, of what comes next; the beam that each continues."""
+    def advance(self, log_probs: Floats, end: int | None) -> list[int]:
+        """Extend the beams by log-probabilities (K, V), or (1, V) at first; returns the parent of each new beam."""
         beams, length = self.beams, len(self.ids[0]) + 1
-        sums = (self.totals[: len(said), None] + said).ravel()
-        count = min(2 * beams if beams > 1 else 1, len(sums))  # a greedy search takes the first, be it the end
+        sums = (self.totals[: len(log_probs), None] + log_probs).ravel()
+        count = min(2 * beams if beams > 1 else 1, len(sums))  # a greedy search takes the first, even if it is the end
         best = np.argpartition(-sums, count - 1)[:count]
         best = best[np.lexsort((best, -sums[best]))]
         kept: list[tuple[np.float32, Ids, int]] = []
         for rank, place in enumerate(best):
-            parent, token = divmod(int(place), said.shape[1])
+            parent, token = divmod(int(place), log_probs.shape[1])
             ids = [*self.ids[parent], token]
             if token == end or length == self.limit:
                 if self.going and rank < beams and np.isfinite(sums[place]):
@@ -75,14 +75,14 @@ class Search:
         kept += [(NEVER, [*self.ids[0], 0], 0)] * (beams - len(kept))
         self.totals = np.array([total for total, _, _ in kept], dtype=np.float32)
         self.ids = [ids for _, ids, _ in kept]
-        # Log-probabilities only fall, so a beam that cannot win even at the kindest length has lost.
-        hope = float(self.totals[0]) / (self.limit if self.length_penalty > 0 else length) ** self.length_penalty
-        self.going = self.going and length < self.limit and (not self.done or hope > self.done[0][0])
+        # Log-probabilities only fall, so a beam that cannot win even at the best length has lost.
+        bound = float(self.totals[0]) / (self.limit if self.length_penalty > 0 else length) ** self.length_penalty
+        self.going = self.going and length < self.limit and (not self.done or bound > self.done[0][0])
         return [parent for _, _, parent in kept]
 
 
-class Model:
-    """The two files, and the settings beside them in config.json."""
+class OnnxModel:
+    """The two files, and their settings in config.json."""
 
     def __init__(self, folder: str | Path, threads: int = 0) -> None:
         folder = Path(folder)
@@ -102,10 +102,10 @@ class Model:
         self.caches = [one for one in self.decoder.get_inputs() if one.name.startswith("past_key_values.")]
         self.outputs = [one.name for one in self.decoder.get_outputs()]
 
-    def write(
+    def generate(
         self, sources: list[Ids], beam: int = 1, limit: int | None = None, length_penalty: float = 1.0
-    ) -> list[Written]:
-        """The best target of each source, by greedy search or with several beams."""
+    ) -> list[Target]:
+        """The best target of each source, by greedy or beam search."""
         longest = self.config["max_position_embeddings"]
         width = max(map(len, sources))
         if not all(sources) or width > longest:
@@ -131,13 +131,13 @@ class Model:
                 name.replace("present.", "past_key_values."): value
                 for name, value in zip(self.outputs[1:], grown, strict=True)
             }
-            said = log_probabilities(logits[:, -1])
+            log_probs = log_softmax(logits[:, -1])
             if self.config["glassformer"]["force_end"] and step == limit - 1:
-                said[:], said[:, self.end] = NEVER, 0.0
+                log_probs[:], log_probs[:, self.end] = NEVER, 0.0
             parents = [
                 row * rows + parent
                 for row, search in enumerate(searches)
-                for parent in search.advance(said[row * rows : (row + 1) * rows], self.end)
+                for parent in search.advance(log_probs[row * rows : (row + 1) * rows], self.end)
             ]
             if not any(search.going for search in searches):
                 break
@@ -147,25 +147,24 @@ class Model:
                     fixed = {name: value[parents] for name, value in fixed.items()}
             rows = beam
             tokens = np.array([[ids[-1]] for search in searches for ids in search.ids], dtype=np.int64)
-        return [self.read(search) for search in searches]
+        return [self.best(search) for search in searches]
 
-    def read(self, search: Search) -> Written:
+    def best(self, search: Search) -> Target:
         if not search.done:
             raise ValueError("no target is possible: are the weights finite?")
         score, ids = search.done[0]
         ended = ids[-1:] == [self.end]
         forced = self.config["glassformer"]["force_end"] and len(ids) == search.limit
-        return Written(ids[:-1] if ended else ids, score, ended and not forced)
+        return Target(ids[:-1] if ended else ids, score, ended and not forced)
 
 
-def log_probabilities(logits: Floats) -> Floats:
+def log_softmax(logits: Floats) -> Floats:
     shifted = logits - logits.max(-1, keepdims=True)
-    said: Floats = shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
-    return said
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(-1, keepdims=True)), np.float32)
 
 
-class Text:
-    """Text to ids and back, by the tokenizer's files beside the model."""
+class TextCodec:
+    """Text to ids and back, by the tokenizer's files next to the model."""
 
     def __init__(self, folder: str | Path, config: dict[str, Any]) -> None:
         import tokenizers
@@ -177,12 +176,10 @@ class Text:
         self.silent = set(config["glassformer"]["silent"])
 
     def encode(self, text: str) -> Ids:
-        ids: Ids = self.source.encode(text).ids
-        return ids
+        return list(self.source.encode(text).ids)
 
     def decode(self, ids: Ids) -> str:
-        said: str = self.target.decode([id for id in ids if id not in self.silent], skip_special_tokens=False)
-        return said
+        return str(self.target.decode([id for id in ids if id not in self.silent], skip_special_tokens=False))
 
 
 def main() -> None:
@@ -190,16 +187,16 @@ def main() -> None:
     parser.add_argument("texts", nargs="*", help="sentences; without any, a line each from standard input")
     parser.add_argument("--beam", type=int, default=4)
     parser.add_argument("--ids", type=int, nargs="+", help="a source as ids, answered in ids")
-    asked = parser.parse_args()
+    args = parser.parse_args()
     folder = Path(__file__).parent
-    model = Model(folder)
-    if asked.ids:
-        print(*model.write([asked.ids], asked.beam)[0].ids)
+    model = OnnxModel(folder)
+    if args.ids:
+        print(*model.generate([args.ids], args.beam)[0].ids)
         return
-    text = Text(folder, model.config)
-    for line in asked.texts or sys.stdin:
+    text = TextCodec(folder, model.config)
+    for line in args.texts or sys.stdin:
         ids = text.encode(line.strip()) if line.strip() else []
-        print(text.decode(model.write([ids], asked.beam)[0].ids) if ids else "", flush=True)
+        print(text.decode(model.generate([ids], args.beam)[0].ids) if ids else "", flush=True)
 
 
 if __name__ == "__main__":

@@ -19,35 +19,35 @@ from glassformer.pipelines.translator import Translator
 from glassformer.train.evaluation.references import in_language
 from glassformer.train.folder import saved_recipe
 from glassformer.weights import bundle
-from glassformer.weights.bundle import is_bundle
 from glassformer.weights.hub import locate
 from glassformer.weights.pretrained import load_model
+
+SENTENCES = 200  # of a sample, by default
+PAIRS_READ = 20  # for each sentence of a sample
+MAX_RANDOM = 24  # tokens of a random source
+SEED = 17
+
+Ids = list[int]
 
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A plain float32 model on the CPU, with its tokenizer where it has one.
-
-    `folder` is the one that it came from, `stored` how its weights lie there; `language` the one it is told to write,
-    of a model that knows several.
-    """
+    """A plain float32 model on the CPU, with its tokenizer if it has one."""
 
     model: Model
     tokenizer: PairTokenizer | None = None
     name: str = "model"
-    folder: Path | None = None
+    folder: Path | None = None  # from which it was loaded
     about: About = field(default_factory=About)
-    stored: bundle.Weights = "float32"
-    language: str | None = None
+    stored: bundle.Weights = "float32"  # how its weights are stored there
+    language: str | None = None  # to translate into, of a model of several
 
 
 def load_for_export(model: Model | Translator | str | Path, language: str | None = None) -> LoadedModel:
-    """A bundle, a translator of the box, a Hugging Face folder or a name of the hub; or what was loaded of one."""
+    """A bundle, a translator of the box, a Hugging Face folder or a name of the hub; or a model in memory."""
     if isinstance(model, Translator):
         translator = model if language is None else model.toward(language)
-        return LoadedModel(
-            plain(translator.model), translator.tokenizer, about=translator.about, language=translator.to
-        )
+        return loaded_translator(translator)
     if isinstance(model, Model):
         if language is not None:
             raise InputError(f"language={language!r} is for a translator; a model alone has no tokenizer to choose by")
@@ -61,88 +61,90 @@ def load_for_export(model: Model | Translator | str | Path, language: str | None
         folder, language = box.folder(way.model), language or way.to
     else:
         folder = locate(model)
-    if not bundle.is_bundle(folder) and (folder / "config.json").is_file() and not (folder / "source.spm").is_file():
+    is_bundle = bundle.is_bundle(folder)
+    if not is_bundle and (folder / "config.json").is_file() and not (folder / "source.spm").is_file():
         return LoadedModel(plain(load_model(folder)), None, name, folder)
-    translator = Translator.load(folder, to=language)
-    stored = bundle.read_config(folder)[1] if bundle.is_bundle(folder) else "float32"
-    return LoadedModel(
-        plain(translator.model), translator.tokenizer, name, folder, translator.about, stored, translator.to
-    )
+    stored = bundle.read_config(folder)[1] if is_bundle else "float32"
+    return loaded_translator(Translator.load(folder, to=language), name, folder, stored)
+
+
+def loaded_translator(
+    translator: Translator, name: str = "model", folder: Path | None = None, stored: bundle.Weights = "float32"
+) -> LoadedModel:
+    model = plain(translator.model)
+    return LoadedModel(model, translator.tokenizer, name, folder, translator.about, stored, translator.to)
 
 
 def plain(model: Model) -> Model:
     return model.to(device=torch.device("cpu"), dtype=torch.float32).eval()
 
 
-COUNT = 200  # sentences, where nothing else is asked for
-READ = 20  # times as many pairs that are looked through for them
-LONGEST = 24  # tokens of a random sequence
-SEED = 17
-
-Ids = list[int]
-
-
 @dataclass(frozen=True)
 class Sample:
-    """Sources: `texts`, and the ids of all, those of the texts first and then as many random ones as were missing."""
+    """Sources: the ids of `texts`, followed by random ones if there are too few texts."""
 
     ids: list[Ids]
     texts: list[str]
-    said: str  # where they are from
+    origin: str
 
     def __len__(self) -> int:
         return len(self.ids)
 
 
 def choose_sample(loaded: LoadedModel, file: Path | None = None, count: int | None = None) -> Sample:
-    """At most `count` sentences of a file, of the test or valid text that the model's recipe names, or of the few that
-    come with it; where these do not suffice and no file was given, random tokens."""
+    """At most `count` sentences of a file, of the test or validation text of the model's recipe, or of the examples
+    that come with the model; if these are too few and there is no file, random tokens."""
     if loaded.model.config.patch_size is not None:
         return Sample([], [], "random images")
-    wanted = COUNT if count is None else count
+    wanted = SENTENCES if count is None else count
     if file is not None and loaded.tokenizer is None:
         raise DataError(f"check={file}: the model has no tokenizer to read it with; leave it out to use random tokens")
-    texts, said = own_texts(loaded, wanted) if file is None else (spread(list(read_lines(file)), count), str(file))
-    kept = [(text, ids) for text, ids in encoded(loaded, texts) if text.strip() and ids]
-    if file is not None and not kept:
+    if file is None:
+        texts, origin = own_texts(loaded, wanted)
+    else:
+        texts, origin = spread(list(read_lines(file)), count), str(file)
+    encoded = [(text, ids) for text, ids in encode(loaded, texts) if text.strip() and ids]
+    if file is not None and not encoded:
         raise DataError(f"check={file} holds no sentence that the model translates as a whole; give another")
-    rest = 0 if file is not None else max(0, wanted - len(kept))
-    parts = [f"{len(kept)} of {said}"] * bool(kept) + [f"{rest} of random tokens"] * bool(rest)
-    return Sample([ids for _, ids in kept] + random_ids(loaded, rest), [text for text, _ in kept], ", ".join(parts))
+    rest = 0 if file is not None else max(0, wanted - len(encoded))
+    parts = [f"{len(encoded)} of {origin}"] * bool(encoded) + [f"{rest} of random tokens"] * bool(rest)
+    ids = [ids for _, ids in encoded] + random_ids(loaded, rest)
+    return Sample(ids, [text for text, _ in encoded], ", ".join(parts))
 
 
 def own_texts(loaded: LoadedModel, count: int) -> tuple[list[str], str]:
     if loaded.tokenizer is None:
         return [], ""
     for split in ("test", "valid"):
-        if found := recipe_texts(loaded, split, count):
-            return found, f"the model's {split} text"
+        if texts := recipe_texts(loaded, split, count):
+            return texts, f"the model's {split} text"
     examples = list(loaded.about.examples)
-    if (languages := (loaded.about.source, loaded.about.target)) and "-".join(languages) in box.directions():
-        examples += [one.text for one in box.examples("-".join(languages))]
+    direction = f"{loaded.about.source}-{loaded.about.target}"
+    if direction in box.directions():
+        examples += [example.text for example in box.examples(direction)]
     return list(dict.fromkeys(examples))[:count], "the model's examples"
 
 
 def recipe_texts(loaded: LoadedModel, split: str, count: int) -> list[str]:
-    """Sources of a split that the recipe names, spread over its beginning; none where its files are not here."""
-    if loaded.folder is None or not is_bundle(loaded.folder) or not (loaded.folder / "recipe.toml").is_file():
+    """Sources from the beginning of a split of the recipe; none if its files are not here."""
+    if loaded.folder is None or not bundle.is_bundle(loaded.folder) or not (loaded.folder / "recipe.toml").is_file():
         return []
     try:
         corpora = in_language(getattr(saved_recipe(loaded.folder).data, split), "to", loaded.language)
         pairs = chain.from_iterable(map(read_pairs, corpora))
-        return spread([source for source, _ in islice(pairs, READ * count)], count)
+        return spread([source for source, _ in islice(pairs, PAIRS_READ * count)], count)
     except (GlassformerError, OSError):
         return []
 
 
 def spread(texts: list[str], count: int | None) -> list[str]:
-    """So many, in order, from the whole of the list."""
+    """`count` different texts in their order, from the whole list."""
     texts = list(dict.fromkeys(texts))
     return texts if count is None else texts[:: max(1, len(texts) // count)][:count]
 
 
-def encoded(loaded: LoadedModel, texts: list[str]) -> Iterator[tuple[str, Ids]]:
-    """Those that the model reads as a whole; a longer one is cut by us, and not by another."""
+def encode(loaded: LoadedModel, texts: list[str]) -> Iterator[tuple[str, Ids]]:
+    """The texts that the model reads as a whole: we cut a longer one, another system may not."""
     if loaded.tokenizer is None:
         return
     for text, ids in zip(texts, loaded.tokenizer.encode_source(texts), strict=True):
@@ -151,11 +153,11 @@ def encoded(loaded: LoadedModel, texts: list[str]) -> Iterator[tuple[str, Ids]]:
 
 
 def random_ids(loaded: LoadedModel, count: int) -> list[Ids]:
-    """Sequences of every length up to `LONGEST`, the same each time, without the marks of start, end and padding."""
+    """Sequences of all lengths up to `MAX_RANDOM`, the same each time, without start, end and padding tokens."""
     config, generator = loaded.model.config, torch.Generator().manual_seed(SEED)
     size = config.vocab_size if isinstance(loaded.model, DecoderOnly) else config.encoder.vocab_size
-    marks = {config.pad_id, config.start_id, config.end_id}
-    pieces = torch.tensor([id for id in range(size) if id not in marks] or [0])
-    longest = max(1, min(LONGEST, config.max_length // 2))
+    special = {config.pad_id, config.start_id, config.end_id}
+    tokens = torch.tensor([id for id in range(size) if id not in special] or [0])
+    longest = max(1, min(MAX_RANDOM, config.max_length // 2))
     lengths = (1 + i % longest for i in range(count))
-    return [pieces[torch.randint(len(pieces), (length,), generator=generator)].tolist() for length in lengths]
+    return [tokens[torch.randint(len(tokens), (length,), generator=generator)].tolist() for length in lengths]

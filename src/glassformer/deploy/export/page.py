@@ -1,8 +1,16 @@
-"""DOC"""
+"""To a page that needs no server: static files in which the model runs, and every view shows the numbers of that run.
+
+index.html, static/        the page that `glassformer serve` shows
+runtime/                   ONNX Runtime's WebAssembly, with its licence
+model/onnx/                the graphs: encoder, decoder step, and a pass whose outputs are all values of a trace
+model/weights.bin          the weights of all three, once, stored as in the model's folder
+model/told.json            what a trace says of each value, the vocabulary, examples, drawings
+"""
 
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -22,14 +30,11 @@ from glassformer.data import Tokenizer
 from glassformer.data.protect import PLACEHOLDERS
 from glassformer.data.vocabulary import TAG
 from glassformer.decode.engine import GROWTH, SLACK, STRIDE
-from glassformer.deploy.export.check import same_targets
 from glassformer.deploy.export.formats import CannotExport, CheckFailed, Format, Progress
 from glassformer.deploy.export.graph import MASK, SOURCE, TARGET, WEIGHT, trace_graph
-from glassformer.deploy.export.inference import Model as Driver
 from glassformer.deploy.export.inputs import LoadedModel, Sample
-from glassformer.deploy.export.onnx import FOLDER, graphs, reasons, rounded_matrices, settings, write_json, written_by
+from glassformer.deploy.export.onnx import FOLDER, check_onnx, graphs, int8_matrices, onnx_config, refusals, write_json
 from glassformer.deploy.export.runtime import SCRIPT, VERSION, runtime_files
-from glassformer.deploy.export.tokenizer_files import spelling
 from glassformer.explain.decoding import RULE, RUNNERS_UP, TOP
 from glassformer.explain.kv_cache import ROUNDING
 from glassformer.explain.schematic import schematics
@@ -44,44 +49,43 @@ from glassformer.weights.quantized import Int8Matrix
 MODEL, RUNTIME = "model", "runtime"
 WEIGHTS = "weights.bin"
 GRAPHS = ("encoder_model", "decoder_model_merged", "trace")
-TRACED = 3  # sentences whose every value is compared
-CLOSE = 1e-4  # of the largest number of a value
-TOLERANCE = 1e-4
+TRACED = 3  # sentences of which every value is compared
+VALUE_TOLERANCE = 1e-4  # of the largest number of a value
 ENTRY = '<script type="module" src="static/main.js"></script>'
 BEFORE = f"""<script>window.GLASSFORMER_MODEL = "{MODEL}/";</script>
 <script type="module">import * as ort from "./{RUNTIME}/{SCRIPT}"; window.GLASSFORMER_RUNTIME = ort;</script>"""
 
 
 @dataclass(frozen=True)
-class Options:
-    """There is nothing to choose: weights lie as the model's folder has them."""
+class PageOptions:
+    """There are none: weights are stored as in the model's folder."""
 
 
 class Page(Format):
     name = "page"
-    options = Options
+    options = PageOptions
 
-    def refuse(self, loaded: LoadedModel, options: Options) -> None:
-        for reason in [*reasons(loaded), *unseen(loaded)]:
+    def refuse(self, loaded: LoadedModel, options: PageOptions) -> None:
+        for reason in [*refusals(loaded), *page_refusals(loaded)]:
             raise CannotExport(f"a page cannot run this model: {reason}")
         runtime_files()
 
-    def write(self, loaded: LoadedModel, folder: Path, options: Options) -> None:
+    def write(self, loaded: LoadedModel, folder: Path, options: PageOptions) -> None:
         translator = translator_of(loaded)
         model = translator.model
-        traced = trace(translator, example(loaded), name=loaded.name)
+        examples = choose_examples(loaded)
+        traced = trace(translator, examples[0].text, name=loaded.name)
         values = [value.name for value in traced.values.values() if value.op["kind"] != "same"]
-        rounded = rounded_matrices(model) if loaded.stored == "int8" else {}
-        blob = Blob(traced.weights, rounded)
+        weights = WeightsFile(traced.weights, int8_matrices(model) if loaded.stored == "int8" else {})
         place = folder / MODEL
         (place / FOLDER).mkdir(parents=True)
         for name, graph in zip(GRAPHS, (*graphs(model), trace_graph(model, values)), strict=True):
             onnx.checker.check_model(graph)
-            blob.take(graph, model)
+            weights.move(graph, model)
             write_bytes(place / FOLDER / f"{name}.onnx", graph.SerializeToString())
-        write_bytes(place / WEIGHTS, blob.stored())
-        write_json(place / "config.json", settings(loaded, "float32"))
-        told = told_of(translator, traced, values, examples(loaded)) | {"stored": blob.parts(), "bytes": blob.size}
+        write_bytes(place / WEIGHTS, weights.stored())
+        write_json(place / "config.json", onnx_config(loaded, "float32"))
+        told = page_data(translator, traced, values, examples) | {"stored": weights.parts(), "bytes": weights.size}
         write_text(place / "told.json", json.dumps(told, ensure_ascii=False, separators=(",", ":")))
         for name, data in runtime_files().items():
             (folder / RUNTIME).mkdir(exist_ok=True)
@@ -95,20 +99,18 @@ class Page(Format):
                 write_text(folder / "static" / name, text)
 
     def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: Options, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: PageOptions, progress: Progress
     ) -> dict[str, Any]:
         translator = translator_of(loaded)
         told = json.loads((folder / MODEL / "told.json").read_text(encoding="utf-8"))
         with tempfile.TemporaryDirectory() as temporary:
             place = Path(temporary)
-            (place / FOLDER).mkdir()
-            for file in (folder / MODEL / FOLDER).iterdir():
-                (place / FOLDER / file.name).write_bytes(file.read_bytes())
-            (place / FOLDER / WEIGHTS).write_bytes(expanded((folder / MODEL / WEIGHTS).read_bytes(), told))
-            (place / "config.json").write_bytes((folder / MODEL / "config.json").read_bytes())
-            driver = Driver(place, threads=1)
-            figures = same_targets(translator.model, written_by(driver), sample, TOLERANCE, progress, spelling(loaded))
-            traced = same_values(translator, place / FOLDER / "trace.onnx", told["values"], examples(loaded)[:TRACED])
+            shutil.copytree(folder / MODEL / FOLDER, place / FOLDER)
+            shutil.copyfile(folder / MODEL / "config.json", place / "config.json")
+            (place / FOLDER / WEIGHTS).write_bytes(to_float32((folder / MODEL / WEIGHTS).read_bytes(), told))
+            figures = check_onnx(loaded, translator.model, place, sample, progress)
+            examples = choose_examples(loaded)[:TRACED]
+            traced = same_values(translator, place / FOLDER / "trace.onnx", told["values"], examples)
         return figures | {"traced": traced}
 
     def versions(self) -> dict[str, str]:
@@ -118,8 +120,8 @@ class Page(Format):
 FORMAT = Page()
 
 
-def unseen(loaded: LoadedModel) -> list[str]:
-    """What the page's script has no way to do."""
+def page_refusals(loaded: LoadedModel) -> list[str]:
+    """Why the page's script cannot run a model."""
     config, found = loaded.model.config, []
     if not isinstance(loaded.tokenizer, Tokenizer) or '"WordLevel"' in loaded.tokenizer.forms[0]:
         found.append("it needs text cut by a tokenizer of ours of kind bpe or unigram")
@@ -136,20 +138,15 @@ def translator_of(loaded: LoadedModel) -> Translator:
     return Translator(loaded.model, loaded.tokenizer, about=loaded.about)
 
 
-def examples(loaded: LoadedModel) -> list[Any]:
-    """Sentences to try: the box's, or those that the model's card names."""
-    name = "-".join((loaded.about.source, loaded.about.target))
+def choose_examples(loaded: LoadedModel) -> list[Any]:
+    """Sentences to try: those of the box, or of the model's card."""
+    name = f"{loaded.about.source}-{loaded.about.target}"
     found = list(box.examples(name)) if loaded.language and name in box.directions() else []
     return found or [box.Example(text) for text in loaded.about.examples or ("Hello, world!",)]
 
 
-def example(loaded: LoadedModel) -> str:
-    text: str = examples(loaded)[0].text
-    return text
-
-
 def same_values(translator: Translator, path: Path, names: list[str], texts: Sequence[Any]) -> dict[str, Any]:
-    """Every value of some traces, by the graph and by us."""
+    """Compare every value of some traces with the graph's outputs."""
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     worst, numbers = 0.0, 0
     for one in texts:
@@ -162,18 +159,20 @@ def same_values(translator: Translator, path: Path, names: list[str], texts: Seq
             high = np.abs(here[~hidden]).max(initial=1e-6)
             if here.shape != there.shape or not np.array_equal(here[hidden], there[hidden]):
                 raise CheckFailed(f"the page's graph gives {name} of {one.text!r} in another form: {there.shape}")
-            apart = float(np.abs(here[~hidden] - there[~hidden]).max(initial=0.0) / high)
-            if not apart <= CLOSE:
-                raise CheckFailed(f"the page's graph gives {name} of {one.text!r} otherwise: {apart:.2g} of its range")
-            worst, numbers = max(worst, apart), numbers + here.size
+            difference = float(np.abs(here[~hidden] - there[~hidden]).max(initial=0.0) / high)
+            if not difference <= VALUE_TOLERANCE:
+                raise CheckFailed(
+                    f"the page's graph gives {name} of {one.text!r} otherwise: {difference:.2g} of its range"
+                )
+            worst, numbers = max(worst, difference), numbers + here.size
     return {"sentences": len(texts), "values": len(names), "numbers": numbers, "worst of a value's range": worst}
 
 
 LIMITS = {"beam": 8, "padding": 8}
 
 
-def told_of(translator: Translator, traced: Trace, values: list[str], examples: Sequence[Any]) -> dict[str, Any]:
-    """All of it, fit for JSON; `traced` is any run, from which stays what is the same in each."""
+def page_data(translator: Translator, traced: Trace, values: list[str], examples: Sequence[Any]) -> dict[str, Any]:
+    """The data of told.json, without numbers of a run; `traced` is any run, for what is the same in all of them."""
     manifest = traced.manifest()
     own = ("shape", "axes", "op", "formula", "formula_zh", "inputs")
     config = translator.model.config
@@ -194,36 +193,36 @@ def told_of(translator: Translator, traced: Trace, values: list[str], examples: 
         "masks": manifest["masks"],
         "tag": manifest["source"]["tag"],
         "schematics": {language: schematics(translator.model, language) for language in ("en", "zh")},
-        "text": text_of(translator.tokenizer),
-        "decoder": decoder_of(config),
+        "text": tokenizer_data(translator.tokenizer),
+        "decoder": decoder_data(config),
         "rules": {"growth": GROWTH, "slack": SLACK, "stride": STRIDE, "top": TOP, "runners_up": RUNNERS_UP}
         | {"rule": RULE, "rounding": ROUNDING},
     }
 
 
-def text_of(tokenizer: Tokenizer) -> dict[str, Any]:
-    """The vocabularies, and how text is cut: glassformer.data.vocabulary tells of it."""
+def tokenizer_data(tokenizer: Tokenizer) -> dict[str, Any]:
+    """The vocabularies and the merges or scores, as glassformer.data.vocabulary describes them."""
     sides = []
     for side, pieces in zip(tokenizer.forms, tokenizer.pieces, strict=True):
         form = json.loads(side)
         model, pattern = form["model"], form["pre_tokenizer"]["pattern"]["Regex"]
         size = max(pieces) + 1
-        told: dict[str, Any] = {"pieces": [pieces.get(id, "") for id in range(size)]}
+        data: dict[str, Any] = {"pieces": [pieces.get(id, "") for id in range(size)]}
         if model["type"] == "BPE":
-            told["merges"] = [one.split(" ") if isinstance(one, str) else one for one in model["merges"]]
+            data["merges"] = [one.split(" ") if isinstance(one, str) else one for one in model["merges"]]
         else:
-            told["scores"] = [score for _, score in model["vocab"]]
-        told["tags"] = [id for id, piece in pieces.items() if TAG.fullmatch(piece)]
-        told["marks"] = "".join(mark for mark in PLACEHOLDERS if mark in pattern)
-        sides.append(told)
+            data["scores"] = [score for _, score in model["vocab"]]
+        data["tags"] = [id for id, piece in pieces.items() if TAG.fullmatch(piece)]
+        data["marks"] = "".join(mark for mark in PLACEHOLDERS if mark in pattern)
+        sides.append(data)
         if tokenizer.joint:
             break
     first = [] if tokenizer.to is None else [sides[0]["pieces"].index(f"<2{tokenizer.to}>")]
     return {"sides": sides, "first": first, "words": sorted(tokenizer.words)}
 
 
-def decoder_of(config: ModelConfig) -> dict[str, Any]:
-    """What a search and the count of its work need of a decoder."""
+def decoder_data(config: ModelConfig) -> dict[str, Any]:
+    """What a search needs, and the count of its operations."""
     own = config.decoder
     return {
         "start": config.start_id,
@@ -242,20 +241,21 @@ def decoder_of(config: ModelConfig) -> dict[str, Any]:
     }
 
 
-LOCATION = "weights.bin"
+class WeightsFile:
+    """The weights of several graphs in one file: those of a trace in its order, then other tables of the graphs.
 
+    Graphs and the page address them as float32, one tensor after the other. A matrix may be stored as int8 with a scale
+    for each row, and is then multiplied once, when the file is loaded.
+    """
 
-class Blob:
-    """A trace's weights, and after them what else the graphs read of tables: each once."""
-
-    def __init__(self, weights: Weights, rounded: dict[str, Int8Matrix]) -> None:
+    def __init__(self, weights: Weights, int8: dict[str, Int8Matrix]) -> None:
         self.offsets = {row["name"]: (row["offset"], row["bytes"]) for row in weights.manifest()}
-        self.weights, self.rounded = weights, rounded
+        self.weights, self.int8 = weights, int8
         self.size = sum(bytes for _, bytes in self.offsets.values())
         self.tables: dict[bytes, int] = {}
 
-    def take(self, graph: onnx.ModelProto, model: nn.Module) -> None:
-        """Let the graph's weights be read from the file."""
+    def move(self, graph: onnx.ModelProto, model: nn.Module) -> None:
+        """Replace the graph's weights by references into the file."""
         own = dict(model.named_parameters(remove_duplicate=False)) | dict(model.named_buffers(remove_duplicate=False))
         for weight in graph.graph.initializer:
             if not weight.name.startswith(WEIGHT):
@@ -269,7 +269,7 @@ class Blob:
             weight.ClearField("raw_data")
             weight.ClearField("float_data")
             weight.data_location = onnx.TensorProto.EXTERNAL
-            for key, value in (("location", LOCATION), ("offset", str(offset)), ("length", str(size))):
+            for key, value in (("location", WEIGHTS), ("offset", str(offset)), ("length", str(size))):
                 weight.external_data.add(key=key, value=value)
 
     def table(self, values: NDArray[Any]) -> tuple[int, int]:
@@ -280,30 +280,31 @@ class Blob:
         return self.tables[data], len(data)
 
     def parts(self) -> list[dict[str, Any]]:
-        """Where each part of the file belongs: `offset` in what is told, `at` and perhaps `scales` in the file."""
+        """For each part its `offset` as float32, and its place `at` in the file, with that of its `scales` if any."""
         found: list[dict[str, Any]] = []
-        at = 0  # numbers of 4 bytes first, so that each begins at a multiple of 4
-        whole = [place for name, place in self.offsets.items() if name not in self.rounded]
+        at = 0  # numbers of 4 bytes come first, so that each starts at a multiple of 4
+        whole = [place for name, place in self.offsets.items() if name not in self.int8]
         for offset, size in (*whole, *((offset, len(data)) for data, offset in self.tables.items())):
             found.append({"offset": offset, "numbers": size // 4, "at": at})
             at += size
-        scales, rounded = at, [name for name in self.offsets if name in self.rounded]
-        at += sum(4 * len(self.rounded[name].scales) for name in rounded)
-        for name in rounded:
-            (offset, size), rows = self.offsets[name], len(self.rounded[name].scales)
+        names = [name for name in self.offsets if name in self.int8]
+        scales = at
+        at += sum(4 * len(self.int8[name].scales) for name in names)
+        for name in names:
+            (offset, size), rows = self.offsets[name], len(self.int8[name].scales)
             found.append({"offset": offset, "numbers": size // 4, "at": at, "rows": rows, "scales": scales})
             at, scales = at + size // 4, scales + 4 * rows
         return found
 
     def stored(self) -> bytes:
-        whole = [raw(self.weights.tensors[name]) for name in self.offsets if name not in self.rounded]
-        rounded = [self.rounded[name] for name in self.offsets if name in self.rounded]
-        scales = [raw(one.scales) for one in rounded]
-        return b"".join((*whole, *self.tables, *scales, *(one.values.numpy().tobytes() for one in rounded)))
+        whole = [raw(self.weights.tensors[name]) for name in self.offsets if name not in self.int8]
+        matrices = [self.int8[name] for name in self.offsets if name in self.int8]
+        scales = [raw(matrix.scales) for matrix in matrices]
+        return b"".join((*whole, *self.tables, *scales, *(matrix.values.numpy().tobytes() for matrix in matrices)))
 
 
-def expanded(data: bytes, told: dict[str, Any]) -> bytes:
-    """The file as float32, as told of."""
+def to_float32(data: bytes, told: dict[str, Any]) -> bytes:
+    """The file as float32, as graphs address it."""
     out = np.empty(told["bytes"] // 4, dtype="<f4")
     for part in told["stored"]:
         first, count = part["offset"] // 4, part["numbers"]

@@ -91,7 +91,7 @@ def export(
             "language": loaded.language,
             "parameters": sum(parameter.numel() for parameter in loaded.model.parameters()),
             "config": loaded.model.config.to_dict(),
-            "compared": sample.said,
+            "compared": sample.origin,
             "figures": without_nan(figures),
             "files": files_of(partial),
             "versions": {"glassformer": __version__, "torch": torch.__version__, **form.versions()},

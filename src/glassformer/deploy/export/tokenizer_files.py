@@ -1,5 +1,4 @@
-"""The text side of an export: the pieces by their ids, and the tokenizer's files as the library `tokenizers` reads
-them, so that text in one place is text in the other."""
+"""The text side of an export: the pieces by their ids, and the files of the tokenizer for the library `tokenizers`."""
 
 from __future__ import annotations
 
@@ -15,30 +14,29 @@ from glassformer.common.files import write_text
 from glassformer.data import PairTokenizer, Tokenizer
 from glassformer.data.vocabulary import SPECIALS
 from glassformer.deploy.export.formats import CheckFailed
-from glassformer.deploy.export.inputs import LoadedModel, Sample
+from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 
-Ids = list[int]
 JOINT, SOURCE, TARGET = "tokenizer.json", "tokenizer.src.json", "tokenizer.tgt.json"
 
 
-def pieces_of(loaded: LoadedModel) -> tuple[list[str], list[str]]:
-    """A name for every id of the source and of the target, no two alike."""
+def vocabularies(loaded: LoadedModel) -> tuple[list[str], list[str]]:
+    """A unique name for every id of the source and of the target."""
     config, tokenizer = loaded.model.config, loaded.tokenizer
-    known: tuple[dict[int, str], dict[int, str]] = ({}, {})
+    pieces: tuple[dict[int, str], dict[int, str]] = ({}, {})
     if isinstance(tokenizer, Tokenizer):
-        known = tokenizer.pieces
+        pieces = tokenizer.pieces
     elif tokenizer is not None:
-        known = (
+        pieces = (
             dict(enumerate(tokenizer.source_pieces(range(config.encoder.vocab_size)))),
             dict(enumerate(tokenizer.target_pieces(range(config.vocab_size)))),
         )
     sizes = (config.encoder.vocab_size, config.vocab_size)
-    source, target = (distinct(table, size) for table, size in zip(known, sizes, strict=True))
+    source, target = (unique_pieces(table, size) for table, size in zip(pieces, sizes, strict=True))
     return source, target
 
 
-def distinct(table: dict[int, str], size: int) -> list[str]:
-    """Pieces by id; what has none, or one that an earlier id has, is named by its number."""
+def unique_pieces(table: dict[int, str], size: int) -> list[str]:
+    """Pieces by id; an id without a piece, or with that of an earlier id, is named by its number."""
     names: dict[str, int] = {}
     for id in range(size):
         piece = table.get(id, "")
@@ -46,14 +44,14 @@ def distinct(table: dict[int, str], size: int) -> list[str]:
     return list(names)
 
 
-def spelling(loaded: LoadedModel) -> Callable[[Ids], str]:
-    """Ids as a reader would want to see them."""
+def decode_function(loaded: LoadedModel) -> Callable[[Ids], str]:
+    """What makes text of target ids."""
     tokenizer = loaded.tokenizer
     return str if tokenizer is None else lambda ids: tokenizer.decode_target([ids])[0]
 
 
 def write_tokenizer(loaded: LoadedModel, folder: Path) -> None:
-    """The vocabulary's files; what a source begins with, a tag of the language to write, is put there by the file."""
+    """The vocabulary's files. They put the tag of the language to write, if there is one, before every source."""
     if isinstance(loaded.tokenizer, Tokenizer):
         loaded.tokenizer.save(folder)
         (folder / "source_words.txt").unlink(missing_ok=True)
@@ -72,7 +70,7 @@ def write_tokenizer(loaded: LoadedModel, folder: Path) -> None:
 
 
 def write_fast_tokenizer(loaded: LoadedModel, folder: Path) -> None:
-    """The files of a fast tokenizer of `transformers`; the target's in a folder of its own where it is another."""
+    """The files of a fast tokenizer of `transformers`; a separate one of the target is in a folder of its own."""
     assert isinstance(loaded.tokenizer, Tokenizer)
     write_tokenizer(loaded, folder)
     if not loaded.tokenizer.joint:
@@ -83,22 +81,22 @@ def write_fast_tokenizer(loaded: LoadedModel, folder: Path) -> None:
         if place.is_dir():
             form = json.loads((place / JOINT).read_text(encoding="utf-8"))
             vocabulary = form["model"]["vocab"]
-            if isinstance(vocabulary, dict):  # of whole words, where no text may spell a mark
+            if isinstance(vocabulary, dict):  # of whole words, none of which may be a special token
                 vocabulary.update({piece: id for id, piece in enumerate(SPECIALS)})
             write_text(place / JOINT, json.dumps(form, ensure_ascii=False) + "\n")
-            told = {
+            config = {
                 "tokenizer_class": "PreTrainedTokenizerFast",
                 **dict(zip(("pad_token", "bos_token", "eos_token", "unk_token"), SPECIALS, strict=True)),
-                "split_special_tokens": True,  # a mark that a text spells out is text
+                "split_special_tokens": True,  # a special token that a text contains is text
                 "clean_up_tokenization_spaces": False,
                 "model_input_names": ["input_ids", "attention_mask"],
                 "model_max_length": loaded.model.config.max_length,
             }
-            write_text(place / "tokenizer_config.json", json.dumps(told, indent=2) + "\n")
+            write_text(place / "tokenizer_config.json", json.dumps(config, indent=2) + "\n")
 
 
 def check_text(loaded: LoadedModel, folder: Path, sample: Sample) -> dict[str, Any]:
-    """Whether the files cut the texts as the model's own tokenizer does, and put pieces together alike."""
+    """Whether the files encode and decode the texts as the model's own tokenizer does."""
     if not isinstance(loaded.tokenizer, Tokenizer) or not sample.texts:
         return {}
     joint = loaded.tokenizer.joint
@@ -108,15 +106,14 @@ def check_text(loaded: LoadedModel, folder: Path, sample: Sample) -> dict[str, A
 
 
 def same_texts(
-    own: PairTokenizer, sample: Sample, read_by: Callable[[str], Ids], spelt_by: Callable[[Ids], str]
+    own: PairTokenizer, sample: Sample, encode: Callable[[str], Ids], decode: Callable[[Ids], str]
 ) -> dict[str, Any]:
-    """The figures of texts that the files cut and put together as the model's own tokenizer; CheckFailed where not."""
-    for text, ids in zip(sample.texts, sample.ids, strict=False):
-        read = read_by(text)
-        if read != ids:
-            raise CheckFailed(f"the tokenizer that was written cuts {text!r:.200} into {read}, not into {ids}")
-        written = own.encode_target([text])[0]
-        again, ours = spelt_by(written), own.decode_target([written])[0]
-        if again != ours:
-            raise CheckFailed(f"the tokenizer that was written spells {written} as {again!r:.200}, not {ours!r:.200}")
+    """The figures of texts that are encoded and decoded as by the model's own tokenizer; else raises CheckFailed."""
+    for text, expected in zip(sample.texts, sample.ids, strict=False):
+        if (ids := encode(text)) != expected:
+            raise CheckFailed(f"the tokenizer that was written cuts {text!r:.200} into {ids}, not into {expected}")
+        ids = own.encode_target([text])[0]
+        theirs, ours = decode(ids), own.decode_target([ids])[0]
+        if theirs != ours:
+            raise CheckFailed(f"the tokenizer that was written spells {ids} as {theirs!r:.200}, not {ours!r:.200}")
     return {"text": {"sentences": len(sample.texts), "equal": len(sample.texts)}}
