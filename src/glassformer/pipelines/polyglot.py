@@ -28,29 +28,26 @@ from glassformer.pipelines.text import Note, TextTranslator, TranslatedText
 from glassformer.pipelines.translator import Translator
 
 
+class TranslateOptions(SearchOptions, total=False):
+    glossary: Glossary | None
+    device: str
+    precision: Precision
+    search: Search | None
+
+
 @overload
 def translate(  # type: ignore[overload-overlap]  # a str is an iterable of str too, and the first that fits holds
     text: str,
     to: str | None = None,
     source: str | None = None,
-    *,
-    glossary: Glossary | None = None,
-    device: str = "cpu",
-    precision: Precision = "auto",
-    search: Search | None = None,
-    **options: Unpack[SearchOptions],
+    **options: Unpack[TranslateOptions],
 ) -> str: ...
 @overload
 def translate(
     text: Iterable[str],
     to: str | None = None,
     source: str | None = None,
-    *,
-    glossary: Glossary | None = None,
-    device: str = "cpu",
-    precision: Precision = "auto",
-    search: Search | None = None,
-    **options: Unpack[SearchOptions],
+    **options: Unpack[TranslateOptions],
 ) -> list[str]: ...
 def translate(
     text: str | Iterable[str],

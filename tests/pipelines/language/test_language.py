@@ -31,7 +31,6 @@ def test_a_sentence_leaves_no_doubt(text: str, code: str) -> None:
     ("text", "code"), [("Hello world", "en"), ("Bahnhof", "de"), ("Guten Morgen", "de"), ("Save", "en"), ("东京", "zh")]
 )
 def test_a_few_words_are_told_by_the_library(text: str, code: str) -> None:
-    pytest.importorskip("py3langid")
     assert detect_language(text, AMONG) == (code, None)
 
 
@@ -40,7 +39,6 @@ def test_a_few_words_are_told_by_the_library(text: str, code: str) -> None:
     [("Bonjour, comment allez-vous ?", "fr"), ("¿Dónde está la estación?", "es"), ("Привет, как дела?", "ru")],
 )
 def test_a_language_that_is_not_asked_for_is_named(text: str, other: str) -> None:
-    pytest.importorskip("py3langid")
     assert confident_language(text) is None
     assert detect_language(text, AMONG).other == other
     assert detect_language(text, AMONG).code in AMONG

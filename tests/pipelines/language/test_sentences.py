@@ -80,14 +80,6 @@ def test_pieces_give_the_text_back_and_no_stretch_is_cut(text, language):
     assert not any(one.gap and other.gap for one, other in pairwise(pieces))
 
 
-def test_without_the_library_plain_rules_cut(monkeypatch):
-    assert module.splitter() is None
-    monkeypatch.setattr(module, "_library", lambda: None)
-    assert "pip install sentencex" in module.splitter()
-    found = [piece.text for piece in split_sentences("One here. Two there!  Three.", "en")]
-    assert found == ["One here.", " ", "Two there!", "  ", "Three."]
-
-
 @pytest.mark.parametrize("space", ["\u00a0", "\u3000", "\u0085", "\u202f", "\u2003"])
 @pytest.mark.parametrize("language", ["en", "de", "zh"])
 def test_the_library_is_not_asked_what_it_fails_at(language, space, capfd):

@@ -17,7 +17,6 @@ from stand_in import StandIn
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.data.protect import PLACEHOLDERS, spans
 from glassformer.decode import Sampling, Search
-from glassformer.pipelines.language import sentences
 from glassformer.pipelines.language.invariants import Glossary, word_pattern
 from glassformer.pipelines.text import TextTranslator
 from glassformer.pipelines.translator import Translator
@@ -183,13 +182,6 @@ def test_options_of_the_search_pass_on(de: Translator) -> None:
         TextTranslator(same).translate(["red"], nbest=2)
     with pytest.raises(InputError, match="texts"):
         TextTranslator(same).translate("red")
-
-
-def test_plain_rules_in_place_of_the_library_are_noted(de: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sentences, "_library", lambda: None)
-    (made,) = TextTranslator(de).details(["red tree. Small tree."])
-    assert [note.kind for note in made.notes if note.kind == "splitter"]
-    assert len(made.sentences) == 2
 
 
 @pytest.mark.parametrize("unit", ["1st 1 000 1’", "0x1’‚"])

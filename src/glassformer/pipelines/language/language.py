@@ -61,7 +61,7 @@ class Guess(NamedTuple):
 
 
 def confident_language(text: str, least: int = 2) -> str | None:
-    """The language of a text where its script, or `least` words or letters of it and hardly one of another, tell it."""
+    """The language of a text whose script shows it, or at least `least` words or letters of it and few of another."""
     seen = evidence(text)
     if seen is None:
         return None
@@ -70,7 +70,7 @@ def confident_language(text: str, least: int = 2) -> str | None:
 
 
 def evidence(text: str) -> dict[str, int] | None:
-    """What in a text speaks for each language: characters, common words and letters; None where scripts mix."""
+    """How many characters, common words or letters of each language a text has; None where scripts mix."""
     text = _CODE.sub(" ", text[:LONGEST]).casefold()
     words = _WORD.findall(text)
     han, kana, letters = len(_HAN.findall(text)), len(_KANA.findall(text)), sum(map(len, words))
@@ -85,8 +85,8 @@ def evidence(text: str) -> dict[str, int] | None:
 
 
 def confidence(text: str, code: str) -> float:
-    """How sure it is that a text is in the language that `detect` names, from 0 to 1: the share of what speaks for it
-    where that decides, and else the probability that the library gives it."""
+    """How sure `detect_language` is of a language, from 0 to 1: its share of the evidence where that decides, else the
+    library's probability."""
     if confident_language(text, 1) == code and (seen := evidence(text)):
         return seen[code] / sum(seen.values())
     scores: dict[str, float] = dict(language_identifier().rank(_CODE.sub(" ", text[:LONGEST])))
@@ -118,12 +118,8 @@ def detect_language(text: str, among: Sequence[str]) -> Guess:
 @cache
 def language_identifier() -> Any:
     """The library's model of many languages: it takes a second and 100 MB, which `cache_clear` gives back."""
-    try:
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-    except ModuleNotFoundError:
-        raise ConfigError(
-            "the language of this text cannot be told without py3langid; name it, or run: pip install py3langid"
-        ) from None
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
     made = LanguageIdentifier.from_model_file(MODEL_FILE)
     made.set_languages([*NAMES, *OTHERS])
     return made

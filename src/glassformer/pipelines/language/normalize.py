@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cache
 
 from glassformer.data.protect import spans
+from glassformer.pipelines.language import TABLES
 from glassformer.pipelines.language.language import WORDS
 from glassformer.pipelines.language.numbers import blank_out
 from glassformer.pipelines.language.times import find_rewrites
@@ -25,34 +26,7 @@ _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[´`′ʼ‘＇](?=[^\W\d_])")
 _ODD = re.compile(r"[\t´`]|  ")
 _NOT = re.compile(r"\b(are|ca|could|did|does|do|had|has|have|is|must|need|should|was|were|wo|would)nt\b", re.IGNORECASE)
 _STRESSED = re.compile(r"(?<!^)\b(?:[A-Z]{2,6}N['’]T|NEVER|ALWAYS|MUST|VERY|ONLY|EVERY|REALLY)\b")
-_SHORT = {  # what models read as other words; a full stop at the end of the sentence stays
-    "en": {
-        r"\bapprox\.": "approximately",
-        r"\bincl\.": "including",
-        r"\bexcl\.": "excluding",
-        r"\bdept\.": "department",
-        r"\bNo\. ?(?=[0-9])": "number ",
-        r"(?<=[0-9] )yrs?\b": "years",
-        r"(?<=[0-9] )hrs?\b": "hours",
-        r"(?<=[0-9] )mins?\b": "minutes",
-        r"(?<=[0-9] )secs?\b": "seconds",
-        r"(?<=\s)w/o(?=\s)": "without",
-        r"(?<=\s)w/(?=\s)": "with",
-    },
-    "de": {
-        r"\bevtl\.": "eventuell",
-        r"\bggf\.": "gegebenenfalls",
-        r"\binkl\.": "inklusive",
-        r"\bexkl\.": "exklusive",
-        r"\bbzgl\.": "bezüglich",
-        r"\bHrn?\.(?= [A-ZÄÖÜ])": "Herr",
-        r"\bFr\.(?= [A-ZÄÖÜ])": "Frau",
-        r"\bNr\. ?(?=[0-9])": "Nummer ",
-        r"(?<=[0-9] )Std\.": "Stunden",
-        r"(?<=[0-9] )Min\.": "Minuten",
-        r"(?<=[0-9] )Sek\.": "Sekunden",
-    },
-}
+_SHORT: dict[str, dict[str, str]] = TABLES["abbreviations"]  # a full stop at the end of the sentence stays
 _WORD = re.compile(r"[^\W\d_]+")
 _CAPITALS = re.compile(r"[A-ZÄÖÜ]{2}\W+[A-ZÄÖÜ]{2}")
 _I = re.compile(r"\bi\b")
@@ -60,8 +34,8 @@ _LONG = 4  # letters of a word, beyond which it is hardly an abbreviation
 
 
 def normalize(text: str, language: str, target: str = "") -> str:
-    """`text` with plain signs for those that only look like them, in full what is cut short, and times and dates as a
-    model that translates into `target` knows them."""
+    """`text` with plain signs for those that look like them, abbreviations in full, and times and dates as a model that
+    translates into `target` knows them."""
     if not text.isascii() or _anything(language).search(text):
         text = _map_outside_spans(text, lambda part: _normalize_plain(part, language))
     found = find_rewrites(text, language, target)
@@ -96,18 +70,18 @@ def _shortened(language: str) -> list[tuple[re.Pattern[str], str]]:
 
 @cache
 def _anything(language: str) -> re.Pattern[str]:
-    """Whatever there is to do in a text of plain characters."""
+    """A pattern of all that is changed in a text of ASCII."""
     english = (_NOT.pattern, _STRESSED.pattern) if language == "en" else ()
     return re.compile("|".join((_ODD.pattern, *english, *_SHORT.get(language, {}))))
 
 
 def is_all_caps(text: str, language: str) -> bool:
     """Whether a sentence is all in capitals, and not made of abbreviations."""
-    if language not in WORDS or not _CAPITALS.search(text) or not (rest := _outside(text)).isupper():
+    if language not in WORDS or not _CAPITALS.search(text) or not (rest := blank_out(text, spans(text), " ")).isupper():
         return False
     words = [word for word in _WORD.findall(rest) if len(word) > 1]
-    told = any(word.casefold() in WORDS[language] for word in words)
-    return len(words) > 1 and (told or (len(words) > 2 and sum(map(len, words)) > _LONG * len(words)))
+    common = any(word.casefold() in WORDS[language] for word in words)
+    return len(words) > 1 and (common or (len(words) > 2 and sum(map(len, words)) > _LONG * len(words)))
 
 
 def to_sentence_case(text: str) -> str:
@@ -122,12 +96,8 @@ def to_capitals(text: str) -> str:
     return _map_outside_spans(text, str.upper)
 
 
-def _outside(text: str) -> str:
-    return blank_out(text, spans(text), " ")
-
-
 def _map_outside_spans(text: str, change: Callable[[str], str]) -> str:
-    """`text` with what is not kept changed."""
+    """`text`, changed outside of what must not change."""
     parts, reach = [], 0
     for start, end in [*spans(text), (len(text), len(text))]:
         parts += [change(text[reach:start]), text[start:end]]

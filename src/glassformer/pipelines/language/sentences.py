@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from glassformer.data.protect import spans
 from glassformer.pipelines.language import word_lists
@@ -54,11 +53,6 @@ class Piece(NamedTuple):
 
     text: str
     gap: bool
-
-
-def splitter() -> str | None:
-    """Why paragraphs are cut by plain rules only; None where the library is here."""
-    return None if _library() is not None else "sentencex is not installed: `pip install sentencex`"
 
 
 def split_sentences(text: str, language: str = "", whole: Sequence[Span] = ()) -> list[Piece]:
@@ -106,11 +100,11 @@ def _masked(text: str, whole: Sequence[Span]) -> str:
 
 
 def _cuts(line: str, language: str) -> list[int]:
-    told = _told(line, language or "en") if len(line) <= LONGEST_LINE else None
-    if told is None:
+    ends = _library_ends(line, language or "en") if len(line) <= LONGEST_LINE else None
+    if ends is None:
         found = [mark.end() for mark in CUTS[0].finditer(line)]
     else:
-        found = [_before_quote(line, end) for end in told]
+        found = [_before_quote(line, end) for end in ends]
         more = _MORE.get(language)
         found = sorted({*found, *(mark.end() for mark in more.finditer(line))}) if more else found
     kept: list[int] = []
@@ -122,15 +116,14 @@ def _cuts(line: str, language: str) -> list[int]:
     return kept
 
 
-def _told(line: str, language: str) -> list[int] | None:
-    """The ends of the sentences as the library tells them, if it is here and can."""
-    library = _library()
+def _library_ends(line: str, language: str) -> list[int] | None:
+    """The ends of the sentences as the library finds them; None where it fails."""
+    import sentencex
+
     try:
-        return (
-            None if library is None else [one["end_index"] for one in library.get_sentence_boundaries(language, line)]
-        )
+        return [one["end_index"] for one in sentencex.get_sentence_boundaries(language, line)]
     except BaseException as error:
-        if type(error).__name__ != "PanicException":  # a fault of its own, which Rust tells so
+        if type(error).__name__ != "PanicException":  # how Rust reports a fault of its own
             raise
         return None
 
@@ -154,15 +147,6 @@ def _fits(line: str, start: int, cut: int) -> bool:
         return False
     at = _OPENING.match(line, cut).end()  # type: ignore[union-attr]  # it matches the empty string
     return not (line[at : at + 1].islower() and left.rstrip(_CLOSING)[-1] in ".…")
-
-
-@cache
-def _library() -> Any:
-    try:
-        import sentencex
-    except ImportError:
-        return None
-    return sentencex
 
 
 @dataclass(frozen=True)

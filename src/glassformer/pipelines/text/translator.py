@@ -14,7 +14,7 @@ from glassformer.data.protect import spans
 from glassformer.decode import Search
 from glassformer.decode.search import SearchOptions, search_of
 from glassformer.pipelines.language.invariants import Glossary, Invariants
-from glassformer.pipelines.language.sentences import Piece, separator, split_sentences, splitter
+from glassformer.pipelines.language.sentences import Piece, separator, split_sentences
 from glassformer.pipelines.text.request import Answer, Steps, TranslateRequest, run, translate_now
 from glassformer.pipelines.text.sentence_translator import SentenceTranslator
 from glassformer.pipelines.translator import Translation, Translator, Way
@@ -23,7 +23,7 @@ BEAM = 4
 FEWEST_UNKNOWN = 3  # words that training never saw before a text counts as foreign
 Detect = Callable[[str], str | None]
 Progress = Callable[[int], None]
-NoteKind = Literal["pivot", "splitter", "language", "unfamiliar", "characters", "cut", "kept"]
+NoteKind = Literal["pivot", "language", "unfamiliar", "characters", "cut", "kept"]
 
 
 @dataclass(frozen=True)
@@ -113,9 +113,8 @@ class TextTranslator:
         """The translation of each text with its sentences and notes."""
         texts = strings(texts, "texts")
         made = run(self.steps(texts, search, progress, **options), self.answer)
-        notes = [Note("splitter", why)] if (why := splitter()) else []
-        if self.pivot is not None:
-            notes.append(Note("pivot", f"`{self.source}` to `{self.target}` goes by `{self.pivot}`"))
+        pivot = Note("pivot", f"`{self.source}` to `{self.target}` goes by `{self.pivot}`")
+        notes = [] if self.pivot is None else [pivot]
         return [self._with_notes(text, one, notes) for text, one in zip(texts, made, strict=True)]
 
     def steps(
