@@ -236,9 +236,9 @@ def names_a_model(words: list[str], of_the_box: object) -> bool:
 
 
 def box_names() -> list[str]:
-    from glassformer.pipelines import box
+    from glassformer.pipelines.box import directions
 
-    return list(box.directions())
+    return list(directions())
 
 
 @dataclass(frozen=True)
