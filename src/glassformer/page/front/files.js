@@ -1,16 +1,16 @@
-// Files that are dropped on the page, or chosen, and given back translated.
+// Files to translate: dropped on the page or chosen.
 
 import { button, fill, h, raw } from "../dom.js";
 import { isAbort } from "../request.js";
-import { mark } from "./around.js";
-import { nameOf, t } from "./language.js";
+import { icon } from "./controls.js";
+import { languageName, t } from "./language.js";
 
 export class Files {
-  /** @param {Front} app */
+  /** @param {TranslatePage} app */
   constructor(app) {
     this.app = app;
     /** @type {string[]} */
-    this.kinds = []; // endings, with their dot
+    this.kinds = []; // file extensions, with their dot
     this.list = h("ul.files", { "aria-live": "polite" });
     this.input = h("input", {
       type: "file",
@@ -21,23 +21,23 @@ export class Files {
       data: { testid: "file" },
       on: {
         change: () => {
-          this.#take(this.input.files);
+          this.#addAll(this.input.files);
           this.input.value = "";
         },
       },
     });
-    const over = (/** @type {boolean} */ on) => document.documentElement.toggleAttribute("data-over", on);
+    const setOver = (/** @type {boolean} */ on) => document.documentElement.toggleAttribute("data-over", on);
     window.addEventListener("dragover", (event) => {
       if (!this.offered || !event.dataTransfer?.types.includes("Files")) return;
       event.preventDefault();
-      over(true);
+      setOver(true);
     });
-    window.addEventListener("dragleave", (event) => event.relatedTarget || over(false));
+    window.addEventListener("dragleave", (event) => event.relatedTarget || setOver(false));
     window.addEventListener("drop", (event) => {
-      over(false);
+      setOver(false);
       if (!this.offered || !event.dataTransfer?.files.length) return;
       event.preventDefault();
-      this.#take(event.dataTransfer.files);
+      this.#addAll(event.dataTransfer.files);
     });
   }
 
@@ -51,12 +51,8 @@ export class Files {
     this.input.accept = this.kinds.join(",");
   }
 
-  choose() {
-    this.input.click();
-  }
-
   /** @param {FileList | null} files */
-  #take(files) {
+  #addAll(files) {
     for (const file of files ?? []) this.#translate(file);
   }
 
@@ -71,12 +67,12 @@ export class Files {
     /** @param {string} state @param {Child[]} rest */
     const show = (state, ...rest) => {
       row.dataset.state = state;
-      fill(row, h("span.file-name", raw(file.name), h("span.faint", ` \u2192 ${nameOf(target)}`)), rest);
+      fill(row, h("span.file-name", raw(file.name), h("span.faint", ` \u2192 ${languageName(target)}`)), rest);
     };
-    const away = button(mark("clear"), () => row.remove(), { class: "icon", "aria-label": t("file.away") });
+    const remove = button(icon("clear"), () => row.remove(), { class: "icon", "aria-label": t("file.away") });
     this.list.append(row);
     if (!this.kinds.includes(file.name.slice(dot).toLowerCase())) {
-      return show("refused", h("span", t("file.kind", { kinds: this.kinds.join(" ") })), away);
+      return show("refused", h("span", t("file.kind", { kinds: this.kinds.join(" ") })), remove);
     }
     show(
       "working",
@@ -95,10 +91,10 @@ export class Files {
       show(
         "done",
         h("a.button", { href, download: name, data: { testid: "download" } }, t("file.save", { name })),
-        away,
+        remove,
       );
     } catch (error) {
-      if (!isAbort(error)) show("refused", h("span", app.tell(error)), away);
+      if (!isAbort(error)) show("refused", h("span", app.errorText(error)), remove);
     }
   }
 }

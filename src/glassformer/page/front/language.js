@@ -1,11 +1,11 @@
-// The language of the page, and what languages are called in it.
+// The language of the page, the names of languages, and the pairs that the server translates.
 
 import { TEXTS } from "./texts.js";
 
 /** @type {FrontLanguage[]} */
 export const LANGUAGES = ["en", "de", "zh"];
-/** How each is written in the attribute `lang`. @type {Record<FrontLanguage, string>} */
-export const WRITTEN = { en: "en", de: "de", zh: "zh-Hans" };
+/** Values of the attribute `lang`. @type {Record<FrontLanguage, string>} */
+export const LANG_TAGS = { en: "en", de: "de", zh: "zh-Hans" };
 /** @type {FrontLanguage} */
 let language = "en";
 
@@ -14,10 +14,10 @@ export function setLanguage(name) {
   language = name;
 }
 
-/** The first of those that the browser asks for that the page knows. */
-export function preferred() {
-  const asked = navigator.languages.map((one) => one.toLowerCase().slice(0, 2));
-  return /** @type {FrontLanguage} */ (asked.find((one) => LANGUAGES.some((known) => known === one)) ?? "en");
+/** The first language of the browser that the page has texts in. */
+export function browserLanguage() {
+  const wanted = navigator.languages.map((one) => one.toLowerCase().slice(0, 2));
+  return /** @type {FrontLanguage} */ (wanted.find((one) => LANGUAGES.some((known) => known === one)) ?? "en");
 }
 
 /** The text of that name. @param {string} name @param {Record<string, unknown>} [values] */
@@ -26,13 +26,44 @@ export function t(name, values = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
 }
 
-/** A number as the language writes it. @param {number} value */
-export const whole = (value) => value.toLocaleString(WRITTEN[language]);
+/** @param {number} value */
+export const formatNumber = (value) => value.toLocaleString(LANG_TAGS[language]);
 
-/** What a language is called. @param {string} code */
-export function nameOf(code) {
-  const plain = code.replace("-Hans", ""); // where there is one Chinese, nobody asks which
-  return (
-    plain && (new Intl.DisplayNames([WRITTEN[language]], { type: "language", fallback: "code" }).of(plain) ?? plain)
-  );
+/** @param {string} code */
+export function languageName(code) {
+  const plain = code.replace("-Hans", ""); // there is only one Chinese here
+  const names = new Intl.DisplayNames([LANG_TAGS[language]], { type: "language", fallback: "code" });
+  return plain && (names.of(plain) ?? plain);
+}
+
+export class LanguagePairs {
+  /** @param {ServedLanguage[]} languages */
+  constructor(languages) {
+    this.languages = languages;
+    this.codes = languages.map((one) => one.code);
+  }
+
+  /** @param {string} code */
+  has(code) {
+    return this.codes.includes(code);
+  }
+
+  /** The targets of a language, or of any language. @param {string} code */
+  #targetsOf(code) {
+    const found = this.languages.find((one) => one.code === code)?.targets ?? this.codes;
+    return found.filter((one) => one !== code);
+  }
+
+  /** @param {string} from @param {string} to */
+  translates(from, to) {
+    return this.#targetsOf(from).includes(to);
+  }
+
+  /** The chosen target, the reader's own, or any. @param {string} from @param {string} chosen @param {string} own */
+  target(from, chosen, own) {
+    if (this.translates(from, chosen)) return chosen;
+    const targets = this.#targetsOf(from);
+    if (from === "auto") return targets.find((one) => one !== own) ?? chosen; // most readers type in their own language
+    return targets.includes(own) ? own : (targets[0] ?? chosen);
+  }
 }

@@ -1,20 +1,20 @@
-// A text line by line, each translated once: a line that is not changed is not asked for again.
+// A text line by line. Each line is translated once: an unchanged line is not sent again.
 
-const FIRST = 300; // characters asked for at once, so that the first lines stand soon
-const MOST = 8000;
-const KEPT = 3000; // lines that are remembered
+const FIRST_BATCH = 300; // characters, so that the first lines come soon
+const MAX_BATCH = 8000;
+const CACHE_SIZE = 3000; // lines
 
-/** A line of the text and what has been made of it. */
+/** A line of the text and its translation. */
 export class Line {
   /** @type {string | null} */
-  made = null;
-  /** @type {Told | null} */
-  told = null; // its words, once somebody looks at it
-  /** @type {{chosen: (string | null)[], told: Promise<Told>} | null} */
-  asking = null; // the server, with what was chosen then
+  translation = null;
+  /** @type {Alignment | null} */
+  alignment = null; // loaded when the reader points at the line
+  /** @type {{chosen: (string | null)[], alignment: Promise<Alignment>} | null} */
+  pending = null; // the request for the alignment
   /** @type {(string | null)[]} */
-  chosen = []; // translations of sentences that the reader likes better
-  silent = false; // whether its words cannot be told
+  chosen = []; // translations of sentences that the reader prefers
+  failed = false; // whether there is no alignment
   version = 0;
 
   /** @param {string} text @param {string} from @param {string} to */
@@ -22,37 +22,37 @@ export class Line {
     this.text = text;
     this.from = from;
     this.to = to;
-    if (!text.trim()) this.made = text;
+    if (!text.trim()) this.translation = text;
   }
 
-  /** Have its words told, with what was chosen. @param {import("./server.js").Server} server */
-  async ask(server) {
+  /** Load the alignment, with the chosen translations. @param {import("./server.js").Server} server */
+  async align(server) {
     if (this.from === this.to || this.from === "auto" || !this.text.trim()) return;
     const { chosen } = this;
-    if (this.asking?.chosen !== chosen) {
-      const told = server.words(this.text, this.from, this.to, chosen).finally(() => {
-        if (this.asking?.told === told) this.asking = null;
+    if (this.pending?.chosen !== chosen) {
+      const alignment = server.words(this.text, this.from, this.to, chosen).finally(() => {
+        if (this.pending?.alignment === alignment) this.pending = null;
       });
-      this.asking = { chosen, told };
+      this.pending = { chosen, alignment };
     }
-    const told = await this.asking.told;
-    if (this.told === told || this.chosen !== chosen) return; // somebody has chosen another since
-    this.told = told;
-    this.made = told.target.join("");
+    const alignment = await this.pending.alignment;
+    if (this.alignment === alignment || this.chosen !== chosen) return; // the reader has chosen another one since
+    this.alignment = alignment;
+    this.translation = alignment.target.join("");
     this.version++;
   }
 
-  /** The sentence that a piece of the translation is in. @param {number} piece */
+  /** The index of the sentence that a piece of the translation is in. @param {number} piece */
   sentenceAt(piece) {
-    return this.told?.sentences.findIndex(({ target: [from, to] }) => from <= piece && piece < to) ?? -1;
+    return this.alignment?.sentences.findIndex(({ target: [from, to] }) => from <= piece && piece < to) ?? -1;
   }
 }
 
 export class Lines {
   /** @type {Line[]} */
-  now = [];
+  current = [];
   /** @type {Map<string, Line>} */
-  #known = new Map();
+  #cache = new Map();
 
   /** @param {import("./server.js").Server} server */
   constructor(server) {
@@ -61,64 +61,52 @@ export class Lines {
 
   /** The lines of a text. @param {string} text @param {string} from @param {string} to */
   set(text, from, to) {
-    if (this.#known.size > KEPT + this.now.length) {
-      const now = new Set(this.now);
-      this.#known = new Map([...this.#known].filter(([, line]) => now.has(line)));
+    if (this.#cache.size > CACHE_SIZE + this.current.length) {
+      const current = new Set(this.current);
+      this.#cache = new Map([...this.#cache].filter(([, line]) => current.has(line)));
     }
-    this.now = text ? text.split("\n").map((one) => this.#line(one, from, to)) : [];
+    this.current = (text ? text.split("\n") : []).map((one) => {
+      const key = `${from} ${to} ${one}`;
+      const line = this.#cache.get(key) ?? new Line(one, from, to);
+      this.#cache.set(key, line);
+      return line;
+    });
   }
 
-  /** @param {string} text @param {string} from @param {string} to */
-  #line(text, from, to) {
-    const key = `${from} ${to} ${text}`;
-    let line = this.#known.get(key);
-    if (!line) {
-      line = new Line(text, from, to);
-      this.#known.set(key, line);
-    }
-    return line;
-  }
-
-  get all() {
-    return this.now.filter((line) => line.text.trim()).length;
+  get total() {
+    return this.current.filter((line) => line.text.trim()).length;
   }
 
   get done() {
-    return this.now.filter((line) => line.text.trim() && line.made !== null).length;
+    return this.current.filter((line) => line.text.trim() && line.translation !== null).length;
   }
 
-  /** The translation as far as it is there. */
+  /** The translation so far. */
   get text() {
-    return this.now.map((line) => line.made ?? "").join("\n");
+    return this.current.map((line) => line.translation ?? "").join("\n");
   }
 
-  /** Translate what is missing, and tell after each part of it. @param {AbortSignal} signal @param {() => void} tell */
-  async fetch(signal, tell) {
-    let most = FIRST;
-    for (;;) {
+  /** Translate what is missing, in growing batches. @param {AbortSignal} signal @param {() => void} progress */
+  async translate(signal, progress) {
+    for (let limit = FIRST_BATCH; ; limit = Math.min(MAX_BATCH, 2 * limit)) {
       /** @type {Line[]} */
       const batch = [];
       let size = 0;
-      for (const line of new Set(this.now)) {
-        if (line.made !== null || (size && size + line.text.length > most)) continue;
+      for (const line of new Set(this.current)) {
+        if (line.translation !== null || (size && size + line.text.length > limit)) continue;
         batch.push(line);
         size += line.text.length;
-        if (size >= most) break;
+        if (size >= limit) break;
       }
       if (!batch.length) return;
       const [{ from, to }] = batch;
-      const made = await this.server.translate(
-        batch.map((line) => line.text),
-        from,
-        to,
-        signal,
-      );
+      const texts = batch.map((line) => line.text);
+      const translations = await this.server.translate(texts, from, to, signal);
       for (const [i, line] of batch.entries()) {
-        line.made = made[i];
+        line.translation = translations[i];
         line.version++;
       }
-      most = Math.min(MOST, 2 * most);
-      tell();
+      progress();
     }
   }
 }

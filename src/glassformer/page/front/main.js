@@ -1,29 +1,28 @@
-// The page that translates: what is typed, from which language into which, and what becomes of it.
+// The page that translates: its state, its parts, and what connects them.
 
 import { find, grow, h } from "../dom.js";
 import { isAbort, Refusal } from "../request.js";
-import { drawBar, drawFoot, drawTop } from "./around.js";
+import { drawBar, drawFoot, drawTop } from "./controls.js";
 import { Files } from "./files.js";
-import { nameOf, preferred, setLanguage, t, WRITTEN, whole } from "./language.js";
+import { browserLanguage, formatNumber, LANG_TAGS, LanguagePairs, languageName, setLanguage, t } from "./language.js";
 import { Lines } from "./lines.js";
-import { Menu } from "./menu.js";
+import { AlternativesMenu } from "./menu.js";
 import { Server } from "./server.js";
 import { SourcePane } from "./source.js";
-import { isOfLook, readKey, readState, writeKey, writeState } from "./state.js";
+import { isLookState, readKey, readState, writeKey, writeState } from "./state.js";
 import { TargetPane } from "./target.js";
-import { Ways } from "./ways.js";
-import { Words } from "./words.js";
+import { WordLinks } from "./word_links.js";
 
-const PAUSE = 250; // milliseconds of rest in typing before the server is asked
-const MOST_TO_DETECT = 2000; // characters
-const UNSURE = 2; // percent: a text in a language that is here is surer, be it of one word
+const PAUSE = 250; // milliseconds without typing, before a request
+const MAX_DETECT = 2000; // characters
+const MIN_CONFIDENCE = 2; // percent; even a single word of a served language has more
 
-export class Front {
+export class TranslatePage {
   constructor() {
     this.state = readState();
     this.server = new Server();
     this.server.key = readKey();
-    this.ways = new Ways([]);
+    this.pairs = new LanguagePairs([]);
     this.keyNeeded = false;
     this.detected = "";
     this.unsure = false;
@@ -31,7 +30,7 @@ export class Front {
     this.error = null;
     this.copied = false;
     this.timer = 0;
-    this.again = 0;
+    this.retry = 0;
     /** @type {AbortController | null} */
     this.abort = null; // of the translation that is under way
     this.dark = window.matchMedia("(prefers-color-scheme: dark)");
@@ -39,9 +38,9 @@ export class Front {
     this.files = new Files(this);
     this.source = new SourcePane(this);
     this.target = new TargetPane(this);
-    this.menu = new Menu(this);
-    this.words = new Words(this);
-    this.said = h("p.unseen", { role: "status" });
+    this.menu = new AlternativesMenu(this);
+    this.wordLinks = new WordLinks(this);
+    this.status = h("p.unseen", { role: "status" });
     this.place = {
       top: find("#top"),
       bar: h("div.bar"),
@@ -62,13 +61,13 @@ export class Front {
       ),
       this.files.input,
       this.files.list,
-      this.said,
+      this.status,
       this.menu.box,
     );
     this.dark.addEventListener("change", () => this.draw());
     window.addEventListener("resize", () => grow(this.source.input));
-    window.addEventListener("hashchange", () => this.#moved());
-    document.addEventListener("keydown", (event) => this.#pressed(event));
+    window.addEventListener("hashchange", () => this.#onHash());
+    document.addEventListener("keydown", (event) => this.#onKey(event));
   }
 
   /** @returns {Promise<void>} */
@@ -77,7 +76,7 @@ export class Front {
     this.draw();
     try {
       const [languages, settings] = await Promise.all([this.server.languages(), this.server.settings()]);
-      this.ways = new Ways(languages);
+      this.pairs = new LanguagePairs(languages);
       this.keyNeeded = settings.keyRequired;
       this.files.offer(settings);
     } catch (error) {
@@ -89,57 +88,52 @@ export class Front {
   }
 
   get lang() {
-    return this.state.lang || preferred();
+    return this.state.lang || browserLanguage();
   }
 
-  /** The language that the text is in, as far as it is known: a code, or "auto". */
+  /** The chosen or detected language of the text, or "auto". */
   get from() {
-    return this.ways.known(this.state.from) ? this.state.from : this.detected || "auto";
+    return this.pairs.has(this.state.from) ? this.state.from : this.detected || "auto";
   }
 
-  /** The language to translate into: what was chosen where that can be, else what suits. */
+  /** The target: the chosen one if possible. */
   get to() {
-    return this.ways.target(this.from, this.state.to, WRITTEN[this.lang]);
+    return this.pairs.target(this.from, this.state.to, LANG_TAGS[this.lang]);
   }
 
-  /** Whether it can go back from the translation. */
-  get turns() {
-    return this.from !== "auto" && this.ways.leads(this.to, this.from);
+  get canSwap() {
+    return this.from !== "auto" && this.pairs.translates(this.to, this.from);
   }
 
-  /**
-   * A language for one side; where the other has it, that takes what this one had.
-   * @param {"from" | "to"} side
-   * @param {string} code
-   */
+  /** Choose a language; if the other side has it, swap. @param {"from" | "to"} side @param {string} code */
   choose(side, code) {
     const { state, from, to } = this;
     if (state[side] === code) return;
-    if (side === "from" && code === to) this.go({ from: code, to: from === "auto" ? "" : from });
-    else if (side === "to" && code === state.from) this.go({ from: to, to: code });
-    else this.go({ [side]: code });
+    if (side === "from" && code === to) this.update({ from: code, to: from === "auto" ? "" : from });
+    else if (side === "to" && code === state.from) this.update({ from: to, to: code });
+    else this.update({ [side]: code });
   }
 
-  /** Change what the address holds. @param {Partial<FrontState>} patch */
-  go(patch) {
+  /** Change the state and the address. @param {Partial<FrontState>} patch */
+  update(patch) {
     const { to } = this;
     Object.assign(this.state, patch);
     if ("from" in patch) this.detected = "";
     writeState(this.state);
     this.draw();
-    // Another language of the page may mean another one to translate into.
+    // The default target depends on the language of the page.
     if ("from" in patch || this.to !== to) this.translate();
   }
 
-  #moved() {
-    if (isOfLook(location.hash)) return location.replace(`look${location.hash}`);
+  #onHash() {
+    if (isLookState(location.hash)) return location.replace(`look${location.hash}`);
     const { q, ...rest } = readState();
     if (q !== this.source.input.value) this.source.set(q);
-    this.go(rest);
+    this.update(rest);
     return this.translate();
   }
 
-  typed() {
+  onInput() {
     clearTimeout(this.timer);
     this.copied = false;
     this.state.q = this.source.input.value;
@@ -150,7 +144,7 @@ export class Front {
 
   async translate() {
     clearTimeout(this.timer);
-    clearTimeout(this.again);
+    clearTimeout(this.retry);
     this.abort?.abort();
     const abort = new AbortController();
     this.abort = abort;
@@ -160,29 +154,29 @@ export class Front {
     state.q = this.source.input.value;
     writeState(state);
     try {
-      if (!this.ways.known(state.from)) {
-        const words = state.q.slice(0, MOST_TO_DETECT);
+      if (!this.pairs.has(state.from)) {
+        const words = state.q.slice(0, MAX_DETECT);
         const found = /\p{L}/u.test(words) ? await this.server.detect(words, abort.signal) : null;
         this.detected = found?.language ?? "";
-        this.unsure = found !== null && found.confidence < UNSURE;
+        this.unsure = found !== null && found.confidence < MIN_CONFIDENCE;
       }
       lines.set(state.q, this.from, this.to);
       this.draw();
-      await lines.fetch(abort.signal, () => this.progress());
+      await lines.translate(abort.signal, () => this.progress());
     } catch (error) {
       if (!isAbort(error)) this.fail(error, () => this.translate());
       return;
     }
     this.abort = null;
     this.draw();
-    this.say(t("done"));
+    this.announce(t("done"));
   }
 
-  /** Put the translation in the place of the text, and turn round. */
+  /** Translate the translation back. */
   swap() {
     const { from, to, state, lines } = this;
-    if (!this.turns) return;
-    const text = lines.done === lines.all ? lines.text : state.q;
+    if (!this.canSwap) return;
+    const text = lines.done === lines.total ? lines.text : state.q;
     Object.assign(state, { from: to, to: from });
     this.detected = "";
     this.source.replace(text);
@@ -191,7 +185,7 @@ export class Front {
 
   clear() {
     this.source.replace("");
-    this.typed();
+    this.onInput();
   }
 
   async copy() {
@@ -199,7 +193,7 @@ export class Front {
     try {
       await navigator.clipboard.writeText(text);
     } catch {
-      // Not over plain HTTP from another machine: by hand.
+      // There is no clipboard over plain HTTP from another machine.
       const held = h("textarea.unseen", { readonly: true });
       held.value = text;
       document.body.append(held);
@@ -209,7 +203,7 @@ export class Front {
     }
     this.copied = true;
     this.draw();
-    this.say(t("copied"));
+    this.announce(t("copied"));
   }
 
   /** @param {string} key */
@@ -220,7 +214,7 @@ export class Front {
   }
 
   /** @param {KeyboardEvent} event */
-  #pressed(event) {
+  #onKey(event) {
     const { altKey, shiftKey, ctrlKey, metaKey, code } = event;
     if (!altKey || !shiftKey || ctrlKey || metaKey) return;
     /** @type {Record<string, () => unknown>} */
@@ -230,41 +224,41 @@ export class Front {
     acts[code]();
   }
 
-  /** What went wrong, in words. @param {unknown} error */
-  tell(error) {
+  /** @param {unknown} error */
+  errorText(error) {
     if (!(error instanceof Refusal)) return t("error.page", { why: error instanceof Error ? error.message : error });
     if (error.status === 0) return t("error.offline");
     if (error.status === 403) return t(this.server.key ? "error.wrongKey" : "error.noKey");
-    if (error.status === 429 || error.status === 503) return t("error.busy", { n: whole(error.after || 1) });
+    if (error.status === 429 || error.status === 503) return t("error.busy", { n: formatNumber(error.after || 1) });
     if (error.status === 413) return t("error.large");
     return t("error.refused", { why: [error.message, error.hint].filter(Boolean).join("; ") });
   }
 
-  /** @param {unknown} error @param {() => unknown} [again]  what to do when the server may be there again */
+  /** @param {unknown} error @param {() => unknown} [again]  called when the server may be back */
   fail(error, again) {
     this.error = error;
     this.abort = null;
     if (error instanceof Refusal) {
       if (error.status === 403) this.keyNeeded = true;
       else if (again && (error.after || error.status === 0))
-        this.again = setTimeout(again, 1000 * Math.min(60, error.after || 3));
+        this.retry = setTimeout(again, 1000 * Math.min(60, error.after || 3));
     } else console.error(error);
     this.draw();
   }
 
   /** @param {string} text */
-  say(text) {
-    this.said.textContent = text;
+  announce(text) {
+    this.status.textContent = text;
   }
 
   draw() {
     const root = document.documentElement;
     setLanguage(this.lang);
-    root.lang = WRITTEN[this.lang];
+    root.lang = LANG_TAGS[this.lang];
     root.dataset.theme = this.state.theme || (this.dark.matches ? "dark" : "light");
-    root.toggleAttribute("data-stale", this.abort !== null && this.lines.done < this.lines.all);
-    const from = this.from === "auto" ? "" : nameOf(this.from);
-    document.title = from ? `${from} \u2192 ${nameOf(this.to)} \u00b7 glassformer` : t("title");
+    root.toggleAttribute("data-stale", this.abort !== null && this.lines.done < this.lines.total);
+    const from = this.from === "auto" ? "" : languageName(this.from);
+    document.title = from ? `${from} \u2192 ${languageName(this.to)} \u00b7 glassformer` : t("title");
     this.heading.textContent = t("heading");
     drawTop(this, this.place.top);
     drawBar(this, this.place.bar);
@@ -273,7 +267,7 @@ export class Front {
     grow(this.source.input);
   }
 
-  /** What changes while a text is being translated, and no more: it may be long. */
+  /** Draw only what changes during a translation, because the text may be long. */
   progress() {
     drawFoot(this);
     this.target.draw();
@@ -286,5 +280,5 @@ export class Front {
   }
 }
 
-if (isOfLook(location.hash)) location.replace(`look${location.hash}`);
-else new Front().start();
+if (isLookState(location.hash)) location.replace(`look${location.hash}`);
+else new TranslatePage().start();

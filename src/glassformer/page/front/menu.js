@@ -1,16 +1,16 @@
-// What else could stand there: other words that the model would go on with, and other sentences.
+// A menu of alternatives for a word: other words at its place, and other sentences.
 
 import { button, fill, h, rove } from "../dom.js";
 import { isAbort } from "../request.js";
 import { t } from "./language.js";
 
-const AROUND = 28; // characters shown on either side of what is different
+const CONTEXT = 28; // characters on either side of the difference
 
-export class Menu {
-  /** @param {Front} app */
+export class AlternativesMenu {
+  /** @param {TranslatePage} app */
   constructor(app) {
     this.app = app;
-    this.turn = 0;
+    this.request = 0;
     this.box = h("div.menu", {
       role: "dialog",
       hidden: true,
@@ -34,32 +34,32 @@ export class Menu {
     return !this.box.hidden;
   }
 
-  /** @param {boolean} back  whether the focus goes back to the translation */
+  /** @param {boolean} back  whether the focus returns to the translation */
   close(back) {
-    this.turn++;
+    this.request++;
     if (!this.open) return;
     this.box.hidden = true;
     if (back) this.app.target.box.focus();
-    else this.app.words.light(null);
+    else this.app.wordLinks.highlight(null);
   }
 
   /** @param {number} i  a line @param {number} piece  of its translation */
   async show(i, piece) {
     const { app } = this;
-    const line = app.lines.now[i];
+    const line = app.lines.current[i];
     const place = line.sentenceAt(piece);
     const word = app.target.wordAt({ line: i, piece });
-    if (!line.told || place < 0 || !word) return;
-    const { target, steps } = line.told.sentences[place];
-    const said = line.told.target.slice(...target).join("");
-    const prefix = line.told.target.slice(target[0], piece).join("");
+    if (!line.alignment || place < 0 || !word) return;
+    const { target, steps } = line.alignment.sentences[place];
+    const sentence = line.alignment.target.slice(...target).join("");
+    const prefix = line.alignment.target.slice(target[0], piece).join("");
     const last = steps[steps.length - 1];
-    const turn = ++this.turn;
+    const request = ++this.request;
     const head = h("p.menu-head", h("span.label", t("menu.instead")), h("b", word.textContent ?? ""));
     const links = steps.map((step, k) =>
       h(
         "a.button",
-        { href: app.words.address(step), data: { key: `look:${k}` } },
+        { href: app.wordLinks.lookAddress(step), data: { key: `look:${k}` } },
         steps.length > 1 ? t("look.step", { n: k + 1, of: steps.length }) : t("look"),
       ),
     );
@@ -74,20 +74,20 @@ export class Menu {
     try {
       others = await app.server.alternatives(last.direction, last.text, prefix);
     } catch (error) {
-      if (turn === this.turn && !isAbort(error)) {
+      if (request === this.request && !isAbort(error)) {
         this.close(true);
         app.fail(error);
       }
       return;
     }
-    if (turn !== this.turn) return;
-    const known = new Set([bare(said)]);
-    const fresh = (/** @type {string} */ text) => !known.has(bare(text)) && known.add(bare(text));
+    if (request !== this.request) return;
+    const known = new Set([withoutSpaces(sentence)]);
+    const fresh = (/** @type {string} */ text) => !known.has(withoutSpaces(text)) && known.add(withoutSpaces(text));
     const [texts, free] = [others.texts.filter(fresh), others.free.filter(fresh)];
     const first = line.chosen[place] ? [button(t("menu.first"), () => this.#choose(line, place, null), item)] : [];
     /** @param {string} text */
     const choice = (text) =>
-      button(different(said, text), () => this.#choose(line, place, text), { ...item, title: text });
+      button(showDifference(sentence, text), () => this.#choose(line, place, text), { ...item, title: text });
     fill(
       list,
       texts.map(choice),
@@ -114,19 +114,19 @@ export class Menu {
   /** @param {Line} line @param {number} place @param {string | null} text */
   async #choose(line, place, text) {
     this.close(true);
-    const { length } = line.told?.sentences ?? [];
+    const { length } = line.alignment?.sentences ?? [];
     line.chosen = Array.from({ length }, (_, i) => (i === place ? text : (line.chosen[i] ?? null)));
-    await this.app.words.chosen(line);
+    await this.app.wordLinks.reload(line);
   }
 }
 
 const item = { class: "menu-item" };
 
-/** What makes a wording another one: a space does not. @param {string} text */
-const bare = (text) => text.replace(/\s/g, "");
+/** A wording without spaces, to compare it. @param {string} text */
+const withoutSpaces = (text) => text.replace(/\s/g, "");
 
-/** A translation, with that marked in which it is not the other. @param {string} before @param {string} after */
-function different(before, after) {
+/** A translation with the difference from another one in bold. @param {string} before @param {string} after */
+function showDifference(before, after) {
   const short = Math.min(before.length, after.length);
   let start = 0;
   while (start < short && before[start] === after[start]) start++;
@@ -139,8 +139,8 @@ function different(before, after) {
   const [lead, tail] = [after.slice(0, start), after.slice(stop)];
   return h(
     "span",
-    lead.length > AROUND ? `\u2026${lead.slice(-AROUND).replace(/^[\p{Script=Latin}\d]+/u, "")}` : lead,
+    lead.length > CONTEXT ? `\u2026${lead.slice(-CONTEXT).replace(/^[\p{Script=Latin}\d]+/u, "")}` : lead,
     h("b", after.slice(start, stop)),
-    tail.length > AROUND ? `${tail.slice(0, AROUND).replace(/[\p{Script=Latin}\d]+$/u, "")}\u2026` : tail,
+    tail.length > CONTEXT ? `${tail.slice(0, CONTEXT).replace(/[\p{Script=Latin}\d]+$/u, "")}\u2026` : tail,
   );
 }

@@ -1,86 +1,47 @@
-// What is asked of the server that this page came from.
+// The requests of this page to its server.
 
 import { post, request } from "../request.js";
 
+/** @param {string} address */
+const get = async (address) => (await request(address)).json();
+
 export class Server {
   key = "";
-
-  /** @param {string} address */
-  async #get(address) {
-    return (await request(address)).json();
-  }
 
   /** @param {string} address @param {object} body @param {AbortSignal} [signal] */
   #post(address, body, signal) {
     return post(address, this.key ? { ...body, api_key: this.key } : body, signal);
   }
 
-  /** @returns {Promise<Spoken[]>} */
-  languages() {
-    return this.#get("languages");
-  }
+  /** @type {() => Promise<ServedLanguage[]>} */
+  languages = () => get("languages");
 
-  /** @returns {Promise<Settings>} */
-  settings() {
-    return this.#get("frontend/settings");
-  }
+  /** @type {() => Promise<Settings>} */
+  settings = () => get("frontend/settings");
 
-  /**
-   * The likeliest language of a text, and how sure that is, in percent.
-   * @param {string} q
-   * @param {AbortSignal} signal
-   * @returns {Promise<{language: string, confidence: number}>}
-   */
-  async detect(q, signal) {
-    return (await this.#post("detect", { q }, signal))[0];
-  }
+  /** With a confidence in percent.
+   * @type {(q: string, signal: AbortSignal) => Promise<{language: string, confidence: number}>} */
+  detect = async (q, signal) => (await this.#post("detect", { q }, signal))[0];
 
-  /**
-   * @param {string[]} q
-   * @param {string} source
-   * @param {string} target
-   * @param {AbortSignal} signal
-   * @returns {Promise<string[]>}
-   */
-  async translate(q, source, target, signal) {
-    return (await this.#post("translate", { q, source, target }, signal)).translatedText;
-  }
+  /** @type {(q: string[], source: string, target: string, signal: AbortSignal) => Promise<string[]>} */
+  translate = async (q, source, target, signal) =>
+    (await this.#post("translate", { q, source, target }, signal)).translatedText;
 
-  /**
-   * @param {string} q
-   * @param {string} source
-   * @param {string} target
-   * @param {(string | null)[]} chosen
-   * @returns {Promise<Told>}
-   */
-  words(q, source, target, chosen) {
-    return this.#post("api/words", { q, source, target, chosen });
-  }
+  /** @type {(q: string, source: string, target: string, chosen: (string | null)[]) => Promise<Alignment>} */
+  words = (q, source, target, chosen) => this.#post("api/words", { q, source, target, chosen });
 
-  /**
-   * @param {string} direction
-   * @param {string} text
-   * @param {string} prefix
-   * @returns {Promise<{texts: string[], free: string[]}>}
-   */
-  alternatives(direction, text, prefix) {
-    return this.#post("api/alternatives", { direction, text, prefix });
-  }
+  /** @type {(direction: string, text: string, prefix: string) => Promise<{texts: string[], free: string[]}>} */
+  alternatives = (direction, text, prefix) => this.#post("api/alternatives", { direction, text, prefix });
 
-  /**
-   * A file's translation, by its address here.
-   * @param {File} file
-   * @param {string} source
-   * @param {string} target
-   * @param {AbortSignal} signal
-   */
-  async file(file, source, target, signal) {
+  /** The address of the translated file.
+   * @type {(file: File, source: string, target: string, signal: AbortSignal) => Promise<string>} */
+  file = async (file, source, target, signal) => {
     const body = new FormData();
     for (const [name, value] of Object.entries({ source, target, api_key: this.key })) if (value) body.set(name, value);
     body.set("file", file);
     const answer = await request("translate_file", { method: "POST", body, signal });
-    // The server may know itself by another name than the one in our address.
+    // The server may know itself by another host name than the one in our address.
     const made = new URL((await answer.json()).translatedFileUrl, location.href);
     return made.pathname + made.search;
-  }
+  };
 }

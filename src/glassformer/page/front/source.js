@@ -3,10 +3,10 @@
 import { grow, h } from "../dom.js";
 import { t } from "./language.js";
 
-const UNDONE = 5000; // characters
+const MAX_UNDO = 5000; // characters
 
 export class SourcePane {
-  /** @param {Front} app */
+  /** @param {TranslatePage} app */
   constructor(app) {
     this.app = app;
     this.sheet = h("div.sheet", { "aria-hidden": "true" });
@@ -17,15 +17,15 @@ export class SourcePane {
       data: { key: "source" },
       on: {
         input: () => {
-          this.mark([]);
+          this.highlight([]);
           grow(this.input);
-          app.typed();
+          app.onInput();
         },
         keydown: (event) => {
           if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) app.translate();
         },
-        mousemove: (event) => app.words.light(this.#wordAt(event), "source"),
-        mouseleave: () => app.words.light(null),
+        mousemove: (event) => app.wordLinks.highlight(this.#wordAt(event), "source"),
+        mouseleave: () => app.wordLinks.highlight(null),
       },
     });
     this.field = h("div.field", this.sheet, this.input);
@@ -41,28 +41,28 @@ export class SourcePane {
   /** @param {string} text */
   set(text) {
     this.input.value = text;
-    this.mark([]);
+    this.highlight([]);
     grow(this.input);
   }
 
-  /** Put another text in the place of what was typed, which undoing brings back. @param {string} text */
+  /** Replace the text so that the browser can undo it. @param {string} text */
   replace(text) {
     this.input.focus();
     this.input.select();
-    // Of the ways to change a field, the only one that the browser can undo; for a long text it takes very long.
-    if (text.length > UNDONE || !document.execCommand(text ? "insertText" : "delete", false, text)) this.set(text);
+    // The only change of a field that the browser can undo; it is slow for a long text.
+    if (text.length > MAX_UNDO || !document.execCommand(text ? "insertText" : "delete", false, text)) this.set(text);
   }
 
-  /** The word under the pointer, where the browser can tell. @param {MouseEvent} event @returns {WordAt | null} */
+  /** The word under the pointer, where the browser can tell. @param {MouseEvent} event @returns {WordPlace | null} */
   #wordAt({ clientX, clientY }) {
     const place = document.caretPositionFromPoint?.(clientX, clientY);
     if (place?.offsetNode !== this.input) return null;
     let start = 0;
-    for (const [line, one] of this.app.lines.now.entries()) {
+    for (const [line, one] of this.app.lines.current.entries()) {
       if (place.offset <= start + one.text.length) {
-        this.app.words.look(line);
+        this.app.wordLinks.load(line);
         let at = start;
-        const piece = one.told?.source.findIndex((word) => {
+        const piece = one.alignment?.source.findIndex((word) => {
           at += word.length;
           return place.offset < at;
         });
@@ -73,8 +73,8 @@ export class SourcePane {
     return null;
   }
 
-  /** Mark stretches of the text. @param {[number, number][]} spans  in order, by characters */
-  mark(spans) {
+  /** @param {[number, number][]} spans  in order, by characters */
+  highlight(spans) {
     const text = this.input.value;
     /** @type {Node[]} */
     const parts = [];

@@ -1,17 +1,17 @@
-// The translation, line by line. A line that somebody looks at is cut into words, which can be pointed at.
+// The translation, line by line. A line under the pointer is split into words that can be pointed at.
 
 import { h } from "../dom.js";
 import { t } from "./language.js";
 
 const LETTERS = /[\p{L}\p{N}]/u;
 
-const FEW = 20; // lines that may move while they are waited for
+const MAX_ANIMATED = 20; // waiting lines
 
 export class TargetPane {
-  /** @param {Front} app */
+  /** @param {TranslatePage} app */
   constructor(app) {
     this.app = app;
-    /** @type {WordAt | null} */
+    /** @type {WordPlace | null} */
     this.cursor = null;
     /** @type {{element: Element, line: Line, version: number}[]} */
     this.rows = []; // as they are drawn
@@ -21,11 +21,14 @@ export class TargetPane {
       translate: "no",
       data: { testid: "made", key: "made" },
       on: {
-        mouseover: (event) => this.#pointed(event),
-        mouseleave: () => app.words.light(null),
-        click: (event) => this.#clicked(event),
-        keydown: (event) => this.#pressed(event),
-        focus: () => this.#entered(),
+        mouseover: (event) => this.#onPointer(event),
+        mouseleave: () => app.wordLinks.highlight(null),
+        click: (event) => this.#onClick(event),
+        keydown: (event) => this.#onKey(event),
+        focus: (event) => {
+          const byKey = /** @type {HTMLElement} */ (event.target).matches(":focus-visible");
+          if (!this.cursor && byKey) this.#lineFrom(0, 1, "first");
+        },
         blur: () => app.menu.open || this.#leave(),
       },
     });
@@ -36,9 +39,9 @@ export class TargetPane {
     box.setAttribute("aria-label", t("target.label"));
     box.setAttribute("aria-description", t("target.keys"));
     box.lang = app.to;
-    const { now } = app.lines;
-    for (const row of this.rows.splice(now.length)) row.element.remove();
-    for (const [i, line] of now.entries()) {
+    const { current } = app.lines;
+    for (const row of this.rows.splice(current.length)) row.element.remove();
+    for (const [i, line] of current.entries()) {
       const old = this.rows[i];
       if (old && old.line === line && old.version === line.version) continue;
       const element = this.#line(line, i);
@@ -46,8 +49,8 @@ export class TargetPane {
       else box.append(element);
       this.rows[i] = { element, line, version: line.version };
     }
-    box.toggleAttribute("data-few", now.length <= FEW);
-    box.dataset.empty = now.length ? "" : t("target.empty");
+    box.toggleAttribute("data-few", current.length <= MAX_ANIMATED);
+    box.dataset.empty = current.length ? "" : t("target.empty");
     if (this.cursor && !this.wordAt(this.cursor)) this.cursor = null;
   }
 
@@ -56,28 +59,28 @@ export class TargetPane {
     // A line break is a character, so that what is selected by hand is the text.
     const row = (/** @type {string} */ kind, /** @type {Child[]} */ ...content) =>
       h("span", i ? "\n" : "", h("span", { class: kind, data: { line: i } }, content));
-    const { told, made } = line;
-    if (!told) return made === null ? row("line waiting", "\u2003".repeat(8)) : row("line", made);
-    const words = told.target.map((piece, at) =>
+    const { alignment, translation } = line;
+    if (!alignment) return translation === null ? row("line waiting", "\u2003".repeat(8)) : row("line", translation);
+    const words = alignment.target.map((piece, at) =>
       LETTERS.test(piece) ? h("span.word", { data: { line: i, piece: at } }, piece) : piece,
     );
     return row(
       "line",
       // What stands between sentences belongs to none.
       words.map((word, at) => {
-        const sentence = told.sentences.find(({ target }) => target[0] <= at && at < target[1]);
+        const sentence = alignment.sentences.find(({ target }) => target[0] <= at && at < target[1]);
         if (!sentence) return word;
         return sentence.target[0] === at ? h("span.sentence", words.slice(...sentence.target)) : null;
       }),
     );
   }
 
-  /** @param {WordAt} at @returns {HTMLElement | null} */
+  /** @param {WordPlace} at @returns {HTMLElement | null} */
   wordAt({ line, piece }) {
     return this.box.querySelector(`[data-line="${line}"][data-piece="${piece}"]`);
   }
 
-  /** @param {Event} event @returns {WordAt | null} */
+  /** @param {Event} event @returns {WordPlace | null} */
   #under({ target }) {
     const { dataset } = /** @type {HTMLElement} */ (target);
     if (dataset.piece) return { line: Number(dataset.line), piece: Number(dataset.piece) };
@@ -92,43 +95,37 @@ export class TargetPane {
   }
 
   /** @param {Event} event */
-  #pointed(event) {
+  #onPointer(event) {
     const line = this.#lineUnder(event);
-    if (line !== null) this.app.words.look(line);
-    this.app.words.light(this.#under(event));
+    if (line !== null) this.app.wordLinks.load(line);
+    this.app.wordLinks.highlight(this.#under(event));
   }
 
   /** @param {MouseEvent} event */
-  async #clicked(event) {
+  async #onClick(event) {
     if (getSelection()?.toString()) return; // they are selecting
     const line = this.#lineUnder(event);
     if (line === null) return;
     const { clientX, clientY } = event;
-    const told = this.app.lines.now[line]?.told;
-    if (!told) await this.app.words.look(line); // it was no word when it was clicked, on a phone say
-    const there = told ? event.target : document.elementFromPoint(clientX, clientY);
+    const alignment = this.app.lines.current[line]?.alignment;
+    if (!alignment) await this.app.wordLinks.load(line); // it was no word when it was clicked, on a phone say
+    const there = alignment ? event.target : document.elementFromPoint(clientX, clientY);
     if (!(there instanceof HTMLElement) || !there.dataset.piece) return;
     this.#move({ line, piece: Number(there.dataset.piece) });
     this.app.menu.show(line, Number(there.dataset.piece));
   }
 
-  /** @param {WordAt} at */
+  /** @param {WordPlace} at */
   #move(at) {
     this.cursor = at;
-    this.app.words.light(at);
-    this.app.words.say(at);
+    this.app.wordLinks.highlight(at);
+    this.app.wordLinks.announce(at);
     this.wordAt(at)?.scrollIntoView({ block: "nearest" });
   }
 
   #leave() {
     this.cursor = null;
-    this.app.words.light(null);
-  }
-
-  /** The first word of the first line that has one, when the keyboard comes here. */
-  async #entered() {
-    if (this.cursor || !this.box.matches(":focus-visible")) return;
-    await this.#lineFrom(0, 1, "first");
+    this.app.wordLinks.highlight(null);
   }
 
   /** The words of a line, by their pieces. @param {number} line */
@@ -138,24 +135,19 @@ export class TargetPane {
     return [...words].map((word) => Number(word.dataset.piece));
   }
 
-  /**
-   * To the next line that has words, and there to its first, last or nearest word.
-   * @param {number} line
-   * @param {1 | -1} step
-   * @param {"first" | "last"} end
-   */
+  /** To the next line with words. @param {number} line @param {1 | -1} step @param {"first" | "last"} end */
   async #lineFrom(line, step, end) {
     const { lines } = this.app;
-    for (let at = line; at >= 0 && at < lines.now.length; at += step) {
-      if (!lines.now[at].text.trim()) continue;
-      await this.app.words.look(at);
+    for (let at = line; at >= 0 && at < lines.current.length; at += step) {
+      if (!lines.current[at].text.trim()) continue;
+      await this.app.wordLinks.load(at);
       const piece = end === "first" ? this.#words(at)[0] : this.#words(at).at(-1);
       if (piece !== undefined) return this.#move({ line: at, piece });
     }
   }
 
   /** @param {KeyboardEvent} event */
-  async #pressed(event) {
+  async #onKey(event) {
     const at = this.cursor;
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === "Escape" && at) return this.#leave();
@@ -176,8 +168,8 @@ export class TargetPane {
     return this.#move({ ...at, piece: words[next] });
   }
 
-  /** Light words, and the sentence that they are in. @param {WordAt[]} words @param {WordAt | null} chief */
-  light(words, chief) {
+  /** Light words, and the sentence that they are in. @param {WordPlace[]} words @param {WordPlace | null} chief */
+  highlight(words, chief) {
     for (const one of this.box.querySelectorAll(".lit, .chief")) one.classList.remove("lit", "chief");
     for (const one of words) this.wordAt(one)?.classList.add("lit");
     if (chief) this.wordAt(chief)?.classList.add("chief");

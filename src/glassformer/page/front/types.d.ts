@@ -1,11 +1,11 @@
-// What the page that translates speaks of, beside what the other one knows. Names are known without an import.
+// Types of the page that translates, known without an import.
 
 type FrontLanguage = "en" | "de" | "zh";
-type Front = import("./main.js").Front;
+type TranslatePage = import("./main.js").TranslatePage;
 type Line = import("./lines.js").Line;
 
 /** GET /languages */
-interface Spoken {
+interface ServedLanguage {
   code: string;
   name: string;
   targets: string[];
@@ -18,22 +18,16 @@ interface Settings {
   supportedFilesFormat: string[];
 }
 
-/** POST /api/words: both texts in pieces, pairs of pieces that belong together, sentences by their pieces. */
-interface Told {
+/** POST /api/words: both texts in pieces, linked pairs of pieces, and sentences as ranges of pieces. */
+interface Alignment {
   source: string[];
   target: string[];
   links: [number, number][];
-  sentences: SentenceTold[];
+  /** with the input of each model */
+  sentences: { source: [number, number]; target: [number, number]; steps: { direction: string; text: string }[] }[];
 }
 
-interface SentenceTold {
-  source: [number, number];
-  target: [number, number];
-  /** what each model on the way read of it */
-  steps: { direction: string; text: string }[];
-}
-
-/** What the address holds; a language that is not named is found out, or chosen. */
+/** The state in the address; an empty language is detected, or chosen. */
 interface FrontState {
   from: string;
   to: string;
@@ -42,8 +36,8 @@ interface FrontState {
   theme: "" | "light" | "dark";
 }
 
-/** A word of the translation: its line, and its piece of that. */
-interface WordAt {
+/** A word of the translation: the index of its line, and of its piece in that. */
+interface WordPlace {
   line: number;
   piece: number;
 }
