@@ -84,7 +84,7 @@ def test_a_model_of_digits_brings_one_of_each_to_try(folders):
     images, labels = digits("test")
     known = {image.tobytes(): label for image, label in zip(images, labels, strict=True)}
     for example in shown.examples:
-        assert known[decode_image(example.text, shown.model.sight).tobytes()] == example.label
+        assert known[decode_image(example.text, shown.model.image_processor).tobytes()] == example.label
 
 
 def test_a_folder_goes_no_way_but_its_own(folders):

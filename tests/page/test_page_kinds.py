@@ -59,17 +59,17 @@ def reader(kind: str):
     for parameter in model.parameters():  # biases and gains of zero and one would hide mistakes
         parameter.data += 0.1 * torch.randn(parameter.shape, generator=chance)
     if kind == "continue":
-        return gf.TextGenerator(model, BundleTokenizer(tokenizer, goes_on=True), about=CARD)
+        return gf.TextGenerator(model, BundleTokenizer(tokenizer, continues=True), about=CARD)
     if kind == "fill":
-        return gf.MaskFiller(model, BundleTokenizer(tokenizer, goes_on=False), about=CARD)
+        return gf.MaskFiller(model, BundleTokenizer(tokenizer, continues=False), about=CARD)
     if kind == "label":
-        return gf.Classifier(model, BundleTokenizer(tokenizer, goes_on=False), LABELS, about=CARD)
+        return gf.Classifier(model, BundleTokenizer(tokenizer, continues=False), LABELS, about=CARD)
     return gf.Classifier(model, None)
 
 
 def asked(kind: str):
     """What the model is given, and how much it may write."""
-    given = decode_image(DRAWN, reader(kind).sight) if kind == "image" else TEXTS[kind]
+    given = decode_image(DRAWN, reader(kind).image_processor) if kind == "image" else TEXTS[kind]
     return given, {"max_new_tokens": WRITTEN} if kind == "continue" else {}
 
 
@@ -172,7 +172,7 @@ def check_squares(page, trace):
             return [...pen.getImageData(0, 0, picture.width, picture.height).data].filter((_, i) => i % 4 === 0);
         }"""
     )
-    image = decode_image(DRAWN, reader("image").sight).astype(float)[:, :, 0]
+    image = decode_image(DRAWN, reader("image").image_processor).astype(float)[:, :, 0]
     grey = 255 * (image - image.min()) / (image.max() - image.min())
     assert np.abs(np.array(drawn).reshape(8, 8) - grey).max() <= 0.51
     page.page.locator(f".given [data-place='{random.Random(2).randrange(1, 17)}']").click()
@@ -184,14 +184,14 @@ def check_pad(page):
     """What is drawn by hand is what the model reads."""
     page.page.locator("[data-key=clear]").click()
     page.page.wait_for_function(f"() => /^pixels:A+==$/.test({ASKED})")
-    nothing = decode_image(page.page.evaluate(ASKED), reader("image").sight)
+    nothing = decode_image(page.page.evaluate(ASKED), reader("image").image_processor)
     page.page.wait_for_selector(f"main[data-run='{gf.trace(reader('image'), nothing).run}'][aria-busy=false]")
     box = page.page.locator(".pad").bounding_box()
     page.page.mouse.move(box["x"] + box["width"] * 3.5 / 8, box["y"] + box["height"] * 2.5 / 8)
     page.page.mouse.down()
     page.page.mouse.up()
     page.page.wait_for_function(f"() => !/^pixels:A+==$/.test({ASKED})")
-    drawn = decode_image(page.page.evaluate(ASKED), reader("image").sight)
+    drawn = decode_image(page.page.evaluate(ASKED), reader("image").image_processor)
     assert drawn[2, 3] == drawn.max() == 255
     assert (drawn == 128).sum() == 4  # half as light beside it
     assert (drawn > 0).sum() == 5

@@ -98,14 +98,6 @@ def test_sixty_abandoned_traces_keep_nobody_waiting(translator):
     assert computed < 30, computed
 
 
-def test_a_translation_too_ends_when_nobody_waits(translator):
-    with Live(app := create_app(translator)) as live:
-        for one in [post(live, "/api/translate", text="one two three", beam=8) for _ in range(20)]:
-            one.close()
-        until(lambda: app.state.admission.waiting == 0)
-        assert httpx.post(f"{live.address}/api/translate", json={"text": "one"}, timeout=PATIENCE).status_code == 200
-
-
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("way", ["trace", "what_if", "translate"])
 def test_what_is_raised_between_steps_ends_the_work_there_and_changes_nothing_else(translator, way, beam):

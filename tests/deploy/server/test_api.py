@@ -270,21 +270,3 @@ def test_many_at_once_are_each_answered_as_alone(live, translator):
 def test_too_many_waiting_are_asked_to_come_again(translator):
     with Live(create_app(translator, limits=Limits(waiting=0))) as server:
         refused(httpx.post(f"{server.address}/api/trace", json={"text": "one"}), 429, "busy")
-
-
-def test_old_runs_leave_the_store(translator):
-    from glassformer.deploy.server.trace_api import RunCache
-
-    store = RunCache(max_runs=2)
-    traces = [gf.trace(translator, text) for text in ("one", "two", "three")]
-    for trace in traces[:2]:
-        store.add(trace)
-    store.get(traces[0].run)
-    store.add(traces[2])
-    assert store.get(traces[1].run) is None
-    assert store.get(traces[0].run) is not None
-    small = RunCache(max_bytes=1)
-    for trace in traces:
-        small.add(trace)
-    assert len(small) == 1
-    assert small.get(traces[2].run) is not None

@@ -11,7 +11,6 @@ from live_page import toy_service
 from loops import run
 
 from glassformer.deploy.server.admission import RequestState
-from glassformer.deploy.server.libre import MAX_QUICK, LibreApi
 from glassformer.deploy.server.queue import Queue, QueueClosed
 from glassformer.deploy.server.translation_service import LoopWaker, TranslationService, UnsupportedPair
 
@@ -103,40 +102,3 @@ def test_a_bell_forgets_nobody():
         await waiting
 
     run(wait())
-
-
-def test_a_bell_whose_loop_has_ended_is_silent():
-    bell, late = LoopWaker(), Future()
-
-    async def leave():
-        waiting = asyncio.ensure_future(bell.wait(late))
-        await asyncio.sleep(0)
-        waiting.cancel()
-
-    run(leave())
-    late.set_result([])
-    run(together(bell.wait(answered())))
-
-
-def answered():
-    made = Future()
-    made.set_result([])
-    return made
-
-
-def test_only_little_is_done_without_a_thread(service):
-    libre, little = LibreApi(service), {"q": "one", "source": "en", "target": "de"}
-    assert not libre.is_quick(little)  # its model may have to be loaded
-    service.load()
-    assert libre.is_quick(little)
-    assert libre.is_quick(little | {"format": "text", "alternatives": 0})
-    for more in (
-        {"q": ["one"]},
-        {"q": "o" * (MAX_QUICK + 1)},
-        {"source": "auto"},
-        {"format": "html"},
-        {"format": "no format"},
-        {"alternatives": 2},
-    ):
-        assert not libre.is_quick(little | more), more
-    assert run(libre.translate_async(little, RequestState())) == libre.translate(little, RequestState())

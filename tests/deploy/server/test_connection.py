@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import socket
 from contextlib import ExitStack
 
 import httpx
-import loops
 import pytest
 from fastapi import FastAPI, Response
 from sockets import PATIENCE, until
 from visitor import Live
 
-from glassformer.deploy.server.listen import Connection, JoiningTransport
+from glassformer.deploy.server.listen import Connection
 from glassformer.deploy.server.middleware import GuardMiddleware
 from glassformer.deploy.server.responses import chunked_response
 
@@ -127,53 +125,3 @@ def test_who_is_let_in_while_it_ends_is_let_go():
         with socket.create_connection(live.socket.getsockname(), PATIENCE) as late:
             late.sendall(HEAD + b"Content-Length: 9\r\n\r\n{}")
             assert rest(late) == b""
-
-
-def test_heads_without_end_are_refused(connect):
-    flood = connect()
-    try:
-        for n in range(1000):
-            flood.sendall((HEAD if n == 0 else b"") + b"X-%d: " % n + b"y" * 1000 + b"\r\n")
-    except (BrokenPipeError, ConnectionResetError):
-        pass  # it has hung up already
-    assert rest(flood)[:12] in (b"HTTP/1.1 400", b"")
-
-
-class Pieces(asyncio.Transport):
-    """What is sent, piece by piece."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sent = []
-        self.write = self.sent.append
-
-    def close(self) -> None:
-        self.sent.append("closed")
-
-
-@pytest.mark.parametrize(
-    ("given", "sent"),
-    [
-        ([b"HTTP/1.1 200", b"body", b"more"], [b"HTTP/1.1 200body", b"more"]),
-        ([b"HTTP/1.1 200", None, b"body"], [b"HTTP/1.1 200", b"body"]),
-        ([b"HTTP/1.1 200", b"HTTP/ is a name", b"HTTP/"], [b"HTTP/1.1 200HTTP/ is a name", b"HTTP/"]),
-        ([b"HTTP/1.1 204", "close"], [b"HTTP/1.1 204", "closed"]),
-        ([b"HTTP/1.1 304", b"", b"HTTP/1.1 200", b"body"], [b"HTTP/1.1 304", b"HTTP/1.1 200body"]),
-    ],
-    ids=["one piece", "alone", "a body like a head", "closed", "two answers"],
-)
-def test_a_head_goes_out_with_the_body_that_follows_and_nothing_is_left_behind(given, sent):
-    async def write() -> list[bytes | str]:
-        pieces = Pieces()
-        joined = JoiningTransport(pieces, asyncio.get_running_loop())
-        for one in given:
-            if one is None:
-                await asyncio.sleep(0)
-            elif one == "close":
-                joined.close()
-            else:
-                joined.write(one)
-        await asyncio.sleep(0)
-        return pieces.sent
-
-    assert loops.run(write()) == sent

@@ -11,11 +11,9 @@ from live_page import toy_service
 from sockets import PATIENCE, until
 from visitor import Live
 
-from glassformer.common.errors import DataError
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.files import DownloadStore, safe_name
+from glassformer.deploy.server.files import DownloadStore
 from glassformer.deploy.server.queue import Queue
-from glassformer.pipelines.documents.sandbox import Limits, translate_in_sandbox
 
 DOCUMENTS = {
     "a.txt": ("- one two\n\n\tthree\n", "- zwei eins\n\n\tdrei\n"),
@@ -111,17 +109,6 @@ def test_what_is_not_on_the_shelf_is_not_found(live):
     assert settings["supportedFilesFormat"] == [".htm", ".html", ".markdown", ".md", ".po", ".srt", ".txt"]
 
 
-def test_names_as_they_are_kept():
-    given = {
-        "a/b.txt": "b.txt",
-        "..\\x.md": "x.md",
-        "": "document",
-        " .": "document",
-        "x" * 300 + ".md": "x" * 80 + ".md",
-    }
-    assert {name: str(safe_name(name)) for name in given} == given
-
-
 def test_the_shelf_is_bounded_in_number_in_bytes_and_in_time():
     now = [0.0]
     shelf = DownloadStore(max_files=4, max_bytes=100, seconds=10, clock=lambda: now[0])
@@ -137,35 +124,6 @@ def test_the_shelf_is_bounded_in_number_in_bytes_and_in_time():
     now[0] = 10
     assert shelf.get(mine) is None
     assert (len(shelf), shelf.size) == (0, 0)
-
-
-class Same:
-    def translate(self, texts, *, progress=None):
-        return texts
-
-
-@pytest.mark.parametrize(
-    ("content", "suffix"), [(b"\n" * 40_000, ".srt"), (b"![" * 40_000, ".md")], ids=["subtitles", "markdown"]
-)
-def test_what_takes_too_long_to_read_is_given_up(content, suffix):
-    with pytest.raises(DataError, match="takes too long to read, or too much memory"):
-        translate_in_sandbox(content, suffix, Same(), lambda: None, Limits(seconds=1))
-
-
-def test_what_takes_too_much_memory_is_given_up():
-    with pytest.raises(DataError, match="too much memory"):
-        translate_in_sandbox(b"one\n" * 100_000, ".txt", Same(), lambda: None, Limits(bytes=40_000_000))
-
-
-def test_what_nobody_waits_for_any_more_is_not_read_on():
-    class Gone(Exception):
-        pass
-
-    def check():
-        raise Gone
-
-    with pytest.raises(Gone):
-        translate_in_sandbox(b"\n" * 40_000, ".srt", Same(), check)
 
 
 def test_html_of_any_length_is_the_same_wherever_it_is_read(live):

@@ -25,22 +25,20 @@ class Gone(GlassformerError):
     pass
 
 
-class Slow:
-    """A translator that takes as long as it is held up, and tells what it was asked."""
+class Slow(Translator):
+    """A translator that waits until it may `go`, and records its batches."""
 
     def __init__(self, translator: Translator) -> None:
+        super().__init__(translator.model, translator.tokenizer)
         self.batches: list[list[str]] = []
         self.go, self.begun = threading.Event(), threading.Event()
-        self.made = object.__new__(type("Held", (Translator,), {"translate": self.translate}))
-        vars(self.made).update(vars(translator))
-        self.real = translator
 
     def translate(self, texts, *, search, placeholders, between_steps):
         self.batches.append(list(texts))
         self.begun.set()
         while not self.go.wait(0.01):
             between_steps()
-        return self.real.translate(texts, search=search, placeholders=placeholders)
+        return super().translate(texts, search=search, placeholders=placeholders)
 
 
 @pytest.fixture
@@ -104,7 +102,7 @@ def test_shorter_sentences_fill_a_batch_where_each_keeps_its_limit(translator, q
     ask = [["six"], [long], ["one"], ["two"]]
 
     def go(i):
-        return queue.translate(held.made, ask[i], search, False, RequestState(str(i)))
+        return queue.translate(held, ask[i], search, False, RequestState(str(i)))
 
     first = in_threads(1, go)
     held.begun.wait()
@@ -119,7 +117,7 @@ def test_shorter_sentences_fill_a_batch_where_each_keeps_its_limit(translator, q
     assert len(held.batches) == batches
     assert held.batches[1] == ([long, "one", "two"] if batches == 2 else [long])
     assert (
-        queue.translate(held.made, ["two"], search, False, RequestState())[0]
+        queue.translate(held, ["two"], search, False, RequestState())[0]
         == translator.translate(["two"], search=search)[0]
     )
     assert queue.cache_hits == 1
@@ -127,9 +125,9 @@ def test_shorter_sentences_fill_a_batch_where_each_keeps_its_limit(translator, q
 
 def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):
     held = Slow(translator)
-    first = in_threads(1, lambda _: queue.translate(held.made, ["six"], Search(), False, RequestState()))
+    first = in_threads(1, lambda _: queue.translate(held, ["six"], Search(), False, RequestState()))
     held.begun.wait()
-    later = in_threads(5, lambda i: queue.translate(held.made, [WORDS[i]], Search(), False, RequestState(str(i))))
+    later = in_threads(5, lambda i: queue.translate(held, [WORDS[i]], Search(), False, RequestState(str(i))))
     while queue.waiting < 5 * 16:
         time.sleep(0.005)
     held.go.set()
@@ -138,7 +136,7 @@ def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):
     assert held.batches[0] == ["six"]
     assert sorted(held.batches[1]) == sorted(WORDS[:5])
     assert len(held.batches) == 2
-    assert queue.translate(held.made, ["six"], Search(), False, RequestState())[0][0].tokens == ["sechs"]
+    assert queue.translate(held, ["six"], Search(), False, RequestState())[0][0].tokens == ["sechs"]
     assert len(held.batches) == 2
     assert queue.cache_hits == 1
 
@@ -146,9 +144,9 @@ def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):
 def test_a_book_does_not_hold_up_a_word(translator, queue):
     held = Slow(translator)
     book = [f"{' '.join(WORDS[:5])} {i}" for i in range(400)]
-    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, RequestState("book")))
+    reading = in_threads(1, lambda _: queue.translate(held, book, Search(), False, RequestState("book")))
     held.begun.wait()
-    asking = in_threads(1, lambda _: queue.translate(held.made, ["one two"], Search(), False, RequestState("word")))
+    asking = in_threads(1, lambda _: queue.translate(held, ["one two"], Search(), False, RequestState("word")))
     while queue.waiting < 16 * (400 - len(held.batches[0]) + 1):
         time.sleep(0.005)
     held.go.set()
@@ -161,13 +159,13 @@ def test_what_was_left_costs_no_turn(translator, queue):
     """Whoever asks again with every key that is pressed, and leaves what was asked before, waits no longer for it."""
     held = Slow(translator)
     book = [f"{' '.join(WORDS[:5])} {i}" for i in range(1000)]
-    reading = in_threads(1, lambda _: queue.translate(held.made, book, Search(), False, RequestState("book")))
+    reading = in_threads(1, lambda _: queue.translate(held, book, Search(), False, RequestState("book")))
     held.begun.wait()
     for i in range(800):
         left = RequestState("keys")
-        queue.submit(held.made, [f"one two {i}"], Search(), False, left)
+        queue.submit(held, [f"one two {i}"], Search(), False, left)
         left.abandoned = True
-    asked = {name: queue.submit(held.made, [name], Search(), False, RequestState(name)) for name in ("keys", "other")}
+    asked = {name: queue.submit(held, [name], Search(), False, RequestState(name)) for name in ("keys", "other")}
     held.go.set()
     assert all(answer.result(60) for answers in asked.values() for answer in answers)
     assert {"keys", "other"} <= set(held.batches[1])
@@ -185,7 +183,7 @@ def test_who_leaves_is_not_translated(translator, queue):
 
     def ask(i):
         with pytest.raises(Gone):
-            queue.translate(held.made, [WORDS[i]], Search(), False, RequestState("a", check))
+            queue.translate(held, [WORDS[i]], Search(), False, RequestState("a", check))
         ended.append(i)
 
     threads = in_threads(1, ask)
@@ -198,26 +196,26 @@ def test_who_leaves_is_not_translated(translator, queue):
         one.join(10)
     assert len(ended) == 4
     held.go.set()
-    assert queue.translate(held.made, ["five"], Search(), False, RequestState())[0][0].tokens == ["fünf"]
+    assert queue.translate(held, ["five"], Search(), False, RequestState())[0][0].tokens == ["fünf"]
     assert held.batches == [["one"], ["five"]]
     assert queue.waiting == 0
 
 
 def test_too_much_is_refused_before_it_waits(translator):
     held, queue = Slow(translator), Queue(threads=1, max_waiting=32)
-    threads = in_threads(1, lambda _: queue.translate(held.made, ["one"], Search(), False, RequestState()))
+    threads = in_threads(1, lambda _: queue.translate(held, ["one"], Search(), False, RequestState()))
     held.begun.wait()
-    threads += in_threads(1, lambda _: queue.translate(held.made, ["two", "three"], Search(), False, RequestState()))
+    threads += in_threads(1, lambda _: queue.translate(held, ["two", "three"], Search(), False, RequestState()))
     while queue.waiting < 32:
         time.sleep(0.005)
     with pytest.raises(QueueFull, match="32 tokens are waiting"):
-        queue.translate(held.made, ["four"], Search(), False, RequestState())
+        queue.translate(held, ["four"], Search(), False, RequestState())
     held.go.set()
     for one in threads:
         one.join()
     queue.close()
     with pytest.raises(QueueClosed):
-        queue.translate(held.made, ["four"], Search(), False, RequestState())
+        queue.translate(held, ["four"], Search(), False, RequestState())
 
 
 def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, queue):
@@ -225,8 +223,7 @@ def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, que
         def translate(self, texts, **options):
             raise RuntimeError("broken")
 
-    broken = object.__new__(Broken)
-    vars(broken).update(vars(translator))
+    broken = Broken(translator.model, translator.tokenizer)
     with pytest.raises(RuntimeError, match="broken"):
         queue.translate(broken, ["one"], Search(), False, RequestState())
     assert queue.translate(translator, ["one"], Search(), False, RequestState()) == translator.translate(["one"])
@@ -245,7 +242,7 @@ def test_whoever_is_alone_is_served_by_the_same_worker_though_another_was_busy_l
     monkeypatch.setattr("torch.set_num_threads", lambda count: given.append((count, threading.get_ident())))
     monkeypatch.setattr("torch.get_num_threads", lambda: 6)
     queue, held = rested(2), [Slow(translator), Slow(translator)]
-    ask = lambda one, text: queue.translate(one.made, [text], Search(), False, RequestState())  # noqa: E731
+    ask = lambda one, text: queue.translate(one, [text], Search(), False, RequestState())  # noqa: E731
     asking = []
     for one in held:
         asking += in_threads(1, lambda _, one=one: ask(one, "six"))
@@ -267,7 +264,7 @@ def test_free_workers_share_what_waits_and_whoever_is_alone_has_all_cores(transl
     monkeypatch.setattr("torch.set_num_threads", given.append)
     monkeypatch.setattr("torch.get_num_threads", lambda: 6)
     held, queue = Slow(translator), rested(3)
-    ask = lambda texts: queue.translate(held.made, texts, Search(), False, RequestState())  # noqa: E731
+    ask = lambda texts: queue.translate(held, texts, Search(), False, RequestState())  # noqa: E731
     first = in_threads(1, lambda _: ask(["six"]))
     assert held.begun.wait(30)
     assert given == [6]
@@ -287,7 +284,7 @@ def test_closing_it_does_not_wait_for_what_runs(translator):
 
     def ask(_):
         try:
-            queue.translate(held.made, ["six"], Search(), False, RequestState())
+            queue.translate(held, ["six"], Search(), False, RequestState())
         except QueueClosed as error:
             ended.append(error)
 

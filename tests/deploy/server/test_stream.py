@@ -11,7 +11,7 @@ from sockets import PATIENCE, until
 from visitor import Live
 
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.libre import Paragraph, growing_groups, paragraphs
+from glassformer.deploy.server.libre import paragraphs
 from glassformer.deploy.server.queue import Queue
 from glassformer.pipelines.language.invariants import Invariants
 
@@ -72,15 +72,6 @@ def test_there_is_an_event_for_each_paragraph(live):
         "```\n",
         "six\n",
     ]
-
-
-def test_later_parts_go_together():
-    parts = [Paragraph(0, "en", "x" * 100)] * 200
-    sizes = [len(some) for some in growing_groups(parts)]
-    assert sizes[:4] == [1, 2, 4, 8]
-    assert max(sizes) == 40
-    assert sum(sizes) == 200
-    assert [len(some) for some in growing_groups([Paragraph(0, "en", "x" * 9000)] * 3)] == [1, 1, 1]
 
 
 def test_what_is_wrong_is_said_as_ever(live):

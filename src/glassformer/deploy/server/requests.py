@@ -105,9 +105,9 @@ def client_of(request: Request, fields: dict[str, Any], api_keys: ApiKeys | None
     return f"key {key}" if key else f"host {request.client.host if request.client else ''}"
 
 
-def decode_image(text: str, sight: ImageProcessor) -> NDArray[Any]:
+def decode_image(text: str, processor: ImageProcessor) -> NDArray[Any]:
     """The image (N, N, C) of a text field."""
-    shape = (sight.size, sight.size, sight.channels)
+    shape = (processor.size, processor.size, processor.channels)
     try:
         data = base64.b64decode(text.removeprefix(IMAGE_PREFIX), validate=True)
     except (binascii.Error, ValueError):
