@@ -38,8 +38,8 @@ GERMAN = re.compile(
 ENGLISH = (
     "docs/en/**/*.md", "README.md", "CONTRIBUTING.md", "SECURITY.md", "notebooks/en/*.ipynb", "docs/build/**/*.py",
     "docs/figures/*.py", "src/glassformer/labs/*.py", "src/glassformer/page/texts.js",
-    "src/glassformer/explain/**/*.py", "src/glassformer/train/box_card.en.md", "src/glassformer/pipelines/box/*/README.md",
-    "src/glassformer/pipelines/box/examples.toml",
+    "src/glassformer/explain/**/*.py", "src/glassformer/train/box_card.en.md",
+    "src/glassformer/pipelines/box/*/README.md", "src/glassformer/pipelines/box/examples.toml",
 )  # fmt: skip
 
 
