@@ -10,7 +10,7 @@ from tiny_model import tiny
 import glassformer as gf
 import glassformer.decode.engine as module
 from glassformer.decode import Search, beam
-from glassformer.decode.engine import Engine, batches, mixes, usual_tokens
+from glassformer.decode.engine import Engine, batches, can_mix, default_batch_tokens
 from glassformer.decode.generation import run_search
 from glassformer.decode.program import ProgramWriter
 
@@ -28,7 +28,7 @@ def written(engine):
 def test_each_source_of_a_mixed_batch_has_the_limit_that_it_has_alone(own_kernels, options, precision, monkeypatch):
     if not own_kernels:
         monkeypatch.setattr(beam, "kernels_for", lambda _: None)
-        monkeypatch.setattr(ProgramWriter, "go_on", lambda *_: 0)
+        monkeypatch.setattr(ProgramWriter, "run_steps", lambda *_: 0)
     config = gf.ModelConfig(vocab_size=20, d_model=16, heads=2, d_ff=32, layers=1, max_length=200, end_id=None)
     torch.manual_seed(3)
     engine, search = Engine(gf.EncoderDecoder(config), CPU, precision), Search(beam=3, **options)
@@ -74,10 +74,10 @@ def test_a_batch_that_the_gpu_has_no_memory_for_is_halved(monkeypatch):
 
 
 def test_a_gpu_is_given_more_at_once_as_its_memory_allows(monkeypatch):
-    assert usual_tokens(CPU) == 4096
+    assert default_batch_tokens(CPU) == 4096
     for memory, tokens in ((2, 4096), (8, 8192), (24, 24_576), (139, 65_536)):
         monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _, held=memory: Properties(held * 2**30))
-        assert usual_tokens(torch.device("cuda")) == tokens
+        assert default_batch_tokens(torch.device("cuda")) == tokens
 
 
 @pytest.mark.parametrize(
@@ -85,8 +85,8 @@ def test_a_gpu_is_given_more_at_once_as_its_memory_allows(monkeypatch):
     [{"beam": 1}, {"length_penalty": 0.6}, {"length_rule": "gnmt"}, {"max_new_tokens": 9}, {"repetition_penalty": 1.2}],
 )
 def test_other_searches_are_not_mixed(options):
-    assert mixes(Search(beam=3))
-    assert not mixes(Search(**{"beam": 3, **options}))
+    assert can_mix(Search(beam=3))
+    assert not can_mix(Search(**{"beam": 3, **options}))
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_a_copy_with_rounded_weights_stands_alone():
     """The matrices of the plain model are let go, and loaded again for who asks for them."""
     for precision, kept in (("int8", False), ("fp32", True)):
         engine = Engine(tiny(), CPU, precision)
-        engine.again = tiny
+        engine.reload = tiny
         up = weakref.ref(engine._plain.decoder.blocks[0].feed_forward.up.weight)
         before = written(engine)
         assert (up() is not None) is kept

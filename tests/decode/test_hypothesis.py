@@ -7,7 +7,7 @@ from tiny_model import END, SRC, eager, tiny
 import glassformer as gf
 from glassformer.common.errors import InputError
 from glassformer.decode import Search, stream
-from glassformer.decode.generation import begin
+from glassformer.decode.generation import prepare_search
 from glassformer.decode.recorded import Recorder
 
 
@@ -57,7 +57,7 @@ def test_recorded_steps_tell_the_end_too(beam):
         model = eager(tiny(output_bias=True), fond)
 
         def start(model=model):
-            return begin(model, SRC, None, Search(beam=beam), 4)
+            return prepare_search(model, SRC, None, Search(beam=beam), 4)
 
         with torch.inference_mode():
             done = Recorder(model).run((), 4, start, 2)

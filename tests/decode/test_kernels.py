@@ -217,7 +217,7 @@ def test_no_rows_are_no_work() -> None:
 def test_memory_that_is_not_there_is_told() -> None:
     some = numbers(0, 64).data_ptr()
     for kind in ("fp32", "int8"):  # rows that no memory could hold
-        assert BEST._product(1, Linear(Packed(numbers(0, 1, 64), kind)).matrix, 2**42, some, None, some) == 1
+        assert BEST._library.product(1, Linear(Packed(numbers(0, 1, 64), kind)).matrix, 2**42, some, None, some) == 1
     with pytest.raises(MemoryError, match="no memory is left for a decoding step"):
         check_memory(1)
     assert BEST.product(numbers(0, 3, 40), Linear(Packed(numbers(1, 33, 40), "fp32"))).isfinite().all()

@@ -1,5 +1,6 @@
 """Tokens that a target must hold exactly once, against plain Python that writes out the rule."""
 
+from functools import partial
 from itertools import product
 
 import pytest
@@ -12,7 +13,7 @@ import glassformer as gf
 from glassformer.common.errors import InputError
 from glassformer.decode import Sampling, recorded, score
 from glassformer.decode.constraints import Placeholders
-from glassformer.decode.generation import begin
+from glassformer.decode.generation import prepare_search
 
 IDS = (4, 5, 6)  # of a vocabulary of 8
 WANTED = [(), (4,), (6, 4), (4, 5, 6)]
@@ -128,9 +129,7 @@ def test_a_recording_serves_other_placeholders_too():
         for wanted in (((4,), (5, 6)), ((5, 6), ()), ((), (4,))):
             held = Placeholders(IDS, wanted)
             with torch.inference_mode():
-                done = recorder.run(
-                    beam, 9, lambda search=search, held=held: begin(model, src, None, search, 9, placeholders=held), 2
-                )
+                done = recorder.run(beam, 9, partial(prepare_search, model, src, None, search, 9, placeholders=held), 2)
                 found = done.hypotheses()
             plain = gf.generate(model, src, beam=beam, max_new_tokens=9, placeholders=held, prefix=[[], []])
             assert [h[0].ids for h in found] == [h[0].ids for h in plain]

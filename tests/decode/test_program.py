@@ -115,7 +115,7 @@ def test_a_program_finds_the_likeliest_without_all_logits(
         one, other = (writer_of(fast, src, None, 8, 3) for _ in range(2))
         tokens: Tensor | None = None
         for _ in range(3):
-            logits, found = (one.begin() if tokens is None else one.next(tokens)), other.say(tokens, wanted)
+            logits, found = (one.begin() if tokens is None else one.next(tokens)), other.next_top(tokens, wanted)
             assert isinstance(found, TopTokens)
             for theirs, expected in zip(found[:2], top_tokens(logits, wanted), strict=True):
                 assert torch.equal(theirs, expected)
@@ -172,7 +172,7 @@ HELD = Placeholders((5, 9, 60), ((5,), (60, 9), (), (9,), (5, 9, 60)))
 def test_several_steps_in_one_call_find_what_single_ones_find(
     kind: Literal["int8", "fp32"], beams: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fast, whole = prepare(model_of({}), kind), ProgramWriter.go_on
+    fast, whole = prepare(model_of({}), kind), ProgramWriter.run_steps
     search = {"beam": beams, "nbest": beams, "max_new_tokens": 20, **options}
     made: list[int] = []
 
@@ -180,9 +180,9 @@ def test_several_steps_in_one_call_find_what_single_ones_find(
         made.append(whole(writer, selector, constraints))
         return made[-1]
 
-    monkeypatch.setattr(ProgramWriter, "go_on", lambda *_: 0)
+    monkeypatch.setattr(ProgramWriter, "run_steps", lambda *_: 0)
     single = gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
-    monkeypatch.setattr(ProgramWriter, "go_on", counted)
+    monkeypatch.setattr(ProgramWriter, "run_steps", counted)
     for together in (1, 3, 16):
         made.clear()
         monkeypatch.setattr(programs, "TOGETHER", together)
@@ -194,11 +194,11 @@ def test_several_steps_in_one_call_find_what_single_ones_find(
         writer.seen, writer.before = writer.before, writer.seen
         return steps
 
-    monkeypatch.setattr(ProgramWriter, "go_on", forgetful)
+    monkeypatch.setattr(ProgramWriter, "run_steps", forgetful)
     if search["max_new_tokens"] == 20:  # four tokens may be too few to miss what was forgotten
         assert gf.generate(fast, SRC, MASK, **search) != single  # type: ignore[arg-type]
     if {"no_repeat_ngram", "placeholders"} & set(options):
-        monkeypatch.setattr(ProgramWriter, "go_on", whole)
+        monkeypatch.setattr(ProgramWriter, "run_steps", whole)
         monkeypatch.setattr(Constraints, "bans", lambda *_: Bans())
         assert gf.generate(fast, SRC, MASK, **search) != single  # type: ignore[arg-type]
 
@@ -212,7 +212,7 @@ def test_what_the_kernels_cannot_forbid_is_forbidden_step_by_step(
     model = gf.EncoderDecoder(gf.ModelConfig(**SIZES | {"vocab_size": 40})).eval()  # type: ignore[arg-type]
     fast, search = prepare(model, "int8"), {"beam": 3, "max_new_tokens": 12, **options}
     found = gf.generate(fast, SRC % 40, MASK, **search)  # type: ignore[arg-type]
-    monkeypatch.setattr(ProgramWriter, "go_on", lambda *_: 0)
+    monkeypatch.setattr(ProgramWriter, "run_steps", lambda *_: 0)
     assert gf.generate(fast, SRC % 40, MASK, **search) == found  # type: ignore[arg-type]
 
 

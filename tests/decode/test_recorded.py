@@ -8,7 +8,7 @@ import torch
 
 import glassformer as gf
 from glassformer.decode import recorded
-from glassformer.decode.generation import begin
+from glassformer.decode.generation import prepare_search
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
@@ -40,7 +40,7 @@ def model_and_sources(kind="encoder-decoder", **options):
 def by_recording(recorder, model, src, mask, beam, limit):
     src, mask = recorded.fit(src, mask, 0)
     search = gf.Search(beam=beam)
-    done = recorder.run((src.shape, beam, limit), limit, lambda: begin(model, src, mask, search, limit), 7)
+    done = recorder.run((src.shape, beam, limit), limit, lambda: prepare_search(model, src, mask, search, limit), 7)
     return done.hypotheses()[:7]
 
 

@@ -85,7 +85,7 @@ class Beam:
         likely, ids, normaliser = constraints.top_tokens(said, history, self.step, self.wanted)
         own = None if self.watch is not None else kernels_for(likely)
         if own is not None:
-            own.choose_beams(self.asked(likely, normaliser, ids))
+            own.choose_beams(self.kernel_arguments(likely, normaliser, ids))
             return
         totals = self.running.unsqueeze(2) + (likely - normaliser).view(B, -1, likely.shape[1])  # (B, K, 2K)
         ids = ids.view(B, -1, ids.shape[1]).expand(totals.shape).flatten(1)
@@ -93,27 +93,20 @@ class Beam:
         parent, token = flat // likely.shape[1], ids.gather(1, flat)
         self.choose(parent, token, total)
 
-    def asked(self, likely: Tensor, normaliser: Tensor, ids: Tensor) -> kernels.Beams:
-        """This step, for the kernels: what follows here is theirs too."""
+    def kernel_arguments(self, likely: Tensor, normaliser: Tensor, ids: Tensor) -> kernels.Beams:
+        """This step as the kernels read it; they do what `choose` does."""
         if self.divisors is None:
             self.divisors = self.rule.divisor(torch.arange(self.limit + 1)).float()
             if self.stopping == "exact" and self.rule.power > 0:
                 self.reach = self.divisors[self.limits]
-        state = (
-            self.step,
-            self.written,
-            self.done,
-            self.tokens,
-            self.origin,
-            self.running,
-            self.done_scores,
-            self.going,
-        )
         B, K = self.running.shape
-        parts = (likely, normaliser, ids, self.divisors, self.reach, self.limits, *state)
+        parts = (likely, normaliser, ids, self.divisors, self.reach, self.limits)
+        state = (self.step, self.written, self.done, self.tokens, self.origin)
+        scores = (self.running, self.done_scores, self.going)
         return kernels.Beams(
-            B, K, self.limit, likely.shape[0] // B, likely.shape[1], self.worst, self.marks.end, *map(address, parts)
-        )
+            B, K, self.limit, likely.shape[0] // B, likely.shape[1], self.worst, self.marks.end,
+            *map(address, (*parts, *state, *scores)),
+        )  # fmt: skip
 
     def choose(self, parent: Tensor, token: Tensor, total: Tensor) -> None:
         K, length = self.beams, self.step + 1

@@ -155,7 +155,7 @@ class Constraints:
         if self.placeholders is not None:
             self.placeholders = PlaceholderTable(self.placeholders.ids, self.placeholders.wanted[sentences])
 
-    def take(self, other: Constraints) -> None:
+    def copy_from(self, other: Constraints) -> None:
         """Hold for the sentences of `other`, a search of the same shape."""
         if self.placeholders is not None and other.placeholders is not None and self is not other:
             self.prompt.copy_(other.prompt)

@@ -43,7 +43,7 @@ class Likelihood:
         return self.log_probability / float(rule.divisor(torch.tensor(max(1, self.tokens))))
 
 
-class Running(Generic[Model]):
+class ModelRunner(Generic[Model]):
     """A model, and the copy of it that runs: made on first use, and again when the weights have changed since; shared
     by all threads.
 
@@ -55,7 +55,7 @@ class Running(Generic[Model]):
         stored = is_quantized(model)
         self.precision = resolve_precision(precision, model.config.d_model, device, stored)
         self.config, self.device = model.config, device
-        self.again: Callable[[], Model] | None = None
+        self.reload: Callable[[], Model] | None = None
         self._plain: Model | None = None if stored else model.to(device).eval()
         self._stored: Model | None = model.eval() if stored else None
         self._ready: Model | None = None
@@ -67,10 +67,10 @@ class Running(Generic[Model]):
         """The plain float32 model; kept from now on, for it may be changed."""
         with self._lock:
             if self._plain is None:
-                assert self.again is not None
-                self._plain = self.again().to(self.device).eval()
+                assert self.reload is not None
+                self._plain = self.reload().to(self.device).eval()
                 self._stamp = WeightsVersion(self._plain)
-            self.again = None
+            self.reload = None
             return self._plain
 
     @property
@@ -81,29 +81,29 @@ class Running(Generic[Model]):
                 self._ready, self._stored = prepare(self._stored, self.precision), None
             if plain is not None and (self._ready is None or self._stamp is None or not self._stamp.holds()):
                 self._ready, self._stamp = prepare(plain, self.precision), WeightsVersion(plain)
-                if self.again is not None and self.precision != "fp32":
+                if self.reload is not None and self.precision != "fp32":
                     self._plain = self._stamp = None
             assert self._ready is not None
             return self._ready
 
 
-class Engine(Running[EncoderDecoder]):
+class Engine(ModelRunner[EncoderDecoder]):
     """Sources to targets, in batches."""
 
     def __init__(self, model: EncoderDecoder, device: torch.device, precision: Precision) -> None:
         super().__init__(model, device, precision)
         self.pad = SpecialTokens.of(model.encoder.embedding.config).pad
-        self.batch_tokens = usual_tokens(device)
+        self.batch_tokens = default_batch_tokens(device)
 
     def max_target_length(self, length: int, search: Search | None = None) -> int:
         """The longest target tried for a source of `length` tokens; the start token needs a position too."""
         if search is not None and search.max_new_tokens is not None:
             return search.max_new_tokens
-        return min(GROWTH * counted(length) + SLACK, self.config.max_length - 1)
+        return min(GROWTH * padded_length(length) + SLACK, self.config.max_length - 1)
 
     def tensors(self, sources: Sequence[Ids]) -> tuple[Tensor, Tensor]:
         """Sources as one table of ids (B, S), and which of them are real."""
-        return padded(sources, self.pad, self.device)
+        return pad_batch(sources, self.pad, self.device)
 
     def generate(
         self,
@@ -120,7 +120,7 @@ class Engine(Running[EncoderDecoder]):
         which the first `given` tokens are certain."""
         lengths = [len(ids) for ids in sources]
         plain = placeholders is None and not any(prefixes) and not self.config.force_end
-        mixed = plain and mixes(search) and self.device.type == "cpu"
+        mixed = plain and can_mix(search) and self.device.type == "cpu"
         tokens = self.batch_tokens if batch_tokens is None else batch_tokens
         waiting = deque(batches(lengths, tokens // search.beam, mixed=mixed))
         while waiting:
@@ -177,7 +177,7 @@ class Engine(Running[EncoderDecoder]):
         return [Likelihood(total, len(target) + 1) for total, target in zip(totals, targets, strict=True)]
 
 
-def usual_tokens(device: torch.device) -> int:
+def default_batch_tokens(device: torch.device) -> int:
     """The tokens of a batch, beams counted, where nothing else is said; a GPU writes more at once about as fast."""
     if device.type != "cuda":
         return BATCH_TOKENS
@@ -185,11 +185,11 @@ def usual_tokens(device: torch.device) -> int:
     return min(GPU_TOKENS, max(BATCH_TOKENS, memory // 2**20))
 
 
-def counted(length: int) -> int:
+def padded_length(length: int) -> int:
     return -(-length // STRIDE) * STRIDE
 
 
-def padded(sources: Sequence[Sequence[int]], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
+def pad_batch(sources: Sequence[Sequence[int]], pad: int, device: torch.device) -> tuple[Tensor, Tensor]:
     """Ids as one table (B, S), and which of them are real."""
     width = max(map(len, sources))
     ids = torch.tensor([[*ids, *[pad] * (width - len(ids))] for ids in sources])
@@ -197,7 +197,7 @@ def padded(sources: Sequence[Sequence[int]], pad: int, device: torch.device) -> 
     return ids.to(device), mask.to(device)
 
 
-def mixes(search: Search) -> bool:
+def can_mix(search: Search) -> bool:
     """Whether sources that count differently may share a batch of this search, each with the limit that it has alone.
     Only where scores divide by the length itself: another power of it may be rounded otherwise in a longer table."""
     usual = search.length_penalty == 1 and search.length_rule == "average" and search.max_new_tokens is None
@@ -218,9 +218,10 @@ def batches(lengths: Sequence[int], tokens: int, alike: bool = False, mixed: boo
     """
     rows: list[list[int]] = []
     for i in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        width, first = counted(lengths[i]), lengths[rows[-1][0]] if rows else 0
-        near = lengths[i] == first if alike else width == counted(first) or (mixed and may_join(width, counted(first)))
-        if rows and near and (len(rows[-1]) + 1) * counted(first) <= tokens:
+        width, first = padded_length(lengths[i]), lengths[rows[-1][0]] if rows else 0
+        widest = padded_length(first)
+        near = lengths[i] == first if alike else width == widest or (mixed and may_join(width, widest))
+        if rows and near and (len(rows[-1]) + 1) * widest <= tokens:
             rows[-1].append(i)
         else:
             rows.append([i])

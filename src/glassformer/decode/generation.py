@@ -17,7 +17,7 @@ from glassformer.decode.beam import Beam, Selection
 from glassformer.decode.constraints import Constraints, Placeholders, placeholder_table, prefix_table
 from glassformer.decode.greedy import Greedy, RandomStreams
 from glassformer.decode.program import writer_of
-from glassformer.decode.recorded import Selector, fit, recorder
+from glassformer.decode.recorded import Selector, pad_to_bucket, recorder
 from glassformer.decode.search import (
     Hypothesis,
     MoreOptions,
@@ -27,7 +27,7 @@ from glassformer.decode.search import (
     check_stream,
     search_of,
 )
-from glassformer.decode.writer import Writer, push_right, remaining, start_of
+from glassformer.decode.writer import Writer, left_pad, start_of, still_running
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.mask import check_mask
 from glassformer.model.transformer import Stack
@@ -68,7 +68,7 @@ def generate(
     exactly once. `watch` is told the candidates of every step of a beam search. `between_steps`
     is called after every step or every few, unless a GPU has recorded them; what it raises ends the search.
     """
-    check_given(model, src, src_mask)
+    check_inputs(model, src, src_mask)
     if model.training and (model.config.dropout or model.config.attention_dropout):
         told = "the model is in training mode, so dropout is on and each call may write another text; call model.eval()"
         warnings.warn(told, stacklevel=2)
@@ -95,8 +95,8 @@ def run_search(
     them nothing may be asked that depends on the last place: no prefix, no placeholders, no end that is forced."""
     limit = token_limit(model, src, src_mask, search)
     if src.is_cuda and search.sampling is None and search.allows_repetition and prefix is None and watch is None:
-        return possible(by_recording(model, src, src_mask, search, limit, placeholders), prefix)
-    writer, constraints, selector = begin(
+        return check_possible(run_recorded(model, src, src_mask, search, limit, placeholders), prefix)
+    writer, constraints, selector = prepare_search(
         model, src, src_mask, search, limit, prefix, placeholders, watch, given, limits
     )
     hypotheses: list[list[Hypothesis]] = [[] for _ in range(src.shape[0])]
@@ -109,10 +109,10 @@ def run_search(
         if between_steps is not None:
             between_steps()
     leave()
-    return possible(hypotheses, prefix)
+    return check_possible(hypotheses, prefix)
 
 
-def by_recording(
+def run_recorded(
     model: EncoderDecoder | DecoderOnly,
     src: Tensor,
     src_mask: Tensor | None,
@@ -123,18 +123,13 @@ def by_recording(
     """The same by steps that a GPU has recorded."""
     reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder
     longest = positions(reader) - (0 if isinstance(model, EncoderDecoder) else limit - 1)
-    fitted, mask = fit(src, src_mask, SpecialTokens.of(reader.embedding.config).pad, longest)
-    key = (
-        fitted.shape,
-        mask is None,
-        replace(search, max_new_tokens=limit),
-        placeholders and placeholders.ids,
-    )
+    fitted, mask = pad_to_bucket(src, src_mask, SpecialTokens.of(reader.embedding.config).pad, longest)
+    key = (fitted.shape, mask is None, replace(search, max_new_tokens=limit), placeholders and placeholders.ids)
     if placeholders is not None:
         more = ((),) * (len(fitted) - len(src))
         placeholders = replace(placeholders, wanted=placeholders.wanted + more)
     recordings = recorder(model)
-    start = partial(begin, model, fitted, mask, search, limit, placeholders=placeholders)
+    start = partial(prepare_search, model, fitted, mask, search, limit, placeholders=placeholders)
     with recordings.lock:
         done = recordings.run(key, limit, start, src.shape[0])
         return done.hypotheses(search.nbest)[: src.shape[0]]
@@ -160,23 +155,23 @@ def stream(
         raise ConfigError(f"stream() writes one target at a time; {src.shape[0]} sources were given")
     prefixes = [prefix] if prefix else None
     with torch.inference_mode():
-        writer, constraints, selector = begin(model, src, None, search, limit, prefixes, given=given)
-    return chosen(writer, constraints, selector, limit, prefixes)
+        writer, constraints, selector = prepare_search(model, src, None, search, limit, prefixes, given=given)
+    return stream_tokens(writer, constraints, selector, limit, prefixes)
 
 
 @torch.inference_mode()
-def chosen(
+def stream_tokens(
     writer: Writer, constraints: Constraints, selector: Selector, limit: int, prefix: Sequence[Sequence[int]] | None
 ) -> Generator[int, None, Hypothesis]:
     for step, _ in enumerate(steps(writer, constraints, selector, limit, lambda: None)):
         token = int(selector.written[0, step])
         if token != selector.marks.end:
             yield token
-    ((hypothesis,),) = possible(selector.hypotheses(), prefix)
+    ((hypothesis,),) = check_possible(selector.hypotheses(), prefix)
     return hypothesis
 
 
-def check_given(model: object, src: object, src_mask: object) -> None:
+def check_inputs(model: object, src: object, src_mask: object) -> None:
     """That there is a model that can write, and tensors to write from."""
     if not isinstance(model, EncoderDecoder | DecoderOnly):
         own = getattr(model, "model", None)
@@ -189,7 +184,7 @@ def check_given(model: object, src: object, src_mask: object) -> None:
 
 def token_limit(model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, search: Search) -> int:
     """The most tokens to write, once it is clear that the model can write, and from what."""
-    check_given(model, src, src_mask)
+    check_inputs(model, src, src_mask)
     if isinstance(model, EncoderDecoder):
         start_of(model)
     reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder
@@ -217,7 +212,9 @@ def positions(stack: Stack) -> float:
     return math.inf if table is None else len(table.table)
 
 
-def possible(hypotheses: list[list[Hypothesis]], prefix: Sequence[Sequence[int]] | None) -> list[list[Hypothesis]]:
+def check_possible(
+    hypotheses: list[list[Hypothesis]], prefix: Sequence[Sequence[int]] | None
+) -> list[list[Hypothesis]]:
     for i, best in enumerate(hypotheses):
         if not best:
             after = f" after the prefix {list(prefix[i])}" if prefix and prefix[i] else ""
@@ -228,7 +225,7 @@ def possible(hypotheses: list[list[Hypothesis]], prefix: Sequence[Sequence[int]]
     return hypotheses
 
 
-def begin(
+def prepare_search(
     model: EncoderDecoder | DecoderOnly,
     src: Tensor,
     src_mask: Tensor | None,
@@ -242,14 +239,14 @@ def begin(
 ) -> tuple[Writer, Constraints, Selector]:
     """The parts that a search is made of."""
     if isinstance(model, DecoderOnly) and src_mask is not None:
-        src, src_mask = push_right(src, src_mask)
+        src, src_mask = left_pad(src, src_mask)
     marks = SpecialTokens.of(model.config)
     table = None if prefix is None else prefix_table(prefix, src, model.config.vocab_size, limit, marks)
     held = (
         None if placeholders is None else placeholder_table(placeholders, src, model.config.vocab_size, limit, prefix)
     )
     writer = writer_of(model, src, src_mask, limit, search.beam)
-    constraints = Constraints(search, marks, writer.said, table, held, given)
+    constraints = Constraints(search, marks, writer.prompt_ids, table, held, given)
     if search.beam > 1:
         return writer, constraints, Beam(search, marks, len(src), limit, src.device, watch, limits)
     streams = None if search.sampling is None else RandomStreams(search.sampling, src, src_mask)
@@ -262,11 +259,11 @@ def steps(
     """Write until all sentences are done, a step at a time, or several where the writer can; `leave` is called before
     some of them leave the batch."""
     wanted = selector.wanted if constraints.free else None
-    selector.advance(writer.say(None, wanted), constraints)
+    selector.advance(writer.next_top(None, wanted), constraints)
     step = 1
     while True:
         yield
-        rows = remaining(selector.going, writer.thinning)
+        rows = still_running(selector.going, writer.thinning)
         if step == limit or (rows is not None and not len(rows)):
             return
         if selector.origin is not None:
@@ -275,8 +272,8 @@ def steps(
             leave()
             for part in (writer, constraints, selector):
                 part.keep(rows)
-        if made := writer.go_on(selector, constraints):
+        if made := writer.run_steps(selector, constraints):
             step += made
         else:
-            selector.advance(writer.say(selector.tokens, wanted), constraints)
+            selector.advance(writer.next_top(selector.tokens, wanted), constraints)
             step += 1

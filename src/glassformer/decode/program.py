@@ -36,23 +36,23 @@ TOGETHER = 16  # steps of a search in one call: then whoever waits may say that 
 PROGRAMS: weakref.WeakKeyDictionary[nn.Module, Program | None] = weakref.WeakKeyDictionary()
 
 
-class Unknown(Exception):
+class Unsupported(Exception):
     """A part that the kernels do not know."""
 
 
-def know(condition: bool) -> None:
+def require(condition: bool) -> None:
     if not condition:
-        raise Unknown
+        raise Unsupported
 
 
 def matrix(product: nn.Module) -> Matrix:
-    know(isinstance(product, KernelLinear))
+    require(isinstance(product, KernelLinear))
     assert isinstance(product, KernelLinear)
     return product.linear.matrix
 
 
 def norm_of(module: nn.Module) -> Norm:
-    know(type(module) in NORM_KINDS)
+    require(type(module) in NORM_KINDS)
     if isinstance(module, nn.Identity):
         return Norm()
     assert isinstance(module, norms.Norm)
@@ -61,14 +61,14 @@ def norm_of(module: nn.Module) -> Norm:
 
 def layer_of(block: Block) -> Layer:
     own, cross, feed = block.self_attention, block.cross_attention, block.feed_forward
-    know(own.groups == own.heads and not feed.gated and feed.activation is identity)  # relu is the product's part
+    require(own.groups == own.heads and not feed.gated and feed.activation is identity)  # relu is the product's part
     assert isinstance(own.projection, PackedSelf)
     layer = Layer(
         self_norm=norm_of(block.self_attention_residual.norm), feed_norm=norm_of(block.feed_forward_residual.norm),
         self_in=matrix(own.projection.whole), self_out=matrix(own.output), up=matrix(feed.up), down=matrix(feed.down),
     )  # fmt: skip
     if cross is not None:
-        know(
+        require(
             cross.groups == cross.heads
             and (cross.heads, cross.d_head, cross.scale) == (own.heads, own.d_head, own.scale)
         )
@@ -81,12 +81,12 @@ def layer_of(block: Block) -> Layer:
 def table_of(tokens: nn.Module) -> tuple[int | None, int | None, int | None]:
     """Where an embedding lies: in float32, or in int8 and its scales."""
     if isinstance(tokens, Lookup):
-        know(tokens.values.is_contiguous() and tokens.scales.is_contiguous())
+        require(tokens.values.is_contiguous() and tokens.scales.is_contiguous())
         return None, address(tokens.values), address(tokens.scales)
-    know(type(tokens) is nn.Embedding)
+    require(type(tokens) is nn.Embedding)
     weight = tokens.weight
     assert isinstance(weight, Tensor)
-    know(weight.dtype == torch.float32 and weight.is_contiguous())
+    require(weight.dtype == torch.float32 and weight.is_contiguous())
     return address(weight), None, None
 
 
@@ -97,12 +97,12 @@ def blocks_of(modules: Modules) -> list[Block]:
 
 def stack_of(modules: Modules) -> Stack:
     blocks = blocks_of(modules)
-    know(bool(blocks) and modules.rotary is None and modules.distance is None)
+    require(bool(blocks) and modules.rotary is None and modules.distance is None)
     embedding, attention = modules.embedding, blocks[0].self_attention
-    know(embedding.positions is not None and embedding.segments is None and isinstance(embedding.norm, nn.Identity))
+    require(embedding.positions is not None and embedding.segments is None and isinstance(embedding.norm, nn.Identity))
     assert embedding.positions is not None
     positions, tables = embedding.positions.table, table_of(embedding.tokens)
-    know(positions.dtype == torch.float32 and positions.is_contiguous())
+    require(positions.dtype == torch.float32 and positions.is_contiguous())
     return Stack(
         len(blocks), positions.shape[1], attention.heads, attention.d_head, attention.scale,
         blocks[0].self_attention_residual.pre, (Layer * len(blocks))(*map(layer_of, blocks)), norm_of(modules.norm),
@@ -115,7 +115,7 @@ class Program:
 
     def __init__(self, model: EncoderDecoder) -> None:
         head = model.head
-        know(isinstance(head, PackedHead) and isinstance(head.transform, nn.Identity))
+        require(isinstance(head, PackedHead) and isinstance(head.transform, nn.Identity))
         assert isinstance(head, PackedHead)
         self.encoder, self.decoder, self.head = stack_of(model.encoder), stack_of(model.decoder), matrix(head.linear)
         assert isinstance(head.linear, KernelLinear)
@@ -137,7 +137,7 @@ def program(model: EncoderDecoder | DecoderOnly, src: Tensor, mask: Tensor | Non
     if model not in PROGRAMS:
         try:
             PROGRAMS[model] = Program(model)
-        except Unknown:
+        except Unsupported:
             PROGRAMS[model] = None
     found = PROGRAMS[model]
     if found is None or src.shape[0] * max(src.shape[1], beams) > found.max_rows:
@@ -197,7 +197,7 @@ class ProgramWriter(Writer):
         self.read(tokens, logits.data_ptr(), Ranking())
         return logits
 
-    def say(self, tokens: Tensor | None, wanted: int | None) -> Tensor | TopTokens:
+    def next_top(self, tokens: Tensor | None, wanted: int | None) -> Tensor | TopTokens:
         tokens = self.prompt if tokens is None else tokens
         if wanted is None or self.program.head.kind == KINDS["fp32"]:
             return self.next(tokens)
@@ -212,7 +212,7 @@ class ProgramWriter(Writer):
         found = TopTokens(best, ids, torch.empty((rows, 1)))
         return found, Ranking(count, *(part.data_ptr() for part in found))
 
-    def go_on(self, selector: Greedy | Beam, constraints: Constraints) -> int:
+    def run_steps(self, selector: Greedy | Beam, constraints: Constraints) -> int:
         if not isinstance(selector, Beam) or selector.watch is not None:
             return 0
         bans, logits = None, None
@@ -225,8 +225,8 @@ class ProgramWriter(Writer):
         found, ranking = self.room_for(selector.tokens, selector.wanted)
         made = self.program.kernels.search(
             self.program.decoder,
-            self.asked(selector.tokens, address(logits), ranking),
-            selector.asked(found.logits, found.normaliser, found.ids),
+            self.step_arguments(selector.tokens, address(logits), ranking),
+            selector.kernel_arguments(found.logits, found.normaliser, found.ids),
             bans,
             int(self.thinning * len(selector.going)),
             TOGETHER,
@@ -238,11 +238,11 @@ class ProgramWriter(Writer):
 
     def read(self, tokens: Tensor, logits: int | None, ranking: Ranking) -> None:
         """One more token of every row (R, 1); what is said of the next is put where these point to."""
-        self.program.kernels.step(self.program.decoder, self.asked(tokens, logits, ranking))
+        self.program.kernels.step(self.program.decoder, self.step_arguments(tokens, logits, ranking))
         self.seen, self.before = self.before, self.seen
         self.step += 1
 
-    def asked(self, tokens: Tensor, logits: int | None, ranking: Ranking) -> Step:
+    def step_arguments(self, tokens: Tensor, logits: int | None, ranking: Ranking) -> Step:
         """The next step, for the kernels."""
         sentences, room = len(self.places), self.past[0][0].shape[2]
         beams = len(tokens) // sentences

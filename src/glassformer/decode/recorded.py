@@ -29,10 +29,10 @@ from glassformer.model.cache import Admitted
 
 Selector = Greedy | Beam
 
-KEPT = 64  # recordings of a model, the least recently used of which go first
-SHARE = 8  # all of them remember at most this part of the device's memory
-LOOK = 8  # steps between two looks at whether all sentences are done: each look waits for the device
-NEAREST = 64  # entries that the first steps look back on
+MAX_RECORDINGS = 64  # recordings of a model, the least recently used of which go first
+MEMORY_SHARE = 8  # all of them remember at most this part of the device's memory
+CHECK_EVERY = 8  # steps between two looks at whether all sentences are done: each look waits for the device
+MIN_EXTENT = 64  # entries that the first steps look back on
 
 
 def bucket(number: int) -> int:
@@ -73,7 +73,7 @@ class StaticCache(Cache):
         held = ((layer.k, layer.v, *(layer.cross or ())) for layer in self.layers)
         return sum(entries.nbytes for entries in chain.from_iterable(held) if entries is not None)
 
-    def take(self, first: Cache) -> None:
+    def copy_from(self, first: Cache) -> None:
         """Begin with what `first` holds: the prompt."""
         self.at.fill_(first.length)
         self.seen.zero_()
@@ -120,8 +120,8 @@ class Recording:
 
     def begin(self, writer: Writer, constraints: Constraints, selector: Selector, cache: Cache) -> None:
         """Take over from a search that has made its first step."""
-        self.cache.take(cache)
-        self.constraints.take(constraints)
+        self.cache.copy_from(cache)
+        self.constraints.copy_from(constraints)
         for mine, other in zip(self.selector.state, selector.state, strict=True):
             if mine is not other:
                 mine.copy_(other)
@@ -136,7 +136,7 @@ class Recording:
     def step(self, number: int) -> None:
         """The step that writes token `number`, the prompt's own having been 0."""
         needed = self.cache.prompt + number * self.cache.beams
-        extent = min(self.cache.max_entries, max(NEAREST, bucket(needed)))
+        extent = min(self.cache.max_entries, max(MIN_EXTENT, bucket(needed)))
         self.cache.extent = extent
         if extent not in self.graphs or not self.selector.tokens.is_cuda:
             self.graphs[extent] = None  # the first time as it comes, so that every kernel has been loaded
@@ -162,14 +162,10 @@ class Recorder:
         self.addresses = addresses(model)
         device = next(model.parameters()).device
         memory = torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else 2**33
-        self.most = memory // SHARE
+        self.most = memory // MEMORY_SHARE
 
     def run(
-        self,
-        key: tuple[object, ...],
-        limit: int,
-        start: Callable[[], tuple[Writer, Constraints, Selector]],
-        real: int,
+        self, key: tuple[object, ...], limit: int, start: Callable[[], tuple[Writer, Constraints, Selector]], real: int
     ) -> Selector:
         """Search to the end for the first `real` sentences, by a recording of this shape.
 
@@ -186,7 +182,7 @@ class Recorder:
         self.forget()
         recording.begin(writer, constraints, selector, cache)
         for number in range(1, limit):
-            if number % LOOK == 1 and not bool(recording.selector.going.any()):
+            if number % CHECK_EVERY == 1 and not bool(recording.selector.going.any()):
                 break
             recording.step(number)
         return recording.selector
@@ -194,7 +190,7 @@ class Recorder:
     def forget(self) -> None:
         """Keep the last one, and of those before it as many as there is memory for."""
         held = sum(recording.cache.bytes for recording in self.recordings.values())
-        while len(self.recordings) > 1 and (len(self.recordings) > KEPT or held > self.most):
+        while len(self.recordings) > 1 and (len(self.recordings) > MAX_RECORDINGS or held > self.most):
             held -= self.recordings.popitem(last=False)[1].cache.bytes
 
 
@@ -222,7 +218,7 @@ def addresses(model: torch.nn.Module) -> tuple[int, ...]:
     return tuple(tensor.data_ptr() for tensor in (*model.parameters(), *model.buffers()))
 
 
-def fit(src: Tensor, mask: Tensor | None, pad: int, most: float = math.inf) -> tuple[Tensor, Tensor | None]:
+def pad_to_bucket(src: Tensor, mask: Tensor | None, pad: int, most: float = math.inf) -> tuple[Tensor, Tensor | None]:
     """The sources padded to a shape that others will have too, of at most `most` tokens; rows that were added are all
     padding."""
     rows, length = src.shape

@@ -44,7 +44,7 @@ class Writer:
         self.cache.attend = step_attention
 
     @property
-    def said(self) -> Tensor:
+    def prompt_ids(self) -> Tensor:
         """The prompt's ids, without its padding."""
         if self.memory is not None or self.mask is None:
             return self.prompt
@@ -68,12 +68,12 @@ class Writer:
             logits = self.model.decode(tokens, self.memory, self.mask, self.cache)
         return logits[:, -1].float()
 
-    def say(self, tokens: Tensor | None, wanted: int | None) -> Tensor | TopTokens:
+    def next_top(self, tokens: Tensor | None, wanted: int | None) -> Tensor | TopTokens:
         """The same, or what `begin` says if there are no tokens; where only some of the likeliest are `wanted`, maybe
         only these."""
         return self.begin() if tokens is None else self.next(tokens)
 
-    def go_on(self, selector: Greedy | Beam, constraints: Constraints) -> int:
+    def run_steps(self, selector: Greedy | Beam, constraints: Constraints) -> int:
         """Read the tokens that were chosen last, and choose the next ones, for as many steps as can be made at once and
         until some sentences may leave: how many they were, 0 where steps are made one by one."""
         return 0
@@ -90,13 +90,13 @@ class Writer:
             self.mask = None if self.mask is None else self.mask[sentences]
 
 
-def push_right(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+def left_pad(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     """Padding to the left, so that every prompt ends where its continuation begins."""
     order = mask.int().argsort(dim=1, stable=True)
     return ids.gather(1, order), mask.gather(1, order)
 
 
-def remaining(going: Tensor, most: float) -> Tensor | None:
+def still_running(going: Tensor, most: float) -> Tensor | None:
     """The rows that still go on, once they are at most this share: then it pays to let the others leave the batch."""
     rows = torch.nonzero(going).flatten()
     return rows if len(rows) <= most * len(going) else None

@@ -22,7 +22,7 @@ from glassformer.common.strings import strings
 from glassformer.data import About
 from glassformer.data.readers import npz_error
 from glassformer.data.vocabulary import PixelScaling
-from glassformer.decode.engine import BATCH_TOKENS, batches, padded
+from glassformer.decode.engine import BATCH_TOKENS, batches, pad_batch
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.pipelines.loading import LoadedModel, MonolingualTokenizer, SingleStackPipeline, check_lengths
 from glassformer.weights import bundle
@@ -117,7 +117,7 @@ class Classifier(SingleStackPipeline[EncoderOnly, MonolingualTokenizer | None]):
                     raise InputError(f"texts[{i}] is empty; there is nothing to tell of it")
             pad = self.model.config.pad_id or 0
             for rows in batches([len(ids) for ids in sources], batch_tokens):
-                found.append(self._probabilities(*padded([sources[i] for i in rows], pad, self.device)))
+                found.append(self._probabilities(*pad_batch([sources[i] for i in rows], pad, self.device)))
                 order += rows
         probabilities = torch.zeros(len(order), len(self.labels))
         if order:

@@ -12,7 +12,7 @@ from torch import Tensor
 from glassformer.common.device import disable_cudnn_sdp
 from glassformer.common.errors import InputError, WeightsError, check_whole
 from glassformer.common.strings import one_string, strings
-from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, padded
+from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, pad_batch
 from glassformer.model import EncoderOnly
 from glassformer.pipelines.loading import LoadedModel, MonolingualTokenizer, SingleStackPipeline, check_lengths
 from glassformer.weights import bundle
@@ -112,7 +112,7 @@ class MaskFiller(SingleStackPipeline[EncoderOnly, MonolingualTokenizer]):
     @torch.inference_mode()
     def _log_probabilities(self, rows: list[list[int]], places: list[list[int]]) -> Tensor:
         """(N, V): of each of the N places of these texts, one after the other."""
-        ids, real = padded(rows, self.model.config.pad_id or 0, self.device)
+        ids, real = pad_batch(rows, self.model.config.pad_id or 0, self.device)
         which = torch.tensor([(row, place) for row, own in enumerate(places) for place in own], device=self.device).T
         logits: Tensor = self.model.head(self.model.encoder(ids, real)[*which])
         return logits.float().log_softmax(-1)

@@ -14,7 +14,7 @@ from glassformer.common.errors import InputError
 from glassformer.common.strings import one_string, strings
 from glassformer.data import About
 from glassformer.decode import Hypothesis, Search, generate
-from glassformer.decode.engine import BATCH_TOKENS, Likelihood, Running, batches, padded
+from glassformer.decode.engine import BATCH_TOKENS, Likelihood, ModelRunner, batches, pad_batch
 from glassformer.decode.generation import USUAL_LIMIT, stream
 from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions, check_stream, search_of
@@ -63,7 +63,7 @@ class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
     ) -> None:
         super().__init__(model, tokenizer, device, about)
         self.precision = precision
-        self._running = Running(self.model, self.device, precision)
+        self._running = ModelRunner(self.model, self.device, precision)
 
     @classmethod
     def load(
@@ -133,7 +133,7 @@ class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
         check_lengths([row[:-1] for row in rows], config.max_length)
         found = [Likelihood(0.0, 0)] * len(texts)
         for batch in batches([len(row) for row in rows], batch_tokens):
-            ids, real = padded([rows[i] for i in batch], 0, self.device)
+            ids, real = pad_batch([rows[i] for i in batch], 0, self.device)
             if ids.shape[1] < 2:  # nothing but what is given
                 continue
             log_probabilities = self.ready(ids[:, :-1], real[:, :-1]).float().log_softmax(-1)

@@ -149,7 +149,7 @@ class Translator:
         read = read_published if not bundle.is_bundle(folder) and (folder / "config.json").is_file() else read_bundle
         loaded = read(folder, source, to, device.type == "cpu", adapter)
         translator = cls(loaded.model, loaded.tokenizer, device, precision, loaded.about)
-        translator.engine.again = loaded.reload if adapter is None else None
+        translator.engine.reload = loaded.reload if adapter is None else None
         return translator
 
     @property

@@ -38,6 +38,18 @@ PANEL, HALF = 32, 16
 ENTRIES = 256  # of a cache: worth a thread
 SENTENCES = 16  # of a beam search: worth a thread
 
+SIGNATURES = {
+    "product": [COUNT, ctypes.POINTER(CMatrix), WHOLE, POINTER, POINTER, POINTER],
+    "attend": [COUNT, WHOLE, ctypes.POINTER(Attention)],
+    "encode": [COUNT, ctypes.POINTER(Stack), WHOLE, WHOLE, *[POINTER] * 3, WHOLE, ctypes.POINTER(Source)],
+    "decoder_step": [COUNT, ctypes.POINTER(Stack), ctypes.POINTER(Step)],
+    "normalise": [COUNT, WHOLE, WHOLE, POINTER, POINTER],
+    "highest": [COUNT, WHOLE, WHOLE, WHOLE, POINTER, POINTER, POINTER],
+    "choose_greedy": [ctypes.POINTER(Greedy)],
+    "choose_beams": [COUNT, ctypes.POINTER(Beams)],
+    "beam_search": [COUNT, COUNT, *(ctypes.POINTER(one) for one in (Stack, Step, Beams, Bans)), WHOLE, WHOLE],
+}  # of the C functions
+
 
 class Packed:
     """A matrix (O, I) in the order in which its kernel reads it: see common.h."""
@@ -89,36 +101,17 @@ class Kernels:
             raise NoKernels("the system does not lend the processor's tiles")
         self.level = level.name
         self.kinds = {"fp32", "bf16", "int8"} if level.name == "amx" else {"fp32", "int8"}
-        self._product, self._attend, self._encode, self._step = (
-            library.product, library.attend, library.encode, library.decoder_step,
-        )  # fmt: skip
-        self._normalise, self._highest = library.normalise, library.highest
-        self._choose_greedy, self._choose_beams, self._search = (
-            library.choose_greedy, library.choose_beams, library.beam_search,
-        )  # fmt: skip
-        self._product.argtypes = [COUNT, ctypes.POINTER(CMatrix), WHOLE, POINTER, POINTER, POINTER]
-        self._attend.argtypes = [COUNT, WHOLE, ctypes.POINTER(Attention)]
-        self._encode.argtypes = [
-            COUNT, ctypes.POINTER(Stack), WHOLE, WHOLE, POINTER, POINTER, POINTER, WHOLE, ctypes.POINTER(Source),
-        ]  # fmt: skip
-        self._step.argtypes = [COUNT, ctypes.POINTER(Stack), ctypes.POINTER(Step)]
-        self._normalise.argtypes = [COUNT, WHOLE, WHOLE, POINTER, POINTER]
-        self._highest.argtypes = [COUNT, WHOLE, WHOLE, WHOLE, POINTER, POINTER, POINTER]
-        self._choose_greedy.argtypes = [ctypes.POINTER(Greedy)]
-        self._choose_beams.argtypes = [COUNT, ctypes.POINTER(Beams)]
-        self._search.argtypes = [
-            COUNT, COUNT, *(ctypes.POINTER(one) for one in (Stack, Step, Beams, Bans)), WHOLE, WHOLE,
-        ]  # fmt: skip
+        self._library = library
+        for name, types in SIGNATURES.items():
+            getattr(library, name).argtypes = types
 
     def product(self, x: Tensor, linear: Linear, add: Tensor | None = None) -> Tensor:
         """relu(x W^T + bias) + add: (..., O) from x (..., I)."""
         assert x.dtype == torch.float32
         packed = linear.packed
         y = x.new_empty((*x.shape[:-1], packed.outputs))
-        rows = x.numel() // packed.inputs
-        check_memory(
-            self._product(torch.get_num_threads(), linear.matrix, rows, x.data_ptr(), address(add), y.data_ptr())
-        )
+        threads, rows = torch.get_num_threads(), x.numel() // packed.inputs
+        check_memory(self._library.product(threads, linear.matrix, rows, x.data_ptr(), address(add), y.data_ptr()))
         return y
 
     def attend(
@@ -145,14 +138,14 @@ class Kernels:
             len(q) // sentences, heads, d, entries, room, q.data_ptr(), new_k, new_v, q.stride(0), k.data_ptr(),
             v.data_ptr(), address(bias), tuple(steps), None, 0, 0, scale, y.data_ptr(), None,
         )  # fmt: skip
-        check_memory(self._attend(threads(sentences * heads * entries // ENTRIES), sentences, asked))
+        check_memory(self._library.attend(threads(sentences * heads * entries // ENTRIES), sentences, asked))
         return y
 
     def encode(self, stack: Stack, ids: Tensor, lengths: Tensor, sources: ctypes.Array[Source]) -> Tensor:
         """What an encoder makes of ids (B, S), of which `lengths` (B) count: their rows (R, D). See stack.c."""
         memory = torch.empty((int(lengths.sum()), stack.width))
         check_memory(
-            self._encode(
+            self._library.encode(
                 torch.get_num_threads(), stack, *ids.shape, ids.data_ptr(), lengths.data_ptr(), memory.data_ptr(),
                 len(sources), sources,
             )
@@ -161,34 +154,34 @@ class Kernels:
 
     def step(self, stack: Stack, step: Step) -> None:
         """One more token of each row. See stack.c."""
-        check_memory(self._step(torch.get_num_threads(), stack, step))
+        check_memory(self._library.decoder_step(torch.get_num_threads(), stack, step))
 
     def normalise(self, logits: Tensor) -> Tensor:
         """The logarithm of the sum of exponentials: (R, 1) from (R, V)."""
         rows, size = logits.shape
         load_kernels = logits.new_empty((rows, 1))
-        check_memory(self._normalise(threads(rows), rows, size, logits.data_ptr(), load_kernels.data_ptr()))
+        check_memory(self._library.normalise(threads(rows), rows, size, logits.data_ptr(), load_kernels.data_ptr()))
         return load_kernels
 
     def highest(self, logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The `count` highest of each row (R, V), and where they stand: (R, count) twice, highest first."""
         rows, size = logits.shape
         best, places = logits.new_empty((rows, count)), logits.new_empty((rows, count), dtype=torch.long)
-        self._highest(threads(rows), rows, size, count, logits.data_ptr(), best.data_ptr(), places.data_ptr())
+        self._library.highest(threads(rows), rows, size, count, logits.data_ptr(), best.data_ptr(), places.data_ptr())
         return best, places
 
     def choose_greedy(self, greedy: Greedy) -> None:
         """A step of greedy search. See choose.c."""
-        self._choose_greedy(greedy)
+        self._library.choose_greedy(greedy)
 
     def choose_beams(self, beams: Beams) -> None:
         """A step of beam search. See choose.c."""
-        check_memory(self._choose_beams(threads(beams.sentences // SENTENCES), beams))
+        check_memory(self._library.choose_beams(threads(beams.sentences // SENTENCES), beams))
 
     def search(self, stack: Stack, step: Step, beams: Beams, bans: Bans | None, few: int, most: int) -> int:
         """Steps of beam search, and how many they were. See stack.c."""
         choosing = threads(beams.sentences // SENTENCES)
-        made = int(self._search(torch.get_num_threads(), choosing, stack, step, beams, bans, few, most))
+        made = int(self._library.beam_search(torch.get_num_threads(), choosing, stack, step, beams, bans, few, most))
         check_memory(made < 0)
         return made
 

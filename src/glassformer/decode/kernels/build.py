@@ -60,13 +60,13 @@ class NoKernels(Exception):
     """Says why there are none."""
 
 
-def asked() -> str:
+def requested_level() -> str:
     return os.environ.get(SWITCH) or "1"
 
 
 def cpu_supports(feature: str) -> bool:
     """Whether the processor can do this, by PyTorch's name for it, and the switch does not hide it."""
-    hidden = next((level.hides for level in LEVELS if level.name == asked()), ())
+    hidden = next((level.hides for level in LEVELS if level.name == requested_level()), ())
     able = getattr(torch.cpu, f"_is_{feature}_supported", bool)
     return feature not in hidden and bool(able())
 
@@ -84,18 +84,18 @@ def features() -> frozenset[str]:
 
 def supported_levels() -> list[Level]:
     """What this processor can do, as far as it matters here; the most first, for a compiler may know less."""
-    if asked() not in CHOICES:
-        raise NoKernels(f"{SWITCH}={asked()} is not one of {one_of(CHOICES)}")
-    if asked() == "0":
+    if requested_level() not in CHOICES:
+        raise NoKernels(f"{SWITCH}={requested_level()} is not one of {one_of(CHOICES)}")
+    if requested_level() == "0":
         raise NoKernels(f"{SWITCH}=0")
     system, machine = platform.system(), platform.machine()
     levels = [level for level in LEVELS if level.machine == machine]
     if system != "Linux" or not levels:
         raise NoKernels(f"they are for Linux on x86_64 and aarch64, not {system} on {machine}")
     names = [level.name for level in levels]
-    if asked() != "1" and asked() not in names:
-        raise NoKernels(f"{SWITCH}={asked()} is no level of {machine}; it has {one_of(names)}")
-    below = levels if asked() == "1" else levels[names.index(asked()) :]
+    if requested_level() != "1" and requested_level() not in names:
+        raise NoKernels(f"{SWITCH}={requested_level()} is no level of {machine}; it has {one_of(names)}")
+    below = levels if requested_level() == "1" else levels[names.index(requested_level()) :]
     able = [level for level in below if features().issuperset(level.needs)]
     if not able:
         missing = [need for need in below[-1].needs if need not in features()]

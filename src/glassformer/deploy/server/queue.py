@@ -26,7 +26,7 @@ from typing import NamedTuple
 import torch
 
 from glassformer.common.errors import GlassformerError
-from glassformer.decode.engine import Engine, counted, may_join, mixes
+from glassformer.decode.engine import Engine, can_mix, may_join, padded_length
 from glassformer.decode.search import Search
 from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.errors import RequestError
@@ -72,7 +72,7 @@ class BatchKey(NamedTuple):
 
     def accepts(self, other: BatchKey) -> bool:
         """Whether the shorter sentences of another key may fill a batch of this one."""
-        if self.placeholders or not mixes(self.search) or self._replace(width=other.width) != other:
+        if self.placeholders or not can_mix(self.search) or self._replace(width=other.width) != other:
             return False
         return other.width < self.width and may_join(other.width, self.width)
 
@@ -143,9 +143,8 @@ class Queue:
     ) -> list[Future[NBest]]:
         """The futures that `translate` waits for."""
         ids = translator.tokenizer.encode_source(texts)
-        keys = [
-            BatchKey(translator.engine, translator.to, search, placeholders, counted(max(1, len(one)))) for one in ids
-        ]
+        widths = [padded_length(max(1, len(one))) for one in ids]
+        keys = [BatchKey(translator.engine, translator.to, search, placeholders, width) for width in widths]
         answers: list[Future[NBest]] = [Future() for _ in texts]
         with self._lock:
             missing = []
