@@ -6,9 +6,7 @@ from tiny_model import END, SRC, eager, tiny
 
 import glassformer as gf
 from glassformer.common.errors import InputError
-from glassformer.decode import Search, stream
-from glassformer.decode.generation import prepare_search
-from glassformer.decode.recorded import Recorder
+from glassformer.decode import stream
 
 
 @pytest.mark.parametrize("how", ["greedy", "beam", "sampling"])
@@ -49,19 +47,6 @@ def test_a_stream_returns_what_it_has_written():
         ((expected,),) = gf.generate(model, SRC[:1], max_new_tokens=9, prefix=[[3, 4]])
         assert told == [expected]
         assert (expected.ids, expected.finished) == (ids, finished)
-
-
-@pytest.mark.parametrize("beam", [1, 3])
-def test_recorded_steps_tell_the_end_too(beam):
-    for fond, finished in ((-50.0, False), (50.0, True)):
-        model = eager(tiny(output_bias=True), fond)
-
-        def start(model=model):
-            return prepare_search(model, SRC, None, Search(beam=beam), 4)
-
-        with torch.inference_mode():
-            done = Recorder(model).run((), 4, start, 2)
-        assert [best.finished for (best,) in done.hypotheses()] == [finished] * 2
 
 
 def test_n_best_never_holds_what_cannot_be():

@@ -37,8 +37,8 @@ def model_and_sources(kind="encoder-decoder", **options):
 
 
 @torch.inference_mode()
-def by_recording(recorder, model, src, mask, beam, limit):
-    src, mask = recorded.fit(src, mask, 0)
+def run_recorded(recorder, model, src, mask, beam, limit):
+    src, mask = recorded.pad_to_bucket(src, mask, 0)
     search = gf.Search(beam=beam)
     done = recorder.run((src.shape, beam, limit), limit, lambda: prepare_search(model, src, mask, search, limit), 7)
     return done.hypotheses()[:7]
@@ -60,7 +60,7 @@ def test_recorded_steps_write_the_same(kind, beam, positions):
     recorder = recorded.Recorder(model)
     for limit in (1, 15):
         for rows in (src, src.flip(0)):  # the second is written by the first one's recording
-            found = by_recording(recorder, model, rows, mask, beam, limit)
+            found = run_recorded(recorder, model, rows, mask, beam, limit)
             alone = [row[seen].unsqueeze(0) for row, seen in zip(rows, mask, strict=True)]
             expected = [gf.generate(model, row, beam=beam, max_new_tokens=limit, prefix=[[]])[0] for row in alone]
             assert [h[0].ids for h in found] == [h[0].ids for h in expected]
@@ -82,7 +82,7 @@ def test_recordings_are_let_go_for_want_of_memory():
 
     def kept():
         for limit in (9, 5, 9, 7):
-            by_recording(recorder, model, src, mask, 2, limit)
+            run_recorded(recorder, model, src, mask, 2, limit)
         return [key[-1] for key in recorder.recordings]
 
     assert kept() == [5, 9, 7]
@@ -117,9 +117,9 @@ def test_two_first_requests_share_one_recorder(monkeypatch):
 
 def test_padding_to_a_shape_stays_within_the_position_table():
     src = torch.ones(3, 21, dtype=torch.long)
-    assert recorded.fit(src, None, 0)[0].shape == (3, 32)
-    assert recorded.fit(src, None, 0, 25)[0].shape == (3, 25)
-    assert recorded.fit(src, None, 0, 21)[0].shape == (3, 21)
+    assert recorded.pad_to_bucket(src, None, 0)[0].shape == (3, 32)
+    assert recorded.pad_to_bucket(src, None, 0, 25)[0].shape == (3, 25)
+    assert recorded.pad_to_bucket(src, None, 0, 21)[0].shape == (3, 21)
 
 
 def test_shapes_are_few_and_roomy_enough():
