@@ -18,18 +18,18 @@ from glassformer.labs.run import run, run_labs
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch, capsys):
+def run_lab(tmp_path, monkeypatch, capsys):
     """In this process, in an empty folder: exit code, stdout, stderr."""
     monkeypatch.chdir(tmp_path)
 
-    def run_here(*arguments):
+    def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["glassformer", "lab", *arguments])
         with pytest.raises(SystemExit) as ended:
             main()
         out, error = capsys.readouterr()
         return ended.value.code or 0, out, error
 
-    return run_here
+    return run
 
 
 @pytest.fixture
@@ -43,21 +43,21 @@ def instead(monkeypatch):
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_without_names_it_lists_every_lab_in_a_line(here, language):
-    code, out, error = here("--lang", language)
+def test_without_names_it_lists_every_lab_in_a_line(run_lab, language):
+    code, out, error = run_lab("--lang", language)
     lines = out.splitlines()
     assert (code, error) == (0, "")
     assert [line.split()[0] for line in lines[: len(NAMES)]] == [find(name).name for name in NAMES]
     for name, line in zip(NAMES, lines, strict=False):
         assert line.endswith(find(name).title.say(language))
     assert "glassformer lab --all" in lines[-1]
-    listed = json.loads(here("--json", "--lang", language)[1])["labs"]
+    listed = json.loads(run_lab("--json", "--lang", language)[1])["labs"]
     assert listed == [find(name).as_dict(language) for name in NAMES]
 
 
-def test_a_lab_tells_its_claim_numbers_checks_and_verdict(here, monkeypatch):
+def test_a_lab_prints_its_claim_numbers_checks_and_verdict(run_lab, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
-    code, out, error = here("sinusoids")
+    code, out, error = run_lab("sinusoids")
     assert (code, error) == (0, "")
     words = " ".join(out.split())
     finding = run(sinusoids.LAB).finding
@@ -71,11 +71,11 @@ def test_a_lab_tells_its_claim_numbers_checks_and_verdict(here, monkeypatch):
 
 
 @pytest.mark.parametrize("columns", [62, 80])
-def test_in_chinese(here, monkeypatch, columns):
+def test_in_chinese(run_lab, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
     unbroken = Text("", "位置编码经过一个固定的旋转，" * 9)  # no space anywhere, and a comma after every 13 signs
     monkeypatch.setattr(sinusoids, "LAB", dataclasses.replace(sinusoids.LAB, prediction=unbroken))
-    code, out, _ = here("sinusoids", "--lang", "zh")
+    code, out, _ = run_lab("sinusoids", "--lang", "zh")
     assert code == 0
     assert sinusoids.LAB.title.zh in out
     assert f"结论：{VERDICTS[run(sinusoids.LAB).finding.verdict].zh}" in out
@@ -85,23 +85,23 @@ def test_in_chinese(here, monkeypatch, columns):
     assert "--out" in out.splitlines()[-1]
 
 
-def test_json_is_what_the_lab_returned(here):
-    code, out, _ = here("sinusoids", "sinusoids", "--json", "--seed", "3", "--seeds", "2", "--lang", "zh")
-    told = json.loads(out)
-    (found,) = told["labs"]
+def test_json_is_what_the_lab_returned(run_lab):
+    code, out, _ = run_lab("sinusoids", "sinusoids", "--json", "--seed", "3", "--seeds", "2", "--lang", "zh")
+    content = json.loads(out)
+    (found,) = content["labs"]
     expected = json.loads(json.dumps(run(sinusoids.LAB, 3, 2).as_dict("zh")))
     assert code == 0
     assert found.pop("seconds") > 0
     del expected["seconds"]
     assert found == expected
-    assert told["seed"] == 3
-    assert told["seeds"] == found["seeds"] == [3, 4]
-    assert told["command"] == "glassformer lab sinusoids --seed 3 --seeds 2 --lang zh"
-    assert set(told["versions"]) == {"glassformer", "torch", "python", "machine"}
+    assert content["seed"] == 3
+    assert content["seeds"] == found["seeds"] == [3, 4]
+    assert content["command"] == "glassformer lab sinusoids --seed 3 --seeds 2 --lang zh"
+    assert set(content["versions"]) == {"glassformer", "torch", "python", "machine"}
 
 
-def test_out_holds_a_report_a_figure_and_the_numbers(here, tmp_path):
-    code, out, _ = here("sinusoids", "--out", "some/report")
+def test_out_holds_a_report_a_figure_and_the_numbers(run_lab, tmp_path):
+    code, out, _ = run_lab("sinusoids", "--out", "some/report")
     folder = tmp_path / "some" / "report"
     assert code == 0
     assert sorted(file.name for file in folder.iterdir()) == ["report.html", "report.json", "sinusoids.svg"]
@@ -112,22 +112,22 @@ def test_out_holds_a_report_a_figure_and_the_numbers(here, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["report.html", "report.json", "sinusoids.svg"])
-def test_out_replaces_nothing_that_no_lab_has_written(here, tmp_path, name):
+def test_out_replaces_nothing_that_no_lab_has_written(run_lab, tmp_path, name):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / name).write_text("[]")
-    code, _, error = here("sinusoids", "--out", "mine")
+    code, _, error = run_lab("sinusoids", "--out", "mine")
     assert code == 2
     assert f"--out mine holds another {name}, which no lab has written; choose another folder" in error
     assert [path.read_text() for path in (tmp_path / "mine").iterdir()] == ["[]"]
 
 
-def test_out_replaces_a_report_of_before(here, tmp_path):
-    assert here("sinusoids", "--out", "ours")[0] == here("sinusoids", "--seed", "1", "--out", "ours")[0] == 0
+def test_out_replaces_a_report_of_before(run_lab, tmp_path):
+    assert run_lab("sinusoids", "--out", "ours")[0] == run_lab("sinusoids", "--seed", "1", "--out", "ours")[0] == 0
     assert json.loads((tmp_path / "ours" / "report.json").read_text(encoding="utf-8"))["seed"] == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["sinusoid"], "did you mean `sinusoids`?"),
         (["sinusoids", "nothing_like_it"], "there is no lab `nothing_like_it`"),
@@ -138,48 +138,48 @@ def test_out_replaces_a_report_of_before(here, tmp_path):
         (["--out", "folder"], "--out needs labs"),
     ],
 )
-def test_a_mistake_is_told_in_a_line_before_anything_runs(here, tmp_path, instead, arguments, said):
+def test_a_mistake_is_an_error_of_one_line_before_anything_runs(run_lab, tmp_path, instead, arguments, message):
     instead(lambda seed: pytest.fail("it ran"))
     (tmp_path / "file").write_text("mine")
-    code, out, error = here(*arguments)
+    code, out, error = run_lab(*arguments)
     assert (code, out) == (2, "")
     assert error.count("\n") == 1
-    assert said in error
+    assert message in error
     assert (tmp_path / "file").read_text() == "mine"
 
 
-def test_without_matplotlib_a_report_names_what_to_install(here, monkeypatch, instead):
+def test_without_matplotlib_a_report_names_what_to_install(run_lab, monkeypatch, instead):
     instead(lambda seed: pytest.fail("it ran"))
     monkeypatch.setattr("glassformer.labs.figures.find_spec", lambda name: None)
-    code, _, error = here("sinusoids", "--out", "folder")
+    code, _, error = run_lab("sinusoids", "--out", "folder")
     assert code == 2
     assert "pip install 'glassformer[plot]'" in error
 
 
-def test_a_claim_that_does_not_hold_is_a_result_not_an_error(here, instead):
+def test_a_claim_that_does_not_hold_is_a_result_not_an_error(run_lab, instead):
     checks = [Check(Text("it is [small]", "它很小"), float("inf"), high=1), Check(Text("always", "总是"), 2, low=1)]
     instead(
         lambda seed: Finding({Text("size [of it]", "大小"): float("inf")}, checks, Figure([]), Text("Large.", "很大。"))
     )
-    code, out, _ = here("sinusoids")
+    code, out, _ = run_lab("sinusoids")
     assert code == 0
     assert "does not hold" in out
     assert "✗" in out
     assert "✓" in out
     assert "size [of it]" in out
-    code, out, _ = here("sinusoids", "--json")
+    code, out, _ = run_lab("sinusoids", "--json")
     assert json.loads(out)["labs"][0]["numbers"] == {"size [of it]": "inf"}
-    assert json.loads(here("sinusoids", "--json", "--lang", "zh")[1])["labs"][0]["numbers"] == {"大小": "inf"}
+    assert json.loads(run_lab("sinusoids", "--json", "--lang", "zh")[1])["labs"][0]["numbers"] == {"大小": "inf"}
 
 
 @pytest.mark.long
-def test_several_labs_share_two_processes_and_come_in_order(here):
-    code, out, error = here("teacher_forcing", "sinusoids", "--json", "--seeds", "2")
-    told = json.loads(out)["labs"]
+def test_several_labs_share_two_processes_and_come_in_order(run_lab):
+    code, out, error = run_lab("teacher_forcing", "sinusoids", "--json", "--seeds", "2")
+    content = json.loads(out)["labs"]
     assert (code, error) == (0, "")
-    assert [one["name"] for one in told] == ["teacher_forcing", "sinusoids"]
+    assert [one["name"] for one in content] == ["teacher_forcing", "sinusoids"]
     expected = json.loads(json.dumps(run(find("teacher_forcing"), 0, 2).as_dict("en")))
-    assert told[0]["numbers"] == expected["numbers"]
+    assert content[0]["numbers"] == expected["numbers"]
 
 
 def test_what_takes_times_runs_alone_and_last():
@@ -197,12 +197,12 @@ def test_what_takes_times_runs_alone_and_last():
     assert order == [("plain", 0, []), ("plain", 1, []), ("clock", 0, []), ("clock", 1, [])]
 
 
-def test_an_interrupt_is_quiet(here, instead):
+def test_an_interrupt_is_quiet(run_lab, instead):
     def interrupted(seed):
         raise KeyboardInterrupt
 
     instead(interrupted)
-    assert here("sinusoids") == (130, "", "")
+    assert run_lab("sinusoids") == (130, "", "")
 
 
 def test_a_lab_leaves_chance_and_threads_as_they_were():

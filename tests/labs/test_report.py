@@ -55,12 +55,12 @@ def test_a_figure_is_one_element_with_words_as_words(name, language):
     root = ElementTree.fromstring(drawn)
     assert root.tag == "{http://www.w3.org/2000/svg}svg"
     assert int(root.get("width")) <= 900
-    said = "".join(text for node in root.iter("{http://www.w3.org/2000/svg}text") for text in node.itertext())
+    words_drawn = "".join(text for node in root.iter("{http://www.w3.org/2000/svg}text") for text in node.itertext())
     for one in figure.panels:
         names = [name for name in (*one.ticks, *one.rows) if isinstance(name, Text)]
         names += [series.name for series in one.series if len(one.series) > 1]
         for text in (one.title, one.x, one.y, *names):
-            assert re.sub(r"\s", "", text.say(language)) in re.sub(r"\s", "", said)
+            assert re.sub(r"\s", "", text.say(language)) in re.sub(r"\s", "", words_drawn)
     assert not re.search(r'(?:href|src)="(?!#|data:image/png;base64,)', drawn)
     assert not re.search(r"url\((?!#)", drawn)
 
@@ -118,8 +118,8 @@ def test_the_report_is_one_file_that_says_everything(language):
     assert "@import" not in text
     words = "".join(read.words)
     first = runs[0]
-    for said in (first.lab.claim, first.lab.prediction, first.lab.change, first.finding.summary):
-        assert said.say(language) in words
+    for text_of in (first.lab.claim, first.lab.prediction, first.lab.change, first.finding.summary):
+        assert text_of.say(language) in words
     for merged in first.finding.checks:
         assert merged.check.text.say(language) in words
     for name, spread in first.finding.named_numbers(language).items():
@@ -143,10 +143,10 @@ def test_numbers_are_brief_and_right():
     assert format_number(NAN) == "–"
 
 
-def test_a_mean_and_its_interval_are_told_to_the_same_place():
-    told = {(1.0, 2.0, 3.0): "2.0 ± 2.5", (0.27, 0.271, 0.275): "0.2720 ± 0.0066", (5.0, 5.0): "5", (7.25,): "7.25",
+def test_a_mean_and_its_interval_are_written_to_the_same_place():
+    expected = {(1.0, 2.0, 3.0): "2.0 ± 2.5", (0.27, 0.271, 0.275): "0.2720 ± 0.0066", (5.0, 5.0): "5", (7.25,): "7.25",
             (1200.0, 1300.0): "1,250 ± 635", (1e-7, 3e-7): "2·10⁻⁷ ± 1.3·10⁻⁶", (-1.0, -3.0): "−2 ± 13"}  # fmt: skip
-    assert {values: format_spread(Spread(values)) for values in told} == told
+    assert {values: format_spread(Spread(values)) for values in expected} == expected
 
 
 def test_heat_maps_are_cells_and_no_images() -> None:

@@ -23,7 +23,7 @@ def test_the_interval_of_normal_draws_holds_the_truth_in_95_of_100():
 
 
 @pytest.mark.parametrize(
-    ("values", "spec", "told"),
+    ("values", "spec", "text"),
     [
         ([0.25, 0.27, 0.29], ".2f", "0.27 ± 0.05"),
         ([0.25, 0.27, 0.29], ".0%", "27 ± 5%"),
@@ -35,8 +35,8 @@ def test_the_interval_of_normal_draws_holds_the_truth_in_95_of_100():
         ([math.nan, math.nan], ".1g", "NaN"),
     ],
 )
-def test_a_spread_is_told_as_a_float_is_with_its_interval(values, spec, told):
-    assert format(Spread(values), spec) == told
+def test_a_spread_is_told_as_a_float_is_with_its_interval(values, spec, text):
+    assert format(Spread(values), spec) == text
 
 
 def finding(value, *, panels=(), **options):

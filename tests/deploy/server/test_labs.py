@@ -34,7 +34,7 @@ def client(live):
 
 @pytest.fixture
 def labs(live):
-    """The server's labs as they are before anyone has asked; as they were, afterwards."""
+    """The server's labs as they are before any request, and restored afterwards."""
     labs, fresh = live.app.state.labs, LabRunner()
     before = dict(vars(labs))
     vars(labs).update(vars(fresh) | {"worker": labs.worker, "execute": labs.worker.run})  # one process for all
@@ -55,8 +55,8 @@ def refused(answer, status, code):
 
 @pytest.mark.parametrize("lang", sampled(["en", "zh"], ["zh"]))
 def test_the_list_and_a_run_are_those_of_the_python_interface(client, labs, lang):
-    told = client.get("/api/labs", params={"lang": lang}).json()
-    assert told == {"labs": [find(name).as_dict(lang) for name in NAMES], "kept": [], "running": None}
+    answer = client.get("/api/labs", params={"lang": lang}).json()
+    assert answer == {"labs": [find(name).as_dict(lang) for name in NAMES], "kept": [], "running": None}
     found = client.post("/api/labs/sinusoids", json={"seed": 2, "lang": lang}).json()
     expected = json.loads(json.dumps(run(sinusoids.LAB, 2).as_dict(lang)))
     assert without_time_and_svg(found) == without_time_and_svg(expected)
@@ -110,7 +110,7 @@ def test_one_runs_at_a_time_and_nothing_else_waits(client, labs):
     gate = Gate()
     gate.put_on(labs)
     with ThreadPoolExecutor(2) as pool:
-        asked = [pool.submit(client.post, "/api/labs/sinusoids", json={"lang": lang}) for lang in ("en", "zh")]
+        pending = [pool.submit(client.post, "/api/labs/sinusoids", json={"lang": lang}) for lang in ("en", "zh")]
         assert gate.begun.wait(20)
         assert client.get("/api/labs").json()["running"] == {"name": "sinusoids", "seed": 0}
         assert client.post("/api/translate", json={"text": SENTENCE}).status_code == 200
@@ -118,7 +118,7 @@ def test_one_runs_at_a_time_and_nothing_else_waits(client, labs):
             error = refused(client.post(f"/api/labs/{name}", json={"seed": seed}), 409, "lab_busy")
             assert error["values"] == {"name": "sinusoids", "seed": 0}
         gate.open.set()
-        english, chinese = (one.result().json() for one in asked)
+        english, chinese = (one.result().json() for one in pending)
     assert (english["summary"], chinese["summary"]) == ("word", "词")
     assert client.post("/api/labs/sinusoids", json={}).json() == english
     assert gate.runs == 1
@@ -146,14 +146,14 @@ def test_a_lab_changes_no_thread_of_the_server(client, labs):
     """torch gives a thread that is born later whatever number of threads was set last, by anyone."""
     before, seen = torch.get_num_threads(), set()
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(client.post, "/api/labs/sinusoids", json={"seed": 3})
-        while not asked.done():
+        pending = pool.submit(client.post, "/api/labs/sinusoids", json={"seed": 3})
+        while not pending.done():
             running = client.get("/api/labs").json()["running"]
             born = threading.Thread(target=lambda at=running: seen.add((at is None, torch.get_num_threads())))
             born.start()
             born.join()
             assert client.post("/api/translate", json={"text": SENTENCE}).status_code == 200
-    assert asked.result().json()["verdict"] == "holds with limits"
+    assert pending.result().json()["verdict"] == "holds with limits"
     assert (False, before) in seen  # it was running
     assert {number for _, number in seen} == {before}
 
@@ -165,13 +165,13 @@ def test_a_lab_ends_with_its_server(translator):
     assert process.poll() is not None
 
 
-def test_a_lab_that_is_ended_from_outside_is_told_and_the_next_one_runs(client, labs):
+def test_a_killed_lab_is_an_error_and_the_next_one_runs(client, labs):
     assert client.post("/api/labs/sinusoids", json={"seed": 4}).status_code == 200
     with ThreadPoolExecutor(1) as pool:
-        asked = pool.submit(client.post, "/api/labs/residuals", json={"seed": 4})
+        pending = pool.submit(client.post, "/api/labs/residuals", json={"seed": 4})
         until(lambda: client.get("/api/labs").json()["running"])
         labs.worker.process.kill()
-        refused(asked.result(), 500, "lab_broke")
+        refused(pending.result(), 500, "lab_broke")
     assert client.post("/api/labs/sinusoids", json={"seed": 5}).json()["verdict"] == "holds with limits"
 
 
@@ -193,19 +193,19 @@ def test_the_page_runs_a_lab_and_shows_the_servers_numbers(visit, client, labs, 
     assert page.page.locator("[data-testid=lab-figure]").count() == 0
     page.page.locator("[data-testid=lab-run]").click()
     page.page.wait_for_selector("[data-testid=lab-figure]")
-    told = client.post("/api/labs/sinusoids", json={"lang": lang}).json()
-    assert page.text("[data-testid=lab-verdict]") == told["verdict_text"]
-    assert told["summary"] in page.text("[data-testid=lab]")
+    report = client.post("/api/labs/sinusoids", json={"lang": lang}).json()
+    assert page.text("[data-testid=lab-verdict]") == report["verdict_text"]
+    assert report["summary"] in page.text("[data-testid=lab]")
     shown = table(page, "lab-numbers")
-    assert [name for name, _ in shown] == list(told["numbers"])
-    assert all(agrees(text.split(" ±")[0], told["numbers"][name]) for name, text in shown)
+    assert [name for name, _ in shown] == list(report["numbers"])
+    assert all(agrees(text.split(" ±")[0], report["numbers"][name]) for name, text in shown)
     assert any("±" in text for _, text in shown)
-    for (mark, text, value, _), check in zip(table(page, "lab-checks"), told["checks"], strict=True):
+    for (mark, text, value, _), check in zip(table(page, "lab-checks"), report["checks"], strict=True):
         assert (mark == "✓") is check["passed"]
         assert text.startswith(check["text"])
         assert agrees(value.split(" ±")[0], check["value"])
     picture = page.page.locator("[data-testid=lab-figure] img")
-    assert picture.get_attribute("alt") == "; ".join(panel["title"] for panel in told["figure"]["panels"])
+    assert picture.get_attribute("alt") == "; ".join(panel["title"] for panel in report["figure"]["panels"])
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") == 900
     assert page.page.evaluate("document.documentElement.scrollWidth") <= width
     assert "lab=sinusoids" in page.page.url
@@ -213,7 +213,7 @@ def test_the_page_runs_a_lab_and_shows_the_servers_numbers(visit, client, labs, 
     other = visit()
     other.open(page.page.url[page.page.url.index("#") :])
     other.page.wait_for_selector("[data-testid=lab-figure]")
-    assert other.text("[data-testid=lab-verdict]") == told["verdict_text"]
+    assert other.text("[data-testid=lab-verdict]") == report["verdict_text"]
     page.page.go_back()
     page.page.wait_for_selector("[data-testid=lab]", state="detached")
     assert page.errors == []
@@ -235,7 +235,7 @@ def test_without_matplotlib_the_page_shows_numbers_and_what_to_install(visit, la
 
 
 @pytest.mark.long
-def test_a_busy_server_is_told_and_the_seed_is_checked(visit, labs):
+def test_a_busy_server_is_shown_and_the_seed_is_checked(visit, labs):
     gate = Gate()
     gate.put_on(labs)
     page = visit()
