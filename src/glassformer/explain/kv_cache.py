@@ -38,23 +38,23 @@ def cache_steps(
         return None
     ids = torch.tensor([tokens], device=mask.device)
     cache = Cache(len(model.decoder.blocks), ids.shape[1])
-    config, apart = model.config.decoder, 0.0
+    config, difference = model.config.decoder, 0.0
     rows = []
     for step, end in enumerate(range(prompt, ids.shape[1] + 1)):
-        fresh = ids[:, cache.length : end]
+        new = ids[:, cache.length : end]
         if isinstance(model, EncoderDecoder):
             assert memory is not None
-            cached = model.decode(fresh, memory, mask, cache)
+            cached = model.decode(new, memory, mask, cache)
         else:
-            cached = model(fresh, mask if step == 0 else None, cache)
-        apart = max(apart, float((cached[0, -1].float().cpu() - logits[step]).abs().max()))
+            cached = model(new, mask if step == 0 else None, cache)
+        difference = max(difference, float((cached[0, -1].float().cpu() - logits[step]).abs().max()))
         cross = [0 if layer.cross is None else layer.cross[0].shape[2] for layer in cache.layers]
         source = max(cross, default=0)
         sizes = {"step": step, "self": [cache.length] * len(cache.layers), "cross": cross}
-        saved = multiply_adds(config, end, fresh.shape[1], source, first=step == 0)
+        saved = multiply_adds(config, end, new.shape[1], source, first=step == 0)
         rows.append(sizes | {"with": saved, "without": multiply_adds(config, end, end, source, first=True)})
-    equal = apart <= ROUNDING * max(1.0, float(logits.abs().max()))
-    return {"steps": rows, "max_difference": apart, "equal": equal, "used": is_causal(model)}
+    equal = difference <= ROUNDING * max(1.0, float(logits.abs().max()))
+    return {"steps": rows, "max_difference": difference, "equal": equal, "used": is_causal(model)}
 
 
 def multiply_adds(config: ModelConfig, keys: int, queries: int, source: int, first: bool) -> int:

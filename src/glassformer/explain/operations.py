@@ -56,10 +56,10 @@ class GraphBuilder:
     def record(self, name: str, axes: Axes, op: Op, formula: str, value: Tensor | None = None) -> str:
         if name in self.replaced:
             cause: Op = {"kind": "replaced"} | self.replaced[name]
-            told = f"set by {cause['by']['kind']}"
+            text = f"set by {cause['by']['kind']}"
             if heads := ", ".join(map(str, cause.get("heads", ()))):  # the other heads are computed as usual
-                cause["otherwise"], told = op, f"{formula}, but heads {heads} {told}"
-            op, formula = cause, told
+                cause["otherwise"], text = op, f"{formula}, but heads {heads} {text}"
+            op, formula = cause, text
         elif op["kind"] == "same":
             self.values[name] = Value(name, axes, op, formula, self.values[op["input"]].value)
             return name

@@ -104,8 +104,8 @@ class TracePrinter:
         """What was read, and what came out."""
         line = Line(text, style="bold")
         if output is None:
-            said = "" if answer is None else answer["text"]
-            self.print(line.append(f"  →  {said}") if said else line)
+            result = "" if answer is None else answer["text"]
+            self.print(line.append(f"  →  {result}") if result else line)
             if answer is not None and answer["kind"] == "fill" and not answer["masked"]:
                 self.print(self.say("no gap", style="dim"))
             return
@@ -253,7 +253,7 @@ def shape_of(value: Value) -> str:
 
 
 def strip(value: Tensor) -> str:
-    """The last axis, averaged over the others, in a few bars."""
+    """The mean over all axes but the last, as a few bars."""
     row = value.reshape(-1, value.shape[-1])
     row = row.masked_fill(~row.isfinite(), 0.0).mean(0)
     if len(row) > STRIP:

@@ -83,11 +83,11 @@ class Trace:
         return self.values[name]
 
     def names(self, pattern: str = "*") -> list[str]:
-        """The names that fit a glob pattern, in the order of computation."""
+        """The names that match a glob pattern, in the order of computation."""
         return self.values.names(pattern)
 
     def select(self, pattern: str | None = None, layer: int | None = None) -> list[Value]:
-        """The values whose names fit, of one layer if it is given."""
+        """The values whose names match, of one layer if it is given."""
         chosen = self.values.select(pattern or "*")
         if layer is not None:
             deepest = max((int(name.split(".")[2]) for name in self.names("*.blocks.*")), default=-1)
@@ -114,19 +114,19 @@ class Trace:
 
     @property
     def log_probs(self) -> Tensor:
-        """The log-probabilities (T, V) at every place."""
+        """The log-probabilities (T, V) at every position."""
         return decoding.log_probabilities(self["logits"], self.options.temperature)
 
     @property
     def said(self) -> str | None:
-        """What came out, in words: the text that was written, a label, the text with its gaps filled."""
+        """The result as text: what was written, a label, or the text with its gaps filled."""
         if self.output is not None:
             return str(self.output["text"])
         return None if self.answer is None else self.answer["text"] or None
 
     @property
     def masks(self) -> dict[str, Tensor]:
-        """Who may see whom: 1 visible, 0 hidden."""
+        """Which keys each query sees: 1 visible, 0 hidden."""
         return {name: self[name] for name in self.names("masks.*")}
 
     def labels(self, axis: str, size: int) -> list[str]:
@@ -140,7 +140,7 @@ class Trace:
         return pieces[1:] if side == PATCHES else pieces[:size]
 
     def manifest(self) -> dict[str, Any]:
-        """The whole run in words and numbers, fit for JSON; the values themselves are in `blob()`."""
+        """The whole run but its values, fit for JSON; the values are in `blob()`."""
         reads = self.written.reads
         return {
             "format": FORMAT,
@@ -182,9 +182,9 @@ class Trace:
                 place = {"offset": offset, "bytes": size, "low": low, "high": high}
                 offset += size
             places[value.name] = place
-            told = {"name": value.name, "shape": list(value.value.shape), "axes": list(value.axes), "op": value.op}
+            row = {"name": value.name, "shape": list(value.value.shape), "axes": list(value.axes), "op": value.op}
             formulas = {"formula": value.formula, "formula_zh": translated(value.formula, "zh")}
-            rows.append(told | formulas | {"inputs": value.inputs} | place)
+            rows.append(row | formulas | {"inputs": value.inputs} | place)
         return rows
 
     def blob(self) -> bytes:
@@ -196,11 +196,11 @@ class Trace:
         return self.weights.blob()
 
     def to_json(self, pattern: str = "*") -> dict[str, Any]:
-        """The manifest with the values of the tensors that fit inline; what JSON lacks is the text "-inf" or "nan"."""
-        wanted = {value.name for value in self.select(pattern)}
+        """The manifest with the values of matching tensors inline; what JSON lacks is the text "-inf" or "nan"."""
+        names = {value.name for value in self.select(pattern)}
         whole = self.manifest()
         whole["tensors"] = [
-            row | {"values": plain(self[row["name"]].tolist())} for row in whole["tensors"] if row["name"] in wanted
+            row | {"values": plain(self[row["name"]].tolist())} for row in whole["tensors"] if row["name"] in names
         ]
         return whole
 
@@ -284,7 +284,7 @@ def plain(values: Any) -> Any:
 
 @dataclass(frozen=True)
 class TraceInput:
-    """A model, with the changes applied to a private copy of it, and all that it is given."""
+    """A private copy of a model with the changes applied to it, and everything that it is given."""
 
     name: str
     subject: Subject
@@ -299,7 +299,7 @@ class TraceInput:
 
 
 class TraceOptions(TypedDict, total=False):
-    """What `trace` and `what_if` take by name."""
+    """The options of `trace` and `what_if`."""
 
     beam: int
     length_penalty: float
@@ -329,8 +329,8 @@ def prepare(
         raise ConfigError("a given target is not searched for, so a prefix has no place in it; leave one of them out")
     limit = subject.max_target_length(len(ids)) if max_new_tokens is None else max_new_tokens
     search = Search(beam=beam, length_penalty=length_penalty, max_new_tokens=limit)
-    begun = () if target is not None else tuple(subject.prefix_ids(prefix or ()))
-    options = DecodingOptions(search, padding, temperature, begun, len(subject.opening))
+    first = () if target is not None else tuple(subject.prefix_ids(prefix or ()))
+    options = DecodingOptions(search, padding, temperature, first, len(subject.opening))
     for change in changes:
         if change["kind"] == "temperature":
             options = replace(options, temperature=float(change["value"]))
@@ -365,15 +365,15 @@ def trace(
     """Follow a sentence through a model: `trace(t, "twenty-one")["decoder.blocks.0.cross_attention.pattern"]`.
 
     A `Translator` takes a sentence, a `TextGenerator` a prompt, a `MaskFiller` a text with gaps, a `Classifier` a text
-    or an image; a model alone takes ids. What writes does so unless a `target` is given; of the others `answer` tells
-    what fills the gaps, or the labels. Several threads may trace one model while others use it. `changes` are those of
-    `what_if`; by name there may also be said:
+    or an image; a model alone takes ids. A model that writes searches for a target unless `target` gives one; of an
+    encoder alone, `answer` holds the labels, or what fills the gaps. Several threads may trace one model while others
+    use it. `changes` are those of `what_if`. The options are:
 
-    beam, length_penalty, max_new_tokens   how a target is looked for, as in `Search`
-    prefix                                 ids or pieces that it begins with
-    padding                                tokens put beside the sentence, so that their mask can be seen
+    beam, length_penalty, max_new_tokens   how to search for a target, as in `Search`
+    prefix                                 ids or pieces that the target begins with
+    padding                                padding tokens to add to the sentence, so that their mask can be seen
     temperature                            divides the logits
-    name                                   of the model, as the trace tells it
+    name                                   of the model, for the manifest
     between_steps                          called before every layer of every pass; what it raises ends the trace
     """
     check_names(options, TraceOptions.__annotations__)

@@ -30,4 +30,4 @@ def schematics(model: Model, language: str) -> dict[str, str]:
 @lru_cache(maxsize=16)
 def _drawn(config: ModelConfig, language: str) -> dict[str, str]:
     run = record_calls(config)
-    return {kind: draw(run, language).svg(coat=False) for kind, draw in DRAWINGS.items()}
+    return {kind: draw(run, language).svg(standalone=False) for kind, draw in DRAWINGS.items()}

@@ -98,7 +98,7 @@ def draw_masks(run: ForwardPass, language: str) -> Canvas:
     canvas.box("mask", "src_mask", source, SAY["src_mask"], shape=shape, note="src_mask")
     y = source.bottom + 22
     for stack, attention in ATTENTIONS:
-        y = plate(canvas, run, f"{stack}.blocks.0.{attention}", source, y) + 16
+        y = draw_mask(canvas, run, f"{stack}.blocks.0.{attention}", source, y) + 16
     steps: tuple[tuple[str, str, Role], ...] = (
         ("scores", "mask.scores", "step"), ("masked", "mask.masked", "mask"), ("pattern", "mask.pattern", "pattern"),
     )  # fmt: skip
@@ -111,8 +111,8 @@ def draw_masks(run: ForwardPass, language: str) -> Canvas:
     return canvas
 
 
-def plate(canvas: Canvas, run: ForwardPass, name: str, source: Area, y: float) -> float:
-    """One attention: which it is, which mask it gets, and the mask; gives where the plate ends."""
+def draw_mask(canvas: Canvas, run: ForwardPass, name: str, source: Area, y: float) -> float:
+    """One attention: which it is, which mask it gets, and the mask; returns where its frame ends."""
     stack = name.split(".")[0]
     role: Role = "cross_attention" if name.endswith("cross_attention") else "self_attention"
     seen = run.visible(name)

@@ -97,7 +97,7 @@ class Canvas:
         copies: int = 0,
         beside: float = 0,
     ) -> None:
-        """A border around parts; `copies` lie behind it, for what there are several of.
+        """A border around parts, with `copies` of it behind where there are several such parts.
 
         Its name follows the title, or stands `beside` it, that far from the border.
         """
@@ -162,7 +162,7 @@ class Canvas:
         return f'{title}<tspan class="name"{apart}>{name}</tspan>'
 
     def legend(self) -> None:
-        """What the letters of the shapes mean, as many to a line as there is room for."""
+        """The meaning of the letters in shapes, as many to a line as fit."""
         used = [letter for letter in LETTERS if letter in re.findall(r"\w", self.letters)]
         lines, room = [""], 0.0
         for letter in used:
@@ -177,17 +177,18 @@ class Canvas:
         for i, line in enumerate(lines):
             self.note((WIDTH / 2, top + 17 * i), line, "legend", "middle")
 
-    def svg(self, coat: bool = True) -> str:
-        """One `<svg>` element; without its `coat`, for a page that has the styles."""
+    def svg(self, standalone: bool = True) -> str:
+        """One `<svg>` element, with its styles inside if it is `standalone`."""
         self.legend()
         height = self.bottom + 8
         lang = "zh-Hans" if self.language == "zh" else "en"
         size = f'viewBox="0 0 {WIDTH:g} {height:g}" width="{WIDTH:g}" height="{height:g}"'
         paper = f'<rect class="paper" width="{WIDTH:g}" height="{height:g}"/>'
+        sheet = f"<style>{styles()}</style>" if standalone else ""
         inside = "\n".join((paper, *(frame for _, frame in sorted(self.frames)), *self.wires, *self.parts))
         return (
             f'<svg class="schematic" xmlns="http://www.w3.org/2000/svg" {size} role="img" lang="{lang}">'
-            f"<title>{escape(self.title)}</title>{f'<style>{styles()}</style>' if coat else ''}\n{inside}\n</svg>\n"
+            f"<title>{escape(self.title)}</title>{sheet}\n{inside}\n</svg>\n"
         )
 
 

@@ -198,7 +198,7 @@ def draw_layer(run: ForwardPass, stack: str, language: str) -> Canvas:
 
 
 class Sublayer:
-    """A residual with what it wraps; pre or post as the pass had it."""
+    """A residual with the sublayer that it wraps; Pre-LN or Post-LN, as the pass had it."""
 
     def __init__(self, canvas: Canvas, run: ForwardPass, block: str, sublayer: Role) -> None:
         self.canvas, self.run, self.sublayer = canvas, run, sublayer
@@ -207,7 +207,7 @@ class Sublayer:
         self.norm = f"{self.residual}.norm"
 
     def draw(self, top: float, of: str, start: Point) -> tuple[float, str, Point]:
-        """`of`: what the stream comes from, and where; gives the same of the next sublayer, below this one."""
+        """`of` and `start`: the part that the stream comes from, and where; returns the bottom, and the next ones."""
         canvas, first = self.canvas, self.run.is_pre_norm(self.residual)
         plus, dropout = f"{self.residual}.+", f"{self.residual}.dropout"
         steps = [self.normed(Area(LEFT, top + HEAD, WIDE, ROW))] if first else []
@@ -248,7 +248,7 @@ class Sublayer:
         return Step(self.name, area, self.name, area, area.bottom)
 
     def feed_forward(self, y: float) -> Step:
-        """Opened, for it is small enough."""
+        """Drawn with its inside, which is small."""
         canvas, run, name, config = self.canvas, self.run, self.name, self.run.model.config
         curve = config.activation.replace("_", " ")
         rows: list[tuple[Role, str, Text | str]] = [

@@ -1,4 +1,4 @@
-"""What the schematics say: titles, names of parts, letters of shapes; and where each part is told of."""
+"""The words of the schematics: titles, names of parts, letters of shapes; and where each part is explained."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Role = Literal[
 
 
 class Place(NamedTuple):
-    """Where a part is told of: a chapter of the handbook, a view of the page."""
+    """Where a part is explained: a chapter of the handbook, a view of the page."""
 
     chapter: str
     view: str = ""

@@ -1,4 +1,4 @@
-"""The worked example: two short sentences, as one batch, carried from ids to logits by a model for a pencil.
+"""The worked example: two short sentences, as one batch, from ids to logits in a model small enough for a pencil.
 
 Read `weights` (what is given), this file (a trace of each sentence, the batch and the loss), `arithmetic` (single cells
 written out), `texts` (the story, in its order), `render` (how it is printed).

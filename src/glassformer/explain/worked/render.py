@@ -196,7 +196,7 @@ def page_width(console: Console) -> int:
 
 
 def print_story(example: WorkedExample, lang: Language, console: Console) -> None:
-    """The whole story, from ids to loss."""
+    """Print the whole story, from ids to loss."""
     width, chapter = page_width(console), 0
     title = [Line(FRAME["title"].say(lang), style="bold"), Line("═" * width, style="dim")]
     print_lines(console, [*title, *prose(FRAME["intro"], lang, width), Line("")])
@@ -215,7 +215,7 @@ def print_story(example: WorkedExample, lang: Language, console: Console) -> Non
 
 
 def print_values(example: WorkedExample, pattern: str, lang: Language, console: Console) -> None:
-    """The values whose names match: every sentence, every head."""
+    """Print the values whose names match: every sentence, every head."""
     width = page_width(console)
     for value in example.values.select(pattern):
         sentences = range(len(example.traces))

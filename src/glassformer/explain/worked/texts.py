@@ -41,7 +41,7 @@ FRAME = {
     ),
 }
 
-# In the order of telling: what opens a chapter, and what is said of the values that stand together under a key.
+# In the order of the story: the titles of chapters, and the text of each group of values.
 STORY = {
     "chapter.batch": Text("The batch: words become ids", "一个批次：词变成编号"),
     "batch.source": Text(
