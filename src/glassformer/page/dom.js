@@ -148,12 +148,13 @@ const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 /**
  * Move a single tab stop among the buttons of a container with the arrow keys, Home and End.
- * @param {HTMLElement} container @param {(button: HTMLButtonElement) => void} [moved]
+ * @param {HTMLElement} container @param {(button: HTMLElement | SVGElement) => void} [moved]
  */
 export function rove(container, moved) {
   container.addEventListener("keydown", (event) => {
-    const items = [...container.querySelectorAll("button")];
-    const at = items.indexOf(/** @type {HTMLButtonElement} */ (document.activeElement));
+    const found = [...container.querySelectorAll("button, g[role=button]")];
+    const items = /** @type {(HTMLElement | SVGElement)[]} */ (found);
+    const at = items.indexOf(/** @type {HTMLElement} */ (document.activeElement));
     if (at < 0) return;
     let next = at;
     if (event.key in STEPS) next = (at + STEPS[event.key] + items.length) % items.length;
@@ -204,9 +205,4 @@ export function refocus(key) {
 /** How much larger than usual everything is shown: sizes in pictures are given for letters of 16 pixels. */
 export function zoom() {
   return parseFloat(getComputedStyle(document.documentElement).fontSize) / 16;
-}
-
-/** True where the person has asked for less movement. */
-export function still() {
-  return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 }

@@ -213,13 +213,11 @@ const TERM_BUILDERS = {
       const gap = difference(number(x), number(highest));
       return call("exp", op.temperature === 1 ? gap : quotient(gap, exact(op.temperature)));
     };
-    const terms = Array.from(
-      row.filter((x) => x > -Infinity),
-      (x) => ({
-        value: Math.exp((x - highest) / op.temperature),
-        print: () => raised(x),
-      }),
-    );
+    const open = row.filter((x) => x > -Infinity);
+    const terms = Array.from(open, (x) => ({
+      value: Math.exp((x - highest) / op.temperature),
+      print: () => raised(x),
+    }));
     return quotient(raised(hidden ? -Infinity : row[index[index.length - 1]]), longSum(terms));
   },
   context({ run, op, index: [head, i, d], operands }) {

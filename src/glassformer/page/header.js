@@ -37,6 +37,7 @@ export function drawTop(app, place) {
   const { model } = app;
   const card = modelCard(app);
   const dark = document.documentElement.dataset.theme === "dark";
+  const theme = `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`;
   /** @param {Language} lang @param {string} label */
   const language = (lang, label) =>
     toggle(raw(label, { lang: lang === "zh" ? "zh-Hans" : "en" }), app.lang === lang, () => app.go({ lang }), {
@@ -65,11 +66,7 @@ export function drawTop(app, place) {
     button(
       h("span", { class: `theme-mark ${dark ? "sun" : "moon"}`, "aria-hidden": "true" }),
       () => app.go({ theme: dark ? "light" : "dark" }, { replace: true }),
-      {
-        class: "icon",
-        "aria-label": `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`,
-        data: { key: "theme" },
-      },
+      { class: "icon", "aria-label": theme, data: { key: "theme" } },
     ),
   );
 }
@@ -154,14 +151,14 @@ export function drawDirections(app, place) {
 }
 
 /** @param {Page} app @param {ServerFacts} model */
-function describeModel(app, { model, about, directions }) {
+function describeModel(app, { model, directions }) {
   const own = directions.filter((one) => one.model === model.name);
   const names = [...new Set(own.flatMap(({ source, target }) => [source, target]))].filter(Boolean);
   const languages = new Intl.ListFormat(app.lang, { type: "conjunction" }).format(
     names.map((one) => languageName(app, one)),
   );
   const both = names.length === 2 && own.length === 2;
-  const purpose = (app.lang === "zh" && about.purpose_zh) || about.purpose;
+  const { purpose } = modelCard(app);
   return [
     t(both ? "direction.both" : "direction.among", { languages }),
     purpose && t("direction.purpose", { purpose }),
@@ -190,17 +187,12 @@ async function switchDirection(app, next) {
   const text = stays || turned || (facts.examples[0]?.text ?? "");
   app.inputPanel.field.value = text;
   await app.go({ direction: next.name, text, changes: [], prefix: [], cell: [], step: 0, token: "" });
-  const values = {
-    model: next.model,
-    target: languageName(app, next.target),
-    tag: app.run?.manifest.source.pieces[0] ?? "",
-  };
-  const told = app.run?.manifest.source.tag ? [t("direction.tag", values)] : [];
-  app.announce(
-    [
-      t(next.model === now.model ? "direction.same" : "direction.other", values),
-      ...told,
-      ...(turned && !stays ? [t("direction.turned")] : []),
-    ].join(app.lang === "zh" ? "" : " "),
-  );
+  const { tag, pieces } = app.run?.manifest.source ?? { tag: null, pieces: [] };
+  const values = { model: next.model, target: languageName(app, next.target), tag: pieces[0] };
+  const sentences = [
+    t(next.model === now.model ? "direction.same" : "direction.other", values),
+    tag && t("direction.tag", values),
+    turned && !stays && t("direction.turned"),
+  ];
+  app.announce(sentences.filter(Boolean).join(app.lang === "zh" ? "" : " "));
 }

@@ -101,7 +101,7 @@ export class InputPanel {
     const card = modelCard(app);
     drawDirections(app, this.way);
     this.label.replaceChildren(
-      t(card.source ? "ask.sentenceIn" : "ask.sentence", card),
+      card.source || t("ask.sentence"),
       card.purpose && this.way.hidden ? ` \u00b7 ${card.purpose}` : "",
     );
     field.placeholder = t(card.purpose ? "ask.placeholderOf" : "ask.placeholder", card);
@@ -122,10 +122,7 @@ export class InputPanel {
     const { manifest } = run;
     const { output, answer, model } = manifest;
     const gaps = answer?.kind === "fill" && !answer.masked;
-    this.outputLabel.textContent = t(
-      card.target ? "ask.outputIn" : keepsLanguage(app) ? "ask.writes" : "ask.output",
-      card,
-    );
+    this.outputLabel.textContent = card.target || t(keepsLanguage(app) ? "ask.writes" : "ask.output");
     this.output.textContent = output?.text ?? answer?.text ?? "";
     const likely = answer?.places[0]?.top[0];
     fill(
@@ -173,11 +170,7 @@ export class InputPanel {
           this.field.value = one.text;
           app.go({ text: one.text, changes: [], prefix: [], cell: [], step: 0, token: "" });
         },
-        {
-          class: "example",
-          title: localizedField(one, "label") && one.text,
-          data: { key: `example:${one.text}` },
-        },
+        { class: "example", title: localizedField(one, "label") && one.text, data: { key: `example:${one.text}` } },
       ),
     );
     const shown = model?.examples.find((one) => one.text === state.text);

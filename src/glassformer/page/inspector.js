@@ -168,19 +168,14 @@ function printPiece(piece) {
 
 /** The printed equation of an explanation. @param {Explanation} explanation */
 function equation(explanation) {
+  const { name, index, kind } = explanation;
+  const data = { testid: "equation", tensor: name, index: index.join("."), kind };
   const pieces = grouped(explanation.pieces).flatMap((group) => [h("span.together", group.map(printPiece)), h("wbr")]);
   return [
     h("p.op", explanation.description),
     h(
       "div.equation",
-      {
-        data: {
-          testid: "equation",
-          tensor: explanation.name,
-          index: explanation.index.join("."),
-          kind: explanation.kind,
-        },
-      },
+      { data },
       h("span.terms", pieces),
       raw(explanation.holds ? " = " : " \u2248 ", { class: "sign equals" }),
       raw(explanation.result, { class: "figure result", data: { testid: "cell-value" } }),

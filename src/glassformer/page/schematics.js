@@ -1,11 +1,8 @@
 // Drawings of how the model is put together: each part leads to the view that shows it and to its chapter.
 
-import { button, code, fill, focusOnly, h, onKeys, raw, toggle } from "./dom.js";
+import { button, code, fill, focusOnly, h, onKeys, raw, rove, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { DRAWINGS, NEED_SERVER } from "./state.js";
-
-/** @type {Record<string, number>} */
-const STEPS = { ArrowDown: 1, ArrowRight: 1, ArrowUp: -1, ArrowLeft: -1 };
 
 /** A plate that opens on the drawing which the address names; only an encoder-decoder has them. @param {App} app */
 export function schematicPanel(app) {
@@ -65,17 +62,10 @@ function makeInteractive(app, text, details) {
     part.setAttribute("tabindex", i ? "-1" : "0");
     part.setAttribute("aria-label", [titled, name, shape].filter(Boolean).join(", "));
     part.addEventListener("click", () => choose(part));
-    part.addEventListener(
-      "keydown",
-      onKeys(["Enter", " "], () => choose(part)),
-    );
-    part.addEventListener("keydown", (event) => {
-      const next = event.key in STEPS && parts[i + STEPS[event.key]];
-      if (!next) return;
-      event.preventDefault();
-      focusOnly(parts, next);
-    });
+    const onEnter = onKeys(["Enter", " "], () => choose(part));
+    part.addEventListener("keydown", onEnter);
   }
+  rove(drawn);
   return drawn;
 }
 

@@ -1,6 +1,6 @@
 // A short guided tour: seven stops, each with the part of the page it speaks of.
 
-import { button, h, still } from "./dom.js";
+import { button, h } from "./dom.js";
 import { aboutText } from "./header.js";
 import { t } from "./language.js";
 import { viewsOf } from "./state.js";
@@ -58,7 +58,8 @@ export class Tour {
     this.draw();
     const place = document.querySelector(stop.at);
     this.#mark(place);
-    place?.scrollIntoView({ block: "center", behavior: still() ? "auto" : "smooth" });
+    const still = window.matchMedia("(prefers-reduced-motion: reduce)").matches;
+    place?.scrollIntoView({ block: "center", behavior: still ? "auto" : "smooth" });
   }
 
   /** @param {Element | null} place */
@@ -80,6 +81,7 @@ export class Tour {
     if (!this.open) return;
     this.box?.remove();
     const last = this.at === this.#stops.length - 1;
+    const dots = this.#stops.map((_, i) => h("i", { class: i === this.at ? "on" : null }));
     const next = button(t(last ? "tour.done" : "tour.next"), () => this.#step(1), {
       class: "solid",
       data: { key: "tour-next" },
@@ -97,11 +99,7 @@ export class Tour {
           },
         },
       },
-      h(
-        "div.tour-dots",
-        { "aria-hidden": "true" },
-        this.#stops.map((_, i) => h("i", { class: i === this.at ? "on" : null })),
-      ),
+      h("div.tour-dots", { "aria-hidden": "true" }, dots),
       h("p", t(`tour.${this.#stops[this.at].says}`), this.at === 0 && ` ${aboutText(this.app)}`),
       h(
         "div.tour-buttons",

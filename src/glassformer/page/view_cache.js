@@ -19,6 +19,7 @@ export const cache = {
     const total = (key) => steps.slice(0, at + 1).reduce((sum, one) => sum + one[key], 0);
     const [spent, without] = [total("with"), total("without")];
     const difference = { data: { testid: "max-difference" } };
+    const equal = kept.equal ? "cache.equal" : "cache.unequal";
     const most = steps[steps.length - 1].self;
     return h(
       "section.view",
@@ -29,12 +30,7 @@ export const cache = {
         figure("cache.with", whole(spent), "cache.ops"),
         figure("cache.without", whole(without), "cache.ops"),
         figure("cache.saved", `${(without / spent).toFixed(2)}\u00d7`, "cache.less"),
-        figure(
-          kept.equal ? "cache.equal" : "cache.unequal",
-          show(kept.max_difference, 2),
-          "cache.difference",
-          difference,
-        ),
+        figure(equal, show(kept.max_difference, 2), "cache.difference", difference),
       ),
       h(
         "div.two",

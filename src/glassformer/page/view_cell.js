@@ -117,15 +117,9 @@ function weightCard({ name, row, values }) {
 
 /** Every name, to type or to choose from. @param {App} app @param {string} name */
 function tensorPicker(app, name) {
-  const choose = h(
-    "select",
-    {
-      "aria-label": t("cell.tensor"),
-      translate: "no",
-      data: { key: "tensor", testid: "tensor" },
-    },
-    [...app.run.entries.keys()].map((one) => h("option", { value: one, selected: one === name ? true : null }, one)),
-  );
+  const options = [...app.run.entries.keys()].map((one) => h("option", { value: one, selected: one === name }, one));
+  const data = { key: "tensor", testid: "tensor" };
+  const choose = h("select", { "aria-label": t("cell.tensor"), translate: "no", data }, options);
   choose.value = name;
   choose.addEventListener("change", () => app.go({ tensor: choose.value, cell: [] }));
   return h("label.field-label", h("span.label", t("cell.tensor")), choose);

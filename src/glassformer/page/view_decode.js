@@ -16,7 +16,9 @@ export const decode = {
     const at = Math.min(state.step, steps.length - 1);
     const step = steps[at];
     const start = target.pieces.length - steps.length;
-    const read = target.pieces.slice(0, start + at + 1);
+    const read = target.pieces
+      .slice(0, start + at + 1)
+      .map((piece, i) => raw(piece, { class: "token tgt", data: { index: i } }));
     return h(
       "section.view",
       app.heading("decode"),
@@ -27,10 +29,7 @@ export const decode = {
         h(
           "div.plate",
           h("h3", t("decode.reads")),
-          h(
-            "p.reading-so-far",
-            read.map((piece, i) => raw(piece, { class: "token tgt", data: { index: i } })),
-          ),
+          h("p.reading-so-far", read),
           h("h3", t("decode.next")),
           candidateBars(candidates(step), step.chosen),
           h("p.caption", t("decode.columns")),
@@ -45,6 +44,7 @@ export const decode = {
 /** @param {App} app @param {NonNullable<Manifest["beam"]>} beam @param {number} step */
 function treePlate(app, beam, step) {
   const { nodes, size } = beam;
+  const states = ["winner", "kept", "finished", "pruned"].map(stateName);
   const details = h("div.node-details", { "aria-live": "polite" });
   /** @param {BeamNode} node */
   const chosen = (node) => {
@@ -57,11 +57,7 @@ function treePlate(app, beam, step) {
   preview(nodes.find((node) => node.winner && node.step === step) ?? nodes[0]);
   return h(
     "div.plate.tree-plate",
-    h(
-      "div.plate-head",
-      h("h3", t("decode.tree")),
-      h("div.key", ["winner", "kept", "finished", "pruned"].map(stateName)),
-    ),
+    h("div.plate-head", h("h3", t("decode.tree")), h("div.key", states)),
     h("p.lede", t(size > 1 ? "decode.treeSays" : "decode.greedySays", { n: size })),
     beamTree(nodes, { step, chosen, preview }),
     details,
@@ -262,6 +258,7 @@ const columnOf = (columns, step) => columns.get(step) ?? [];
  * @param {TreeHooks} hooks
  */
 function box(node, x, y, wide, stop, { chosen, preview }) {
+  const { id, state, token } = node;
   const piece = shorten(node.piece, Math.floor((wide - 18) / 7.6));
   const winner = node.winner ? `, ${t("state.winner")}` : "";
   const says = `${node.piece}, ${t(`state.${node.state}`)}${winner}, ${t("decode.score")} ${show(node.score)}`;
@@ -272,13 +269,7 @@ function box(node, x, y, wide, stop, { chosen, preview }) {
       role: "treeitem",
       tabindex: stop ? "0" : "-1",
       "aria-label": says,
-      data: {
-        id: node.id,
-        state: node.state,
-        winner: node.winner ? "yes" : "no",
-        token: node.token,
-        key: `node:${node.id}`,
-      },
+      data: { id, state, token, winner: node.winner ? "yes" : "no", key: `node:${id}` },
       on: {
         click: () => chosen(node),
         pointerenter: () => preview(node),

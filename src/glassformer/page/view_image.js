@@ -95,6 +95,11 @@ function look(app, place) {
   return app.go({ token: place && place !== placeOf(app) ? `src:${place}` : "" }, { replace: true });
 }
 
+/** How many squares a row of the image has. @param {Run} run */
+function squaresAcross({ manifest: { model } }) {
+  return (model.image_size ?? 1) / (model.patch_size ?? 1);
+}
+
 /** The image itself: the numbers that the model reads, put back where they were. @param {Run} run */
 function imageCanvas(run) {
   const { image_size: size, patch_size: patch, channels } = run.manifest.model;
@@ -118,8 +123,7 @@ function imageCanvas(run) {
  */
 function picture(app, shown) {
   const { run } = app;
-  const { image_size: size, patch_size: patch } = run.manifest.model;
-  const across = (size ?? 1) / (patch ?? 1);
+  const across = squaresAcross(run);
   const each = WIDE / across;
   const given = shown ? sharesOf(app, shown.name, app.flowHead) : [];
   const most = Math.max(...given.slice(1), 1e-9);
@@ -171,8 +175,7 @@ function stamps(app) {
     run.need(late.map((one) => one.name)).then(drawLate, () => {}); // the picture stands without them
     return place;
   }
-  const { image_size: size, patch_size: patch } = run.manifest.model;
-  const across = (size ?? 1) / (patch ?? 1);
+  const across = squaresAcross(run);
   return stampGrid(app, "image.heads", "image.headsHint", app.flowHead, {
     nameOf: (one) => t("flow.block.encoder", { n: one.i }),
     draw({ name }, head) {

@@ -42,6 +42,7 @@ export const positions = {
     const stack = stackOf(app);
     const names = ownNames(app);
     const removed = names.some((name) => run.entry(name).op.kind === "replaced");
+    const says = t(removed ? "positions.removed" : `scheme.${scheme}.says`);
     const cards = names.map((name) => {
       const sheet = sheetOf(run, name, app.state.head);
       return valueCard(app, app.inspector.matrix(sheet, { title: stageTitle(name) }), { class: "card wide" });
@@ -49,11 +50,7 @@ export const positions = {
     return h(
       "section.view",
       app.heading("positions", stackPicker(app, stack)),
-      h(
-        "div.scheme",
-        h("h3", t(`scheme.${scheme}`)),
-        h("p.lede", t(removed ? "positions.removed" : `scheme.${scheme}.says`)),
-      ),
+      h("div.scheme", h("h3", t(`scheme.${scheme}`)), h("p.lede", says)),
       scheme !== "none" &&
         !removed &&
         h(
@@ -76,18 +73,12 @@ export const positions = {
 function stackPicker(app, stack) {
   const stacks = stacksOf(app);
   if (stacks.length < 2) return null;
-  return h(
-    "div.bar",
-    h(
-      "div.choice",
-      { role: "group", "aria-label": t("positions.stack") },
-      stacks.map((one) =>
-        toggle(stackLabel(one), one === stack, () => app.go({ layer: `${one}.0`, cell: [] }), {
-          data: { key: `positions:${one}` },
-        }),
-      ),
-    ),
+  const choices = stacks.map((one) =>
+    toggle(stackLabel(one), one === stack, () => app.go({ layer: `${one}.0`, cell: [] }), {
+      data: { key: `positions:${one}` },
+    }),
   );
+  return h("div.bar", h("div.choice", { role: "group", "aria-label": t("positions.stack") }, choices));
 }
 
 /**

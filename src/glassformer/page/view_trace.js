@@ -30,17 +30,12 @@ export const trace = {
       );
       count.textContent = t("trace.count", { n: matching.length, all: run.entries.size });
       list.replaceChildren(
-        ...matching.map((entry) =>
-          h(
-            "li",
-            toggle(
-              [code(entry.name), raw(entry.shape.join("\u00d7"), { class: "faint" })],
-              entry.name === name,
-              () => app.go({ tensor: entry.name, cell: [] }),
-              { class: "name", data: { key: `name:${entry.name}` } },
-            ),
-          ),
-        ),
+        ...matching.map((entry) => {
+          const label = [code(entry.name), raw(entry.shape.join("\u00d7"), { class: "faint" })];
+          const open = () => app.go({ tensor: entry.name, cell: [] });
+          const attributes = { class: "name", data: { key: `name:${entry.name}` } };
+          return h("li", toggle(label, entry.name === name, open, attributes));
+        }),
       );
     };
     const search = h("input", {
@@ -99,10 +94,9 @@ async function save(run) {
     if (!inner.length) return Array.from(values, number);
     return Array.from({ length }, (_, i) => nest(values.subarray(i * size, (i + 1) * size), inner));
   };
-  const tensors = run.manifest.tensors.map((entry) => ({
-    ...entry,
-    values: nest(run.values(entry.name), entry.shape),
-  }));
+  const tensors = run.manifest.tensors.map((entry) => {
+    return { ...entry, values: nest(run.values(entry.name), entry.shape) };
+  });
   const link = h("a", {
     download: `${run.id}.json`,
     href: URL.createObjectURL(new Blob([JSON.stringify({ ...run.manifest, tensors })], { type: "application/json" })),
@@ -136,10 +130,7 @@ function values(app, name) {
     });
     return h("tr", h("th", { scope: "row", translate: "no" }, nameOf(sheet.rowLabels, i)), cells);
   });
-  const attributes = {
-    class: "numbers values-table",
-    data: { testid: "values", tensor: name, head: sheet.head ?? "", from },
-  };
+  const data = { testid: "values", tensor: name, head: sheet.head ?? "", from };
   return [
     h("h3", code(name)),
     h("p.shape", shapeOf(entry)),
@@ -158,6 +149,6 @@ function values(app, name) {
       headPicker(entry, sheet.head, (head) => app.go({ head: headOf(run, entry, head) })),
       sheet.cols > PAGE && h("div.pager", pager(sheet.cols, from, last, [from - PAGE, from + PAGE], turn, "page")),
     ),
-    table(attributes, { head, rows }),
+    table({ class: "numbers values-table", data }, { head, rows }),
   ];
 }

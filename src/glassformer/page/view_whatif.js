@@ -36,19 +36,15 @@ export const whatif = {
 
   draw(app) {
     const { state, before, difference } = app;
-    const nothing = h("div.empty", h("p.big-hint", t("whatif.choose")), h("p.faint", t("whatif.chooseSays")));
+    const empty = h("div.empty", h("p.big-hint", t("whatif.choose")), h("p.faint", t("whatif.chooseSays")));
+    const result = before && difference ? outcome(before, app.run, difference) : empty;
     return h(
       "section.view",
       app.heading("whatif"),
       h(
         "div.whatif",
         h("div.controls", changeControls(app)),
-        h(
-          "div.outcome",
-          activeChanges(app),
-          before && difference ? outcome(before, app.run, difference) : nothing,
-          before && state.changes.length > 0 && pictures(app, before),
-        ),
+        h("div.outcome", activeChanges(app), result, before && state.changes.length > 0 && pictures(app, before)),
       ),
     );
   },
@@ -329,9 +325,6 @@ function activeChanges(app) {
     return h("span.chip", h("span", name), undo);
   });
   const reset = { class: "solid", data: { key: "reset", testid: "reset" } };
-  return h(
-    "div.in-force",
-    chips,
-    button(t("whatif.reset"), () => app.go({ changes: [] }), reset),
-  );
+  const resetButton = button(t("whatif.reset"), () => app.go({ changes: [] }), reset);
+  return h("div.in-force", chips, resetButton);
 }
