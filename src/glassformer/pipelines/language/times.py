@@ -1,7 +1,7 @@
-"""Times of day and dates that a small model gets wrong as they are written, and the same in the digits that it knows.
+"""Times of day and dates that a small model gets wrong as they are written, rewritten in the digits that it knows.
 
-"Half past seven" and 下午三点 become 7:30 and 15:00, "28 Jan 1999" January 28, 1999. Only what can mean nothing else is
-told anew: "half seven", 三点 (three points), "10 to 2 pm" and 1/3/1999 stay as they are.
+"Half past seven" and 下午三点 become 7:30 and 15:00, "28 Jan 1999" January 28, 1999. Whatever could mean something else
+stays as it is: "half seven", 三点 (three points), "10 to 2 pm" and 1/3/1999.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Rewrite:
     text: str
 
 
-STOP_INSIDE = re.compile(  # what says that the full stop before it is that of p.m. alone
+STOP_INSIDE = re.compile(  # what shows that the full stop before it belongs to p.m. alone
     r" ?[a-z0-9,;:?!()–-]| (?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|"
     r" (?:[A-Z]{2,4}|Eastern|Central|Pacific|Mountain|Greenwich|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)\b"
 )
 
 
 def find_rewrites(text: str, language: str, target: str) -> list[Rewrite]:
-    """What to tell anew in a `text` that is to be translated into `target`; in order, none overlaps another."""
+    """What to rewrite in a `text` before it is translated into `target`; in order, none overlaps another."""
     if language not in LANGUAGES or target not in LANGUAGES or language == target or not _hinted(text, language):
         return []
     found: list[Rewrite] = []
@@ -55,7 +55,7 @@ def _hinted(text: str, language: str) -> bool:
     return language != "zh" and _DIGIT.search(text) is not None
 
 
-# The hours of the day that go by a name. One that is told on a dial of twelve is certain where one of its two is there.
+# The hours of each part of the day. An hour of a dial of twelve is certain if only one of its two is among them.
 _NIGHT = (20, 21, 22, 23, 0, 1, 2, 3, 4)
 _PARTS: dict[str, Iterable[int]] = {
     "a": range(12), "p": range(12, 24),
@@ -69,7 +69,7 @@ _PARTS: dict[str, Iterable[int]] = {
 
 
 def _minutes(hour: int, part: str | None) -> int | None:
-    """`hour` as minutes of the day: as it is told where nothing says which half, None where `part` leaves doubt."""
+    """`hour` as minutes of the day: as it is written if there is no `part` of the day, None where that leaves doubt."""
     if hour > 24 or part is None:
         return hour * 60 if hour <= 24 else None
     fitting = [one for one in ((hour,) if hour > 12 else (hour % 12, hour % 12 + 12)) if one in _PARTS[part]]
@@ -81,8 +81,8 @@ def _clock(hour: int, shift: int, part: str | None) -> str | None:
     begin = _minutes(hour, part)
     if begin is None or not 0 <= begin + shift <= 24 * 60:
         return None
-    told, minute = divmod(begin + shift, 60)
-    return f"{told or 12 if part is None and hour else told}:{minute:02}"  # half an hour before one o'clock is 12:30
+    hours, minute = divmod(begin + shift, 60)
+    return f"{hours or 12 if part is None and hour else hours}:{minute:02}"  # half an hour before one o'clock is 12:30
 
 
 def _number(text: str, words: dict[str, int]) -> int:
@@ -116,9 +116,9 @@ _EN_LISTED = re.compile(r"\d (?:or|and|&) $|\d ?[-–/] ?$")
 def _english(text: str, target: str) -> Iterator[Rewrite]:
     spans = list(_EN_SPAN.finditer(text))
     for match in spans:
-        if told := _english_span(text, match):
+        if new := _english_span(text, match):
             joint = match["joint"] if match["joint"].strip().isalpha() else " to "
-            yield Rewrite(match.start(), _end(text, match), joint.join(told))
+            yield Rewrite(match.start(), _end(text, match), joint.join(new))
     rest = blank_out(text, [match.span() for match in spans], "\0")
     for match in _EN_TIME.finditer(rest):
         if time := _english_time(rest, match):
@@ -134,11 +134,11 @@ def _english_span(text: str, match: re.Match[str]) -> list[str] | None:
     same_half = hours[0] % 12 < hours[1] < 12
     if not (same_half or match["first"]) or (match["joint"] == " and " and not between and not match["first"]):
         return None
-    told = (
+    new = (
         _clock(hours[0], int(match["begun"] or 0), (match["first"] or half).lower()),
         _clock(hours[1], int(match["ended"] or 0), half),
     )
-    return [one for one in told if one]
+    return [one for one in new if one]
 
 
 def _english_time(text: str, match: re.Match[str]) -> str | None:
@@ -167,18 +167,18 @@ def _english_time(text: str, match: re.Match[str]) -> str | None:
 
 
 def _end(text: str, match: re.Match[str]) -> int:
-    """Where a time ends; the full stop of p.m. is the sentence's too where that ends there."""
+    """Where a time ends; the full stop of p.m. stays where it also ends the sentence."""
     return match.end() if not match["stop"] or STOP_INSIDE.match(text, match.end()) else match.start("stop")
 
 
-def _english_hour(told: str, target: str) -> str:
+def _english_hour(new: str, target: str) -> str:
     """A full hour; without the last word it came out as half past, or as a number to call."""
-    if not told.endswith(":00"):
-        return told
-    return f"{told[:-3]} o'clock" if target == "zh" else f"{told} o'clock"
+    if not new.endswith(":00"):
+        return new
+    return f"{new[:-3]} o'clock" if target == "zh" else f"{new} o'clock"
 
 
-# German. A time is told without "Uhr", which a model takes for p.m. before noon.
+# German. Rewritten times have no "Uhr", which a model takes for p.m. before noon.
 _DE = {word: n for n, word in enumerate(FEW["de"]) if n}
 _DE_TENS = {word: 10 * n for n, word in enumerate(TENS["de"][:4], 2)} | {"dreissig": 30}
 _DE |= {f"{word}und{ten}": n + tens for word, n in list(_DE.items())[:9] for ten, tens in _DE_TENS.items()} | _DE_TENS
@@ -210,9 +210,9 @@ def _german(text: str, target: str) -> Iterator[Rewrite]:
         hours = [_number(match[one], _DE) for one in ("begin", "end")]
         part = match["part"] and match["part"].lower()
         shifts = (int(match["begun"] or 0), int(match["ended"] or 0))
-        told = [_clock(hour, shift, part) for hour, shift in zip(hours, shifts, strict=True)]
+        new = [_clock(hour, shift, part) for hour, shift in zip(hours, shifts, strict=True)]
         between = text[max(0, match.start() - 9) : match.start()].lower() == "zwischen "
-        begin, end = told
+        begin, end = new
         if begin and end and between is (match["joint"].lower() == " und ") and (not part or hours[0] < hours[1]):
             joint = match["joint"] if match["joint"].strip().isalpha() else " bis "
             yield Rewrite(*match.span(), f"{begin}{joint}{end}")
@@ -293,13 +293,13 @@ def _chinese(text: str, target: str) -> Iterator[Rewrite]:
         few = after and re.fullmatch("[一二两三四五六七八九]分", after)  # 三点五分 may be a mark of 3.5
         if not part and (few or not (after or match["lack"]) or _VERY.search(match[0])):
             continue
-        told = _clock(hour, shift, part)
-        if told and match["end"]:
+        new = _clock(hour, shift, part)
+        if new and match["end"]:
             end = _zh_number(match["end"])
             late = _clock(end, _zh_shift(match["later"]), part)
-            told = f"{told}{match['joint']}{late}" if late and hour % 12 < end else None
-        if told:
-            yield Rewrite(*match.span(), (match["day"] + match["dusk"] if match["day"] else "") + told)
+            new = f"{new}{match['joint']}{late}" if late and hour % 12 < end else None
+        if new:
+            yield Rewrite(*match.span(), (match["day"] + match["dusk"] if match["day"] else "") + new)
 
 
 _FINDERS: dict[str, Callable[[str, str], Iterator[Rewrite]]] = {"en": _english, "de": _german, "zh": _chinese}
@@ -332,15 +332,15 @@ def english_dates(text: str, target: str) -> Iterator[Rewrite]:
             end -= 1
         before = text[max(0, start - 6) : start]
         if match["month3"]:
-            told = month
+            new = month
         elif year and not (target == "zh" and match["nth"] and match["comma"] and not short):  # which it gets right
-            told = f"{month} {day} in {year}" if target == "zh" else f"{month} {day}, {year}"
+            new = f"{month} {day} in {year}" if target == "zh" else f"{month} {day}, {year}"
         elif not year and (short or (match["month"] and target == "zh" and before.lower().endswith("on "))):
-            told = _day_of(month, day, target, bool(_ARTICLE.search(before)))
+            new = _day_of(month, day, target, bool(_ARTICLE.search(before)))
         else:
             continue
-        if told != text[start:end]:
-            yield Rewrite(start, end, told)
+        if new != text[start:end]:
+            yield Rewrite(start, end, new)
 
 
 def _day_of(month: str, day: int, target: str, article: bool) -> str:
@@ -366,5 +366,5 @@ def german_dates(text: str) -> Iterator[Rewrite]:
         name = month == "Jan" and not match["stop"] and not year  # the third Jan of the class
         if not name and (day or (match["stop"] and year)):
             last = match["stop"] and not year and _ENDED.match(text, match.end())
-            told = f"{int(day)}. {_DE_SHORT[month]}" if day else _DE_SHORT[month]
-            yield Rewrite(match.start(), match.end() - bool(last), f"{told} {year}" if year else told)
+            new = f"{int(day)}. {_DE_SHORT[month]}" if day else _DE_SHORT[month]
+            yield Rewrite(match.start(), match.end() - bool(last), f"{new} {year}" if year else new)
