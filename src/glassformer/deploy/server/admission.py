@@ -107,5 +107,5 @@ def cancel_on_disconnect(request: Request, timeout: float = math.inf, client: st
 
 
 def timed_out(timeout: float) -> RequestError:
-    hint = "ask for less at once, or again later"
-    return RequestError(504, "late", f"it has taken more than {timeout:g} seconds", hint)
+    message = f"it has taken more than {timeout:g} seconds"
+    return RequestError(504, "late", message, "ask for less at once, or again later")

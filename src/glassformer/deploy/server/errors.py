@@ -33,18 +33,10 @@ HTTP_ERRORS = {
 class RequestError(Exception):
     """A request that cannot be answered. The page translates `code` and `values` into its reader's language."""
 
-    def __init__(
-        self,
-        status: int,
-        code: str,
-        message: str,
-        hint: str = "",
-        headers: Mapping[str, str] | None = None,
-        **values: Any,
-    ) -> None:
+    def __init__(self, status: int, code: str, message: str, hint: str = "", **values: Any) -> None:
         super().__init__(message)
         self.status, self.code, self.message, self.hint, self.values = status, code, message, hint, values
-        self.headers = headers or HEADERS.get(status)
+        self.headers: Mapping[str, str] | None = HEADERS.get(status)
 
     @classmethod
     def from_user_error(
@@ -95,7 +87,9 @@ def request_error(error: Exception, path: str) -> RequestError:
         return validation_error(error)
     if isinstance(error, HTTPException):
         code, message, hint = HTTP_ERRORS.get(error.status_code, ("refused", str(error.detail), ""))
-        return RequestError(error.status_code, code, message, hint, error.headers)
+        found = RequestError(error.status_code, code, message, hint)
+        found.headers = error.headers
+        return found
     logging.getLogger("uvicorn.error").error("a request of %s failed", path, exc_info=error)
     return RequestError(500, "fault", "something went wrong in the server", "its log says what")
 

@@ -22,7 +22,7 @@ from glassformer.deploy.server.admission import AdmissionControl, RequestState
 from glassformer.deploy.server.errors import bad_request, error_responses, printable
 from glassformer.deploy.server.keys import ApiKeys
 from glassformer.deploy.server.requests import client_of, read_fields
-from glassformer.deploy.server.responses import SendEvent, accepts_events, event_stream, json_response
+from glassformer.deploy.server.responses import EVENT_STREAM, SendEvent, event_stream, json_response
 from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.pipelines.documents.formats import FORMATS
 from glassformer.pipelines.language.language import confidence, detect_language, language_name
@@ -169,33 +169,33 @@ class LibreApi:
         return TranslateRequest(texts, single, codes, [one for _, one in pairs], target, form == "html", count)
 
     def translate(self, fields: dict[str, Any], state: RequestState) -> dict[str, Any]:
-        asked = self.parse(fields)
-        return asked.response(*self.translate_all(asked, state))
+        parsed = self.parse(fields)
+        return parsed.response(*self.translate_all(parsed, state))
 
-    def translate_all(self, asked: TranslateRequest, state: RequestState) -> tuple[list[str], list[list[str]]]:
-        texts, codes, count = asked.texts, asked.codes, asked.alternatives
-        return self.service.translate(texts, codes, asked.target, state, html=asked.html, alternatives=count)
+    def translate_all(self, parsed: TranslateRequest, state: RequestState) -> tuple[list[str], list[list[str]]]:
+        texts, codes, count = parsed.texts, parsed.codes, parsed.alternatives
+        return self.service.translate(texts, codes, parsed.target, state, html=parsed.html, alternatives=count)
 
     def translate_stream(self, fields: dict[str, Any], state: RequestState, send: SendEvent) -> None:
         """An event for each paragraph, then one with the response that a request without events gets."""
-        asked = self.parse(fields)
+        parsed = self.parse(fields)
         parts = [
             Paragraph(index, code, part)
-            for index, (text, code) in enumerate(zip(asked.texts, asked.codes, strict=True))
-            for part in ([text] if asked.html or code is None else paragraphs(text, code))
+            for index, (text, code) in enumerate(zip(parsed.texts, parsed.codes, strict=True))
+            for part in ([text] if parsed.html or code is None else paragraphs(text, code))
         ]
-        translations = [""] * len(asked.texts)
+        translations = [""] * len(parsed.texts)
         for group in growing_groups(parts):
             state.check()
             texts, codes = [one.text for one in group], [one.code for one in group]
-            texts, _ = self.service.translate(texts, codes, asked.target, state, html=asked.html)
+            texts, _ = self.service.translate(texts, codes, parsed.target, state, html=parsed.html)
             for part, text in zip(group, texts, strict=True):
                 translations[part.text_index] += text
                 send("part", {"index": part.text_index, "translatedText": text})
         others: list[list[str]] = []
-        if asked.alternatives:
-            _, others = self.translate_all(asked, state)
-        send("done", asked.response(translations, others))
+        if parsed.alternatives:
+            _, others = self.translate_all(parsed, state)
+        send("done", parsed.response(translations, others))
 
     def is_quick(self, fields: dict[str, Any]) -> bool:
         """Whether only the models take time: they are loaded, and one short plain text has one known language."""
@@ -205,19 +205,16 @@ class LibreApi:
 
     async def translate_async(self, fields: dict[str, Any], state: RequestState) -> dict[str, Any]:
         """What `translate` returns for a quick request, without a thread."""
-        asked = self.parse(fields)
-        (text,), (code,) = asked.texts, asked.codes
+        parsed = self.parse(fields)
+        (text,), (code,) = parsed.texts, parsed.codes
         assert code is not None
-        made = await self.service.translate_async(text, code, asked.target, state)
-        return asked.response([made], [[]])
+        made = await self.service.translate_async(text, code, parsed.target, state)
+        return parsed.response([made], [[]])
 
     def languages(self) -> list[dict[str, Any]]:
+        targets = self.service.targets
         return [
-            {
-                "code": libre_code(one),
-                "name": language_name(one),
-                "targets": sorted(map(libre_code, [*self.service.targets(one), one])),
-            }
+            {"code": libre_code(one), "name": language_name(one), "targets": sorted(map(libre_code, targets(one)))}
             for one in self.service.languages
         ]
 
@@ -304,7 +301,7 @@ def add_libre_routes(app: FastAPI, api: LibreApi, admission: AdmissionControl, a
     async def translate(request: Request) -> Response:
         fields = await read_fields(request)
         client = client_of(request, fields, api_keys)
-        if accepts_events(request):
+        if EVENT_STREAM in request.headers.get("accept", "").lower():
             return await event_stream(
                 request, admission, lambda state, send: api.translate_stream(fields, state, send), client
             )

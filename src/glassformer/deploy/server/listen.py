@@ -163,9 +163,8 @@ def listen(host: str, port: int | None) -> socket.socket:
             if error.errno != errno.EADDRINUSE:
                 raise ConfigError(f"{host}:{tried} cannot be served ({why(error)}); choose another") from None
             if port is not None:
-                raise ConfigError(
-                    f"port {port} is in use; choose another, or leave --port out for a free one"
-                ) from None
+                message = f"port {port} is in use; choose another, or leave --port out for a free one"
+                raise ConfigError(message) from None
     raise ConfigError(f"the ports {FIRST_PORT} to {FIRST_PORT + PORTS - 1} are all in use; choose one with --port")
 
 

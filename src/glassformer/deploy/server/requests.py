@@ -100,8 +100,9 @@ def client_of(request: Request, fields: dict[str, Any], api_keys: ApiKeys | None
         try:
             return f"key {api_keys.check(key)}"
         except AccessDenied as error:
-            headers = {"Retry-After": "60"} if error.status == 429 else None
-            raise RequestError(error.status, "key", str(error), headers=headers) from None
+            denied = RequestError(error.status, "key", str(error))
+            denied.headers = {"Retry-After": "60"} if error.status == 429 else None
+            raise denied from None
     return f"key {key}" if key else f"host {request.client.host if request.client else ''}"
 
 

@@ -99,10 +99,6 @@ def encode_event(name: str, data: dict[str, Any]) -> bytes:
     return f"event: {name}\ndata: {ENCODER.encode(data)}\n\n".encode("utf-8", "replace")
 
 
-def accepts_events(request: Request) -> bool:
-    return EVENT_STREAM in request.headers.get("accept", "").lower()
-
-
 async def event_stream(
     request: Request, admission: AdmissionControl, work: Callable[[RequestState, SendEvent], None], client: str
 ) -> Response:

@@ -55,7 +55,7 @@ LabName = Annotated[str, Path(pattern="^[a-z][a-z_-]{1,39}$", description="A lab
 RunName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A run's name, as its manifest gives it.")]
 BYTES: dict[int | str, dict[str, Any]] = {
     200: {"description": "All bytes.", "content": {"application/octet-stream": {}}},
-    206: {"description": "The range asked for.", "content": {"application/octet-stream": {}}},
+    206: {"description": "The requested range.", "content": {"application/octet-stream": {}}},
     416: {"description": "The range lies outside.", "content": {"application/json": {}}},
 }
 
@@ -134,49 +134,48 @@ class TraceApi:
         return tokens
 
     def options(
-        self, asked: ChangesRequest, served: ServedDirection, state: RequestState
+        self, body: ChangesRequest, served: ServedDirection, state: RequestState
     ) -> tuple[TraceOptions, dict[str, dict[str, int]]]:
         """The options of the trace, and which of them are capped."""
         subject = Subject(served.model)
-        limit = self.limits.continued if subject.task == "continue" else self.limits.new_tokens
-        tokens = self.count_tokens(asked.text, subject)
-        limits = self.limits
-        capped = exceeded(beam=(asked.beam, limits.beam), padding=(asked.padding, limits.padding))
+        limits, tokens = self.limits, self.count_tokens(body.text, subject)
+        limit = limits.continued if subject.task == "continue" else limits.new_tokens
+        capped = exceeded(beam=(body.beam, limits.beam), padding=(body.padding, limits.padding))
         return {
-            "beam": min(asked.beam, limits.beam),
-            "padding": min(asked.padding, limits.padding),
+            "beam": min(body.beam, limits.beam),
+            "padding": min(body.padding, limits.padding),
             "max_new_tokens": limit if subject.max_target_length(tokens) > limit else None,
             "name": served.loader.name,
             "between_steps": state.check,
         }, capped
 
-    def trace(self, asked: TraceRequest, state: RequestState) -> dict[str, Any]:
-        served = self.directions.get(asked.direction)
-        options, capped = self.options(asked, served, state)
+    def trace(self, body: TraceRequest, state: RequestState) -> dict[str, Any]:
+        served = self.directions.get(body.direction)
+        options, capped = self.options(body, served, state)
         limit = self.limits.new_tokens
-        if asked.target is not None and len(Subject(served.model).target_ids(asked.target)) > limit:
+        if body.target is not None and len(Subject(served.model).target_ids(body.target)) > limit:
             raise RequestError(422, "refused", f"the target has more than {limit} tokens", "shorten it", limit=limit)
-        options |= {"prefix": asked.prefix, "temperature": asked.temperature}
-        sentence = sentence_of(asked.text, served)
-        found = trace(served.model, sentence, asked.target, changes=asked.plain_changes(), **options)
+        options |= {"prefix": body.prefix, "temperature": body.temperature}
+        sentence = sentence_of(body.text, served)
+        found = trace(served.model, sentence, body.target, changes=body.plain_changes(), **options)
         self.runs.add(found)
         return found.manifest() | trace_notes(found, capped, options["max_new_tokens"])
 
-    def what_if(self, asked: WhatIfRequest, state: RequestState) -> dict[str, Any]:
-        served = self.directions.get(asked.direction)
-        options, capped = self.options(asked, served, state)
-        found = what_if(served.model, sentence_of(asked.text, served), asked.plain_changes(), **options)
+    def what_if(self, body: WhatIfRequest, state: RequestState) -> dict[str, Any]:
+        served = self.directions.get(body.direction)
+        options, capped = self.options(body, served, state)
+        found = what_if(served.model, sentence_of(body.text, served), body.plain_changes(), **options)
         for one in (found.before, found.after):
             self.runs.add(one)
         return found.as_dict() | trace_notes(found.after, capped, options["max_new_tokens"])
 
-    def translate(self, asked: SentenceRequest, state: RequestState) -> dict[str, Any]:
-        translator = self.directions.get(asked.direction).translator
-        self.count_tokens(asked.text, Subject(translator))
+    def translate(self, body: SentenceRequest, state: RequestState) -> dict[str, Any]:
+        translator = self.directions.get(body.direction).translator
+        self.count_tokens(body.text, Subject(translator))
         limit = self.limits.beam
-        best = translator.translate([asked.text], beam=min(asked.beam, limit), between_steps=state.check)[0][0]
-        capped = exceeded(beam=(asked.beam, limit))
-        return {"text": best.text, "score": best.score, "tokens": best.tokens} | notes(capped)
+        best = translator.translate([body.text], beam=min(body.beam, limit), between_steps=state.check)[0][0]
+        found = {"text": best.text, "score": best.score, "tokens": best.tokens}
+        return found | notes(exceeded(beam=(body.beam, limit)))
 
     def describe(self, direction: str | None) -> dict[str, Any]:
         served = self.directions.get(direction)
@@ -255,7 +254,7 @@ def sentence_of(text: str, served: ServedDirection) -> Sentence:
 
 def exceeded(**values: tuple[int, int]) -> dict[str, dict[str, int]]:
     """Values, each with its limit, that are beyond it."""
-    return {name: {"asked": asked, "used": limit} for name, (asked, limit) in values.items() if asked > limit}
+    return {name: {"asked": value, "used": limit} for name, (value, limit) in values.items() if value > limit}
 
 
 def trace_notes(found: Trace, capped: dict[str, dict[str, int]], limit: int | None) -> dict[str, Any]:
@@ -286,16 +285,16 @@ def add_trace_routes(router: APIRouter, api: TraceApi, labs: LabRunner, admissio
         return range_response(request, blob)
 
     @router.post("/api/trace")
-    async def trace_sentence(request: Request, asked: TraceRequest) -> Response:
-        return await admission.run(request, lambda state: json_response(request, api.trace(asked, state)))
+    async def trace_sentence(request: Request, body: TraceRequest) -> Response:
+        return await admission.run(request, lambda state: json_response(request, api.trace(body, state)))
 
     @router.post("/api/whatif")
-    async def compare(request: Request, asked: WhatIfRequest) -> Response:
-        return await admission.run(request, lambda state: json_response(request, api.what_if(asked, state)))
+    async def compare(request: Request, body: WhatIfRequest) -> Response:
+        return await admission.run(request, lambda state: json_response(request, api.what_if(body, state)))
 
     @router.post("/api/translate")
-    async def translate(request: Request, asked: SentenceRequest) -> Response:
-        return await admission.run(request, lambda state: json_response(request, api.translate(asked, state)))
+    async def translate(request: Request, body: SentenceRequest) -> Response:
+        return await admission.run(request, lambda state: json_response(request, api.translate(body, state)))
 
     @router.get("/api/runs/{run}/blob", responses=BYTES)
     async def blob(request: Request, run: RunName) -> Response:
@@ -319,7 +318,7 @@ def add_trace_routes(router: APIRouter, api: TraceApi, labs: LabRunner, admissio
         return json_response(request, await labs.list(lang))
 
     @router.post("/api/labs/{name}")
-    async def run_lab(request: Request, name: LabName, asked: LabRequest) -> Response:
+    async def run_lab(request: Request, name: LabName, body: LabRequest) -> Response:
         with cancel_on_disconnect(request):
-            found = await labs.run(name, asked.seed)
-        return json_response(request, found[asked.lang])
+            found = await labs.run(name, body.seed)
+        return json_response(request, found[body.lang])

@@ -102,8 +102,8 @@ class TranslationService:
         self.loaded = True
 
     def targets(self, source: str) -> list[str]:
-        """The languages that this one can be translated into."""
-        return [one for one in self.languages if one != source and self.route(source, one)]
+        """The languages that this one can be translated into, and itself."""
+        return [one for one in self.languages if one == source or self.route(source, one)]
 
     def route(self, source: str, target: str) -> list[str]:
         """The names of the directions from one language to another: one, two, or none."""

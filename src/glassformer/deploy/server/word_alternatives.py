@@ -91,22 +91,22 @@ class WordsApi:
     def __init__(self, service: TranslationService) -> None:
         self.service = service
 
-    def words(self, asked: WordsRequest, state: RequestState) -> WordsResponse:
-        source, target = self.language(asked.source), self.language(asked.target)
+    def words(self, body: WordsRequest, state: RequestState) -> WordsResponse:
+        source, target = self.language(body.source), self.language(body.target)
         route = self.service.route(source, target)
         if source == target or not route:
             hint = "GET /languages lists what there is"
             raise RequestError(422, "no_way", str(UnsupportedPair(source, target)), hint)
-        made = self.service.translator(source, target, state).details([asked.q])[0]
-        text = asked.q if made.via is None else made.via
-        translation, sentences = place_sentences(text, made.text, made.sentences, asked.chosen)
+        made = self.service.translator(source, target, state).details([body.q])[0]
+        text = body.q if made.via is None else made.via
+        translation, sentences = place_sentences(text, made.text, made.sentences, body.chosen)
         aligned = [align(route[-1], self.translator(route[-1]), sentences, state.check)]
         if made.via is not None:
             pivot = self.service.directions.by_name[route[0]].target
-            before = self.service.translator(source, pivot, state).details([asked.q])[0]
-            _, sentences = place_sentences(asked.q, before.text, before.sentences)
+            before = self.service.translator(source, pivot, state).details([body.q])[0]
+            _, sentences = place_sentences(body.q, before.text, before.sentences)
             aligned.insert(0, align(route[0], self.translator(route[0]), sentences, state.check))
-        return words_response(asked.q, translation, aligned, text)
+        return words_response(body.q, translation, aligned, text)
 
     def translator(self, direction: str) -> Translator:
         return self.service.directions.get(direction).translator
@@ -118,14 +118,14 @@ class WordsApi:
             raise RequestError(422, "language", f"the language {name!r:.60} is not here", hint)
         return code
 
-    def alternatives(self, asked: AlternativesRequest, state: RequestState) -> AlternativesResponse:
-        served = self.service.directions.get(asked.direction)
+    def alternatives(self, body: AlternativesRequest, state: RequestState) -> AlternativesResponse:
+        served = self.service.directions.get(body.direction)
         source, target = served.direction.source, served.direction.target
-        keeping = Invariants(asked.text, (source, target))
-        free = self.service.translator(source, target, state).alternatives([asked.text], FREE_ALTERNATIVES)[0]
+        keeping = Invariants(body.text, (source, target))
+        free = self.service.translator(source, target, state).alternatives([body.text], FREE_ALTERNATIVES)[0]
         state.check()
         try:
-            found = served.translator.alternatives(asked.text, asked.prefix, CONTINUATIONS)
+            found = served.translator.alternatives(body.text, body.prefix, CONTINUATIONS)
         except InputError as error:
             raise RequestError(422, "alternatives", str(error)) from None
         likely = [one.translation for one in found if one.log_probability > MIN_LOG_PROBABILITY]
@@ -162,9 +162,9 @@ def add_word_routes(router: APIRouter, api: WordsApi, admission: AdmissionContro
         return await admission.run(request, lambda state: json_response(request, find(state).model_dump()), client)
 
     @router.post("/api/words", response_model=WordsResponse)
-    async def words(request: Request, asked: WordsRequest) -> Response:
-        return await answer(request, asked.api_key, partial(api.words, asked))
+    async def words(request: Request, body: WordsRequest) -> Response:
+        return await answer(request, body.api_key, partial(api.words, body))
 
     @router.post("/api/alternatives", response_model=AlternativesResponse)
-    async def alternatives(request: Request, asked: AlternativesRequest) -> Response:
-        return await answer(request, asked.api_key, partial(api.alternatives, asked))
+    async def alternatives(request: Request, body: AlternativesRequest) -> Response:
+        return await answer(request, body.api_key, partial(api.alternatives, body))
