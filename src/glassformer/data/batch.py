@@ -289,7 +289,7 @@ class PackedPlan:
         positions.flat[cells] = place
         gather = self._store.gather_src if side == "src" else self._store.gather_tgt
         found = np.empty(len(cells), dtype=np.int64)
-        # Texts that are about as long together: one long one would make room for itself beside thousands of short ones.
+        # Texts of similar length are gathered together: one long text would pad thousands of short ones.
         kinds = np.frexp(lengths)[1]
         for some in (np.flatnonzero(kinds == kind) for kind in np.unique(kinds)):
             width = int(lengths[some].max())

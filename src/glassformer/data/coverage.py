@@ -42,7 +42,7 @@ class About:
         return cls(**texts | {"examples": examples})
 
     def toward(self, target: str, tags: Sequence[str]) -> About:
-        """The card of the same model told to write `target`, one of its `tags`; its examples are for its own way."""
+        """The card for another target language, one of `tags`; only the original direction keeps its examples."""
         fixed = [self.source] if self.source and self.source not in tags else []
         sources = fixed or [tag for tag in tags if tag != target]
         source = sources[0] if len(sources) == 1 else ""

@@ -73,7 +73,7 @@ def log_probability(text: str) -> float:
 
 
 def least_loss(texts: Sequence[str]) -> float:
-    """The nats that these texts cost whoever knows the source's law."""
+    """The nats that these texts cost a model with the exact probabilities: no model can cost less on average."""
     return -math.fsum(map(log_probability, texts))
 
 
@@ -90,7 +90,7 @@ def determined_tokens(ids: Sequence[int], tokenizer: PairTokenizer, pieces: Sequ
 
 
 def normalized(text: str) -> str:
-    """What a text has in common with itself typed otherwise."""
+    """The form that all ways of typing a text share."""
     return _SMALL_WORDS.sub("", text.lower().replace(",", "").replace("-", " "))
 
 
@@ -145,7 +145,7 @@ def _digits(plain: str) -> Iterator[int]:
 
 @lru_cache(maxsize=1)
 def _dates(plain: str) -> list[tuple[int, list[int]]]:
-    """A month's name, and the numbers beside it; three readers ask for those of one text."""
+    """The month's number and the other numbers of a date; cached, since three readers need them."""
     name = next((word for word in plain.split() if word in MONTHS), None)
     return [] if name is None else [(MONTHS[name], [int(word) for word in re.findall("[0-9]{1,4}", plain)])]
 

@@ -1,4 +1,4 @@
-"""Texts and images with a label each, as pairs: a store holds the label's number where a source would stand.
+"""Texts and images with a label each, as pairs: the store holds the label's number as the source.
 
 An image is written as a text of one character for each pixel, row after row, channel after channel; so it takes the way
 of all texts, from a file to a store to batches.

@@ -72,7 +72,7 @@ class NumeralKind:
 def generate(split: str, seed: int = 0, size: int | None = None, target: str = "de", kinds: bool = False) -> list[Pair]:
     """`size` pairs of `split` (train, valid or test), English to `target`; the same for the same arguments.
 
-    `kinds`: beside the English stands not its translation but what it is: number, date, time or money."""
+    `kinds`: the target is not a translation but a label: number, date, time or money."""
     if split not in SIZES:
         raise ConfigError(f"numerals has no split `{split}`; choose {one_of(SIZES)}{did_you_mean(split, SIZES)}")
     if target not in LOCALES:
@@ -116,7 +116,7 @@ def _splits(seed: int, target: str, total: int) -> dict[str, tuple[LabelledPair,
 
 
 def split_of(text: str, shares: Mapping[str, float]) -> str:
-    """Where a text belongs, whatever is drawn beside it: held out by these shares, or to train on."""
+    """The split of a text by its hash: one of the held-out `shares`, or train; independent of all other texts."""
     digest = hashlib.blake2b(text.encode(), digest_size=8).digest()
     place = int.from_bytes(digest, "big") / 2**64
     for split, share in shares.items():
@@ -195,7 +195,7 @@ def spell(number: int, language: str, form: str = "cardinal") -> str:
 
 
 def _plain(text: str) -> str:
-    """With plain spaces for the unbreakable ones, which nobody types."""
+    """`text` with plain spaces in place of non-breaking ones."""
     return text.replace("\u202f", " ").replace("\xa0", " ")
 
 

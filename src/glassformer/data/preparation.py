@@ -90,7 +90,7 @@ def prepare(
         try:
             return Store(folder, weights, tokenizer.input_map)
         except DataError:
-            pass  # damaged since; made anew below
+            pass  # damaged; prepared again below
     names = {entry.name for entry in folder.iterdir()} if folder.is_dir() else set()
     if names - {META, *FILES} or (names and meta is None and not names.issuperset(FILES)):
         raise DataError(f"{folder} exists and holds other files than a prepared corpus; choose another folder")
@@ -310,7 +310,7 @@ def start_worker(work: Callable[[Any], Any]) -> subprocess.Popen[bytes]:
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-    with suppress(OSError):  # it has died; whoever asks it finds out
+    with suppress(OSError):  # it has died; the first job sent to it reports that
         send_pickle(worker.stdin, work)
     return worker
 

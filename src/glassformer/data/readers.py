@@ -27,7 +27,7 @@ BLOCK = 1 << 20
 
 
 def read_pairs(corpus: Corpus) -> Iterator[Pair]:
-    """The pairs of `corpus` in order, read as they are asked for."""
+    """The pairs of `corpus` in order, read lazily."""
     empty = True
     for source, target in _read(corpus):
         empty = False
@@ -310,7 +310,7 @@ def normalize_images(images: NDArray[Any], name: str) -> NDArray[np.uint8]:
 
 def digits(split: str, seed: int = 0) -> tuple[NDArray[np.uint8], list[str]]:
     """scikit-learn's 1,797 digits, written by hand, of 8 x 8 pixels: 360 to test on, 90 to validate, the others to
-    train; `seed` deals them anew. The same people wrote all three."""
+    train; `seed` changes the split. The same people wrote all three."""
     try:
         from sklearn.datasets import load_digits
     except ImportError:

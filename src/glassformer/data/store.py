@@ -75,7 +75,7 @@ class Store:
         return self.pairs
 
     def with_noise(self, noise: Noise, seed: int) -> Store:
-        """The same texts, each a pair now: what is left of it, and what is asked."""
+        """The same texts as pairs: the noised text, and what the model must predict."""
         other = copy(self)
         other._noise = (noise, seed, 0)
         return other
@@ -85,7 +85,7 @@ class Store:
         return self._noise is not None
 
     def at(self, epoch: int) -> Store:
-        """The store as an epoch sees it: its noise is drawn anew."""
+        """The store with the noise of an epoch."""
         if self._noise is None:
             return self
         other = copy(self)

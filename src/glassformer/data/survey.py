@@ -28,7 +28,7 @@ class Survey:
     longest: int
     longest_at: int  # the number of the pair, counted from 1
     outliers: int
-    repeated: int  # pairs that stand in the split more than once
+    repeated: int  # pairs that occur in the split more than once
     hashes: NDArray[np.uint64]  # of the different sources, for comparison with other splits
 
     def shared(self, other: Survey) -> int:
@@ -71,7 +71,7 @@ def survey(corpora: Sequence[Corpus], progress: Callable[[int], None] | None = N
 
 
 def _hashes(pairs: Iterable[Pair]) -> NDArray[np.uint64]:
-    """Eight bytes stand for a text, so that ten million of them fit into memory."""
+    """A hash of eight bytes for each text, so that ten million of them fit into memory."""
 
     def digest(pair: Pair) -> int:
         text = "\t".join(pair).encode("utf-8", "surrogatepass")

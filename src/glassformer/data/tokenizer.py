@@ -75,7 +75,7 @@ class Tokenizer:
     With `bpe` and `unigram`, decoding gives back exactly the text that was encoded.
     """
 
-    source: str | None = None  # the language of the sources, where a model is told it
+    source: str | None = None  # the language of the sources, for models that take it as an input
     label_names: tuple[str, ...] = ()  # of texts or images that have a label each
     input_map: InputMap | None = None  # to the ids of a model that has others than a store's
 
@@ -100,7 +100,7 @@ class Tokenizer:
         languages: Iterable[str] = (),
         reserved: Iterable[str] = (),
     ) -> Tokenizer:
-        """Learn the vocabulary from (a sample of) `pairs`; `progress` is told how many pairs have been read.
+        """Learn the vocabulary from (a sample of) `pairs`; `progress` gets the number of pairs read.
 
         `languages` are those that one model is to translate into, each by a tag of its own. `reserved` pieces are in
         the vocabulary too, and no text yields them.
@@ -148,7 +148,7 @@ class Tokenizer:
 
     @cached_property
     def placeholders(self) -> str:
-        """The characters that stand for what must not change; none where training never met them."""
+        """The characters that stand for what must not change; empty for a model trained without them."""
         known = [mark for mark in PLACEHOLDERS if mark in self._target.alphabet and mark in self._source.alphabet]
         return "".join(known)
 
@@ -162,11 +162,11 @@ class Tokenizer:
         return other
 
     def for_corpus(self, corpus: Corpus) -> Tokenizer:
-        """The same, told the languages of a corpus."""
+        """The tokenizer for the languages of a corpus."""
         return self if corpus.to is None else self.toward(corpus.to)
 
     def card(self, about: About) -> About:
-        """What the model is for, told to write this language."""
+        """The card for the target language of this tokenizer."""
         return about if self.to is None else about.toward(self.to, self.tags)
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:

@@ -61,7 +61,7 @@ def evaluation_commands(model: str) -> dict[str, list[str]]:
 
 
 def glassformer(*words: str | Path, inside: Path | None = None, quiet: bool = False) -> str:
-    """Run a command of ours; what it prints to its output is returned, if it is not to be shown."""
+    """Run a glassformer command; with `quiet`, return what it prints instead of showing it."""
     command = [str(word) for word in words]
     print("$ glassformer", shlex.join(command), flush=True)
     ended = subprocess.run(
@@ -143,7 +143,7 @@ def link_corpora(model: str, data: Path, runs: Path) -> Path:
 
 
 def translate_file(source: Path, target: Path, lines: Callable[[], list[str]], *command: str | Path) -> None:
-    """Write the lines, and beside them what a model makes of them; what is there stays."""
+    """Write the lines to `source` and their translations to `target`, unless the files exist."""
     if not source.is_file():
         write_text(source, "".join(f"{line}\n" for line in lines()))
     if not target.is_file():

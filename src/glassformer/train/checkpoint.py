@@ -25,7 +25,7 @@ NAME = re.compile(r"step-(\d{8})-([0-9a-f]{16})\.safetensors")
 
 @dataclass
 class Progress:
-    """Where a run stands: the next step, the next batch, and how the best validation went."""
+    """The position of a run: the next step, the next batch, and how the best validation went."""
 
     step: int = 0
     epoch: int = 0

@@ -41,7 +41,7 @@ CHANGEABLE = (
 
 @contextmanager
 def lock_folder(folder: Path) -> Iterator[None]:
-    """Make `folder`, or take the run in it, and let nobody else train there meanwhile.
+    """Make `folder`, or open the run in it, and lock it against other processes.
 
     A folder that holds a user's things and no run is refused. The system drops the lock with the process that holds it,
     however that ends, so that nothing is left to clear away.
@@ -62,7 +62,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def try_lock(file: IO[str]) -> bool:
-    """Whether nobody else holds the file; where the system cannot tell, nobody does."""
+    """Lock the file; False if another process holds the lock. Systems without locks always succeed."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -111,7 +111,7 @@ def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
 
 
 def check_not_finished(folder: Path) -> None:
-    """A finished model is replaced by its own continuation only, never by a run that would begin anew."""
+    """Refuse to replace a finished model by a run that would start again at step 0."""
     model = folder / "model.safetensors"
     files = checkpoint.listing(folder / "checkpoints")
     if os.path.lexists(model) and all(checkpoint.read(file) is None for file in reversed(files)):
@@ -160,7 +160,7 @@ def check_continuation(asked: Recipe, before: Recipe) -> Recipe:
 
 
 def resume_hint(folder: Path) -> str:
-    """Where an interrupted run stands, and how to go on."""
+    """The last saved step of an interrupted run, and the command that resumes it."""
     saved = checkpoint.listing(folder / "checkpoints")
     step = f"step {checkpoint.step_of(saved[-1])} is saved" if saved else "no step is saved yet"
     return f"{step}; go on with: glassformer train --resume --out {folder}"

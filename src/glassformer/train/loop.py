@@ -33,7 +33,7 @@ from glassformer.train.tuning import lr_factor
 from glassformer.weights.bundle import weights
 from glassformer.weights.lora import merged_model
 
-STOP_CHECK_STEPS = 4  # steps between two questions of several processes whether one of them was told to stop
+STOP_CHECK_STEPS = 4  # with several processes: steps between two checks whether any of them got a signal
 
 Judge = Callable[[Any], float]  # a model's score on the validation pairs; higher is better
 
@@ -285,12 +285,12 @@ class Trainer:
 
 
 def step_seed(seed: int, step: int, rank: int) -> int:
-    """A seed for one step's dropout: a function of where training stands, so that a resumed run draws the same."""
+    """A seed for one step's dropout: a function of the position, so that a resumed run draws the same."""
     return ((seed * 1_000_003 + step) * 4_096 + rank) % (1 << 63)
 
 
 class Interrupted(BaseException):
-    """A signal asked the run to stop. No error: whoever was at work, and looks out for errors, lets it pass."""
+    """A signal asked the run to stop. A BaseException, so that no `except Exception` on the way catches it."""
 
     def __init__(self, number: int) -> None:
         super().__init__(number)

@@ -1,4 +1,8 @@
-"""What a run measures while it goes on: `metrics.jsonl`, TensorBoard where it is asked for, and the learning curve."""
+"""Metrics of a run: `metrics.jsonl`, TensorBoard, the learning curve, and contention for the CPU.
+
+A step waits for its slowest thread. Where other processes take the cores, several threads can be slower than one. The
+run only reports this: another number of threads rounds differently, and a resumed run must equal an uninterrupted one.
+"""
 
 from __future__ import annotations
 

@@ -57,10 +57,10 @@ class Objective:
     model: type[Model]
     rows: Callable[[Batch], Rows]
     content: Content = "plain texts"
-    ignored: int = PAD  # what the batch's labels say where nothing is asked
+    ignored: int = PAD  # the label of positions that do not count
     pieces: Callable[[Train, int], list[str]] = lambda train, max_tokens: []  # special ones, that no text yields
     noise: Callable[[Train, Tokenizer, list[str]], Noise] | None = None  # makes a pair of a text, given these pieces
-    margin: int = 1  # tokens that stand around a text
+    margin: int = 1  # special tokens around a text
     report: Callable[[float, float], dict[str, float]] = lambda loss, right: {}  # of loss and share right
 
     @property

@@ -85,7 +85,7 @@ class Recipe:
 
     @property
     def row_width(self) -> int:
-        """Of packed rows: that of the longest text where nothing stands beside it, its context's length."""
+        """The width of packed rows: for plain texts, the longest text with its special tokens."""
         return self.data.max_tokens + self.objective.margin if self.objective.monolingual else BatchOptions.width
 
     def check_files(self) -> None:
@@ -188,7 +188,7 @@ def set_value(values: dict[str, Any], change: str) -> None:
 
 
 def check_version(values: dict[str, Any]) -> dict[str, Any]:
-    """What a recipe says beside its version, if that is one that can be read."""
+    """The recipe without its version; an unsupported version is an error."""
     version = values.get("format_version", 1)
     if type(version) is not int or version < 1:
         raise ConfigError(f"format_version = {version!r:.40} of the recipe is no version; {FORMAT_VERSION} is today's")
@@ -236,7 +236,7 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
 
 
 def about_table(table: Any, data: dict[str, Any]) -> Any:
-    """The section [about]; the built-in corpus is translated into the language it is asked for."""
+    """The section [about], with the target language of the built-in corpus."""
     if not isinstance(table, dict):
         return table
     return table | ({"target": data["target"]} if data.get("target") else {})
@@ -311,7 +311,7 @@ def check_recipe(recipe: Recipe) -> None:
 
 
 def check_objective(recipe: Recipe) -> None:
-    """An objective finds the texts that it is made of, and is asked for no score that it cannot have."""
+    """The corpora hold what the objective learns from, and the options fit it."""
     name = recipe.train.objective
     for split in ("train", "valid", "test"):
         for corpus in getattr(recipe.data, split):

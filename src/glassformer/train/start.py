@@ -28,7 +28,7 @@ from glassformer.weights.pretrained.loader import NoHead, family_state_dict, rea
 
 # Settings that no weight depends on: a recipe may give its own.
 FREE_SETTINGS = ("dropout", "attention_dropout", "activation_dropout", "seed", "start_id")
-# Settings of a head of labels, which is made anew where the model to go on from has another.
+# Settings of a head of labels, which is initialized again where the base model has another one.
 HEAD_SETTINGS = ("labels", "tied", "output_transform", "output_bias")
 
 

@@ -11,7 +11,7 @@ from glassformer.model import Model
 from glassformer.train.options import Train
 from glassformer.weights import lora as adapter
 
-STATE = 3  # numbers beside each weight that learns: its gradient and two moments; a moving average is one more
+STATE = 3  # numbers kept for each trainable weight: its gradient and two moments; a moving average is one more
 
 
 def select_trainable(model: Model, train: Train) -> str:
@@ -53,7 +53,7 @@ def count_parameters(model: nn.Module) -> tuple[int, int]:
 
 
 def state_bytes(every: int, learning: int, train: Train) -> int:
-    """The memory that training needs beside its batches."""
+    """The memory of weights, gradients and optimizer state."""
     return 4 * (every + (STATE + bool(train.ema)) * learning)
 
 

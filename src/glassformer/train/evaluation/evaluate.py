@@ -1,4 +1,4 @@
-"""A model judged: what it makes of pairs that it is given, beside their references, while it is trained and after."""
+"""Evaluation of a trained model on a split, files or lists, and BLEU on the validation pairs during training."""
 
 from __future__ import annotations
 
@@ -67,16 +67,6 @@ class Loading:
     device: str
     precision: Precision
     adapter: str | Path | None = None
-
-
-@dataclass(frozen=True)
-class ItemScores:
-    """The scores, what was read, what the model said of it, and what is right, where these are texts."""
-
-    scores: BaseScores
-    items: tuple[str, ...]
-    told: tuple[str, ...] = ()
-    right: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -159,7 +149,7 @@ def evaluate_translator(
     loading: Loading,
     report: Report,
 ) -> Evaluation:
-    """Translations beside their references; `asked` goes before what the recipe says."""
+    """Translate and score; `asked` overrides the settings of the recipe."""
     if (src is None) != (ref is None):
         raise ConfigError("src=... and ref=... go together: sources and their references, line by line")
     recipe: Recipe | None
@@ -185,7 +175,7 @@ def evaluate_translator(
     if "tokenize" not in asked:
         settings = replace(settings, tokenize=bleu_tokenizer(settings, to))
     search = Search(beam=settings.beam, length_penalty=settings.length_penalty)
-    make_bleu(settings.tokenize)  # a wrong name is told before any work
+    make_bleu(settings.tokenize)  # report a wrong name before any work
     sources, references = joined_texts(pairs, recipe)
     if settings.tokenize == "13a" and mostly_unspaced(references):
         report.say(
@@ -216,7 +206,7 @@ def evaluate_other(
     """The same of a model that does not translate."""
     if src is not None and split is not None:
         raise ConfigError("give either src=..., or split=..., not both")
-    known = False
+    exact = False
     if src is not None:
         name, items, labels = given_items(folder, kind, src, ref)
     else:
@@ -224,45 +214,47 @@ def evaluate_other(
         name = split or "test"
         corpora = recipe_split(folder, name)[1]
         items, labels = split_items(corpora)
-        known = all(corpus.exact for corpus in corpora)
-    found = evaluate_items(folder, kind, items, labels, loading, report, known)
-    return Evaluation(name, found.scores, Score(), loading.precision, found.items, found.told, found.right)
-
-
-def evaluate_items(
-    folder: Path,
-    kind: type[Model],
-    items: Sequence[Any],
-    labels: Sequence[str] | None,
-    loading: Loading,
-    report: Report,
-    known: bool = False,
-) -> ItemScores:
-    """The model in a folder, which is of this kind, on texts or images; `labels` are theirs, for a classifier. `known`:
-    the texts are of the source whose law is known."""
-
-    def chunks(what: str) -> Iterable[Sequence[Any]]:
-        for first in range(0, len(items), CHUNK):
-            yield items[first : first + CHUNK]
-            report.show(f"{what}: {min(first + CHUNK, len(items)):,} of {len(items):,}")
-
+        exact = all(corpus.exact for corpus in corpora)
     if kind is DecoderOnly:
         refuse_labels(labels, "a decoder is judged by texts alone")
-        generator = TextGenerator.load(folder, loading.device, loading.precision, adapter=loading.adapter)
-        found = [one for chunk in chunks("reading texts") for one in generator.likelihoods(chunk)]
-        totals, tokens = [one.log_probability for one in found], sum(one.tokens for one in found)
-        return ItemScores(TextScores.of(totals, tokens, items, least_loss(items) if known else None), tuple(items))
-    if labels is None:
-        filler = MaskFiller.load(folder, loading.device, adapter=loading.adapter)
-        hidden = [one for chunk in chunks("filling gaps") for one in filler.recover(chunk)]
-        likely = [one.likelihood for one in hidden]
-        scores = GapScores.of(
-            [one.log_probability for one in likely],
-            [one.right for one in hidden],
-            [one.tokens for one in likely],
-            list(determined_gaps(bundle.load(folder).tokenizer, items, hidden, report)) if known else (),
-        )
-        return ItemScores(scores, tuple(items))
+        scores: BaseScores = score_texts(folder, items, loading, report, exact)
+    elif labels is None:
+        scores = score_gaps(folder, items, loading, report, exact)
+    else:
+        return evaluate_classifier(name, folder, items, labels, loading, report)
+    return Evaluation(name, scores, Score(), loading.precision, tuple(items), (), ())
+
+
+def in_chunks(items: Sequence[Any], what: str, report: Report) -> Iterator[Sequence[Any]]:
+    for first in range(0, len(items), CHUNK):
+        yield items[first : first + CHUNK]
+        report.show(f"{what}: {min(first + CHUNK, len(items)):,} of {len(items):,}")
+
+
+def score_texts(folder: Path, texts: Sequence[str], loading: Loading, report: Report, exact: bool) -> TextScores:
+    """The likelihood of texts by a decoder; `exact`: they are of the source whose probabilities are known."""
+    generator = TextGenerator.load(folder, loading.device, loading.precision, adapter=loading.adapter)
+    found = [one for chunk in in_chunks(texts, "reading texts", report) for one in generator.likelihoods(chunk)]
+    totals, tokens = [one.log_probability for one in found], sum(one.tokens for one in found)
+    return TextScores.of(totals, tokens, texts, least_loss(texts) if exact else None)
+
+
+def score_gaps(folder: Path, texts: Sequence[str], loading: Loading, report: Report, exact: bool) -> GapScores:
+    """How an encoder fills each token of texts, hidden in turn."""
+    filler = MaskFiller.load(folder, loading.device, adapter=loading.adapter)
+    hidden = [one for chunk in in_chunks(texts, "filling gaps", report) for one in filler.recover(chunk)]
+    return GapScores.of(
+        [one.likelihood.log_probability for one in hidden],
+        [one.right for one in hidden],
+        [one.likelihood.tokens for one in hidden],
+        list(determined_gaps(bundle.load(folder).tokenizer, texts, hidden, report)) if exact else (),
+    )
+
+
+def evaluate_classifier(
+    name: str, folder: Path, items: Sequence[Any], labels: Sequence[str], loading: Loading, report: Report
+) -> Evaluation:
+    """The likeliest label of each text or image beside the right one."""
     classifier = Classifier.load(folder, loading.device, adapter=loading.adapter)
     if empty := sum(not label for label in labels):  # as training leaves them out
         report.say(f"left out: {empty:,} without a label")
@@ -271,10 +263,11 @@ def evaluate_items(
     for label in labels:
         if label not in classifier.labels:
             raise DataError(f"the label {label!r:.60} is not one that the model knows: {', '.join(classifier.labels)}")
-    ranked = [one for chunk in chunks("telling labels") for one in classifier.classify(chunk, top=1)]
-    told = [best[0].name for best in ranked]
-    names = [one if isinstance(one, str) else f"image {number}" for number, one in enumerate(items, 1)]
-    return ItemScores(LabelScores.of(told, labels), tuple(names), tuple(told), tuple(labels))
+    chunks = in_chunks(items, "telling labels", report)
+    hypotheses = [best[0].name for chunk in chunks for best in classifier.classify(chunk, top=1)]
+    names = tuple(one if isinstance(one, str) else f"image {number}" for number, one in enumerate(items, 1))
+    scores = LabelScores.of(hypotheses, labels)
+    return Evaluation(name, scores, Score(), loading.precision, names, tuple(hypotheses), tuple(labels))
 
 
 def determined_gaps(

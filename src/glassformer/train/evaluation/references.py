@@ -24,12 +24,12 @@ from glassformer.weights.pretrained.loader import FAMILIES, is_multilingual, rea
 from glassformer.weights.pretrained.multilingual import pick_language
 
 SPLITS = ("train", "valid", "test")
-Direction = tuple[str | None, str | None]  # the languages of sources and targets, either where a model is told it
+Direction = tuple[str | None, str | None]  # languages of sources and targets; None: not an input of the model
 Items = str | Path | Iterable[Any] | None
 
 
 def model_kind(folder: Path) -> type[Model]:
-    """What a folder holds, told by its config.json; where that says nothing, a translator is looked for."""
+    """The kind of model in a folder, by its config.json; an encoder-decoder where that does not say."""
     if bundle.is_bundle(folder):
         return bundle.read_config(folder).kind
     settings = read_config(folder) if (folder / "config.json").is_file() else None
