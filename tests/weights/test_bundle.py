@@ -217,7 +217,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     files.write_text(path, "old")
 
     def fail() -> None:
-        with files.replacing(path) as file:
+        with files.atomic_write(path) as file:
             file.write(b"half of the new")
             raise OSError(errno.ENOSPC, "the disk is full")
 

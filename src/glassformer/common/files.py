@@ -82,16 +82,16 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], metadata: dict[str, st
     write_bytes(path, save(plain, metadata))
 
 
-def without_nan(told: Any) -> Any:
+def without_nan(data: Any) -> Any:
     """Numbers that JSON lacks, which a broken model can yield, are left open."""
-    if isinstance(told, dict):
-        return {key: without_nan(value) for key, value in told.items()}
-    if isinstance(told, list):
-        return [without_nan(value) for value in told]
-    return None if isinstance(told, float) and not math.isfinite(told) else told
+    if isinstance(data, dict):
+        return {key: without_nan(value) for key, value in data.items()}
+    if isinstance(data, list):
+        return [without_nan(value) for value in data]
+    return None if isinstance(data, float) and not math.isfinite(data) else data
 
 
-def read_json(path: Path, mend: str = "copy it again") -> dict[str, Any] | None:
+def read_json(path: Path, advice: str = "copy it again") -> dict[str, Any] | None:
     """The one JSON object that a file holds; None where there is no file."""
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
@@ -100,13 +100,13 @@ def read_json(path: Path, mend: str = "copy it again") -> dict[str, Any] | None:
     except OSError as error:
         raise WeightsError(f"{path} cannot be read: {why(error)}") from None
     except (ValueError, RecursionError) as error:
-        raise WeightsError(f"{path} is damaged (not valid JSON: {error}); {mend}") from None
+        raise WeightsError(f"{path} is damaged (not valid JSON: {error}); {advice}") from None
     if not isinstance(values, dict):
-        raise WeightsError(f"{path} is damaged (no JSON object); {mend}")
+        raise WeightsError(f"{path} is damaged (no JSON object); {advice}")
     return values
 
 
-def read_tensors(path: Path, mend: str = "copy it again") -> dict[str, Tensor]:
+def read_tensors(path: Path, advice: str = "copy it again") -> dict[str, Tensor]:
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
@@ -114,7 +114,7 @@ def read_tensors(path: Path, mend: str = "copy it again") -> dict[str, Tensor]:
         path.open("rb").close()  # safetensors calls a file missing that it may not read
         tensors: dict[str, Tensor] = load_file(path)
     except OSError as error:
-        raise WeightsError(f"{path} cannot be read: {why(error)}; {mend}") from None
+        raise WeightsError(f"{path} cannot be read: {why(error)}; {advice}") from None
     except SafetensorError as error:
-        raise WeightsError(f"{path} cannot be read as safetensors ({error}); {mend}") from None
+        raise WeightsError(f"{path} cannot be read as safetensors ({error}); {advice}") from None
     return tensors

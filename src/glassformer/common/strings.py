@@ -27,15 +27,15 @@ _PIECE = re.compile(rf"`[^`]*`|[{_WIDE}]|\s+|[^\s`{_WIDE}]+")
 
 @dataclass(frozen=True)
 class Text:
-    """What a reader is told, in both languages."""
+    """A text for readers, in both languages."""
 
     en: str
     zh: str
 
     def say(self, language: str, *values: object) -> str:
         """In one language, `values` in the places kept for them: {0}, {1}."""
-        told = self.zh if language == "zh" else self.en
-        return told.format(*values) if values else told
+        template = self.zh if language == "zh" else self.en
+        return template.format(*values) if values else template
 
 
 def strings(given: Iterable[str], name: str) -> list[str]:

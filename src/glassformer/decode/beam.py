@@ -72,17 +72,17 @@ class Beam:
         )  # fmt: skip
 
     @property
-    def wanted(self) -> int:
+    def top_count(self) -> int:
         """The best 2 K of all are among the best 2 K of each beam: no need to rank the whole vocabulary of all."""
         return 2 * self.beams
 
-    def advance(self, said: Tensor | TopTokens, constraints: Constraints) -> None:
+    def advance(self, output: Tensor | TopTokens, constraints: Constraints) -> None:
         """Choose the best continuations from the logits of what comes next: (B K, V), or (B, V) after the prompt; or
-        from those that are `wanted`."""
+        from those that are `top_count`."""
         B, K = self.running.shape
-        rows = len(said[0]) if isinstance(said, TopTokens) else len(said)
+        rows = len(output[0]) if isinstance(output, TopTokens) else len(output)
         history = self.written.flatten(0, 1) if rows == B * K else self.written[:, 0]
-        likely, ids, normaliser = constraints.top_tokens(said, history, self.step, self.wanted)
+        likely, ids, normaliser = constraints.top_tokens(output, history, self.step, self.top_count)
         own = None if self.watch is not None else kernels_for(likely)
         if own is not None:
             own.choose_beams(self.kernel_arguments(likely, normaliser, ids))

@@ -21,13 +21,13 @@ NEVER = float("-inf")
 
 
 def penalised(logits: Tensor, history: Tensor, penalty: float) -> Tensor:
-    """Tokens that a row has said (R, L) made less likely, by `penalty`."""
+    """Tokens that a row has written (R, L) made less likely, by `penalty`."""
     if penalty == 1:
         return logits
-    said = torch.zeros_like(logits).scatter_reduce(
+    written = torch.zeros_like(logits).scatter_reduce(
         1, history.clamp_min(0), (history != NO_TOKEN).type_as(logits), "amax"
     )
-    return torch.where(said > 0, torch.where(logits < 0, logits * penalty, logits / penalty), logits)
+    return torch.where(written > 0, torch.where(logits < 0, logits * penalty, logits / penalty), logits)
 
 
 def without_repeats(logits: Tensor, history: Tensor, length: Tensor, n: int, end: int) -> Tensor:
@@ -112,11 +112,11 @@ class Constraints:
             return logits, normaliser(logits)
         beams = logits.shape[0] // self.prompt.shape[0]
         if not self.search.allows_repetition:
-            said = torch.cat((self.prompt.repeat_interleave(beams, 0), history), dim=1)
-            logits = penalised(logits, said, self.search.repetition_penalty)
+            written = torch.cat((self.prompt.repeat_interleave(beams, 0), history), dim=1)
+            logits = penalised(logits, written, self.search.repetition_penalty)
         allowed, total = logits, normaliser(logits)
         if n := self.search.no_repeat_ngram:
-            allowed = without_repeats(logits, said, step + self.prompt.shape[1], n, self.marks.end)
+            allowed = without_repeats(logits, written, step + self.prompt.shape[1], n, self.marks.end)
         if self.placeholders is not None:
             allowed = self.placeholders.hold(allowed, logits, history, history.shape[1] - step, self.marks.end)
         if self.prefix is None and not self.marks.forced:
@@ -131,12 +131,12 @@ class Constraints:
             allowed = torch.where(last, torch.where(ids == self.marks.end, total, NEVER), allowed)
         return allowed, total
 
-    def top_tokens(self, said: Tensor | TopTokens, history: Tensor, step: Tensor, count: int) -> TopTokens:
+    def top_tokens(self, output: Tensor | TopTokens, history: Tensor, step: Tensor, count: int) -> TopTokens:
         """The `count` likeliest of each row, of logits (R, V); or what is known of them already."""
-        if isinstance(said, TopTokens):
+        if isinstance(output, TopTokens):
             assert self.free
-            return said
-        logits, total = self.normaliser(said, history, step)
+            return output
+        logits, total = self.normaliser(output, history, step)
         return TopTokens(*top_tokens(logits, count), total)
 
     def bans(self, limit: int, vocab_size: int) -> Bans | None:

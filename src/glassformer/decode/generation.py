@@ -70,8 +70,10 @@ def generate(
     """
     check_inputs(model, src, src_mask)
     if model.training and (model.config.dropout or model.config.attention_dropout):
-        told = "the model is in training mode, so dropout is on and each call may write another text; call model.eval()"
-        warnings.warn(told, stacklevel=2)
+        message = (
+            "the model is in training mode, so dropout is on and each call may write another text; call model.eval()"
+        )
+        warnings.warn(message, stacklevel=2)
     search = search_of(
         search, beam=beam, length_penalty=length_penalty, nbest=nbest, max_new_tokens=max_new_tokens, **options
     )
@@ -175,8 +177,8 @@ def check_inputs(model: object, src: object, src_mask: object) -> None:
     """That there is a model that can write, and tensors to write from."""
     if not isinstance(model, EncoderDecoder | DecoderOnly):
         own = getattr(model, "model", None)
-        told = "reads and cannot write" if own is None else "is more than a model, which is its `.model`"
-        raise InputError(f"{type(model).__name__} {told}; give an EncoderDecoder or a DecoderOnly")
+        fault = "reads and cannot write" if own is None else "is more than a model, which is its `.model`"
+        raise InputError(f"{type(model).__name__} {fault}; give an EncoderDecoder or a DecoderOnly")
     for name, given in (("src", src), ("src_mask", src_mask)):
         if not isinstance(given, Tensor) and (name == "src" or given is not None):
             raise InputError(f"{name} is a {type(given).__name__}; it must be a tensor of shape (batch, length)")
@@ -258,8 +260,8 @@ def steps(
 ) -> Iterator[None]:
     """Write until all sentences are done, a step at a time, or several where the writer can; `leave` is called before
     some of them leave the batch."""
-    wanted = selector.wanted if constraints.free else None
-    selector.advance(writer.next_top(None, wanted), constraints)
+    top_count = selector.top_count if constraints.free else None
+    selector.advance(writer.next_top(None, top_count), constraints)
     step = 1
     while True:
         yield
@@ -275,5 +277,5 @@ def steps(
         if made := writer.run_steps(selector, constraints):
             step += made
         else:
-            selector.advance(writer.next_top(selector.tokens, wanted), constraints)
+            selector.advance(writer.next_top(selector.tokens, top_count), constraints)
             step += 1

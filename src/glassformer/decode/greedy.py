@@ -72,14 +72,14 @@ class Greedy:
         return self.step, self.written, self.scores, self.going, self.tokens
 
     @property
-    def wanted(self) -> int | None:
+    def top_count(self) -> int | None:
         """So many of the likeliest; to draw from, all."""
         return 1 if self.streams is None else None
 
-    def advance(self, said: Tensor | TopTokens, constraints: Constraints) -> None:
-        """Choose a token for every sentence from the logits (B, V) of what comes next, or from those `wanted`."""
+    def advance(self, output: Tensor | TopTokens, constraints: Constraints) -> None:
+        """Choose a token for every sentence from the logits (B, V) of what comes next, or from those `top_count`."""
         if self.streams is None:
-            best, ids, normaliser = constraints.top_tokens(said, self.written, self.step, 1)
+            best, ids, normaliser = constraints.top_tokens(output, self.written, self.step, 1)
             own = kernels_for(best)
             if own is not None:
                 own.choose_greedy(
@@ -92,8 +92,8 @@ class Greedy:
                 return
             chosen, token = (best - normaliser).squeeze(1), ids.squeeze(1)
         else:
-            assert isinstance(said, Tensor)
-            logits, normaliser = constraints.normaliser(said, self.written, self.step)
+            assert isinstance(output, Tensor)
+            logits, normaliser = constraints.normaliser(output, self.written, self.step)
             chosen, token = self.streams.choose(logits - normaliser, self.sentence)
         self.scores += torch.where(self.going, chosen, 0.0)
         self.written.index_copy_(1, self.step, torch.where(self.going, token, NO_TOKEN).unsqueeze(1))

@@ -197,17 +197,17 @@ class ProgramWriter(Writer):
         self.read(tokens, logits.data_ptr(), Ranking())
         return logits
 
-    def next_top(self, tokens: Tensor | None, wanted: int | None) -> Tensor | TopTokens:
+    def next_top(self, tokens: Tensor | None, top_count: int | None) -> Tensor | TopTokens:
         tokens = self.prompt if tokens is None else tokens
-        if wanted is None or self.program.head.kind == KINDS["fp32"]:
+        if top_count is None or self.program.head.kind == KINDS["fp32"]:
             return self.next(tokens)
-        found, ranking = self.room_for(tokens, wanted)
+        found, ranking = self.room_for(tokens, top_count)
         self.read(tokens, None, ranking)
         return found
 
-    def room_for(self, tokens: Tensor, wanted: int) -> tuple[TopTokens, Ranking]:
+    def room_for(self, tokens: Tensor, top_count: int) -> tuple[TopTokens, Ranking]:
         """Where so many of the likeliest are put for each row, and the same for the kernels."""
-        rows, count = len(tokens), min(wanted, self.program.vocab_size)
+        rows, count = len(tokens), min(top_count, self.program.vocab_size)
         best, ids = torch.empty((rows, count)), torch.empty((rows, count), dtype=torch.long)
         found = TopTokens(best, ids, torch.empty((rows, 1)))
         return found, Ranking(count, *(part.data_ptr() for part in found))
@@ -222,7 +222,7 @@ class ProgramWriter(Writer):
                 return 0
             logits = torch.empty((len(selector.tokens), self.program.vocab_size))
         self.origin = selector.origin  # itself: it is read at the next step as this one leaves it
-        found, ranking = self.room_for(selector.tokens, selector.wanted)
+        found, ranking = self.room_for(selector.tokens, selector.top_count)
         made = self.program.kernels.search(
             self.program.decoder,
             self.step_arguments(selector.tokens, address(logits), ranking),

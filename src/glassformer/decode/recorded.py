@@ -201,10 +201,10 @@ ONE_AT_A_TIME = threading.Lock()  # to look for a recorder, and to make one
 def recorder(model: EncoderDecoder | DecoderOnly) -> Recorder:
     """The model's recorder; a new one if its weights have moved, for a recording knows them by their addresses."""
     with ONE_AT_A_TIME:
-        known = RECORDERS.get(model)
-        if known is None or known.addresses != addresses(model):
-            known = RECORDERS[model] = Recorder(model)
-        return known
+        found = RECORDERS.get(model)
+        if found is None or found.addresses != addresses(model):
+            found = RECORDERS[model] = Recorder(model)
+        return found
 
 
 def forget(model: EncoderDecoder | DecoderOnly) -> None:

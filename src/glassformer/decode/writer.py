@@ -1,4 +1,4 @@
-"""A model that can be asked, step by step, what comes next.
+"""A model, its sources and its cache, which give the logits of the next tokens step by step.
 
 Shapes: B sentences, K beams, P prompt, V vocabulary.
 """
@@ -68,9 +68,8 @@ class Writer:
             logits = self.model.decode(tokens, self.memory, self.mask, self.cache)
         return logits[:, -1].float()
 
-    def next_top(self, tokens: Tensor | None, wanted: int | None) -> Tensor | TopTokens:
-        """The same, or what `begin` says if there are no tokens; where only some of the likeliest are `wanted`, maybe
-        only these."""
+    def next_top(self, tokens: Tensor | None, top_count: int | None) -> Tensor | TopTokens:
+        """Logits as from `next`, or from `begin` without tokens; perhaps only the `top_count` highest of each row."""
         return self.begin() if tokens is None else self.next(tokens)
 
     def run_steps(self, selector: Greedy | Beam, constraints: Constraints) -> int:

@@ -1,6 +1,6 @@
 """What training lowers: cross-entropy with label smoothing, padding left out.
 
-With smoothing e the wanted distribution is 1 - e on the label and e spread over the V pieces of the vocabulary;
+With smoothing e the target distribution is 1 - e on the label and e spread over the V pieces of the vocabulary;
 the cross-entropy to it differs from the KL divergence by that distribution's own entropy, a constant, so both have the
 same gradient.
 
@@ -10,7 +10,7 @@ Shapes: B batch, T target, V vocabulary.
 from torch import Tensor
 from torch.nn import functional as F
 
-IGNORED = -100  # the label of what is not asked
+IGNORED = -100  # the label of positions that do not count
 
 
 def smoothed_cross_entropy(logits: Tensor, labels: Tensor, smoothing: float, pad: int) -> Tensor:

@@ -75,7 +75,7 @@ class Bundle:
 
 
 def describe_use(model: Model) -> str:
-    """What a model is, and what it is used by; said where it was taken for another."""
+    """What a model is and what uses it, for the error of a wrong kind."""
     if isinstance(model, EncoderDecoder):
         return "is an encoder and a decoder, a translator: `glassformer translate` and gf.Translator use it"
     if isinstance(model, DecoderOnly):
@@ -134,7 +134,7 @@ def save(
 
 
 def pack(folder: str | Path, out: str | Path) -> None:
-    """Write the bundle in `folder` a second time, to `out`, its weights in int8. Its scores are to be measured anew."""
+    """Write the bundle in `folder` a second time, to `out`, its weights in int8. Its scores are not copied."""
     folder, out = Path(folder), Path(out)
     loaded = load(folder)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -247,20 +247,20 @@ def read_scores(folder: Path) -> dict[str, Any]:
 
 
 def reloader(folder: Path, load: Callable[[Path], Some]) -> Callable[[], Some]:
-    """Loads the model of a folder a second time, if it still is the one that it was."""
+    """A function that loads the model of a folder again, if its files have not changed."""
     folder = folder.resolve()
 
-    def told() -> list[tuple[str, int, int]]:
+    def file_states() -> list[tuple[str, int, int]]:
         files = [file for file in sorted(folder.iterdir()) if file.suffix in (".safetensors", ".bin", ".json", ".xz")]
         return [
             (file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files if file.name != "scores.json"
         ]
 
-    before = told()
+    before = file_states()
 
-    def again() -> Some:
-        if not folder.is_dir() or told() != before:
+    def reload() -> Some:
+        if not folder.is_dir() or file_states() != before:
             raise WeightsError(f"{folder} is not what it was when it was loaded; load it again")
         return load(folder)
 
-    return again
+    return reload

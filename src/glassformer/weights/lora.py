@@ -112,13 +112,13 @@ def merged_model(model: Some, scale: float) -> Some:
 
 def digest(tensors: Mapping[str, Tensor]) -> str:
     """The same for the same weights. The head's are left out: another may take its place."""
-    told = hashlib.sha256()
+    sha = hashlib.sha256()
     plain = {name.replace(ORIGINAL, ".weight"): tensor for name, tensor in tensors.items() if not is_added(name)}
     for name in sorted(name for name in plain if not name.startswith("head.")):
         tensor = plain[name].detach().cpu().float().contiguous()
-        told.update(f"{name} {tuple(tensor.shape)}\n".encode())
-        told.update(tensor.numpy().tobytes())
-    return told.hexdigest()
+        sha.update(f"{name} {tuple(tensor.shape)}\n".encode())
+        sha.update(tensor.numpy().tobytes())
+    return sha.hexdigest()
 
 
 def save(
@@ -127,20 +127,20 @@ def save(
     """Write an adapter; `tensors` are all the model's, by the names they have while it learns, `base` is the name of
     the model that they were added to."""
     parts = {name.replace(ADDED, "."): tensor for name, tensor in tensors.items() if is_added(name)}
-    told: dict[str, Any] = {"format": FORMAT, "format_version": FORMAT_VERSION, "alpha": alpha, "base": base}
-    told["digest"] = digest({name: tensors[name] for name, _ in model.named_parameters()})
+    settings: dict[str, Any] = {"format": FORMAT, "format_version": FORMAT_VERSION, "alpha": alpha, "base": base}
+    settings["digest"] = digest({name: tensors[name] for name, _ in model.named_parameters()})
     if model.config.labels:
         parts |= {name: tensor for name, tensor in tensors.items() if name.startswith("head.")}
-        told["head"] = {name: getattr(model.config, name) for name in HEAD} | {"names": list(labels)}
+        settings["head"] = {name: getattr(model.config, name) for name in HEAD} | {"names": list(labels)}
     folder.mkdir(exist_ok=True)
     write_tensors(folder / TENSORS, parts)
-    write_text(folder / NUMBERS, json.dumps(told, indent=1) + "\n")
+    write_text(folder / NUMBERS, json.dumps(settings, indent=1) + "\n")
 
 
 def adapter_labels(folder: Path) -> tuple[str, ...]:
     """The names of the labels that a published model in this folder was taught; none where it was taught none."""
-    told = read_json(folder / HEAD_FOLDER / NUMBERS) or {}
-    return tuple((told.get("head") or {}).get("names", ()))
+    settings = read_json(folder / HEAD_FOLDER / NUMBERS) or {}
+    return tuple((settings.get("head") or {}).get("names", ()))
 
 
 @torch.no_grad()
@@ -151,28 +151,28 @@ def load_adapter(model: Model, folder: str | Path) -> tuple[str, ...]:
     brings a head of labels puts it in the place of the model's own; the names of the labels are given back.
     """
     folder = Path(folder)
-    told = read_json(folder / NUMBERS)
-    if told is None or told.get("format") != FORMAT:
+    settings = read_json(folder / NUMBERS)
+    if settings is None or settings.get("format") != FORMAT:
         raise WeightsError(f"{folder} holds no adapter ({NUMBERS}); a run with train.lora_rank writes one")
-    if told.get("format_version") != FORMAT_VERSION:
+    if settings.get("format_version") != FORMAT_VERSION:
         raise WeightsError(
-            f"{folder / NUMBERS} is of version {told.get('format_version')!r:.40}; this glassformer reads "
+            f"{folder / NUMBERS} is of version {settings.get('format_version')!r:.40}; this glassformer reads "
             f"{FORMAT_VERSION}: update it (pip install --upgrade glassformer)"
         )
-    if told.get("digest") != digest(dict(model.named_parameters())):
+    if settings.get("digest") != digest(dict(model.named_parameters())):
         raise WeightsError(
-            f"{folder} was made for other weights than this model's: for those of {told.get('base')!r:.200}, as they "
-            f"were when it was trained, in float32 and with no adapter on them"
+            f"{folder} was made for other weights than this model's: for those of {settings.get('base')!r:.200}, as "
+            f"they were when it was trained, in float32 and with no adapter on them"
         )
     tensors = read_tensors(folder / TENSORS)
-    head = dict(told.get("head") or {})
+    head = dict(settings.get("head") or {})
     names = tuple(head.pop("names", ()))
     own = weights(model)
     for layer in sorted({name.removesuffix(".a") for name in tensors if name.endswith(".a")}):
         a, b, matrix = tensors.get(f"{layer}.a"), tensors.get(f"{layer}.b"), own.get(f"{layer}.weight")
         if a is None or b is None or matrix is None or (len(b), a.shape[1]) != matrix.shape:
             raise WeightsError(f"{folder / TENSORS} does not fit the model at `{layer}`; copy both files again")
-        matrix.copy_(added(matrix, a.to(matrix.device), b.to(matrix.device), told["alpha"] / len(a)))
+        matrix.copy_(added(matrix, a.to(matrix.device), b.to(matrix.device), settings["alpha"] / len(a)))
     if head:
         assert isinstance(model, EncoderOnly)
         model.config = replace(model.config, **head)

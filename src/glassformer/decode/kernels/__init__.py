@@ -134,11 +134,11 @@ class Kernels:
         new_k, new_v = (None, None) if new is None else (new[0].data_ptr(), new[1].data_ptr())
         # Along an axis that all share there is nowhere to step.
         steps = [0] * 4 if bias is None else [s if n > 1 else 0 for n, s in zip(bias.shape, bias.stride(), strict=True)]
-        asked = Attention(
+        arguments = Attention(
             len(q) // sentences, heads, d, entries, room, q.data_ptr(), new_k, new_v, q.stride(0), k.data_ptr(),
             v.data_ptr(), address(bias), tuple(steps), None, 0, 0, scale, y.data_ptr(), None,
         )  # fmt: skip
-        check_memory(self._library.attend(threads(sentences * heads * entries // ENTRIES), sentences, asked))
+        check_memory(self._library.attend(threads(sentences * heads * entries // ENTRIES), sentences, arguments))
         return y
 
     def encode(self, stack: Stack, ids: Tensor, lengths: Tensor, sources: ctypes.Array[Source]) -> Tensor:

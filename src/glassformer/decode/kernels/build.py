@@ -75,11 +75,11 @@ def cpu_supports(feature: str) -> bool:
 def features() -> frozenset[str]:
     """What the processor can do, in the words of /proc/cpuinfo."""
     try:
-        told = Path("/proc/cpuinfo").read_text(errors="replace")
+        text = Path("/proc/cpuinfo").read_text(errors="replace")
     except OSError:
         return frozenset()
-    found = re.search(r"^(?:flags|Features)\s*:(.*)$", told, re.MULTILINE)
-    return frozenset(found[1].split()) if found else frozenset()
+    line = re.search(r"^(?:flags|Features)\s*:(.*)$", text, re.MULTILINE)
+    return frozenset(line[1].split()) if line else frozenset()
 
 
 def supported_levels() -> list[Level]:
@@ -107,13 +107,13 @@ def load_library(level: Level) -> ctypes.CDLL:
     """The library for such a processor; kept in the user's cache for the next time."""
     flags = level.flags
     sources = sorted(HERE.glob("*.[ch]"))
-    told = repr((flags, FLAGS)).encode() + b"".join(file.read_bytes() for file in sources)
+    key = repr((flags, FLAGS)).encode() + b"".join(file.read_bytes() for file in sources)
     folder = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "glassformer"
     files = [file for file in sources if file.suffix == ".c"]
     # Without the compiler's own OpenMP library: its functions are found in PyTorch's, and with them its threads.
     show_openmp()
     return build_library(
-        folder / f"kernels-{hashlib.sha256(told).hexdigest()[:16]}.so", files, (*FLAGS, *flags, "-fopenmp")
+        folder / f"kernels-{hashlib.sha256(key).hexdigest()[:16]}.so", files, (*FLAGS, *flags, "-fopenmp")
     )
 
 
@@ -128,7 +128,7 @@ def show_openmp() -> None:
 
 
 def build_library(kept: Path, files: Sequence[Path], flags: Sequence[str]) -> ctypes.CDLL:
-    """What the C files say: as it was kept, if that file is whole; else compiled anew, and kept."""
+    """The compiled C files: from the cache if that file is intact, else compiled and kept there."""
     if is_intact(kept):
         with contextlib.suppress(OSError):
             return ctypes.CDLL(str(kept))
@@ -167,5 +167,5 @@ def run(place: str, *command: str) -> None:
         raise NoKernels(f"{command[0]} does not run: {error}") from None
     if done.returncode:
         lines = done.stderr.splitlines()
-        said = next((line for line in lines if "error" in line), lines[0] if lines else "it says nothing")
-        raise NoKernels(f"{command[0]} does not compile them: {said}")
+        message = next((line for line in lines if "error" in line), lines[0] if lines else "it says nothing")
+        raise NoKernels(f"{command[0]} does not compile them: {message}")

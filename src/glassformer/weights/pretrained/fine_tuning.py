@@ -42,7 +42,7 @@ def is_published(folder: Path) -> bool:
         return False
 
 
-def told(corpus: Corpus, folder: Path) -> tuple[str, str]:
+def languages_of(corpus: Corpus, folder: Path) -> tuple[str, str]:
     """The languages of a corpus, for a model that asks for them."""
     if corpus.monolingual:
         raise ConfigError(
@@ -67,8 +67,8 @@ class PublishedTokenizer(Tokenizer):
     """A published tokenizer. What it encodes for a store is numbered as our own vocabularies are, so that padding,
     start and end are theirs; `input_map` leads back to the model's ids.
 
-    One of many languages is told those of a corpus, and tells them to the folder that it is saved in. mBART's sentences
-    end with their language, behind the end mark; a target begins with it, too.
+    A tokenizer of many languages takes those of a corpus, and writes them to the folder that it is saved in. mBART's
+    sentences end with their language, behind the end mark; a target begins with it, too.
     """
 
     input_map: IdMap
@@ -85,7 +85,7 @@ class PublishedTokenizer(Tokenizer):
             self.text.check_sizes(config.encoder.vocab_size, config.vocab_size)
         elif kind in MULTILINGUAL:
             self.text = MultilingualTokenizer.load(
-                folder, settings, *((None, None) if corpus is None else told(corpus, folder))
+                folder, settings, *((None, None) if corpus is None else languages_of(corpus, folder))
             )
             self.text.check_size(config.vocab_size)
         else:
@@ -134,7 +134,7 @@ class PublishedTokenizer(Tokenizer):
         if not isinstance(self.text, MultilingualTokenizer):
             return super().for_corpus(corpus)
         other, languages = copy(self), self.text
-        source, to = told(corpus, self.folder)
+        source, to = languages_of(corpus, self.folder)
         if languages.start is not None and pick_language(to, languages.tags) != languages.to:
             raise ConfigError(
                 f"{corpus.name} has to = {to!r}, and {self.folder} starts every target from its language, which is "
@@ -208,10 +208,10 @@ WITH_HEAD = "ViTForImageClassification"
 
 def shades(folder: Path, channels: int) -> PixelScaling | None:
     """How a folder says that pixels become what its model reads; None where they are read as they are."""
-    told = read_json(folder / SIGHT) or {}
-    if not told.get("do_normalize", bool(told)):
+    values = read_json(folder / SIGHT) or {}
+    if not values.get("do_normalize", bool(values)):
         return None
-    mean, spread = (told.get(name) or [0.5] * channels for name in ("image_mean", "image_std"))
+    mean, spread = (values.get(name) or [0.5] * channels for name in ("image_mean", "image_std"))
     return PixelScaling(tuple(map(float, mean)), tuple(map(float, spread)))
 
 
@@ -233,8 +233,8 @@ class PublishedImages(ImageTokenizer):
         assert labels.image is not None
         self.input_map = shades(folder, labels.image[0])
 
-    def settings(self, asked: dict[str, Any]) -> dict[str, Any]:
-        return super().settings(asked) | {"output_bias": True}
+    def settings(self, options: dict[str, Any]) -> dict[str, Any]:
+        return super().settings(options) | {"output_bias": True}
 
 
 def copy_config(start: Path, folder: Path, labels: Labels) -> None:
@@ -244,8 +244,8 @@ def copy_config(start: Path, folder: Path, labels: Labels) -> None:
     if (start / SIGHT).is_file():
         (folder / SIGHT).write_bytes((start / SIGHT).read_bytes())
     names = {} if labels.names == named_labels(start) else dict(enumerate(labels.names))
-    told: dict[str, Any] = {"id2label": names, "label2id": {name: number for number, name in names.items()}}
+    labels_json: dict[str, Any] = {"id2label": names, "label2id": {name: number for number, name in names.items()}}
     partial = folder / f".{SETTINGS}"
     partial.write_bytes((start / SETTINGS).read_bytes())
-    update_json(partial, {"architectures": [WITH_HEAD]} | (told if names else {}))
+    update_json(partial, {"architectures": [WITH_HEAD]} | (labels_json if names else {}))
     partial.rename(folder / SETTINGS)

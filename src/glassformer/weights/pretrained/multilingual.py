@@ -65,12 +65,12 @@ def pick_language(given: str, known: Sequence[str]) -> str:
     for code in known:
         if given.replace("-", "_").casefold() == code.casefold():
             return code
-    asked = language(given)
+    wanted = language(given)
     same = [
-        code for code in known if language(code).short == asked.short or name_of(code).casefold() == given.casefold()
+        code for code in known if language(code).short == wanted.short or name_of(code).casefold() == given.casefold()
     ]
-    if asked.script:
-        same = [code for code in same if language(code).script in ("", asked.script)]
+    if wanted.script:
+        same = [code for code in same if language(code).script in ("", wanted.script)]
     if len(same) == 1:
         return same[0]
     if same:
