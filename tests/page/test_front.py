@@ -117,7 +117,7 @@ def test_what_is_typed_is_translated_paragraph_by_paragraph(page, said):
     there.wait_for(said("Die Datei ist nicht hier.", "zh", "de"))
 
 
-def test_a_language_that_is_not_here_is_told(page):
+def test_an_unknown_language_is_reported(page):
     there = page()
     there.type("Où est la gare la plus proche ?")
     there.find("[data-testid=unsure]").wait_for()
@@ -318,7 +318,7 @@ def test_files_are_dropped_in_and_given_back(page, said, tmp_path):
         ("zh-CN", "zh-Hans", "要翻译的文本", "zh"),
     ],
 )
-def test_in_three_languages_nothing_keeps_anyone_out(page, locale, lang, label, made, said):
+def test_accessibility_in_three_languages(page, locale, lang, label, made, said):
     there = page(locale=locale)
     assert there.find("html").get_attribute("lang") == lang
     there.find("#source").and_(there.page.get_by_label(label)).wait_for()
@@ -353,7 +353,7 @@ def test_on_a_phone(page, said):
     assert [one for one in found if one["impact"] in ("serious", "critical")] == []
 
 
-def test_a_long_text_tells_how_far_it_is(page, said):
+def test_a_long_text_shows_its_progress(page, said):
     there = page("#from=en&to=de")
     held: list[object] = []
     answers = iter([True])
@@ -373,7 +373,7 @@ def test_a_long_text_tells_how_far_it_is(page, said):
     assert there.find(".line.waiting").count() == 0
 
 
-def test_a_server_that_is_gone_is_told_and_nothing_is_lost(page, said):
+def test_an_unreachable_server_is_reported_and_retried(page, said):
     there = page("#from=en&to=de")
     there.visit.context.route("**/translate", lambda route: route.abort())
     there.type(STATION)
@@ -398,7 +398,7 @@ def test_no_text_becomes_markup(page):
     assert "<img src=x onerror=alert(1)>" in there.find(".made").inner_text()
 
 
-def test_where_keys_are_asked_for_the_page_asks_for_one(visit, shipped, tmp_path, said):
+def test_the_page_asks_for_a_required_key(visit, shipped, tmp_path, said):
     key = keys.add_key(tmp_path / "keys.json", "ann")
     service = TranslationService(shipped, Queue(threads=1))
     with Live(create_app(shipped, service=service, api_keys=ApiKeys(tmp_path / "keys.json"))) as server:
@@ -417,7 +417,7 @@ def test_where_keys_are_asked_for_the_page_asks_for_one(visit, shipped, tmp_path
         assert httpx.post(f"{server.address}/api/words", json=asked).status_code == 403
 
 
-def test_a_model_that_goes_one_way_is_looked_into_first(live, visit):
+def test_one_direction_opens_the_page_that_looks_inside(live, visit):
     opened = visit()
     opened.open()
     there = opened.page

@@ -1,4 +1,4 @@
-"""Who leaves is not worked for: over real sockets, through the door."""
+"""Work for disconnected clients stops, over real sockets and through the middleware."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def server(work):
         work.open.set()
 
 
-def test_work_that_was_begun_stops_when_its_client_leaves(work, server):
+def test_running_work_stops_when_its_client_disconnects(work, server):
     with post(server, "/turn/first"):
         until(lambda: work.begun == ["first"])
     until(lambda: work.ended == ["first"])
@@ -68,7 +68,7 @@ def test_work_that_was_begun_stops_when_its_client_leaves(work, server):
     assert work.admission.waiting == 0
 
 
-def test_a_waiting_request_whose_client_has_left_never_starts(work, server):
+def test_a_waiting_request_of_a_disconnected_client_never_starts(work, server):
     first = post(server, "/turn/first")
     until(lambda: work.begun == ["first"])
     abandoned = [post(server, f"/turn/{n}") for n in range(60)]
@@ -85,7 +85,7 @@ def test_a_waiting_request_whose_client_has_left_never_starts(work, server):
     assert work.begun == ["first", "last"]
 
 
-def test_sixty_abandoned_traces_keep_nobody_waiting(translator):
+def test_abandoned_traces_do_not_delay_others(translator):
     """The real thing: of what was given up, little is computed before the one that is wanted."""
     words = ("one", "two", "three", "four", "five", "six")
     texts = [" ".join(words[(n // 6**k) % 6] for k in range(12)) for n in range(61)]
@@ -100,7 +100,7 @@ def test_sixty_abandoned_traces_keep_nobody_waiting(translator):
 
 @pytest.mark.parametrize("beam", [1, 3])
 @pytest.mark.parametrize("way", ["trace", "what_if", "translate"])
-def test_what_is_raised_between_steps_ends_the_work_there_and_changes_nothing_else(translator, way, beam):
+def test_an_error_between_steps_ends_the_search_at_once(translator, way, beam):
     def run(**more):
         if way == "trace":
             return gf.trace(translator, SENTENCE, beam=beam, **more).manifest()

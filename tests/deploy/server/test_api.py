@@ -1,4 +1,4 @@
-"""The server's door and its answers: what is refused and how, ranges, limits, many at once."""
+"""The API of the page that looks inside: errors, ranges, limits, concurrency."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def refused(answer, status, code):
     return error
 
 
-def test_the_model_is_told(client, translator):
+def test_model_description(client, translator):
     told = client.get("/api/model").json()
     assert told["model"]["name"] == "toy"
     assert [example["text"] for example in told["examples"]] == list(EXAMPLES)
@@ -43,7 +43,7 @@ def test_the_model_is_told(client, translator):
     assert told["weights"] == gf.trace(translator, SENTENCE).manifest()["weights"]
 
 
-def test_a_trace_is_the_python_interfaces(client, translator):
+def test_trace_equals_the_python_interface(client, translator):
     expected = gf.trace(translator, SENTENCE, beam=2, padding=1, name="toy")
     found = client.post("/api/trace", json={"text": SENTENCE, "beam": 2, "padding": 1}).json()
     assert found.pop("notes") == []
@@ -57,7 +57,7 @@ def test_a_trace_is_the_python_interfaces(client, translator):
     assert page.text == expected.to_html()
 
 
-def test_a_given_target_a_prefix_and_changes(client, translator):
+def test_target_prefix_and_changes(client, translator):
     found = client.post("/api/trace", json={"text": SENTENCE, "target": "eins zwei"}).json()
     assert found["target"]["pieces"][1:] == ["eins", "zwei"]
     prefix = found["target"]["ids"][1:]
@@ -91,7 +91,7 @@ def test_ranges(client, translator):
         assert client.get(address, headers={"Range": odd}).content == whole
 
 
-def test_more_than_the_limits_is_capped_and_said(client):
+def test_values_beyond_the_limits_are_capped_with_a_note(client):
     found = client.post("/api/trace", json={"text": SENTENCE, "beam": 100, "padding": 10**30}).json()
     assert found["options"]["beam"] == 8
     assert found["options"]["padding"] == 8
@@ -101,7 +101,7 @@ def test_more_than_the_limits_is_capped_and_said(client):
     assert told["notes"] == ["beam capped at 8"]
 
 
-def test_a_long_output_is_cut_and_said(translator):
+def test_a_long_output_is_cut_with_a_note(translator):
     with Live(create_app(translator, limits=Limits(new_tokens=2))) as server:
         found = httpx.post(f"{server.address}/api/trace", json={"text": SENTENCE}).json()
     assert len(found["output"]["ids"]) == 2
@@ -201,7 +201,7 @@ def test_no_file_of_the_machine_can_be_read(live, address):
     assert b"import" not in content
 
 
-def test_names_that_others_point_at_this_machine_are_turned_away(live, translator):
+def test_foreign_hosts_and_origins_are_refused(live, translator):
     for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]:80", ""):
         refused(httpx.get(f"{live.address}/api/model", headers={"Host": host}), 403, "host")
     for host in ("localhost", "localhost:1", "127.0.0.1:9", "[::1]:80", "LOCALHOST"):
@@ -213,7 +213,7 @@ def test_names_that_others_point_at_this_machine_are_turned_away(live, translato
     assert httpx.post(f"{live.address}/api/translate", json=body, headers=own).status_code == 200
 
 
-def test_open_to_the_network_it_answers_to_its_names_and_to_any_address(translator):
+def test_open_to_the_network_it_accepts_its_names_and_any_ip_address(translator):
     with Live(create_app(translator, hosts=host_names("box.lan"), by_address=True)) as opened:
         address = f"{opened.address}/api/model"
         for host in ("box.lan", "BOX.LAN:80", "192.168.1.5:8017", "[fe80::1]:80", "localhost", socket.gethostname()):
@@ -222,7 +222,7 @@ def test_open_to_the_network_it_answers_to_its_names_and_to_any_address(translat
             refused(httpx.get(address, headers={"Host": host}), 403, "host")
 
 
-def test_every_answer_is_guarded(client):
+def test_every_response_has_security_headers(client):
     for address in ("/", "/static/main.js", "/api/model", "/nothing"):
         headers = client.get(address).headers
         assert "default-src 'none'" in headers["content-security-policy"]
@@ -230,7 +230,7 @@ def test_every_answer_is_guarded(client):
         assert headers["x-content-type-options"] == "nosniff"
 
 
-def test_a_browser_keeps_the_pages_files_until_they_change(client):
+def test_versioned_page_files_are_cached(client):
     page = client.get("/")
     assert page.headers["cache-control"] == "no-cache"
     (script,) = re.findall(r'src="(static/v-\w+/main\.js)"', page.text)
@@ -243,7 +243,7 @@ def test_a_browser_keeps_the_pages_files_until_they_change(client):
         assert (again.text, again.headers["cache-control"]) == (kept.text, "no-cache")
 
 
-def test_many_at_once_are_each_answered_as_alone(live, translator):
+def test_concurrent_traces_equal_single_ones(live, translator):
     words = ("one", "two", "three", "four", "five", "six")
     sentences = [" ".join(words[(n * k + k) % 6] for k in range(1, 2 + n % 7)) + f" {words[n % 6]}" for n in range(10)]
     sentences = list(dict.fromkeys(f"{sentence} {words[n // 6 % 6]}" for n, sentence in enumerate(sentences)))
@@ -267,6 +267,6 @@ def test_many_at_once_are_each_answered_as_alone(live, translator):
         assert blob == alone.blob()
 
 
-def test_too_many_waiting_are_asked_to_come_again(translator):
+def test_too_many_waiting_requests_are_refused(translator):
     with Live(create_app(translator, limits=Limits(waiting=0))) as server:
         refused(httpx.post(f"{server.address}/api/trace", json={"text": "one"}), 429, "busy")

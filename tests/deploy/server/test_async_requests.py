@@ -1,4 +1,4 @@
-"""Requests that wait without a thread: the answers of those with one, and nothing is lost when someone leaves."""
+"""Translations without a thread equal those with one, and cancelled requests do not disturb others."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def service(translator):
 
 
 def translating(
-    service: TranslationService, text: str, ticket: RequestState | None = None, way: tuple[str, str] = ("en", "de")
+    service: TranslationService, text: str, state: RequestState | None = None, way: tuple[str, str] = ("en", "de")
 ):
-    return service.translate_async(text, *way, ticket or RequestState())
+    return service.translate_async(text, *way, state or RequestState())
 
 
 async def together(*several):
     return await asyncio.wait_for(asyncio.gather(*several), LONGEST)
 
 
-def test_the_answers_are_those_of_requests_with_a_thread(service):
+def test_async_translations_equal_threaded_ones(service):
     expected, _ = service.translate(TEXTS, ["en"] * len(TEXTS), "de", RequestState())
     service.queue._cache.clear()
     before = threading.active_count()
@@ -63,7 +63,7 @@ def test_the_answers_are_those_of_requests_with_a_thread(service):
         run(together(translating(service, "one", way=("de", "en"))))
 
 
-def test_who_leaves_is_not_waited_for_and_others_are_served(service):
+def test_cancelled_requests_do_not_delay_others(service):
     left = RequestState("left")
 
     async def some_leave():
@@ -80,15 +80,15 @@ def test_who_leaves_is_not_waited_for_and_others_are_served(service):
     assert left.abandoned
 
 
-def test_what_a_search_ends_with_reaches_whoever_waits(service):
+def test_errors_of_the_queue_reach_the_request(service):
     service.queue.close()
     with pytest.raises(QueueClosed):
         run(together(translating(service, "one")))
 
 
-def test_a_bell_forgets_nobody():
+def test_the_waker_wakes_every_coroutine():
     """Answers that several threads give while others begin to wait."""
-    bell, answers = LoopWaker(), [Future() for _ in range(600)]
+    waker, answers = LoopWaker(), [Future() for _ in range(600)]
 
     def answer(start):
         for one in answers[start::3]:
@@ -96,7 +96,7 @@ def test_a_bell_forgets_nobody():
 
     async def wait():
         threads = [threading.Thread(target=answer, args=(n,)) for n in range(3)]
-        waiting = asyncio.ensure_future(together(*(bell.wait(one) for one in answers)))
+        waiting = asyncio.ensure_future(together(*(waker.wait(one) for one in answers)))
         for one in threads:
             one.start()
         await waiting

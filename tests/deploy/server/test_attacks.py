@@ -1,4 +1,4 @@
-"""Attacks on a real process: what is wrong is refused, the others are served meanwhile, Ctrl-C ends it all the same."""
+"""Attacks on a real process: they are refused, others are served meanwhile, and Ctrl-C still ends it."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_others_are_served_meanwhile(server, attack):
 
 
 @pytest.mark.long
-def test_ctrl_c_ends_it_whatever_goes_on(named):
+def test_ctrl_c_ends_the_server_under_attack(named):
     with serving(named, "--grace", str(GRACE)) as server, ExitStack() as held:
         for attack in ATTACKS:
             attack(server, held)
@@ -218,7 +218,7 @@ def test_bodies_of_100_megabytes_are_refused_and_not_kept(server):
     assert server.serves()
 
 
-def test_what_is_packed_is_not_unpacked(server):
+def test_compressed_bodies_and_documents_are_refused(server):
     bomb = gzip.compress(bytes(50_000_000))
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -258,7 +258,7 @@ def test_forms_of_a_hundred_thousand_fields_are_refused(server):
 
 
 @pytest.mark.parametrize("sign", [" ", "`", "+", "a+", '." ', "<!-- "])
-def test_a_text_of_one_sign_over_and_over_holds_nobody_up(server, sign):
+def test_a_text_of_one_repeated_sign_does_not_block_the_server(server, sign):
     """Hours, if it were looked through again from each of its characters, and nothing else would run meanwhile."""
     with server.connect() as sent:
         body = json.dumps(ASKED | {"q": sign * (150_000 // len(sign))}).encode()

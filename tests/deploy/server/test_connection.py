@@ -1,4 +1,4 @@
-"""Connections that keep a server waiting, over real sockets: each comes to an end, and the others are answered."""
+"""Slow, idle and aborted connections, over real sockets."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ def rest(connection):
 
 
 @pytest.mark.parametrize("said", [b"", b"P", HEAD, HEAD + b"X-Slow: "], ids=["nothing", "a letter", "half", "a field"])
-def test_a_head_that_never_comes_is_not_waited_for(connect, said):
+def test_an_incomplete_head_times_out(connect, said):
     assert rest(connect(said)) == b""
 
 
-def test_nor_is_a_second_one(connect):
+def test_an_incomplete_second_head_times_out(connect):
     found = rest(connect(HEAD + b"Content-Length: 0\r\n\r\n" + HEAD))
     assert found.count(b"HTTP/1.1 200") == 1
 
 
-def test_a_body_that_never_comes_whole_is_answered_and_not_waited_for(connect, server):
+def test_an_incomplete_body_times_out_with_an_error(connect, server):
     before = server.app.state.counted
     found = rest(connect(HEAD + b"Content-Length: 9\r\n\r\n{}"))
     assert found.startswith(b"HTTP/1.1 408")
@@ -89,26 +89,26 @@ def test_a_body_that_never_comes_whole_is_answered_and_not_waited_for(connect, s
     assert server.app.state.counted == before
 
 
-def test_a_body_that_was_broken_off_is_not_taken_for_a_whole_one(connect, server):
+def test_an_aborted_body_is_not_processed(connect, server):
     before = server.app.state.counted
     connect(HEAD + b"Content-Length: 9\r\n\r\n{}").close()
     until(lambda: not server.server.server_state.tasks)
     assert server.app.state.counted == before
 
 
-def test_who_does_not_take_the_answer_is_let_go(connect, server):
+def test_a_client_that_reads_nothing_is_disconnected(connect, server):
     stuck = connect(b"GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n")
     until(lambda: server.server.server_state.connections)
     stuck.sendall(b"GET /much")  # wins no time
     until(lambda: not server.server.server_state.connections)
 
 
-def test_who_takes_it_gets_all_of_it():
+def test_a_large_response_arrives_whole():
     with Live(served()) as live:
         assert httpx.get(f"{live.address}/much", timeout=PATIENCE).content == bytes(50_000_000)
 
 
-def test_connections_without_end_keep_nobody_out():
+def test_idle_connections_make_room_for_new_ones():
     class Narrow(Connection):
         max_connections = 8
 
@@ -119,7 +119,7 @@ def test_connections_without_end_keep_nobody_out():
         assert httpx.post(f"{live.address}/count", timeout=PATIENCE).status_code == 200
 
 
-def test_who_is_let_in_while_it_ends_is_let_go():
+def test_a_connection_accepted_during_shutdown_is_closed():
     with Live(served()) as live:
         vars(live.server.server_state)["ending"] = True  # as `listen.Server` says it
         with socket.create_connection(live.socket.getsockname(), PATIENCE) as late:

@@ -1,4 +1,4 @@
-"""Documents that are sent and fetched: their kinds, their names, and an end to how much of them is kept."""
+"""Documents are uploaded and their translations downloaded: formats, names, limits."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_no_file_no_form_and_too_much(live):
     assert (large.status_code, list(large.json())) == (413, ["error"])
 
 
-def test_text_can_come_as_such_a_form_too(live):
+def test_text_as_a_multipart_form(live):
     parts = {name: (None, value) for name, value in {"q": "one two", "source": "en", "target": "de"}.items()}
     assert httpx.post(f"{live.address}/translate", files=parts).json() == {"translatedText": "zwei eins"}
 
@@ -101,7 +101,7 @@ def test_a_name_is_no_path_and_no_header(live, name):
     assert not re.search(r"[/\\]", found.headers["content-disposition"])
 
 
-def test_what_is_not_on_the_shelf_is_not_found(live):
+def test_unknown_downloads_are_not_found(live):
     for name in ("x", "..%2f..%2fetc%2fpasswd", "%2e%2e", "a" * 5000):
         assert httpx.get(f"{live.address}/download_file/{name}").status_code == 404
     settings = httpx.get(f"{live.address}/frontend/settings").json()
@@ -109,7 +109,7 @@ def test_what_is_not_on_the_shelf_is_not_found(live):
     assert settings["supportedFilesFormat"] == [".htm", ".html", ".markdown", ".md", ".po", ".srt", ".txt"]
 
 
-def test_the_shelf_is_bounded_in_number_in_bytes_and_in_time():
+def test_the_download_store_is_bounded_in_number_bytes_and_time():
     now = [0.0]
     shelf = DownloadStore(max_files=4, max_bytes=100, seconds=10, clock=lambda: now[0])
     mine = shelf.add("a", b"x" * 10, "ann")
@@ -126,7 +126,7 @@ def test_the_shelf_is_bounded_in_number_in_bytes_and_in_time():
     assert (len(shelf), shelf.size) == (0, 0)
 
 
-def test_html_of_any_length_is_the_same_wherever_it_is_read(live):
+def test_html_parsed_in_the_sandbox_is_translated_alike(live):
     asked = {"source": "en", "target": "de", "format": "html"}
     long = '<p>one <b class="two">two</b></p>\n' * 700
     made = httpx.post(f"{live.address}/translate", json={"q": [long, "<i>six</i>"], **asked}, timeout=PATIENCE).json()
@@ -134,7 +134,7 @@ def test_html_of_any_length_is_the_same_wherever_it_is_read(live):
     assert made["translatedText"] == [f"{short['translatedText']}\n" * 700, "<i>sechs</i>"]
 
 
-def test_a_client_that_leaves_takes_its_document_along(translator):
+def test_a_document_is_abandoned_when_its_client_disconnects(translator):
     """The model is at work for nobody else: what was asked for is not translated to its end."""
     queue = Queue(threads=1)
     words = ("one", "two", "three", "four", "five", "six")

@@ -1,4 +1,4 @@
-"""Keys: who may use a server, and how often; and what it counts and writes of its requests."""
+"""API keys and rate limits, metrics and the log."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from glassformer.deploy.server.keys import AccessDenied, ApiKeys, add_key, read_
 ASKED = {"q": "one two", "source": "en", "target": "de"}
 
 
-def test_a_key_is_told_once_and_kept_as_its_hash(tmp_path):
+def test_a_key_is_stored_as_its_hash(tmp_path):
     file = tmp_path / "keys.json"
     key = add_key(file, "ann", 5)
     assert key not in file.read_text()
@@ -37,7 +37,7 @@ def test_a_file_that_holds_no_keys_is_refused(tmp_path, content):
         ApiKeys(tmp_path / "none.json")
 
 
-def test_so_many_a_minute_and_what_the_file_says_now(tmp_path):
+def test_rate_limit_and_reloading(tmp_path):
     file, now = tmp_path / "keys.json", [100.0]
     key, free = add_key(file, "ann", 2), add_key(file, "bob")
     gate = ApiKeys(file, lambda: now[0])

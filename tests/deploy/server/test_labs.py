@@ -65,7 +65,7 @@ def test_the_list_and_a_run_are_those_of_the_python_interface(client, labs, lang
     assert kept == [{"name": "sinusoids", "seed": 2, "verdict": "holds with limits"}]
 
 
-def test_what_cannot_be_run_is_refused_with_a_reason(client, labs):
+def test_wrong_lab_requests_are_refused_with_a_reason(client, labs):
     error = refused(client.post("/api/labs/sinusoid", json={}), 404, "no_lab")
     assert "sinusoids" in error["hint"]
     for body in ({"seed": -1}, {"seed": 1.5}, {"seed": 2**31}, {"seed": "0"}, {"lang": "fr"}, {"colour": 1}, []):
@@ -106,7 +106,7 @@ class Gate:
         return Finding({Text("seed", "种子"): seed}, [Check(T, 1.0, 1, 1)], Figure([]), T)
 
 
-def test_one_runs_at_a_time_and_nothing_else_waits(client, labs):
+def test_one_lab_runs_at_a_time_and_other_requests_do_not_wait(client, labs):
     gate = Gate()
     gate.put_on(labs)
     with ThreadPoolExecutor(2) as pool:
@@ -125,7 +125,7 @@ def test_one_runs_at_a_time_and_nothing_else_waits(client, labs):
     assert client.get("/api/labs").json()["running"] is None
 
 
-def test_a_lab_that_breaks_leaves_the_way_free():
+def test_a_failed_lab_can_run_again():
     gate = Gate(fails=True)
     gate.put_on(labs := LabRunner())
     gate.open.set()

@@ -206,13 +206,13 @@ def test_alternatives_are_other_translations_that_keep_what_must_be_kept(address
         ({"q": "x", "source": "en", "target": "de", "alternatives": "many"}, "alternatives must be a number"),
     ],
 )
-def test_what_is_wrong_is_said_in_their_words(address, asked, error):
+def test_errors_have_the_words_of_libretranslate(address, asked, error):
     answer = post(address, **asked)
     assert answer.status_code == 400
     assert error in answer.json()["error"]
 
 
-def test_bodies_that_are_none(address):
+def test_malformed_and_large_bodies(address):
     head = {"Content-Type": "application/json"}
     for body in (b"{", b"[]", b"\xff\xfe", b"[" * 10_000):
         answer = httpx.post(f"{address}/translate", content=body, headers=head, timeout=PATIENCE)
@@ -222,7 +222,7 @@ def test_bodies_that_are_none(address):
     assert isinstance(large.json()["error"], str)
 
 
-def test_other_methods_are_refused_and_the_description_lists_the_one_that_is_taken(address):
+def test_other_methods_are_refused(address):
     other = httpx.get(f"{address}/translate", timeout=60)
     assert (other.status_code, other.headers["allow"]) == (405, "POST")
     assert "does not take this method" in other.json()["error"]
@@ -244,7 +244,7 @@ def test_with_the_interface_alone_no_page_and_no_weights_are_given(address):
     assert "ErrorResponse" in json.dumps(answers["400"])
 
 
-def test_many_at_once_get_each_their_own(address, expected):
+def test_concurrent_translations(address, expected):
     texts = [f"I have {i} apples and {i + 1} books." for i in range(12)]
     found: dict[int, str] = {}
 

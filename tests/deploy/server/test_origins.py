@@ -1,4 +1,4 @@
-"""Pages of other sites, where they are let in: at the addresses for programs alone; and an end to every request."""
+"""Pages of other origins may call the routes for programs only; and the timeout of requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def preflight(live, origin, path="/translate"):
     return ask(live, origin, path, "OPTIONS", **asked)
 
 
-def test_a_site_that_is_let_in_asks_and_reads(shared):
+def test_an_allowed_origin_reads_the_answers(shared):
     before = preflight(shared, HERE)
     assert (before.status_code, before.headers["access-control-allow-origin"]) == (200, HERE)
     answer = ask(shared, HERE)
@@ -58,7 +58,7 @@ def test_a_site_that_is_let_in_asks_and_reads(shared):
     assert (large.status_code, large.headers["access-control-allow-origin"]) == (413, HERE)
 
 
-def test_others_are_not(shared, live):
+def test_other_origins_are_refused(shared, live):
     assert ask(shared, OTHER).status_code == 403
     assert preflight(shared, OTHER).status_code == 400
     assert "access-control-allow-origin" not in ask(shared, OTHER).headers
@@ -69,7 +69,7 @@ def test_others_are_not(shared, live):
         assert preflight(live, origin).status_code in (403, 405)
 
 
-def test_with_all_sites_the_page_is_still_its_own(open_to_pages):
+def test_all_origins_never_include_the_routes_of_the_page(open_to_pages):
     assert ask(open_to_pages, OTHER).headers["access-control-allow-origin"] == "*"
     assert ask(open_to_pages, OTHER, "/v2/translate").headers["access-control-allow-origin"] == "*"
     for path in ("/api/translate", "/api/trace", "/api/labs/scaling"):
@@ -86,7 +86,7 @@ def test_with_all_sites_the_page_is_still_its_own(open_to_pages):
     "given",
     ["example.org", "https://example.org/", "ftp://x", "null", "", "https://a b", "http://x:y", "https://[", "**"],
 )
-def test_what_names_no_site_is_refused(given):
+def test_malformed_origins_are_refused(given):
     with pytest.raises(ConfigError, match=r"names no site; say one such as https://example\.org"):
         check_origin(given)
     assert [check_origin(one) for one in ("*", "http://localhost:3000")] == ["*", "http://localhost:3000"]
@@ -107,7 +107,7 @@ class Held(Queue):
 
 
 @pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
-def test_what_takes_too_long_is_ended_and_leaves_the_queue(translator, accept):
+def test_a_request_beyond_the_timeout_leaves_the_queue(translator, accept):
     queue = Held()
     with Live(create_app(None, service=toy_service(translator, queue), timeout=0.3)) as live:
         head = {"Accept": accept}

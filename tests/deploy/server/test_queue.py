@@ -1,4 +1,4 @@
-"""Sentences of many requests through one model: the same answers, fair turns, and none for those who have left."""
+"""The queue: translations equal single ones, turns are fair, abandoned sentences are dropped."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def in_threads(count, work):
 
 
 @pytest.mark.parametrize("search", [Search(), Search(beam=3, nbest=2)])
-def test_the_answer_is_that_of_a_single_run(translator, crowd, search):
+def test_batched_translations_equal_single_ones(translator, crowd, search):
     alone = [translator.translate([text], search=search)[0] for text in TEXTS]
     made: dict[int, object] = {}
 
@@ -79,7 +79,7 @@ def test_the_answer_is_that_of_a_single_run(translator, crowd, search):
     assert crowd.waiting == 0
 
 
-def test_in_int8_it_is_the_same_to_the_bit(crowd):
+def test_in_int8_they_are_equal_to_the_bit(crowd):
     german = Translator.load("en-de", precision="int8")
     texts = ["Where is the station?", "Open the file.", "It is late.", "Run `make` twice, and then wait for it.", "Yes"]
     made: dict[int, object] = {}
@@ -96,7 +96,7 @@ def test_in_int8_it_is_the_same_to_the_bit(crowd):
 @pytest.mark.parametrize(
     ("search", "batches"), [(Search(beam=2), 2), (Search(), 3), (Search(beam=2, no_repeat_ngram=3), 3)]
 )
-def test_shorter_sentences_fill_a_batch_where_each_keeps_its_limit(translator, queue, search, batches):
+def test_shorter_sentences_fill_a_batch(translator, queue, search, batches):
     held, long = Slow(translator), " ".join(WORDS * 4)
     assert 16 < len(translator.tokenizer.encode_source([long])[0]) <= 32
     ask = [["six"], [long], ["one"], ["two"]]
@@ -123,7 +123,7 @@ def test_shorter_sentences_fill_a_batch_where_each_keeps_its_limit(translator, q
     assert queue.cache_hits == 1
 
 
-def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):
+def test_waiting_sentences_share_a_batch_and_results_are_cached(translator, queue):
     held = Slow(translator)
     first = in_threads(1, lambda _: queue.translate(held, ["six"], Search(), False, RequestState()))
     held.begun.wait()
@@ -141,7 +141,7 @@ def test_what_waits_goes_together_and_what_was_made_is_kept(translator, queue):
     assert queue.cache_hits == 1
 
 
-def test_a_book_does_not_hold_up_a_word(translator, queue):
+def test_a_book_does_not_delay_a_word(translator, queue):
     held = Slow(translator)
     book = [f"{' '.join(WORDS[:5])} {i}" for i in range(400)]
     reading = in_threads(1, lambda _: queue.translate(held, book, Search(), False, RequestState("book")))
@@ -155,7 +155,7 @@ def test_a_book_does_not_hold_up_a_word(translator, queue):
     reading[0].join()
 
 
-def test_what_was_left_costs_no_turn(translator, queue):
+def test_abandoned_sentences_cost_no_turn(translator, queue):
     """Whoever asks again with every key that is pressed, and leaves what was asked before, waits no longer for it."""
     held = Slow(translator)
     book = [f"{' '.join(WORDS[:5])} {i}" for i in range(1000)]
@@ -172,7 +172,7 @@ def test_what_was_left_costs_no_turn(translator, queue):
     reading[0].join()
 
 
-def test_who_leaves_is_not_translated(translator, queue):
+def test_sentences_of_disconnected_clients_are_not_translated(translator, queue):
     held, left = Slow(translator), threading.Event()
 
     def check():
@@ -201,7 +201,7 @@ def test_who_leaves_is_not_translated(translator, queue):
     assert queue.waiting == 0
 
 
-def test_too_much_is_refused_before_it_waits(translator):
+def test_a_full_queue_refuses(translator):
     held, queue = Slow(translator), Queue(threads=1, max_waiting=32)
     threads = in_threads(1, lambda _: queue.translate(held, ["one"], Search(), False, RequestState()))
     held.begun.wait()
@@ -218,7 +218,7 @@ def test_too_much_is_refused_before_it_waits(translator):
         queue.translate(held, ["four"], Search(), False, RequestState())
 
 
-def test_a_failure_is_told_to_those_it_concerns_and_ends_nothing(translator, queue):
+def test_an_error_reaches_its_request_and_the_queue_goes_on(translator, queue):
     class Broken(Translator):
         def translate(self, texts, **options):
             raise RuntimeError("broken")
@@ -237,7 +237,7 @@ def rested(workers):
     return made
 
 
-def test_whoever_is_alone_is_served_by_the_same_worker_though_another_was_busy_last(translator, monkeypatch):
+def test_a_lone_sentence_always_runs_on_the_first_worker(translator, monkeypatch):
     given = []
     monkeypatch.setattr("torch.set_num_threads", lambda count: given.append((count, threading.get_ident())))
     monkeypatch.setattr("torch.get_num_threads", lambda: 6)
@@ -259,7 +259,7 @@ def test_whoever_is_alone_is_served_by_the_same_worker_though_another_was_busy_l
     assert one == again != other
 
 
-def test_free_workers_share_what_waits_and_whoever_is_alone_has_all_cores(translator, monkeypatch):
+def test_free_workers_share_sentences_and_a_lone_one_has_all_cores(translator, monkeypatch):
     given = []
     monkeypatch.setattr("torch.set_num_threads", given.append)
     monkeypatch.setattr("torch.get_num_threads", lambda: 6)
@@ -279,7 +279,7 @@ def test_free_workers_share_what_waits_and_whoever_is_alone_has_all_cores(transl
     queue.close()
 
 
-def test_closing_it_does_not_wait_for_what_runs(translator):
+def test_close_does_not_wait_for_running_batches(translator):
     held, queue, ended = Slow(translator), Queue(threads=1), []
 
     def ask(_):
@@ -295,7 +295,7 @@ def test_closing_it_does_not_wait_for_what_runs(translator):
     assert [str(error) for error in ended] == ["the server is stopping; ask again in a moment"]
 
 
-def test_what_is_loaded_is_not_searched_for_garbage(translator, queue):
+def test_loaded_models_are_exempt_from_garbage_collection(translator, queue):
     service, before, frozen = (
         TranslationService(translator_directions(translator, "toy"), queue),
         gc.get_threshold(),

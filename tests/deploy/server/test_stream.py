@@ -1,4 +1,4 @@
-"""Translations as events: each paragraph when it is made, the whole at the end; over real sockets."""
+"""Translations as server-sent events, over real sockets."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_there_is_an_event_for_each_paragraph(live):
     ]
 
 
-def test_what_is_wrong_is_said_as_ever(live):
+def test_errors_before_the_first_event_are_plain_responses(live):
     for body, status in ((asked("one", target="fr"), 400), ({}, 400)):
         answer = httpx.post(f"{live.address}/translate", json=body, headers=ACCEPT)
         assert answer.status_code == status
@@ -83,7 +83,7 @@ def test_what_is_wrong_is_said_as_ever(live):
     assert set(described["content"]) == {"application/json", "text/event-stream"}
 
 
-def test_a_client_that_leaves_is_not_translated_on(translator):
+def test_translation_stops_when_the_client_disconnects(translator):
     queue = Queue(threads=1)
     words = ("one", "two", "three", "four", "five", "six")
     text = "\n".join(" ".join(words[(n // 6**k) % 6] for k in range(7)) for n in range(5000))
@@ -106,7 +106,7 @@ def test_a_client_that_leaves_is_not_translated_on(translator):
     ],
     ids=["a text", "several", "as DeepL"],
 )
-def test_what_nobody_foresaw_is_told_and_counted_as_a_fault(translator, monkeypatch, path, body, said):
+def test_an_unforeseen_error_is_a_fault_in_response_metrics_and_log(translator, monkeypatch, path, body, said):
     monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Invariants", failing)
     lines = []
     with Live(create_app(None, service=toy_service(translator), log=lines.append)) as live:
@@ -120,7 +120,7 @@ def test_what_nobody_foresaw_is_told_and_counted_as_a_fault(translator, monkeypa
     assert [json.loads(line)["status"] for line in lines] == [500, 200]
 
 
-def test_nor_is_an_event_kept_back(translator, monkeypatch):
+def test_an_unforeseen_error_in_a_stream_is_an_event(translator, monkeypatch):
     monkeypatch.setattr("glassformer.pipelines.text.sentence_translator.Invariants", failing)
     with Live(create_app(None, service=toy_service(translator))) as live:
         first, *_, last = events(live.address, asked("one\ntwo\nboom"))
@@ -134,7 +134,7 @@ def failing(sentence, *given):
     return Invariants(sentence, *given)
 
 
-def test_what_ends_it_later_is_an_event(translator):
+def test_closing_the_queue_ends_a_stream_with_an_event(translator):
     queue = Queue(threads=1)
     text = "\n".join(f"one two {i}" for i in range(2000))
     with (

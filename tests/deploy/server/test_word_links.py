@@ -1,4 +1,4 @@
-"""Words of a text and of its translation: which belong together, and what else could stand there."""
+"""Links between words of a text and its translation, and alternatives for a word."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def partners(found) -> set[tuple[str, str]]:
         ),  # by English
     ],
 )
-def test_the_pieces_are_the_texts_and_words_find_their_partners(words, q, source, target, some):
+def test_words_are_linked(words, q, source, target, some):
     found = told(words, q, source, target)
     assert "".join(found.source) == q
     codes = [one.replace("-Hans", "") for one in (source, target)]
@@ -56,7 +56,7 @@ def test_the_pieces_are_the_texts_and_words_find_their_partners(words, q, source
     ]
 
 
-def test_what_was_chosen_stands_in_its_sentence_and_has_partners_too(words):
+def test_chosen_translations_are_linked(words):
     found = told(words, f"{STATION} {HERE}", "en", "de", chosen=[None, "Da bin ich."])
     first, second = (found.target[slice(*one.target)] for one in found.sentences)
     assert "".join(second) == "Da bin ich."
@@ -64,7 +64,7 @@ def test_what_was_chosen_stands_in_its_sentence_and_has_partners_too(words):
     assert "".join(first) == "".join(told(words, STATION, "en", "de").target)
 
 
-def test_other_words_begin_alike_and_keep_what_must_not_change(words):
+def test_alternatives_keep_the_prefix_and_invariants(words):
     asked = AlternativesRequest(direction="en-de", text=STATION, prefix="Wo ist der ")
     found = words.alternatives(asked, RequestState())
     assert len(found.texts) > 1
@@ -75,7 +75,7 @@ def test_other_words_begin_alike_and_keep_what_must_not_change(words):
     assert all("`make`" in text and "3" in text for text in words.alternatives(asked, RequestState()).texts)
 
 
-def test_what_cannot_be_told_is_refused(shipped):
+def test_wrong_requests_are_refused(shipped):
     with Live(create_app(shipped, service=TranslationService(shipped, Queue(threads=1)))) as server:
 
         def post(path: str, **body: object) -> tuple[int, str]:
