@@ -90,16 +90,12 @@ def check_lead(page, kind, part, view, chapter, tensor) -> None:
         page.page.wait_for_selector(f"[data-tensor='{tensor}']")
 
 
-def test_a_part_that_only_training_knows_says_so(visit) -> None:
+def test_parts_are_reached_by_keyboard_and_one_that_only_trains_says_so(visit) -> None:
     page = visit()
     open_drawing(page, "encoder-layer")
     page.page.locator(".drawing [data-part='encoder.blocks.0.self_attention_residual.dropout']").dispatch_event("click")
     assert "It acts in training only" in page.text("[data-testid=part]")
     assert page.page.locator("[data-testid=part] button").count() == 0
-
-
-def test_parts_are_reached_by_keyboard(visit) -> None:
-    page = visit()
     open_drawing(page, "attention")
     parts = page.page.locator(".drawing [data-part]")
     parts.first.focus()

@@ -116,12 +116,12 @@ export function drawTabs(app, place) {
   }
 }
 
-/** What a language is called in the page's own; its code where nobody knows. @param {Page} app @param {string} code */
+/** A language's name in the language of the page, or its code. @param {Page} app @param {string} code */
 export function languageName(app, code) {
   return code ? (new Intl.DisplayNames([app.lang], { type: "language", fallback: "code" }).of(code) ?? code) : "";
 }
 
-/** With the model's name, where another goes the same way. @param {Page} app @param {Direction} direction */
+/** Both languages, and the model where two share them. @param {Page} app @param {Direction} direction */
 function directionLabel(app, { source, target, model }) {
   const same = app.model?.directions.filter((one) => one.source === source && one.target === target) ?? [];
   const whose = same.length > 1 ? ` (${model})` : "";
@@ -166,7 +166,7 @@ function describeModel(app, { model, directions }) {
 }
 
 /**
- * Go another way: on with the same sentence where it is in the language, back with its translation where that is, and
+ * Switch to another direction: with the same sentence if its language fits, else with its translation if that fits,
  * else with the first example.
  * @param {Page} app @param {Direction} next
  */

@@ -88,7 +88,7 @@ export function markNonFinite(ctx, [x, y, width, height], value) {
 }
 
 /**
- * A canvas, each pixel of the colour that is told for it; none leaves it clear.
+ * A canvas with one colour a pixel; null leaves a pixel clear.
  * @param {number} width @param {number} height @param {(i: number, j: number) => number[] | null} colour
  * @param {Attributes} [attributes]
  */

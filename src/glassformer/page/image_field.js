@@ -1,4 +1,4 @@
-// An image for the model to read: drawn by hand, or taken from a file; told as its pixels, which the address holds.
+// An image for the model to read: drawn by hand or read from a file. The address holds its pixels.
 
 import { button, h } from "./dom.js";
 import { pixelCanvas } from "./heatmap.js";
@@ -10,7 +10,7 @@ const MARK = "pixels:"; // as glassformer.deploy.server.requests reads it
 /** @param {Uint8Array} bytes */
 const encode = (bytes) => MARK + btoa(Array.from(bytes, (one) => String.fromCharCode(one)).join(""));
 
-/** The image that a text tells, or a black one. @param {string} text @param {Model} model */
+/** The image encoded in a text, or a black one. @param {string} text @param {Model} model */
 function decode(text, { image_size: size, channels }) {
   const blank = new Uint8Array((size ?? 1) ** 2 * channels);
   try {
@@ -77,16 +77,8 @@ export function imageField(app, model) {
     await submit();
   });
   const choose = h("label.button", t("ask.file"), file);
-  return h(
-    "div.picture-field",
-    pad,
-    h(
-      "div.picture-ways",
-      h("p.faint", t("ask.draw")),
-      choose,
-      button(t("ask.clear"), clear, { data: { key: "clear" } }),
-    ),
-  );
+  const clearButton = button(t("ask.clear"), clear, { data: { key: "clear" } });
+  return h("div.picture-field", pad, h("div.picture-ways", h("p.faint", t("ask.draw")), choose, clearButton));
 }
 
 /** The pixels of a file's image, in the model's size and channels. @param {File} file @param {Model} model */

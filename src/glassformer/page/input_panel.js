@@ -225,7 +225,7 @@ export class InputPanel {
   }
 
   /**
-   * What the server had to say besides: limits that were met, changes in force, what went wrong.
+   * Notices: what went wrong, unfamiliar words, limits that were met, changes in force.
    * @param {unknown} error
    */
   drawNotices(error) {

@@ -38,7 +38,7 @@ export function t(name, values = {}) {
   return text.replace(/\{(\w+)\}/g, (whole, word) => (word in values ? String(values[word]) : whole));
 }
 
-/** What the trace tells in both languages. @param {{en: string, zh: string}} text */
+/** A text of the trace, in the language of the page. @param {{en: string, zh: string}} text */
 export function localized(text) {
   return text[language];
 }
@@ -52,7 +52,7 @@ function typeset(text) {
   });
 }
 
-/** How a value is made, as the trace tells it. @param {Entry} entry */
+/** The formula of a value, from the trace. @param {Entry} entry */
 export function formulaOf(entry) {
   const formula = language === "zh" ? entry.formula_zh : entry.formula;
   const named = entry.op.kind === "replaced"; // by a change, whose name is no formula

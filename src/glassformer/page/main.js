@@ -174,7 +174,7 @@ export class Page {
     await this.redraw();
   }
 
-  /** Whether what is shown belongs to the sentence and its settings; what does not steps back. */
+  /** Mark what is shown as stale while it belongs to another sentence or other settings. */
   updateStale() {
     const { shownState, inputPanel, source, state } = this;
     const fresh = !shownState || !source.live || (sameRun(shownState, state) && inputPanel.text === plain(state.text));
@@ -229,7 +229,7 @@ export class Page {
     this.inspector.relock(matrix, ...rowAndColumn(at));
   }
 
-  /** What stands around the view. @param {unknown} [error] */
+  /** Draw all that is around the view. @param {unknown} [error] */
   drawSurroundings(error = this.error) {
     drawTop(this, this.place.top);
     drawTabs(this, this.place.tabs);
@@ -268,7 +268,7 @@ export class Page {
     }
   }
 
-  /** Light tokens wherever they stand, by their keys. @param {string[]} keys */
+  /** Highlight tokens wherever they are shown. @param {string[]} keys */
   highlight(keys) {
     for (const token of findAll(".token-rows .token, .flow .piece")) {
       token.classList.toggle("lit", keys.includes(`${token.dataset.side}:${token.dataset.index}`));

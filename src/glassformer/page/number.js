@@ -46,7 +46,7 @@ export function whole(value) {
   return String(Math.round(value)).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
 
-/** A large count in few characters, with a language's own units left to the caller. @param {number} value */
+/** A share in percent, to one decimal. @param {number} value */
 export function percent(value) {
   if (value > 0.9995 && value < 1) return ">99.9 %";
   if (value > 0 && value < 0.0005) return "<0.1 %";

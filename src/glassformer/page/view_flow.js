@@ -185,10 +185,9 @@ const keyOf = (token) => `${token.dataset.side}:${token.dataset.index}`;
  * @param {App} app @param {SVGElement[]} pictures
  */
 function followTokens(app, pictures) {
-  /** @param {string} selector */
-  const all = (selector) =>
-    pictures.flatMap((one) => /** @type {SVGElement[]} */ ([...one.querySelectorAll(selector)]));
-  const [lines, tokens] = [all("[data-to]"), all(".piece")];
+  const [lines, tokens] = ["[data-to]", ".piece"].map((selector) =>
+    pictures.flatMap((one) => /** @type {SVGElement[]} */ ([...one.querySelectorAll(selector)])),
+  );
   const held = () => app.state.token || null;
   /** @param {string | null} wanted */
   const show = (wanted) => {
