@@ -18,14 +18,14 @@ import keep_demo  # noqa: E402
 
 import glassformer as gf  # noqa: E402
 from glassformer.common.errors import GlassformerError  # noqa: E402
-from glassformer.deploy.export.runtime import ready  # noqa: E402
+from glassformer.deploy.export.runtime import fetch_if_missing  # noqa: E402
 
 PLACE = ROOT / "site" / "page"
 
 
 def main() -> None:
     try:
-        ready()
+        fetch_if_missing()
     except GlassformerError as error:
         sys.exit(f"the handbook gets no page to try: {error}")
     with tempfile.TemporaryDirectory() as folder:

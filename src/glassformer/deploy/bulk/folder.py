@@ -26,12 +26,7 @@ class OutputFolder:
     """A context that one run at a time holds, with the parts of shards and the finished files."""
 
     def __init__(
-        self,
-        folder: Path,
-        sources: Sequence[Source],
-        shards: Sequence[Shard],
-        format: Format,
-        manifest: Mapping[str, Any],
+        self, folder: Path, sources: Sequence[Source], shards: Sequence[Shard], format: Format, manifest: dict[str, Any]
     ) -> None:
         self.folder, self.work, self.format, self.manifest = folder, folder / WORK, format, manifest
         self.manifest_file, self.sources = self.work / "asked.json", sources

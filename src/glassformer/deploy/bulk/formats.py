@@ -194,15 +194,12 @@ class Parquet:
 
     def join(self, source: Source, parts: Sequence[Path], file: IO[bytes]) -> None:
         """Joins the parts' tables, in large row groups."""
-        parquet, pa = arrow("parquet"), arrow("")
-        with ExitStack() as stack:
-            writer, waiting = None, []
+        parquet, waiting = arrow("parquet"), list[Any]()
+        with parquet.ParquetWriter(file, parquet.read_schema(parts[0])) as writer:
             for number, part in enumerate(parts, 1):
                 waiting.append(parquet.read_table(part, partitioning=None))
-                if writer is None:
-                    writer = stack.enter_context(parquet.ParquetWriter(file, waiting[0].schema))
                 if sum(table.nbytes for table in waiting) >= GROUP_BYTES or number == len(parts):
-                    writer.write_table(pa.concat_tables(waiting))
+                    writer.write_table(arrow("").concat_tables(waiting))
                     waiting.clear()
 
     def close(self) -> None:

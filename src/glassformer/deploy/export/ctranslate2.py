@@ -105,11 +105,6 @@ class CTranslate2(Format):
             figures["left out"] = "force_end: where the limit cuts a target, CTranslate2 puts no end"
         return figures | {"missed by its own early end of the beam": missed[0]} | check_text(loaded, folder, sample)
 
-    def versions(self) -> dict[str, str]:
-        import ctranslate2
-
-        return {"ctranslate2": ctranslate2.__version__}
-
 
 FORMAT = CTranslate2()
 

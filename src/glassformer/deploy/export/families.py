@@ -152,6 +152,12 @@ def differences(ours: ModelConfig, theirs: ModelConfig) -> list[str]:
     return [f"{name}={mine[name]!r}, which there is {other[name]!r}" for name in differing]
 
 
+FIELDS = (  # that mean the same in every family
+    "norm", "norm_type", "norm_eps", "activation", "gated", "bias", "embedding_scale", "embedding_norm",
+    "src_vocab_size", "tied", "patch_size", "output_transform", "pad_id", "start_id", "end_id", "force_end",
+)  # fmt: skip
+
+
 def effective_values(config: ModelConfig) -> dict[str, Any]:
     """The fields that matter, without those that other weights can express (see `with_config`)."""
     table = config.positions in ("sinusoidal", "learned", "none")
@@ -159,28 +165,13 @@ def effective_values(config: ModelConfig) -> dict[str, Any]:
         "positions": "a table" if table else config.positions,
         "rotary_base": config.rotary_base if config.positions == "rotary" else ...,
         "rotary_factor": rotary_scaling(config) if config.positions == "rotary" else ...,
-        "norm": config.norm,
-        "norm_type": config.norm_type,
-        "norm_eps": config.norm_eps,
-        "activation": config.activation,
-        "gated": config.gated,
-        "bias": config.bias,
+        **{name: getattr(config, name) for name in FIELDS},
         "qkv_bias": config.bias if config.qkv_bias is None else config.qkv_bias,
         "kv_heads": config.kv_heads or config.heads,
         "decoder_heads": config.decoder.heads,
         "decoder_d_ff": config.decoder.d_ff,
         "head_width": (config.d_head, config.decoder.d_head),
-        "embedding_scale": config.embedding_scale,
-        "embedding_norm": config.embedding_norm,
         "segments": config.segments > 1 and config.segments,
-        "src_vocab_size": config.src_vocab_size,
-        "tied": config.tied,
-        "patch_size": config.patch_size,
-        "output_transform": config.output_transform,
-        "pad_id": config.pad_id,
-        "start_id": config.start_id,
-        "end_id": config.end_id,
-        "force_end": config.force_end,
     }
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from glassformer.common.errors import ConfigError, GlassformerError, did_you_mean, one_of
 
@@ -53,21 +54,16 @@ class Format(ABC):
 
     def versions(self) -> dict[str, str]:
         """The versions of the libraries that were used."""
-        return {}
+        return {library: version(library) for library in FORMATS[self.name]}
 
 
-class Entry(NamedTuple):
-    """A format's module, which holds `FORMAT`, a `Format`. It is imported on demand, if its libraries are there."""
-
-    module: str
-    libraries: tuple[str, ...]  # as they are imported; the extra `export` installs them all
-
-
+# The libraries of each format, as they are imported; the extra `export` installs them all. A format's module has its
+# name and holds `FORMAT`, a `Format`; it is imported on demand, when its libraries are there.
 FORMATS = {
-    "ctranslate2": Entry("glassformer.deploy.export.ctranslate2", ("ctranslate2",)),
-    "huggingface": Entry("glassformer.deploy.export.huggingface", ("transformers",)),
-    "onnx": Entry("glassformer.deploy.export.onnx", ("onnx", "onnxscript", "onnxruntime")),
-    "page": Entry("glassformer.deploy.export.page", ("onnx", "onnxscript", "onnxruntime")),
+    "ctranslate2": ("ctranslate2",),
+    "huggingface": ("transformers",),
+    "onnx": ("onnx", "onnxscript", "onnxruntime"),
+    "page": ("onnx", "onnxscript", "onnxruntime"),
 }
 
 
@@ -75,12 +71,11 @@ def load_format(name: str) -> Format:
     """The format of that name, ready to write."""
     if name not in FORMATS:
         raise ConfigError(f"to={name!r:.40}: there is no such format{did_you_mean(name, FORMATS)}; {one_of(FORMATS)}")
-    entry = FORMATS[name]
-    missing = [library for library in entry.libraries if find_spec(library) is None]
+    missing = [library for library in FORMATS[name] if find_spec(library) is None]
     if missing:
         raise GlassformerError(
             f"an export to {name} is checked by running it, which needs {one_of(missing)}: "
             f"pip install 'glassformer[export]'"
         )
-    found: Format = importlib.import_module(entry.module).FORMAT
+    found: Format = importlib.import_module(f"glassformer.deploy.export.{name}").FORMAT
     return found

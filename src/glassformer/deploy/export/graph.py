@@ -144,17 +144,14 @@ class EncodeAndStep(nn.Module):
 @contextlib.contextmanager
 def silenced_exporter() -> Iterator[None]:
     """Without the exporter's progress and warnings."""
-    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")]
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.ERROR)
+    disabled = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
         with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
             warnings.simplefilter("ignore")
             yield
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(disabled)
 
 
 def capture(module: nn.Module, examples: tuple[Any, ...], shapes: tuple[Any, ...]) -> onnx.ModelProto:

@@ -86,9 +86,6 @@ class HuggingFace(Format):
             figures |= same_targets(model, generate, sample, progress, decode_function(loaded))
         return figures | check_tokenizer(hf, loaded, folder, sample)
 
-    def versions(self) -> dict[str, str]:
-        return {"transformers": hugging_face().__version__}
-
 
 FORMAT = HuggingFace()
 

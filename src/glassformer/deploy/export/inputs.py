@@ -47,7 +47,9 @@ def load_for_export(model: Model | Translator | str | Path, language: str | None
     """A bundle, a translator of the box, a Hugging Face folder or a name of the hub; or a model in memory."""
     if isinstance(model, Translator):
         translator = model if language is None else model.toward(language)
-        return loaded_translator(translator)
+        return LoadedModel(
+            plain(translator.model), translator.tokenizer, about=translator.about, language=translator.to
+        )
     if isinstance(model, Model):
         if language is not None:
             raise InputError(f"language={language!r} is for a translator; a model alone has no tokenizer to choose by")
@@ -65,14 +67,10 @@ def load_for_export(model: Model | Translator | str | Path, language: str | None
     if not is_bundle and (folder / "config.json").is_file() and not (folder / "source.spm").is_file():
         return LoadedModel(plain(load_model(folder)), None, name, folder)
     stored = bundle.read_config(folder)[1] if is_bundle else "float32"
-    return loaded_translator(Translator.load(folder, to=language), name, folder, stored)
-
-
-def loaded_translator(
-    translator: Translator, name: str = "model", folder: Path | None = None, stored: bundle.Weights = "float32"
-) -> LoadedModel:
-    model = plain(translator.model)
-    return LoadedModel(model, translator.tokenizer, name, folder, translator.about, stored, translator.to)
+    translator = Translator.load(folder, to=language)
+    return LoadedModel(
+        plain(translator.model), translator.tokenizer, name, folder, translator.about, stored, translator.to
+    )
 
 
 def plain(model: Model) -> Model:

@@ -12,7 +12,6 @@ import inspect
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +92,6 @@ class Onnx(Format):
         stored = options.quantization or loaded.stored
         model = int8_model(loaded.model) if stored == "int8" else loaded.model
         return check_onnx(loaded, model, folder, sample, progress) | check_text(loaded, folder, sample)
-
-    def versions(self) -> dict[str, str]:
-        return {name: version(name) for name in ("onnx", "onnxscript", "onnxruntime")}
 
 
 FORMAT = Onnx()

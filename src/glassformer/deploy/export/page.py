@@ -14,7 +14,6 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +113,7 @@ class Page(Format):
         return figures | {"traced": traced}
 
     def versions(self) -> dict[str, str]:
-        return {"onnxruntime-web": VERSION} | {name: version(name) for name in ("onnx", "onnxscript", "onnxruntime")}
+        return {"onnxruntime-web": VERSION} | super().versions()
 
 
 FORMAT = Page()
@@ -224,20 +223,15 @@ def tokenizer_data(tokenizer: Tokenizer) -> dict[str, Any]:
 def decoder_data(config: ModelConfig) -> dict[str, Any]:
     """What a search needs, and the count of its operations."""
     own = config.decoder
+    sizes = ("layers", "heads", "d_head", "d_model", "d_ff", "gated", "vocab_size")
     return {
         "start": config.start_id,
         "end": config.end_id,
         "pad": config.pad_id or 0,
         "force_end": config.force_end and config.end_id is not None,
         "max_length": config.max_length,
-        "layers": own.layers,
-        "heads": own.heads,
         "groups": own.kv_heads or own.heads,
-        "d_head": own.d_head,
-        "d_model": own.d_model,
-        "d_ff": own.d_ff,
-        "gated": own.gated,
-        "vocab_size": own.vocab_size,
+        **{name: getattr(own, name) for name in sizes},
     }
 
 

@@ -1,7 +1,7 @@
 """What runs a model in a browser: ONNX Runtime's WebAssembly, from the npm package `onnxruntime-web`.
 
-It is no part of this project's sources. `make page`, or `python -m glassformer.deploy.export.runtime`, fetches it once,
-checks it against the hash below, and keeps the two files that a page needs, with the licence, beside this module.
+It is not part of the sources. `make page`, or `python -m glassformer.deploy.export.runtime`, fetches it once, checks
+it against the hash below, and keeps the two files that a page needs next to this module.
 """
 
 from __future__ import annotations
@@ -20,45 +20,21 @@ from glassformer.common.errors import GlassformerError, why
 VERSION = "1.30.0"
 ADDRESS = f"https://registry.npmjs.org/onnxruntime-web/-/onnxruntime-web-{VERSION}.tgz"
 SHA512 = "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ=="
-SCRIPT, BINARY, LICENCE = "ort.js", "ort.wasm.gz", "LICENSE-onnxruntime.txt"
-# Of all builds the smallest: the processor alone, no GPU. Packed, a quarter of it travels.
-TAKEN = {SCRIPT: "package/dist/ort.wasm.bundle.min.mjs", BINARY: "package/dist/ort-wasm-simd-threaded.wasm"}
+SCRIPT, BINARY = "ort.js", "ort.wasm.gz"
+# The smallest of all builds: for the processor, without a GPU. Compressed it has a quarter of its size.
+MEMBERS = {SCRIPT: "package/dist/ort.wasm.bundle.min.mjs", BINARY: "package/dist/ort-wasm-simd-threaded.wasm"}
 SHA256 = {
     SCRIPT: "11e64bd8ffe11bd1a2a2f0d6275fdfbbba7262f0b76b99b53d228a8a22ef3d90",
     BINARY: "3398c10d07d229bd91b364548e130e0e51a8e5704b88c7c083ebbeb78842dee2",  # unpacked
 }
 FOLDER = Path(__file__).with_name("vendored")
-MIT = f"""\
-ONNX Runtime Web {VERSION} (https://www.npmjs.com/package/onnxruntime-web)
-
-MIT License
-
-Copyright (c) Microsoft Corporation
-
-Permission is hereby granted, free of charge, to any person obtaining a copy
-of this software and associated documentation files (the "Software"), to deal
-in the Software without restriction, including without limitation the rights
-to use, copy, modify, merge, publish, distribute, sublicense, and/or sell
-copies of the Software, and to permit persons to whom the Software is
-furnished to do so, subject to the following conditions:
-
-The above copyright notice and this permission notice shall be included in all
-copies or substantial portions of the Software.
-
-THE SOFTWARE IS PROVIDED "AS IS", WITHOUT WARRANTY OF ANY KIND, EXPRESS OR
-IMPLIED, INCLUDING BUT NOT LIMITED TO THE WARRANTIES OF MERCHANTABILITY,
-FITNESS FOR A PARTICULAR PURPOSE AND NONINFRINGEMENT. IN NO EVENT SHALL THE
-AUTHORS OR COPYRIGHT HOLDERS BE LIABLE FOR ANY CLAIM, DAMAGES OR OTHER
-LIABILITY, WHETHER IN AN ACTION OF CONTRACT, TORT OR OTHERWISE, ARISING FROM,
-OUT OF OR IN CONNECTION WITH THE SOFTWARE OR THE USE OR OTHER DEALINGS IN THE
-SOFTWARE.
-"""
+LICENCE_FILE = Path(__file__).with_name("LICENSE-onnxruntime.txt")
 
 
 def runtime_files() -> dict[str, bytes]:
-    """The files by their names, each of them the one that was meant."""
+    """The files by their names, checked."""
     found: dict[str, bytes] = {}
-    for name in TAKEN:
+    for name in MEMBERS:
         path = FOLDER / name
         if not path.is_file():
             raise GlassformerError(
@@ -68,11 +44,11 @@ def runtime_files() -> dict[str, bytes]:
         data = path.read_bytes()
         check(name, data)
         found[name] = data
-    return found | {LICENCE: MIT.encode()}
+    return found | {LICENCE_FILE.name: LICENCE_FILE.read_bytes()}
 
 
 def check(name: str, data: bytes) -> None:
-    """Refuse a file that is not the one whose hash is written above."""
+    """Raise if a file does not have the hash above."""
     try:
         plain = gzip.decompress(data) if name == BINARY else data
     except (OSError, EOFError):
@@ -85,7 +61,7 @@ def check(name: str, data: bytes) -> None:
 
 
 def fetch(address: str = ADDRESS) -> Path:
-    """Get the package and keep what is needed of it; the folder that it is kept in."""
+    """Download the package and keep the files that are needed; returns their folder."""
     try:
         with urllib.request.urlopen(address, timeout=120) as answer:
             packed = answer.read()
@@ -96,19 +72,19 @@ def fetch(address: str = ADDRESS) -> Path:
         raise GlassformerError(f"{address} is not what it was: its sha512 is {digest}, not {SHA512}; nothing was kept")
     FOLDER.mkdir(exist_ok=True)
     with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-        for name, member in TAKEN.items():
+        for name, member in MEMBERS.items():
             file = archive.extractfile(member)
             assert file is not None
             data = file.read()
             data = gzip.compress(data, 9, mtime=0) if name == BINARY else data
             check(name, data)
             (FOLDER / name).write_bytes(data)
-    (FOLDER / LICENCE).write_text(MIT, encoding="utf-8")
+    (FOLDER / LICENCE_FILE.name).write_bytes(LICENCE_FILE.read_bytes())
     return FOLDER
 
 
-def ready() -> str:
-    """Fetch it where it is not here yet; what was done."""
+def fetch_if_missing() -> str:
+    """Returns what was done."""
     try:
         runtime_files()
         return f"onnxruntime-web {VERSION} is in {FOLDER}"
@@ -118,7 +94,7 @@ def ready() -> str:
 
 def main() -> None:
     try:
-        print(ready())
+        print(fetch_if_missing())
     except GlassformerError as error:
         sys.exit(str(error))
 

@@ -20,7 +20,6 @@ from glassformer.pipelines.documents.formats import is_document, translate_bytes
 from glassformer.pipelines.documents.segments import DocumentStats, SupportsTranslate
 
 RECORDS = ".glassformer-translated.jsonl"
-BAR = 20  # letters
 
 
 @dataclass
@@ -46,27 +45,32 @@ class FileRecord:
     before: str = ""  # digest of the file that was in its place
 
 
-class FolderRecords:
-    """The record of each file, one line of JSON; the last line of a name counts. One run at a time holds them."""
+class FolderRun:
+    """Makes the files of a folder, and records each. One run at a time holds the output folder."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        self.by_name: dict[str, FileRecord] = {}
+    def __init__(
+        self, source: Path, output: Path, translator: SupportsTranslate, options: Mapping[str, object]
+    ) -> None:
+        self.source, self.output, self.translator = source, output, translator
+        text = json.dumps({name: str(value) for name, value in options.items()}, sort_keys=True)
+        self.options = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        self.records: dict[str, FileRecord] = {}  # the last of each name
+        self.result = FolderResult()
 
-    def __enter__(self) -> FolderRecords:
-        self.file = (self.folder / RECORDS).open("a+b")
+    def __enter__(self) -> FolderRun:
+        self.file = (self.output / RECORDS).open("a+b")
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             self.file.close()
-            raise DataError(f"{self.folder}: another run is writing to this folder; wait for its end") from None
+            raise DataError(f"{self.output}: another run is writing to this folder; wait for its end") from None
         self.file.seek(0)
         for line in self.file.read().splitlines():
             try:
                 record = FileRecord(**json.loads(line))
             except (ValueError, TypeError):
                 continue  # a line cut off by a power failure: its file is made again
-            self.by_name[record.name] = record
+            self.records[record.name] = record
         self.file.write(b"\n")  # the next line must not continue one that was cut off
         return self
 
@@ -75,11 +79,37 @@ class FolderRecords:
     ) -> None:
         self.file.close()
 
-    def add(self, record: FileRecord) -> None:
-        self.by_name[record.name] = record
+    def record(self, record: FileRecord) -> None:
+        self.records[record.name] = record
         self.file.write(json.dumps(asdict(record)).encode("ascii") + b"\n")
         self.file.flush()
         os.fsync(self.file.fileno())
+
+    def make(self, file: Path, progress: Callable[[int, int], None]) -> None:
+        """Translate or copy one file, unless it is finished."""
+        path, target, name = self.source / file, self.output / file, file.as_posix()
+        document = is_document(path)
+        source, existing, last = file_digest(path), file_digest(target), self.records.get(name)
+        options = self.options if document else "copied"
+        if last is not None and existing and (last.source, last.options) == (source, options):
+            if existing != last.before or existing == last.output:  # else it was recorded, but not put in place
+                self.result.kept.append(name)
+                return
+        elif existing and (last is None or existing not in (last.output, last.before)):
+            raise DataError(f"{target} was written or changed by someone else; move it away to have it made again")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if document:
+            translation, stats = translate_bytes(path, read_document(path), self.translator, progress)
+            self.record(FileRecord(name, source, hashlib.sha256(translation).hexdigest(), options, existing))
+            write_bytes(target, translation)
+            self.result.translated.append(name)
+            self.result.stats.add(stats)
+        else:
+            self.record(FileRecord(name, source, source, options, existing))
+            with path.open("rb") as original, atomic_write(target) as copy:
+                shutil.copyfileobj(original, copy)
+            self.result.copied.append(name)
+        target.chmod(target.stat().st_mode | (path.stat().st_mode & 0o111))  # a script stays executable
 
 
 def translate_file(
@@ -121,16 +151,16 @@ def translate_folder(
     """
     check_folders(source, output)
     report = report or Report(quiet=True)
-    result = FolderResult()
+    run = FolderRun(source, output, translator, options or {})
+    result = run.result
     try:
         output.mkdir(parents=True, exist_ok=True)
-        with FolderRecords(output) as records:
-            run = FolderRun(source, output, translator, options_digest(options or {}), records, result)
+        with run:
             names = list(find_files(source, output, result))
             for folder in {output / name.parent for name in names}:
                 remove_partial(folder)
             for number, name in enumerate(names):
-                label = f"{progress_bar(number, len(names))} {number} of {len(names)} files  {name}"
+                label = f"{number} of {len(names)} files  {name}"
                 report.show(label)
                 try:
                     run.make(name, partial(show_progress, report, label))
@@ -180,44 +210,6 @@ def find_files(source: Path, output: Path, result: FolderResult) -> Iterator[Pat
                 yield path.relative_to(source)
 
 
-@dataclass(frozen=True)
-class FolderRun:
-    """What the files of a folder are made with."""
-
-    source: Path
-    output: Path
-    translator: SupportsTranslate
-    options: str  # their digest
-    records: FolderRecords
-    result: FolderResult
-
-    def make(self, file: Path, progress: Callable[[int, int], None]) -> None:
-        """Translate or copy one file, unless it is finished."""
-        path, target, name = self.source / file, self.output / file, file.as_posix()
-        document = is_document(path)
-        source, existing, last = file_digest(path), file_digest(target), self.records.by_name.get(name)
-        options = self.options if document else "copied"
-        if last is not None and existing and (last.source, last.options) == (source, options):
-            if existing != last.before or existing == last.output:  # else it was recorded, but not put in place
-                self.result.kept.append(name)
-                return
-        elif existing and (last is None or existing not in (last.output, last.before)):
-            raise DataError(f"{target} was written or changed by someone else; move it away to have it made again")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        if document:
-            translation, stats = translate_bytes(path, read_document(path), self.translator, progress)
-            self.records.add(FileRecord(name, source, hashlib.sha256(translation).hexdigest(), options, existing))
-            write_bytes(target, translation)
-            self.result.translated.append(name)
-            self.result.stats.add(stats)
-        else:
-            self.records.add(FileRecord(name, source, source, options, existing))
-            with path.open("rb") as original, atomic_write(target) as copy:
-                shutil.copyfileobj(original, copy)
-            self.result.copied.append(name)
-        target.chmod(target.stat().st_mode | (path.stat().st_mode & 0o111))  # a script stays executable
-
-
 def file_digest(path: Path) -> str:
     """Empty if there is no file."""
     try:
@@ -227,15 +219,5 @@ def file_digest(path: Path) -> str:
         return ""
 
 
-def options_digest(options: Mapping[str, object]) -> str:
-    text = json.dumps({name: str(value) for name, value in options.items()}, sort_keys=True)
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def show_progress(report: Report, label: str, done: int, total: int) -> None:
     report.show(f"{label}  {done:,} of {total:,} texts")
-
-
-def progress_bar(done: int, total: int) -> str:
-    filled = BAR * done // max(1, total)
-    return "█" * filled + "░" * (BAR - filled)

@@ -19,7 +19,6 @@ FORMATS = {  # the function that translates each, by its module in this package
     ".po": ("text_formats", "translate_po"),
     ".srt": ("text_formats", "translate_srt"),
 }
-PACKAGES = "`pip install markdown-it-py mdit-py-plugins polib srt`"
 
 
 def is_document(path: Path) -> bool:
@@ -47,8 +46,6 @@ def translate_bytes(
     try:
         translate = getattr(import_module(f"glassformer.pipelines.documents.{module}"), function)
         translation: str = run_task(translate(content, stats), translator, progress)
-    except ModuleNotFoundError as error:
-        raise DataError(f"{path}: needs {error.name}, which is not installed: {PACKAGES}") from None
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     mark = text[: len(text) - len(content)]

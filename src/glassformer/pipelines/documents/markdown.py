@@ -47,20 +47,12 @@ class BlockText:
     """The text of a block: its lines, without the signs of a quote or a list before them."""
 
     text: str
-    starts: list[int]  # of each line in `text`
-    places: list[int]  # of each line in the document
-
-    def place(self, at: int) -> int:
-        line = bisect_right(self.starts, at) - 1
-        return self.places[line] + at - self.starts[line]
+    places: list[int]  # of each letter in the document
 
     @classmethod
     def of(cls, lines: list[Line]) -> BlockText:
-        starts, at = [], 0
-        for line in lines:
-            starts.append(at)
-            at += len(line.text) + 1
-        return cls("\n".join(line.text for line in lines), starts, [line.start for line in lines])
+        places = [line.start + i for line in lines for i in range(len(line.text) + 1)]
+        return cls("\n".join(line.text for line in lines), places)
 
 
 class MarkdownDocument:
@@ -151,7 +143,7 @@ class MarkdownDocument:
             lines.append(Line(line.start + begin, line.text[begin:]))
         block = BlockText.of(lines)
         return [
-            replace(one, start=block.place(one.start), end=block.place(one.end - 1) + 1, fit=fit_html_block)
+            replace(one, start=block.places[one.start], end=block.places[one.end - 1] + 1, fit=fit_html_block)
             for one in html.segments(block.text)
         ]
 
@@ -170,7 +162,7 @@ class MarkdownDocument:
                     yield segment
                 inlines, start = [], end
             elif inline.mark:
-                source = self.text[block.place(at) : block.place(end - 1) + 1] if inline.source else ""
+                source = self.text[block.places[at] : block.places[end - 1] + 1] if inline.source else ""
                 inlines.append(replace(inline, source=source))
             else:
                 inlines.append(inline)
@@ -185,7 +177,7 @@ class MarkdownDocument:
             inlines[0] = Inline(inlines[0].source.lstrip(), "", inlines[0].text.lstrip())
         if inlines and not inlines[-1].mark:
             inlines[-1] = Inline(inlines[-1].source.rstrip(), "", inlines[-1].text.rstrip())
-        place = (block.place(start), block.place(end - 1) + 1) if start < end else (0, 0)
+        place = (block.places[start], block.places[end - 1] + 1) if start < end else (0, 0)
         return Segment(*place, inlines, self.parse, fit, is_text="=break" not in marks(inlines))
 
 

@@ -67,10 +67,6 @@ class DocumentStats:
         self.untranslated += other.untranslated
 
 
-def identity(text: str) -> str:
-    return text
-
-
 @dataclass
 class Segment:
     """What is between `start` and `end` of a document's text."""
@@ -79,8 +75,8 @@ class Segment:
     end: int
     inlines: list[Inline]
     parse: Parse
-    fit: Callable[[str], str | None] = identity  # changed so that it is valid at this place; None if nothing helps
-    layout: Callable[[str], str] = identity  # such as broken into lines
+    fit: Callable[[str], str | None] = str  # changed so that it is valid at this place; None if nothing helps
+    layout: Callable[[str], str] = str  # such as broken into lines
     is_text: bool = True  # the translator may get it as one text, markup included
 
     @property
@@ -287,14 +283,10 @@ def run_task(
         except StopIteration as end:
             return cast(Result, end.value)
         texts = list(dict.fromkeys(requested))
-        report = None if progress is None else partial(report_done, progress, len(texts))
+        report = None if progress is None else partial(lambda total, done: progress(done, total), len(texts))
         translations = translator.translate(texts, progress=report) if texts else []
         by_text = dict(zip(texts, translations, strict=True))
         answers = [by_text[text] for text in requested]
-
-
-def report_done(progress: Callable[[int, int], None], total: int, done: int) -> None:
-    progress(done, total)
 
 
 def replace_segments(text: str, segments: Sequence[Segment], translations: Sequence[str | None]) -> str:

@@ -14,6 +14,9 @@ from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
+import polib
+import srt
+
 from glassformer.common.errors import DataError
 from glassformer.pipelines.documents.html import parse_tags
 from glassformer.pipelines.documents.segments import (
@@ -116,8 +119,6 @@ def translate_po(text: str, stats: DocumentStats) -> Task[str]:
 
 def po_entries(text: str) -> list[Any]:
     """The entries in the order of the file, including the header, which has an empty id."""
-    import polib
-
     try:
         # A text of one line could be a file's name to polib.
         found = polib.pofile(f"{text}\n", wrapwidth=0)
@@ -167,8 +168,6 @@ def po_slots(text: str) -> list[tuple[int, int, str]]:
 
 def po_string(text: str, newline: str) -> str:
     """A string in PO syntax, on one line for each of its lines."""
-    import polib
-
     quoted = [f'"{polib.escape(line)}"' for line in text.splitlines(keepends=True)]
     return quoted[0] if len(quoted) == 1 else newline.join(['""', *quoted])
 
@@ -178,8 +177,6 @@ def translate_srt(text: str, stats: DocumentStats) -> Task[str]:
 
 
 def srt_segments(text: str) -> list[Segment]:
-    import srt
-
     try:
         titles = list(srt.parse(text))
     except srt.SRTParseError as error:
