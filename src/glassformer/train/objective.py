@@ -74,9 +74,10 @@ class Objective:
 
 
 def translation_rows(batch: Batch) -> Rows:
-    found = {"labels": batch.labels, "src": batch.src, "tgt": batch.tgt_in, "src_mask": batch.src_mask}
+    """Packed rows have places in place of a mask."""
+    found = {"labels": batch.labels, "src": batch.src, "tgt": batch.tgt_in}
     if batch.src_places is None or batch.tgt_places is None:
-        return found
+        return found | {"src_mask": batch.src_mask}
     return found | {"src_places": batch.src_places, "tgt_places": batch.tgt_places}
 
 
