@@ -1,9 +1,5 @@
 """A whole translator is measured beside CTranslate2, on the texts that are named."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -18,7 +14,7 @@ from glassformer.weights import bundle
 WORDS = ["one two three", "four five", "six seven eight nine"]
 
 
-def test_texts_are_those_of_a_folder_or_a_few_of_our_own(tmp_path: Path) -> None:
+def test_texts_are_those_of_a_folder_or_a_few_of_our_own(tmp_path):
     assert texts_of(None, "en") == list(SAMPLE)
     with pytest.raises(DataError, match=r"holds no test\.en, test\.en\.xz or test\.en\.gz"):
         texts_of(tmp_path, "en")
@@ -26,12 +22,12 @@ def test_texts_are_those_of_a_folder_or_a_few_of_our_own(tmp_path: Path) -> None
     assert texts_of(tmp_path, "en") == ["one", "two"]
 
 
-def test_every_level_can_be_held_on_both_sides() -> None:
+def test_every_level_can_be_held_on_both_sides():
     assert set(HELD) == {level.name for level in LEVELS}
 
 
 @pytest.mark.long
-def test_both_translate_and_are_compared(tmp_path: Path) -> None:
+def test_both_translate_and_are_compared(tmp_path):
     pytest.importorskip("ctranslate2")
     if isinstance(load_kernels(), str):
         pytest.skip(f"no kernels: {load_kernels()}")

@@ -1,7 +1,5 @@
 """The contestants of `bench language` do the same work."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import torch
@@ -13,7 +11,7 @@ from glassformer.model.loss import smoothed_cross_entropy
 SMALL = replace(GPT2, vocab_size=100, d_model=32, heads=2, d_ff=64, layers=2, max_length=32)
 
 
-def test_all_have_one_size_and_a_loss_of_the_same_labels() -> None:
+def test_all_have_one_size_and_a_loss_of_the_same_labels():
     ids, labels = random_text(SMALL, 3, 16)
     assert torch.equal(ids[:, 1:], labels[:, :-1])
     plain, theirs, ours = PlainDecoder(SMALL), HuggingFaceGPT2(SMALL), DecoderOnly(SMALL)
@@ -24,7 +22,7 @@ def test_all_have_one_size_and_a_loss_of_the_same_labels() -> None:
         assert 4 < loss.item() < 7  # about log 100, of models that know nothing
 
 
-def test_packed_rows_hold_texts_without_a_hole() -> None:
+def test_packed_rows_hold_texts_without_a_hole():
     places = packed_places(4, 1024)
     assert bool((places[:, 0] == 0).all())
     steps = places.diff(dim=1)

@@ -1,9 +1,5 @@
 """The demo as a newcomer meets it: what the benchmark asks is what the corpus teaches, and it reports what it saw."""
 
-from __future__ import annotations
-
-import pytest
-
 from benchmarks.demo import FIRST_TRIES, demos
 from glassformer.data import numerals
 from glassformer.data.numerals import generate
@@ -19,7 +15,7 @@ TINY = (
 )
 
 
-def test_the_first_tries_are_answered_as_the_corpus_answers() -> None:
+def test_the_first_tries_are_answered_as_the_corpus_answers():
     taught = {source: answer for split in ("train", "valid", "test") for source, answer in generate(split)}
     known = FIRST_TRIES.keys() & taught.keys()
     assert {source: taught[source] for source in known} == {source: FIRST_TRIES[source] for source in known}
@@ -27,7 +23,7 @@ def test_the_first_tries_are_answered_as_the_corpus_answers() -> None:
     assert 10 < len(known) < len(FIRST_TRIES)  # some must be got right without having been seen
 
 
-def test_a_model_that_learnt_nothing_is_wrong_on_all(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_learnt_nothing_is_wrong_on_all(monkeypatch):
     monkeypatch.setattr(numerals, "POOL", 12_500)
     (found,) = demos([3], TINY)
     assert found.seed == 3

@@ -1,7 +1,5 @@
 """The measure of what is kept counts what it should."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -15,11 +13,11 @@ LINES = ["red 17 house.", "small tree `a 1` and.", "red `zzz` 1,234.5 tree.", "t
 
 
 @pytest.fixture(scope="module")
-def de() -> TextTranslator:
+def de():
     return TextTranslator(Translator.load(BUNDLE, to="de"))
 
 
-def test_all_is_kept(de: TextTranslator) -> None:
+def test_all_is_kept(de):
     found = kept(de, LINES)
     assert (found.lines, found.numbers, found.numbers_kept) == (4, 3, 3)
     assert (found.stretches, found.stretches_kept) == (2, 2)
@@ -27,7 +25,7 @@ def test_all_is_kept(de: TextTranslator) -> None:
     assert found.lost == ()
 
 
-def test_what_is_lost_is_counted(de: TextTranslator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_lost_is_counted(de, monkeypatch):
     details = de.details
     monkeypatch.setattr(de, "details", lambda lines: details(["tree."] * len(lines)))
     found = kept(de, LINES)
@@ -35,6 +33,6 @@ def test_what_is_lost_is_counted(de: TextTranslator, monkeypatch: pytest.MonkeyP
     assert len(found.lost) == 3
 
 
-def test_noise_is_measured(de: TextTranslator) -> None:
+def test_noise_is_measured(de):
     found = noise(de, LINES, 20)
     assert (found.strings, found.returned, found.too_long) == (20, 20, 0)

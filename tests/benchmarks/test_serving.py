@@ -1,7 +1,5 @@
 """`bench serve` and `bench soak`: real servers under a little load."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import loops

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-from small_run import Cli
 from tiny_box import SENTENCES, make_box
 
 from glassformer.cli.serve import of_the_box
@@ -16,17 +15,17 @@ from glassformer.pipelines import box
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def place(tmp_path_factory):
     return make_box(tmp_path_factory.mktemp("box"))
 
 
 @pytest.fixture
-def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def here(place, monkeypatch):
     monkeypatch.setattr(box, "HERE", place)
 
 
 @pytest.mark.usefixtures("here")
-def test_a_sentence_is_followed_through_the_box(cli: Cli) -> None:
+def test_a_sentence_is_followed_through_the_box(cli):
     code, out, err = cli("trace", SENTENCES["de"][1], "--to", "en", "--name", "*.pattern", "--device", "cpu")
     assert code == 0, err
     assert "cross_attention.pattern" in out
@@ -36,7 +35,7 @@ def test_a_sentence_is_followed_through_the_box(cli: Cli) -> None:
 @pytest.mark.parametrize(
     ("language", "to", "first"), [("de", None, "<2en>"), ("zh", "en", "<2en>"), ("en", "zh", "<2zh>")]
 )
-def test_its_language_is_detected(cli: Cli, language: str, to: str | None, first: str) -> None:
+def test_its_language_is_detected(cli, language, to, first):
     asked = () if to is None else ("--to", to)
     code, out, err = cli("trace", SENTENCES[language][0], *asked, "--json", "-", "--name", "logits", "--device", "cpu")
     assert code == 0, err
@@ -47,14 +46,14 @@ def test_its_language_is_detected(cli: Cli, language: str, to: str | None, first
 
 
 @pytest.mark.usefixtures("here")
-def test_a_trace_says_what_the_tag_is_for(cli: Cli) -> None:
+def test_a_trace_says_what_the_tag_is_for(cli):
     asked = ("trace", SENTENCES["en"][0], "--to", "de", "--device", "cpu")
     assert "<2de> tells the model to write de; the encoder reads: <2de> " in cli(*asked)[1]
     assert "<2de> 告诉模型写出 de；编码器读入：<2de> " in cli(*asked, "--lang", "zh")[1]
 
 
 @pytest.mark.usefixtures("here")
-def test_a_sentence_that_leaves_it_open_is_asked_about(cli: Cli) -> None:
+def test_a_sentence_that_leaves_it_open_is_asked_about(cli):
     english = SENTENCES["en"][0]
     assert "into which language? Say --to 'de'" in cli.fails("trace", english)
     assert "looks like English already; if it is not, say so with --from" in cli.fails("trace", english, "--to", "en")
@@ -72,9 +71,7 @@ def test_a_sentence_that_leaves_it_open_is_asked_about(cli: Cli) -> None:
         (["en-zh", "--to", "en"], "zh-en", 2, "en-zh is shown and translates"),
     ],
 )
-def test_the_page_has_the_directions_of_what_it_serves(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, words: list[str], first: str, directions: int, title: str
-) -> None:
+def test_the_page_has_the_directions_of_what_it_serves(cli, monkeypatch, words, first, directions, title):
     served: list[tuple[str, Directions]] = []
     monkeypatch.setattr(
         "glassformer.deploy.server.listen.serve", lambda title, load, *_: served.append((title, load()))
@@ -87,7 +84,7 @@ def test_the_page_has_the_directions_of_what_it_serves(
 
 
 @pytest.mark.usefixtures("here")
-def test_a_language_that_the_model_named_does_not_write_is_told() -> None:
+def test_a_language_that_the_model_named_does_not_write_is_told():
     with pytest.raises(ConfigError, match=r"en-de translates into .*, not into `zh`"):
         folder_directions(Path("en-de"), "cpu", "zh")
 
@@ -97,17 +94,17 @@ def test_a_language_that_the_model_named_does_not_write_is_told() -> None:
     ("to", "source", "name"),
     [(None, None, "en-de"), ("Chinese", None, "en-zh"), (None, "zh", "zh-en"), ("en", None, "de-en")],
 )
-def test_which_translator_is_shown(to: str | None, source: str | None, name: str) -> None:
+def test_which_translator_is_shown(to, source, name):
     assert of_the_box(to, source) == Path(name)
 
 
 @pytest.mark.usefixtures("here")
-def test_a_pair_that_no_one_model_joins_is_told() -> None:
+def test_a_pair_that_no_one_model_joins_is_told():
     with pytest.raises(ConfigError, match="no one model goes from `de` to `zh`; there are en-de, de-en, en-zh, zh-en"):
         of_the_box("zh", "de")
 
 
-def test_an_empty_box_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_box_is_no_model(tmp_path, monkeypatch):
     monkeypatch.setattr(box, "HERE", tmp_path)
     assert of_the_box(None, None) is None
     with pytest.raises(WeightsError, match="comes without the translator `en-de`"):
@@ -115,5 +112,5 @@ def test_an_empty_box_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.usefixtures("here")
-def test_the_doctor_tells_of_it(cli: Cli) -> None:
+def test_the_doctor_tells_of_it(cli):
     assert "en-de (both ways), en-zh (both ways)" in cli("doctor")[1]

@@ -9,7 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
-from small_run import OLD, WORDS, Cli
+from small_run import OLD, WORDS
 
 import glassformer as gf
 from glassformer.pipelines import box
@@ -21,7 +21,7 @@ BULK = ("bulk", "--model", OLD, "--workers", 1, "--shard-rows", 10, "--beam", 1)
 
 
 @pytest.fixture(scope="module")
-def said() -> list[str]:
+def said():
     """What the same texts become in Python."""
     return gf.TextTranslator(gf.Translator.load(OLD, precision="auto")).translate(TEXTS, beam=1)
 
@@ -38,7 +38,7 @@ def write_rows(path: Path, texts: list[str]) -> list[dict[str, object]]:
     return rows
 
 
-def test_text_becomes_text_line_by_line(cli: Cli, tmp_path: Path, said: list[str]) -> None:
+def test_text_becomes_text_line_by_line(cli, tmp_path, said):
     (tmp_path / "a.txt").write_text("\ufeff" + "\n".join(TEXTS) + "\n", encoding="utf-8")
     code, out, err = cli(*BULK, tmp_path / "a.txt", tmp_path / "out")
     assert (code, out) == (0, "")
@@ -52,7 +52,7 @@ def test_text_becomes_text_line_by_line(cli: Cli, tmp_path: Path, said: list[str
     assert left == {"asked.json", "lock"}
 
 
-def test_a_folder_of_packed_files_comes_out_under_the_same_names(cli: Cli, tmp_path: Path, said: list[str]) -> None:
+def test_a_folder_of_packed_files_comes_out_under_the_same_names(cli, tmp_path, said):
     (tmp_path / "in" / "deep").mkdir(parents=True)
     (tmp_path / "in" / "_SUCCESS").write_text("of another program")
     text = "\r\n".join(TEXTS[:30]).encode()  # without a last line end
@@ -65,7 +65,7 @@ def test_a_folder_of_packed_files_comes_out_under_the_same_names(cli: Cli, tmp_p
     assert (tmp_path / "out" / "empty.txt").read_bytes() == b""
 
 
-def test_jsonl_keeps_every_byte_of_a_row_and_adds_a_field(cli: Cli, tmp_path: Path, said: list[str]) -> None:
+def test_jsonl_keeps_every_byte_of_a_row_and_adds_a_field(cli, tmp_path, said):
     write_rows(tmp_path / "a.jsonl", TEXTS)
     with (tmp_path / "a.jsonl").open("a", encoding="utf-8") as file:
         file.write('\n{"text": null , "n": 1.50e3 }')
@@ -78,7 +78,7 @@ def test_jsonl_keeps_every_byte_of_a_row_and_adds_a_field(cli: Cli, tmp_path: Pa
     assert made[57:] == ["", '{"text": null , "n": 1.50e3, "translation": null}']
 
 
-def test_parquet_keeps_all_columns_and_adds_one(cli: Cli, tmp_path: Path, said: list[str]) -> None:
+def test_parquet_keeps_all_columns_and_adds_one(cli, tmp_path, said):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     columns = {"id": range(58), "words": [*TEXTS, None], "deep": [{"a": [i]} for i in range(58)]}
     table = pa.table(columns).replace_schema_metadata({"k": "v"})
@@ -94,7 +94,7 @@ def test_parquet_keeps_all_columns_and_adds_one(cli: Cli, tmp_path: Path, said: 
     assert pq.read_table(tmp_path / "none").column_names == ["id", "words", "deep", "de"]
 
 
-def test_what_lies_at_an_address_is_read_by_pyarrow(cli: Cli, tmp_path: Path, said: list[str]) -> None:
+def test_what_lies_at_an_address_is_read_by_pyarrow(cli, tmp_path, said):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     for folder in ("texts", "tables"):
         (tmp_path / folder).mkdir()
@@ -111,7 +111,7 @@ def test_what_lies_at_an_address_is_read_by_pyarrow(cli: Cli, tmp_path: Path, sa
     assert "name a folder of this machine" in cli.fails(*BULK, tmp_path / "texts", "s3://bucket/out")
 
 
-def test_what_is_wrong_with_the_input_is_told_before_anything_is_written(cli: Cli, tmp_path: Path) -> None:
+def test_what_is_wrong_with_the_input_is_told_before_anything_is_written(cli, tmp_path):
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 
     def fails(name: str, *options: object) -> str:
@@ -149,7 +149,7 @@ def test_what_is_wrong_with_the_input_is_told_before_anything_is_written(cli: Cl
     assert "lies in" in cli.fails(*BULK, tmp_path / "mixed", tmp_path / "mixed" / "out")
 
 
-def test_a_folder_is_gone_on_with_only_as_it_was_begun(cli: Cli, tmp_path: Path) -> None:
+def test_a_folder_is_gone_on_with_only_as_it_was_begun(cli, tmp_path):
     source, out = tmp_path / "a.txt", tmp_path / "out"
     source.write_text("one\ntwo\n")
     assert cli(*BULK, source, out)[0] == 0
@@ -174,7 +174,7 @@ def test_a_folder_is_gone_on_with_only_as_it_was_begun(cli: Cli, tmp_path: Path)
     assert "is a file; name a folder" in cli.fails(*BULK, source, other / "mine.txt")
 
 
-def test_the_box_is_told_the_language_by_the_first_rows(cli: Cli, tmp_path: Path) -> None:
+def test_the_box_is_told_the_language_by_the_first_rows(cli, tmp_path):
     (tmp_path / "a.txt").write_text("Where is the nearest station?\n\nOpen the file. It is here.\n")
     code, _, err = cli("bulk", tmp_path / "a.txt", tmp_path / "out", "--to", "de", "--workers", 1)
     assert code == 0
@@ -186,9 +186,7 @@ def test_the_box_is_told_the_language_by_the_first_rows(cli: Cli, tmp_path: Path
     assert "is the language right?" in cli.fails("bulk", tmp_path / "a.txt", tmp_path / "other", "--to", "en")
 
 
-def test_without_ray_the_same_command_is_one_process(
-    cli: Cli, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_ray_the_same_command_is_one_process(cli, tmp_path, said, monkeypatch):
     for module in ("run", "workers"):
         monkeypatch.setattr(f"glassformer.deploy.bulk.{module}.is_installed", lambda: False)
     (tmp_path / "a.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")

@@ -1,20 +1,14 @@
 """`glassformer demo` in a folder that holds something already."""
 
-from __future__ import annotations
-
 import shutil
-from pathlib import Path
 
-import pytest
 import tomli_w
-from small_run import OLD, Cli
+from small_run import OLD
 
 from glassformer.train import read_recipe
 
 
-def test_a_second_demo_leaves_the_folder_as_it_is_and_announces_no_curve_that_is_not_there(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_demo_leaves_the_folder_as_it_is_and_announces_no_curve_that_is_not_there(cli, tmp_path, monkeypatch):
     run = tmp_path / "demo"
     shutil.copytree(OLD, run)  # smaller than the demo's model; only its recipe says what it is
     (run / "recipe.toml").write_text(tomli_w.dumps(read_recipe("numerals").to_dict()))
@@ -33,7 +27,7 @@ def test_a_second_demo_leaves_the_folder_as_it_is_and_announces_no_curve_that_is
     assert "holds another run; choose another --out" in cli.fails("demo", "--out", run, "--seed", 1)
 
 
-def test_the_demo_does_not_touch_another_run(cli: Cli, tmp_path: Path) -> None:
+def test_the_demo_does_not_touch_another_run(cli, tmp_path):
     shutil.copytree(OLD, tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     assert "holds another run; choose another --out" in cli.fails("demo", "--out", tmp_path / "run")

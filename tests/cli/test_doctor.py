@@ -33,13 +33,13 @@ def doctor(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return call(command("doctor", *arguments), cwd=folder)
 
 
-def test_the_machine(tmp_path: Path) -> None:
+def test_the_machine(tmp_path):
     found = doctor(tmp_path)
     assert found.returncode == 0
     assert {line.split()[0] for line in found.stdout.splitlines()} >= {"python", "torch", "cuda", "cpu", "disk"}
 
 
-def test_a_recipe_before_it_runs(tmp_path: Path) -> None:
+def test_a_recipe_before_it_runs(tmp_path):
     pairs = [f"the house number {i}\tdas Haus Nummer {i}" for i in range(300)]
     (tmp_path / "train.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
     (tmp_path / "valid.tsv").write_text("\n".join([pairs[7], "a tree\tein Baum"]) + "\n", encoding="utf-8")
@@ -57,7 +57,7 @@ def test_a_recipe_before_it_runs(tmp_path: Path) -> None:
     ]  # nothing is left behind
 
 
-def test_a_mistake_is_one_line(tmp_path: Path) -> None:
+def test_a_mistake_is_one_line(tmp_path):
     found = doctor(tmp_path, "nmerals")
     assert found.returncode == 2
     assert "did you mean `numerals`?" in found.stderr

@@ -41,7 +41,7 @@ class Begun:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     made = tmp_path_factory.mktemp("ends")
     tiny_bundle(made / "model")
     write_recipe(made, RECIPE.replace("steps = 60", "steps = 2"))
@@ -79,7 +79,7 @@ def waits(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("words", sampled(INTERRUPTED, [*INTERRUPTED][:8]), ids=" ".join)
-def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(folder: Path, words: tuple[str, ...]) -> None:
+def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(folder, words):
     """And soon: what it has begun, a lab of a minute for example, is not let end."""
     file = folder / INTERRUPTED[words]
 
@@ -125,7 +125,7 @@ WRITING = [
 
 
 @pytest.mark.parametrize("words", WRITING, ids=" ".join)
-def test_a_command_without_a_reader_ends_with_141(folder: Path, words: tuple[str, ...]) -> None:
+def test_a_command_without_a_reader_ends_with_141(folder, words):
     reader, writer = os.pipe()
     os.close(reader)
     begun = Begun(folder, words, writer)
@@ -137,7 +137,7 @@ def test_a_command_without_a_reader_ends_with_141(folder: Path, words: tuple[str
 
 
 @pytest.mark.parametrize("words", [WRITING[i] for i in (0, 2, 5, 6, 7, 8)], ids=" ".join)
-def test_a_full_disk_behind_standard_output_is_told_in_one_line(folder: Path, words: tuple[str, ...]) -> None:
+def test_a_full_disk_behind_standard_output_is_told_in_one_line(folder, words):
     full = os.open("/dev/full", os.O_WRONLY)
     code, said = Begun(folder, words, full).end()
     os.close(full)

@@ -1,26 +1,23 @@
 """`glassformer evaluate` on files: with a recipe, without one, and for a Marian folder."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
 import pytest
-from small_run import Cli
 from tiny_translators import sentences, tiny_bundle, write_marian
 
 CHINESE = ["今天天气很好。", "我们去公园吧！", "这本书多少钱？"]
 
 
 @pytest.fixture
-def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def files(tmp_path, monkeypatch):
     for name, lines in (("a.en", sentences(3, seed=1)), ("a.de", sentences(3, seed=2)), ("a.zh", CHINESE)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     return ["--src", "a.en", "--ref", "a.de"]
 
 
-def test_files_need_no_recipe(cli: Cli, files: list[str]) -> None:
+def test_files_need_no_recipe(cli, files):
     folder = tiny_bundle(Path("model"))
     code, printed, told = cli("evaluate", folder, *files, "--beam", 2, "--lowercase")
     assert (code, told) == (0, "")
@@ -38,7 +35,7 @@ def test_files_need_no_recipe(cli: Cli, files: list[str]) -> None:
     assert "holds no recipe that would name `test` pairs; give --src ... and --ref ... instead" in told
 
 
-def test_a_marian_folder_is_judged_and_nothing_is_written_into_it(cli: Cli, files: list[str]) -> None:
+def test_a_marian_folder_is_judged_and_nothing_is_written_into_it(cli, files):
     folder = write_marian(Path("marian"), shared=True)
     before = sorted(folder.iterdir())
     code, printed, told = cli("evaluate", folder, *files, "--json")
@@ -48,7 +45,7 @@ def test_a_marian_folder_is_judged_and_nothing_is_written_into_it(cli: Cli, file
     assert "holds no recipe" in cli.fails("evaluate", folder, "--split", "test")
 
 
-def test_chinese_is_counted_by_its_own_rules_or_a_warning_is_given(cli: Cli, files: list[str]) -> None:
+def test_chinese_is_counted_by_its_own_rules_or_a_warning_is_given(cli, files):
     folder = tiny_bundle(Path("model"))
     chinese = ["--src", "a.en", "--ref", "a.zh"]
     code, printed, told = cli("evaluate", folder, *chinese)

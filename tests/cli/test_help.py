@@ -39,9 +39,7 @@ FEW = [one for one in GRID if one[0] == "80" or one[1] in ((), ("translate",))]
 
 
 @pytest.mark.parametrize("asked", sampled(GRID, FEW), ids=lambda asked: " ".join((asked[0], *asked[1])))
-def test_no_word_of_a_help_text_is_lost(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], asked: tuple[str, tuple[str, ...]]
-) -> None:
+def test_no_word_of_a_help_text_is_lost(monkeypatch, capsys, asked):
     """Text in square brackets once was taken for a colour's name."""
     columns, words = asked
     monkeypatch.setenv("COLUMNS", columns)
@@ -60,22 +58,18 @@ def test_no_word_of_a_help_text_is_lost(
 
 
 @pytest.mark.parametrize("option", ["--version", "-V"])
-def test_the_version_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], option: str) -> None:
+def test_the_version_is_told(monkeypatch, capsys, option):
     assert run(monkeypatch, capsys, option) == (0, f"glassformer {__version__}\n", "")
 
 
 @pytest.mark.parametrize("words", [["translate", "m", "-5"], ["trace", "m", "-5"], ["translate", "m", "--", "-5"]])
-def test_a_text_that_begins_with_a_minus_gets_a_hint(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: list[str]
-) -> None:
+def test_a_text_that_begins_with_a_minus_gets_a_hint(monkeypatch, capsys, words):
     code, _, err = run(monkeypatch, capsys, *words)
     assert code == 2
     assert ("No such option: -5" in err) == ("goes after --: -- -5" in err) == ("--" not in words)
 
 
-def test_what_is_no_command_or_no_option_is_a_usage_error(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_is_no_command_or_no_option_is_a_usage_error(monkeypatch, capsys):
     for words, said in (
         (["translat"], "translate"),
         (["score"], "Missing argument 'model'"),

@@ -1,13 +1,9 @@
 """Commands that take a model take a name of the hub, here of one on this machine."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
-from local_hub import LocalHub
-from small_run import OLD, Cli
+from small_run import OLD
 
 from glassformer.cli.options import looks_like_hub
 
@@ -15,12 +11,12 @@ NAME = "tiny-org/turn-round-4"
 
 
 @pytest.fixture(autouse=True)
-def there(hub: LocalHub) -> LocalHub:
+def there(hub):
     hub.add(NAME, OLD)
     return hub
 
 
-def test_every_command_that_takes_a_model(cli: Cli, tmp_path: Path, there: LocalHub) -> None:
+def test_every_command_that_takes_a_model(cli, tmp_path, there):
     local = cli("translate", OLD, "one two", "--device", "cpu")
     assert cli("translate", NAME, "one two", "--device", "cpu") == local
     assert local[0] == 0
@@ -39,7 +35,7 @@ def test_every_command_that_takes_a_model(cli: Cli, tmp_path: Path, there: Local
     assert "turn-round-4" in json.dumps(json.loads(out))
 
 
-def test_the_options_of_the_hub_are_told_by_their_flags(cli: Cli, there: LocalHub) -> None:
+def test_the_options_of_the_hub_are_told_by_their_flags(cli, there):
     assert f"{NAME} has no revision v9" in cli.fails("translate", NAME, "one", "--revision", "v9")
     assert "--revision v9 goes with a name of the hub" in cli.fails("translate", OLD, "one", "--revision", "v9")
     assert "nothing is fetched, as was asked" in cli.fails("translate", NAME, "one", "--offline")
@@ -51,7 +47,7 @@ def test_the_options_of_the_hub_are_told_by_their_flags(cli: Cli, there: LocalHu
     assert "if you trust that, --revision refs/pr/7" in cli.fails("translate", NAME, "one")
 
 
-def test_a_hub_that_is_gone_is_told_on_one_line(cli: Cli, there: LocalHub) -> None:
+def test_a_hub_that_is_gone_is_told_on_one_line(cli, there):
     before = cli("translate", NAME, "one two", "--device", "cpu")
     there.close()
     code, out, err = cli("translate", NAME, "one two", "--device", "cpu")
@@ -61,7 +57,7 @@ def test_a_hub_that_is_gone_is_told_on_one_line(cli: Cli, there: LocalHub) -> No
     assert "is there a network?" in cli.fails("translate", "tiny-org/other-1", "one")
 
 
-def test_what_a_word_among_texts_is(tmp_path: Path) -> None:
+def test_what_a_word_among_texts_is(tmp_path):
     for name in ("Helsinki-NLP/opus-mt-en-de", "facebook/nllb-200-distilled-600M", "hf://a/b", "facebook/m2m100_418M"):
         assert looks_like_hub(name), name
     (tmp_path / "docs").mkdir()

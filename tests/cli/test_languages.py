@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from small_run import Cli
 
 import glassformer as gf
 from glassformer.common.errors import ConfigError, GlassformerError
@@ -26,7 +23,7 @@ WORDS = {
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def both(tmp_path_factory):
     """A model of six words that learns each in either language, packed."""
     folder = tmp_path_factory.mktemp("both")
     lines = [(a, b) for a in WORDS.items() for b in WORDS.items()]
@@ -48,7 +45,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_a_model_goes_both_ways(both: Path) -> None:
+def test_a_model_goes_both_ways(both):
     there = gf.Translator.load(both, to="de")
     back = there.toward("en")
     assert (there.to, back.to) == ("de", "en")
@@ -61,14 +58,14 @@ def test_a_model_goes_both_ways(both: Path) -> None:
     assert mark in there(f"two {mark} three")
 
 
-def test_a_direction_must_be_chosen_among_those_that_are_there(both: Path) -> None:
+def test_a_direction_must_be_chosen_among_those_that_are_there(both):
     with pytest.raises(GlassformerError, match="translates into de and en; say into which: to='de'"):
         gf.Translator.load(both)
     with pytest.raises(GlassformerError, match="no tag for `fr`"):
         gf.Translator.load(both, to="fr")
 
 
-def test_each_language_is_judged_by_itself(both: Path) -> None:
+def test_each_language_is_judged_by_itself(both):
     found = gf.evaluate(both, split="test", to="de")
     assert found.name == "test en-de"
     assert all("`" in source for source in found.sources)
@@ -94,12 +91,12 @@ PAIR = {"src": "a", "tgt": "b"}
         ([PAIR | {"to": "de", "form": "en"}], [], "did you mean `from`"),
     ],
 )
-def test_a_recipe_that_cannot_be_is_told(train_on: list[object], test_on: list[object], said: str) -> None:
+def test_a_recipe_that_cannot_be_is_told(train_on, test_on, said):
     with pytest.raises(ConfigError, match=said):
         parse({"data": {"train": train_on, "test": test_on}})
 
 
-def test_compiling_is_chosen_by_the_steps_ahead() -> None:
+def test_compiling_is_chosen_by_the_steps_ahead():
     import torch
 
     def chosen(device: str, *changes: str) -> bool:
@@ -112,7 +109,7 @@ def test_compiling_is_chosen_by_the_steps_ahead() -> None:
     assert chosen("cpu", "train.steps=1", "train.compile=true")
 
 
-def test_the_commands_take_a_direction(both: Path, cli: Cli, tmp_path: Path) -> None:
+def test_the_commands_take_a_direction(both, cli, tmp_path):
     (tmp_path / "a").write_text("two\n", encoding="utf-8")
     (tmp_path / "b").write_text("zwei\n", encoding="utf-8")
     files = ("--src", tmp_path / "a", "--tgt", tmp_path / "b")

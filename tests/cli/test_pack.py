@@ -1,20 +1,17 @@
 """`glassformer pack`: a model in int8, which every command takes as it took the other."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 import pytest
 from small_run import OLD, Cli
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
+def cli(monkeypatch, capsys):
     return Cli(monkeypatch, capsys)
 
 
-def test_a_packed_model_translates(cli: Cli, tmp_path: Path) -> None:
+def test_a_packed_model_translates(cli, tmp_path):
     code, out, err = cli("pack", OLD, "--out", tmp_path / "small")
     assert (code, err) == (0, "")
     assert re.fullmatch(rf"{tmp_path / 'small'}: \d+ kB, of \d+ kB\n", out)
@@ -24,7 +21,7 @@ def test_a_packed_model_translates(cli: Cli, tmp_path: Path) -> None:
     assert not (tmp_path / "small" / "scores.json").exists()  # of other weights
 
 
-def test_nothing_is_written_over(cli: Cli, tmp_path: Path) -> None:
+def test_nothing_is_written_over(cli, tmp_path):
     (tmp_path / "there").mkdir()
     (tmp_path / "there" / "kept.txt").write_text("kept")
     assert "there exists already" in cli.fails("pack", OLD, "--out", tmp_path / "there")

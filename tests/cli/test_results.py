@@ -1,14 +1,11 @@
 """What is said of scores, and what is recorded."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil
-from pathlib import Path
 
 import pytest
-from small_run import OLD, Cli
+from small_run import OLD
 
 from glassformer.cli.train import show_results
 from glassformer.train import Report
@@ -22,9 +19,7 @@ from glassformer.train import Report
         (None, "valid pairs:  BLEU", None),
     ],
 )
-def test_never_trained_on_is_said_of_pairs_that_were_not(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], trained: list[str] | None, said: str, met: int | None
-) -> None:
+def test_never_trained_on_is_said_of_pairs_that_were_not(tmp_path, capsys, trained, said, met):
     run = tmp_path / "run"
     shutil.copytree(OLD, run)
     recipe = (run / "recipe.toml").read_text().replace("/texts", str(tmp_path))
@@ -37,7 +32,7 @@ def test_never_trained_on_is_said_of_pairs_that_were_not(
     assert json.loads((run / "scores.json").read_text())["valid"].get("met_in_training") == met
 
 
-def test_damaged_scores_keep_no_score_from_being_told(cli: Cli, tmp_path: Path) -> None:
+def test_damaged_scores_keep_no_score_from_being_told(cli, tmp_path):
     run = tmp_path / "run"
     shutil.copytree(OLD, run)
     (run / "scores.json").write_text("{")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -16,12 +15,12 @@ from glassformer.pipelines.translator import Translator
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     return tiny_bundle(tmp_path_factory.mktemp("score") / "model")
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], model: Path, tmp_path: Path):  # type: ignore[no-untyped-def]
+def run(monkeypatch, capsys, model, tmp_path):
     def command(sources: list[str], targets: list[str], *words: str) -> tuple[int, str, str]:
         (tmp_path / "a.en").write_text("".join(line + "\n" for line in sources), encoding="utf-8")
         (tmp_path / "a.de").write_bytes(gzip.compress("".join(line + "\n" for line in targets).encode()))
@@ -37,7 +36,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mod
 
 @pytest.mark.parametrize("rule", [[], ["--length-rule", "gnmt", "--length-penalty", "0.6"]])
 @torch.no_grad()
-def test_the_scores_are_the_sums_of_log_probabilities_over_length(model: Path, run, rule: list[str]) -> None:  # type: ignore[no-untyped-def]
+def test_the_scores_are_the_sums_of_log_probabilities_over_length(model, run, rule):
     translator = Translator.load(model)
     sources = [*sentences(20, seed=4), "", "中文 👧"]
     targets = [*sentences(20, seed=5), "", "émoji 👧"]
@@ -66,7 +65,7 @@ def test_the_scores_are_the_sums_of_log_probabilities_over_length(model: Path, r
     assert err == ""
 
 
-def test_what_cannot_be_is_null_and_what_is_wrong_is_one_line(run) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_is_null_and_what_is_wrong_is_one_line(run):
     code, out, _ = run(["", "a cat"], ["something", ""], "--json")
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-from pathlib import Path
 
 import pytest
 from small_run import write_recipe
@@ -31,12 +30,12 @@ class Printed:
 
 
 @pytest.fixture
-def printed(monkeypatch: pytest.MonkeyPatch) -> Printed:
+def printed(monkeypatch):
     return Printed(monkeypatch)
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_training_ends_well_where_the_encoding_lacks_a_sign(printed: Printed, tmp_path: Path, encoding: str) -> None:
+def test_training_ends_well_where_the_encoding_lacks_a_sign(printed, tmp_path, encoding):
     """The score's ± and the samples' ✓ once ended the command after all its work."""
     few = ("--set", "train.steps=2", "--set", "score.samples=2", "--out", tmp_path / "run", "--device", "cpu")
     told = printed(encoding, "train", write_recipe(tmp_path / "mine"), *few)
@@ -45,13 +44,13 @@ def test_training_ends_well_where_the_encoding_lacks_a_sign(printed: Printed, tm
     assert "\\u2192" in told
 
 
-def test_json_stays_json_in_ascii(printed: Printed) -> None:
+def test_json_stays_json_in_ascii(printed):
     plain, ascii = (printed(name, "lab", "--lang", "zh", "--json") for name in ("utf-8", "ascii"))
     assert ascii.isascii()
     assert json.loads(ascii) == json.loads(plain)
 
 
-def test_a_sign_beyond_sixteen_bits_and_half_a_pair() -> None:
+def test_a_sign_beyond_sixteen_bits_and_half_a_pair():
     speak_any_encoding()
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="escaped", write_through=True)
     text = "zwölf \U0001f600 \udcff"

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from small_run import OLD, RECIPE, Cli, call, command, train_here, write_recipe
+from small_run import OLD, RECIPE, call, command, train_here, write_recipe
 
 from glassformer.cli.train import train
 from glassformer.train import built_in
@@ -18,19 +18,19 @@ FEW = ("--set", "train.steps=4", "--set", "train.log_every=2")
 
 
 @pytest.fixture
-def recipe(tmp_path: Path) -> Path:
+def recipe(tmp_path):
     return write_recipe(tmp_path / "mine")
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def trained(tmp_path_factory):
     """A finished run, beside the folder `mine` of its recipe."""
     folder = tmp_path_factory.mktemp("trained")
     train_here(write_recipe(folder / "mine"), folder / "run", "train.steps=4")
     return folder / "run"
 
 
-def test_unequal_line_counts(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_unequal_line_counts(cli, recipe, tmp_path):
     with (recipe.parent / "train.en").open("a") as file:
         file.write("one more\nand another\n")
     told = cli.fails("train", recipe, "--out", tmp_path / "run")
@@ -38,7 +38,7 @@ def test_unequal_line_counts(cli: Cli, recipe: Path, tmp_path: Path) -> None:
     assert "train.de has 300: line 301 has no partner in" in told
 
 
-def test_not_utf8(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_not_utf8(cli, recipe, tmp_path):
     path = recipe.parent / "train.de"
     lines = path.read_bytes().split(b"\n")
     lines[6] = b"f\xfcnf"
@@ -48,21 +48,19 @@ def test_not_utf8(cli: Cli, recipe: Path, tmp_path: Path) -> None:
     assert "iconv" in told
 
 
-def test_an_empty_corpus(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_an_empty_corpus(cli, recipe, tmp_path):
     for name in ("train.en", "train.de"):
         (recipe.parent / name).write_text("")
     assert "the corpus is empty" in cli.fails("train", recipe, "--out", tmp_path / "run")
 
 
-def test_the_help_names_every_built_in_recipe() -> None:
+def test_the_help_names_every_built_in_recipe():
     listed = " ".join((train.__doc__ or "").split()).partition("Built-in recipes: ")[2].partition(". For your own")[0]
     assert {name.split()[0] for name in listed.split(", ")} == set(built_in())
 
 
 @pytest.mark.parametrize("command", ["train", "doctor"])
-def test_a_recipe_whose_data_are_not_here_says_how_to_name_their_folder(
-    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
-) -> None:
+def test_a_recipe_whose_data_are_not_here_says_how_to_name_their_folder(cli, tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     code, _, told = cli(command, "multi30k")
     assert code == 2
@@ -72,7 +70,7 @@ def test_a_recipe_whose_data_are_not_here_says_how_to_name_their_folder(
     assert not list(tmp_path.rglob("recipe.toml"))
 
 
-def test_test_pairs_that_are_not_there_are_told_before_training(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_test_pairs_that_are_not_there_are_told_before_training(cli, recipe, tmp_path):
     """They are read when training has ended."""
     with recipe.open("a", encoding="utf-8") as file:
         file.write('[[data.test]]\ntsv = "nowhere.tsv"\n')
@@ -80,20 +78,20 @@ def test_test_pairs_that_are_not_there_are_told_before_training(cli: Cli, recipe
     assert "nowhere.tsv does not exist; relative paths start at the recipe's folder" in told
 
 
-def test_a_missing_file(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_a_missing_file(cli, recipe, tmp_path):
     (recipe.parent / "train.de").rename(recipe.parent / "train.deu")
     told = cli.fails("train", recipe, "--out", tmp_path / "run")
     assert "train.de does not exist; did you mean `train.deu`?" in told
 
 
-def test_a_vocabulary_larger_than_the_data(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_a_vocabulary_larger_than_the_data(cli, recipe, tmp_path):
     sets = ("--set", "tokenizer.kind=bpe", "--set", "tokenizer.vocab_size=5000")
     told = cli.fails("train", recipe, "--out", tmp_path / "run", *sets)
     assert "tokenizer.vocab_size 5000 is larger than the data allows" in told
     assert "set tokenizer.vocab_size to at most" in told
 
 
-def test_a_mistake_in_the_recipe(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_a_mistake_in_the_recipe(cli, recipe, tmp_path):
     for change, said in (
         ("train.warmup_stps=5", "unknown key `train.warmup_stps` in the recipe; did you mean `warmup_steps`?"),
         ("train.steps=many", "train.steps = 'many' must be a whole number"),
@@ -111,7 +109,7 @@ def test_a_mistake_in_the_recipe(cli: Cli, recipe: Path, tmp_path: Path) -> None
     assert code == 0, told
 
 
-def test_no_recipe_an_unknown_one_and_bad_toml(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_no_recipe_an_unknown_one_and_bad_toml(cli, recipe, tmp_path):
     assert "name a recipe: " in cli.fails("train")
     assert "did you mean `numerals`?" in cli.fails("train", "numeral")
     recipe.write_text("[train\n")
@@ -119,7 +117,7 @@ def test_no_recipe_an_unknown_one_and_bad_toml(cli: Cli, recipe: Path, tmp_path:
     assert "holds no run to continue" in cli.fails("train", "--resume", "--out", tmp_path / "nothing")
 
 
-def test_a_folder_that_holds_something_else(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_a_folder_that_holds_something_else(cli, recipe, tmp_path):
     assert cli("train", recipe, "--out", tmp_path / "run", *FEW)[0] == 0
     before = (tmp_path / "run" / "model.safetensors").read_bytes()
     told = cli.fails("train", recipe, "--out", tmp_path / "run", *FEW)
@@ -130,7 +128,7 @@ def test_a_folder_that_holds_something_else(cli: Cli, recipe: Path, tmp_path: Pa
     assert "is not empty and holds no run of ours" in cli.fails("train", recipe, "--out", tmp_path / "photos")
 
 
-def test_a_users_own_files_are_left_alone(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_a_users_own_files_are_left_alone(cli, recipe, tmp_path):
     mine = recipe.parent  # a recipe and its texts, and no run
     for name in (".writable", "tokenizer.mine.json"):
         (mine / name).write_text("mine")
@@ -141,7 +139,7 @@ def test_a_users_own_files_are_left_alone(cli: Cli, recipe: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize("content", ["[train\n", "data = 5\n", "\udcff", None])
-def test_an_unreadable_recipe_of_a_run(cli: Cli, tmp_path: Path, content: str | None) -> None:
+def test_an_unreadable_recipe_of_a_run(cli, tmp_path, content):
     run = tmp_path / "run"
     shutil.copytree(OLD, run)
     path = run / "recipe.toml"
@@ -156,7 +154,7 @@ def test_an_unreadable_recipe_of_a_run(cli: Cli, tmp_path: Path, content: str | 
 
 
 @pytest.mark.parametrize("place", ["a file", "below a file", "/proc/nowhere/run"])
-def test_a_folder_that_cannot_be_written(cli: Cli, recipe: Path, tmp_path: Path, place: str) -> None:
+def test_a_folder_that_cannot_be_written(cli, recipe, tmp_path, place):
     (tmp_path / "file").touch()
     out = {"a file": tmp_path / "file", "below a file": tmp_path / "file" / "run"}.get(place, Path(place))
     told = cli.fails("train", recipe, "--out", out)
@@ -164,12 +162,12 @@ def test_a_folder_that_cannot_be_written(cli: Cli, recipe: Path, tmp_path: Path,
     assert told.endswith("choose another --out")
 
 
-def test_a_device_that_is_not_there(cli: Cli, recipe: Path, tmp_path: Path) -> None:
+def test_a_device_that_is_not_there(cli, recipe, tmp_path):
     told = cli.fails("train", recipe, "--out", tmp_path / "run", "--device", "gpu")
     assert told.startswith("--device gpu cannot be used")
 
 
-def test_a_mistake_as_a_real_process(recipe: Path, tmp_path: Path) -> None:
+def test_a_mistake_as_a_real_process(recipe, tmp_path):
     done = call(command("train", recipe, "--out", "/proc/nowhere/run"), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
@@ -177,7 +175,7 @@ def test_a_mistake_as_a_real_process(recipe: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", ["words", "bpe"])
-def test_one_huge_line_is_skipped_and_counted(cli: Cli, recipe: Path, tmp_path: Path, kind: str) -> None:
+def test_one_huge_line_is_skipped_and_counted(cli, recipe, tmp_path, kind):
     with (recipe.parent / "train.en").open("a") as src, (recipe.parent / "train.de").open("a") as tgt:
         src.write("one " * 100_000 + "\n")
         tgt.write("eins\n")
@@ -188,7 +186,7 @@ def test_one_huge_line_is_skipped_and_counted(cli: Cli, recipe: Path, tmp_path: 
     assert "left out: 1 longer than 256 tokens" in told
 
 
-def test_from_any_folder_to_a_whole_model(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_from_any_folder_to_a_whole_model(cli, tmp_path, monkeypatch):
     sizes = [f'data.{split}=[{{builtin="numerals", split="{split}", size=60}}]' for split in ("train", "valid", "test")]
     small = ["model.d_model=32", "model.d_ff=64", "model.layers=1", "tokenizer.vocab_size=350", "score.samples=4"]
     few = ["train.steps=6", "train.log_every=2", "train.valid_every=3"]
@@ -212,7 +210,7 @@ def test_from_any_folder_to_a_whole_model(cli: Cli, tmp_path: Path, monkeypatch:
     assert set(json.loads((out / "scores.json").read_text())) == {"test", "valid"}
 
 
-def test_evaluate_files_and_its_mistakes(cli: Cli, recipe: Path, trained: Path, tmp_path: Path) -> None:
+def test_evaluate_files_and_its_mistakes(cli, recipe, trained, tmp_path):
     run = trained
     src, ref = recipe.parent / "valid.en", recipe.parent / "valid.de"
     code, printed, _ = cli("evaluate", run, "--src", src, "--ref", ref, "--beam", 2)
@@ -232,7 +230,7 @@ def test_evaluate_files_and_its_mistakes(cli: Cli, recipe: Path, trained: Path, 
     assert "has 30 lines but" in cli.fails("evaluate", run, "--src", src, "--ref", ref)
 
 
-def test_translate_lines(cli: Cli, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_translate_lines(cli, trained, monkeypatch):
     run = trained
     code, printed, _ = cli("translate", run, "one two", "three")
     assert code == 0
@@ -253,7 +251,7 @@ def test_translate_lines(cli: Cli, trained: Path, monkeypatch: pytest.MonkeyPatc
     assert "line 2: not UTF-8 (byte 3 of the line is 0xff)" in told
 
 
-def test_separate_vocabularies_and_tsv(cli: Cli, tmp_path: Path) -> None:
+def test_separate_vocabularies_and_tsv(cli, tmp_path):
     folder = tmp_path / "mine"
     recipe = write_recipe(folder, RECIPE.replace('src = "train.en"\ntgt = "train.de"', 'tsv = "train.tsv"'))
     pairs = zip(*((folder / f"train.{side}").read_text().splitlines() for side in ("en", "de")), strict=True)

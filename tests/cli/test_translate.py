@@ -22,12 +22,12 @@ from glassformer.pipelines.translator import Translator
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def model(tmp_path_factory):
     return tiny_bundle(tmp_path_factory.mktemp("translate") / "model")
 
 
 @pytest.fixture(scope="module")
-def translator(model: Path) -> Translator:
+def translator(model):
     return Translator.load(model)
 
 
@@ -58,7 +58,7 @@ def said(stderr: str | bytes) -> list[str]:
     return [line for line in lines if "stopped by the length limit" not in line]
 
 
-def test_a_file_is_its_lines_translated_one_by_one(model: Path, translator: Translator) -> None:
+def test_a_file_is_its_lines_translated_one_by_one(model, translator):
     chance = random.Random(1)
     lines = ["", "  ", "中文 👩‍👩‍👧‍👦", "two words\r", "a\0b", "\u2028 not a line end", "﷽", *sentences(60, seed=7)]
     lines += [" ".join(sentences(8, seed=seed)) for seed in range(3)]
@@ -70,9 +70,7 @@ def test_a_file_is_its_lines_translated_one_by_one(model: Path, translator: Tran
     assert "3 lines were split" in done.stderr.decode()
 
 
-def test_arguments_scores_n_best_and_json(
-    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_arguments_scores_n_best_and_json(model, translator, capsys, monkeypatch):
     texts = ["the dog", "", "a red house"]
     found = translator.translate(texts, beam=3, nbest=2)
     wide = ["--beam", "3", "--nbest", "2"]
@@ -88,7 +86,7 @@ def test_arguments_scores_n_best_and_json(
     assert said(done.stderr) == []
 
 
-def test_files_in_and_out_with_bytes_that_are_no_text(model: Path, translator: Translator, tmp_path: Path) -> None:
+def test_files_in_and_out_with_bytes_that_are_no_text(model, translator, tmp_path):
     (tmp_path / "in.gz").write_bytes(gzip.compress(b"the dog\nthe \xff dog\ndog \xfe\n\n"))
     done = run(model, "--input", tmp_path / "in.gz", "--output", tmp_path / "out")
     assert done.returncode == 0
@@ -100,9 +98,7 @@ def test_files_in_and_out_with_bytes_that_are_no_text(model: Path, translator: T
     assert told[0].startswith("line 2: not UTF-8 (byte 5 of the line is 0xff)")
 
 
-def test_a_line_of_more_than_ten_megabytes_is_refused_after_those_before_it(
-    model: Path, translator: Translator
-) -> None:
+def test_a_line_of_more_than_ten_megabytes_is_refused_after_those_before_it(model, translator):
     done = run(model, stdin=b"the dog\n\na cat\n" + b"x" * 10_100_000 + b"\nlate\n")
     assert done.returncode == 2
     assert done.stdout.decode() == "".join(printed(translator, line) + "\n" for line in ("the dog", "", "a cat"))
@@ -110,7 +106,7 @@ def test_a_line_of_more_than_ten_megabytes_is_refused_after_those_before_it(
     assert len(said(done.stderr)) == 1
 
 
-def test_a_line_is_answered_as_it_arrives_and_ctrl_c_is_quiet(model: Path, translator: Translator) -> None:
+def test_a_line_is_answered_as_it_arrives_and_ctrl_c_is_quiet(model, translator):
     pipe = subprocess.PIPE
     with launch(command("translate", model), stdin=pipe, stdout=pipe, stderr=pipe) as process:
         assert process.stdin is not None
@@ -128,7 +124,7 @@ def test_a_line_is_answered_as_it_arrives_and_ctrl_c_is_quiet(model: Path, trans
             process.kill()
 
 
-def test_a_reader_that_goes_away_is_no_error(model: Path, tmp_path: Path) -> None:
+def test_a_reader_that_goes_away_is_no_error(model, tmp_path):
     (tmp_path / "in").write_text("\n".join(sentences(3000, seed=8)), encoding="utf-8")
     pipe = subprocess.PIPE
     words = command("translate", model, "--input", tmp_path / "in")
@@ -141,9 +137,7 @@ def test_a_reader_that_goes_away_is_no_error(model: Path, tmp_path: Path) -> Non
         assert process.wait(timeout=PATIENCE) == 141
 
 
-def test_every_option_does_what_the_translator_does(
-    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_option_does_what_the_translator_does(model, translator, capsys, monkeypatch):
     texts = ["the dog", "a red house"]
     cases: list[tuple[list[str], dict[str, Any]]] = [
         (["--prefix", "the cat "], {"prefix": "the cat "}),
@@ -169,9 +163,7 @@ def test_every_option_does_what_the_translator_does(
         assert here(capsys, monkeypatch, model, "the dog", "--precision", precision).count("\n") == 1
 
 
-def test_alignments_as_pairs_and_as_json(
-    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_alignments_as_pairs_and_as_json(model, translator, capsys, monkeypatch):
     texts = ["the dog", "", "a red house"]
     options = ["--beam", "2", "--nbest", "2", "--alignments", "--precision", "fp32"]
     found = translator.translate(texts, beam=2, nbest=2, alignments=True)
@@ -196,9 +188,7 @@ def run_here(monkeypatch: pytest.MonkeyPatch, *words: str | Path) -> object:
     return ended.value.code
 
 
-def test_a_full_disk_is_one_line_and_leaves_the_old_file(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_full_disk_is_one_line_and_leaves_the_old_file(model, tmp_path, monkeypatch, capsys):
     (tmp_path / "out").write_text("before", encoding="utf-8")
     (tmp_path / "in").write_text("\n".join(sentences(60, seed=2)), encoding="utf-8")
     most, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -215,13 +205,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_file(
     assert said(capsys.readouterr().err) == ["glassformer: /dev/full cannot be written: the disk is full"]
 
 
-def test_a_run_that_fails_keeps_the_old_file_and_what_it_has(
-    model: Path,
-    translator: Translator,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_a_run_that_fails_keeps_the_old_file_and_what_it_has(model, translator, tmp_path, monkeypatch, capsys):
     (tmp_path / "out").write_text("before", encoding="utf-8")
     (tmp_path / "in").write_bytes(b"the dog\na cat\n" + b"x" * 10_100_000)
     wanted = "".join(printed(translator, line) + "\n" for line in ("the dog", "a cat"))
@@ -235,9 +219,7 @@ def test_a_run_that_fails_keeps_the_old_file_and_what_it_has(
     assert len(list(tmp_path.iterdir())) == 4
 
 
-def test_an_output_may_be_a_link_a_pipe_or_a_device(
-    model: Path, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_output_may_be_a_link_a_pipe_or_a_device(model, translator, tmp_path, monkeypatch):
     (tmp_path / "out").write_text("before", encoding="utf-8")
     (tmp_path / "link").symlink_to("out")
     os.mkfifo(tmp_path / "pipe")
@@ -252,18 +234,14 @@ def test_an_output_may_be_a_link_a_pipe_or_a_device(
 
 
 @pytest.mark.parametrize("name", ["stdin", "stdout", "stderr"])
-def test_a_stream_closed_by_the_shell_is_an_empty_one(
-    model: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+def test_a_stream_closed_by_the_shell_is_an_empty_one(model, monkeypatch, capsys, name):
     monkeypatch.setattr(f"sys.{name}", None)  # as Python has it then
     assert run_here(monkeypatch, model, *([] if name == "stdin" else ["a cat"])) == 0
     getattr(sys, name).close()
     assert bool(capsys.readouterr().out) == (name == "stderr")
 
 
-def test_on_a_terminal_it_says_what_it_waits_for(
-    model: Path, translator: Translator, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_on_a_terminal_it_says_what_it_waits_for(model, translator, monkeypatch, capsys):
     master, slave = os.openpty()
     os.write(master, b"a cat\n\x04")
     with open(slave) as terminal:
@@ -275,17 +253,13 @@ def test_on_a_terminal_it_says_what_it_waits_for(
     os.close(master)
 
 
-def test_every_line_of_an_argument_is_translated(
-    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_line_of_an_argument_is_translated(model, translator, capsys, monkeypatch):
     lines = ["the dog", "", "a cat", "a red house", ""]
     out = here(capsys, monkeypatch, model, "the dog\n\na cat\r\n", "a red house", "")
     assert out.split("\n") == [*(printed(translator, line) for line in lines), ""]
 
 
-def test_a_translation_stopped_by_the_length_limit_is_told(
-    model: Path, translator: Translator, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_translation_stopped_by_the_length_limit_is_told(model, translator, capsys, monkeypatch):
     lines = sentences(40, seed=11)
     stopped = [i for i, best in enumerate(translator.translate(lines), 1) if not best[0].finished]
     assert len(stopped) > 1
@@ -322,14 +296,7 @@ def test_a_translation_stopped_by_the_length_limit_is_told(
         (["--input", "."], ". is a folder; name the text file inside it"),
     ],
 )
-def test_a_mistake_is_one_line(
-    model: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: list[str],
-    told: str,
-) -> None:
+def test_a_mistake_is_one_line(model, tmp_path, monkeypatch, capsys, words, told):
     from glassformer.cli import main
 
     monkeypatch.chdir(tmp_path)

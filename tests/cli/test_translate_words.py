@@ -1,27 +1,18 @@
 """`glassformer translate` on words that the model's training never met."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 from tiny_translators import tiny_bundle
 
 from glassformer.cli import main
 
 
-def test_words_that_training_never_met_are_told_once_on_stderr(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_words_that_training_never_met_are_told_once_on_stderr(tmp_path, capsys, monkeypatch):
     model = tiny_bundle(tmp_path / "model")
     (model / "recipe.toml").write_text('[about]\npurpose = "dogs and houses"\n', encoding="utf-8")
     for words, told in (
         (["the dog"], ""),
         (["Hello, the dog", "how is the dog? hello"], "Hello, how, is"),
-        (
-            [" ".join(f"{letter}q" for letter in "abcdefghij")],
-            "aq, bq, cq, dq, eq, fq, gq, hq and 2 more",
-        ),
+        ([" ".join(f"{letter}q" for letter in "abcdefghij")], "aq, bq, cq, dq, eq, fq, gq, hq and 2 more"),
     ):
         monkeypatch.setattr("sys.argv", ["glassformer", "translate", str(model), *words])
         with pytest.raises(SystemExit) as ended:

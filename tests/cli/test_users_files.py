@@ -71,7 +71,7 @@ def assert_kept(before: dict[Path, bytes]) -> None:
 
 
 @KILLS
-def test_train_keeps_what_else_is_in_its_folder(tmp_path: Path, kills: int) -> None:
+def test_train_keeps_what_else_is_in_its_folder(tmp_path, kills):
     chance = random.Random(0)
     recipe, out = write_recipe(tmp_path / "mine"), tmp_path / "run"
     before = fill(tmp_path) | contents(recipe.parent)
@@ -102,7 +102,7 @@ def test_train_keeps_what_else_is_in_its_folder(tmp_path: Path, kills: int) -> N
 
 
 @KILLS
-def test_demo_keeps_what_is_in_its_folder(tmp_path: Path, kills: int) -> None:
+def test_demo_keeps_what_is_in_its_folder(tmp_path, kills):
     chance, demo = random.Random(0), tmp_path / "demo"
     before = fill(tmp_path / "mine")
     assert start("demo", "--out", tmp_path / "mine")[0] == 2
@@ -117,7 +117,7 @@ def test_demo_keeps_what_is_in_its_folder(tmp_path: Path, kills: int) -> None:
 
 @pytest.mark.parametrize("kind", sampled(["translate", "trace", "lab"], ["translate", "lab"]))
 @KILLS
-def test_a_file_is_replaced_whole_and_only_if_it_was_named(tmp_path: Path, kind: str, kills: int) -> None:
+def test_a_file_is_replaced_whole_and_only_if_it_was_named(tmp_path, kind, kills):
     chance, out = random.Random(kind), tmp_path / "out"
     (tmp_path / "lines").write_text("one two\nthree\n" * 40)
     words = {

@@ -1,7 +1,5 @@
 """The trained demo that the handbook's code looks into: what `make demo` made, kept in half the bytes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import sys
@@ -16,7 +14,7 @@ import keep_demo  # noqa: E402
 
 
 @pytest.fixture(scope="session")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def demo(tmp_path_factory):
     """A folder as `runs/demo` is. DOCS_DEMO names one that is already there, which a writer of pages will want."""
     if ready := os.environ.get("DOCS_DEMO"):
         return Path(ready).resolve()

@@ -19,14 +19,14 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 @pytest.fixture(scope="module")
-def task() -> Task:
+def task():
     task = Task()
     task.held_out = task.held_out[:12]
     return task
 
 
 @pytest.mark.parametrize("attention", [True, False])
-def test_a_sentence_does_not_depend_on_its_padding_nor_on_what_comes_later(attention: bool) -> None:
+def test_a_sentence_does_not_depend_on_its_padding_nor_on_what_comes_later(attention):
     torch.manual_seed(0)
     model = Recurrent(20, 8, attention).eval()
     src, tgt = torch.tensor([[5, 6, 7]]), torch.tensor([[START, 8, 9]])
@@ -38,7 +38,7 @@ def test_a_sentence_does_not_depend_on_its_padding_nor_on_what_comes_later(atten
     assert torch.allclose(alone[:, :2], earlier, atol=1e-6)
 
 
-def test_only_attention_lets_the_writer_see_the_states() -> None:
+def test_only_attention_lets_the_writer_see_the_states():
     torch.manual_seed(0)
     src, tgt = torch.tensor([[5, 6, 7]]), torch.tensor([[START, 8]])
     for attention in (True, False):
@@ -49,14 +49,14 @@ def test_only_attention_lets_the_writer_see_the_states() -> None:
         assert (moved > 1e-3) == attention
 
 
-def test_models_are_of_one_size(task: Task) -> None:
+def test_models_are_of_one_size(task):
     sizes = [sum(w.numel() for w in make(task.tokenizer.tgt_size).parameters()) for make in trials.MODELS.values()]
     assert max(sizes) < 1.02 * min(sizes)
     assert list(before_rows.kept()["weights"].values()) == sizes
 
 
 @pytest.mark.long
-def test_each_model_trains(task: Task) -> None:
+def test_each_model_trains(task):
     sample = task.train[:64]
     for kind in trials.MODELS:
         before, after = (trials.learn(kind, task, lambda chance, size: sample[:size], steps, 1)[0] for steps in (1, 20))
@@ -66,7 +66,7 @@ def test_each_model_trains(task: Task) -> None:
         assert losses[1] < losses[0] - 0.3, kind
 
 
-def test_lists_are_as_long_as_asked_for(task: Task) -> None:
+def test_lists_are_as_long_as_asked_for(task):
     lists = trials.Lists(task)
     source, target = lists.pair(random.Random(0), 5)
     assert len(source) == len(target) == 5
@@ -75,7 +75,7 @@ def test_lists_are_as_long_as_asked_for(task: Task) -> None:
     assert trials.DIGITS[english.strip("▁")] == german.strip()
 
 
-def test_the_measurement_gives_every_table(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_measurement_gives_every_table(task, monkeypatch):
     monkeypatch.setattr(measure, "Task", lambda: task)
     monkeypatch.setattr(measure, "LENGTHS", (4, 8))
     monkeypatch.setattr(measure, "LISTS", (1, 2))
@@ -90,7 +90,7 @@ def test_the_measurement_gives_every_table(task: Task, monkeypatch: pytest.Monke
         before_rows.markdown(found, "nothing", "en")
 
 
-def test_the_words_of_the_chapter_are_what_was_measured() -> None:
+def test_the_words_of_the_chapter_are_what_was_measured():
     found = before_rows.kept()
 
     def mean(trial: str, kind: str, what: str) -> float:

@@ -43,30 +43,30 @@ FAULTS = {
 
 
 @pytest.fixture(scope="module")
-def names() -> Any:
+def names():
     return growing.names_after(growing.STEPS)
 
 
-def test_the_file_is_what_the_steps_give_and_short() -> None:
+def test_the_file_is_what_the_steps_give_and_short():
     assert growing.assembled(growing.STEPS) == WHOLE
     assert WHOLE.count("\n") <= 300
     assert [step.stem[:2] for step in growing.STEPS] == [f"{number:02}" for number in range(1, len(growing.STEPS) + 1)]
     assert [step.stem[3:] for step in growing.STEPS[:-1]] == list(build_rows.PARTS)
 
 
-def test_of_ours_the_file_imports_corpus_and_tokenizer_alone() -> None:
+def test_of_ours_the_file_imports_corpus_and_tokenizer_alone():
     tree = ast.parse(WHOLE)
     found = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     found |= {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     assert {str(name) for name in found if str(name).startswith("glassformer")} == OURS
 
 
-def test_file_and_notebooks_are_fresh() -> None:
+def test_file_and_notebooks_are_fresh():
     stale = [file.name for file, text in build_pages.wanted().items() if file.read_text(encoding="utf-8") != text]
     assert stale == [], "run: python docs/build/build_pages.py"
 
 
-def test_each_step_stands_in_one_page_in_order() -> None:
+def test_each_step_stands_in_one_page_in_order():
     for language in build_pages.LANGUAGES:
         pages = build_pages.pages(language)
         assert [step for page in pages for step in build_pages.steps_of(page)] == growing.STEPS
@@ -76,7 +76,7 @@ def test_each_step_stands_in_one_page_in_order() -> None:
             assert told == [int(step.stem[:2]) for step in build_pages.steps_of(page) if step != growing.STEPS[-1]]
 
 
-def test_a_step_trains_and_has_its_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_step_trains_and_has_its_row(capsys):
     task: Any = growing.names_after(growing.STEPS[:1])["Task"]()
     task.held_out = task.held_out[:12]
     before, found = (build_rows.measured(step, task, [7], 10, {}) for step in (1, 4))
@@ -86,7 +86,7 @@ def test_a_step_trains_and_has_its_row(capsys: pytest.CaptureFixture[str]) -> No
 
 
 @pytest.mark.long
-def test_every_step_trains_and_has_its_row(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_step_trains_and_has_its_row(capsys):
     rows = grow.grow(seeds=[7], training=10, tell=grow.say, held_out=12)
     assert len(rows) == len(build_rows.PARTS) >= 10
     for row in rows[1:]:
@@ -97,7 +97,7 @@ def test_every_step_trains_and_has_its_row(capsys: pytest.CaptureFixture[str]) -
     assert [line.split()[0] for line in printed] == [str(row.step) for row in rows]
 
 
-def test_the_rows_of_the_pages_are_measured_with_five_seeds() -> None:
+def test_the_rows_of_the_pages_are_measured_with_five_seeds():
     rows = build_rows.kept()
     assert [row.part for row in rows] == list(build_rows.PARTS)
     assert all(len(row.losses) == len(row.curves) >= 5 for row in rows)
@@ -112,7 +112,7 @@ def row(step: int, losses: list[float], right: list[float] | None = None) -> bui
     return build_rows.Row(step, build_rows.part_of(step), 1, losses, [[(0, loss)] for loss in losses], right)
 
 
-def test_a_verdict_follows_the_numbers() -> None:
+def test_a_verdict_follows_the_numbers():
     before = row(2, [2.0, 2.1, 1.9])
     assert build_rows.change(before, None)[0] == "first"
     assert build_rows.change(row(3, [1.0, 1.1, 0.9]), before)[0] == "helps"
@@ -128,7 +128,7 @@ def test_a_verdict_follows_the_numbers() -> None:
     assert "–" in build_rows.cells(row(3, [1.0]), row(2, [2.0]), "en"), "one seed gives no verdict"
 
 
-def test_the_built_file_is_the_shipped_model(demo: Path) -> None:
+def test_the_built_file_is_the_shipped_model(demo):
     found = compare.compare(demo, WHOLE, pairs=60, beamed=8)  # of 200 and 40, which the command takes
     assert found.logits <= 1e-5
     assert found.rounded <= compare.ROUNDING
@@ -138,7 +138,7 @@ def test_the_built_file_is_the_shipped_model(demo: Path) -> None:
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_in_the_file_is_noticed(fault: str, demo: Path) -> None:
+def test_a_fault_in_the_file_is_noticed(fault, demo):
     right, wrong = FAULTS[fault]
     assert WHOLE.count(right) >= 1
     found = compare.compare(demo, WHOLE.replace(right, wrong), pairs=8, beamed=1)
@@ -146,9 +146,7 @@ def test_a_fault_in_the_file_is_noticed(fault: str, demo: Path) -> None:
     assert not found.same
 
 
-def test_the_command_compares_and_its_exit_says_so(
-    demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_command_compares_and_its_exit_says_so(demo, tmp_path, monkeypatch, capsys):
     (tmp_path / "mine.py").write_text(WHOLE.replace("x + sublayer", "sublayer"), encoding="utf-8")
     monkeypatch.setattr("sys.argv", ["compare.py", str(demo), "--pairs", "5", "--file", str(tmp_path / "mine.py")])
     assert compare.main() == 1
@@ -160,12 +158,12 @@ def test_the_command_compares_and_its_exit_says_so(
     assert "make demo" in capsys.readouterr().err
 
 
-def test_the_file_translates_from_the_command_line(demo: Path) -> None:
+def test_the_file_translates_from_the_command_line(demo):
     done = subprocess.run([sys.executable, str(growing.WHOLE), str(demo), "twenty-one"], capture_output=True, text=True)
     assert done.stdout == "einundzwanzig\n", done.stderr
 
 
-def test_adam_takes_the_steps_of_torch(names: Any) -> None:
+def test_adam_takes_the_steps_of_torch(names):
     torch.manual_seed(0)
     ours = nn.Linear(5, 3)
     theirs = nn.Linear(5, 3)
@@ -186,7 +184,7 @@ def test_adam_takes_the_steps_of_torch(names: Any) -> None:
     assert math.isclose(max(rates), 0.3 * 64**-0.5 * 100**-0.5)
 
 
-def test_parts_are_those_of_torch(names: Any) -> None:
+def test_parts_are_those_of_torch(names):
     torch.manual_seed(0)
     x = torch.randn(2, 5, 8)
     assert torch.allclose(names["softmax"](x), x.softmax(-1), atol=1e-6)
@@ -198,7 +196,7 @@ def test_parts_are_those_of_torch(names: Any) -> None:
         assert torch.isclose(names["loss"](x, labels, smoothing), wanted, atol=1e-6)
 
 
-def test_the_file_after_a_step_is_printed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_file_after_a_step_is_printed(monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["grow.py", "--file", "3"])
     assert grow.main() == 0
     printed = capsys.readouterr().out

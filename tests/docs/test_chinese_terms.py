@@ -54,14 +54,14 @@ def found(pattern: str) -> list[Path]:
 
 
 @pytest.mark.parametrize("pattern", PLACES)
-def test_each_concept_has_one_chinese_word(pattern: str) -> None:
+def test_each_concept_has_one_chinese_word(pattern):
     files = found(pattern)
     assert files or "box" in pattern, "nothing is there: was it moved?"
     wrong = {file.name: faults(file.read_text(encoding="utf-8")) for file in files}
     assert not {name: said for name, said in wrong.items() if said}
 
 
-def test_a_word_that_is_not_used_is_noticed() -> None:
+def test_a_word_that_is_not_used_is_noticed():
     assert faults("编码器的堆栈") == ["堆栈 (stack: write 堆叠)"]
     assert not faults("编码器的堆叠")
     assert faults("每批三句，一个批有多大") == ["批 (batch: write 批次)"]
@@ -77,19 +77,19 @@ def misplaced(page: str) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", CHINESE_PAGES)
-def test_chinese_is_set_as_chinese(pattern: str) -> None:
+def test_chinese_is_set_as_chinese(pattern):
     wrong = {file.name: misplaced(file.read_text(encoding="utf-8")) for file in found(pattern)}
     assert not {name: places for name, places in wrong.items() if places}
 
 
-def test_a_misplaced_sign_is_noticed() -> None:
+def test_a_misplaced_sign_is_noticed():
     for wrong in ("句子,句子", "句子 句子", "句子， 句子", "一行断开\n的句子", "句子，，句子"):
         assert misplaced(wrong)
     for right in ("句子，`a, b` 与 English, too。", "- 一项\n- 又一项", "| 表 | 格 |\n| 二 | 行 |", "一段\n\n又一段"):
         assert not misplaced(right)
 
 
-def test_the_list_contradicts_neither_itself_nor_the_glossary() -> None:
+def test_the_list_contradicts_neither_itself_nor_the_glossary():
     glossary = (ROOT / "docs" / "zh" / "glossary.md").read_text(encoding="utf-8")
     for term in TERMS.values():
         assert not faults(term["word"])
@@ -102,7 +102,7 @@ def misworded(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("pattern", ENGLISH)
-def test_english_is_worded_as_english(pattern: str) -> None:
+def test_english_is_worded_as_english(pattern):
     files = found(pattern)
     assert files, "nothing is there: was it moved?"
     prose = {
@@ -113,7 +113,7 @@ def test_english_is_worded_as_english(pattern: str) -> None:
     assert not {name: lines for name, text in prose.items() if (lines := misworded(text))}
 
 
-def test_english_that_is_misworded_is_noticed() -> None:
+def test_english_that_is_misworded_is_noticed():
     assert misworded("what it has learned")
     assert misworded("A mask in front, as decoder-only models have it.")
     assert misworded("In front of it they agree. Behind it they are not.")

@@ -25,12 +25,12 @@ def name(page: Path) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_what_a_page_includes_is_fresh(page: Path) -> None:
+def test_what_a_page_includes_is_fresh(page):
     assert refresh.fresh(page) == page.read_text(encoding="utf-8"), "not fresh; run: python docs/refresh.py"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_nothing_is_left_to_the_site(page: Path) -> None:
+def test_nothing_is_left_to_the_site(page):
     text = page.read_text(encoding="utf-8")
     prose = SPAN.sub("", fences.without(text))
     assert not ONLY_ON_THE_SITE.search(prose), "an answer folds by <details>, and nothing needs the site's Markdown"
@@ -43,7 +43,7 @@ def test_nothing_is_left_to_the_site(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
-def test_equations_are_such_as_a_code_host_draws(page: Path) -> None:
+def test_equations_are_such_as_a_code_host_draws(page):
     """It unescapes signs before it draws, and knows an equation by the space before and the sign after it."""
     prose = SPAN.sub("", fences.without(page.read_text(encoding="utf-8")))
     displays, inline = DISPLAY.findall(prose), DISPLAY.sub("", prose)
@@ -57,7 +57,7 @@ def test_equations_are_such_as_a_code_host_draws(page: Path) -> None:
         assert found[1] == found[1].strip(), f"{found[0]}: no space within, or it stays raw"
 
 
-def test_the_worked_example_is_told_whole() -> None:
+def test_the_worked_example_is_told_whole():
     for language in ("en", "zh"):
         page = (refresh.DOCS / language / "22-by-hand.md").read_text(encoding="utf-8")
         told = [what.name for what in fences.included(page) if what.kind == "worked"]
@@ -67,7 +67,7 @@ def test_the_worked_example_is_told_whole() -> None:
         worked_pages.markdown("nowhere", "en")
 
 
-def test_a_changed_source_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_changed_source_is_noticed(tmp_path, monkeypatch):
     page = tmp_path / "docs" / "en" / "one.md"
     page.parent.mkdir(parents=True)
     monkeypatch.setattr(refresh, "DOCS", tmp_path / "docs")

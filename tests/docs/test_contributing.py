@@ -21,7 +21,7 @@ def text(name: str) -> str:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_what_is_named_is_there(name: str) -> None:
+def test_what_is_named_is_there(name):
     found = [*PATH.findall(text(name)), *LINK.findall(text(name))]
     missing = [path for path in found if "NAME" not in path and not (ROOT / path).exists()]
     assert missing == []
@@ -30,7 +30,7 @@ def test_what_is_named_is_there(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_both_languages_name_the_same(name: str) -> None:
+def test_both_languages_name_the_same(name):
     def said(file: str) -> set[str]:
         page = text(file)
         for theirs, ours in OTHER_LANGUAGE.items():
@@ -41,14 +41,14 @@ def test_both_languages_name_the_same(name: str) -> None:
     assert said(f"{name}.zh-CN.md") - said(f"{name}.md") == set()
 
 
-def test_the_walk_of_a_sentence_leads_past_what_is_there() -> None:
+def test_the_walk_of_a_sentence_leads_past_what_is_there():
     stops = re.findall(r"^\d+\. `(glassformer\.[\w.]+)`", text("CONTRIBUTING.md"), re.M)
     assert 10 <= len(stops) <= 15
     for name in stops:
         assert named_source.find(name).text
 
 
-def test_the_version_stands_in_the_changelog() -> None:
+def test_the_version_stands_in_the_changelog():
     from glassformer import __version__
 
     assert f"## [{__version__}]" in text("CHANGELOG.md")

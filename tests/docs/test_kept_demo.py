@@ -1,9 +1,6 @@
 """The demo that the handbook's code looks into is what `make demo` trains today."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import keep_demo
 
@@ -17,7 +14,7 @@ from glassformer.train.recipe import built_in
 STALE = "run: make demo && python tests/docs/keep_demo.py runs/demo"
 
 
-def test_recipe_and_vocabulary_are_those_of_today(tmp_path: Path) -> None:
+def test_recipe_and_vocabulary_are_those_of_today(tmp_path):
     recipe = read_recipe(str(built_in()["numerals"]))
     assert saved_recipe(keep_demo.KEPT).to_dict() == recipe.to_dict(), STALE
     Tokenizer.train(generate("train"), recipe.tokenizer).save(tmp_path)
@@ -25,7 +22,7 @@ def test_recipe_and_vocabulary_are_those_of_today(tmp_path: Path) -> None:
     assert kept == made, STALE
 
 
-def test_it_has_learnt_what_the_demo_learns(demo: Path) -> None:
+def test_it_has_learnt_what_the_demo_learns(demo):
     pairs = list(generate("test"))[:200]
     found = gf.Translator.load(demo).translate([source for source, _ in pairs])
     right = sum(ranked[0].text == target for ranked, (_, target) in zip(found, pairs, strict=True))

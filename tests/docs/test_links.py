@@ -57,14 +57,14 @@ def faults(text: str, file: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.relative_to(ROOT).as_posix())
-def test_links_lead_to_what_they_say(file: Path) -> None:
+def test_links_lead_to_what_they_say(file):
     text = prose(file)
     assert faults(text, file) == []
     if file.name != "CHANGELOG.md":  # which tells of chapters as they were
         assert {int("".join(found)) for found in MENTION.findall(text)} <= NUMBERED, "a chapter that there is not"
 
 
-def test_a_wrong_link_is_noticed() -> None:
+def test_a_wrong_link_is_noticed():
     page = ROOT / "docs" / "en" / "index.md"
     right = "# One `two`\n\n[x](04-attention.md) [4](04-attention.md#why) [chapter 4](04-attention.md) [a](#one-two)"
     assert faults(right, page) == []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -32,7 +31,7 @@ def cells(language: str, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_both_languages_hold_the_same_code(name: str) -> None:
+def test_both_languages_hold_the_same_code(name):
     en, zh = (cells(language, name) for language in LANGUAGES)
     assert [cell["cell_type"] for cell in en] == [cell["cell_type"] for cell in zh]
     for english, chinese in zip(en, zh, strict=True):
@@ -44,7 +43,7 @@ def test_both_languages_hold_the_same_code(name: str) -> None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}/{path.stem}")
-def test_a_notebook_is_stored_without_its_outputs(path: Path) -> None:
+def test_a_notebook_is_stored_without_its_outputs(path):
     validate(read(path, as_version=4))
     for cell in cells(path.parent.name, path.stem):
         if cell["cell_type"] == "code":
@@ -52,7 +51,7 @@ def test_a_notebook_is_stored_without_its_outputs(path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
+def kernel(tmp_path_factory):
     """A real kernel, started once: most of what a short notebook takes is loading PyTorch."""
     folder = tmp_path_factory.mktemp("kernel")
     with TemporaryDirectory() as sockets:  # a socket's address may not be long, so not in the tests' own folder
@@ -64,7 +63,7 @@ def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KernelManager]:
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.long
-def test_a_notebook_runs(name: str, kernel: KernelManager, tmp_path: Path) -> None:
+def test_a_notebook_runs(name, kernel, tmp_path):
     notebook = read(NOTEBOOKS / "en" / f"{name}.ipynb", as_version=4)
     whole, less = LIGHTER.get(name, ("", ""))
     assert sum(whole in cell["source"] for cell in notebook.cells if cell["cell_type"] == "code") == 1 or not whole

@@ -1,7 +1,5 @@
 """Every block of code in the handbook runs, in order, and prints what the page shows."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 
@@ -25,7 +23,7 @@ BUILD = build_pages.ORDER
 
 
 @pytest.mark.parametrize("name", BUILD)
-def test_page_of_the_build(name: str, demo: Path, tmp_path: Path) -> None:
+def test_page_of_the_build(name, demo, tmp_path):
     """A page's code goes on from the file as the pages before it have left it."""
     page = DOCS / "en" / "build" / f"{name}.md"
     before = build_pages.steps_before(page)
@@ -33,5 +31,5 @@ def test_page_of_the_build(name: str, demo: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.long] * (n in LONG)) for n in PAGES])
-def test_page(name: str, demo: Path, tmp_path: Path) -> None:
+def test_page(name, demo, tmp_path):
     run_page(DOCS / "en" / f"{name}.md", demo, tmp_path, SLOW)

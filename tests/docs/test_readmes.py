@@ -37,14 +37,14 @@ def blocks(readme: str) -> list[tuple[str, str]]:
     return [(block.kind, block.body) for block in fences.read(text(readme)) if block.kind != "python"]
 
 
-def test_both_readmes_show_the_same() -> None:
+def test_both_readmes_show_the_same():
     trees = [[ast.dump(ast.parse(block.body)) for block in python(readme)] for readme in READMES]
     assert trees[0] == trees[1]
     assert blocks(READMES[0]) == blocks(READMES[1])
 
 
 @pytest.mark.parametrize("readme", READMES)
-def test_a_readme_is_read_in_a_minute(readme: str) -> None:
+def test_a_readme_is_read_in_a_minute(readme):
     assert len(text(readme).splitlines()) <= 120
 
 
@@ -57,7 +57,7 @@ def kinds(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("readme", READMES)
-def test_every_block_of_a_readme_runs(readme: str, demo: Path, tmp_path: Path) -> None:
+def test_every_block_of_a_readme_runs(readme, demo, tmp_path):
     used = run_page(ROOT / readme, demo, tmp_path, SLOW)
     shown = [found.groups() for block in python(readme) for found in SHOWN.finditer(block.body)]
     assert shown
@@ -70,11 +70,11 @@ def commands(page: str) -> list[str]:
     return [line.split("   ")[0] for line in lines if line.startswith("glassformer ")]
 
 
-def test_both_languages_list_the_same_commands() -> None:
+def test_both_languages_list_the_same_commands():
     assert commands(PAGES[0]) == commands(PAGES[1])
 
 
-def test_the_commands_exist_with_their_options() -> None:
+def test_the_commands_exist_with_their_options():
     from typer.main import get_command
 
     from glassformer.cli import app
@@ -90,7 +90,7 @@ def test_the_commands_exist_with_their_options() -> None:
 
 
 @pytest.mark.parametrize("line", dict.fromkeys(commands(PAGES[0])))
-def test_a_command_runs(line: str, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_runs(line, demo, tmp_path, monkeypatch):
     name = line.split()[1]
     if re.search(r" MODEL | [a-z-]+/(gpt2|bert)", line):
         pytest.skip("a model of the hub, or one that is not named")

@@ -25,13 +25,13 @@ def used() -> set[str]:
     }
 
 
-def test_every_public_name_is_listed_once() -> None:
+def test_every_public_name_is_listed_once():
     listed = [name for what in fences.included(PAGE) if what.kind == "api" for name in what.name.split()]
     assert sorted(listed) == sorted(NAMES)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_name_is_described_with_its_members_and_shown(name: str) -> None:
+def test_a_name_is_described_with_its_members_and_shown(name):
     found = reference.entry(name)
     assert found.text, "it has no docstring"
     told = set(re.findall(r"`(?:\w+\.)?(\w+)", found.text)) | {"forward", "__call__"}  # a class says how it is called
@@ -40,7 +40,7 @@ def test_a_name_is_described_with_its_members_and_shown(name: str) -> None:
     assert name in used(), "docs/en/api.md has no example of it"
 
 
-def test_what_is_shown_is_what_stands_in_the_source() -> None:
+def test_what_is_shown_is_what_stands_in_the_source():
     written = reference.markdown(reference.entry("generate"))
     assert "    src_mask: Tensor | None = None,\n" in written
     assert "(): " not in written
@@ -49,6 +49,6 @@ def test_what_is_shown_is_what_stands_in_the_source() -> None:
     assert methods["Translator.__call__"].signature == "def __call__(self, text: str) -> str"
 
 
-def test_a_wrong_name_is_noticed() -> None:
+def test_a_wrong_name_is_noticed():
     with pytest.raises(LookupError, match="`Translater` is no public name"):
         reference.entry("Translater")

@@ -1,7 +1,5 @@
 """The handbook's schematics are drawn from the model of today, shown where they belong, and lead to real chapters."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 
@@ -16,11 +14,11 @@ DRAWN = dict(make_schematics.drawn())
 
 
 @pytest.mark.parametrize("file", DRAWN, ids=lambda file: file.name)
-def test_a_schematic_is_fresh(file: Path) -> None:
+def test_a_schematic_is_fresh(file):
     assert file.read_text(encoding="utf-8") == DRAWN[file], "not fresh; run: python docs/make_schematics.py"
 
 
-def test_every_schematic_is_shown_in_its_language() -> None:
+def test_every_schematic_is_shown_in_its_language():
     for file in DRAWN:
         language = file.name.split(".")[1]
         pages = [page for page in (DOCS / language).glob("*.md") if f"figures/{file.name})" in page.read_text("utf-8")]
@@ -28,7 +26,7 @@ def test_every_schematic_is_shown_in_its_language() -> None:
     assert {file.name for file in (DOCS / "figures").glob("schematic-*")} == {file.name for file in DRAWN}
 
 
-def test_every_part_has_its_chapter_and_its_view() -> None:
+def test_every_part_has_its_chapter_and_its_view():
     views = re.findall(r'"(\w+)"', re.search(r"const VIEWS = \[(.*?)\]", page_files()["state.js"], re.S)[1])
     for role, place in PLACES.items():
         assert (DOCS / "en" / f"{place.chapter}.md").exists(), role

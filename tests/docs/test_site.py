@@ -6,7 +6,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -62,7 +61,7 @@ validation: {{links: {{not_found: ignore}}}}
 
 
 @pytest.fixture(scope="module", params=["a part", pytest.param("whole", marks=pytest.mark.long)])
-def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def site(request, tmp_path_factory):
     folder, docs = tmp_path_factory.mktemp("site"), ROOT / "docs"
     for language in ("en", "zh"):
         settings = docs / f"{language}.yml"
@@ -79,7 +78,7 @@ def site(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
-def tab(chromium) -> Iterator[object]:
+def tab(chromium):
     page = chromium.new_page()
     page.outside = []
     page.on("request", lambda r: page.outside.append(r.url) if r.url.startswith(("http", "ws")) else None)
@@ -88,13 +87,13 @@ def tab(chromium) -> Iterator[object]:
 
 
 @pytest.fixture
-def page(tab) -> object:
+def page(tab):
     tab.outside.clear()
     tab.set_viewport_size({"width": 1280, "height": 720})
     return tab
 
 
-def test_no_page_asks_for_anything_from_elsewhere(site: Path) -> None:
+def test_no_page_asks_for_anything_from_elsewhere(site):
     pages = sorted(site.glob("*/**/*.html"))
     assert len(pages) >= 40 or {one.stem for one in pages} == {*FEW, "404"}
     for one in pages:
@@ -114,7 +113,7 @@ def plain(page: Path) -> str:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_nothing_is_raw_cut_or_missing_on_a_phone(language: str, site: Path, page, tmp_path: Path) -> None:
+def test_nothing_is_raw_cut_or_missing_on_a_phone(language, site, page, tmp_path):
     (tmp_path / "figures").symlink_to(ROOT / "docs" / "figures")
     page.set_viewport_size(PHONE)
     amiss, seen = {}, 0
@@ -134,7 +133,7 @@ def test_nothing_is_raw_cut_or_missing_on_a_phone(language: str, site: Path, pag
     assert seen in (2 * len(READ), 2 * len({*READ} & {*FEW}))
 
 
-def test_what_is_amiss_is_noticed(page, tmp_path: Path) -> None:
+def test_what_is_amiss_is_noticed(page, tmp_path):
     shown = tmp_path / "broken.html"
     page.set_viewport_size(PHONE)
     for broken, told in (
@@ -151,7 +150,7 @@ def test_what_is_amiss_is_noticed(page, tmp_path: Path) -> None:
         assert [one.split(":")[0] for one in page.evaluate(AMISS)] == told
 
 
-def test_search_figures_and_the_other_language_from_a_folder(site: Path, page) -> None:
+def test_search_figures_and_the_other_language_from_a_folder(site, page):
     for language, words, found in (("en", "softmax", "Attention"), ("zh", "注意力", "注意力")):
         page.goto((site / language / "04-attention.html").as_uri())
         pictures = page.locator("article img").evaluate_all("all => all.map((one) => one.naturalWidth)")
@@ -167,7 +166,7 @@ def test_search_figures_and_the_other_language_from_a_folder(site: Path, page) -
     assert page.outside == []
 
 
-def test_a_schematic_is_seen_whole_on_a_phone(site: Path, page) -> None:
+def test_a_schematic_is_seen_whole_on_a_phone(site, page):
     page.set_viewport_size(PHONE)
     for place in ("en/10-decoder.html", "zh/index.html"):
         page.goto((site / place).as_uri())

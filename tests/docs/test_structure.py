@@ -41,14 +41,14 @@ def text(file: str) -> str:
     return (DOCS / f"{file}.md").read_text(encoding="utf-8")
 
 
-def test_the_contents_list_every_page_in_the_same_order() -> None:
+def test_the_contents_list_every_page_in_the_same_order():
     listed = [re.findall(r"([\w/-]+)\.md", (DOCS / f"{language}.yml").read_text("utf-8")) for language in LANGUAGES]
     assert listed[0] == listed[1]
     assert sorted(listed[0]) == PAGES
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_both_languages_have_the_same_shape(name: str) -> None:
+def test_both_languages_have_the_same_shape(name):
     en, zh = (text(f"{language}/{name}") for language in LANGUAGES)
     headings = [[found.groups() for found in HEADING.finditer(fences.without(page))] for page in (en, zh)]
     assert [marks for marks, _ in headings[0]] == [marks for marks, _ in headings[1]]
@@ -82,7 +82,7 @@ def differing(english: list[fences.Fence], chinese: list[fences.Fence]) -> list[
     return found
 
 
-def test_a_difference_that_is_not_one_of_language_is_noticed() -> None:
+def test_a_difference_that_is_not_one_of_language_is_noticed():
     def blocks(code: str, output: str) -> list[fences.Fence]:
         return fences.read(f"```python\n{code}\n```\n\n```output\n{output}\n```\n")
 
@@ -95,7 +95,7 @@ def test_a_difference_that_is_not_one_of_language_is_noticed() -> None:
 
 
 @pytest.mark.parametrize("name", PAGES)
-def test_the_code_of_a_chinese_page_speaks_chinese(name: str) -> None:
+def test_the_code_of_a_chinese_page_speaks_chinese(name):
     """But for what a page includes: the source is English, and stands as it is."""
     spoken = [
         words
@@ -107,7 +107,7 @@ def test_the_code_of_a_chinese_page_speaks_chinese(name: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_a_page_keeps_the_format(file: str) -> None:
+def test_a_page_keeps_the_format(file):
     page = text(file)
     prose = fences.without(page)
     headings = [found.groups() for found in HEADING.finditer(prose)]
@@ -125,7 +125,7 @@ def test_a_page_keeps_the_format(file: str) -> None:
 
 
 @pytest.mark.parametrize("file", FILES)
-def test_links_figures_and_sources_lead_somewhere(file: str) -> None:
+def test_links_figures_and_sources_lead_somewhere(file):
     page = text(file)
     language = file.split("/")[0]
     for image, words, target in LINK.findall(fences.without(page)):
@@ -139,13 +139,13 @@ def test_links_figures_and_sources_lead_somewhere(file: str) -> None:
             assert target.endswith(f".{language}.svg")
 
 
-def test_every_figure_that_has_a_script_is_shown() -> None:
+def test_every_figure_that_has_a_script_is_shown():
     shown = {Path(target).name for file in FILES for _, _, target in LINK.findall(text(file))}
     drawn = {f"{script.stem}.{language}.svg" for script in (DOCS / "figures").glob("*.py") for language in LANGUAGES}
     assert drawn <= shown
 
 
-def test_a_wrong_name_of_a_source_is_noticed() -> None:
+def test_a_wrong_name_of_a_source_is_noticed():
     with pytest.raises(LookupError, match="defines no `softmix`"):
         named_source.find("glassformer.model.attention.softmix")
     with pytest.raises(LookupError, match="no such module"):

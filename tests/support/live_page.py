@@ -22,17 +22,17 @@ def toy_service(translator: Translator, queue: Queue | None = None) -> Translati
 
 
 @pytest.fixture(scope="session")
-def bundle() -> Path:
+def bundle():
     return Path(__file__).parents[1] / "page" / "bundle"  # made by make_bundle.py
 
 
 @pytest.fixture(scope="session")
-def translator(bundle: Path) -> Translator:
+def translator(bundle):
     return Translator.load(bundle)
 
 
 @pytest.fixture(scope="session")
-def live(translator: Translator):
+def live(translator):
     with Live(create_app(translator, "toy", EXAMPLES, service=toy_service(translator))) as server:
         yield server
 
