@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +14,7 @@ from small_run import OLD, Cli
 import glassformer as gf
 from glassformer.common.errors import ConfigError, DataError, GlassformerError, InputError
 from glassformer.decode import Hypothesis, Search, generate
-from glassformer.deploy.export import check, formats, run
+from glassformer.deploy.export import check, formats
 from glassformer.deploy.export.check import same_targets
 from glassformer.deploy.export.formats import CannotExport, CheckFailed
 from glassformer.deploy.export.inputs import Sample, choose_sample, load_for_export
@@ -166,11 +165,3 @@ def test_a_difference_is_seen_and_a_tie_is_none(monkeypatch: pytest.MonkeyPatch)
     swapped = {9: 10, 10: 9}
     assert checked(lambda h: Hypothesis([swapped.get(id, id) for id in h.ids], h.score))["greedy"]["tied"] == 2
     assert check.smallest_gap(model, [4, 5, 6], 4, 5) == 0
-
-
-def test_the_room_is_a_function_and_a_package() -> None:
-    import glassformer.deploy.export.formats
-
-    assert callable(gf.export)
-    assert inspect.signature(gf.export) == inspect.signature(run.export)
-    assert glassformer.deploy.export.formats is formats
