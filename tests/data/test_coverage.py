@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.data import About, Tokenizer, TokenizerOptions
-from glassformer.data.coverage import frequent_words, split_words, unseen_words
+from glassformer.data.tokenizer import frequent_words, split_words, unseen_words
 
 PAIRS = [("The cat can't see twenty-one dogs.", "x"), ("wir sehen 今天", "y")] * 3
 
@@ -41,7 +41,7 @@ def test_the_words_are_saved_and_a_folder_without_them_finds_nothing_unfamiliar(
 
 
 def test_of_very_many_words_the_most_frequent_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("glassformer.data.coverage.MOST_WORDS", 2)
+    monkeypatch.setattr("glassformer.data.tokenizer.MOST_WORDS", 2)
     assert frequent_words(["b a c", "b c", "b"]) == {"b", "c"}
 
 

@@ -92,3 +92,24 @@ def check_whole(name: str, value: object, least: int, fix: str) -> None:
 def why(error: OSError) -> str:
     """What kept a file from being read or written, in words."""
     return "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
+
+
+def check_texts(given: Iterable[str], name: str) -> list[str]:
+    """Texts as a list; the lines of an open file without their ends."""
+    if isinstance(given, str | bytes):
+        raise InputError(f"{name} must be a list of texts, not one string; write [text], or for one text call t(text)")
+    if isinstance(given, Mapping | set | frozenset):
+        raise InputError(f"{name} is a {type(given).__name__}, whose order says nothing; give a list of texts")
+    if not isinstance(given, Iterable):
+        raise InputError(f"{name} is a {type(given).__name__}; give a list of texts, or anything that yields them")
+    found = list(given)
+    for i, text in enumerate(found):
+        if not isinstance(text, str):
+            raise InputError(f"{name}[{i}] is a {type(text).__name__}; every text must be a string")
+    return [line.removesuffix("\n") for line in found] if isinstance(given, io.TextIOBase) else found
+
+
+def check_text(given: str) -> str:
+    if not isinstance(given, str):
+        raise InputError(f"this takes one text, not a {type(given).__name__}; for many: t.translate(texts)")
+    return given

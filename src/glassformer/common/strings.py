@@ -1,16 +1,12 @@
-"""Texts as a caller gives them, any iterable of strings, read once; and as a reader meets them: language and width."""
+"""Texts as a reader meets them: in two languages, in several scripts, in lines of a width."""
 
 from __future__ import annotations
 
-import io
 import re
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from rich.cells import cell_len
-
-from glassformer.common.errors import InputError
 
 Language = Literal["en", "zh"]
 CLOSING, OPENING = "，。；：、！？）》」”,.;:!?)", "（《「“("
@@ -36,27 +32,6 @@ class Text:
         """In one language, `values` in the places kept for them: {0}, {1}."""
         template = self.zh if language == "zh" else self.en
         return template.format(*values) if values else template
-
-
-def strings(given: Iterable[str], name: str) -> list[str]:
-    """Texts as a list; the lines of an open file without their ends."""
-    if isinstance(given, str | bytes):
-        raise InputError(f"{name} must be a list of texts, not one string; write [text], or for one text call t(text)")
-    if isinstance(given, Mapping | set | frozenset):
-        raise InputError(f"{name} is a {type(given).__name__}, whose order says nothing; give a list of texts")
-    if not isinstance(given, Iterable):
-        raise InputError(f"{name} is a {type(given).__name__}; give a list of texts, or anything that yields them")
-    found = list(given)
-    for i, text in enumerate(found):
-        if not isinstance(text, str):
-            raise InputError(f"{name}[{i}] is a {type(text).__name__}; every text must be a string")
-    return [line.removesuffix("\n") for line in found] if isinstance(given, io.TextIOBase) else found
-
-
-def one_string(given: str) -> str:
-    if not isinstance(given, str):
-        raise InputError(f"this takes one text, not a {type(given).__name__}; for many: t.translate(texts)")
-    return given
 
 
 def wrap(text: str, width: int) -> str:

@@ -2,13 +2,12 @@
 
 from glassformer.data.batch import Batch, Batches, BatchOptions, EpochPlan
 from glassformer.data.corpus import Corpus, Pair
-from glassformer.data.coverage import About
 from glassformer.data.preparation import FilterOptions, prepare
 from glassformer.data.readers import read_pairs
 from glassformer.data.shapes import Shape, plan_shapes
 from glassformer.data.store import Store
+from glassformer.data.tokenizer import About, PairTokenizer, Tokenizer
 from glassformer.data.tokenizer import Directed as Directed
-from glassformer.data.tokenizer import PairTokenizer, Tokenizer
 from glassformer.data.vocabulary import END, PAD, START, UNK, IdMap, TokenizerOptions
 
 __all__ = [

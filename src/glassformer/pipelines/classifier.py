@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from glassformer.common.device import disable_cudnn_sdp
-from glassformer.common.errors import ConfigError, DataError, InputError, WeightsError, check_whole, why
-from glassformer.common.strings import strings
+from glassformer.common.errors import ConfigError, DataError, InputError, WeightsError, check_texts, check_whole, why
 from glassformer.data import About
 from glassformer.data.readers import npz_error
 from glassformer.data.vocabulary import PixelScaling
@@ -109,7 +108,7 @@ class Classifier(SingleStackPipeline[EncoderOnly, MonolingualTokenizer | None]):
                 found.append(self._probabilities(self.image_processor.tensor([pictures[i] for i in rows])))
                 order += rows
         else:
-            texts = strings(items, "texts")  # type: ignore[arg-type]  # which checks that they are
+            texts = check_texts(items, "texts")  # type: ignore[arg-type]  # which checks that they are
             sources = self.tokenizer.encode_source(texts)
             check_lengths(sources, self.model.config.max_length)
             for i, ids in enumerate(sources):

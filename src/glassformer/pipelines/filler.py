@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 
 from glassformer.common.device import disable_cudnn_sdp
-from glassformer.common.errors import InputError, WeightsError, check_whole
-from glassformer.common.strings import one_string, strings
+from glassformer.common.errors import InputError, WeightsError, check_text, check_texts, check_whole
 from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, pad_batch
 from glassformer.model import EncoderOnly
 from glassformer.pipelines.loading import LoadedModel, MonolingualTokenizer, SingleStackPipeline, check_lengths
@@ -58,7 +57,7 @@ class MaskFiller(SingleStackPipeline[EncoderOnly, MonolingualTokenizer]):
         return type(self), (self.model, self.tokenizer, self.device, self.about)
 
     def __call__(self, text: str) -> str:
-        (gaps,) = self.fill([one_string(text)], top=1)
+        (gaps,) = self.fill([check_text(text)], top=1)
         return gaps[0][0].text
 
     def fill(
@@ -66,7 +65,7 @@ class MaskFiller(SingleStackPipeline[EncoderOnly, MonolingualTokenizer]):
     ) -> list[list[list[Filling]]]:
         """Of each text, for each of its gaps, the `top` likeliest tokens. A gap is written [MASK]."""
         check_whole("top", top, 1, "5 is usual")
-        texts = strings(texts, "texts")
+        texts = check_texts(texts, "texts")
         rows = self.tokenizer.encode_gaps(texts)
         check_lengths(rows, self.model.config.max_length)
         places = [[place for place, id in enumerate(ids) if id == self.tokenizer.mask_id] for ids in rows]
@@ -84,7 +83,7 @@ class MaskFiller(SingleStackPipeline[EncoderOnly, MonolingualTokenizer]):
 
     def recover(self, texts: Iterable[str], *, batch_tokens: int = BATCH_TOKENS) -> list[Recovered]:
         """Hide each token of each text in turn, all others in sight, and see what the model makes of it."""
-        texts, gap = strings(texts, "texts"), self.tokenizer.mask_id
+        texts, gap = check_texts(texts, "texts"), self.tokenizer.mask_id
         assert gap is not None
         sources, bare = self.tokenizer.encode_source(texts), self.tokenizer.encode_target(texts)
         check_lengths(sources, self.model.config.max_length)

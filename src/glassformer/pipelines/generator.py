@@ -10,8 +10,7 @@ from typing import Any, Unpack
 import torch
 
 from glassformer.common.device import disable_cudnn_sdp
-from glassformer.common.errors import InputError
-from glassformer.common.strings import one_string, strings
+from glassformer.common.errors import InputError, check_text, check_texts
 from glassformer.data import About
 from glassformer.decode import Hypothesis, Search, generate
 from glassformer.decode.engine import BATCH_TOKENS, Likelihood, ModelRunner, batches, pad_batch
@@ -86,7 +85,7 @@ class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
         return type(self), (self.model, self.tokenizer, self.device, self.precision, self.about)
 
     def __call__(self, text: str) -> str:
-        return self.generate([one_string(text)])[0][0].whole
+        return self.generate([check_text(text)])[0][0].whole
 
     def generate(
         self,
@@ -102,7 +101,7 @@ class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
         They have at most `max_new_tokens`: 128, or what the model has places for after the text. A text's own does not
         depend on the texts beside it.
         """
-        search, texts = search_of(search, **options), strings(texts, "texts")
+        search, texts = search_of(search, **options), check_texts(texts, "texts")
         prompts = self.prompts(texts)
         found: list[list[Continuation]] = [[] for _ in texts]
         for rows in batches([len(ids) for ids in prompts], batch_tokens // search.beam, alike=True):
@@ -115,7 +114,7 @@ class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
     def stream(self, text: str, *, search: Search | None = None, **options: Unpack[SearchOptions]) -> Iterator[str]:
         """The continuation of one text piece by piece, as it is written; joined, what `generate` gives."""
         search = check_stream(search_of(search, **options))
-        (prompt,) = self.prompts([one_string(text)])
+        (prompt,) = self.prompts([check_text(text)])
         limited = replace(search, max_new_tokens=self.max_new_tokens(len(prompt), search))
         tokens = stream(self.ready, torch.tensor([prompt], device=self.device), search=limited)
         return stream_decode(_AfterPrompt(self.tokenizer, prompt), tokens)
@@ -125,7 +124,7 @@ class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
     def likelihoods(self, texts: Iterable[str], *, batch_tokens: int = BATCH_TOKENS) -> list[Likelihood]:
         """How likely the model finds each text, from its start mark to its end mark, where it has these; of a family
         without a start mark, the first token is given."""
-        texts, config = strings(texts, "texts"), self.model.config
+        texts, config = check_texts(texts, "texts"), self.model.config
         start = [] if config.start_id is None else [config.start_id]
         end = [] if config.end_id is None else [config.end_id]
         wanted = self.tokenizer.encode_target(texts)

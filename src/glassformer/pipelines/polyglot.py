@@ -10,8 +10,7 @@ from typing import NamedTuple, Unpack, overload
 
 import torch
 
-from glassformer.common.errors import ConfigError
-from glassformer.common.strings import strings
+from glassformer.common.errors import ConfigError, check_texts
 from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions
@@ -67,7 +66,7 @@ def translate(
     Without `source`, the language of each text is detected; without `to`, what is not English becomes English. Notes on
     a translation, such as that it went by way of English, are warnings. The translators stay loaded.
     """
-    texts = [text] if isinstance(text, str) else strings(text, "text")
+    texts = [text] if isinstance(text, str) else check_texts(text, "text")
     pairs = language_pairs(texts, to, source)
     found = polyglot(device, precision).details(texts, pairs, glossary=glossary, search=search, **options)
     for note in dict.fromkeys(note.text for one in found for note in one.notes):

@@ -11,8 +11,7 @@ from typing import Any, Literal, NamedTuple, Protocol, Unpack
 import torch
 
 from glassformer.common.device import pick_device
-from glassformer.common.errors import ConfigError, InputError
-from glassformer.common.strings import one_string, strings
+from glassformer.common.errors import ConfigError, InputError, check_text, check_texts
 from glassformer.data import About, Directed, PairTokenizer, Tokenizer
 from glassformer.decode import Hypothesis, LengthRule, Search
 from glassformer.decode.constraints import Placeholders
@@ -145,7 +144,9 @@ class Translator:
         """
         if not os.path.lexists(folder) and (direction := box.directions().get(str(folder))) is not None:
             folder, to = box.folder(direction.model), to or direction.to
-        device, folder = pick_device(device), locate(folder, revision, offline)
+        device = pick_device(device)
+        here = revision is None and os.path.isdir(folder)
+        folder = Path(folder) if here else locate(folder, revision, offline)
         read = read_published if not bundle.is_bundle(folder) and (folder / "config.json").is_file() else read_bundle
         loaded = read(folder, source, to, device.type == "cpu", adapter)
         translator = cls(loaded.model, loaded.tokenizer, device, precision, loaded.about)
@@ -162,7 +163,7 @@ class Translator:
         return type(self), (self.model, self.tokenizer, self.device, self.engine.precision, self.about)
 
     def __call__(self, text: str) -> str:
-        return self.translate([one_string(text)])[0][0].text
+        return self.translate([check_text(text)])[0][0].text
 
     def translate(
         self,
@@ -190,7 +191,7 @@ class Translator:
         comes exactly once in its translation, and no other. An exception raised by `between_steps` ends the search.
         """
         search = search_of(search, **options)
-        texts = strings(texts, "texts")
+        texts = check_texts(texts, "texts")
         check_batch_tokens(batch_tokens)
         split = self.split(texts, self.max_source_length(max_length))
         prefixes = self._prefix_ids(split, prefix, search)
@@ -231,8 +232,8 @@ class Translator:
         Joined, the pieces are what `translate` gives with the same options.
         """
         search = check_stream(search_of(search, **options))
-        (parts,) = split = self.split([one_string(text)], self.max_source_length(max_length))
-        (start,) = self._prefix_ids(split, one_string(prefix), search)
+        (parts,) = split = self.split([check_text(text)], self.max_source_length(max_length))
+        (start,) = self._prefix_ids(split, check_text(prefix), search)
         return self._stream_parts(parts, start, search)
 
     def _stream_parts(self, parts: list[Part], prefix: list[int], search: Search) -> Iterator[str]:
@@ -249,11 +250,11 @@ class Translator:
     def alternatives(self, text: str, prefix: str = "", count: int = 5) -> list[Alternative]:
         """The `count` likeliest tokens after `prefix` in the translation of `text`, and where each would lead."""
         longest = self.max_source_length()
-        (parts,) = split = self.split([one_string(text)], longest)
+        (parts,) = split = self.split([check_text(text)], longest)
         if len(parts) != 1:
             what = "is empty" if not parts else f"is longer than the {longest:,} tokens read at once"
             raise InputError(f"the text {what}; alternatives() looks at one text that is translated as a whole")
-        (start,) = self._prefix_ids(split, one_string(prefix))
+        (start,) = self._prefix_ids(split, check_text(prefix))
         if len(start) == self.max_target_length(len(parts[0].ids)):
             raise InputError(f"the prefix {prefix!r:.60} leaves no room for another token; shorten it")
         return [
@@ -280,7 +281,7 @@ class Translator:
         self, texts: Iterable[str], targets: Iterable[str], *, batch_tokens: int = BATCH_TOKENS
     ) -> list[Likelihood]:
         """How likely the model finds each target as the translation of its text; an empty text has an empty one."""
-        texts, targets = strings(texts, "texts"), strings(targets, "targets")
+        texts, targets = check_texts(texts, "texts"), check_texts(targets, "targets")
         check_batch_tokens(batch_tokens)
         if len(texts) != len(targets):
             raise InputError(f"{len(texts)} texts but {len(targets)} targets; give one each")
@@ -328,7 +329,9 @@ class Translator:
         self, split: list[list[Part]], prefix: str | Iterable[str] | None, search: Search | None = None
     ) -> list[list[int]]:
         """The ids that each text's translation must begin with; a space at their end is the next word's own."""
-        given = [prefix or ""] * len(split) if prefix is None or isinstance(prefix, str) else strings(prefix, "prefix")
+        given = (
+            [prefix or ""] * len(split) if prefix is None or isinstance(prefix, str) else check_texts(prefix, "prefix")
+        )
         if len(given) != len(split):
             raise InputError(f"{len(given)} prefixes for {len(split)} texts; give one for all, or one each")
         prefixes = self.tokenizer.encode_target([one.rstrip() for one in given])

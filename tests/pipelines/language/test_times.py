@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.pipelines.language.times import LANGUAGES, Rewrite, find_rewrites
+from glassformer.pipelines.language.normalize import LANGUAGES, Rewrite, find_rewrites
 
 
 def told(text, language, target):

@@ -16,7 +16,7 @@ from glassformer.pipelines.documents.html import translate_fragments
 from glassformer.pipelines.documents.sandbox import translate_in_sandbox
 from glassformer.pipelines.language.language import confident_language, language_name
 from glassformer.pipelines.text import TextTranslator
-from glassformer.pipelines.text.request import Answer, TranslateRequest, run_async
+from glassformer.pipelines.text.sentence_translator import Answer, TranslateRequest, run_async
 
 MAX_HTML = 20_000  # characters parsed in this process
 PREFERRED_PIVOTS = ("en",)

@@ -8,8 +8,9 @@ between what must not change. If none does, the sentence stays as it is.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from glassformer.data import PairTokenizer, Tokenizer
 from glassformer.decode import Search
@@ -17,8 +18,54 @@ from glassformer.pipelines.language.invariants import Glossary, Invariant, Invar
 from glassformer.pipelines.language.normalize import is_all_caps, normalize, to_capitals, to_sentence_case
 from glassformer.pipelines.language.numbers import SMALL
 from glassformer.pipelines.language.sentences import join_clauses, split_clauses
-from glassformer.pipelines.text.request import Steps, TranslateRequest
 from glassformer.pipelines.translator import Translation, Translator, Way
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TranslateRequest:
+    """Sentences for a translator, as its `translate` takes them."""
+
+    translator: Translator
+    texts: Sequence[str]
+    search: Search
+    placeholders: bool = False
+    progress: Callable[[int], None] | None = None
+
+
+Answer = list[list[Translation]]  # of a request: as `Translator.translate` gives it
+Steps = Generator[TranslateRequest, Answer, T]  # yields requests, is sent their answers, returns what it makes of them
+
+
+def translate_now(request: TranslateRequest) -> Answer:
+    """The answer of the request's translator, in this thread."""
+    return request.translator.translate(
+        request.texts, search=request.search, placeholders=request.placeholders, progress=request.progress
+    )
+
+
+def run(steps: Steps[T], answer: Callable[[TranslateRequest], Answer] = translate_now) -> T:
+    """What `steps` returns, with its requests answered one after the other."""
+    try:
+        request = next(steps)
+        while True:
+            request = steps.send(answer(request))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+async def run_async(steps: Steps[T], answer: Callable[[TranslateRequest], Awaitable[Answer]]) -> T:
+    """As `run`, where answers are awaited."""
+    try:
+        request = next(steps)
+        while True:
+            request = steps.send(await answer(request))
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
 
 NGRAM = 3  # tokens in a row that come once only, in the second try after a translation that repeated itself
 GROWTH, SLACK = 3, 10  # a translation has at most so many times the tokens of its source, and so many more

@@ -6,17 +6,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Unpack
 
-from glassformer.common.errors import ConfigError, check_whole
-from glassformer.common.strings import strings
+from glassformer.common.errors import ConfigError, check_texts, check_whole
 from glassformer.data import Tokenizer
-from glassformer.data.coverage import split_words
 from glassformer.data.protect import spans
+from glassformer.data.tokenizer import split_words
 from glassformer.decode import Search
 from glassformer.decode.search import SearchOptions, search_of
 from glassformer.pipelines.language.invariants import Glossary, Invariants
 from glassformer.pipelines.language.sentences import Piece, separator, split_sentences
-from glassformer.pipelines.text.request import Answer, Steps, TranslateRequest, run, translate_now
-from glassformer.pipelines.text.sentence_translator import SentenceTranslator
+from glassformer.pipelines.text.sentence_translator import (
+    Answer,
+    SentenceTranslator,
+    Steps,
+    TranslateRequest,
+    run,
+    translate_now,
+)
 from glassformer.pipelines.translator import Translation, Translator, Way
 
 BEAM = 4
@@ -99,7 +104,7 @@ class TextTranslator:
     ) -> list[str]:
         """The translation of each text. The search is given as to `Translator.translate`; without one, it is a beam of
         4. `progress` is called with about how many texts are done."""
-        steps = self.steps(strings(texts, "texts"), search, progress, **options)
+        steps = self.steps(check_texts(texts, "texts"), search, progress, **options)
         return [one.text for one in run(steps, self.answer)]
 
     def details(
@@ -111,7 +116,7 @@ class TextTranslator:
         **options: Unpack[SearchOptions],
     ) -> list[TranslatedText]:
         """The translation of each text with its sentences and notes."""
-        texts = strings(texts, "texts")
+        texts = check_texts(texts, "texts")
         made = run(self.steps(texts, search, progress, **options), self.answer)
         pivot = Note("pivot", f"`{self.source}` to `{self.target}` goes by `{self.pivot}`")
         notes = [] if self.pivot is None else [pivot]
@@ -142,7 +147,7 @@ class TextTranslator:
         """Up to `count` other translations of each text: the second-best of every sentence, the third-best, and so on;
         a sentence that has no more stays at its best."""
         check_whole("count", count, 1, "1 gives the second-best alone")
-        texts = strings(texts, "texts")
+        texts = check_texts(texts, "texts")
         made, last = self.details(texts), self.translators[-1]
         best = {one.source: one for text in made for one in text.sentences}
         ranked = run(last.alternatives(list(best.values()), count, Search(beam=BEAM)), self.answer)

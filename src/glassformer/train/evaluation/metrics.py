@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of
-from glassformer.common.strings import strings
+from glassformer.common.errors import ConfigError, DataError, check_texts, did_you_mean, one_of
 
 RESAMPLES = 1000
 Z_95 = 1.96  # deviations to either side that hold 95 %
@@ -53,7 +52,7 @@ def score(
     """Compare translations with their references, one each."""
     from sacrebleu.metrics.chrf import CHRF
 
-    outputs, references = strings(outputs, "outputs"), strings(references, "references")
+    outputs, references = check_texts(outputs, "outputs"), check_texts(references, "references")
     if len(outputs) != len(references):
         raise DataError(f"{len(outputs)} translations but {len(references)} references; they must pair line by line")
     if not outputs:

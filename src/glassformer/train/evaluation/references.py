@@ -9,9 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from glassformer.common.errors import ConfigError, DataError, GlassformerError, InputError, one_of
+from glassformer.common.errors import ConfigError, DataError, GlassformerError, InputError, check_texts, one_of
 from glassformer.common.report import Report
-from glassformer.common.strings import strings
 from glassformer.data import Corpus, read_pairs
 from glassformer.data.readers import load_images, read_images, read_lines
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
@@ -97,7 +96,7 @@ def given_pairs(
     if isinstance(src, str | Path) and isinstance(ref, str | Path):
         src, ref = Path(src), Path(ref)
         return f"{src.name} {ref.name}", read_pairs(Corpus(src=src, tgt=ref))
-    sources, references = (strings(cast(Any, texts), name) for texts, name in ((src, "src"), (ref, "ref")))
+    sources, references = (check_texts(cast(Any, texts), name) for texts, name in ((src, "src"), (ref, "ref")))
     if len(sources) != len(references):
         raise DataError(f"{len(sources)} sources but {len(references)} references; give one each")
     return "given sentences", zip(sources, references, strict=True)
@@ -130,7 +129,7 @@ def given_items(folder: Path, kind: type[Model], src: Items, ref: Items) -> tupl
     name = Path(src).name if isinstance(src, str | Path) else "given texts"
     items = list(read_lines(Path(src))) if isinstance(src, str | Path) else list(src or [])
     if ref is not None:
-        found = list(read_lines(Path(ref))) if isinstance(ref, str | Path) else strings(ref, "ref")
+        found = list(read_lines(Path(ref))) if isinstance(ref, str | Path) else check_texts(ref, "ref")
         if len(found) != len(items):
             raise DataError(f"{len(items):,} items but {len(found):,} labels; give one each")
         return name, items, found
