@@ -24,7 +24,7 @@ from typing import cast
 from benchmarks.decode import asked, ctranslate2_engine
 from glassformer.common.errors import DataError, GlassformerError
 from glassformer.data.readers import read_lines
-from glassformer.decode.kernels.build import SWITCH, NoKernels, supported_levels
+from glassformer.decode.kernels import SWITCH, NoKernels, supported_levels
 from glassformer.decode.search import Search, Stopping
 from glassformer.pipelines.translator import Translator
 

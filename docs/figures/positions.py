@@ -1,7 +1,7 @@
 """The first rows of the sinusoidal table: fast waves on the left, slow ones on the right."""
 
 from glassformer.labs.figures import Figure, Panel, Text
-from glassformer.model.position import sinusoid
+from glassformer.model.embedding import sinusoid
 
 ROWS, WIDTH = 48, 128
 

@@ -7,8 +7,7 @@ import glassformer as gf
 from benchmarks.box import HELD, SAMPLE, compared, levels, short_enough, texts_of
 from glassformer.common.errors import DataError
 from glassformer.data import Tokenizer, TokenizerOptions
-from glassformer.decode.kernels import load_kernels
-from glassformer.decode.kernels.build import LEVELS
+from glassformer.decode.kernels import LEVELS, load_kernels
 from glassformer.weights import bundle
 
 WORDS = ["one two three", "four five", "six seven eight nine"]

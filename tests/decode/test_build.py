@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from glassformer.decode.kernels.build import NoKernels, build_library, is_intact
+from glassformer.decode.kernels import NoKernels, build_library, is_intact
 
 ANSWER = "int answer(void) { return 42; }\n"
 

@@ -14,8 +14,16 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import glassformer as gf
-from glassformer.decode.kernels import Kernels, Linear, Packed, check_memory, load_kernels
-from glassformer.decode.kernels.build import NoKernels, load_library, supported_levels
+from glassformer.decode.kernels import (
+    Kernels,
+    Linear,
+    NoKernels,
+    Packed,
+    check_memory,
+    load_kernels,
+    load_library,
+    supported_levels,
+)
 from glassformer.decode.precision import prepare
 
 try:

@@ -9,12 +9,12 @@ import sys
 import pytest
 import torch
 
-from glassformer.decode.linear import OneDnn
+from glassformer.decode.step import OneDnn
 
 PRODUCT = """
 import sys
 import torch
-from glassformer.decode.linear import OneDnn
+from glassformer.decode.step import OneDnn
 
 if sys.argv[1] == "without VNNI":
     torch.cpu._is_vnni_supported = lambda: False

@@ -13,13 +13,13 @@ import torch
 from tiny_model import SRC, tiny
 
 import glassformer as gf
-from glassformer.decode.kernels import build, load_kernels
-from glassformer.decode.kernels.build import NoKernels, cpu_supports, supported_levels
-from glassformer.decode.linear import OneDnn
+from glassformer.decode import kernels as kernels_module
+from glassformer.decode.kernels import LEVELS, NoKernels, cpu_supports, load_kernels, supported_levels
 from glassformer.decode.precision import prepare, resolve_precision
+from glassformer.decode.step import OneDnn
 
 CPU = torch.device("cpu")
-FLAGS = {need for level in build.LEVELS for need in level.needs}
+FLAGS = {need for level in LEVELS for need in level.needs}
 FEATURES = ("avx512", "vnni", "avx512_bf16", "amx_tile")
 SETTINGS = ({"GLASSFORMER_KERNELS": "0"}, {"CC": "no-such-compiler"})
 
@@ -40,7 +40,7 @@ def xeon(fresh: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """A processor that has everything."""
     fresh.setattr(platform, "system", lambda: "Linux")
     fresh.setattr(platform, "machine", lambda: "x86_64")
-    fresh.setattr(build, "features", lambda: frozenset(FLAGS))
+    fresh.setattr(kernels_module, "features", lambda: frozenset(FLAGS))
     for feature in FEATURES:
         fresh.setattr(torch.cpu, f"_is_{feature}_supported", lambda: True, raising=False)
     fresh.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: True, raising=False)
@@ -79,10 +79,10 @@ def test_as_on_a_processor_without_matrix_units(xeon: pytest.MonkeyPatch) -> Non
 
 
 def test_a_processor_that_is_a_lesser_one(xeon: pytest.MonkeyPatch) -> None:
-    xeon.setattr(build, "features", lambda: frozenset({"avx2"}))
+    xeon.setattr(kernels_module, "features", lambda: frozenset({"avx2"}))
     assert load_kernels() == "the processor lacks fma"
     load_kernels.cache_clear()
-    xeon.setattr(build, "features", lambda: frozenset({"avx2", "fma", "avx512_vnni"}))
+    xeon.setattr(kernels_module, "features", lambda: frozenset({"avx2", "fma", "avx512_vnni"}))
     assert names() == ["avx2"]
 
 

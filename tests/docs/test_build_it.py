@@ -21,7 +21,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from glassformer.model.position import sinusoid
+from glassformer.model.embedding import sinusoid
 
 ROOT = Path(__file__).parents[2]
 WHOLE = growing.WHOLE.read_text(encoding="utf-8")

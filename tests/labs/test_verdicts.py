@@ -44,9 +44,9 @@ from glassformer.labs.residuals import remove_residuals
 from glassformer.labs.seeds import merge
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder, EncoderOnly
 from glassformer.model.attention import Attention
+from glassformer.model.embedding import PositionTable
 from glassformer.model.layer import FeedForward, Residual
 from glassformer.model.loss import smoothed_cross_entropy
-from glassformer.model.position import PositionTable
 
 ROOT = Path(__file__).parents[2]
 LANGUAGES = ("en", "zh")

@@ -11,11 +11,20 @@ from torch import nn
 from torch.nn import functional as F
 
 import glassformer as gf
-from glassformer.model.attention import NO_MASK, Attention, AttentionMask, softmax
+from glassformer.model.attention import (
+    NO_MASK,
+    Attention,
+    AttentionMask,
+    additive,
+    block_mask,
+    causal_mask,
+    padding_mask,
+    softmax,
+    text_mask,
+)
+from glassformer.model.embedding import Rotary, alibi_slopes, relative_bucket, rotate, sinusoid
 from glassformer.model.layer import ACTIVATIONS, FeedForward
-from glassformer.model.mask import additive, block_mask, causal_mask, padding_mask, text_mask
 from glassformer.model.norm import NORMS, LayerNorm, RMSNorm
-from glassformer.model.position import Rotary, alibi_slopes, relative_bucket, rotate, sinusoid
 
 
 def config(**changes):

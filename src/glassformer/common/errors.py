@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import difflib
 import errno
+import io
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 
 

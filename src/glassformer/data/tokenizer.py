@@ -1,4 +1,4 @@
-"""Text to ids and back."""
+"""Text to ids and back; and what a tokenizer's model was trained on: its languages and words."""
 
 from __future__ import annotations
 

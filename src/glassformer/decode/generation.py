@@ -27,9 +27,9 @@ from glassformer.decode.search import (
     check_stream,
     search_of,
 )
-from glassformer.decode.writer import Writer, left_pad, start_of, still_running
+from glassformer.decode.step import Writer, left_pad, start_of, still_running
 from glassformer.model import DecoderOnly, EncoderDecoder
-from glassformer.model.mask import check_mask
+from glassformer.model.attention import check_mask
 from glassformer.model.transformer import Stack
 
 USUAL_LIMIT = 128  # new tokens, where nothing else is said and there are positions for them

@@ -18,10 +18,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.common.errors import ConfigError, one_of
-from glassformer.decode.kernels import available_kernels
-from glassformer.decode.kernels.build import cpu_supports
-from glassformer.decode.linear import Kind, PackedLinear, packed_linear
-from glassformer.decode.step import CrossStep, FeedForwardStep, SelfStep, StepBlock
+from glassformer.decode.kernels import available_kernels, cpu_supports
+from glassformer.decode.step import CrossStep, FeedForwardStep, Kind, PackedLinear, SelfStep, StepBlock, packed_linear
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.attention import Projection
 from glassformer.model.layer import Block

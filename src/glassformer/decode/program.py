@@ -19,10 +19,8 @@ from glassformer.decode.constraints import Constraints, TopTokens
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.kernels import HALF, KINDS, Kernels, address
 from glassformer.decode.kernels.structures import Kept, Layer, Matrix, Norm, Ranking, Source, Stack, Step
-from glassformer.decode.linear import KernelLinear
 from glassformer.decode.precision import Lookup, PackedCross, PackedHead, PackedSelf, identity
-from glassformer.decode.step import StepBlock
-from glassformer.decode.writer import Writer, start_of
+from glassformer.decode.step import KernelLinear, StepBlock, Writer, start_of
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model import norm as norms
 from glassformer.model.layer import Block

@@ -23,7 +23,7 @@ from torch import Tensor
 from glassformer.decode.beam import Beam
 from glassformer.decode.constraints import Constraints
 from glassformer.decode.greedy import Greedy
-from glassformer.decode.writer import Writer
+from glassformer.decode.step import Writer
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 from glassformer.model.cache import Admitted
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from glassformer.common.device import disable_cudnn_sdp
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.decode.search import LengthRule, Rule
-from glassformer.decode.writer import start_of
+from glassformer.decode.step import start_of
 from glassformer.model import EncoderDecoder
 from glassformer.model.layer import Block
 from glassformer.weights.quantized import share_weights

@@ -1,4 +1,5 @@
-"""Attention of one decoding step, and a packed block's short way through one new token of each row.
+"""One decoding step: attention, a packed block's short way through one new token of each row, and the writer that
+asks the model for the next tokens.
 
 The products of such a step are so small that calling modules, splitting heads and moving axes around them costs as much
 as they do. What is computed is `Block.forward`; what is left out are dropouts, probes and choices that cannot matter
@@ -9,17 +10,130 @@ Shapes: B sentences, K beams, R rows (B K), E entries of a cache, H heads, d hea
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
-from glassformer.decode.kernels import kernels_for
-from glassformer.decode.linear import PackedLinear
+from glassformer.common.device import disable_cudnn_sdp
+from glassformer.common.errors import ConfigError
+from glassformer.decode.beam import Beam
+from glassformer.decode.constraints import Constraints, TopTokens
+from glassformer.decode.greedy import Greedy
+from glassformer.decode.kernels import Kernels, Linear, Packed, cpu_supports, kernels_for
+from glassformer.decode.search import NO_TOKEN
+from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask
 from glassformer.model.cache import LayerCache
 from glassformer.model.layer import Block, FeedForward, Residual
 from glassformer.model.norm import LayerNorm, Norm, RMSNorm
+from glassformer.weights.quantized import Int8Matrix, Matrix, dequantize, quantize_by_max
+
+Kind = Literal["fp32", "bf16", "int8"]
+
+ONEDNN_MIN_ROWS = 8  # with fewer of them a plain float32 product is faster than oneDNN's packed one
+KERNEL_MAX_ROWS = 160  # with more of them it is faster than our kernel
+HINT = 32  # rows that oneDNN lays weights out for; other numbers work as well
+
+
+def packed_linear(weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> PackedLinear:
+    """x W^T + b, and its relu where that is asked for, by our own kernel, or by oneDNN's where there is none."""
+    bias = None if bias is None else bias.detach()
+    stored = isinstance(weight, Int8Matrix)
+    own = kernels_for(weight.scales if isinstance(weight, Int8Matrix) else weight)
+    if kind != "int8":
+        weight = dequantize(weight)
+    if own is None or kind not in own.kinds:
+        return (PackedLinear if stored and kind == "fp32" else OneDnn)(weight, bias, kind, relu)
+    return KernelLinear(weight, bias, kind, relu, own)
+
+
+class PackedLinear(nn.Module):
+    """By PyTorch, laid out for none: who stores a model small wants no second copy of it in float32."""
+
+    def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
+        super().__init__()
+        self.weight = dequantize(weight) if kind == "fp32" else torch.empty(0)  # what was rounded is not read again
+        self.bias, self.relu = bias, relu
+
+    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        """The result, and `add` on top of it."""
+        y = self.product(x)
+        return y if add is None else y.add_(add)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.multiply(x)
+
+    def product(self, x: Tensor) -> Tensor:
+        y = F.linear(x, self.weight, self.bias)
+        return y.relu_() if self.relu else y
+
+
+class KernelLinear(PackedLinear):
+    """By our own kernels, which are made for the few rows of a decoding step."""
+
+    def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool, kernels: Kernels) -> None:
+        super().__init__(weight, bias, kind, relu)
+        self.kernels, self.linear = kernels, Linear(Packed(weight, kind), bias, relu)
+        self.max_rows = KERNEL_MAX_ROWS if kind == "fp32" else math.inf
+
+    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+        if x.numel() <= self.max_rows * x.shape[-1]:
+            return self.kernels.product(x.contiguous(), self.linear, add)
+        return super().multiply(x, add)
+
+
+class OneDnn(PackedLinear):
+    """By oneDNN, which PyTorch brings with it."""
+
+    def __init__(self, weight: Matrix, bias: Tensor | None, kind: Kind, relu: bool = False) -> None:
+        super().__init__(weight, bias, kind, relu)
+        if kind == "int8":
+            rounded, self.scale = quantize_by_max(weight)
+            self.packed = torch.ops.onednn.qlinear_prepack(rounded, None)
+            self.zeros = torch.zeros(len(rounded), dtype=torch.int64)
+            # Without VNNI two products are added up in 16 bits, which 8 bits of x would overflow; 7 do not.
+            self.zero = 128 if cpu_supports("vnni") else 64
+            self.full = torch.tensor(self.zero - 1.0)  # a tensor divides in one operation, a number in two
+        else:
+            dtype = torch.bfloat16 if kind == "bf16" else torch.float32
+            self.packed = torch.ops.mkldnn._reorder_linear_weight(dequantize(weight).to(dtype), HINT)
+            self.half_bias = None if bias is None else bias.to(dtype)
+        self.way: Callable[[Tensor], Tensor] = getattr(self, kind)
+
+    def product(self, x: Tensor) -> Tensor:
+        return self.way(x)
+
+    def fp32(self, x: Tensor) -> Tensor:
+        if x.numel() < ONEDNN_MIN_ROWS * x.shape[-1]:
+            return super().product(x)
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(x, self.packed, self.bias, self.after, [], "")
+        return product
+
+    def bf16(self, x: Tensor) -> Tensor:
+        product: Tensor = torch.ops.mkldnn._linear_pointwise(
+            x.bfloat16(), self.packed, self.half_bias, self.after, [], ""
+        )
+        return product if self.relu else product.float()  # what follows relu multiplies in bf16 as well
+
+    def int8(self, x: Tensor) -> Tensor:
+        highest = x.abs().amax(-1, keepdim=True).clamp_min_(1e-30)  # each token has a scale of its own
+        # Bytes without a sign, around `zero`: with one, oneDNN has fast kernels for AMX only.
+        rounded = (x * torch.div(self.full, highest)).round_().add_(self.zero).to(torch.uint8)
+        step, zero = 1 / (self.zero - 1), self.zero
+        y: Tensor = torch.ops.onednn.qlinear_pointwise(
+            rounded, step, zero, self.packed, self.scale, self.zeros, None, 1.0, 0, torch.float32, "none", [], ""
+        )
+        y = y.mul_(highest) if self.bias is None else torch.addcmul(self.bias, y, highest)
+        return y.relu_() if self.relu else y
+
+    @property
+    def after(self) -> str:
+        return "relu" if self.relu else "none"
+
 
 MAX_QUERIES = 8  # of a sentence: with more of them the fused kernel is faster
 MIN_HEADS = 4096  # of all sentences: with fewer of them a GPU's fused kernel is faster
@@ -150,3 +264,86 @@ class FeedForwardStep:
 
     def __call__(self, x: Tensor, add: Tensor) -> Tensor:
         return self.down(self.activated(self.up(x)), add)
+
+
+def start_of(model: EncoderDecoder) -> int:
+    """The token that every target begins with."""
+    if model.config.start_id is None:
+        raise ConfigError("start_id=None: the model's config names no start token, so no target can begin; set it")
+    return model.config.start_id
+
+
+class Writer:
+    """A model, its sources and its cache; a decoder-only model's source is the prompt that it continues."""
+
+    thinning = 0.5  # to leave a batch costs a copy of all that stay: worth it once at most this share of them does
+
+    @disable_cudnn_sdp
+    def __init__(
+        self, model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, limit: int, beams: int
+    ) -> None:
+        self.model, self.mask = model, src_mask
+        self.memory: Tensor | None = None
+        self.prompt = src  # (B, P)
+        if isinstance(model, EncoderDecoder):
+            self.memory = model.encode(src, src_mask)
+            self.prompt = src.new_full((src.shape[0], 1), start_of(model))
+        self.cache: Cache = model.new_cache(self.prompt.shape[1] + limit, beams)
+        self.cache.attend = step_attention
+
+    @property
+    def prompt_ids(self) -> Tensor:
+        """The prompt's ids, without its padding."""
+        if self.memory is not None or self.mask is None:
+            return self.prompt
+        return self.prompt.masked_fill(~self.mask, NO_TOKEN)
+
+    @disable_cudnn_sdp
+    def begin(self) -> Tensor:
+        """Logits (B, V) after the prompt."""
+        if isinstance(self.model, DecoderOnly):
+            logits: Tensor = self.model(self.prompt, self.mask, self.cache)
+            return logits[:, -1].float()
+        return self.next(self.prompt)
+
+    @disable_cudnn_sdp
+    def next(self, tokens: Tensor) -> Tensor:
+        """Logits (B K, V) after one more token (B K, 1) of every row."""
+        if isinstance(self.model, DecoderOnly):
+            logits: Tensor = self.model(tokens, None, self.cache)
+        else:
+            assert self.memory is not None
+            logits = self.model.decode(tokens, self.memory, self.mask, self.cache)
+        return logits[:, -1].float()
+
+    def next_top(self, tokens: Tensor | None, top_count: int | None) -> Tensor | TopTokens:
+        """Logits as from `next`, or from `begin` without tokens; perhaps only the `top_count` highest of each row."""
+        return self.begin() if tokens is None else self.next(tokens)
+
+    def run_steps(self, selector: Greedy | Beam, constraints: Constraints) -> int:
+        """Read the tokens that were chosen last, and choose the next ones, for as many steps as can be made at once and
+        until some sentences may leave: how many they were, 0 where steps are made one by one."""
+        return 0
+
+    def follow(self, origin: Tensor) -> None:
+        """Let beam i of each sentence continue from what was beam `origin[:, i]`."""
+        self.cache.follow(origin)
+
+    def keep(self, sentences: Tensor) -> None:
+        """Go on with these sentences only."""
+        self.cache.keep(sentences)
+        if self.memory is not None:
+            self.memory = self.memory[sentences]
+            self.mask = None if self.mask is None else self.mask[sentences]
+
+
+def left_pad(ids: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+    """Padding to the left, so that every prompt ends where its continuation begins."""
+    order = mask.int().argsort(dim=1, stable=True)
+    return ids.gather(1, order), mask.gather(1, order)
+
+
+def still_running(going: Tensor, most: float) -> Tensor | None:
+    """The rows that still go on, once they are at most this share: then it pays to let the others leave the batch."""
+    rows = torch.nonzero(going).flatten()
+    return rows if len(rows) <= most * len(going) else None

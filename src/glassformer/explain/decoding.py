@@ -17,7 +17,7 @@ from torch import Tensor
 from glassformer.common.errors import ConfigError, check_whole
 from glassformer.decode import Search, generate
 from glassformer.decode.generation import NoTarget
-from glassformer.decode.writer import start_of
+from glassformer.decode.step import start_of
 from glassformer.explain.activations import ActivationCache, record_activations
 from glassformer.explain.kv_cache import disable_cache, is_causal
 from glassformer.explain.operations import whole_mask

@@ -19,10 +19,9 @@ from glassformer.explain.weights import Weights
 from glassformer.model import EncoderDecoder, EncoderOnly, Model
 from glassformer.model.attention import Attention, AttentionMask
 from glassformer.model.config import ModelConfig
-from glassformer.model.embedding import Embedding, PatchEmbedding
+from glassformer.model.embedding import Alibi, Embedding, PatchEmbedding, relative_bucket
 from glassformer.model.layer import Block, FeedForward, Residual
 from glassformer.model.norm import Norm
-from glassformer.model.position import Alibi, relative_bucket
 from glassformer.model.transformer import Head, Stack, Transform
 
 Axes = tuple[str, ...]

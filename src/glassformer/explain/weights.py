@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from glassformer.explain.subject import Subject
 from glassformer.model import ModelConfig
-from glassformer.model.position import PositionTable, RelativeBias, sinusoid
+from glassformer.model.embedding import PositionTable, RelativeBias, sinusoid
 from glassformer.model.transformer import Head
 
 _fingerprints: weakref.WeakKeyDictionary[nn.Module, tuple[object, str]] = weakref.WeakKeyDictionary()

@@ -20,8 +20,7 @@ from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Text, bars, join
 from glassformer.labs.toy import FIRST, SYMBOLS
 from glassformer.model import EncoderOnly, ModelConfig
-from glassformer.model.embedding import Embedding
-from glassformer.model.position import sinusoid
+from glassformer.model.embedding import Embedding, sinusoid
 from glassformer.model.transformer import initialise
 
 WIDTH, ROOM, LENGTH = 32, 16, 8  # of a token's vector, of positions laid beside it, of a text

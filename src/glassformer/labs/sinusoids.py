@@ -14,7 +14,7 @@ from torch import Tensor
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import ModelConfig
 from glassformer.model.attention import Attention
-from glassformer.model.position import PositionTable
+from glassformer.model.embedding import PositionTable
 from glassformer.model.transformer import initialise
 
 OFFSETS = (1, 2, 3, 7, 16, 50, 111)

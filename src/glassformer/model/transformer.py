@@ -12,14 +12,22 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from glassformer.common.errors import ConfigError, InputError
-from glassformer.model.attention import AttentionMask, Projection
+from glassformer.model.attention import (
+    AttentionMask,
+    Projection,
+    additive,
+    block_mask,
+    causal_mask,
+    check_mask,
+    check_places,
+    padding_mask,
+    text_mask,
+)
 from glassformer.model.cache import Cache
 from glassformer.model.config import ModelConfig
-from glassformer.model.embedding import Embedding, PatchEmbedding
+from glassformer.model.embedding import Alibi, Embedding, PatchEmbedding, PositionTable, RelativeBias, Rotary
 from glassformer.model.layer import ACTIVATIONS, Block
-from glassformer.model.mask import additive, block_mask, causal_mask, check_mask, check_places, padding_mask, text_mask
 from glassformer.model.norm import make_norm
-from glassformer.model.position import Alibi, PositionTable, RelativeBias, Rotary
 
 LONG = 256  # from so many positions on, skipping the blocks between a row's texts pays
 

@@ -24,8 +24,8 @@ from torch import Tensor, nn
 from glassformer.common.errors import GlassformerError
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.model.attention import Attention
+from glassformer.model.embedding import Rotary, sinusoid
 from glassformer.model.layer import Residual
-from glassformer.model.position import Rotary, sinusoid
 from glassformer.weights.pretrained.family import Settings
 from glassformer.weights.pretrained.llama import swapped
 from glassformer.weights.pretrained.loader import FAMILIES, load_model

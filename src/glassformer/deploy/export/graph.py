@@ -28,8 +28,7 @@ from glassformer.explain.operations import GraphBuilder, record_forward
 from glassformer.explain.weights import Weights
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
 from glassformer.model.cache import Admitted, Cache, LayerCache
-from glassformer.model.embedding import Embedding
-from glassformer.model.position import RelativeBias, Rotary, relative_bucket
+from glassformer.model.embedding import Embedding, RelativeBias, Rotary, relative_bucket
 from glassformer.weights.quantized import share_weights
 
 OPSET = 18

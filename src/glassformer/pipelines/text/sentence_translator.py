@@ -3,6 +3,9 @@
 Each sentence is tried in several ways until a translation keeps everything: as the model writes it; with digits for
 number words that it got wrong; with placeholders for what it lost; with placeholders for all of it; piece by piece,
 between what must not change. If none does, the sentence stays as it is.
+
+What is asked of the model on the way is a `TranslateRequest`; who runs the steps decides who answers it: the translator
+at once, or a server's queue.
 """
 
 from __future__ import annotations

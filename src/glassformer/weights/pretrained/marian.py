@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from glassformer.model import ModelConfig
-from glassformer.model.position import sinusoid
+from glassformer.model.embedding import sinusoid
 from glassformer.weights.pretrained import bart
 from glassformer.weights.pretrained.family import Family, Settings, Take, Weights
 
