@@ -11,8 +11,7 @@ from tiny_model import END, SRC, tiny
 import glassformer as gf
 from glassformer.common.errors import InputError
 from glassformer.decode import score, stream
-from glassformer.decode.constraints import PlaceholderTable, without_repeats
-from glassformer.decode.search import NO_TOKEN
+from glassformer.decode.search import NO_TOKEN, PlaceholderTable, without_repeats
 
 
 @given(

@@ -12,8 +12,8 @@ from tiny_model import END, SRC, eager, tiny
 import glassformer as gf
 from glassformer.common.errors import InputError
 from glassformer.decode import Sampling, recorded, score
-from glassformer.decode.constraints import Placeholders
 from glassformer.decode.generation import prepare_search
+from glassformer.decode.search import Placeholders
 
 IDS = (4, 5, 6)  # of a vocabulary of 8
 WANTED = [(), (4,), (6, 4), (4, 5, 6)]

@@ -13,11 +13,11 @@ import glassformer.decode.generation as generation
 import glassformer.decode.kernels as module
 from glassformer.decode import beam, greedy
 from glassformer.decode import program as programs
-from glassformer.decode.constraints import Constraints, Placeholders, TopTokens, normaliser, top_tokens
 from glassformer.decode.kernels import Kernels, Linear, NoKernels, Packed, supported_levels
 from glassformer.decode.kernels.structures import Bans
 from glassformer.decode.precision import prepare
 from glassformer.decode.program import ProgramWriter, program, writer_of
+from glassformer.decode.search import Constraints, Placeholders, TopTokens, normaliser, top_tokens
 from glassformer.decode.step import Writer
 
 if isinstance(module.load_kernels(), str):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from glassformer.decode.constraints import normaliser, top_tokens
 from glassformer.decode.kernels import Kernels
+from glassformer.decode.search import normaliser, top_tokens
 
 
 @pytest.mark.parametrize("size", [1, 5, 128, 1280, 3001])  # fewer than asked for, whole blocks, and some left over

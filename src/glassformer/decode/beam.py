@@ -11,10 +11,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from glassformer.decode.constraints import NEVER, Constraints, TopTokens
 from glassformer.decode.kernels import address, kernels_for
 from glassformer.decode.kernels import structures as kernels
-from glassformer.decode.search import NO_TOKEN, Hypothesis, Search, SpecialTokens
+from glassformer.decode.search import NEVER, NO_TOKEN, Constraints, Hypothesis, Search, SpecialTokens, TopTokens
 
 
 class Selection(NamedTuple):

@@ -14,12 +14,11 @@ from typing import Generic
 import torch
 from torch import Tensor
 
-from glassformer.decode.constraints import Placeholders
 from glassformer.decode.generation import run_search, stream
 from glassformer.decode.precision import Model, Precision, WeightsVersion, prepare, resolve_precision
 from glassformer.decode.recorded import forget
 from glassformer.decode.scoring import Alignment, align, alternatives, score
-from glassformer.decode.search import Hypothesis, LengthRule, Search, SpecialTokens
+from glassformer.decode.search import Hypothesis, LengthRule, Placeholders, Search, SpecialTokens
 from glassformer.model import EncoderDecoder
 from glassformer.weights.quantized import is_quantized
 

@@ -14,17 +14,20 @@ from torch import Tensor
 
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.decode.beam import Beam, Selection
-from glassformer.decode.constraints import Constraints, Placeholders, placeholder_table, prefix_table
 from glassformer.decode.greedy import Greedy, RandomStreams
 from glassformer.decode.program import writer_of
 from glassformer.decode.recorded import Selector, pad_to_bucket, recorder
 from glassformer.decode.search import (
+    Constraints,
     Hypothesis,
     MoreOptions,
+    Placeholders,
     Search,
     SearchOptions,
     SpecialTokens,
     check_stream,
+    placeholder_table,
+    prefix_table,
     search_of,
 )
 from glassformer.decode.step import Writer, left_pad, start_of, still_running

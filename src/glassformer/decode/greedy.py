@@ -14,10 +14,9 @@ import random
 import torch
 from torch import Tensor
 
-from glassformer.decode.constraints import Constraints, TopTokens
 from glassformer.decode.kernels import kernels_for
 from glassformer.decode.kernels import structures as kernels
-from glassformer.decode.search import NO_TOKEN, Hypothesis, Sampling, Search, SpecialTokens
+from glassformer.decode.search import NO_TOKEN, Constraints, Hypothesis, Sampling, Search, SpecialTokens, TopTokens
 
 
 class RandomStreams:

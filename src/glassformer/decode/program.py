@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from glassformer.decode.beam import Beam
-from glassformer.decode.constraints import Constraints, TopTokens
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.kernels import HALF, KINDS, Kernels, address
 from glassformer.decode.kernels.structures import Kept, Layer, Matrix, Norm, Ranking, Source, Stack, Step
 from glassformer.decode.precision import Lookup, PackedCross, PackedHead, PackedSelf, identity
+from glassformer.decode.search import Constraints, TopTokens
 from glassformer.decode.step import KernelLinear, StepBlock, Writer, start_of
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model import norm as norms

@@ -21,8 +21,8 @@ import torch
 from torch import Tensor
 
 from glassformer.decode.beam import Beam
-from glassformer.decode.constraints import Constraints
 from glassformer.decode.greedy import Greedy
+from glassformer.decode.search import Constraints
 from glassformer.decode.step import Writer
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 from glassformer.model.cache import Admitted

@@ -21,10 +21,9 @@ from torch.nn import functional as F
 from glassformer.common.device import disable_cudnn_sdp
 from glassformer.common.errors import ConfigError
 from glassformer.decode.beam import Beam
-from glassformer.decode.constraints import Constraints, TopTokens
 from glassformer.decode.greedy import Greedy
 from glassformer.decode.kernels import Kernels, Linear, Packed, cpu_supports, kernels_for
-from glassformer.decode.search import NO_TOKEN
+from glassformer.decode.search import NO_TOKEN, Constraints, TopTokens
 from glassformer.model import Cache, DecoderOnly, EncoderDecoder
 from glassformer.model.attention import NO_MASK, Attention, AttentionMask
 from glassformer.model.cache import LayerCache

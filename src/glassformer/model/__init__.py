@@ -1,5 +1,5 @@
-"""What a Transformer is: tensors in, tensors out. Read `config`, `norm`, `position`,
-`embedding`, `mask`, `attention`, `layer`, `transformer`, in that order."""
+"""What a Transformer is: tensors in, tensors out. Read `config`, `norm`, `embedding`,
+`attention`, `layer`, `transformer`, in that order."""
 
 from glassformer.model.cache import Cache
 from glassformer.model.config import ModelConfig

@@ -14,11 +14,10 @@ from glassformer.common.device import pick_device
 from glassformer.common.errors import ConfigError, InputError, check_text, check_texts
 from glassformer.data import About, Directed, PairTokenizer, Tokenizer
 from glassformer.decode import Hypothesis, LengthRule, Search
-from glassformer.decode.constraints import Placeholders
 from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood
 from glassformer.decode.precision import Precision
 from glassformer.decode.scoring import Alignment
-from glassformer.decode.search import Rule, SearchOptions, check_stream, search_of
+from glassformer.decode.search import Placeholders, Rule, SearchOptions, check_stream, search_of
 from glassformer.model import EncoderDecoder
 from glassformer.pipelines import box
 from glassformer.pipelines.language.sentences import Part, join_parts, separator, split_by_length
