@@ -49,6 +49,31 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[LocalHub]:
     local.close()
 
 
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    """The command line in this process."""
+    from small_run import Cli
+
+    return Cli(monkeypatch, capsys)
+
+
+@pytest.fixture(scope="session")
+def box_folder(tmp_path_factory):
+    """A box of tiny models."""
+    from tiny_box import make_box
+
+    return make_box(tmp_path_factory.mktemp("box"))
+
+
+@pytest.fixture
+def tiny_box(box_folder, monkeypatch):
+    """The box of tiny models in place of the one that ships."""
+    from glassformer.pipelines import box
+
+    monkeypatch.setattr(box, "HERE", box_folder)
+    return box_folder
+
+
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[object]:
     """One browser for all tests of a process: Playwright lets a thread have no more."""

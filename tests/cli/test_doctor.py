@@ -1,11 +1,6 @@
-"""`glassformer doctor`, run as a newcomer would, from another folder."""
+"""`glassformer doctor`: the machine, and a recipe before it runs."""
 
-from __future__ import annotations
-
-import subprocess
-from pathlib import Path
-
-from small_run import call, command
+import pytest
 
 RECIPE = """
 [[data.train]]
@@ -29,36 +24,28 @@ batch_tokens = 512
 """
 
 
-def doctor(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return call(command("doctor", *arguments), cwd=folder)
+@pytest.fixture(autouse=True)
+def in_an_empty_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
 
 
-def test_the_machine(tmp_path):
-    found = doctor(tmp_path)
-    assert found.returncode == 0
-    assert {line.split()[0] for line in found.stdout.splitlines()} >= {"python", "torch", "cuda", "cpu", "disk"}
+def test_the_machine(cli):
+    code, out, _ = cli("doctor")
+    assert code == 0
+    assert {line.split()[0] for line in out.splitlines()} >= {"python", "torch", "cuda", "cpu", "disk"}
 
 
-def test_a_recipe_before_it_runs(tmp_path):
+def test_a_recipe(cli, tmp_path):
     pairs = [f"the house number {i}\tdas Haus Nummer {i}" for i in range(300)]
     (tmp_path / "train.tsv").write_text("\n".join(pairs) + "\n", encoding="utf-8")
     (tmp_path / "valid.tsv").write_text("\n".join([pairs[7], "a tree\tein Baum"]) + "\n", encoding="utf-8")
     (tmp_path / "r.toml").write_text(RECIPE, encoding="utf-8")
-    found = doctor(tmp_path, "r.toml")
-    assert found.returncode == 0, found.stderr
-    assert "300 pairs" in found.stdout
-    assert "of the sources of valid, 1 in train too: its scores will flatter" in found.stdout
-    assert "parameters" in found.stdout
-    assert "an epoch of" in found.stdout
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "r.toml",
-        "train.tsv",
-        "valid.tsv",
-    ]  # nothing is left behind
-
-
-def test_a_mistake_is_one_line(tmp_path):
-    found = doctor(tmp_path, "nmerals")
-    assert found.returncode == 2
-    assert "did you mean `numerals`?" in found.stderr
-    assert "Traceback" not in found.stderr
+    code, out, err = cli("doctor", "r.toml")
+    assert code == 0, err
+    for line in ("300 pairs", "of the sources of valid, 1 in train too: its scores will flatter", "parameters"):
+        assert line in out
+    assert "an epoch of" in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.toml", "train.tsv", "valid.tsv"]
+    code, _, err = cli("doctor", "nmerals")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "did you mean `numerals`?" in err

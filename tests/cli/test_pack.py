@@ -2,13 +2,7 @@
 
 import re
 
-import pytest
-from small_run import OLD, Cli
-
-
-@pytest.fixture
-def cli(monkeypatch, capsys):
-    return Cli(monkeypatch, capsys)
+from small_run import OLD
 
 
 def test_a_packed_model_translates(cli, tmp_path):

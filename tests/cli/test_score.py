@@ -8,56 +8,46 @@ import math
 
 import pytest
 import torch
-from tiny_translators import sentences, tiny_bundle
-
-from glassformer.cli import main
-from glassformer.pipelines.translator import Translator
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return tiny_bundle(tmp_path_factory.mktemp("score") / "model")
+from tiny_translators import sentences
 
 
 @pytest.fixture
-def run(monkeypatch, capsys, model, tmp_path):
-    def command(sources: list[str], targets: list[str], *words: str) -> tuple[int, str, str]:
+def score(cli, model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(sources: list[str], targets: list[str], *words: str) -> tuple[int, str, str]:
         (tmp_path / "a.en").write_text("".join(line + "\n" for line in sources), encoding="utf-8")
         (tmp_path / "a.de").write_bytes(gzip.compress("".join(line + "\n" for line in targets).encode()))
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setattr("sys.argv", ["glassformer", "score", str(model), "--src", "a.en", "--tgt", "a.de", *words])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, *capsys.readouterr()
+        return cli("score", model, "--src", "a.en", "--tgt", "a.de", *words)
 
-    return command
+    return run
 
 
 @pytest.mark.parametrize("rule", [[], ["--length-rule", "gnmt", "--length-penalty", "0.6"]])
 @torch.no_grad()
-def test_the_scores_are_the_sums_of_log_probabilities_over_length(model, run, rule):
-    translator = Translator.load(model)
+def test_scores_are_sums_of_log_probabilities_over_length(translator, score, rule):
     sources = [*sentences(20, seed=4), "", "中文 👧"]
     targets = [*sentences(20, seed=5), "", "émoji 👧"]
-    code, out, err = run(sources, targets, "--precision", "fp32", *rule)
+    code, out, err = score(sources, targets, "--precision", "fp32", *rule)
     assert code == 0
     scores = [float(line) for line in out.splitlines()]
-    again = translator.tokenizer.encode_target(targets)
-    for i, ids in enumerate(again):
+    target_ids = translator.tokenizer.encode_target(targets)
+    for i, ids in enumerate(target_ids):
         if not sources[i]:
             assert scores[i] == 0
             continue
         src = torch.tensor(translator.tokenizer.encode_source([sources[i]]))
-        shares = translator.model(src, torch.tensor([[1, *ids]]))[0].log_softmax(-1)
-        total = sum(float(shares[t, token]) for t, token in enumerate([*ids, 2]))
+        log_probabilities = translator.model(src, torch.tensor([[1, *ids]]))[0].log_softmax(-1)
+        total = sum(float(log_probabilities[t, token]) for t, token in enumerate([*ids, 2]))
         length = len(ids) + 1
         assert scores[i] == pytest.approx(total / (((5 + length) / 6) ** 0.6 if rule else length), abs=1e-4)
     assert err.startswith("perplexity ")
-    code, out, err = run(sources, targets, "--precision", "fp32", "--json", *rule)
+    code, out, err = score(sources, targets, "--precision", "fp32", "--json", *rule)
     *rows, last = [json.loads(line) for line in out.splitlines()]
     assert [row["score"] for row in rows] == pytest.approx(scores, abs=1e-5)
-    assert [row["tokens"] for row in rows] == [len(ids) + 1 if s else 0 for s, ids in zip(sources, again, strict=True)]
+    assert [row["tokens"] for row in rows] == [
+        len(ids) + 1 if s else 0 for s, ids in zip(sources, target_ids, strict=True)
+    ]
     assert last["lines"] == len(sources)
     assert last["tokens"] == sum(row["tokens"] for row in rows)
     assert last["log_probability"] == pytest.approx(sum(row["log_probability"] for row in rows))
@@ -65,14 +55,14 @@ def test_the_scores_are_the_sums_of_log_probabilities_over_length(model, run, ru
     assert err == ""
 
 
-def test_what_cannot_be_is_null_and_what_is_wrong_is_one_line(run):
-    code, out, _ = run(["", "a cat"], ["something", ""], "--json")
+def test_impossible_scores_are_null_and_mistakes_one_line(score):
+    code, out, _ = score(["", "a cat"], ["something", ""], "--json")
     rows = [json.loads(line) for line in out.splitlines()]
     assert code == 0
     assert rows[0]["score"] is None
     assert rows[1]["tokens"] == 1
     assert rows[2]["perplexity"] is None
-    for sources, targets, words, said in (
+    for sources, targets, words, error in (
         (["a", "b", "c"], ["x"], [], "a.en has 3 lines but a.de has 1"),
         ([], [], [], "empty"),
         (["a", "the dog " * 50], ["x", "y"], [], "a.en, line 2: has "),
@@ -82,7 +72,7 @@ def test_what_cannot_be_is_null_and_what_is_wrong_is_one_line(run):
         (["a"], ["x"], ["--precision", "int4"], "--precision 'int4'"),
         (["a"], ["x"], ["--tgt", "nowhere"], "nowhere does not exist"),
     ):
-        code, out, err = run(sources, targets, *words)
+        code, out, err = score(sources, targets, *words)
         assert (code, out) == (2, "")
-        assert said in err
+        assert error in err
         assert err.count("\n") == 1

@@ -18,11 +18,6 @@ from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.train import parallel
 
 
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(monkeypatch, capsys)
-
-
 def test_auto_is_the_best_there_is() -> None:
     assert pick_device("auto").type == ("cuda" if torch.cuda.is_available() else "cpu")
     assert pick_device(torch.device("cpu")) == torch.device("cpu")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tiny_box import SENTENCES, make_box
+from tiny_box import SENTENCES
 from visitor import Live, agrees
 
 import glassformer as gf
@@ -17,11 +17,10 @@ SHIPPED = box.HERE
 
 
 @pytest.fixture(scope="module")
-def boxed(tmp_path_factory):
+def boxed(box_folder):
     """A server of a small box, and the box's translators."""
-    place = make_box(tmp_path_factory.mktemp("box"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box, "HERE", place)
+        patch.setattr(box, "HERE", box_folder)
         with Live(create_app(box_directions("cpu", "en-de"), limits=Limits(new_tokens=MOST))) as server:
             yield server
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 from small_run import call
-from tiny_box import SENTENCES, make_box
+from tiny_box import SENTENCES
 
 import glassformer as gf
 from glassformer.common.errors import WeightsError
@@ -25,24 +25,13 @@ from glassformer.train.recipe import built_in, read_toml
 from glassformer.weights import bundle
 
 
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_box(tmp_path_factory.mktemp("box"))
-
-
-@pytest.fixture
-def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(box, "HERE", place)
-    return place
-
-
 @pytest.mark.parametrize(("name", "to"), [("en-de", "de"), ("de-en", "en"), ("en-zh", "zh"), ("zh-en", "en")])
-def test_each_direction_has_a_name(here: Path, name: str, to: str) -> None:
+def test_each_direction_has_a_name(tiny_box: Path, name: str, to: str) -> None:
     assert gf.Translator.load(name).to == to
     assert gf.Translator.load(name, to="en").to == "en"
 
 
-def test_a_folder_of_that_name_wins(here: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_of_that_name_wins(tiny_box: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "en-de").mkdir()
     with pytest.raises(WeightsError, match="en-de is not a trained model"):
@@ -62,9 +51,9 @@ def test_what_no_model_joins_goes_by_english() -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])
-def test_a_card_says_data_scores_and_seed(place: Path, tmp_path: Path, language: str) -> None:
+def test_a_card_says_data_scores_and_seed(box_folder: Path, tmp_path: Path, language: str) -> None:
     folder = tmp_path / "en-de"
-    shutil.copytree(place / "en-de", folder)
+    shutil.copytree(box_folder / "en-de", folder)
     (folder / "recipe.toml").write_text(
         '[[data.train]]\nsrc = "docs/a.en"\n[train]\nseed = 7\nsteps = 300\n', encoding="utf-8"
     )
@@ -94,9 +83,9 @@ def test_a_card_says_data_scores_and_seed(place: Path, tmp_path: Path, language:
         card(folder, tmp_path, "en-de", language)
 
 
-def test_a_finished_run_is_packed_scored_and_gets_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finished_run_is_packed_scored_and_gets_its_card(box_folder, tmp_path, monkeypatch) -> None:
     data, runs, out = tmp_path / "data", tmp_path / "runs", tmp_path / "out"
-    loaded = bundle.load(make_box(tmp_path / "box") / "en-de")
+    loaded = bundle.load(box_folder / "en-de")
     bundle.save(runs / "box-en-de-mixed", loaded.model, bundle.weights(loaded.model), loaded.tokenizer)
     for corpus in ("docs-en-de", "tatoeba-en-de", "docs-en"):
         (data / corpus).mkdir(parents=True)
@@ -153,8 +142,8 @@ def test_the_teacher_gets_each_sentence_once_and_none_that_is_too_long(tmp_path:
     assert sorted(box_maker.lessons(tmp_path, "de")) == ["Datei schließen.", "Guten Tag!"]
 
 
-def test_what_ships_lies_between_the_last_two_parts(place: Path, tmp_path: Path) -> None:
-    loaded = bundle.load(place / "en-de")
+def test_what_ships_lies_between_the_last_two_parts(box_folder: Path, tmp_path: Path) -> None:
+    loaded = bundle.load(box_folder / "en-de")
     older = bundle.weights(loaded.model)
     newer = {name: weight + 1 if "feed_forward" in name else weight for name, weight in older.items()}
     for run, weights in (("older", older), ("newer", newer)):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from small_run import Cli
 from tiny_published import bert, vit
 
 import glassformer as gf
@@ -119,13 +119,13 @@ def test_what_cannot_be_labelled_is_told(own: Path, tmp_path: Path) -> None:
         gf.MaskFiller.load(own)
 
 
-def test_the_command(own: Path, command: Callable[..., tuple[int, str, str]]) -> None:
+def test_the_command(own: Path, cli: Cli) -> None:
     classifier = gf.Classifier.load(own)
     best = [labels[0] for labels in classifier.classify(TEXTS)]
     asked = ["classify", str(own), "--device", "cpu"]
-    plain = command(*asked, given="\n".join(TEXTS))[1].splitlines()
+    plain = cli(*asked, stdin="\n".join(TEXTS))[1].splitlines()
     assert plain == [f"{one.name}\t{one.probability:.1%}\t{text}" for one, text in zip(best, TEXTS, strict=True)]
-    told = json.loads(command(*asked, "--json", "--top", "2", "two")[1])
+    told = json.loads(cli(*asked, "--json", "--top", "2", "two")[1])
     assert [one["name"] for one in told["labels"]] == [one.name for one in classifier.classify(["two"], top=2)[0]]
 
 

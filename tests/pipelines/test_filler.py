@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from small_run import Cli
 from tiny_published import bert, gpt2
 
 import glassformer as gf
@@ -103,16 +103,16 @@ def test_what_cannot_be_filled_is_told(published: tuple[Path, object], tmp_path:
         gf.MaskFiller.load(tmp_path / "gpt2")
 
 
-def test_the_command(published: tuple[Path, object], command: Callable[..., tuple[int, str, str]]) -> None:
+def test_the_command(published: tuple[Path, object], cli: Cli) -> None:
     ((ranked,),) = gf.MaskFiller.load(published[0]).fill([TEXT], top=2)
     asked = ["fill", str(published[0]), "--top", "2", "--device", "cpu"]
-    plain = command(*asked, TEXT)[1].splitlines()
+    plain = cli(*asked, TEXT)[1].splitlines()
     assert [line.split()[0] for line in plain] == [f"{one.probability:.1%}" for one in ranked]
     assert [line.endswith(one.text) for line, one in zip(plain, ranked, strict=True)] == [True, True]
-    told = json.loads(command(*asked, "--json", given=TEXT + "\n")[1])
+    told = json.loads(cli(*asked, "--json", stdin=TEXT + "\n")[1])
     assert told["text"] == TEXT
     assert [one["token"] for one in told["gaps"][0]] == [one.token for one in ranked]
     said = "glassformer: line 1 has no gap: 'no gap'; write [MASK] where something is missing\n"
-    assert command(*asked, "no gap") == (2, "", said)
-    late = command(*asked, given=f"{TEXT}\n" * 40 + "no gap\n")
+    assert cli(*asked, "no gap") == (2, "", said)
+    late = cli(*asked, stdin=f"{TEXT}\n" * 40 + "no gap\n")
     assert (late[0], late[2]) == (2, said.replace("line 1", "line 41"))

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import pickle
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
+from small_run import Cli
 from tiny_published import bert, gpt2
 
 import glassformer as gf
@@ -127,14 +127,14 @@ def test_what_cannot_be_continued_is_told(own: Path, published: tuple[Path, obje
         gf.TextGenerator.load(demo)
 
 
-def test_the_command(own: Path, command: Callable[..., tuple[int, str, str]]) -> None:
+def test_the_command(own: Path, cli: Cli) -> None:
     """Texts, standard input, JSON and a stream say the same; a mistake is one line and exit code 2."""
     generator = gf.TextGenerator.load(own)
     whole = [best[0].whole for best in generator.generate(["two", "twenty"], max_new_tokens=6)]
     asked = ["generate", str(own), "--device", "cpu", "--precision", "fp32", "--max-new-tokens", "6"]
-    assert command(*asked, given="two\ntwenty\n")[1].splitlines() == [text.replace("\n", " ") for text in whole]
-    objects = [json.loads(line) for line in command(*asked, "--json", "two", "twenty")[1].splitlines()]
+    assert cli(*asked, stdin="two\ntwenty\n")[1].splitlines() == [text.replace("\n", " ") for text in whole]
+    objects = [json.loads(line) for line in cli(*asked, "--json", "two", "twenty")[1].splitlines()]
     assert [one["prompt"] + one["continuations"][0]["text"] for one in objects] == whole
-    assert command(*asked, "--stream", "two")[1] == whole[0] + "\n"
+    assert cli(*asked, "--stream", "two")[1] == whole[0] + "\n"
     said = "glassformer: --top-k says how to draw at random; add --sample\n"
-    assert command(*asked, "--top-k", "3", "two") == (2, "", said)
+    assert cli(*asked, "--top-k", "3", "two") == (2, "", said)

@@ -111,11 +111,11 @@ def call(
     options = {"stdin": pipe, "stdout": pipe, "stderr": pipe, "text": True, "encoding": "utf-8"} | options
     with launch(words, cwd=cwd, **options) as process:
         try:
-            said, told = process.communicate(input, timeout=PATIENCE)
+            stdout, stderr = process.communicate(input, timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             raise
-    return subprocess.CompletedProcess(words, process.returncode, said, told)
+    return subprocess.CompletedProcess(words, process.returncode, stdout, stderr)
 
 
 def digest(out: Path) -> str:
@@ -134,13 +134,15 @@ class Cli:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.monkeypatch, self.capsys = monkeypatch, capsys
 
-    def __call__(self, *words: object) -> tuple[int, str, str]:
+    def __call__(self, *words: object, stdin: bytes | str | None = None) -> tuple[int, str, str]:
         self.monkeypatch.setattr(sys, "argv", ["glassformer", *map(str, words)])
+        if stdin is not None:
+            data = stdin.encode() if isinstance(stdin, str) else stdin
+            self.monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data), encoding="utf-8"))
         self.capsys.readouterr()
         with pytest.raises(SystemExit) as ended:
             main()
-        told = self.capsys.readouterr()
-        return int(ended.value.code or 0), told.out, told.err
+        return int(ended.value.code or 0), *self.capsys.readouterr()
 
     def fails(self, *words: object) -> str:
         """The one line a mistake is answered with."""
@@ -160,6 +162,6 @@ def by_hand(*words: str | Path, codes: tuple[int, int] = (0, 0)) -> tuple[str, s
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True, "encoding": "utf-8"}
     ranks = [Warm(words, env=meeting | {"RANK": rank, "LOCAL_RANK": rank}, **pipes) for rank in "01"]
     with ThreadPoolExecutor(2) as readers:
-        said = list(readers.map(lambda process: process.communicate(timeout=PATIENCE), ranks))
-    assert tuple(process.returncode for process in ranks) == codes, said
-    return said[0][0] + said[1][0], said[0][1] + said[1][1]
+        outputs = list(readers.map(lambda process: process.communicate(timeout=PATIENCE), ranks))
+    assert tuple(process.returncode for process in ranks) == codes, outputs
+    return outputs[0][0] + outputs[1][0], outputs[0][1] + outputs[1][1]

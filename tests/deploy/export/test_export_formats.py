@@ -10,13 +10,12 @@ import torch
 from safetensors.torch import load_file
 from sampled import sampled
 from small_run import OLD
-from tiny_box import SENTENCES, make_box
+from tiny_box import SENTENCES
 
 import glassformer as gf
 from benchmarks.export import FAULTS, configuration, grid, outcome, random_model, seeded
 from glassformer.deploy.export.families import PROPOSALS, convert_to_family
 from glassformer.deploy.export.formats import CannotExport
-from glassformer.pipelines import box
 from glassformer.weights.parity import cases, hugging_face, saved
 from glassformer.weights.parity import random_model as random_peer
 
@@ -66,30 +65,25 @@ def test_a_forced_end_is_left_out_and_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("to", FORMATS)
-def test_a_model_of_the_box_goes_out_with_its_direction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to: str
-) -> None:
-    monkeypatch.setattr(box, "HERE", make_box(tmp_path / "box"))
+def test_a_model_of_the_box_goes_out_with_its_direction(tiny_box: Path, tmp_path: Path, to: str) -> None:
     (tmp_path / "lines").write_text("\n".join(SENTENCES["de"]), encoding="utf-8")
     made = gf.export("de-en", to, tmp_path / "out", check=tmp_path / "lines")
     assert made.report["language"] == "en"
     assert made.report["figures"]["text"]["equal"] == made.report["figures"]["greedy"]["sentences"] == 3
     if to == "ctranslate2":  # int8 stays int8
-        assert (
-            made.report["files"]["model.bin"]["bytes"] < 1.3 * (tmp_path / "box/en-de/model.safetensors").stat().st_size
-        )
+        packed = (tiny_box / "en-de" / "model.safetensors").stat().st_size
+        assert made.report["files"]["model.bin"]["bytes"] < 1.3 * packed
 
 
-def test_text_in_is_text_out_in_transformers(tmp_path: Path) -> None:
+def test_text_in_is_text_out_in_transformers(box_folder: Path, tmp_path: Path) -> None:
     hf = hugging_face()
-    make_box(tmp_path / "box")
     texts = [*SENTENCES["en"], "a </s> <2de> <unk> and <pad>"]  # a mark that is spelt out is text
     (tmp_path / "lines").write_text("\n".join(texts), encoding="utf-8")
-    gf.export(tmp_path / "box" / "en-de", "huggingface", tmp_path / "out", language="de", check=tmp_path / "lines")
+    gf.export(box_folder / "en-de", "huggingface", tmp_path / "out", language="de", check=tmp_path / "lines")
     tokenizer = hf.AutoTokenizer.from_pretrained(tmp_path / "out")
     model = hf.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "out")
     written = model.generate(**tokenizer(texts[:1], return_tensors="pt"), max_new_tokens=20)
-    ours = gf.Translator.load(tmp_path / "box" / "en-de", to="de").translate(texts[:1], beam=4, max_new_tokens=20)
+    ours = gf.Translator.load(box_folder / "en-de", to="de").translate(texts[:1], beam=4, max_new_tokens=20)
     pieces = tokenizer.convert_ids_to_tokens(written[0], skip_special_tokens=True)
     assert [piece.replace(" ", "▁") for piece in pieces] == list(ours[0][0].tokens)
 

@@ -24,11 +24,6 @@ pytest.importorskip("ctranslate2")
 FEW = {"sentences": 6}
 
 
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(monkeypatch, capsys)
-
-
 def test_a_bundle_goes_out_with_its_report(tmp_path: Path) -> None:
     made = gf.export(OLD, "ctranslate2", tmp_path / "out", **FEW)
     told = json.loads((tmp_path / "out" / "report.json").read_text(encoding="utf-8"))

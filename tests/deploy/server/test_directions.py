@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import httpx
 import pytest
-from tiny_box import SENTENCES, make_box
+from tiny_box import SENTENCES
 from visitor import Live
 
 import glassformer as gf
@@ -20,11 +20,10 @@ SHIPPED = box.HERE
 
 
 @pytest.fixture(scope="module")
-def boxed(tmp_path_factory):
+def boxed(box_folder):
     """A server of a small box, and the box's translators."""
-    place = make_box(tmp_path_factory.mktemp("box"))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(box, "HERE", place)
+        patch.setattr(box, "HERE", box_folder)
         with Live(create_app(box_directions("cpu", "en-de"), limits=Limits(new_tokens=MOST))) as server:
             yield server
 
@@ -60,8 +59,7 @@ def test_a_request_names_its_direction(client):
         assert answer.json()["error"]["hint"] == "there are en-de, de-en, en-zh, zh-en"
 
 
-def test_a_model_is_loaded_when_it_is_first_asked_for(tmp_path, monkeypatch):
-    monkeypatch.setattr(box, "HERE", make_box(tmp_path))
+def test_a_model_is_loaded_when_it_is_first_asked_for(tiny_box, monkeypatch):
     loaded = []
     load = gf.Translator.load
     monkeypatch.setattr(
@@ -73,15 +71,14 @@ def test_a_model_is_loaded_when_it_is_first_asked_for(tmp_path, monkeypatch):
     assert [folder.name for folder in loaded] == ["en-de", "en-zh"]
 
 
-def test_a_folder_opens_on_what_its_model_is_for_and_has_the_other_ways_too(tmp_path):
-    folder = make_box(tmp_path) / "en-zh"
-    found = folder_directions(folder, "cpu")
+def test_a_folder_opens_on_what_its_model_is_for_and_has_the_other_ways_too(box_folder):
+    found = folder_directions(box_folder / "en-zh", "cpu")
     assert (found.first, [*found.by_name]) == ("en-zh", ["en-zh", "zh-en"])
     assert [one.text for one in found.get().examples] == ["Hello, world!"]
     assert found.get("zh-en").examples == ()
-    assert folder_directions(folder, "cpu", "en").first == "zh-en"
+    assert folder_directions(box_folder / "en-zh", "cpu", "en").first == "zh-en"
     with pytest.raises(InputError, match="no tag for `fr`"):
-        folder_directions(folder, "cpu", "fr")
+        folder_directions(box_folder / "en-zh", "cpu", "fr")
 
 
 def test_a_model_of_three_languages_is_told_only_what_to_write(translator):

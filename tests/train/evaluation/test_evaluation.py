@@ -17,11 +17,6 @@ from glassformer.train.evaluation.metrics import score
 
 
 @pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(monkeypatch, capsys)
-
-
-@pytest.fixture
 def pairs(tmp_path: Path) -> tuple[Path, Path]:
     for name, seed in (("a.en", 1), ("a.de", 2)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in sentences(5, seed=seed)), encoding="utf-8")

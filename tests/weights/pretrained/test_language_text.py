@@ -50,11 +50,6 @@ class Tiny(NamedTuple):
         return [text.strip() for text in self.tokenizer.batch_decode(out, skip_special_tokens=True)]
 
 
-@pytest.fixture
-def cli(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Cli:
-    return Cli(monkeypatch, capsys)
-
-
 @pytest.fixture(scope="module", params=list(WAYS))
 def tiny(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     folder = tmp_path_factory.mktemp("languages") / request.param
