@@ -8,6 +8,7 @@ import json
 import re
 import socket
 import threading
+import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -48,6 +49,7 @@ class LocalHub:
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
         self.asked: list[tuple[str, str, str | None]] = []  # method, path, range
+        self.slow_after: int | None = None  # bytes of a large file that come fast; the rest comes slowly
         self.open: list[socket.socket] = []
         hub = self
 
@@ -167,7 +169,17 @@ class LocalHub:
         request.end_headers()
         if request.command == "HEAD":
             return
-        request.wfile.write(data[start:])
+        if self.slow_after is None or len(data) < self.slow_after:
+            request.wfile.write(data[start:])
+            return
+        try:
+            request.wfile.write(data[start : self.slow_after])
+            for place in range(self.slow_after, len(data), 16):
+                request.wfile.write(data[place : place + 16])
+                request.wfile.flush()
+                time.sleep(0.05)
+        except OSError:  # the client is gone
+            request.close_connection = True
 
 
 def send(request: BaseHTTPRequestHandler, told: object) -> None:

@@ -13,6 +13,7 @@ import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -194,6 +195,7 @@ def download(client: ModuleType, name: str, commit: str, files: list[Any]) -> No
     check_disk(Path(client.constants.HF_HUB_CACHE), name, sum(one.size or 0 for one in missing))
     for one in missing:
         with hub_errors(name, commit, one.rfilename):
+            resume_download(client, name, commit, one)
             path = Path(client.hf_hub_download(name, one.rfilename, revision=commit))
         expected, found = hashes(one, path)
         if expected != found:
@@ -204,6 +206,33 @@ def download(client: ModuleType, name: str, commit: str, files: list[Any]) -> No
                 f"{name}: {one.rfilename} came damaged (its hash is {found[:12]}…, the hub says {expected[:12]}…) and "
                 f"is not kept; load it again, and if that does not help, see what lies between: a proxy, or HF_ENDPOINT"
             )
+
+
+def resume_download(client: ModuleType, name: str, commit: str, one: Any) -> None:
+    """Complete a large file that a killed process left in part; the client itself would start it again."""
+    cache, repository = Path(client.constants.HF_HUB_CACHE), f"models--{name.replace('/', '--')}"
+    blob = cache / repository / "blobs" / one.lfs["sha256"] if one.lfs and one.size else None
+    if blob is None or blob.exists() or not any(blob.parent.glob(f"{blob.name}*.incomplete")):
+        return
+    utils, file_download = import_module("huggingface_hub.utils"), import_module("huggingface_hub.file_download")
+    lock = cache / ".locks" / repository / f"{blob.name}.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with utils.WeakFileLock(lock):  # a process that is still writing the file holds it
+        partial = sorted(blob.parent.glob(f"{blob.name}*.incomplete"), key=lambda path: path.stat().st_size)
+        url = client.hf_hub_url(name, one.rfilename, revision=commit)
+        if blob.exists() or not partial or getattr(client.get_hf_file_metadata(url), "xet_file_data", None):
+            return  # Xet does not write a file from its beginning on
+        *_, longest = partial
+        if 0 < (size := longest.stat().st_size) < one.size:
+            with longest.open("ab") as file:
+                file_download.http_get(
+                    url, file, resume_size=size, headers=utils.build_hf_headers(), expected_size=one.size,
+                    displayed_filename=one.rfilename,
+                )  # fmt: skip
+        if hashes(one, longest)[1] == blob.name:
+            longest.replace(blob)
+        for path in partial:
+            path.unlink(missing_ok=True)
 
 
 def check_disk(cache: Path, name: str, size: int) -> None:

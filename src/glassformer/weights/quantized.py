@@ -81,8 +81,8 @@ def quantize_by_error(weight: Tensor) -> Int8Matrix:
     return best
 
 
-class Hollow(TorchFunctionMode):
-    """A model made under it has weights of a shape alone: they take no memory, and are given no numbers."""
+class MetaInit(TorchFunctionMode):
+    """Under this mode a model gets its weights on the meta device: they have shapes, but no memory and no values."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -108,7 +108,7 @@ def quantize(model: Model, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
 
 def empty_model(config: ModelConfig, kind: type[Model] = EncoderDecoder) -> Model:
     """A model without weights, to be filled; what is computed of its configuration is there."""
-    with Hollow():
+    with MetaInit():
         return kind(config)
 
 

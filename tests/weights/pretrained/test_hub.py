@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import random
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -194,3 +198,34 @@ def test_without_the_client_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     with pytest.raises(WeightsError, match=r"pip install 'glassformer\[hub\]'"):
         gf.load_model(NAME)
+
+
+DOWNLOAD = f"""
+import huggingface_hub.constants
+huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE = 1024  # else the client writes 10 MB at a time
+from glassformer.weights.hub import fetch
+print(fetch({NAME!r}))
+"""
+
+
+def test_a_killed_download_is_resumed(hub, tmp_path):
+    whole, cache = random.Random(0).randbytes(70_000), tmp_path / "cache"
+    hub.add(NAME, {"config.json": b"{}", "model.safetensors": whole})
+    environment = os.environ | {"HF_ENDPOINT": hub.address, "HF_HUB_CACHE": str(cache), "HF_HUB_OFFLINE": "0"}
+    process = {"args": [sys.executable, "-c", DOWNLOAD], "env": environment, "cwd": ROOT, "text": True}
+    hub.slow_after = 50_000
+    with subprocess.Popen(**process) as child:
+        deadline = time.monotonic() + 60
+        while not (partial := [p for p in cache.rglob("*.incomplete") if p.stat().st_size > 20_000]):
+            assert child.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        child.kill()
+    size = partial[0].stat().st_size
+    hub.slow_after = None
+    hub.asked.clear()
+    done = subprocess.run(**process, check=True, stdout=subprocess.PIPE, timeout=120)
+    assert (Path(done.stdout.strip()) / "model.safetensors").read_bytes() == whole
+    ranges = [asked for method, path, asked in hub.asked if method == "GET" and path.endswith("model.safetensors")]
+    assert set(ranges) == {f"bytes={size}-"}
+    assert not list(cache.rglob("*.incomplete"))
