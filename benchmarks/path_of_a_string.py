@@ -7,6 +7,7 @@ A function that runs only while a module is imported does not count: its file is
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from types import FrameType
@@ -34,12 +35,10 @@ def files_entered() -> tuple[list[str], list[str]]:
         if event == "call" and code.co_filename.startswith(PACKAGE):
             (imported if importing else called)[code.co_filename.removeprefix(PACKAGE)] = None
 
-    from glassformer.cli import main
-
     sys.argv = COMMAND
     sys.setprofile(note)
     try:
-        main()
+        importlib.import_module("glassformer.cli").main()
     except SystemExit as end:
         if end.code:
             raise

@@ -10,10 +10,10 @@ from functools import partial
 
 import torch
 
+import glassformer as gf
 from glassformer.decode import generate
-from glassformer.explain.trace import trace
 from glassformer.model import EncoderDecoder, ModelConfig
-from glassformer.weights.quantized import share_weights
+from glassformer.model.transformer import share_weights
 
 LARGE = ModelConfig(vocab_size=8000, d_model=512, heads=8, d_ff=2048, layers=6, end_id=None)
 SMALL = ModelConfig(vocab_size=800, d_model=128, heads=4, d_ff=512, layers=2, end_id=None)
@@ -34,7 +34,7 @@ def cost(rounds: int = 200) -> Cost:
     sizes: list[int] = []
 
     def build() -> None:
-        found = trace(large, ids, max_new_tokens=TOKENS)
+        found = gf.trace(large, ids, max_new_tokens=TOKENS)
         found.manifest()
         sizes.append(len(found.blob()))
 
@@ -47,7 +47,7 @@ def cost(rounds: int = 200) -> Cost:
     torch.set_num_threads(1)  # a second thread's waiting would be counted as work
     spent, ratios = [], []
     for round_ in range(rounds):
-        trace(seen, ids[:10], max_new_tokens=10)
+        gf.trace(seen, ids[:10], max_new_tokens=10)
         pair = {}
         for model in (plain, seen) if round_ % 2 else (seen, plain):
             pair[model] = seconds(partial(generate, model, src, max_new_tokens=24), time.process_time)

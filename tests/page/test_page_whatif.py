@@ -19,7 +19,7 @@ import glassformer as gf
 from glassformer.explain.interventions import CHANGE_KINDS, apply_changes, check_changes
 from glassformer.explain.subject import Subject
 from glassformer.model import Cache
-from glassformer.weights.quantized import share_weights
+from glassformer.model.transformer import share_weights
 
 PADDING = 1
 HEAD = {"kind": "remove_head", "layer": 0, "head": 1}

@@ -133,14 +133,14 @@ def trace_model(
     folder: Path, sentence: str, target: str | None, beam: int, padding: int, device: str, to: str | None,
     source: str | None,
 ) -> Trace:  # fmt: skip
+    from torch import nn
+
     from glassformer.explain.trace import trace as trace_sentence
-    from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly
     from glassformer.pipelines.translator import Translator
     from glassformer.weights.hub import model_name
 
     subject = load_subject(folder, device, to, source)
-    alone = isinstance(subject, EncoderDecoder | EncoderOnly | DecoderOnly)
-    read = parse_ids if alone else str
+    read = parse_ids if isinstance(subject, nn.Module) else str
     if isinstance(subject, Translator) and (unmet := subject.unfamiliar([sentence])):
         print(subject.about.warning(unmet), file=sys.stderr)
     given = None if target is None else read(target)

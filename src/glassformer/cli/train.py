@@ -57,13 +57,12 @@ def train(
 
 def show_results(folder: Path, device: str, report: Report) -> None:
     """A run's score on what it has not seen, recorded with it, and a few translations or labels, right and wrong."""
-    from glassformer.model import EncoderDecoder
+    from glassformer.pipelines import kind_and_config
     from glassformer.train.evaluation.evaluate import evaluate, record_scores
     from glassformer.train.evaluation.metrics import Scores
     from glassformer.train.evaluation.references import (
         directions,
         in_language,
-        model_kind,
         seen_in_training,
     )
     from glassformer.train.folder import saved_recipe
@@ -73,9 +72,7 @@ def show_results(folder: Path, device: str, report: Report) -> None:
     recipe = saved_recipe(folder)
     split = "test" if recipe.data.test else "valid"
     corpora = recipe.data.test or recipe.data.valid
-    if not corpora or (
-        corpora[0].monolingual and model_kind(folder) is EncoderDecoder
-    ):  # which has no one right answer
+    if not corpora or (corpora[0].monolingual and kind_and_config(folder) is None):  # which has no one right answer
         return
     for source, to in directions(folder, corpora):
         found = evaluate(folder, split=split, to=to, source=source, device=device, report=report)

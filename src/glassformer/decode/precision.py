@@ -23,8 +23,8 @@ from glassformer.decode.step import CrossStep, FeedForwardStep, Kind, PackedLine
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.model.attention import Projection
 from glassformer.model.layer import Block
-from glassformer.model.transformer import Head, Stack, Transform
-from glassformer.weights.quantized import Int8Matrix, dequantize_model, is_quantized, matrix, select_rows, share_weights
+from glassformer.model.transformer import Head, Stack, Transform, share_weights
+from glassformer.weights.quantized import Int8Matrix, dequantize_model, is_quantized, matrix, select_rows
 
 Precision = Literal["auto", "fp32", "bf16", "int8"]
 Model = TypeVar("Model", EncoderDecoder, DecoderOnly)

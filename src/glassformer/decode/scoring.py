@@ -17,7 +17,7 @@ from glassformer.decode.search import LengthRule, Rule
 from glassformer.decode.step import start_of
 from glassformer.model import EncoderDecoder
 from glassformer.model.layer import Block
-from glassformer.weights.quantized import share_weights
+from glassformer.model.transformer import share_weights
 
 
 @disable_cudnn_sdp

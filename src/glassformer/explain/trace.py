@@ -37,7 +37,7 @@ from glassformer.explain.subject import Sentence, Subject, Traced
 from glassformer.explain.weights import Weights, facts, fingerprint, raw
 from glassformer.model import DecoderOnly, Model
 from glassformer.model.layer import Block
-from glassformer.weights.quantized import share_weights
+from glassformer.model.transformer import share_weights
 
 if TYPE_CHECKING:
     from rich.console import Console

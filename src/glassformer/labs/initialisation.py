@@ -17,7 +17,7 @@ from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Text, join
 from glassformer.labs.scaling import record
 from glassformer.model import EncoderOnly
-from glassformer.weights.quantized import share_weights
+from glassformer.model.transformer import share_weights
 
 STEPS, RATE, LENGTH = 150, 1e-2, 5
 SMALL, LARGE, ALIKE = 0.1, 5.0, 0.1

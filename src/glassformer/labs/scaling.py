@@ -21,7 +21,7 @@ from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Seri
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
 from glassformer.model.probe import Probe
-from glassformer.weights.quantized import share_weights
+from glassformer.model.transformer import share_weights
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
 KEYS = 32

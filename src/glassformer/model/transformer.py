@@ -7,6 +7,9 @@
 Shapes: B batch, S source, T target, D model width, V vocabulary.
 """
 
+import copy
+from typing import TypeVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -28,6 +31,8 @@ from glassformer.model.config import ModelConfig
 from glassformer.model.embedding import Alibi, Embedding, PatchEmbedding, PositionTable, RelativeBias, Rotary
 from glassformer.model.layer import ACTIVATIONS, Block
 from glassformer.model.norm import make_norm
+
+AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 LONG = 256  # from so many positions on, skipping the blocks between a row's texts pays
 
@@ -249,3 +254,8 @@ class DecoderOnly(nn.Module):
 
     def new_cache(self, capacity: int, beams: int = 1) -> Cache:
         return Cache(len(self.decoder.blocks), capacity, beams)
+
+
+def share_weights(model: AnyModule) -> AnyModule:
+    """A copy of the module tree with the same weights: what is hooked or replaced in it leaves the model alone."""
+    return copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})

@@ -5,9 +5,8 @@ Shapes: O rows (outputs, or pieces of a vocabulary), I numbers in each.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -34,7 +33,6 @@ class Int8Matrix(NamedTuple):
 
 
 Matrix = Tensor | Int8Matrix
-AnyModule = TypeVar("AnyModule", bound=nn.Module)
 
 
 def matrix(module: nn.Module) -> Matrix:
@@ -163,8 +161,3 @@ def scales_name(name: str) -> str:
 
 def is_quantized(model: nn.Module) -> bool:
     return any(hasattr(module, SCALES) for module in model.modules())
-
-
-def share_weights(model: AnyModule) -> AnyModule:
-    """A copy of the module tree with the same weights: what is hooked or replaced in it leaves the model alone."""
-    return copy.deepcopy(model, {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())})

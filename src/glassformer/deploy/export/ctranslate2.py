@@ -20,8 +20,7 @@ from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import check_text, decode_function, vocabularies, write_tokenizer
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention
-from glassformer.model.transformer import Stack
-from glassformer.weights.quantized import share_weights
+from glassformer.model.transformer import Stack, share_weights
 
 Quantization = Literal[
     "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"

@@ -29,7 +29,7 @@ from glassformer.explain.weights import Weights
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, ModelConfig
 from glassformer.model.cache import Admitted, Cache, LayerCache
 from glassformer.model.embedding import Embedding, RelativeBias, Rotary, relative_bucket
-from glassformer.weights.quantized import share_weights
+from glassformer.model.transformer import share_weights
 
 OPSET = 18
 IR_VERSION = 10

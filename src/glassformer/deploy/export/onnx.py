@@ -37,8 +37,9 @@ from glassformer.deploy.export.tokenizer_files import (
     write_tokenizer,
 )
 from glassformer.model import EncoderDecoder
+from glassformer.model.transformer import share_weights
 from glassformer.weights.bundle import WEIGHTS, Weights
-from glassformer.weights.quantized import Int8Matrix, quantizable, quantize_by_error, set_weights, share_weights
+from glassformer.weights.quantized import Int8Matrix, quantizable, quantize_by_error, set_weights
 
 FOLDER = "onnx"
 GRAPHS = ("encoder_model", "decoder_model_merged")
