@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -13,45 +14,44 @@ from typing import TypeVar
 import pytest
 from sampled import sampled
 from small_run import PATIENCE, RECIPE, command, launch, write_recipe
-from tiny_translators import tiny_bundle
 
 T = TypeVar("T")
 SOON = 90  # seconds, where every core is busy
 
 
-class Begun:
-    """A command that runs in a folder; its words go to the files `out` and `err` there, unless told otherwise."""
+class RunningCommand:
+    """A command that runs in a folder and writes into the files `out` and `err` there, unless `stdout` is given."""
 
     def __init__(self, folder: Path, words: tuple[str, ...], stdout: int | None = None) -> None:
-        self.told = folder / "err"
-        with (folder / "out").open("wb") as out, self.told.open("wb") as err:
-            given = {"stdin": subprocess.DEVNULL, "stdout": out if stdout is None else stdout, "stderr": err}
-            self.process = launch(command(*words), cwd=folder, **given)
+        self.stderr = folder / "err"
+        with (folder / "out").open("wb") as out, self.stderr.open("wb") as err:
+            streams = {"stdin": subprocess.DEVNULL, "stdout": out if stdout is None else stdout, "stderr": err}
+            self.process = launch(command(*words), cwd=folder, **streams)
 
-    def until(self, state: Callable[[], T]) -> T:
+    def wait_until(self, state: Callable[[], T]) -> T:
         """Wait for a state of the command, which must come before it ends."""
-        while not (found := state()):
+        while not (reached := state()):
             assert self.process.poll() is None
             time.sleep(0.01)
-        return found
+        return reached
 
-    def end(self) -> tuple[int, str]:
-        """The exit code, and what was said on stderr."""
-        return self.process.wait(PATIENCE), self.told.read_text(encoding="utf-8")
+    def wait(self) -> tuple[int, str]:
+        """The exit code and standard error."""
+        return self.process.wait(PATIENCE), self.stderr.read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    made = tmp_path_factory.mktemp("ends")
-    tiny_bundle(made / "model")
-    write_recipe(made, RECIPE.replace("steps = 60", "steps = 2"))
+def folder(tmp_path_factory, model):
+    folder = tmp_path_factory.mktemp("ends")
+    shutil.copytree(model, folder / "model")
+    write_recipe(folder, RECIPE.replace("steps = 60", "steps = 2"))
     for name in ("a.en", "a.de"):
-        (made / name).write_text("the dog\n", encoding="utf-8")
-    (made / "slow").mkdir()
-    os.mkfifo(made / "slow" / "config.json")
-    os.mkfifo(made / "slow.en")
-    (made / "slow.toml").write_text(RECIPE.replace("train.en", "slow.en"), encoding="utf-8")
-    return made
+        (folder / name).write_text("the dog\n", encoding="utf-8")
+    (folder / "slow").mkdir()
+    os.mkfifo(folder / "slow" / "config.json")
+    os.mkfifo(folder / "slow.en")
+    (folder / "slow.toml").write_text(RECIPE.replace("train.en", "slow.en"), encoding="utf-8")
+    return folder
 
 
 # Where each is when it is interrupted: reading this file, which nobody writes, or after its first word.
@@ -69,8 +69,8 @@ INTERRUPTED = {
 }
 
 
-def waits(pid: int) -> bool:
-    """Whether it waits for something, not for a moment only: a signal just before it begins to would not end that."""
+def is_asleep(pid: int) -> bool:
+    """Whether a process waits for more than a moment: a signal just before it begins to wait would not end that."""
     states = set()
     for _ in range(5):
         states.add(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0])
@@ -79,8 +79,8 @@ def waits(pid: int) -> bool:
 
 
 @pytest.mark.parametrize("words", sampled(INTERRUPTED, [*INTERRUPTED][:8]), ids=" ".join)
-def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(folder, words):
-    """And soon: what it has begun, a lab of a minute for example, is not let end."""
+def test_an_interrupted_command_ends_with_130_at_once(folder, words):
+    """And prints no traceback; a lab of a minute, for example, does not run to its end."""
     file = folder / INTERRUPTED[words]
 
     def is_read() -> int | None:
@@ -89,23 +89,21 @@ def test_an_interrupted_command_ends_with_130_and_says_nothing_of_it(folder, wor
         except OSError:  # by nobody yet
             return None
 
-    begun = Begun(folder, words)
+    running, before, writer = RunningCommand(folder, words), "", None
     if file.is_fifo():
-        writer = begun.until(is_read)
-        begun.until(lambda: waits(begun.process.pid))
-        sent = time.monotonic()
-        begun.process.send_signal(signal.SIGINT)
-        code, said = begun.end()
-        os.close(writer)
+        writer = running.wait_until(is_read)
+        running.wait_until(lambda: is_asleep(running.process.pid))
     else:
-        told = begun.until(file.read_text)
-        sent = time.monotonic()
-        begun.process.send_signal(signal.SIGINT)
-        code, said = begun.end()
-        said = said.removeprefix(told)
+        before = running.wait_until(file.read_text)
+    sent = time.monotonic()
+    running.process.send_signal(signal.SIGINT)
+    code, stderr = running.wait()
+    if writer is not None:
+        os.close(writer)
     assert code == 130
     assert time.monotonic() - sent < SOON
-    assert not said or (words[0] in ("train", "demo") and said.startswith("stopped; ") and said.count("\n") == 1)
+    last = stderr.removeprefix(before)
+    assert not last or (words[0] in ("train", "demo") and last.startswith("stopped; ") and last.count("\n") == 1)
 
 
 WRITING = [
@@ -128,21 +126,21 @@ WRITING = [
 def test_a_command_without_a_reader_ends_with_141(folder, words):
     reader, writer = os.pipe()
     os.close(reader)
-    begun = Begun(folder, words, writer)
+    running = RunningCommand(folder, words, writer)
     os.close(writer)
-    code, said = begun.end()
+    code, stderr = running.wait()
     assert code == 141
-    assert "Error" not in said
-    assert "Exception" not in said
+    assert "Error" not in stderr
+    assert "Exception" not in stderr
 
 
 @pytest.mark.parametrize("words", [WRITING[i] for i in (0, 2, 5, 6, 7, 8)], ids=" ".join)
-def test_a_full_disk_behind_standard_output_is_told_in_one_line(folder, words):
+def test_a_full_disk_behind_standard_output_is_one_line(folder, words):
     full = os.open("/dev/full", os.O_WRONLY)
-    code, said = Begun(folder, words, full).end()
+    code, stderr = RunningCommand(folder, words, full).wait()
     os.close(full)
     assert code == 2
-    assert said.splitlines()[-1].startswith("glassformer: ")
-    assert said.endswith("the disk is full\n")
-    assert "Error" not in said
-    assert "Exception" not in said
+    assert stderr.splitlines()[-1].startswith("glassformer: ")
+    assert stderr.endswith("the disk is full\n")
+    assert "Error" not in stderr
+    assert "Exception" not in stderr

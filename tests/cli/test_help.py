@@ -1,4 +1,4 @@
-"""What the command line says of itself, and of words that it does not know."""
+"""Help, version and usage errors of every command."""
 
 from __future__ import annotations
 
@@ -17,14 +17,11 @@ from glassformer.cli import app
 def commands(command: Any, *words: str) -> Iterator[tuple[tuple[str, ...], Any]]:
     yield words, command
     for name, one in getattr(command, "commands", {}).items():
-        if one.hidden:
-            continue
-        yield from commands(one, *words, name)
+        if not one.hidden:
+            yield from commands(one, *words, name)
 
 
 COMMANDS = dict(commands(get_command(app)))
-
-
 GRID = [(columns, words) for columns in ("80", "40") for words in COMMANDS]
 FEW = [case for case in GRID if case[0] == "80" or case[1] in ((), ("translate",))]
 

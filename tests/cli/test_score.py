@@ -45,9 +45,8 @@ def test_scores_are_sums_of_log_probabilities_over_length(translator, score, rul
     code, out, err = score(sources, targets, "--precision", "fp32", "--json", *rule)
     *rows, last = [json.loads(line) for line in out.splitlines()]
     assert [row["score"] for row in rows] == pytest.approx(scores, abs=1e-5)
-    assert [row["tokens"] for row in rows] == [
-        len(ids) + 1 if s else 0 for s, ids in zip(sources, target_ids, strict=True)
-    ]
+    lengths = [len(ids) + 1 if source else 0 for source, ids in zip(sources, target_ids, strict=True)]
+    assert [row["tokens"] for row in rows] == lengths
     assert last["lines"] == len(sources)
     assert last["tokens"] == sum(row["tokens"] for row in rows)
     assert last["log_probability"] == pytest.approx(sum(row["log_probability"] for row in rows))
