@@ -1,4 +1,4 @@
-"""Commands that take a model take a name of the hub, here of one on this machine."""
+"""Commands that take a model take a name of the hub; here of a hub on this machine."""
 
 import json
 
@@ -11,12 +11,12 @@ NAME = "tiny-org/turn-round-4"
 
 
 @pytest.fixture(autouse=True)
-def there(hub):
+def tiny_hub(hub):
     hub.add(NAME, OLD)
     return hub
 
 
-def test_every_command_that_takes_a_model(cli, tmp_path, there):
+def test_every_command_that_takes_a_model(cli, tmp_path, tiny_hub):
     local = cli("translate", OLD, "one two", "--device", "cpu")
     assert cli("translate", NAME, "one two", "--device", "cpu") == local
     assert local[0] == 0
@@ -35,21 +35,21 @@ def test_every_command_that_takes_a_model(cli, tmp_path, there):
     assert "turn-round-4" in json.dumps(json.loads(out))
 
 
-def test_the_options_of_the_hub_are_told_by_their_flags(cli, there):
+def test_errors_name_the_options_of_the_hub(cli, tiny_hub):
     assert f"{NAME} has no revision v9" in cli.fails("translate", NAME, "one", "--revision", "v9")
     assert "--revision v9 goes with a name of the hub" in cli.fails("translate", OLD, "one", "--revision", "v9")
     assert "nothing is fetched, as was asked" in cli.fails("translate", NAME, "one", "--offline")
     export = ("export", NAME, "--to", "ctranslate2", "--out", "elsewhere")
     assert "nothing is fetched, as was asked" in cli.fails(*export, "--offline")
     assert f"{NAME} has no revision v9" in cli.fails(*export, "--revision", "v9")
-    there.repositories[NAME].files["pytorch_model.bin"] = there.repositories[NAME].files.pop("model.safetensors")
-    there.repositories[NAME].pull_request = 7
+    tiny_hub.repositories[NAME].files["pytorch_model.bin"] = tiny_hub.repositories[NAME].files.pop("model.safetensors")
+    tiny_hub.repositories[NAME].pull_request = 7
     assert "if you trust that, --revision refs/pr/7" in cli.fails("translate", NAME, "one")
 
 
-def test_a_hub_that_is_gone_is_told_on_one_line(cli, there):
+def test_without_the_hub_the_cache_is_used(cli, tiny_hub):
     before = cli("translate", NAME, "one two", "--device", "cpu")
-    there.close()
+    tiny_hub.close()
     code, out, err = cli("translate", NAME, "one two", "--device", "cpu")
     assert (code, out) == before[:2]
     assert err.count("\n") == 1
@@ -57,19 +57,10 @@ def test_a_hub_that_is_gone_is_told_on_one_line(cli, there):
     assert "is there a network?" in cli.fails("translate", "tiny-org/other-1", "one")
 
 
-def test_what_a_word_among_texts_is(tmp_path):
+def test_what_looks_like_a_name_of_the_hub(tmp_path):
     for name in ("Helsinki-NLP/opus-mt-en-de", "facebook/nllb-200-distilled-600M", "hf://a/b", "facebook/m2m100_418M"):
         assert looks_like_hub(name), name
     (tmp_path / "docs").mkdir()
-    for text in (
-        "and/or",
-        "24/7",
-        "km/h",
-        "a-b/c d-e",
-        "docs/01-x",
-        "other/01-tokens.md",
-        "/etc/x-1",
-        "a/b/c-1",
-        "en-de",
-    ):
+    paths = ("docs/01-x", "other/01-tokens.md", "/etc/x-1", "a/b/c-1")
+    for text in ("and/or", "24/7", "km/h", "a-b/c d-e", "en-de", *paths):
         assert not looks_like_hub(text), text

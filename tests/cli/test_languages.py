@@ -1,4 +1,4 @@
-"""One model, both ways: tags from the recipe to the translator, judged one language at a time."""
+"""One model for both directions: tags from the recipe to the translator, and a score for each language."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def both(tmp_path_factory):
     return folder / "run"
 
 
-def test_a_model_goes_both_ways(both):
+def test_a_model_translates_in_both_directions(both):
     there = gf.Translator.load(both, to="de")
     back = there.toward("en")
     assert (there.to, back.to) == ("de", "en")
@@ -58,18 +58,18 @@ def test_a_model_goes_both_ways(both):
     assert mark in there(f"two {mark} three")
 
 
-def test_a_direction_must_be_chosen_among_those_that_are_there(both):
+def test_the_target_must_be_a_language_of_the_model(both):
     with pytest.raises(GlassformerError, match="translates into de and en; say into which: to='de'"):
         gf.Translator.load(both)
     with pytest.raises(GlassformerError, match="no tag for `fr`"):
         gf.Translator.load(both, to="fr")
 
 
-def test_each_language_is_judged_by_itself(both):
-    found = gf.evaluate(both, split="test", to="de")
-    assert found.name == "test en-de"
-    assert all("`" in source for source in found.sources)
-    assert found.references[0].startswith("eins")
+def test_each_language_has_its_own_score(both):
+    evaluation = gf.evaluate(both, split="test", to="de")
+    assert evaluation.name == "test en-de"
+    assert all("`" in source for source in evaluation.sources)
+    assert evaluation.references[0].startswith("eins")
     assert gf.evaluate(both, split="test", to="en").references[0].startswith("one")
     with pytest.raises(ConfigError, match="into de and en; say which"):
         gf.evaluate(both, split="test")
@@ -81,7 +81,7 @@ PAIR = {"src": "a", "tgt": "b"}
 
 
 @pytest.mark.parametrize(
-    ("train_on", "test_on", "said"),
+    ("train_on", "test_on", "error"),
     [
         ([PAIR | {"to": "de"}, PAIR], [], "others have not"),
         ([PAIR | {"to": "de"}], [PAIR | {"to": "zh"}], "data.test: a corpus has to = 'zh', but data.train learns `de`"),
@@ -91,22 +91,22 @@ PAIR = {"src": "a", "tgt": "b"}
         ([PAIR | {"to": "de", "form": "en"}], [], "did you mean `from`"),
     ],
 )
-def test_a_recipe_that_cannot_be_is_told(train_on, test_on, said):
-    with pytest.raises(ConfigError, match=said):
+def test_mistakes_in_the_directions_of_a_recipe(train_on, test_on, error):
+    with pytest.raises(ConfigError, match=error):
         parse({"data": {"train": train_on, "test": test_on}})
 
 
-def test_compiling_is_chosen_by_the_steps_ahead():
+def test_long_runs_compile():
     import torch
 
-    def chosen(device: str, *changes: str) -> bool:
+    def compiles(device: str, *changes: str) -> bool:
         return should_compile(read_recipe("box-en-de", changes).train, torch.device(device))
 
-    assert chosen("cuda", "train.steps=34000")
-    assert not chosen("cpu", "train.steps=34000")
-    assert not chosen("cuda", "train.steps=500")
-    assert not chosen("cuda", "train.steps=20000", "train.pack=false")
-    assert chosen("cpu", "train.steps=1", "train.compile=true")
+    assert compiles("cuda", "train.steps=34000")
+    assert not compiles("cpu", "train.steps=34000")
+    assert not compiles("cuda", "train.steps=500")
+    assert not compiles("cuda", "train.steps=20000", "train.pack=false")
+    assert compiles("cpu", "train.steps=1", "train.compile=true")
 
 
 def test_the_commands_take_a_direction(both, cli, tmp_path):
@@ -115,6 +115,6 @@ def test_the_commands_take_a_direction(both, cli, tmp_path):
     files = ("--src", tmp_path / "a", "--tgt", tmp_path / "b")
     for command in (["translate", both, "two"], ["trace", both, "two"], ["score", both, *files]):
         assert "say into which" in cli.fails(*command)
-        ended, _, err = cli(*command, "--to", "de")
-        assert ended == 0, err
+        code, _, err = cli(*command, "--to", "de")
+        assert code == 0, err
     assert "say into which" in cli.fails("trace", both, "two", "--from", "en")

@@ -33,25 +33,25 @@ def folders(tmp_path_factory):
     return place
 
 
-@pytest.mark.parametrize(("name", "given"), [("gpt", "one two"), ("bert", "one [MASK]"), ("kinds", "one two")])
-def test_a_text_is_followed(cli, folders, name, given):
-    code, out, _ = cli("trace", folders / name, given, "--json", "-", "--name", "logits")
+@pytest.mark.parametrize(("name", "text"), [("gpt", "one two"), ("bert", "one [MASK]"), ("kinds", "one two")])
+def test_trace_a_text(cli, folders, name, text):
+    code, out, _ = cli("trace", folders / name, text, "--json", "-", "--name", "logits")
     assert code == 0
-    told = json.loads(out)
+    trace = json.loads(out)
     loaded = {"gpt": gf.TextGenerator, "bert": gf.MaskFiller, "kinds": gf.Classifier}[name].load(folders / name)
     if name == "gpt":
-        assert told["output"]["text"] == loaded.generate([given])[0][0].text
+        assert trace["output"]["text"] == loaded.generate([text])[0][0].text
         return
-    assert told["output"] is None
-    (place,) = told["answer"]["places"]
-    found = loaded.fill([given])[0][0] if name == "bert" else loaded.classify([given])[0]
-    for one, expected in zip(place["top"], found, strict=False):
-        assert abs(one["probability"] - expected.probability) < 1e-6
-        assert one["piece"] == (expected.token if name == "bert" else expected.name)
-    assert told["answer"]["text"] == (loaded(given) if name == "kinds" else found[0].text)
+    assert trace["output"] is None
+    (place,) = trace["answer"]["places"]
+    expected = loaded.fill([text])[0][0] if name == "bert" else loaded.classify([text])[0]
+    for shown, one in zip(place["top"], expected, strict=False):
+        assert abs(shown["probability"] - one.probability) < 1e-6
+        assert shown["piece"] == (one.token if name == "bert" else one.name)
+    assert trace["answer"]["text"] == (loaded(text) if name == "kinds" else expected[0].text)
 
 
-def test_an_image_is_followed(cli, folders):
+def test_trace_an_image(cli, folders):
     code, out, _ = cli("trace", folders / "digits", folders / "seven.npy")
     assert code == 0
     assert out.startswith("seven.npy  →  ")
@@ -62,7 +62,7 @@ def test_an_image_is_followed(cli, folders):
 
 
 @pytest.mark.parametrize(
-    ("words", "why"),
+    ("words", "error"),
     [
         (("trace", "gpt", "one", "--to", "de"), "does not translate; leave out --to and --from"),
         (("trace", "bert", "one", "--target", "two"), "writes no target"),
@@ -71,13 +71,13 @@ def test_an_image_is_followed(cli, folders):
         (("serve", "kinds", "--only", "api"), "does not translate: serve it alone"),
     ],
 )
-def test_what_they_cannot_do_is_said(cli, folders, words, why):
-    code, _, error = cli(*(folders / word if word in KINDS else word for word in words))
+def test_mistakes(cli, folders, words, error):
+    code, _, err = cli(*(folders / word if word in KINDS else word for word in words))
     assert code != 0
-    assert why in error
+    assert error in err
 
 
-def test_a_model_of_digits_brings_one_of_each_to_try(folders):
+def test_a_model_of_digits_has_one_example_of_each(folders):
     (folders / "digits" / "recipe.toml").write_text('[[data.train]]\nbuiltin = "digits"\nsplit = "train"\n')
     shown = folder_directions(folders / "digits", "cpu").get()
     assert [example.label for example in shown.examples] == list("0123456789")
@@ -87,7 +87,7 @@ def test_a_model_of_digits_brings_one_of_each_to_try(folders):
         assert known[decode_image(example.text, shown.model.image_processor).tobytes()] == example.label
 
 
-def test_a_folder_goes_no_way_but_its_own(folders):
+def test_a_folder_has_one_direction(folders):
     for name in KINDS:
         shown = folder_directions(folders / name, "cpu")
         assert [one.name for one in shown.by_name.values()] == [name]

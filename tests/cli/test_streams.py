@@ -12,36 +12,30 @@ from small_run import write_recipe
 from glassformer.cli import main, speak_any_encoding
 
 
-class Printed:
-    """The command line in this process, with a standard output of a given encoding."""
+@pytest.fixture
+def printed(monkeypatch):
+    """What a command writes into a standard output of a given encoding."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.monkeypatch = monkeypatch
-
-    def __call__(self, encoding: str, *words: object) -> str:
+    def run(encoding: str, *words: object) -> str:
         stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
-        self.monkeypatch.setattr(sys, "argv", ["glassformer", *map(str, words)])
-        self.monkeypatch.setattr(sys, "stdout", stream)
+        monkeypatch.setattr(sys, "argv", ["glassformer", *map(str, words)])
+        monkeypatch.setattr(sys, "stdout", stream)
         with pytest.raises(SystemExit) as ended:
             main()
         assert not ended.value.code
-        written: io.BytesIO = stream.buffer
-        return written.getvalue().decode(encoding)
+        return stream.buffer.getvalue().decode(encoding)
 
-
-@pytest.fixture
-def printed(monkeypatch):
-    return Printed(monkeypatch)
+    return run
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_training_ends_well_where_the_encoding_lacks_a_sign(printed, tmp_path, encoding):
+def test_training_in_an_encoding_that_lacks_a_sign(printed, tmp_path, encoding):
     """The score's ± and the samples' ✓ once ended the command after all its work."""
     few = ("--set", "train.steps=2", "--set", "score.samples=2", "--out", tmp_path / "run", "--device", "cpu")
-    told = printed(encoding, "train", write_recipe(tmp_path / "mine"), *few)
-    assert "exact match" in told
-    assert ("\\u00b1" if encoding == "ascii" else "±") in told
-    assert "\\u2192" in told
+    output = printed(encoding, "train", write_recipe(tmp_path / "mine"), *few)
+    assert "exact match" in output
+    assert ("\\u00b1" if encoding == "ascii" else "±") in output
+    assert "\\u2192" in output
 
 
 def test_json_stays_json_in_ascii(printed):
@@ -50,7 +44,7 @@ def test_json_stays_json_in_ascii(printed):
     assert json.loads(ascii) == json.loads(plain)
 
 
-def test_a_sign_beyond_sixteen_bits_and_half_a_pair():
+def test_a_character_beyond_sixteen_bits_and_a_lone_surrogate():
     speak_any_encoding()
     stream = io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors="escaped", write_through=True)
     text = "zwölf \U0001f600 \udcff"

@@ -50,8 +50,8 @@ def test_mistakes_in_the_data(cli, recipe, tmp_path, files, change, settings, er
     for path in recipe.parent.glob(files):
         path.write_bytes(change(path.read_bytes()))
     options = [word for setting in settings for word in ("--set", setting)]
-    told = cli.fails("train", recipe, "--out", tmp_path / "run", *options)
-    assert all(error in told for error in errors), told
+    line = cli.fails("train", recipe, "--out", tmp_path / "run", *options)
+    assert all(error in line for error in errors), line
 
 
 def test_a_missing_file(cli, recipe, tmp_path):

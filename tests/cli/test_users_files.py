@@ -1,7 +1,7 @@
-"""No file of the user's is removed, nor replaced unless told, whatever is killed when.
+"""No command removes a file of the user, or replaces one that was not named, whenever it is killed.
 
-`--output FILE`, `--html FILE` and `--json FILE` tell to replace that one file, whole, at the end. `--out FOLDER` tells
-to fill an empty folder, or to go on with what the same command has made there; what else lies in it stays.
+`--output FILE`, `--html FILE` and `--json FILE` replace that one file, whole, at the end. `--out FOLDER` fills an empty
+folder, or goes on with what the same command has made there; other files in it stay.
 """
 
 from __future__ import annotations
@@ -23,23 +23,24 @@ from small_run import OLD, PATIENCE, command, launch, write_recipe
 from glassformer.train import read_recipe
 
 FEW = ("--set", "train.steps=6", "--set", "train.save_every=2", "--set", "train.valid_every=3")
-RUN = {".glassformer.lock", "recipe.toml", "metrics.jsonl", "config.json", "model.safetensors"}
-RUN |= {
-    "scores.json",
-    "source_words.txt",
-    "tokenizer.json",
-    "checkpoints",
-    "curve.png",
-    "prepared",
-}  # what a run makes in its folder
-THINGS = ("notes.txt", ".writable", "tokenizer.mine.json", "step-1.safetensors", "checkpoint/best", ".hidden/x.partial")
-
-
+RUN = {  # what a run makes in its folder
+    ".glassformer.lock", "recipe.toml", "metrics.jsonl", "config.json", "model.safetensors", "scores.json",
+    "source_words.txt", "tokenizer.json", "checkpoints", "curve.png", "prepared",
+}  # fmt: skip
+# Files of the user.
+MINE = (
+    "notes.txt",
+    ".writable",
+    "tokenizer.mine.json",
+    "step-1.safetensors",
+    "checkpoint/best",
+    ".hidden/x.partial",
+)
 KILLS = pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.long)])
 
 
 def start(*words: object, number: int = 0, seconds: float = 0.0) -> tuple[int, float]:
-    """Run a command to its end, or send it a signal after some seconds: how it ended, and after how long."""
+    """Run a command to its end, or until a signal after some seconds: its exit code and how long it took."""
     begin, nothing = time.monotonic(), subprocess.DEVNULL
     with launch(command(*words), stdin=nothing, stdout=nothing, stderr=nothing) as process:
         if number:
@@ -53,13 +54,12 @@ def kill(chance: random.Random, length: float, *words: object) -> None:
     start(*words, number=number, seconds=chance.uniform(0, 1.1) * length)
 
 
-def fill(folder: Path) -> dict[Path, bytes]:
-    """A user's things, put into `folder`."""
-    things = {folder / name: f"mine: {name}".encode() for name in THINGS}
-    for path, data in things.items():
+def write_mine(folder: Path) -> dict[Path, bytes]:
+    files = {folder / name: f"mine: {name}".encode() for name in MINE}
+    for path, data in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
-    return things
+    return files
 
 
 def contents(folder: Path) -> dict[Path, bytes]:
@@ -71,10 +71,10 @@ def assert_kept(before: dict[Path, bytes]) -> None:
 
 
 @KILLS
-def test_train_keeps_what_else_is_in_its_folder(tmp_path, kills):
+def test_train_keeps_other_files(tmp_path, kills):
     chance = random.Random(0)
     recipe, out = write_recipe(tmp_path / "mine"), tmp_path / "run"
-    before = fill(tmp_path) | contents(recipe.parent)
+    before = write_mine(tmp_path) | contents(recipe.parent)
     assert start("train", recipe, "--out", tmp_path / "mine")[0] == 2  # a folder of the user's, and no run
     assert contents(tmp_path) == before
     code, length = start("train", recipe, "--out", tmp_path / "whole", *FEW)
@@ -82,11 +82,11 @@ def test_train_keeps_what_else_is_in_its_folder(tmp_path, kills):
     for _ in range(kills):
         kill(chance, length, "train", recipe, "--out", out, "--resume", *FEW)
         if out.exists() and (out / "recipe.toml").exists():
-            before |= fill(out)
+            before |= write_mine(out)
         assert_kept(before)
     assert start("train", recipe, "--out", out, "--resume", *FEW)[0] == 0
     assert_kept(before)
-    own = {path.name for path in out.iterdir()} - {Path(name).parts[0] for name in THINGS}
+    own = {path.name for path in out.iterdir()} - {Path(name).parts[0] for name in MINE}
     assert own == RUN
     model = (out / "model.safetensors").read_bytes()
     assert model == (tmp_path / "whole" / "model.safetensors").read_bytes()
@@ -102,13 +102,13 @@ def test_train_keeps_what_else_is_in_its_folder(tmp_path, kills):
 
 
 @KILLS
-def test_demo_keeps_what_is_in_its_folder(tmp_path, kills):
+def test_demo_keeps_other_files(tmp_path, kills):
     chance, demo = random.Random(0), tmp_path / "demo"
-    before = fill(tmp_path / "mine")
+    before = write_mine(tmp_path / "mine")
     assert start("demo", "--out", tmp_path / "mine")[0] == 2
     shutil.copytree(OLD, demo)  # by its recipe, a finished demo
     (demo / "recipe.toml").write_text(tomli_w.dumps(read_recipe("numerals").to_dict()))
-    before |= fill(demo) | {path: data for path, data in contents(demo).items() if path.name != "scores.json"}
+    before |= write_mine(demo) | {path: data for path, data in contents(demo).items() if path.name != "scores.json"}
     for _ in range(kills):
         kill(chance, 1.0, "demo", "--out", demo)
         assert_kept(before)
@@ -117,7 +117,7 @@ def test_demo_keeps_what_is_in_its_folder(tmp_path, kills):
 
 @pytest.mark.parametrize("kind", sampled(["translate", "trace", "lab"], ["translate", "lab"]))
 @KILLS
-def test_a_file_is_replaced_whole_and_only_if_it_was_named(tmp_path, kind, kills):
+def test_only_a_named_file_is_replaced_and_whole(tmp_path, kind, kills):
     chance, out = random.Random(kind), tmp_path / "out"
     (tmp_path / "lines").write_text("one two\nthree\n" * 40)
     words = {
@@ -126,7 +126,7 @@ def test_a_file_is_replaced_whole_and_only_if_it_was_named(tmp_path, kind, kills
         "lab": ("lab", "sinusoids", "--out", out),
     }[kind]
     named = [out / "named"] if kind != "lab" else [out / "report.json", out / "report.html", out / "sinusoids.svg"]
-    before = fill(tmp_path) | fill(out)
+    before = write_mine(tmp_path) | write_mine(out)
     code, length = start(*words)
     assert code == 0
     new = {path: path.read_bytes() for path in named}
@@ -141,7 +141,7 @@ def test_a_file_is_replaced_whole_and_only_if_it_was_named(tmp_path, kind, kills
             assert data == b"old" or data[-9:] == new[path][-9:]  # whole: the new one's end is there
     if kind == "lab":
         shutil.rmtree(out)
-        before = fill(out)
+        before = write_mine(out)
         named[1].write_text("mine")
         assert start(*words)[0] == 2
         assert named[1].read_text() == "mine"

@@ -14,6 +14,16 @@ import keep_demo  # noqa: E402
 
 
 @pytest.fixture(scope="session")
+def task():
+    """The numbers that the models of the first chapters learn; few are held out."""
+    from transformer import Task
+
+    task = Task()
+    task.held_out = task.held_out[:12]
+    return task
+
+
+@pytest.fixture(scope="session")
 def demo(tmp_path_factory):
     """A folder as `runs/demo` is. DOCS_DEMO names one that is already there, which a writer of pages will want."""
     if ready := os.environ.get("DOCS_DEMO"):

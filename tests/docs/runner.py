@@ -90,7 +90,7 @@ def run_command(line: str, page: Path, block: fences.Fence, thorough: bool) -> s
         serve(words, where)
         return ""
     if words[0] == "glassformer" and not set(line) & set("|<>;&"):
-        code, printed, errors = here(words)
+        code, printed, errors = run_in_process(words)
     else:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(["bash", "-c", line], env=os.environ | {"PATH": path}, text=True, capture_output=True)
@@ -100,8 +100,8 @@ def run_command(line: str, page: Path, block: fences.Fence, thorough: bool) -> s
     return printed
 
 
-def here(words: list[str]) -> tuple[int, str, str]:
-    """The command within this process, which has torch loaded already."""
+def run_in_process(words: list[str]) -> tuple[int, str, str]:
+    """The command within this process, which has loaded torch already: exit code, standard output and error."""
     from glassformer.cli import main
 
     printed, errors = (TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
@@ -111,27 +111,27 @@ def here(words: list[str]) -> tuple[int, str, str]:
             main()
         except SystemExit as end:
             code = end.code
-    said, wrong = (stream.buffer.getvalue().decode() for stream in (printed, errors))
-    return (code if isinstance(code, int) else int(bool(code))), said, wrong
+    stdout, stderr = (stream.buffer.getvalue().decode() for stream in (printed, errors))
+    return (code if isinstance(code, int) else int(bool(code))), stdout, stderr
 
 
 def serve(words: list[str], where: str) -> None:
-    """Started, seen to give its address, and stopped."""
+    """Start the server, wait for its address, and stop it."""
     words = [word for word in words if word != "--open"]
     if "--port" not in words:
         words += ["--port", "0"]
     with subprocess.Popen([sys.executable, "-m", *words], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        said = process.stdout.readline()
+        line = process.stdout.readline()
         process.terminate()
-    if not ADDRESS.search(said):
-        raise PageError(f"{where} did not say where it is to be seen, but: {said!r}")
+    if not ADDRESS.search(line):
+        raise PageError(f"{where} printed no address but: {line!r}")
 
 
 def compare(output: fences.Fence, printed: str, page: Path) -> None:
-    wanted, got = (
+    expected, actual = (
         "".join(f"{line.rstrip()}\n" for line in text.strip("\n").splitlines()) for text in (output.body, printed)
     )
-    if not CHECKER.check_output(wanted, got, doctest.ELLIPSIS):
-        shown = f"the page shows\n{wanted}\nbut what was printed is\n{got}"
+    if not CHECKER.check_output(expected, actual, doctest.ELLIPSIS):
+        shown = f"the page shows\n{expected}\nbut what was printed is\n{actual}"
         raise PageError(f"{page.name}, line {output.line}: {shown}")

@@ -13,20 +13,13 @@ import pytest
 import torch
 import trials
 from recurrent import Recurrent
-from transformer import PAD, START, Task
+from transformer import PAD, START
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.fixture(scope="module")
-def task():
-    task = Task()
-    task.held_out = task.held_out[:12]
-    return task
-
-
 @pytest.mark.parametrize("attention", [True, False])
-def test_a_sentence_does_not_depend_on_its_padding_nor_on_what_comes_later(attention):
+def test_padding_and_later_tokens_change_nothing(attention):
     torch.manual_seed(0)
     model = Recurrent(20, 8, attention).eval()
     src, tgt = torch.tensor([[5, 6, 7]]), torch.tensor([[START, 8, 9]])
@@ -38,7 +31,7 @@ def test_a_sentence_does_not_depend_on_its_padding_nor_on_what_comes_later(atten
     assert torch.allclose(alone[:, :2], earlier, atol=1e-6)
 
 
-def test_only_attention_lets_the_writer_see_the_states():
+def test_only_attention_lets_the_decoder_see_the_states():
     torch.manual_seed(0)
     src, tgt = torch.tensor([[5, 6, 7]]), torch.tensor([[START, 8]])
     for attention in (True, False):
@@ -66,7 +59,7 @@ def test_each_model_trains(task):
         assert losses[1] < losses[0] - 0.3, kind
 
 
-def test_lists_are_as_long_as_asked_for(task):
+def test_length_of_lists(task):
     lists = trials.Lists(task)
     source, target = lists.pair(random.Random(0), 5)
     assert len(source) == len(target) == 5
@@ -79,9 +72,9 @@ def test_the_measurement_gives_every_table(task, monkeypatch):
     monkeypatch.setattr(measure, "Task", lambda: task)
     monkeypatch.setattr(measure, "LENGTHS", (4, 8))
     monkeypatch.setattr(measure, "LISTS", (1, 2))
-    told: list[str] = []
-    found = measure.measured([3], steps=2, tell=told.append)
-    assert len(told) == len(trials.MODELS)
+    reported = []
+    found = measure.measured([3], steps=2, tell=reported.append)
+    assert len(reported) == len(trials.MODELS)
     for table in before_rows.TABLES:
         for language in ("en", "zh"):
             lines = before_rows.markdown(found, table, language).splitlines()

@@ -5,10 +5,8 @@ from __future__ import annotations
 import ast
 import math
 import re
-import subprocess
-import sys
+import runpy
 from pathlib import Path
-from typing import Any
 
 import build_pages
 import build_rows
@@ -72,13 +70,11 @@ def test_each_step_stands_in_one_page_in_order():
         assert [step for page in pages for step in build_pages.steps_of(page)] == growing.STEPS
         for page in pages[1:]:  # each part has its row in the page that tells of it
             marks = fences.included(page.read_text(encoding="utf-8"))
-            told = [int(mark.name.split("-")[1]) for mark in marks if mark.kind == "rows"]
-            assert told == [int(step.stem[:2]) for step in build_pages.steps_of(page) if step != growing.STEPS[-1]]
+            rows = [int(mark.name.split("-")[1]) for mark in marks if mark.kind == "rows"]
+            assert rows == [int(step.stem[:2]) for step in build_pages.steps_of(page) if step != growing.STEPS[-1]]
 
 
-def test_a_step_trains_and_has_its_row(capsys):
-    task: Any = growing.names_after(growing.STEPS[:1])["Task"]()
-    task.held_out = task.held_out[:12]
+def test_a_step_trains_and_has_its_row(task, capsys):
     before, found = (build_rows.measured(step, task, [7], 10, {}) for step in (1, 4))
     assert found.losses[0] < found.curves[0][0][1] - 0.5
     grow.say(found, before)
@@ -101,8 +97,8 @@ def test_the_rows_of_the_pages_are_measured_with_five_seeds():
     rows = build_rows.kept()
     assert [row.part for row in rows] == list(build_rows.PARTS)
     assert all(len(row.losses) == len(row.curves) >= 5 for row in rows)
-    told = build_rows.markdown(rows, "en", 1, len(rows))
-    assert told in (ROOT / "docs" / "en" / "build" / "index.md").read_text(encoding="utf-8")
+    table = build_rows.markdown(rows, "en", 1, len(rows))
+    assert table in (ROOT / "docs" / "en" / "build" / "index.md").read_text(encoding="utf-8")
     losses = {row.part: row.loss for row in rows}
     assert losses["frequent"] > losses["average"] > losses["encoder"], "the pages say so in words"
     assert losses["attention"] > losses["scale"], "the page says that the scale takes something out of the way"
@@ -158,9 +154,10 @@ def test_the_command_compares_and_its_exit_says_so(demo, tmp_path, monkeypatch, 
     assert "make demo" in capsys.readouterr().err
 
 
-def test_the_file_translates_from_the_command_line(demo):
-    done = subprocess.run([sys.executable, str(growing.WHOLE), str(demo), "twenty-one"], capture_output=True, text=True)
-    assert done.stdout == "einundzwanzig\n", done.stderr
+def test_the_file_translates_from_the_command_line(demo, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", [str(growing.WHOLE), str(demo), "twenty-one"])
+    runpy.run_path(str(growing.WHOLE), run_name="__main__")
+    assert capsys.readouterr().out == "einundzwanzig\n"
 
 
 def test_adam_takes_the_steps_of_torch(names):

@@ -60,8 +60,8 @@ def test_equations_are_such_as_a_code_host_draws(page):
 def test_the_worked_example_is_told_whole():
     for language in ("en", "zh"):
         page = (refresh.DOCS / language / "22-by-hand.md").read_text(encoding="utf-8")
-        told = [what.name for what in fences.included(page) if what.kind == "worked"]
-        assert told == list(worked_pages.chapters())
+        chapters = [what.name for what in fences.included(page) if what.kind == "worked"]
+        assert chapters == list(worked_pages.chapters())
         assert "pattern[h0, one, <end>] = e^3.139 / (e^0.000 + e^0.456 + e^3.139) = 0.900" in page
     with pytest.raises(LookupError, match="no chapter `nowhere`, only batch, "):
         worked_pages.markdown("nowhere", "en")

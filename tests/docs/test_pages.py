@@ -19,10 +19,7 @@ LONG = {
 }  # fmt: skip
 
 
-BUILD = build_pages.ORDER
-
-
-@pytest.mark.parametrize("name", BUILD)
+@pytest.mark.parametrize("name", build_pages.ORDER)
 def test_page_of_the_build(name, demo, tmp_path):
     """A page's code goes on from the file as the pages before it have left it."""
     page = DOCS / "en" / "build" / f"{name}.md"

@@ -48,7 +48,7 @@ def test_a_readme_is_read_in_a_minute(readme):
     assert len(text(readme).splitlines()) <= 120
 
 
-def kinds(folder: Path) -> None:
+def make_classifier(folder: Path) -> None:
     """A classifier that has learnt nothing."""
     tokenizer = Tokenizer.train([("", "March 3, 2021")], TokenizerOptions(vocab_size=262))
     size = tokenizer.tgt_size
@@ -101,25 +101,13 @@ def test_a_command_runs(line, demo, tmp_path, monkeypatch):
     for folder in ("demo", "mine"):
         if f"--out runs/{folder}" not in line and name != "demo":
             shutil.copytree(demo, tmp_path / "runs" / folder)
-    kinds(tmp_path / "runs" / "kinds" if "--out runs/kinds" not in line else tmp_path / "other")
+    make_classifier(tmp_path / "runs" / "kinds" if "--out runs/kinds" not in line else tmp_path / "other")
     if name == "bulk":
         pyarrow.parquet.write_table(pyarrow.table({"review": ["It works."]}), tmp_path / "reviews.parquet")
     if "--resume" in line:
-        begun = "glassformer train numerals --out runs/mine --set train.steps=4 --set train.save_every=2"
-        run_command(begun, ROOT / "README.md", fences.Fence("console", (), begun, 1, False), SLOW)
+        first = "glassformer train numerals --out runs/mine --set train.steps=4 --set train.save_every=2"
+        run_command(first, ROOT / "README.md", fences.Fence("console", (), first, 1, False), SLOW)
     for name, words in (("a.en", "twenty-one"), ("a.de", "einundzwanzig"), ("lines.txt", "twenty-one")):
         (tmp_path / name).write_text(f"{words}\n", encoding="utf-8")
     block = fences.Fence("console", (), line, text(PAGES[0]).partition(line)[0].count("\n") + 1, False)
     run_command(line, ROOT / PAGES[0], block, SLOW)
-
-
-def marian(folder: Path) -> None:
-    """A Hugging Face folder of the smallest kind."""
-    from transformers import MarianConfig, MarianMTModel
-
-    sizes = {f"{side}_{what}": n for side in ("encoder", "decoder") for what, n in
-             (("layers", 1), ("attention_heads", 2), ("ffn_dim", 16))}  # fmt: skip
-    special = {"pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2, "decoder_start_token_id": 0}
-    MarianMTModel(
-        MarianConfig(vocab_size=32, d_model=8, max_position_embeddings=256, **sizes, **special)
-    ).save_pretrained(folder)

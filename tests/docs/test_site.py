@@ -136,7 +136,7 @@ def test_nothing_is_raw_cut_or_missing_on_a_phone(language, site, page, tmp_path
 def test_what_is_amiss_is_noticed(page, tmp_path):
     shown = tmp_path / "broken.html"
     page.set_viewport_size(PHONE)
-    for broken, told in (
+    for broken, kinds in (
         ("<p>a sum of $x$</p>", ["raw"]),
         ("<p>**bold**</p>", ["raw"]),
         ("<p>[a link](there.md)</p>", ["raw"]),
@@ -147,7 +147,7 @@ def test_what_is_amiss_is_noticed(page, tmp_path):
     ):
         shown.write_text(PLAIN + broken, encoding="utf-8")
         page.goto(shown.as_uri())
-        assert [one.split(":")[0] for one in page.evaluate(AMISS)] == told
+        assert [one.split(":")[0] for one in page.evaluate(AMISS)] == kinds
 
 
 def test_search_figures_and_the_other_language_from_a_folder(site, page):

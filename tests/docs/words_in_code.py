@@ -1,7 +1,7 @@
-"""What code says to a reader (comments, docstrings, what it prints), told apart from what it does.
+"""The words in code (comments, docstrings, printed strings), separated from its effect.
 
-The pages of both languages do the same and say it in their own words. So does what is printed: with the words of one
-language put in place of the other's, the two outputs are one.
+The pages of both languages run the same code, with words of their own. With the printed words of one language in place
+of the other's, the two outputs are equal.
 """
 
 from __future__ import annotations
@@ -15,26 +15,19 @@ import tokenize
 IN_A_STRING = re.compile(r" *# .*$", re.M)
 
 
-class _Muted(ast.NodeTransformer):
-    """The tree with what is said taken out, and noted in order."""
+class WordRemover(ast.NodeTransformer):
+    """Takes the printed words and docstrings out of a tree; `words` keeps the printed ones in order."""
 
     def __init__(self) -> None:
         self.words: list[str] = []
-
-    def visit_Module(self, node: ast.Module) -> ast.AST:
-        return self.without_docstring(node)
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        return self.without_docstring(node)
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return self.without_docstring(node)
 
     def without_docstring(self, node: ast.Module | ast.FunctionDef | ast.ClassDef) -> ast.AST:
         self.generic_visit(node)
         if ast.get_docstring(node, clean=False) is not None:
             node.body[0] = ast.Expr(ast.Constant("docstring"))
         return node
+
+    visit_Module = visit_FunctionDef = visit_ClassDef = without_docstring
 
     def visit_Constant(self, node: ast.Constant) -> ast.AST:
         if isinstance(node.value, str) and "\n" in node.value:
@@ -43,28 +36,28 @@ class _Muted(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id == "print":
-            node.args = [self.spoken(argument) for argument in node.args]
+            node.args = [self.without_words(argument) for argument in node.args]
         self.generic_visit(node)
         return node
 
-    def spoken(self, node: ast.expr) -> ast.expr:
-        """An argument of print without its words. What a name, a call or a key means is not a word."""
+    def without_words(self, node: ast.expr) -> ast.expr:
+        """An argument of print without its words; names, calls and keys stay."""
         match node:
             case ast.Constant(str() as value):
                 self.words.append(value)
-                return ast.Constant("said")
+                return ast.Constant("words")
             case ast.JoinedStr():
-                node.values = [self.spoken(part) for part in node.values]
+                node.values = [self.without_words(part) for part in node.values]
             case ast.FormattedValue() | ast.Starred():
-                node.value = self.spoken(node.value)
+                node.value = self.without_words(node.value)
             case ast.IfExp():
-                node.body, node.orelse = self.spoken(node.body), self.spoken(node.orelse)
+                node.body, node.orelse = self.without_words(node.body), self.without_words(node.orelse)
         return node
 
 
-def muted(code: str) -> tuple[str, list[str]]:
-    """What `code` does, in one way of writing it, and the words that it prints."""
-    transformer = _Muted()
+def split_words(code: str) -> tuple[str, list[str]]:
+    """The code without its words, formatted in one way, and the words that it prints."""
+    transformer = WordRemover()
     tree = transformer.visit(ast.parse(code))
     return ast.unparse(ast.fix_missing_locations(tree)), transformer.words
 
@@ -80,12 +73,12 @@ def printed_as(output: str, words: list[str], others: list[str]) -> str:
 
 def all_words(code: str) -> list[str]:
     """Comments, docstrings, printed words, and the comments of recipes."""
-    found = [
+    words = [
         token.string for token in tokenize.generate_tokens(io.StringIO(code).readline) if token.type == tokenize.COMMENT
     ]
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module) and (text := ast.get_docstring(node)):
-            found.append(text)
+            words.append(text)
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
-            found += IN_A_STRING.findall(node.value)
-    return found + muted(code)[1]
+            words += IN_A_STRING.findall(node.value)
+    return words + split_words(code)[1]
