@@ -1,14 +1,12 @@
 """Both ways to run on a CPU: by our own kernels, where they can be compiled, and by PyTorch's."""
 
-from __future__ import annotations
-
 import pytest
 
 import glassformer.decode.kernels as module
 
 
 @pytest.fixture(params=["our kernels", "torch's kernels"])
-def kernels(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> module.Kernels | None:
+def kernels(request, monkeypatch):
     """The kernels in use."""
     if request.param == "torch's kernels":
         monkeypatch.setattr(module, "load_kernels", lambda: "not wanted")

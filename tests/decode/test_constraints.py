@@ -69,14 +69,14 @@ def test_a_prefix_that_could_not_be_kept_is_refused():
         stream(tiny(), SRC[:1], max_new_tokens=1, prefix=[3, 3])
 
 
-def banned_by_hand(history: list[int], n: int) -> set[int]:
+def banned_by_hand(history, n):
     """The tokens that would repeat an n-gram of what a row has said."""
     seen = {tuple(history[i : i + n]) for i in range(len(history) - n + 1)}
     return {gram[-1] for gram in seen if history[len(history) - n + 1 :] == list(gram[:-1])}
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_bans_touch_only_what_is_banned(seed: int) -> None:
+def test_bans_touch_only_what_is_banned(seed):
     """The few logits that change are those that a plain loop finds, whatever else a row has said."""
     chance = random.Random(seed)
     found = 0

@@ -1,7 +1,5 @@
 """The kernels in C compute what they say, for every size; and nothing is lost without them."""
 
-from __future__ import annotations
-
 import copy
 import os
 import threading
@@ -11,7 +9,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
 import glassformer as gf
 from glassformer.decode.kernels import (
@@ -21,7 +18,6 @@ from glassformer.decode.kernels import (
     Packed,
     check_memory,
     load_kernels,
-    load_library,
     supported_levels,
 )
 from glassformer.decode.precision import prepare
@@ -37,11 +33,11 @@ BEST = next(iter(BUILT.values()))
 LOTS = settings(max_examples=60, deadline=None)
 
 
-def numbers(seed: int, *shape: int) -> Tensor:
+def numbers(seed, *shape):
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-def exact(x: Tensor, weight: Tensor, kind: str) -> Tensor:
+def exact(x, weight, kind):
     """The product in float64 of what the kind rounds its factors to."""
     if kind == "bf16":
         return x.bfloat16().double() @ weight.bfloat16().double().T
@@ -55,7 +51,7 @@ def exact(x: Tensor, weight: Tensor, kind: str) -> Tensor:
 @pytest.mark.parametrize(("level", "kind"), WAYS)
 @LOTS
 @given(st.integers(1, 70), st.integers(1, 200), st.integers(1, 100), st.integers(0, 7), st.integers(0, 9))
-def test_products_are_exact(level: str, kind: str, rows: int, inputs: int, outputs: int, parts: int, seed: int) -> None:
+def test_products_are_exact(level, kind, rows, inputs, outputs, parts, seed):
     x, weight = numbers(seed, rows, inputs), numbers(seed + 1, outputs, inputs)
     bias = numbers(seed + 2, outputs) if parts & 1 else None
     add = numbers(seed + 3, rows, outputs) if parts & 2 else None
@@ -69,7 +65,7 @@ def test_products_are_exact(level: str, kind: str, rows: int, inputs: int, outpu
 
 
 @pytest.mark.parametrize(("level", "kind"), WAYS)
-def test_a_row_does_not_depend_on_the_rows_beside_it(level: str, kind: str) -> None:
+def test_a_row_does_not_depend_on_the_rows_beside_it(level, kind):
     x, linear = numbers(0, 77, 300), Linear(Packed(numbers(1, 50, 300), kind))
     alone = torch.cat([BUILT[level].product(row, linear) for row in x.split(1)])
     for rows in (1, 7, 8, 9, 16, 17, 32, 33, 77):
@@ -85,7 +81,7 @@ def test_a_row_does_not_depend_on_the_rows_beside_it(level: str, kind: str) -> N
 
 @pytest.mark.parametrize("level", LEVELS)
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 33])
-def test_whole_numbers_at_the_end_of_their_range_are_added_up_exactly(level: str, rows: int) -> None:
+def test_whole_numbers_at_the_end_of_their_range_are_added_up_exactly(level, rows):
     """Where two products of bytes are added up in 16 bits, these would not fit."""
     signs = torch.tensor([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]]).repeat(1, 350)  # (3, 700)
     x, weight = signs.repeat(-(-rows // 3), 1)[:rows], torch.cat((signs, -signs)).repeat(7, 1)
@@ -94,7 +90,7 @@ def test_whole_numbers_at_the_end_of_their_range_are_added_up_exactly(level: str
     torch.testing.assert_close(found, x @ weight.T, atol=1e-3, rtol=0)
 
 
-def reference(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float) -> Tensor:
+def reference(q, k, v, bias, scale):
     sentences, heads, _, d = k.shape
     asked = q.view(sentences, -1, heads, d).transpose(1, 2).double()  # (B, H, K, d)
     scores = asked @ k.double().transpose(-2, -1) * scale
@@ -107,9 +103,7 @@ def reference(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float
     st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.sampled_from([1, 8, 16, 24, 64, 100, 130]),
     st.integers(1, 40), st.integers(0, 7), st.booleans(), st.integers(0, 9),
 )  # fmt: skip
-def test_attention_is_what_is_written_out(
-    sentences: int, beams: int, heads: int, d: int, before: int, shared: int, biased: bool, seed: int
-) -> None:
+def test_attention_is_what_is_written_out(sentences, beams, heads, d, before, shared, biased, seed):
     rows, entries = sentences * beams, before + beams
     q, new_k, new_v = numbers(seed, rows, 3, heads, 1, d).unbind(1)
     k, v = numbers(seed + 1, 2, sentences, heads, entries + 3, d)
@@ -130,7 +124,7 @@ def test_attention_is_what_is_written_out(
         assert not torch.allclose(other.double(), expected, atol=3e-6)
 
 
-def test_what_is_masked_has_no_influence() -> None:
+def test_what_is_masked_has_no_influence():
     q, k, v = numbers(0, 2, 1, 1, 64), numbers(1, 2, 1, 9, 64), numbers(2, 2, 1, 9, 64)
     bias = torch.zeros(2, 1, 1, 9)
     bias[0, ..., 4:] = bias[1] = float("-inf")
@@ -146,7 +140,7 @@ def test_what_is_masked_has_no_influence() -> None:
 @given(
     st.integers(1, 20), st.integers(1, 500), st.integers(1, 30), st.sampled_from([0.1, 10.0, 200.0]), st.integers(0, 9)
 )
-def test_a_vocabulary_is_ranked(rows: int, size: int, count: int, wide: float, seed: int) -> None:
+def test_a_vocabulary_is_ranked(rows, size, count, wide, seed):
     logits = numbers(seed, rows, size) * wide
     if seed % 2:
         logits = logits.round().masked_fill(numbers(seed + 1, rows, size) > 1, float("-inf"))  # equals, and impossible
@@ -158,7 +152,7 @@ def test_a_vocabulary_is_ranked(rows: int, size: int, count: int, wide: float, s
     assert torch.equal(places, ordered.indices[:, :count])  # the earlier first, among equals
 
 
-def test_what_is_not_a_number_stays_visible() -> None:
+def test_what_is_not_a_number_stays_visible():
     weight, x = numbers(0, 40, 30), numbers(1, 3, 30)
     x[1, 7] = float("nan")
     for level, kind in WAYS:
@@ -170,13 +164,13 @@ def test_what_is_not_a_number_stays_visible() -> None:
     assert BEST.normalise(x)[:, 0].isnan().tolist() == [False, True, False]
 
 
-def test_threads_do_not_disturb_each_other() -> None:
+def test_threads_do_not_disturb_each_other():
     weights = [Linear(Packed(numbers(i, 64 + i, 128 + i), "fp32")) for i in range(6)]
     inputs = [numbers(i + 9, 1 + 7 * i, 128 + i) for i in range(6)]
     expected = [BEST.product(x, weight) for x, weight in zip(inputs, weights, strict=True)]
     wrong: list[int] = []
 
-    def work(i: int) -> None:
+    def work(i):
         for _ in range(50):
             if not torch.equal(BEST.product(inputs[i], weights[i]), expected[i]):
                 wrong.append(i)
@@ -189,7 +183,7 @@ def test_threads_do_not_disturb_each_other() -> None:
     assert not wrong
 
 
-def test_they_and_pytorch_do_not_disturb_each_other() -> None:
+def test_they_and_pytorch_do_not_disturb_each_other():
     """Both set up the same units of the processor, each in its own way."""
     x, weight = numbers(0, 40, 256), numbers(1, 96, 256)
     packed = {kind: Linear(Packed(weight, kind)) for kind in sorted(BEST.kinds)}
@@ -201,10 +195,10 @@ def test_they_and_pytorch_do_not_disturb_each_other() -> None:
             assert torch.equal(BEST.product(x, packed[kind]), mine[kind])
 
 
-def test_threads_that_end_leave_no_memory_behind() -> None:
+def test_threads_that_end_leave_no_memory_behind():
     x, linear = numbers(0, 128, 2048), Linear(Packed(numbers(1, 32, 2048), "fp32"))  # 1 MB to lay out
 
-    def resident(threads: int) -> int:
+    def resident(threads):
         for _ in range(threads):
             thread = threading.Thread(target=BEST.product, args=(x, linear))
             thread.start()
@@ -215,14 +209,14 @@ def test_threads_that_end_leave_no_memory_behind() -> None:
     assert resident(200) - before < 50e6
 
 
-def test_no_rows_are_no_work() -> None:
+def test_no_rows_are_no_work():
     for kind in sorted(BEST.kinds):
         assert BEST.product(torch.empty(0, 40), Linear(Packed(numbers(0, 33, 40), kind))).shape == (0, 33)
     assert BEST.normalise(torch.empty(0, 9)).shape == (0, 1)
     assert BEST.highest(torch.empty(0, 9), 2)[1].shape == (0, 2)
 
 
-def test_memory_that_is_not_there_is_told() -> None:
+def test_memory_that_is_not_there_is_told():
     some = numbers(0, 64).data_ptr()
     for kind in ("fp32", "int8"):  # rows that no memory could hold
         assert BEST._library.product(1, Linear(Packed(numbers(0, 1, 64), kind)).matrix, 2**42, some, None, some) == 1
@@ -231,75 +225,28 @@ def test_memory_that_is_not_there_is_told() -> None:
     assert BEST.product(numbers(0, 3, 40), Linear(Packed(numbers(1, 33, 40), "fp32"))).isfinite().all()
 
 
-def test_a_model_that_uses_them_can_be_copied() -> None:
+def test_a_model_that_uses_them_can_be_copied():
     config = gf.ModelConfig(vocab_size=50, d_model=32, heads=4, d_ff=64, layers=1, max_length=32)
     fast = prepare(gf.EncoderDecoder(config).eval(), "fp32")
     src = torch.arange(3, 9).view(1, 6)
     assert gf.generate(copy.deepcopy(fast), src, max_new_tokens=6) == gf.generate(fast, src, max_new_tokens=6)
 
 
-@pytest.fixture(scope="module")
-def elsewhere(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Kernels | str]:
-    """A cache of its own, and the kernels that a compiler which knows less has put there."""
-    folder = tmp_path_factory.mktemp("cache")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(folder))
-        patch.setenv(
-            "CC", str(compiler(folder, 'case "$*" in *amx*) echo "error: unknown" >&2; exit 1;; esac; exec cc "$@"'))
-        )
-        return folder, load_kernels.__wrapped__()
-
-
-def compiler(folder: Path, does: str) -> Path:
+def compiler(folder, does):
     script = folder / "old-cc"
     script.write_text(f"#!/bin/sh\n{does}\n")
     script.chmod(0o755)
     return script
 
 
-@pytest.mark.long  # test_build.py has both of a small library
-def test_a_compiler_that_knows_less_is_asked_for_less(
-    elsewhere: tuple[Path, Kernels | str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, own = elsewhere
-    assert isinstance(own, Kernels)
-    assert own.level != "amx"
-    assert own.kinds == {"fp32", "int8"}
-    old = compiler(tmp_path, "echo 'x.c:1: error: nothing works' >&2; exit 1")
+@pytest.mark.long
+def test_an_older_compiler_is_asked_for_less(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    old = compiler(tmp_path, 'case "$*" in *amx*) echo "error: unknown" >&2; exit 1;; esac; exec cc "$@"')
     monkeypatch.setenv("CC", str(old))
+    built = load_kernels.__wrapped__()
+    assert isinstance(built, Kernels)
+    assert (built.level == "amx", built.kinds) == (False, {"fp32", "int8"})
+    compiler(tmp_path, "echo 'x.c:1: error: nothing works' >&2; exit 1")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "another"))
     assert load_kernels.__wrapped__() == f"{old} does not compile them: x.c:1: error: nothing works"
-
-
-@pytest.mark.long
-def test_they_are_compiled_once(
-    elsewhere: tuple[Path, Kernels | str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, own = elsewhere
-    level = LEVELS[own.level]
-    assert len(list((folder / "glassformer").iterdir())) == 1
-    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
-    monkeypatch.setenv("CC", "no-such-compiler")
-    load_library(level)  # from the last time
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    with pytest.raises(NoKernels, match="no C compiler was found; install gcc, or name one in the variable CC"):
-        load_library(level)
-    monkeypatch.setenv("CC", "false")
-    with pytest.raises(NoKernels, match="false does not compile them: it says nothing"):
-        load_library(level)
-
-
-@pytest.mark.long  # tests/decode/test_build.py has the same of a library of one line
-def test_they_are_compiled_again_where_half_of_them_is_kept_or_nothing_can_be(
-    elsewhere: tuple[Path, Kernels | str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, own = elsewhere
-    (kept,) = (folder / "glassformer").iterdir()
-    half = tmp_path / "glassformer" / kept.name
-    half.parent.mkdir()
-    half.write_bytes(b"half a file")
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    load_library(LEVELS[own.level])
-    assert half.stat().st_size == kept.stat().st_size
-    monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null")
-    load_library(LEVELS[own.level])  # with nowhere to keep them

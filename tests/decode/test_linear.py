@@ -1,7 +1,5 @@
 """oneDNN's products are right on processors older than this one too."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -37,7 +35,7 @@ print(float((y - exact).abs().max() / exact.abs().max()))
         pytest.param("AVX512_CORE", "without VNNI", marks=pytest.mark.long),
     ],
 )
-def test_int8_on_older_processors(limit: str, told: str) -> None:
+def test_int8_on_older_processors(limit, told):
     if not torch.cpu._is_vnni_supported():
         pytest.skip("this processor is an older one itself")
     told_all = {**os.environ, "ONEDNN_MAX_CPU_ISA": limit}
@@ -46,7 +44,7 @@ def test_int8_on_older_processors(limit: str, told: str) -> None:
     assert float(done.stdout) < 0.01
 
 
-def test_a_row_of_zeros_and_a_bias() -> None:
+def test_a_row_of_zeros_and_a_bias():
     weight, bias = torch.ones(5, 40), torch.arange(5.0)
     for kind in ("fp32", "int8"):
-        assert torch.equal(OneDnn(weight, bias, kind)(torch.zeros(3, 40)), bias.expand(3, 5))  # type: ignore[arg-type]
+        assert torch.equal(OneDnn(weight, bias, kind)(torch.zeros(3, 40)), bias.expand(3, 5))

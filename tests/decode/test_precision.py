@@ -1,28 +1,16 @@
 """A model made ready to run says what the plain one says, within its precision."""
 
-from __future__ import annotations
-
 import threading
 
 import pytest
 import torch
+from tiny_model import KINDS, SIZES, model_of
 
 import glassformer as gf
 from glassformer.common.errors import ConfigError
 from glassformer.decode.engine import Engine
-from glassformer.decode.kernels import Kernels
 from glassformer.decode.precision import prepare, resolve_precision
 
-SIZES = {"vocab_size": 300, "d_model": 64, "heads": 4, "d_ff": 128, "layers": 2, "max_length": 64}
-KINDS = {
-    "plain": {},
-    "gated": {"gated": True, "activation": "silu", "norm_type": "rms", "bias": False},
-    "gelu": {"activation": "gelu", "norm": "post", "positions": "learned", "output_bias": True},
-    "grouped": {"kv_heads": 2, "positions": "rotary", "tied": False},
-    "biases of q, k and v": {"bias": False, "qkv_bias": True},
-    "relative": {"positions": "relative", "src_vocab_size": 280},
-    "unlike": {"decoder_heads": 8, "kv_heads": 4, "decoder_d_ff": 96, "decoder_layers": 1, "head_width": 12},
-}
 WITHIN = {"fp32": 1e-4, "bf16": 0.05, "int8": 0.1}  # of the widest logit; float32 in full
 SCORES = {"fp32": 1e-5, "bf16": 0.01, "int8": 0.05}
 SRC = torch.randint(3, 280, (5, 12), generator=torch.Generator().manual_seed(0))
@@ -30,28 +18,20 @@ MASK = torch.arange(12) < torch.tensor([[12], [3], [7], [1], [9]])
 TGT = torch.randint(3, 300, (5, 9), generator=torch.Generator().manual_seed(1))
 
 
-def able(precision: str) -> bool:
+def able(precision):
     return precision != "bf16" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
-
-
-def model_of(kind: str) -> gf.EncoderDecoder:
-    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES, **KINDS[kind])).eval()  # type: ignore[arg-type]
-    with torch.no_grad():
-        for weight in model.parameters():  # a bias of zero would hide one that is forgotten
-            weight += 0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(weight.numel()))
-    return model
 
 
 @pytest.mark.parametrize("precision", WITHIN)
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
-def test_the_logits_stay_within_the_precision(kind: str, precision: str, kernels: Kernels | None) -> None:
+def test_the_logits_stay_within_the_precision(kind, precision, kernels):
     if not able(precision):
         pytest.skip("this processor has no bfloat16 arithmetic")
     model = model_of(kind)
     before = {name: weight.clone() for name, weight in model.state_dict().items()}
     expected = model(SRC, TGT, MASK)
-    fast = prepare(model, precision)  # type: ignore[arg-type]
+    fast = prepare(model, precision)
     found = fast(SRC, TGT, MASK)
     error = (found - expected).abs().max()
     assert error <= WITHIN[precision] * (1 if precision == "fp32" else expected.abs().max())
@@ -65,11 +45,11 @@ def test_the_logits_stay_within_the_precision(kind: str, precision: str, kernels
 
 @pytest.mark.parametrize("precision", WITHIN)
 @pytest.mark.parametrize("kind", KINDS)
-def test_search_goes_through_every_kind_of_model(kind: str, precision: str, kernels: Kernels | None) -> None:
+def test_search_goes_through_every_kind_of_model(kind, precision, kernels):
     if not able(precision):
         pytest.skip("this processor has no bfloat16 arithmetic")
     model = model_of(kind)
-    fast = prepare(model, precision)  # type: ignore[arg-type]
+    fast = prepare(model, precision)
     for beam in (1, 3) if precision == "fp32" else (3,):
         found = [best[0] for best in gf.generate(fast, SRC, MASK, beam=beam, max_new_tokens=8)]
         ended = [h.ids + [2] * (len(h.ids) < 8) for h in found]
@@ -81,7 +61,7 @@ def test_search_goes_through_every_kind_of_model(kind: str, precision: str, kern
             assert [h.ids for h in found] == [best[0].ids for best in plain]
 
 
-def test_in_int8_a_sentence_does_not_depend_on_its_neighbours(kernels: Kernels | None) -> None:
+def test_in_int8_a_sentence_does_not_depend_on_its_neighbours(kernels):
     fast = prepare(model_of("plain"), "int8")
     loud = SRC.clone()
     loud[1:] = torch.randint(3, 280, (4, 12), generator=torch.Generator().manual_seed(9))
@@ -97,8 +77,8 @@ def test_in_int8_a_sentence_does_not_depend_on_its_neighbours(kernels: Kernels |
             assert single.score == pytest.approx(found[i][0].score, abs=1e-4)
 
 
-def test_a_decoder_alone_can_be_made_ready_too() -> None:
-    model = gf.DecoderOnly(gf.ModelConfig(**SIZES)).eval()  # type: ignore[arg-type]
+def test_a_decoder_alone_can_be_made_ready_too():
+    model = gf.DecoderOnly(gf.ModelConfig(**SIZES)).eval()
     prompt = SRC[:2, :4]
     plain = gf.generate(model, prompt, max_new_tokens=6)
     assert [best[0].ids for best in gf.generate(prepare(model, "fp32"), prompt, max_new_tokens=6)] == [
@@ -106,21 +86,21 @@ def test_a_decoder_alone_can_be_made_ready_too() -> None:
     ]
 
 
-def test_what_cannot_be_is_told() -> None:
+def test_what_cannot_be_is_told():
     with pytest.raises(ConfigError, match=r"precision='fp64' is not one of `auto`, `fp32`, `bf16`, `int8`"):
-        prepare(model_of("plain"), "fp64")  # type: ignore[arg-type]
+        prepare(model_of("plain"), "fp64")
     with pytest.raises(ConfigError, match="int8 is for CPUs; on meta use bf16 or fp32"):
         resolve_precision("int8", 512, torch.device("meta"))
     with pytest.raises(ConfigError, match="precision='half'"):
-        Engine(model_of("plain"), torch.device("cpu"), "half")  # type: ignore[arg-type]
+        Engine(model_of("plain"), torch.device("cpu"), "half")
     assert resolve_precision("auto", 8, torch.device("cpu")) == "fp32"  # too narrow to gain
 
 
-def test_threads_that_ask_at_once_are_given_one_copy() -> None:
+def test_threads_that_ask_at_once_are_given_one_copy():
     engine = Engine(model_of("plain"), torch.device("cpu"), "int8")
     start, found = threading.Barrier(8), []
 
-    def ask() -> None:
+    def ask():
         start.wait()
         found.append(engine.ready)
 

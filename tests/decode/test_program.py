@@ -1,11 +1,8 @@
 """A whole stack in one call says what its modules say, and a step of search in C chooses what Python chooses."""
 
-from __future__ import annotations
-
-from typing import Literal
-
 import pytest
 import torch
+from tiny_model import perturb
 from torch import Tensor
 
 import glassformer as gf
@@ -42,16 +39,12 @@ SRC = torch.randint(3, 70, (5, 9), generator=torch.Generator().manual_seed(0))
 MASK = torch.arange(9) < torch.tensor([[9], [3], [7], [1], [5]])
 
 
-def model_of(options: dict[str, object]) -> gf.EncoderDecoder:
-    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES | options)).eval()  # type: ignore[arg-type]
-    with torch.no_grad():
-        for weight in model.parameters():  # a bias of zero would hide one that is forgotten
-            weight += 0.1 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(weight.numel()))
-    return model
+def model_of(options):
+    return perturb(gf.EncoderDecoder(gf.ModelConfig(**SIZES | options)).eval(), 0.1)
 
 
 @torch.inference_mode()
-def logits_of(writer: Writer, beams: int, steps: int = 6) -> list[Tensor]:
+def logits_of(writer, beams, steps=6):
     """What it says of tokens that beams trade, with two sentences leaving on the way."""
     generator, found = torch.Generator().manual_seed(1), [writer.begin()]
     sentences = 5
@@ -68,7 +61,7 @@ def logits_of(writer: Writer, beams: int, steps: int = 6) -> list[Tensor]:
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("kind", KNOWN)
 @torch.inference_mode()
-def test_a_program_says_what_the_modules_say(kind: str, beams: int) -> None:
+def test_a_program_says_what_the_modules_say(kind, beams):
     model = model_of(KNOWN[kind])
     fast = prepare(model, "fp32")
     own = writer_of(fast, SRC, MASK, 8, beams)
@@ -80,7 +73,7 @@ def test_a_program_says_what_the_modules_say(kind: str, beams: int) -> None:
 
 
 @pytest.mark.parametrize("beams", [1, 3])
-def test_a_program_in_int8_is_as_near_as_the_modules_are(beams: int) -> None:
+def test_a_program_in_int8_is_as_near_as_the_modules_are(beams):
     model = model_of({})
     fast = prepare(model, "int8")
     plain = logits_of(Writer(model, SRC, MASK, 8, beams), beams)
@@ -96,9 +89,7 @@ def test_a_program_in_int8_is_as_near_as_the_modules_are(beams: int) -> None:
 @pytest.mark.parametrize("wanted", [1, 8, 5000])
 @pytest.mark.parametrize("threads", [1, 3])
 @torch.inference_mode()
-def test_a_program_finds_the_likeliest_without_all_logits(
-    threads: int, wanted: int, kind: Literal["int8", "bf16"]
-) -> None:
+def test_a_program_finds_the_likeliest_without_all_logits(threads, wanted, kind):
     """Bit for bit what is found among all of them, over several segments of a vocabulary and blocks of rows."""
     own = module.available_kernels()
     assert own is not None
@@ -127,12 +118,12 @@ def test_a_program_finds_the_likeliest_without_all_logits(
 
 
 @pytest.mark.parametrize("kind", UNKNOWN)
-def test_what_the_kernels_do_not_know_goes_the_long_way(kind: str) -> None:
+def test_what_the_kernels_do_not_know_goes_the_long_way(kind):
     fast = prepare(model_of(UNKNOWN[kind]), "fp32")
     assert program(fast, SRC, MASK, 1) is None
 
 
-def test_who_watches_sees_the_modules_run() -> None:
+def test_who_watches_sees_the_modules_run():
     fast = prepare(model_of({}), "fp32")
     assert program(fast, SRC, MASK, 1) is not None
     with_holes = MASK.clone()
@@ -148,15 +139,13 @@ def test_who_watches_sees_the_modules_run() -> None:
 @pytest.mark.parametrize("options", [{}, {"length_penalty": 0.0}, {"length_rule": "gnmt", "length_penalty": 0.6},
                                      {"stopping": "huggingface"}, {"no_repeat_ngram": 2}])  # fmt: skip
 @pytest.mark.parametrize("beams", [1, 2, 4, 40])
-def test_a_step_of_search_in_c_chooses_what_python_chooses(
-    beams: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_of_search_in_c_chooses_what_python_chooses(beams, options, monkeypatch):
     fast = prepare(model_of({}), "fp32")
     search = {"beam": beams, "nbest": beams, "max_new_tokens": 12, **options}
-    ours = gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
+    ours = gf.generate(fast, SRC, MASK, **search)
     for selector in (beam, greedy):
         monkeypatch.setattr(selector, "kernels_for", lambda logits: None)
-    assert ours == gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
+    assert ours == gf.generate(fast, SRC, MASK, **search)
     assert generation.writer_of is writer_of
 
 
@@ -168,57 +157,53 @@ HELD = Placeholders((5, 9, 60), ((5,), (60, 9), (), (9,), (5, 9, 60)))
     {"placeholders": HELD, "no_repeat_ngram": 2, "max_new_tokens": 4}])  # fmt: skip
 @pytest.mark.parametrize("beams", [2, 5])
 @pytest.mark.parametrize("kind", ["int8", "fp32"])
-def test_several_steps_in_one_call_find_what_single_ones_find(
-    kind: Literal["int8", "fp32"], beams: int, options: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_several_steps_in_one_call_find_what_single_ones_find(kind, beams, options, monkeypatch):
     fast, whole = prepare(model_of({}), kind), ProgramWriter.run_steps
     search = {"beam": beams, "nbest": beams, "max_new_tokens": 20, **options}
     made: list[int] = []
 
-    def counted(writer: ProgramWriter, selector: beam.Beam, constraints: Constraints) -> int:
+    def counted(writer, selector, constraints):
         made.append(whole(writer, selector, constraints))
         return made[-1]
 
     monkeypatch.setattr(ProgramWriter, "run_steps", lambda *_: 0)
-    single = gf.generate(fast, SRC, MASK, **search)  # type: ignore[arg-type]
+    single = gf.generate(fast, SRC, MASK, **search)
     monkeypatch.setattr(ProgramWriter, "run_steps", counted)
     for together in (1, 3, 16):
         made.clear()
         monkeypatch.setattr(programs, "TOGETHER", together)
-        assert gf.generate(fast, SRC, MASK, **search) == single  # type: ignore[arg-type]
+        assert gf.generate(fast, SRC, MASK, **search) == single
         assert 0 < max(made) <= together
 
-    def forgetful(writer: ProgramWriter, selector: beam.Beam, constraints: Constraints) -> int:
+    def forgetful(writer, selector, constraints):
         steps = whole(writer, selector, constraints)
         writer.seen, writer.before = writer.before, writer.seen
         return steps
 
     monkeypatch.setattr(ProgramWriter, "run_steps", forgetful)
     if search["max_new_tokens"] == 20:  # four tokens may be too few to miss what was forgotten
-        assert gf.generate(fast, SRC, MASK, **search) != single  # type: ignore[arg-type]
+        assert gf.generate(fast, SRC, MASK, **search) != single
     if {"no_repeat_ngram", "placeholders"} & set(options):
         monkeypatch.setattr(ProgramWriter, "run_steps", whole)
         monkeypatch.setattr(Constraints, "bans", lambda *_: Bans())
-        assert gf.generate(fast, SRC, MASK, **search) != single  # type: ignore[arg-type]
+        assert gf.generate(fast, SRC, MASK, **search) != single
 
 
 @pytest.mark.parametrize("options", [{"repetition_penalty": 1.5}, {"prefix": [[7]] * 5},
                                      {"no_repeat_ngram": 1, "max_new_tokens": 47}])  # fmt: skip
-def test_what_the_kernels_cannot_forbid_is_forbidden_step_by_step(
-    options: dict[str, object], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_kernels_cannot_forbid_is_forbidden_step_by_step(options, monkeypatch):
     """The last, in a vocabulary of no more tokens than may be said: where all would be banned, none is."""
-    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES | {"vocab_size": 40})).eval()  # type: ignore[arg-type]
+    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES | {"vocab_size": 40})).eval()
     fast, search = prepare(model, "int8"), {"beam": 3, "max_new_tokens": 12, **options}
-    found = gf.generate(fast, SRC % 40, MASK, **search)  # type: ignore[arg-type]
+    found = gf.generate(fast, SRC % 40, MASK, **search)
     monkeypatch.setattr(ProgramWriter, "run_steps", lambda *_: 0)
-    assert gf.generate(fast, SRC % 40, MASK, **search) == found  # type: ignore[arg-type]
+    assert gf.generate(fast, SRC % 40, MASK, **search) == found
 
 
-def test_several_steps_in_one_call_can_be_ended_between_calls() -> None:
+def test_several_steps_in_one_call_can_be_ended_between_calls():
     fast, calls = prepare(model_of({}), "int8"), list[int]()
 
-    def leave() -> None:
+    def leave():
         calls.append(1)
         if len(calls) == 2:
             raise InterruptedError
@@ -229,7 +214,7 @@ def test_several_steps_in_one_call_can_be_ended_between_calls() -> None:
 
 
 @pytest.mark.parametrize("kind", ["fp32", "int8"])
-def test_all_levels_give_the_same_to_the_last_bit(kind: str) -> None:
+def test_all_levels_give_the_same_to_the_last_bit(kind):
     levels = supported_levels()
     if len(levels) < 2:
         pytest.skip(f"this processor has one level only: {levels[0].name}")

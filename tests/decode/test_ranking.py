@@ -1,17 +1,14 @@
 """The likeliest tokens are the same, by our kernels and without them."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
-from glassformer.decode.kernels import Kernels
 from glassformer.decode.search import normaliser, top_tokens
 
 
 @pytest.mark.parametrize("size", [1, 5, 128, 1280, 3001])  # fewer than asked for, whole blocks, and some left over
 @pytest.mark.parametrize("count", [1, 4, 8])
-def test_the_likeliest_are_those_of_a_sort(size: int, count: int, kernels: Kernels | None) -> None:
+def test_the_likeliest_are_those_of_a_sort(size, count, kernels):
     logits = torch.randn(7, size, generator=torch.Generator().manual_seed(size))
     logits[3, : size // 2] = float("-inf")
     best, ids = top_tokens(logits, count)

@@ -15,18 +15,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 
 def model_and_sources(kind="encoder-decoder", **options):
     torch.manual_seed(0)
-    config = gf.ModelConfig(
-        vocab_size=300,
-        d_model=32,
-        heads=4,
-        d_ff=48,
-        layers=2,
-        pad_id=0,
-        start_id=1,
-        end_id=2,
-        max_length=256,
-        **options,
-    )
+    sizes = {"vocab_size": 300, "d_model": 32, "heads": 4, "d_ff": 48, "layers": 2, "max_length": 256}
+    config = gf.ModelConfig(**sizes, **options)
     model = (gf.EncoderDecoder if kind == "encoder-decoder" else gf.DecoderOnly)(config).eval().to(DEVICE)
     with torch.no_grad():
         for parameter in model.parameters():

@@ -1,9 +1,5 @@
 """The short way through a decoding step says what the block says."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
-
 import pytest
 import torch
 
@@ -32,7 +28,7 @@ TGT = torch.randint(3, 60, (3, 5), generator=torch.Generator().manual_seed(1))
 
 
 @torch.inference_mode()
-def stepped(model: gf.EncoderDecoder, beams: int) -> Iterator[torch.Tensor]:
+def stepped(model, beams):
     memory, cache = model.encode(SRC, MASK), model.new_cache(5, beams)
     for step in range(5):
         tokens = TGT[:, step : step + 1].repeat_interleave(beams if step else 1, 0)
@@ -42,18 +38,16 @@ def stepped(model: gf.EncoderDecoder, beams: int) -> Iterator[torch.Tensor]:
 
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_short_way_is_the_same_way(
-    kind: str, beams: int, kernels: Kernels | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = gf.EncoderDecoder(gf.ModelConfig(**(SIZES | KINDS[kind]))).eval()  # type: ignore[arg-type]
+def test_the_short_way_is_the_same_way(kind, beams, kernels, monkeypatch):
+    model = gf.EncoderDecoder(gf.ModelConfig(**(SIZES | KINDS[kind]))).eval()
     taken = 0
     way = AttentionStep if kernels is None else Kernels
     attend = way.attend
 
-    def counted(self: AttentionStep | Kernels, *given: object) -> torch.Tensor:
+    def counted(self, *given):
         nonlocal taken
         taken += 1
-        return attend(self, *given)  # type: ignore[arg-type]
+        return attend(self, *given)
 
     monkeypatch.setattr(way, "attend", counted)
     for short, plain in zip(stepped(prepare(model, "fp32"), beams), stepped(model, beams), strict=True):
@@ -62,18 +56,18 @@ def test_the_short_way_is_the_same_way(
 
 
 @pytest.mark.parametrize("kind", LONG)
-def test_what_the_short_way_does_not_know_goes_the_long_one(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_the_short_way_does_not_know_goes_the_long_one(kind, monkeypatch):
     for way in (AttentionStep, Kernels):
         monkeypatch.setattr(way, "attend", None)  # would fail if it were called
-    model = gf.EncoderDecoder(gf.ModelConfig(**(SIZES | LONG[kind]))).eval()  # type: ignore[arg-type]
+    model = gf.EncoderDecoder(gf.ModelConfig(**(SIZES | LONG[kind]))).eval()
     fast = prepare(model, "fp32")
     assert all(isinstance(block, StepBlock) == (kind == "rotary") for block in fast.decoder.blocks)
     for short, plain in zip(stepped(fast, 1), stepped(model, 1), strict=True):
         torch.testing.assert_close(short, plain, atol=1e-5, rtol=1e-5)
 
 
-def test_dropout_acts_at_a_step_of_a_model_in_training() -> None:
-    config = gf.ModelConfig(**SIZES, dropout=0.0, attention_dropout=0.5)  # type: ignore[arg-type]
+def test_dropout_acts_at_a_step_of_a_model_in_training():
+    config = gf.ModelConfig(**SIZES, dropout=0.0, attention_dropout=0.5)
     fast = prepare(gf.EncoderDecoder(config).train(), "fp32")
     with torch.inference_mode():
         memory = fast.encode(SRC)

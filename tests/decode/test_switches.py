@@ -3,10 +3,7 @@
 The processor is a pretended one where none of its code is run, so these hold on every machine.
 """
 
-from __future__ import annotations
-
 import platform
-from pathlib import Path
 
 import pytest
 import torch
@@ -25,7 +22,7 @@ SETTINGS = ({"GLASSFORMER_KERNELS": "0"}, {"CC": "no-such-compiler"})
 
 
 @pytest.fixture
-def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
+def fresh(monkeypatch, tmp_path):
     """No library from an earlier time, no switch set, and what is found here is forgotten afterwards."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     for name in ("GLASSFORMER_KERNELS", "CC"):
@@ -36,7 +33,7 @@ def fresh(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch
 
 
 @pytest.fixture
-def xeon(fresh: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def xeon(fresh):
     """A processor that has everything."""
     fresh.setattr(platform, "system", lambda: "Linux")
     fresh.setattr(platform, "machine", lambda: "x86_64")
@@ -47,38 +44,34 @@ def xeon(fresh: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     return fresh
 
 
-def names() -> list[str]:
+def names():
     return [level.name for level in supported_levels()]
 
 
-def test_without_a_switch_all_that_the_processor_can_do_is_used(xeon: pytest.MonkeyPatch) -> None:
-    assert names() == ["amx", "vnni", "avxvnni", "avx2"]
-    xeon.setenv("GLASSFORMER_KERNELS", "1")
-    assert names() == ["amx", "vnni", "avxvnni", "avx2"]
-    assert resolve_precision("auto", 512, CPU) == "bf16"
+@pytest.mark.parametrize(
+    ("switch", "levels", "precision", "zero"),
+    [
+        (None, ["amx", "vnni", "avxvnni", "avx2"], "bf16", 128),
+        ("1", ["amx", "vnni", "avxvnni", "avx2"], "bf16", 128),
+        ("vnni", ["vnni", "avxvnni", "avx2"], "fp32", 128),
+        ("avx2", ["avx2"], "fp32", 64),  # what 16 bits can add up
+    ],
+)
+def test_the_switch_limits_what_is_used_of_a_processor(xeon, switch, levels, precision, zero):
+    if switch:
+        xeon.setenv("GLASSFORMER_KERNELS", switch)
+    assert names() == levels
+    assert resolve_precision("auto", 512, CPU) == precision
+    assert OneDnn(torch.ones(4, 4), None, "int8").zero == zero
 
 
-def test_kernels_switched_off(xeon: pytest.MonkeyPatch) -> None:
+def test_kernels_switched_off(xeon):
     xeon.setenv("GLASSFORMER_KERNELS", "0")
     assert load_kernels() == "GLASSFORMER_KERNELS=0"
     assert cpu_supports("vnni")  # the processor is what it was
 
 
-def test_as_on_a_processor_with_avx2_only(xeon: pytest.MonkeyPatch) -> None:
-    assert OneDnn(torch.ones(4, 4), None, "int8").zero == 128
-    xeon.setenv("GLASSFORMER_KERNELS", "avx2")
-    assert names() == ["avx2"]
-    assert OneDnn(torch.ones(4, 4), None, "int8").zero == 64  # what 16 bits can add up
-    assert resolve_precision("auto", 512, CPU) == "fp32"
-
-
-def test_as_on_a_processor_without_matrix_units(xeon: pytest.MonkeyPatch) -> None:
-    xeon.setenv("GLASSFORMER_KERNELS", "vnni")
-    assert names() == ["vnni", "avxvnni", "avx2"]
-    assert resolve_precision("auto", 512, CPU) == "fp32"
-
-
-def test_a_processor_that_is_a_lesser_one(xeon: pytest.MonkeyPatch) -> None:
+def test_a_processor_that_is_a_lesser_one(xeon):
     xeon.setattr(kernels_module, "features", lambda: frozenset({"avx2"}))
     assert load_kernels() == "the processor lacks fma"
     load_kernels.cache_clear()
@@ -86,7 +79,7 @@ def test_a_processor_that_is_a_lesser_one(xeon: pytest.MonkeyPatch) -> None:
     assert names() == ["avx2"]
 
 
-def test_a_level_of_another_machine_is_told(xeon: pytest.MonkeyPatch) -> None:
+def test_a_level_of_another_machine_is_told(xeon):
     xeon.setenv("GLASSFORMER_KERNELS", "neon")
     said = "GLASSFORMER_KERNELS=neon is no level of x86_64; it has `amx`, `vnni`, `avxvnni`, `avx2`"
     assert load_kernels() == said
@@ -97,12 +90,12 @@ def test_a_level_of_another_machine_is_told(xeon: pytest.MonkeyPatch) -> None:
     assert load_kernels() == "they are for Linux on x86_64 and aarch64, not Linux on riscv64"
 
 
-def test_without_a_compiler(xeon: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler(xeon):
     xeon.setenv("CC", "no-such-compiler")
     assert load_kernels() == "no C compiler was found; install gcc, or name one in the variable CC"
 
 
-def test_a_setting_that_does_not_exist_is_told(fresh: pytest.MonkeyPatch) -> None:
+def test_a_setting_that_does_not_exist_is_told(fresh):
     fresh.setenv("GLASSFORMER_KERNELS", "sse")
     with pytest.raises(
         NoKernels, match="GLASSFORMER_KERNELS=sse is not one of `0`, `1`, `amx`, `vnni`, `avxvnni`, `avx2`, `neon`"
@@ -111,20 +104,14 @@ def test_a_setting_that_does_not_exist_is_told(fresh: pytest.MonkeyPatch) -> Non
 
 
 @pytest.fixture(scope="module")
-def plain() -> list[list[gf.Hypothesis]]:
+def plain():
     """What the plain model writes, with kernels if this machine has them."""
     return gf.generate(tiny(), SRC, beam=3, max_new_tokens=8)
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=lambda one: "=".join(*one.items()))
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-def test_nothing_is_lost_without_kernels(
-    setting: dict[str, str],
-    precision: str,
-    plain: list[list[gf.Hypothesis]],
-    fresh: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
+def test_nothing_is_lost_without_kernels(setting, precision, plain, fresh, tmp_path):
     """The tokens are those of the plain model."""
     for name, value in (setting | {"XDG_CACHE_HOME": str(tmp_path / "empty")}).items():
         fresh.setenv(name, value)

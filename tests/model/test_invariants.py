@@ -9,6 +9,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiny_model import perturb
 
 import glassformer as gf
 from glassformer.model.config import Activation, NormType, Placement, Positions
@@ -39,22 +40,9 @@ over_the_grid = settings(max_examples=25, deadline=None, suppress_health_check=[
 
 
 def make(kind, choices, **changes):
-    base = {
-        "vocab_size": 23,
-        "d_model": 16,
-        "heads": 4,
-        "d_ff": 20,
-        "layers": 2,
-        "max_length": 32,
-        "relative_buckets": 8,
-    }
-    config = gf.ModelConfig(**(base | {"relative_distance": 12} | choices | changes))
-    model = kind(config).eval()
-    generator = torch.Generator().manual_seed(config.seed)
-    with torch.no_grad():  # away from ones and zeros, so that a forgotten norm or bias cannot hide
-        for p in model.parameters():
-            p += 0.1 * torch.randn(p.shape, generator=generator)
-    return model
+    base = {"vocab_size": 23, "d_model": 16, "heads": 4, "d_ff": 20, "layers": 2, "max_length": 32}
+    base |= {"relative_buckets": 8, "relative_distance": 12}
+    return perturb(kind(gf.ModelConfig(**(base | choices | changes))).eval(), 0.1)
 
 
 def batch(seed, rows=3, src=7, tgt=6):
@@ -310,20 +298,9 @@ def every_kind_of_hook(probe, told):
     def ours(name):
         return lambda module, *given: told.append(name) if module is probe else None
 
-    for name in (
-        "register_forward_pre_hook",
-        "register_forward_hook",
-        "register_full_backward_pre_hook",
-        "register_full_backward_hook",
-    ):
-        yield name, lambda name=name: getattr(probe, name)(ours(name))
-    for name in (
-        "register_module_forward_pre_hook",
-        "register_module_forward_hook",
-        "register_module_full_backward_pre_hook",
-        "register_module_full_backward_hook",
-    ):
-        yield name, lambda name=name: getattr(torch_modules, name)(ours(name))
+    for kind in ("forward_pre", "forward", "full_backward_pre", "full_backward"):
+        for owner, name in ((probe, f"register_{kind}_hook"), (torch_modules, f"register_module_{kind}_hook")):
+            yield name, lambda owner=owner, name=name: getattr(owner, name)(ours(name))
 
 
 @pytest.mark.parametrize("path", ["decoder.blocks.0.cross_attention.pattern", "encoder.blocks.1.feed_forward.hidden",

@@ -1,4 +1,4 @@
-"""A model of five tokens, whose every target can be looked at."""
+"""Small random models: one of five tokens, whose every target can be looked at, and one of each kind of block."""
 
 import torch
 
@@ -24,3 +24,26 @@ def eager(model, fond):
 
 
 SRC = torch.tensor([[3, 4, 3], [4, 4, 1]])
+
+KINDS = {
+    "plain": {},
+    "gated": {"gated": True, "activation": "silu", "norm_type": "rms", "bias": False},
+    "gelu": {"activation": "gelu", "norm": "post", "positions": "learned", "output_bias": True},
+    "grouped": {"kv_heads": 2, "positions": "rotary", "tied": False},
+    "biases of q, k and v": {"bias": False, "qkv_bias": True},
+    "relative": {"positions": "relative", "src_vocab_size": 280},
+    "unlike": {"decoder_heads": 8, "kv_heads": 4, "decoder_d_ff": 96, "decoder_layers": 1, "head_width": 12},
+}
+SIZES = {"vocab_size": 300, "d_model": 64, "heads": 4, "d_ff": 128, "layers": 2, "max_length": 64}
+
+
+def model_of(kind="plain"):
+    return perturb(gf.EncoderDecoder(gf.ModelConfig(**SIZES, **KINDS[kind])).eval(), 0.05)
+
+
+def perturb(model, amount):
+    """Noise on all weights: a bias of zero would hide one that is forgotten."""
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight += amount * torch.randn(weight.shape, generator=torch.Generator().manual_seed(weight.numel()))
+    return model

@@ -1,9 +1,6 @@
 """A bundle of one stack: an encoder, with or without labels, for texts or images, or a decoder."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
 
 import pytest
 import torch
@@ -26,9 +23,7 @@ MODELS = {
 NAMES = ("date", "number", "time")
 
 
-def make(
-    folder: Path, name: str, weights: bundle.Weights = "float32"
-) -> tuple[EncoderOnly | DecoderOnly, torch.Tensor]:
+def make(folder, name, weights="float32"):
     """A model of this kind, saved, and something that it reads."""
     model = MODELS[name]().eval()
     text = None if name == "image" else WORDS
@@ -37,7 +32,7 @@ def make(
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_a_model_of_each_kind_comes_back_as_it_was(tmp_path: Path, name: str) -> None:
+def test_a_model_of_each_kind_comes_back_as_it_was(tmp_path, name):
     model, read = make(tmp_path, name)
     loaded = bundle.load(tmp_path)
     assert type(loaded.model) is type(model)
@@ -51,7 +46,7 @@ def test_a_model_of_each_kind_comes_back_as_it_was(tmp_path: Path, name: str) ->
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_each_kind_can_be_packed(tmp_path: Path, name: str) -> None:
+def test_each_kind_can_be_packed(tmp_path, name):
     model, read = make(tmp_path / "large", name)
     bundle.pack(tmp_path / "large", tmp_path / "small")
     small = bundle.load(tmp_path / "small")
@@ -70,13 +65,13 @@ def test_each_kind_can_be_packed(tmp_path: Path, name: str) -> None:
         ("image", r"is an encoder with labels for images: `glassformer classify` and gf.Classifier use it"),
     ],
 )
-def test_a_translator_says_what_another_kind_is_for(tmp_path: Path, name: str, said: str) -> None:
+def test_a_translator_says_what_another_kind_is_for(tmp_path, name, said):
     make(tmp_path, name)
     with pytest.raises(WeightsError, match=said):
         Translator.load(tmp_path)
 
 
-def test_a_translator_is_refused_where_another_kind_is_wanted(tmp_path: Path) -> None:
+def test_a_translator_is_refused_where_another_kind_is_wanted(tmp_path):
     model = EncoderDecoder(ModelConfig(vocab_size=WORDS.tgt_size, **SIZES))
     bundle.save(tmp_path, model, bundle.weights(model), WORDS)
     assert "kind" not in json.loads((tmp_path / "config.json").read_text())
@@ -98,7 +93,7 @@ def test_a_translator_is_refused_where_another_kind_is_wanted(tmp_path: Path) ->
         ({"tied": True}, r"labels=3: a head of labels has no words to be tied to; set tied=False"),
     ],
 )
-def test_what_config_json_cannot_mean_is_told(tmp_path: Path, changes: dict[str, object], said: str) -> None:
+def test_what_config_json_cannot_mean_is_told(tmp_path, changes, said):
     make(tmp_path, "labels")
     path = tmp_path / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
@@ -106,14 +101,14 @@ def test_what_config_json_cannot_mean_is_told(tmp_path: Path, changes: dict[str,
         bundle.load(tmp_path)
 
 
-def test_names_must_be_as_many_as_the_labels(tmp_path: Path) -> None:
+def test_names_must_be_as_many_as_the_labels(tmp_path):
     model = MODELS["labels"]()
     with pytest.raises(ConfigError, match=r"there are 2 names of labels, and the model's head tells 3 apart"):
         bundle.save(tmp_path, model, bundle.weights(model), WORDS, labels=["one", "two"])
     assert not list(tmp_path.iterdir())
 
 
-def test_labels_without_names_are_kept_as_a_number(tmp_path: Path) -> None:
+def test_labels_without_names_are_kept_as_a_number(tmp_path):
     model = MODELS["labels"]()
     bundle.save(tmp_path, model, bundle.weights(model), WORDS)
     assert json.loads((tmp_path / "config.json").read_text())["labels"] == 3
@@ -121,14 +116,14 @@ def test_labels_without_names_are_kept_as_a_number(tmp_path: Path) -> None:
     assert bundle.load(tmp_path).labels == ()
 
 
-def test_an_image_model_has_no_vocabulary(tmp_path: Path) -> None:
+def test_an_image_model_has_no_vocabulary(tmp_path):
     make(tmp_path, "image")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.json", "model.safetensors"]
     with pytest.raises(WeightsError, match=r"labels for images: .* it has no vocabulary"):
         _ = bundle.load(tmp_path).tokenizer
 
 
-def test_labels_are_read_off_the_first_position_wherever_padding_stands() -> None:
+def test_labels_are_read_off_the_first_position_wherever_padding_stands():
     model = MODELS["labels"]().eval()
     ids, pad = torch.tensor([[4, 5, 6]]), torch.tensor([[0, 0]])
     whole = model(ids)
@@ -142,11 +137,11 @@ def test_labels_are_read_off_the_first_position_wherever_padding_stands() -> Non
 
 
 @pytest.mark.parametrize("kind", [DecoderOnly, EncoderDecoder])
-def test_labels_are_an_encoders_alone(kind: type) -> None:
+def test_labels_are_an_encoders_alone(kind):
     with pytest.raises(ConfigError, match=r"labels=3: labels are given by an EncoderOnly alone"):
         kind(ModelConfig(vocab_size=8, labels=3, tied=False, **SIZES))
 
 
-def test_an_image_of_another_size_is_told() -> None:
+def test_an_image_of_another_size_is_told():
     with pytest.raises(InputError, match=r"images of shape \(batch, 1, 8, 8\)"):
         MODELS["image"]()(torch.rand(1, 1, 9, 9))

@@ -1,20 +1,17 @@
 """Weights in int8: what is stored, what it loses, and that the same runs whichever way they are loaded."""
 
-from __future__ import annotations
-
 import json
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tiny_model import KINDS, SIZES, model_of
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import glassformer as gf
 from glassformer.common.errors import ConfigError, WeightsError
 from glassformer.data import Tokenizer, TokenizerOptions
-from glassformer.decode.precision import Precision, prepare
+from glassformer.decode.precision import prepare
 from glassformer.weights import bundle
 from glassformer.weights.quantized import (
     Int8Matrix,
@@ -28,28 +25,12 @@ from glassformer.weights.quantized import (
     weights,
 )
 
-KINDS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "gated": {"gated": True, "activation": "silu", "norm_type": "rms", "bias": False},
-    "untied": {"tied": False, "positions": "learned", "output_bias": True},
-    "grouped": {"kv_heads": 2, "positions": "rotary"},
-    "relative": {"positions": "relative", "src_vocab_size": 280},
-}
-SIZES: dict[str, Any] = {"vocab_size": 300, "d_model": 64, "heads": 4, "d_ff": 128, "layers": 2, "max_length": 64}
 SRC = torch.randint(3, 280, (3, 12), generator=torch.Generator().manual_seed(0))
 TGT = torch.randint(3, 300, (3, 9), generator=torch.Generator().manual_seed(1))
 PAIRS = [("one two three four five", "eins zwei drei vier fünf"), ("six seven", "sechs sieben")]
 
 
-def model_of(kind: str) -> gf.EncoderDecoder:
-    model = gf.EncoderDecoder(gf.ModelConfig(**SIZES, **KINDS[kind])).eval()
-    with torch.no_grad():
-        for weight in model.parameters():  # a bias of zero would hide one that is forgotten
-            weight += 0.05 * torch.randn(weight.shape, generator=torch.Generator().manual_seed(weight.numel()))
-    return model
-
-
-def make(folder: Path, stored_as: bundle.Weights = "int8", **settings: Any) -> gf.EncoderDecoder:
+def make(folder, stored_as="int8", **settings):
     tokenizer = Tokenizer.train(PAIRS, TokenizerOptions(kind="words"))
     sizes = SIZES | {"vocab_size": tokenizer.tgt_size} | settings
     model = gf.EncoderDecoder(gf.ModelConfig(**sizes)).eval()
@@ -63,7 +44,7 @@ class Floats(TorchDispatchMode):
 
     most = 0
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         made = func(*args, **(kwargs or {}))
         for one in made if isinstance(made, list | tuple) else [made]:
             if isinstance(one, torch.Tensor) and one.dtype == torch.float32 and not one.is_meta:
@@ -72,7 +53,7 @@ class Floats(TorchDispatchMode):
 
 
 @pytest.fixture(params=["gauss", "heavy", "zero rows", "tiny", "huge"])
-def weight(request: pytest.FixtureRequest) -> torch.Tensor:
+def weight(request):
     chance = torch.Generator().manual_seed(7)
     made = torch.randn((40, 1536), generator=chance)
     if request.param == "heavy":
@@ -82,12 +63,12 @@ def weight(request: pytest.FixtureRequest) -> torch.Tensor:
     return made * {"tiny": 1e-9, "huge": 1e9}.get(request.param, 1.0)
 
 
-def test_a_row_loses_no_more_than_with_its_largest_number_as_the_limit(weight: torch.Tensor) -> None:
+def test_a_row_loses_no_more_than_with_its_largest_number_as_the_limit(weight):
     found, usual = quantize_by_error(weight), quantize_by_max(weight)
     assert found.values.dtype == torch.int8
     assert found.values.min() >= -127
 
-    def lost(one: Int8Matrix) -> torch.Tensor:
+    def lost(one):
         return (one.dequantize().double() - weight.double()).square().sum(1)
 
     assert (lost(found) <= lost(usual) * 1.002).all()  # a scale has few digits
@@ -95,7 +76,7 @@ def test_a_row_loses_no_more_than_with_its_largest_number_as_the_limit(weight: t
         assert lost(found).sum() < 0.995 * lost(usual).sum()
 
 
-def test_what_is_rounded_again_is_the_same(weight: torch.Tensor) -> None:
+def test_what_is_rounded_again_is_the_same(weight):
     once = quantize_by_error(weight)
     for again in (quantize_by_max(once.dequantize()), quantize_by_error(once.dequantize())):
         assert torch.equal(again.values, once.values)
@@ -103,7 +84,7 @@ def test_what_is_rounded_again_is_the_same(weight: torch.Tensor) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_model_without_weights_has_its_shapes_and_all_that_is_computed(kind: str) -> None:
+def test_a_model_without_weights_has_its_shapes_and_all_that_is_computed(kind):
     real, empty = model_of(kind), empty_model(model_of(kind).config).eval()
     assert {n: t.shape for n, t in weights(empty).items()} == {n: t.shape for n, t in weights(real).items()}
     assert all(weights(empty)[name].is_meta for name in quantizable(empty))
@@ -117,7 +98,7 @@ def test_a_model_without_weights_has_its_shapes_and_all_that_is_computed(kind: s
 @pytest.mark.parametrize("precision", ["int8", "fp32"])
 @pytest.mark.parametrize("kind", KINDS)
 @torch.no_grad()
-def test_the_same_runs_whether_loaded_as_stored_or_in_float32(kind: str, precision: Precision) -> None:
+def test_the_same_runs_whether_loaded_as_stored_or_in_float32(kind, precision):
     """Straight to the kernels, and by way of float32 where they are rounded once more: in int8 to the last bit."""
     model = model_of(kind)
     small, large = empty_model(model.config).eval(), empty_model(model.config).eval()
@@ -136,7 +117,7 @@ def test_the_same_runs_whether_loaded_as_stored_or_in_float32(kind: str, precisi
     assert not torch.equal(found, model(SRC, TGT))  # it does round
 
 
-def test_a_bundle_in_int8_is_a_quarter_and_says_so(tmp_path: Path) -> None:
+def test_a_bundle_in_int8_is_a_quarter_and_says_so(tmp_path):
     make(tmp_path / "large", "float32", d_model=256, d_ff=512)
     make(tmp_path / "small", d_model=256, d_ff=512)
     sizes = {name: (tmp_path / name / "model.safetensors").stat().st_size for name in ("large", "small")}
@@ -149,7 +130,7 @@ def test_a_bundle_in_int8_is_a_quarter_and_says_so(tmp_path: Path) -> None:
     assert not any("positions" in name for name in load_file(tmp_path / "small" / "model.safetensors"))
 
 
-def test_it_loads_as_any_other(tmp_path: Path) -> None:
+def test_it_loads_as_any_other(tmp_path):
     model = make(tmp_path)
     loaded = bundle.load(tmp_path)
     assert not is_quantized(loaded.model)
@@ -165,7 +146,7 @@ def test_it_loads_as_any_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("precision", ["int8", "fp32", "auto"])
-def test_a_translator_says_the_same_as_one_of_the_plain_model(tmp_path: Path, precision: Precision) -> None:
+def test_a_translator_says_the_same_as_one_of_the_plain_model(tmp_path, precision):
     make(tmp_path)
     small = gf.Translator.load(tmp_path, precision=precision)
     loaded = bundle.load(tmp_path)
@@ -180,7 +161,7 @@ def test_a_translator_says_the_same_as_one_of_the_plain_model(tmp_path: Path, pr
     assert small.translate(texts) != plain.translate(texts)
 
 
-def test_no_float32_copy_is_ever_made(tmp_path: Path) -> None:
+def test_no_float32_copy_is_ever_made(tmp_path):
     model = make(tmp_path, d_model=128, d_ff=512)
     smallest = 128 * 128
     with Floats() as floats:
@@ -193,7 +174,7 @@ def test_no_float32_copy_is_ever_made(tmp_path: Path) -> None:
     assert smallest <= floats.most <= largest  # one matrix at a time
 
 
-def test_a_bundle_is_packed(tmp_path: Path) -> None:
+def test_a_bundle_is_packed(tmp_path):
     make(tmp_path / "large", "float32")
     bundle.pack(tmp_path / "large", tmp_path / "small")
     assert gf.Translator.load(tmp_path / "small").about.purpose == "numbers"
@@ -204,7 +185,7 @@ def test_a_bundle_is_packed(tmp_path: Path) -> None:
         bundle.pack(tmp_path / "large", tmp_path / "again")
 
 
-def test_one_form_replaces_the_other(tmp_path: Path) -> None:
+def test_one_form_replaces_the_other(tmp_path):
     make(tmp_path, "float32")
     make(tmp_path, "int8")
     assert not (tmp_path / "tokenizer.json").exists()
@@ -213,10 +194,10 @@ def test_one_form_replaces_the_other(tmp_path: Path) -> None:
     bundle.load(tmp_path)
 
 
-def test_what_is_wrong_with_one_is_told(tmp_path: Path) -> None:
+def test_what_is_wrong_with_one_is_told(tmp_path):
     make(tmp_path)
     with pytest.raises(ConfigError, match="weights='int4' is not one of `float32`, `int8`"):
-        make(tmp_path, "int4")  # type: ignore[arg-type]
+        make(tmp_path, "int4")
     path = tmp_path / "model.safetensors"
     stored = load_file(path)
     for name in ("head.scales", "encoder.blocks.0.feed_forward.up.weight", "encoder.blocks.0.feed_forward.up.bias"):

@@ -1,7 +1,5 @@
 """NLLB, M2M100 and mBART from text to text: as transformers translates, by Python and by the command line."""
 
-from __future__ import annotations
-
 import pickle
 import sys
 from pathlib import Path
@@ -10,7 +8,6 @@ from typing import Any, NamedTuple
 import pytest
 import tiny_languages
 import torch
-from small_run import Cli
 
 import glassformer as gf
 from glassformer.common.errors import InputError, WeightsError
@@ -32,11 +29,11 @@ class Tiny(NamedTuple):
     tokenizer: Any
     model: Any
 
-    def load(self, **options: Any) -> gf.Translator:
+    def load(self, **options):
         source, to = WAYS[self.kind]
         return gf.Translator.load(self.folder, source=source, to=to, **options)
 
-    def generated(self, texts: list[str], beam: int) -> list[str]:
+    def generated(self, texts, beam):
         """By transformers."""
         source, to = WAYS[self.kind]
         self.tokenizer.src_lang = source
@@ -51,18 +48,18 @@ class Tiny(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=list(WAYS))
-def tiny(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+def tiny(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("languages") / request.param
     return Tiny(request.param, folder, *tiny_languages.write(request.param, folder))
 
 
-def texts_of(translator: gf.Translator, texts: list[str], beam: int) -> list[str]:
+def texts_of(translator, texts, beam):
     found = translator.translate(texts, beam=beam, max_new_tokens=LONGEST, stopping="huggingface")
     return [best[0].text for best in found]
 
 
 @pytest.mark.parametrize("beam", [1, 4])
-def test_as_transformers_translates(tiny: Tiny, beam: int) -> None:
+def test_as_transformers_translates(tiny, beam):
     translator, texts = tiny.load(), SENTENCES if tiny.kind in ("nllb", "mbart50") else SENTENCES[:40]
     tiny.tokenizer.src_lang = WAYS[tiny.kind][0]
     assert translator.tokenizer.encode_source(texts) == tiny.tokenizer(texts)["input_ids"]
@@ -74,9 +71,7 @@ def test_as_transformers_translates(tiny: Tiny, beam: int) -> None:
 
 
 @pytest.mark.parametrize("tiny", ["nllb"], indirect=True)
-def test_the_command_line_and_tokenizer_json_alone(
-    tiny: Tiny, cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_line_and_tokenizer_json_alone(tiny, cli, tmp_path, monkeypatch):
     lines = tmp_path / "lines"
     lines.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     ways = "--from", "eng_Latn", "--to", "deu_Latn", "--device", "cpu", "--precision", "fp32"
@@ -102,7 +97,7 @@ def test_the_command_line_and_tokenizer_json_alone(
 
 
 @pytest.mark.parametrize("tiny", ["mbart50"], indirect=True)
-def test_the_language_is_given_and_costs_nothing(tiny: Tiny) -> None:
+def test_the_language_is_given_and_costs_nothing(tiny):
     """In every way to ask: whole, in parts, as a stream, from a prefix, by its score, copied, and the other way."""
     translator = tiny.load()
     (best,) = translator.translate(["the cat"], beam=4, length_penalty=0.0)[0]
@@ -135,14 +130,14 @@ def test_the_language_is_given_and_costs_nothing(tiny: Tiny) -> None:
 
 
 @pytest.mark.parametrize("tiny", ["mbart50"], indirect=True)
-def test_both_languages_have_to_be_said(tiny: Tiny, cli: Cli) -> None:
+def test_both_languages_have_to_be_said(tiny, cli):
     assert "52 languages; say from which: --from 'en_XX'" in cli.fails("translate", tiny.folder, "a", "--to", "de")
     assert "52 languages; say into which: --to 'de_DE'" in cli.fails("translate", tiny.folder, "a", "--from", "en")
     assert "did you mean `de_DE` (German)" in cli.fails("translate", tiny.folder, "a", "--from", "en", "--to", "germn")
 
 
 @pytest.mark.parametrize("tiny", ["mbart"], indirect=True)
-def test_a_model_that_starts_with_its_language_keeps_it(tiny: Tiny) -> None:
+def test_a_model_that_starts_with_its_language_keeps_it(tiny):
     with pytest.raises(InputError, match=r"load it again with to='fr_XX'"):
         tiny.load().toward("fr")
     assert (
@@ -159,11 +154,11 @@ def test_a_model_that_starts_with_its_language_keeps_it(tiny: Tiny) -> None:
         ("eng_Latn", M2M100, "en"), ("fr", M2M100, "fr"),
     ],
 )  # fmt: skip
-def test_a_language_by_what_people_call_it(given: str, known: list[str], meant: str) -> None:
+def test_a_language_by_what_people_call_it(given, known, meant):
     assert pick_language(given, known) == meant
 
 
-def test_a_language_that_is_not_there_or_not_one() -> None:
+def test_a_language_that_is_not_there_or_not_one():
     with pytest.raises(InputError, match=r"`zh` may be `zho_Hans` or `zho_Hant`; say which"):
         pick_language("zh", NLLB)
     with pytest.raises(InputError, match=r"knows no language `deu_Latin`; did you mean `deu_Latn` \(German\)"):
