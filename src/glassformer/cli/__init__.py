@@ -167,7 +167,7 @@ def main() -> None:
         # When the reader has gone, `head` for example, typer and rich say 1.
         code = 141 if isinstance(end.__context__, BrokenPipeError) else end.code
     except GlassformerError as error:
-        code = told(str(error))
+        code = print_error(str(error))
     except OSError as error:
         failed = error
     try:
@@ -180,10 +180,10 @@ def main() -> None:
     if isinstance(failed, BrokenPipeError):
         code = 141
     elif failed is not None:
-        code = told(": ".join(filter(None, (failed.filename, why(failed)))))
+        code = print_error(": ".join(filter(None, (failed.filename, why(failed)))))
     sys.exit(code)
 
 
-def told(error: str) -> int:
+def print_error(error: str) -> int:
     print(f"glassformer: {error}", file=sys.stderr)
     return 2
