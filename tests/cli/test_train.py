@@ -8,10 +8,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-import tomli_w
 from small_run import OLD, RECIPE, call, command, write_recipe
 
 from glassformer.cli.train import show_results, train
+from glassformer.common.files import to_toml
 from glassformer.train import Report, built_in, read_recipe
 
 FEW = ("--set", "train.steps=4", "--set", "train.log_every=2")
@@ -217,7 +217,7 @@ def test_results_say_which_pairs_were_trained_on(run, tmp_path, capsys, train_li
 
 def test_a_second_demo_leaves_the_folder_as_it_is(cli, run, monkeypatch):
     """And names no curve where there is none."""
-    (run / "recipe.toml").write_text(tomli_w.dumps(read_recipe("numerals").to_dict()))  # by it, a finished demo
+    (run / "recipe.toml").write_text(to_toml(read_recipe("numerals").to_dict()))  # by it, a finished demo
     (run / "notes.txt").write_text("mine")
     before = contents(run)
     monkeypatch.setattr("glassformer.cli.train.show_results", lambda *_: None)  # a test set of the demo's size

@@ -15,11 +15,11 @@ import time
 from pathlib import Path
 
 import pytest
-import tomli_w
 from safetensors.torch import load_file
 from sampled import sampled
 from small_run import OLD, PATIENCE, command, launch, write_recipe
 
+from glassformer.common.files import to_toml
 from glassformer.train import read_recipe
 
 FEW = ("--set", "train.steps=6", "--set", "train.save_every=2", "--set", "train.valid_every=3")
@@ -107,7 +107,7 @@ def test_demo_keeps_other_files(tmp_path, kills):
     before = write_mine(tmp_path / "mine")
     assert start("demo", "--out", tmp_path / "mine")[0] == 2
     shutil.copytree(OLD, demo)  # by its recipe, a finished demo
-    (demo / "recipe.toml").write_text(tomli_w.dumps(read_recipe("numerals").to_dict()))
+    (demo / "recipe.toml").write_text(to_toml(read_recipe("numerals").to_dict()))
     before |= write_mine(demo) | {path: data for path, data in contents(demo).items() if path.name != "scores.json"}
     for _ in range(kills):
         kill(chance, 1.0, "demo", "--out", demo)

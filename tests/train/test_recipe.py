@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
-import tomli_w
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from glassformer.common.errors import ConfigError
+from glassformer.common.files import to_toml
 from glassformer.data import About, TokenizerOptions
 from glassformer.model import ModelConfig
 from glassformer.train.options import Score, Train
@@ -41,7 +41,7 @@ def test_the_built_in_recipes_say_what_their_model_is_for(name: str) -> None:
     assert all((card.purpose, card.purpose_zh))
     assert card.examples or recipe.objective.content == "images"
     assert (card.source and card.target) or recipe.train.objective in ("classify", "image")
-    assert About.of_recipe(tomli_w.dumps(read_recipe(name).to_dict())) == card
+    assert About.of_recipe(to_toml(read_recipe(name).to_dict())) == card
 
 
 def test_the_card_names_the_language_that_the_built_in_corpus_is_asked_for() -> None:
@@ -215,11 +215,11 @@ def test_a_recipe_survives_being_written(
             "score": score,
         }
     )
-    assert parse(tomllib.loads(tomli_w.dumps(recipe.to_dict()))) == recipe
+    assert parse(tomllib.loads(to_toml(recipe.to_dict()))) == recipe
 
 
 def test_a_saved_recipe_is_whole_so_that_a_later_default_changes_no_run() -> None:
-    saved = tomllib.loads(tomli_w.dumps(parse(MINIMAL).to_dict()))
+    saved = tomllib.loads(to_toml(parse(MINIMAL).to_dict()))
     for section, cls in (("train", Train), ("score", Score), ("tokenizer", TokenizerOptions)):
         told = {f.name: f.default for f in dataclasses.fields(cls) if f.default is not None}
         told = {name: list(value) if isinstance(value, tuple) else value for name, value in told.items()}

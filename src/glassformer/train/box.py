@@ -26,10 +26,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import tomli_w
 import torch
 
-from glassformer.common.files import read_tensors, write_tensors, write_text
+from glassformer.common.files import read_tensors, to_toml, write_tensors, write_text
 from glassformer.pipelines import box
 from glassformer.train.recipe import built_in, read_toml
 
@@ -197,7 +196,7 @@ def finish(model: str, run: Path, new: Path, data: Path) -> None:
     """What ships of a run: its weights packed, the recipe, the scores and the card."""
     glassformer("pack", run, "--out", new)
     recipe = read_toml(built_in()[f"box-{model}-last"])
-    write_text(new / "recipe.toml", tomli_w.dumps(recipe))  # the run's own names folders of this machine
+    write_text(new / "recipe.toml", to_toml(recipe))  # the run's own names folders of this machine
     scores = {}
     for name, command in evaluation_commands(model).items():
         told = glassformer("evaluate", new, *command[2:], "--json", inside=data, quiet=True)

@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import tomli_w
-
 from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of, why
+from glassformer.common.files import to_toml
 from glassformer.data import END, PAD, START, About, BatchOptions, Corpus, Tokenizer, TokenizerOptions
 from glassformer.data.labelled import LabelledTokenizer
 from glassformer.data.readers import missing_file_message
@@ -118,7 +117,7 @@ class Recipe:
 
 def recipe_text(recipe: Recipe) -> str:
     """A recipe as a file that a run keeps."""
-    return f"format_version = {FORMAT_VERSION}\n\n{tomli_w.dumps(recipe.to_dict())}"
+    return f"format_version = {FORMAT_VERSION}\n\n{to_toml(recipe.to_dict())}"
 
 
 def built_in() -> dict[str, Path]:
