@@ -6,7 +6,7 @@ from pathlib import Path
 import make_schematics
 import pytest
 
-from glassformer.explain.schematic.words import PLACES
+from glassformer.explain.schematic.canvas import PLACES
 from glassformer.page import page_files
 
 DOCS = Path(__file__).parents[2] / "docs"

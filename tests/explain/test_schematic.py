@@ -13,8 +13,8 @@ from drawn import SVG, Truth, faults, read
 
 import glassformer as gf
 from glassformer.explain.schematic import DRAWINGS
+from glassformer.explain.schematic.canvas import PLACES, SAY
 from glassformer.explain.schematic.forward_pass import record_calls
-from glassformer.explain.schematic.words import PLACES, SAY
 from glassformer.page import page_files
 
 CHECKED = [kind for kind in DRAWINGS if kind != "masks"]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import html
 import json
-import posixpath
 import re
 from typing import Any
 
@@ -22,7 +21,6 @@ MOST_WEIGHTS = 48_000_000  # bytes; larger weights are left out, and the page sa
 PREFIX = "glassformer/"
 ENTRY = '<script type="module" src="static/main.js"></script>'
 _STYLE = re.compile(r"""<link rel="stylesheet" href="static/([^"]+)">""")
-_IMPORT = re.compile(r"""(\bfrom\s*|\bimport\s*\(?\s*)(["'])(\.{1,2}/[^"']+)\2""")
 
 
 def standalone(manifest: dict[str, Any], values: bytes, weights: Weights, model: Model) -> str:
@@ -38,7 +36,7 @@ def standalone(manifest: dict[str, Any], values: bytes, weights: Weights, model:
     embedded = json.dumps(run, ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     texts = page_files()
     page = _STYLE.sub(lambda link: f"<style>\n{texts[link[1]]}</style>", texts["index.html"])
-    modules = {PREFIX + name: data_url(name, text) for name, text in texts.items() if name.endswith(".js")}
+    modules = {PREFIX + name: data_url(text) for name, text in texts.items() if name.endswith(".js")}
     scripts = (
         f"<script>window.GLASSFORMER_EMBEDDED = {embedded};</script>\n"
         f'<script type="importmap">{json.dumps({"imports": modules})}</script>\n'
@@ -50,12 +48,7 @@ def standalone(manifest: dict[str, Any], values: bytes, weights: Weights, model:
     return page.replace(ENTRY, scripts)
 
 
-def data_url(name: str, text: str) -> str:
+def data_url(text: str) -> str:
     """A module as a data URL, its imports renamed."""
-
-    def rename(match: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(posixpath.dirname(name), match.group(3)))
-        return f"{match.group(1)}{match.group(2)}{PREFIX}{target}{match.group(2)}"
-
-    source = _IMPORT.sub(rename, text)
+    source = text.replace('from "./', f'from "{PREFIX}')
     return "data:text/javascript;charset=utf-8;base64," + base64.b64encode(source.encode()).decode()

@@ -1,8 +1,7 @@
 // Small charts in SVG: lines over a whole-numbered axis with a marker, bars.
 
-import { fill, h, raw, svg, zoom } from "./dom.js";
+import { fill, h, line, move, raw, svg, label as text, zoom } from "./dom.js";
 import { fixed, percent, show } from "./number.js";
-import { line, move, label as text } from "./svg.js";
 
 const [HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [240, 52, 12, 14, 26]; // with the space around the lines
 

@@ -1,10 +1,9 @@
 // The picture of the flow: the streams of both stacks with their blocks, the ribbons of cross-attention between them.
 
-import { onKeys, svg } from "./dom.js";
+import { curve, label, line, onKeys, rect, roomOf, shorten, svg } from "./dom.js";
 import { colourOf, pixelCanvas } from "./heatmap.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
-import { curve, label, line, rect, roomOf, shorten } from "./svg.js";
 import { blockName, sheetOf } from "./tensors.js";
 import { candidates } from "./view_decode.js";
 

@@ -1,9 +1,8 @@
 // Cache: what is kept from step to step, what that spares, and that it changes nothing.
 
-import { h, raw, svg } from "./dom.js";
+import { h, label, raw, rect, svg } from "./dom.js";
 import { t } from "./language.js";
 import { show, whole } from "./number.js";
-import { label, rect } from "./svg.js";
 import { slider } from "./view_decode.js";
 
 /** @type {Painter} */

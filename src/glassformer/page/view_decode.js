@@ -2,10 +2,25 @@
 
 import { equationOf, exact, number, power, quotient } from "./algebra.js";
 import { candidateBars } from "./chart.js";
-import { button, columnHead, fill, focusOnly, h, numberCell, onKeys, raw, svg, table, zoom } from "./dom.js";
+import {
+  button,
+  columnHead,
+  curve,
+  fill,
+  focusOnly,
+  h,
+  label,
+  numberCell,
+  onKeys,
+  raw,
+  rect,
+  shorten,
+  svg,
+  table,
+  zoom,
+} from "./dom.js";
 import { t } from "./language.js";
 import { show } from "./number.js";
-import { curve, label, rect, shorten } from "./svg.js";
 
 /** @type {Painter} */
 export const decode = {

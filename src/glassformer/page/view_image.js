@@ -1,11 +1,10 @@
 // Image: what the model reads, cut into the squares it reads, and where each place of it looks.
 
-import { button, h, onKeys, svg, toggle } from "./dom.js";
+import { button, h, label, line, onKeys, rect, svg, toggle } from "./dom.js";
 import { shares } from "./flow_picture.js";
 import { pixelCanvas } from "./heatmap.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
-import { label, line, rect } from "./svg.js";
 import { attentionsOf } from "./tensors.js";
 import { likeliest } from "./view_answer.js";
 import { stampGrid } from "./view_block.js";

@@ -1,9 +1,8 @@
 // What if: take a part away, or put another in its place, and see what the model says then.
 
-import { button, code, columnHead, h, numberCell, raw, svg, table, toggle } from "./dom.js";
+import { button, code, columnHead, h, line, numberCell, raw, rect, svg, table, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { fixed, show, unit } from "./number.js";
-import { line, rect } from "./svg.js";
 import { attentionsOf, hasHeads, layerCount, STACKS, sheetOf, withMasks } from "./tensors.js";
 
 /**

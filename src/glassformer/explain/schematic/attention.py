@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from glassformer.explain.schematic.canvas import Area, Canvas
+from glassformer.explain.schematic.canvas import SAY, TITLES, Area, Canvas, Role
 from glassformer.explain.schematic.forward_pass import PADDING, SOURCE, ForwardPass
-from glassformer.explain.schematic.words import SAY, TITLES, Role
 
 COLUMNS = (Area(16, 0, 124, 0), Area(152, 0, 124, 0), Area(288, 0, 124, 0))
 LETTER: tuple[Role, ...] = ("query", "key", "value")

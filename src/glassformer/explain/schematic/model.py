@@ -12,9 +12,8 @@ from typing import NamedTuple
 from torch import nn
 
 from glassformer.common.strings import Text
-from glassformer.explain.schematic.canvas import SUM, WIDTH, Area, Canvas, Point
+from glassformer.explain.schematic.canvas import SAY, SUM, TITLES, WIDTH, Area, Canvas, Point, Role
 from glassformer.explain.schematic.forward_pass import ForwardPass
-from glassformer.explain.schematic.words import SAY, TITLES, Role
 
 SUBLAYERS: tuple[Role, ...] = ("self_attention", "cross_attention", "feed_forward")
 # Of the whole model:
