@@ -1,11 +1,18 @@
 """Every operation in a manifest is true: numpy, given the manifest and its blobs, finds the model's numbers again."""
 
+import math
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
-from arithmetic import Arithmetic, bucket, check
+from arithmetic import Arithmetic, bucket, check, evaluated
 
 import glassformer as gf
+from glassformer.explain import formulas
+from glassformer.model.config import Activation, NormType
+from glassformer.model.layer import ACTIVATIONS
+from glassformer.model.norm import NORMS
 
 SMALL = {"vocab_size": 23, "d_model": 16, "heads": 4, "d_ff": 24, "layers": 2, "max_length": 40, "dropout": 0.0}
 CONFIGS = {
@@ -38,22 +45,21 @@ def test_encoder_decoder(name, padding):
     assert kinds["products"] == 2 + 2 * len(model.decoder.blocks)
 
 
-@pytest.mark.parametrize("name", ["pre", "post", "rms gated rotary grouped", "alibi untied", "relative post rms"])
+ALONE = ["pre", "post", "rms gated rotary grouped", "alibi untied", "relative post rms"]
+
+
+@pytest.mark.parametrize("name", ALONE)
 @pytest.mark.parametrize("padding", [0, 2])
-def test_encoder_alone(name, padding):
-    more = {"segments": 2, "output_transform": True} if name == "post" else {}
-    model = gf.EncoderOnly(gf.ModelConfig(**SMALL | CONFIGS[name] | more))
-    assert check(gf.trace(model, SOURCE, padding=padding))["products"] == 2
+@pytest.mark.parametrize("kind", [gf.EncoderOnly, gf.DecoderOnly])
+def test_one_stack_alone(kind, name, padding):
+    options, more = {"max_new_tokens": 4}, {}
+    if kind is gf.EncoderOnly:
+        options, more = {}, {"segments": 2, "output_transform": True} if name == "post" else {}
+    model = kind(gf.ModelConfig(**SMALL | CONFIGS[name] | more))
+    assert check(gf.trace(model, SOURCE, padding=padding, **options))["products"] == 2
 
 
-@pytest.mark.parametrize("name", ["pre", "post", "rms gated rotary grouped", "alibi untied", "relative post rms"])
-@pytest.mark.parametrize("padding", [0, 2])
-def test_decoder_alone(name, padding):
-    model = gf.DecoderOnly(gf.ModelConfig(**SMALL | CONFIGS[name]))
-    assert check(gf.trace(model, SOURCE, padding=padding, max_new_tokens=4))["products"] == 2
-
-
-def formulas(kind=gf.EncoderDecoder, **options):
+def formulas_of(kind=gf.EncoderDecoder, **options):
     model = kind(gf.ModelConfig(**SMALL | options))
     more = {} if kind is gf.EncoderOnly else {"max_new_tokens": 4}
     found = gf.trace(model, SOURCE, padding=1, **more)
@@ -62,7 +68,7 @@ def formulas(kind=gf.EncoderDecoder, **options):
 
 @pytest.mark.parametrize("bias", [True, False])
 def test_a_formula_names_the_memory_and_a_bias_where_there_is_one(bias):
-    found, told = formulas(bias=bias, output_bias=bias)
+    found, told = formulas_of(bias=bias, output_bias=bias)
     at = "decoder.blocks.0"
     assert told[f"{at}.self_attention.k"] == ("x W_K + b_K" if bias else "x W_K")
     assert told[f"{at}.cross_attention.q"] == ("x W_Q + b_Q" if bias else "x W_Q")
@@ -75,13 +81,13 @@ def test_a_formula_names_the_memory_and_a_bias_where_there_is_one(bias):
 
 
 def test_a_formula_says_what_this_model_computes():
-    told = formulas()[1]
+    told = formulas_of()[1]
     assert told["encoder.embedding.scaled"] == "√d_model · E[token]"
     assert told["decoder.blocks.0.self_attention.scores"] == "Q Kᵀ / √d_head"
     assert told["decoder.blocks.0.feed_forward.hidden"] == "relu(up)"
     assert told["decoder.norm"] == "(x - mean) / √(variance + ε) · g + b"
     assert (told["masks.decoder"], told["masks.cross"]) == ("1 where key ≤ query", "1 where the key is a real token")
-    other = formulas(
+    other = formulas_of(
         positions="relative", norm_type="rms", gated=True, activation="silu", score_scale=1.0, tied=False,
         embedding_scale=False, norm="post",
     )[1]  # fmt: skip
@@ -92,7 +98,7 @@ def test_a_formula_says_what_this_model_computes():
     assert other["decoder.blocks.0.feed_forward.hidden"] == "silu(gate) · value, the halves of up"
     assert other["decoder.blocks.0.feed_forward_residual.norm"] == "x / √(mean(x²) + ε) · g"
     assert other["logits"] == "x W_vocab"
-    alone = formulas(gf.DecoderOnly, output_bias=True)[1]
+    alone = formulas_of(gf.DecoderOnly, output_bias=True)[1]
     assert alone["masks.decoder"] == "1 where key ≤ query and the key is a real token"
 
 
@@ -124,3 +130,42 @@ def test_the_check_can_fail():
         if name == f"{at}.masked":
             sums.values["masks.encoder"] = np.ones_like(sums.values["masks.decoder"])
         assert not np.allclose(sums.again(name), sums.x(name), atol=1e-5), name
+
+
+def test_every_choice_has_a_function_and_a_description():
+    assert set(get_args(Activation)) == set(ACTIVATIONS) == set(formulas.ACTIVATIONS)
+    assert set(get_args(NormType)) == set(NORMS) == set(formulas.NORMS)
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_an_activation_is_its_expression(name):
+    x = torch.linspace(-9, 9, 181, dtype=torch.float64)
+    found = evaluated(formulas.ACTIVATIONS[name].expression, {"u": x.numpy(), "π": math.pi})
+    np.testing.assert_allclose(found, ACTIVATIONS[name](x).numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("placement", ["pre", "post"])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_a_trace_of_every_choice_gives_its_numbers_again(activation, norm, placement):
+    config = gf.ModelConfig(
+        **SMALL | {"layers": 1}, activation=activation, norm_type=norm, norm=placement, norm_eps=0.1
+    )
+    model = gf.EncoderDecoder(config).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():  # gains of one and biases of zero would hide mistakes
+            parameter += 0.2 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(1))
+    kinds = check(gf.trace(model, [5, 9, 4], max_new_tokens=3))
+    assert kinds["activation"] == 2
+    assert kinds[f"{norm}_norm"] == (7 if placement == "pre" else 5)
+
+
+def test_a_formula_is_printed_as_a_reader_writes_it():
+    assert formulas.NORMS["layer"].formula == "(x - mean) / √(variance + ε) · g + b"
+    assert formulas.NORMS["rms"].formula == "x / √(mean(x²) + ε) · g"
+    assert formulas.ACTIVATIONS["silu"].formula == "u / (1 + exp(-u))"
+    assert (
+        formulas.format_expression(("-", "a", ("-", "b", ("*", ("+", "c", 1), ("^", "d", 3)))))
+        == "a - (b - (c + 1) · d³)"
+    )
+    assert formulas.format_expression(("/", "a", ("*", "b", "c"))) == "a / (b · c)"

@@ -149,7 +149,9 @@ def test_the_tree_holds_the_search(t, beam, prefix):
     nodes = found.beam["nodes"]
     winners = [n for n in nodes if n["winner"]]
     assert [n["token"] for n in winners[1:]] == found.written.chosen
-    assert winners[-1]["score"] == pytest.approx(found.output["score"], abs=1e-5)
+    # A sum near zero is mostly rounding: the tree and the steps tell the same one.
+    assert [n["total"] for n in winners[1:]] == [step["total"] for step in found.steps]
+    assert winners[-1]["score"] == found.output["score"]
     if prefix:
         assert winners[1]["piece"] == "NINE"
     for n in nodes[1:]:
@@ -162,19 +164,6 @@ def test_the_tree_holds_the_search(t, beam, prefix):
         row = [n for n in nodes if n["step"] == step]
         assert sum(n["state"] == "kept" for n in row) <= beam
     assert {n["state"] for n in nodes} >= {"kept", "pruned"}
-
-
-@pytest.mark.parametrize("beam", [1, 4])
-def test_no_number_of_the_output_is_told_in_two_ways(t, beam):
-    """A sum near zero is mostly rounding: one of search's, another of the pass, and the page would show both."""
-    found = gf.trace(t, TEXT, beam=beam, length_penalty=0.7, max_new_tokens=8)
-    winners = [n for n in found.beam["nodes"] if n["winner"]][1:]
-    assert [n["total"] for n in winners] == [step["total"] for step in found.steps]
-    assert winners[-1]["score"] == found.output["score"]
-    for n in found.beam["nodes"]:
-        if n["parent"] in {0, *(w["id"] for w in winners)} and n["step"] < len(found.steps):
-            shown = {row["id"]: row["log_probability"] for row in found.steps[n["step"]]["top"]}
-            assert n["log_probability"] == pytest.approx(shown.get(n["token"], n["log_probability"]), abs=1e-12)
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -305,19 +294,6 @@ def test_a_decoder_alone(padding, positions):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
-    [
-        (("  ",), "empty"),
-        (([1, 2],), "reads text"),
-        (("one " * 60,), "at most 40"),
-    ],
-)
-def test_mistakes_of_a_translator(t, arguments, told):
-    with pytest.raises(GlassformerError, match=told):
-        gf.trace(t, *arguments)
-
-
-@pytest.mark.parametrize(
     ("sentence", "options", "told"),
     [
         ("text", {}, "ids"),
@@ -337,6 +313,12 @@ def test_mistakes_of_a_translator(t, arguments, told):
 def test_mistakes_of_a_model(sentence, options, told):
     with pytest.raises(GlassformerError, match=told):
         gf.trace(tiny(), sentence, **options)
+
+
+@pytest.mark.parametrize(("sentence", "told"), [("  ", "empty"), ([1, 2], "reads text"), ("one " * 60, "at most 40")])
+def test_mistakes_of_a_translator(t, sentence, told):
+    with pytest.raises(GlassformerError, match=told):
+        gf.trace(t, sentence)
 
 
 def test_an_option_that_is_not_there_is_told_with_the_nearest_that_is():

@@ -269,29 +269,23 @@ def test_several_changes_at_once(t):
         ({"kind": "remove_heads"}, "did you mean `remove_head`"),
         ({"kind": "remove_head", "stack": "decoder", "layer": 2, "head": 0}, "the 2 layers are numbered 0 to 1"),
         ({"kind": "remove_head", "stack": "decoder", "layer": 0, "head": 4}, "head 4; the 4 heads are numbered 0 to 3"),
-        ({"kind": "remove_head", "stack": "decoder", "layer": 0, "head": -1}, "no head -1"),
         ({"kind": "remove_head", "stack": "encoder", "layer": 0, "head": 0, "attention": "cross"}, "not 'cross'"),
         ({"kind": "remove_head", "stack": "decoder", "layer": 0}, "needs `head`"),
         ({"kind": "remove_layer", "stack": "coder", "layer": 0}, "no stack 'coder', only `encoder`, `decoder`"),
         ({"kind": "remove_layer", "stack": "encoder", "layer": "0"}, "no layer '0'"),
         ({"kind": "remove_layer", "stack": "encoder", "layr": 0}, "did you mean `layer`"),
         ({"kind": "remove_mask", "mask": "future"}, "`causal` or `padding`"),
-        ({"kind": "remove_cross", "layer": 5}, "no layer 5"),
-        ({"kind": "remove_positions", "stack": "head"}, "no stack 'head'"),
         ({"kind": "swap_token", "position": 4, "piece": "one"}, "the 4 tokens are numbered 0 to 3"),
         ({"kind": "swap_token", "position": 0, "piece": "elevn"}, "did you mean `eleven`"),
         ({"kind": "swap_token", "position": 0}, "`piece`, or an `id`"),
         ({"kind": "swap_token", "position": 0, "id": 9999}, "id 9999"),
         ({"kind": "prefix"}, "`pieces`, or `ids`"),
         ({"kind": "prefix", "pieces": "ONE"}, "not a list"),
-        ({"kind": "prefix", "ids": [9999]}, "id 9999"),
         ({"kind": ["remove_head"]}, "no change is of kind ['remove_head']"),
         ({"kind": "remove_scale", 3: 4}, "has no `3`"),
         ({"kind": "remove_head", "stack": "decoder", "layer": 0, "head": 0, "attention": []}, "not []"),
         ({"kind": "swap_token", "position": 0, "piece": 5}, "the piece 5 is not text"),
         ({"kind": "temperature", "value": 1e-300}, "temperature=1e-300 must be a number above 0, from 0.001 to 1000"),
-        ({"kind": "temperature", "value": 10**400}, "from 0.001 to 1000"),
-        ({"kind": "temperature", "value": 0}, "above 0"),
         ({"kind": "temperature", "value": "hot"}, "above 0"),
         ({}, "names no `kind`"),
         ("remove_scale", "names no `kind`"),
@@ -301,9 +295,6 @@ def test_bad_changes_are_told_with_their_range(t, change, told):
     with pytest.raises(GlassformerError) as error:
         gf.what_if(t, TEXT, [change])
     assert told in str(error.value)
-
-
-def test_no_change_at_all(t):
     with pytest.raises(GlassformerError, match="needs a change"):
         gf.what_if(t, TEXT, [])
 

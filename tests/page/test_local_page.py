@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
 import json
 import math
-import threading
 from pathlib import Path
 
 import pytest
 import torch
 from sampled import sampled
+from starlette.staticfiles import StaticFiles
 from test_page_numbers import check_equation, picks
-from visitor import Visit, printed, unit
+from visitor import Live, Visit, printed, unit
 
 import glassformer as gf
 from glassformer.common.errors import GlassformerError
@@ -33,26 +31,9 @@ ROOT = Path(__file__).parents[2]
 KEPT = Path(__file__).parent / "graphs"  # of the small model, made by make_graphs.py
 
 
-class Files:
+def serve(folder: Path) -> Live:
     """A plain file server, as `python -m http.server` is."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-        class Quiet(http.server.SimpleHTTPRequestHandler):
-            def log_message(self, *_: object) -> None: ...
-
-        handler = functools.partial(Quiet, directory=str(folder))
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self.address = f"http://127.0.0.1:{self.server.server_address[1]}"
-
-    def __enter__(self) -> Files:
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.server.shutdown()
-        self.server.server_close()
+    return Live(StaticFiles(directory=folder, html=True, follow_symlink=True))
 
 
 def tokenizer(kind, texts, size):
@@ -104,7 +85,8 @@ def site(small, runtime, tmp_path_factory):
         patch.setattr(exporting, "trace_graph", lambda model, values: third)
         made = gf.export(small, "page", folder, sentences=1)
     assert made.report["figures"]["traced"]["numbers"] > 1000
-    with Files(folder) as files:
+    with serve(folder) as files:
+        files.folder = folder
         yield files
 
 
@@ -256,7 +238,7 @@ def test_text_is_cut_as_python_cuts_it(chromium, tmp_path, kind):
     shipped = box.folder("en-de")
     ours = Tokenizer.load(shipped).toward("de") if kind == "en-de" else tokenizer(kind, texts, 1000)
     texts += UNUSUAL
-    with Files(tmp_path) as files:
+    with serve(tmp_path) as files:
         page = chromium.new_page()
         page.goto(files.address + "/empty.html")
         found = page.evaluate(CUT, [tokenizer_data(ours), texts])
@@ -291,7 +273,7 @@ def test_without_a_server_the_handbook_says_what_to_do(chromium, chapter):
 @pytest.mark.long
 def test_the_handbook_shows_it_in_place(chromium, chapter, site, small, tmp_path):
     (tmp_path / "page").symlink_to(site.folder)
-    with Files(tmp_path) as files:
+    with serve(tmp_path) as files:
         page = chromium.new_page()
         page.goto(f"{files.address}/zh/chapter.html")
         inside = page.frame_locator("iframe")

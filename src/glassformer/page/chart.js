@@ -62,6 +62,9 @@ export function lines(curves, { label, say, key }) {
   return h("div.chart-box", chart, slide, reading);
 }
 
+/** The likeliest for a place of an answer. @param {AnswerPlace} place @param {number} [count] */
+export const answerBars = ({ position, top }, count) => candidateBars(top.slice(0, count), top[0].id, { position });
+
 /**
  * Candidates as bars as long as they are probable.
  * @param {Candidate[]} top

@@ -1,4 +1,4 @@
-// Elements and shapes in one call. Styles go through the object model, so that the page's content policy can forbid inline styles.
+// Elements and shapes in one call. Styles go through the object model: the content policy can then forbid inline ones.
 
 const SVG = "http://www.w3.org/2000/svg";
 

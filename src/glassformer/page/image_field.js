@@ -1,7 +1,7 @@
 // An image for the model to read: drawn by hand or read from a file. The address holds its pixels.
 
 import { button, h } from "./dom.js";
-import { pixelCanvas } from "./heatmap.js";
+import { contextOf, pixelCanvas } from "./heatmap.js";
 import { t } from "./language.js";
 import { Refusal } from "./request.js";
 
@@ -32,12 +32,9 @@ export function imageField(app, model) {
     pixelCanvas(size, size, (y, x) => {
       const at = (y * size + x) * model.channels;
       return [0, 1, 2].map((one) => bytes[at + (model.channels === 3 ? one : 0)]);
-    }).getContext("2d");
+    });
   const pad = h("canvas.pad", { width: size, height: size, role: "img", "aria-label": t("ask.sentence") });
-  const show = () => {
-    const drawn = paint()?.canvas;
-    if (drawn) pad.getContext("2d")?.drawImage(drawn, 0, 0);
-  };
+  const show = () => contextOf(pad).drawImage(paint(), 0, 0);
   show();
   const submit = () => app.go({ text: encode(bytes), cell: [], token: "" });
   /** Light where the pointer is, half as much beside it. @param {PointerEvent} event */
@@ -85,8 +82,7 @@ export function imageField(app, model) {
 async function readImage(file, { image_size, channels }) {
   const size = image_size ?? 1;
   const picture = await createImageBitmap(file, { resizeWidth: size, resizeHeight: size, resizeQuality: "high" });
-  const ctx = h("canvas", { width: size, height: size }).getContext("2d");
-  if (!ctx) throw new Error("no canvas");
+  const ctx = contextOf(h("canvas", { width: size, height: size }));
   ctx.drawImage(picture, 0, 0);
   const { data } = ctx.getImageData(0, 0, size, size);
   const found = new Uint8Array(size * size * channels);

@@ -3,9 +3,8 @@
 import { button, fill, grow, h, onKeys, raw, rove, toggle } from "./dom.js";
 import { drawDirections, keepsLanguage, languageName, modelCard } from "./header.js";
 import { imageField } from "./image_field.js";
-import { hasText, t } from "./language.js";
+import { errorText, t } from "./language.js";
 import { show } from "./number.js";
-import { Refusal } from "./request.js";
 import { nameChange } from "./view_whatif.js";
 
 // Milliseconds of rest in typing before the model is asked: longer than between a quick typist's letters,
@@ -261,12 +260,4 @@ export class InputPanel {
       onePass === false && !["decode", "cache", "labs"].includes(state.view) && notice("last-step", t("pass.last")),
     );
   }
-}
-
-/** @param {unknown} error @returns {Child} */
-function errorText(error) {
-  if (!(error instanceof Refusal))
-    return [t("error.page"), " ", raw(error instanceof Error ? error.message : String(error))];
-  if (hasText(`error.${error.code}`)) return t(`error.${error.code}`, error.values);
-  return [t("error.unknown"), " ", raw([error.message, error.hint].filter(Boolean).join(" "))];
 }

@@ -1,6 +1,7 @@
 // The language of the page: its words, and the formulas that the trace tells in both.
 
-import { h } from "./dom.js";
+import { h, raw } from "./dom.js";
+import { Refusal } from "./request.js";
 import { TEXTS } from "./texts.js";
 
 const COLUMN = { en: 0, zh: 1 };
@@ -57,4 +58,16 @@ export function formulaOf(entry) {
   const formula = language === "zh" ? entry.formula_zh : entry.formula;
   const named = entry.op.kind === "replaced"; // by a change, whose name is no formula
   return h("span.formula", { translate: "no" }, named ? formula : typeset(formula));
+}
+
+/**
+ * Why something did not work.
+ * @param {unknown} error @param {string} [unknown]   what stands before a refusal without a text of its own
+ * @returns {Child}
+ */
+export function errorText(error, unknown = "error.unknown") {
+  if (!(error instanceof Refusal))
+    return [t("error.page"), " ", raw(error instanceof Error ? error.message : String(error))];
+  if (hasText(`error.${error.code}`)) return t(`error.${error.code}`, error.values);
+  return [t(unknown), " ", raw([error.message, error.hint].filter(Boolean).join(" "))];
 }

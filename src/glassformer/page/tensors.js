@@ -84,8 +84,8 @@ function headCount(run, name) {
   return name.startsWith("decoder") ? (model.decoder_heads ?? model.heads) : model.heads;
 }
 
-/** @param {string} name */
-function hueOf(name) {
+/** @param {string} name @returns {Hue} */
+export function hueOf(name) {
   const word = lastWord(name).split("_")[0];
   if (word === "q" || word === "k" || word === "v") return word;
   return name.startsWith("encoder") || name === "memory" || name === "masks.encoder" ? "encoder" : "decoder";
@@ -178,14 +178,15 @@ export function attentionsOf(run) {
 
 /**
  * The stages of a block in the order of the computation, by sublayer; what enters the block comes first.
+ * An alias is left out: it would draw the same numbers twice.
  * @param {Run} run @param {string} layer
  */
 export function stagesOf(run, layer) {
   const block = blockName(layer);
-  const names = [...run.entries.keys()].filter((name) => name.startsWith(`${block}.`));
   /** @type {Record<Part, string[]>} */
   const parts = { self: [], cross: [], feed: [] };
-  for (const name of names) {
+  for (const { name, op } of run.entries.values()) {
+    if (!name.startsWith(`${block}.`) || op.kind === "same") continue;
     const rest = name.slice(block.length + 1);
     const part = rest.startsWith("self_") ? "self" : rest.startsWith("cross_") ? "cross" : "feed";
     parts[part].push(name);

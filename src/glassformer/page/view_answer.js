@@ -1,6 +1,6 @@
 // Answer: what a model that writes nothing makes of what it read: what would fill its gaps, or a label for the whole.
 
-import { candidateBars } from "./chart.js";
+import { answerBars } from "./chart.js";
 import { h, raw } from "./dom.js";
 import { t } from "./language.js";
 
@@ -22,7 +22,7 @@ export const answer = {
           h(
             "div.plate",
             gaps && h("h3", t("answer.place", { n: place.position }), " ", raw(place.piece, { class: "token src" })),
-            likeliest(gaps && !found.masked ? { ...place, top: place.top.slice(0, FEW) } : place),
+            answerBars(place, gaps && !found.masked ? FEW : place.top.length),
           ),
         ),
       ),
@@ -30,8 +30,3 @@ export const answer = {
     );
   },
 };
-
-/** The candidates of a place as bars. @param {AnswerPlace} place */
-export function likeliest({ position, top }) {
-  return candidateBars(top, top[0].id, { position });
-}

@@ -4,7 +4,7 @@ import { stackLabel, stageKey, stageTitle, valueCard } from "./card.js";
 import { button, h, raw, toggle } from "./dom.js";
 import { thumbnail } from "./heatmap.js";
 import { t } from "./language.js";
-import { attentionsOf, hasHeads, headFor, lastWord, layersOf, sheetOf, stagesOf, withMasks } from "./tensors.js";
+import { attentionsOf, hasHeads, headFor, hueOf, layersOf, sheetOf, stagesOf, withMasks } from "./tensors.js";
 
 /** @type {Part[]} */
 const PARTS = ["self", "cross", "feed"];
@@ -17,25 +17,16 @@ function shownPatterns(app) {
   return size > STAMPS ? all.filter((one) => one.layer === app.state.layer) : all;
 }
 
-/** An alias of the stage before it would draw the same numbers twice. @param {Run} run @param {string} layer */
-function stages(run, layer) {
-  const parts = stagesOf(run, layer);
-  for (const part of PARTS) {
-    parts[part] = parts[part].filter((name, i) => i === 0 || run.entry(name).op.kind !== "same");
-  }
-  return parts;
-}
-
 /** @type {Painter} */
 export const block = {
   names(app) {
-    const parts = stages(app.run, app.state.layer);
+    const parts = stagesOf(app.run, app.state.layer);
     return withMasks(app.run, [...PARTS.flatMap((part) => parts[part]), ...shownPatterns(app).map((one) => one.name)]);
   },
 
   draw(app) {
     const { run, state } = app;
-    const parts = stages(run, state.layer);
+    const parts = stagesOf(run, state.layer);
     const sections = PARTS.filter((part) => parts[part].length).map((part) => section(app, part, parts[part]));
     return h(
       "section.view",
@@ -110,17 +101,11 @@ function strip(parts) {
   const steps = PARTS.flatMap((part) =>
     parts[part].map((name, i) => {
       const go = () => document.getElementById(`stage-${name}`)?.scrollIntoView({ block: "start" });
-      const attributes = { class: `step hue-${hueWord(name)}`, data: { key: `step:${name}` }, title: stageTitle(name) };
+      const attributes = { class: `step hue-${hueOf(name)}`, data: { key: `step:${name}` }, title: stageTitle(name) };
       return h("li", { class: i ? part : `first ${part}` }, button(t(`short.${stageKey(name)}`), go, attributes));
     }),
   );
   return h("nav.overview", { "aria-label": t("block.overview") }, h("ol", steps));
-}
-
-/** @param {string} name */
-function hueWord(name) {
-  const word = lastWord(name).split("_")[0];
-  return ["q", "k", "v"].includes(word) ? word : "none";
 }
 
 /** @param {App} app @param {Part} part @param {string[]} names */
@@ -138,6 +123,6 @@ function stageCard(app, name) {
   const matrix = app.inspector.matrix(sheet, { sums: entry.op.kind === "softmax", title: stageTitle(name) });
   const size = sheet.colLabels ? "square" : sheet.cols <= 64 ? "narrow" : "wide";
   const showing = hasHeads(entry) && t("block.showing", { n: headFor(run, entry, state.head) });
-  const attributes = { class: `card ${size} hue-${hueWord(name)}`, id: `stage-${name}` };
+  const attributes = { class: `card ${size} hue-${hueOf(name)}`, id: `stage-${name}` };
   return valueCard(app, matrix, attributes, showing && h("span.faint", ` \u00b7 ${showing}`));
 }

@@ -1,12 +1,12 @@
 // Image: what the model reads, cut into the squares it reads, and where each place of it looks.
 
+import { answerBars } from "./chart.js";
 import { button, h, label, line, onKeys, rect, svg, toggle } from "./dom.js";
 import { shares } from "./flow_picture.js";
 import { pixelCanvas } from "./heatmap.js";
 import { t } from "./language.js";
 import { percent } from "./number.js";
 import { attentionsOf } from "./tensors.js";
-import { likeliest } from "./view_answer.js";
 import { stampGrid } from "./view_block.js";
 import { chooser } from "./view_flow.js";
 
@@ -41,7 +41,11 @@ export const image = {
         h("div.plate", h("h3", t("image.given")), picture(app, null), h("p.caption", t("image.givenSays"))),
         shown &&
           h("div.plate", lookHeading(app, shown), picture(app, shown), h("p.caption", t("image.caption", { head }))),
-        h("div.plate.answer", h("h3", t("head.answer")), answer?.places.map(likeliest)),
+        h(
+          "div.plate.answer",
+          h("h3", t("head.answer")),
+          answer?.places.map((place) => answerBars(place)),
+        ),
       ),
       stamps(app),
     );

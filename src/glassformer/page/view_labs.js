@@ -1,9 +1,8 @@
 // Labs: what is said of Transformers, each claim run on the server as an experiment with a verdict.
 
-import { button, code, columnHead, h, numberCell, raw, table, toggle } from "./dom.js";
-import { t } from "./language.js";
+import { button, code, columnHead, h, numberCell, table, toggle } from "./dom.js";
+import { errorText, t } from "./language.js";
 import { brief, fixed, show } from "./number.js";
-import { Refusal } from "./request.js";
 
 /** @type {Record<Verdict, string>} */
 const KINDS = { holds: "holds", "holds with limits": "limited", "does not hold": "fails", "not decided": "open" };
@@ -127,7 +126,8 @@ function detail(app, lab) {
     h("p.lab-says", lab.claim),
     h("div.two", part("labs.prediction", lab.prediction), report && part("labs.measured", report.summary)),
     controls(app, lab, report),
-    refused !== null && h("p.notice.error", { role: "alert", data: { testid: "lab-error" } }, refusal(refused)),
+    refused !== null &&
+      h("p.notice.error", { role: "alert", data: { testid: "lab-error" } }, errorText(refused, "labs.failed")),
     report && [figure(report), checks(report), numbers(report)],
     part("labs.change", lab.change),
     report &&
@@ -155,28 +155,27 @@ function controls(app, lab, report) {
     inputmode: "numeric",
     class: "seed",
     value: String(state.seed),
-    maxlength: 9,
+    pattern: "[0-9]{1,9}",
+    required: true,
     "aria-label": t("labs.seed"),
     data: { key: "lab-seed", testid: "lab-seed" },
   });
-  const asked = () => (/^\d{1,9}$/.test(seed.value.trim()) ? Number(seed.value.trim()) : null);
-  const go = async () => {
-    const wanted = asked();
-    seed.toggleAttribute("aria-invalid", wanted === null);
-    if (wanted === null) return seed.focus();
-    if (storeOf(app).running) return undefined;
+  const submit = async (/** @type {Event} */ event) => {
+    event.preventDefault();
+    if (storeOf(app).running) return;
+    const wanted = Number(seed.value);
     if (wanted !== state.seed) await app.go({ seed: wanted });
-    return start(app, lab.name, wanted);
+    start(app, lab.name, wanted);
   };
-  seed.addEventListener("keydown", (event) => event.key === "Enter" && go());
   return h(
-    "div.lab-controls",
+    "form.lab-controls",
+    { on: { submit } },
     // Not `disabled`, which would take the focus away from whoever pressed it.
-    button(t(own ? "labs.running" : report ? "labs.again" : "labs.run"), go, {
-      class: "solid",
-      "aria-disabled": running ? "true" : null,
-      data: { key: "lab-run", testid: "lab-run" },
-    }),
+    h(
+      "button.solid",
+      { type: "submit", "aria-disabled": running ? "true" : null, data: { key: "lab-run", testid: "lab-run" } },
+      t(own ? "labs.running" : report ? "labs.again" : "labs.run"),
+    ),
     h("label.inline-label", h("span.label", t("labs.seed")), seed),
     own
       ? h(
@@ -185,22 +184,12 @@ function controls(app, lab, report) {
           h("span.faint", { data: { elapsed: "" } }),
         )
       : running
-        ? h("span.faint", t("labs.wait", { name: directionLabel(app, running.name) }))
+        ? h(
+            "span.faint",
+            t("labs.wait", { name: listOf(app).find((one) => one.name === running.name)?.title ?? running.name }),
+          )
         : null,
   );
-}
-
-/** @param {App} app @param {string} name */
-function directionLabel(app, name) {
-  return listOf(app).find((one) => one.name === name)?.title ?? name;
-}
-
-/** @param {unknown} error @returns {Child} */
-function refusal(error) {
-  if (!(error instanceof Refusal)) return [t("error.page"), " ", raw(String(error))];
-  if (error.code === "lab_busy") return t("error.lab_busy", error.values);
-  if (error.code === "offline") return t("error.offline");
-  return [t("labs.failed"), " ", raw(error.message)];
 }
 
 /** @param {App} app @param {string} name @param {number} seed */

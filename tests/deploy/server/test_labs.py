@@ -242,7 +242,7 @@ def test_a_busy_server_is_shown_and_the_seed_is_checked(visit, labs):
     page.go(text=SENTENCE, view="labs", lab="sinusoids")
     page.page.locator("[data-testid=lab-seed]").fill("-1")
     page.page.locator("[data-testid=lab-run]").click()
-    assert page.page.locator("[data-testid=lab-seed][aria-invalid]").count() == 1
+    assert page.page.locator("[data-testid=lab-seed]:user-invalid").count() == 1
     assert not gate.begun.is_set()
     page.page.locator("[data-testid=lab-seed]").fill("5")
     page.page.locator("[data-testid=lab-run]").click()
