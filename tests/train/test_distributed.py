@@ -27,6 +27,14 @@ def apart(out: Path, other: Path) -> float:
     return max(abs(ours[step] - theirs[step]) for step in ours)
 
 
+def assert_two_processes_equal_one(recipe: Path, folder: Path, *changes: str) -> None:
+    train_here(recipe, folder / "one", *changes)
+    by_hand("train", recipe, "--out", folder / "two", *(word for change in changes for word in ("--set", change)))
+    one, two = losses(folder / "one"), losses(folder / "two")
+    assert sorted(one) == sorted(two) == list(range(1, len(one) + 1))
+    assert max(abs(one[step] - two[step]) for step in one) < 1e-4
+
+
 def by_torchrun(*words: str | Path) -> tuple[str, str]:
     """What two processes print and tell."""
     done = call(torchrun("-m", "glassformer", *words))

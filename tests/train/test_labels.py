@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import random
 import shutil
 from collections.abc import Callable
@@ -12,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from small_run import train_here
-from test_distributed import by_hand, losses
-from test_resume import SLOWLY, assert_same, start, wait_for
+from test_distributed import assert_two_processes_equal_one
+from test_resume import assert_same, assert_survives_a_kill
 
 import glassformer as gf
 from glassformer.common.errors import ConfigError, DataError, RunError
@@ -128,20 +127,8 @@ def test_a_model_learns_and_is_a_bundle_that_says_what_it_knows(trained: tuple[s
 def test_a_kill_changes_nothing_and_two_processes_are_one(goal: str, tmp_path: Path) -> None:
     recipe = MADE[goal](tmp_path)
     less = ("train.steps=10", "train.log_every=1", "train.valid_every=5")
-    train_here(recipe, tmp_path / "whole", *less)
-    process = start(recipe, tmp_path / "run", *SLOWLY, *(word for change in less for word in ("--set", change)))
-    wait_for(process, tmp_path / "run", 3)
-    process.kill()
-    process.communicate()
-    assert not (tmp_path / "run" / "model.safetensors").exists()
-    train_here(None, tmp_path / "run", resume=True)
-    assert_same(tmp_path / "run", tmp_path / "whole")
-    plain = (*less, "model.dropout=0.0", "train.ema=0.0")
-    train_here(recipe, tmp_path / "one", *plain)
-    by_hand("train", recipe, "--out", tmp_path / "two", *(word for change in plain for word in ("--set", change)))
-    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
-    assert sorted(one) == sorted(two) == list(range(1, 11))
-    assert max(abs(one[step] - two[step]) for step in one) < 1e-4
+    assert_survives_a_kill(recipe, tmp_path, *less)
+    assert_two_processes_equal_one(recipe, tmp_path, *less, "model.dropout=0.0", "train.ema=0.0")
 
 
 def batch_of(tmp_path: Path, rows: list[str]) -> tuple[LabelledTokenizer, dict[str, torch.Tensor]]:
@@ -292,13 +279,6 @@ def test_a_resumed_run_is_the_same_and_lost_labels_are_told(trained: tuple[str, 
     (tmp_path / "lost" / "labels.json").unlink()
     with pytest.raises(RunError, match=r"labels.json is missing, and the checkpoints know no labels; copy it back"):
         train_here(None, tmp_path / "lost", "train.steps=6", resume=True)
-
-
-def test_jsonl_of_texts_and_labels(tmp_path: Path) -> None:
-    rows = [{"text": "one", "label": "a"}, {"text": "two", "label": "b"}]
-    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    corpus = Corpus(jsonl=tmp_path / "rows.jsonl", src_key="text", tgt_key="label")
-    assert Labels.collect([corpus]).names == ("a", "b")
 
 
 def test_shifted_images_come_beside_the_whole(tmp_path: Path) -> None:

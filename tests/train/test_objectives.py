@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import random
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from small_run import RECIPE, metrics, train_here, write_recipe
-from test_distributed import by_hand, losses
-from test_resume import SLOWLY, assert_same, start, wait_for
+from test_distributed import assert_two_processes_equal_one
+from test_resume import assert_same, assert_survives_a_kill
 from torch import Tensor
 
 from glassformer import load_model
@@ -186,22 +185,8 @@ def test_no_answer_is_seen(goal: str, tmp_path: Path) -> None:
 )
 def test_an_objective_survives_a_kill_and_runs_on_two_processes(goal: str, texts: Path, tmp_path: Path) -> None:
     changes = (*GOALS[goal], "train.steps=14", "train.log_every=1", "train.valid_every=7", "train.ema=0.0")
-    plain = (*changes, "model.dropout=0.0")
-    train_here(texts, tmp_path / "whole", *changes)
-    words = [word for change in changes for word in ("--set", change)]
-    process = start(texts, tmp_path / "run", *SLOWLY, *words)
-    wait_for(process, tmp_path / "run", 3)
-    time.sleep(random.Random(goal).uniform(0, 0.02))
-    process.kill()
-    process.communicate()
-    assert not (tmp_path / "run" / "model.safetensors").exists()
-    train_here(None, tmp_path / "run", resume=True)
-    assert_same(tmp_path / "run", tmp_path / "whole")
-    train_here(texts, tmp_path / "one", *plain)
-    by_hand("train", texts, "--out", tmp_path / "two", *(word for change in plain for word in ("--set", change)))
-    one, two = losses(tmp_path / "one"), losses(tmp_path / "two")
-    assert sorted(one) == sorted(two) == list(range(1, 15))
-    assert max(abs(one[step] - two[step]) for step in one) < 1e-4
+    assert_survives_a_kill(texts, tmp_path, *changes)
+    assert_two_processes_equal_one(texts, tmp_path, *changes, "model.dropout=0.0")
     assert metrics(tmp_path / "one")[-1]["valid_loss"] < metrics(tmp_path / "one")[0]["loss"]
 
 

@@ -28,30 +28,24 @@ def write(folder: Path, text: str) -> str:
 
 
 @pytest.mark.parametrize("name", built_in())
-def test_the_built_in_recipes_are_valid(name: str) -> None:
-    recipe = read_recipe(name)
-    assert recipe.data.train
-    assert recipe.data.valid
-
-
-@pytest.mark.parametrize("name", built_in())
 def test_the_built_in_recipes_say_what_their_model_is_for(name: str) -> None:
     recipe = read_recipe(name)
     card = recipe.about
+    assert recipe.data.train
+    assert recipe.data.valid
     assert all((card.purpose, card.purpose_zh))
     assert card.examples or recipe.objective.content == "images"
     assert (card.source and card.target) or recipe.train.objective in ("classify", "image")
     assert About.of_recipe(to_toml(read_recipe(name).to_dict())) == card
 
 
-def test_the_card_names_the_language_that_the_built_in_corpus_is_asked_for() -> None:
-    assert read_recipe("numerals", ("data.target=fr",)).about.target == "fr"
+def test_one_setting_chooses_the_language_of_the_built_in_corpus_and_of_the_card() -> None:
+    recipe = read_recipe("numerals", ("data.target=fr",))
+    assert {corpus.target for corpus in (*recipe.data.train, *recipe.data.valid, *recipe.data.test)} == {"fr"}
+    assert recipe.about.target == "fr"
+    assert {corpus.target for corpus in read_recipe("numerals").data.train} == {"de"}
     with pytest.raises(ConfigError, match=r"about.examples = \[1\] must be a list of texts in quotes"):
         read_recipe("numerals", ("about.examples=[1]",))
-
-
-def test_the_recipes_others_rely_on_are_there() -> None:
-    assert {"numerals", "multi30k", "tatoeba-en-de", "tatoeba-en-zh"} <= set(built_in())
 
 
 def test_set_reads_numbers_switches_and_plain_words() -> None:
@@ -74,7 +68,6 @@ def test_paths_start_at_the_recipes_folder_and_below_root(tmp_path: Path) -> Non
     ("change", "said"),
     [
         ("train.warmup_stps=5", "unknown key `train.warmup_stps` in the recipe; did you mean `warmup_steps`?"),
-        ("trian.steps=5", "unknown section `trian`"),
         ("trian.steps=5", "did you mean `train`?"),
         ("steps=5", "did you mean `train.steps`?"),
         ("model.dmodel=64", "unknown key `model.dmodel` in the recipe; did you mean `d_model`?"),
@@ -82,7 +75,6 @@ def test_paths_start_at_the_recipes_folder_and_below_root(tmp_path: Path) -> Non
         ("model.heads=3", "d_model=128 cannot be split evenly into heads=3"),
         ("model.d_model=wide", "d_model='wide'"),
         ("model=5", "`model` must be a section, not 5"),
-        ("data=5", "`data` must be a section, not 5"),
         ("train=5", "`train` must be a section, not 5"),
         ("data.train=5", "data.train must be a table"),
         ("data.train=[]", "no [[data.train]]"),
@@ -97,22 +89,14 @@ def test_paths_start_at_the_recipes_folder_and_below_root(tmp_path: Path) -> Non
         ("train.schedule=cosin", "train.schedule = 'cosin' must be one of"),
         ("train.steps=0", "train.steps = 0: it must be at least 1"),
         ("train.seed=-1", "train.seed = -1: it cannot be negative"),
-        (
-            "train.seed=9223372036854775808",
-            "it must be at most 9,223,372,036,854,775,807",
-        ),
+        ("train.seed=9223372036854775808", "it must be at most 9,223,372,036,854,775,807"),
         ("train.lr=0", "train.lr = 0.0: it must be above 0"),
         ("train.lr=nan", "train.lr = nan: it must be a finite number"),
         ("train.label_smoothing=1.0", "train.label_smoothing = 1.0: it lies in 0 <= x < 1"),
         ("train.average=3", "set train.keep_last = 3"),
         ("score.tokenize=13b", "score.tokenize = '13b' must be one of `13a`, `zh`"),
-        ("score.tokenize=13b", "did you mean `13a`?"),
-        ("score.beam=0", "score.beam = 0: it must be at least 1"),
         ("score.beam=5000", "score.beam = 5000: it must be at most 1,000"),
-        ("score.length_penalty=nan", "score.length_penalty = nan: it must be a finite number"),
-        ("score.samples=-1", "score.samples = -1: it cannot be negative"),
         ("data.max_ratio=nan", "data.max_ratio = nan: it must be a finite number"),
-        ("data.max_tokens=0", "data.max_tokens = 0: it must be at least 1"),
         ("model.norm_eps=nan", "norm_eps=nan: it must be a finite number"),
         ("model.rotary_base=-1", "rotary_base=-1: it must be above 0"),
         ("model.d_model=99999999999999999999", "d_model=99999999999999999999: it must be at most 16,777,216"),
@@ -229,9 +213,3 @@ def test_a_saved_recipe_is_whole_so_that_a_later_default_changes_no_run() -> Non
     assert saved["model"] == {name: value for name, value in numbers.items() if value is not None}
     assert saved["data"]["max_ratio"] == 3.0
     assert saved["data"]["train"][0]["weight"] == 1.0
-
-
-def test_the_builtin_corpus_takes_another_language_by_one_setting():
-    recipe = read_recipe("numerals", ("data.target=fr",))
-    assert {corpus.target for corpus in (*recipe.data.train, *recipe.data.valid, *recipe.data.test)} == {"fr"}
-    assert {corpus.target for corpus in read_recipe("numerals").data.train} == {"de"}

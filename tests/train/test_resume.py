@@ -16,10 +16,11 @@ from pathlib import Path
 import pytest
 from small_run import PATIENCE, call, command, digest, launch, metrics, train_here
 
-from glassformer.common.errors import RunError, WeightsError
+from glassformer.common.errors import DataError, RunError, WeightsError
 from glassformer.train import Report, checkpoint, read_recipe
 from glassformer.train import train as run_training
 from glassformer.train.evaluation.evaluate import validation_bleu
+from glassformer.train.loop import Interrupted, signal_handlers, stop_at_once
 
 SLOWLY = ("--set", "train.save_every=1", "--set", "train.keep_last=3")  # every step is followed by a write
 
@@ -44,6 +45,18 @@ def assert_same(out: Path, whole: Path) -> None:
     assert digest(out) == digest(whole)
     assert metrics(out) == metrics(whole)
     assert not list(out.rglob("*.partial*"))
+
+
+def assert_survives_a_kill(recipe: Path, folder: Path, *changes: str) -> None:
+    """Killed after its third step and gone on with, a run ends as one that nobody stopped."""
+    train_here(recipe, folder / "whole", *changes)
+    process = start(recipe, folder / "run", *SLOWLY, *(word for change in changes for word in ("--set", change)))
+    wait_for(process, folder / "run", 3)
+    process.kill()
+    process.communicate()
+    assert not (folder / "run" / "model.safetensors").exists()
+    train_here(None, folder / "run", resume=True)
+    assert_same(folder / "run", folder / "whole")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.long)])
@@ -137,6 +150,20 @@ def half(forty: Path, tmp_path: Path) -> Path:
     out = Path(shutil.copytree(forty, tmp_path / "run"))
     (out / "model.safetensors").unlink()
     return out
+
+
+def test_a_signal_before_the_first_step_is_not_taken_for_an_error() -> None:
+    def reads_a_file() -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except Exception as error:  # as around a library that raises all kinds
+            raise DataError("damaged") from error
+
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Interrupted) as stopped, signal_handlers(stop_at_once):
+        reads_a_file()
+    assert stopped.value.number == signal.SIGTERM
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 @pytest.mark.parametrize("damage", ["flipped", pytest.param("truncated", marks=pytest.mark.long), "empty"])
@@ -300,20 +327,22 @@ def test_another_recipe_is_refused(recipe: Path, whole: Path, tmp_path: Path, ch
     assert_same(tmp_path / "run", whole)
 
 
-def test_an_interruption_leaves_the_averaged_checkpoints_the_same(recipe: Path, tmp_path: Path) -> None:
-    changes = ("train.average=3", "train.keep_last=3", "train.save_every=5")
-    train_here(recipe, tmp_path / "whole", *changes, "train.steps=25")
-    train_here(recipe, tmp_path / "run", *changes, "train.steps=17")  # no multiple of save_every
-    train_here(None, tmp_path / "run", "train.steps=25", resume=True)
+@pytest.mark.parametrize(
+    ("changes", "stop", "steps"),
+    [
+        (("train.average=3", "train.keep_last=3", "train.save_every=5"), 17, 25),  # no multiple of save_every
+        (("train.ship=best", "train.lr=0.3", "train.clip=0.0", "train.ema=0.0", "train.valid_every=5"), 20, 30),
+        (("train.precision=fp16", "data.valid=[]", "train.save_every=3", "train.batch_tokens=128"), 3, 8),
+    ],
+    ids=["averaged", "best", "half precision"],
+)
+def test_an_interruption_changes_nothing_of_what_ships(
+    recipe: Path, tmp_path: Path, changes: tuple[str, ...], stop: int, steps: int
+) -> None:
+    train_here(recipe, tmp_path / "whole", *changes, f"train.steps={steps}")
+    train_here(recipe, tmp_path / "run", *changes, f"train.steps={stop}")
+    train_here(None, tmp_path / "run", f"train.steps={steps}", resume=True)
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")
-
-
-def test_the_best_survives_an_interruption(recipe: Path, tmp_path: Path) -> None:
-    changes = ("train.ship=best", "train.lr=0.3", "train.clip=0.0", "train.ema=0.0", "train.valid_every=5")
-    train_here(recipe, tmp_path / "whole", *changes, "train.steps=30")
-    train_here(recipe, tmp_path / "run", *changes, "train.steps=20")
-    train_here(None, tmp_path / "run", "train.steps=30", resume=True)
-    assert_same(tmp_path / "run", tmp_path / "whole")
 
 
 def test_metrics_have_every_step_once(whole: Path) -> None:

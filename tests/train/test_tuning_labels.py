@@ -36,16 +36,6 @@ def labelled(fills: Path, folder: Path, **changes: Any) -> str:
     return stream.getvalue()
 
 
-def test_the_head_is_new_and_the_rest_may_stay(fills: Path, tmp_path: Path) -> None:
-    said = labelled(fills, tmp_path / "run", freeze=["encoder.*"])
-    assert "with a new head, at random: head.weight (4, 32), head.bias (4,)" in said
-    before, after = bundle.load(fills).model, bundle.load(tmp_path / "run").model
-    for name, tensor in before.named_parameters():
-        if name.startswith("encoder."):
-            assert torch.equal(tensor, after.get_parameter(name)), name
-    assert gf.Classifier.load(tmp_path / "run")("March 3, 2021") in ("date", "money", "number", "time")
-
-
 def test_an_adapter_brings_its_labels_to_the_base(fills: Path, tmp_path: Path) -> None:
     labelled(fills, tmp_path / "run", lora_rank=2)
     merged, built = bundle.load(tmp_path / "run"), bundle.load(fills, adapter=tmp_path / "run")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -21,24 +22,16 @@ from glassformer.data.store import Store
 from glassformer.data.vocabulary import END, PAD, START
 
 
+@dataclass(frozen=True)
 class EpochPlan:
     """The batches of one epoch; `plan[i]` makes any of them without those before it."""
 
-    def __init__(
-        self,
-        store: Store,
-        shapes: tuple[Shape, ...],
-        order: NDArray[np.int32],
-        starts: NDArray[np.int64],
-        batches: NDArray[np.int64],
-        real: int,
-    ) -> None:
-        self._store = store
-        self._shapes = shapes
-        self._order = order  # pair numbers, bucket after bucket
-        self._starts = starts  # where each bucket begins in it, and the end
-        self._batches = batches  # (number of batches, 2): bucket, which batch of the bucket
-        self._real = real
+    _store: Store
+    _shapes: tuple[Shape, ...]
+    _order: NDArray[np.int32]  # pair numbers, bucket after bucket
+    _starts: NDArray[np.int64]  # where each bucket begins in it, and the end
+    _batches: NDArray[np.int64]  # (number of batches, 2): bucket, which batch of the bucket
+    _real: int  # positions that are not padding
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -106,20 +99,10 @@ class Batches:
             even = packed_shape(longest, options, monolingual=not src.any())
             self.shapes: tuple[Shape, ...] = (noised_shape(src, tgt, options) if store.has_noise else even,)
             return
-        self.shapes = plan_shapes(
-            src,
-            tgt,
-            tokens=options.tokens,
-            limit=options.shapes,
-            multiple=options.multiple,
-            divisor=options.divisor,
-            weights=None if weights is None else weights[store.corpus],
-        )
+        counts = None if weights is None else weights[store.corpus]
+        self.shapes = plan_shapes(src, tgt, tokens=options.tokens, limit=options.shapes, weights=counts)
         self._bucket = assign(self.shapes, src, tgt)  # (pairs)
         self._real = src + tgt  # (pairs), positions that are not padding
-
-    def steps_per_epoch(self, epoch: int) -> int:
-        return len(self.epoch(epoch))
 
     def epoch(self, epoch: int) -> EpochPlan | PackedPlan:
         if self._plan is None or self._plan[0] != epoch:
@@ -177,8 +160,7 @@ Lengths = NDArray[np.int64]
 def packed_shape(longest: int, options: BatchOptions, monolingual: bool = False) -> Shape:
     """The one shape of all batches; that of `monolingual` texts has no source."""
     width = max(min(round_up_to_8(options.width), options.tokens), round_up_to_8(longest))
-    rows = max(1, options.tokens // width // options.divisor) * options.divisor
-    return Shape(rows, 0 if monolingual else width, width)
+    return Shape(max(1, options.tokens // width), 0 if monolingual else width, width)
 
 
 def noised_shape(src: NDArray[np.int32], tgt: NDArray[np.int32], options: BatchOptions) -> Shape:

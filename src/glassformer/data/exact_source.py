@@ -13,7 +13,7 @@ import datetime
 import math
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from itertools import accumulate, islice
 
@@ -59,16 +59,14 @@ def _drawn(split: str, seed: int, size: int) -> tuple[str, ...]:
 def log_probability(text: str) -> float:
     """How likely the source is to draw a text: the sum over all that could have become it, minus infinity for none."""
     plain, total, chance = normalized(text), 0.0, 0.0
-    numbers: dict[Reader, set[int]] = {}  # as each reader reads the text, once
+    numbers = {reader: reader(plain) for reader in {reader for _, reader, _ in _table()}}
     for kind, reader, first in _table():
         total += kind.share
-        if reader not in numbers:
-            numbers[reader] = set(reader(plain))
-        for number in numbers[reader]:
-            if 0 <= number - first < kind.size:
-                origin = _english(kind, number - first)
-                ways = sum(type_like_people(origin, way) == text for way in TYPING_STYLES)
-                chance += kind.share / kind.size * ways / len(TYPING_STYLES)
+        number = numbers[reader]
+        if number is not None and 0 <= number - first < kind.size:
+            origin = _english(kind, number - first)
+            ways = sum(type_like_people(origin, way) == text for way in TYPING_STYLES)
+            chance += kind.share / kind.size * ways / len(TYPING_STYLES)
     return math.log(chance / total) if chance else -math.inf
 
 
@@ -99,8 +97,8 @@ def _english(kind: numerals.NumeralKind, number: int) -> str:
     return kind.pair(number, "de")[0]
 
 
-# The numbers of the things that a bare text may be, counted over some kinds that follow each other.
-Reader = Callable[[str], Iterator[int]]
+# The number of the thing that a bare text is, counted over some kinds that follow each other; None for another text.
+Reader = Callable[[str], int | None]
 
 
 @lru_cache(maxsize=1)
@@ -127,78 +125,74 @@ def _spelled(form: str, first: int, end: int) -> dict[str, int]:
     return {normalized(numerals.spell(number, "en", form)): number - first for number in range(first, end)}
 
 
-def _cardinals(plain: str) -> Iterator[int]:
+def _cardinals(plain: str) -> int | None:
     words, (left, thousand, right) = _spelled("cardinal", 0, 1000), plain.partition(" thousand")
-    if left in words and (not thousand or right.lstrip() in words or not right):
-        yield words[left] * 1000 + words.get(right.lstrip(), 0) if thousand else words[left]
+    if not thousand:
+        return words.get(left)
+    rest = words.get(right.lstrip()) if right else 0
+    return None if left not in words or rest is None else words[left] * 1000 + rest
 
 
-def _lookup(form: str, first: int, end: int, plain: str) -> Iterator[int]:
-    if plain in (words := _spelled(form, first, end)):
-        yield words[plain]
+def _lookup(form: str, first: int, end: int, plain: str) -> int | None:
+    return _spelled(form, first, end).get(plain)
 
 
-def _digits(plain: str) -> Iterator[int]:
-    if re.fullmatch("[0-9]{1,7}", plain):
-        yield int(plain)
+def _digits(plain: str) -> int | None:
+    return int(plain) if re.fullmatch("[0-9]{1,7}", plain) else None
 
 
-@lru_cache(maxsize=1)
-def _dates(plain: str) -> list[tuple[int, list[int]]]:
-    """The month's number and the other numbers of a date; cached, since three readers need them."""
-    name = next((word for word in plain.split() if word in MONTHS), None)
-    return [] if name is None else [(MONTHS[name], [int(word) for word in re.findall("[0-9]{1,4}", plain)])]
+@lru_cache(maxsize=1)  # for the readers that need it
+def _date(plain: str) -> tuple[int, ...]:
+    """The month's number and the other numbers of a date."""
+    month = next((MONTHS[word] for word in plain.split() if word in MONTHS), None)
+    return () if month is None else (month, *map(int, re.findall("[0-9]{1,4}", plain)))
 
 
-def _day(year: int, month: int, day: int, first: datetime.date) -> Iterator[int]:
+def _day(year: int, month: int, day: int, first: datetime.date) -> int | None:
     try:
-        yield (datetime.date(year, month, day) - first).days
+        return (datetime.date(year, month, day) - first).days
     except ValueError:  # no such day
-        return
+        return None
 
 
-def _days(plain: str) -> Iterator[int]:
-    for month, numbers in _dates(plain):
-        if len(numbers) == 2:
-            yield from _day(numbers[1], month, numbers[0], FIRST_DAY)
+def _days(plain: str) -> int | None:
+    date = _date(plain)
+    return _day(date[2], date[0], date[1], FIRST_DAY) if len(date) == 3 else None
 
 
-def _numeric_days(plain: str) -> Iterator[int]:
-    if match := re.fullmatch("([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})", plain):
-        yield from _day(int(match[3]), int(match[1]), int(match[2]), FIRST_DAY)
+def _numeric_days(plain: str) -> int | None:
+    match = re.fullmatch("([0-9]{1,2})/([0-9]{1,2})/([0-9]{4})", plain)
+    return _day(int(match[3]), int(match[1]), int(match[2]), FIRST_DAY) if match else None
 
 
-def _days_of_a_year(plain: str) -> Iterator[int]:
-    for month, numbers in _dates(plain):
-        if len(numbers) == 1:
-            yield from _day(LEAP_YEAR.year, month, numbers[0], LEAP_YEAR)
+def _days_of_a_year(plain: str) -> int | None:
+    date = _date(plain)
+    return _day(LEAP_YEAR.year, *date, LEAP_YEAR) if len(date) == 2 else None
 
 
-def _months(plain: str) -> Iterator[int]:
-    for month, numbers in _dates(plain):
-        if len(numbers) == 1:
-            yield (numbers[0] - 1900) * 12 + month - 1
+def _months(plain: str) -> int | None:
+    date = _date(plain)
+    return (date[1] - 1900) * 12 + date[0] - 1 if len(date) == 2 else None
 
 
-def _times(plain: str) -> Iterator[int]:
-    if match := re.fullmatch("([0-9]{1,2}):([0-9]{2}) (am|pm)", plain):
-        yield (int(match[1]) % 12 + 12 * (match[3] == "pm")) * 60 + int(match[2])
+def _times(plain: str) -> int | None:
+    match = re.fullmatch("([0-9]{1,2}):([0-9]{2}) (am|pm)", plain)
+    return (int(match[1]) % 12 + 12 * (match[3] == "pm")) * 60 + int(match[2]) if match else None
 
 
-@lru_cache(maxsize=1)
-def _amounts(plain: str) -> list[tuple[str, int]]:
+def _amount(form: str, plain: str) -> int | None:
+    """The only amount of a text with one currency, where it has this form."""
     currencies = {place for sign, place in SIGNS.items() if sign in plain}
-    amounts = re.findall(r"[0-9]+(?:\.[0-9]+)?", plain) if len(currencies) == 1 else []
-    return [(amounts[0], currencies.pop())] if len(amounts) == 1 else []
+    amounts = re.findall(r"[0-9]+(?:\.[0-9]+)?", plain)
+    if len(currencies) != 1 or len(amounts) != 1 or not re.fullmatch(form, amounts[0]):
+        return None
+    return int(amounts[0].replace(".", "")) * len(CURRENCIES) + currencies.pop()
 
 
-def _cents(plain: str) -> Iterator[int]:
-    for amount, currency in _amounts(plain):
-        if re.fullmatch(r"[0-9]{1,5}\.[0-9]{2}", amount):
-            yield int(amount.replace(".", "")) * len(CURRENCIES) + currency
+def _cents(plain: str) -> int | None:
+    return _amount(r"[0-9]{1,5}\.[0-9]{2}", plain)
 
 
-def _sums(plain: str) -> Iterator[int]:
-    for amount, currency in _amounts(plain):
-        if re.fullmatch("[0-9]{1,4}", amount):
-            yield (int(amount) - 1) * len(CURRENCIES) + currency
+def _sums(plain: str) -> int | None:
+    number = _amount("[0-9]{1,4}", plain)
+    return None if number is None else number - len(CURRENCIES)

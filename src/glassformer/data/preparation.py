@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -42,6 +43,7 @@ Chunk = tuple[int, list[Pair]]  # the number of a corpus, and some of its pairs
 FILES = (*(f"{side}{end}" for side in SIDES for end in (".bin", ".offsets.bin")), "corpus.bin")
 CHUNK = 20_000
 CHARACTERS_PER_TOKEN = 40  # a text with more than this per allowed token is too long; no need to encode it to know
+RATIO_SLACK = 10  # tokens the longer side may have beyond the ratio, since short sentences vary more
 ABANDONED = 3600.0  # seconds after which an unfinished preparation is taken for interrupted
 
 
@@ -50,19 +52,12 @@ class FilterOptions:
     """Which pairs are left out. Lengths are in tokens, without start and end."""
 
     max_tokens: int = 256
-    min_tokens: int = 1
     max_ratio: float = 3.0  # longer side to shorter side
-    ratio_slack: int = 10  # tokens the longer side may have beyond the ratio, since short sentences vary more
 
     def __post_init__(self) -> None:
-        if not 1 <= self.min_tokens <= self.max_tokens:
-            raise ConfigError(
-                f"filter.min_tokens {self.min_tokens} and max_tokens {self.max_tokens}: need 1 <= min <= max"
-            )
-        if not self.max_ratio >= 1 or self.ratio_slack < 0:
-            raise ConfigError(
-                f"filter.max_ratio {self.max_ratio} must be at least 1 and ratio_slack {self.ratio_slack} at least 0"
-            )
+        for name in ("max_tokens", "max_ratio"):
+            if not getattr(self, name) >= 1:
+                raise ConfigError(f"filter.{name} {getattr(self, name)} must be at least 1")
 
 
 def prepare(
@@ -101,7 +96,9 @@ def prepare(
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {why(error)}; choose another folder") from None
     try:
-        _write_store(corpora, tokenizer, partial, options, fingerprint, progress)
+        counts = _write_store(Encoder(corpora, tokenizer, options), partial, progress)
+        meta = {"version": VERSION, "fingerprint": fingerprint, "corpora": len(corpora), **counts}
+        (partial / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
         partial.chmod(0o755)
         # A folder in place is always a whole one: the old goes away first, the new arrives by one rename.
         shutil.rmtree(folder, ignore_errors=True)
@@ -113,24 +110,15 @@ def prepare(
     return Store(folder, weights, tokenizer.input_map)
 
 
-def _write_store(
-    corpora: Sequence[Corpus],
-    tokenizer: Tokenizer,
-    folder: Path,
-    options: FilterOptions,
-    fingerprint: str,
-    progress: Callable[[int], None] | None,
-) -> None:
-    most = max(tokenizer.src_size, tokenizer.tgt_size) + (tokenizer.input_map.offset if tokenizer.input_map else 0)
-    dtype = np.dtype("<u2" if most <= 1 << 16 else "<u4")
+def _write_store(encoder: Encoder, folder: Path, progress: Callable[[int], None] | None) -> dict[str, Any]:
+    """Write all files but the description; return what it says of them."""
     report: Counter[str] = Counter()
     ends = dict.fromkeys(SIDES, 0)
     with ExitStack() as stack:
         files = {name: stack.enter_context((folder / name).open("wb")) for name in FILES}
         for side in SIDES:
             files[f"{side}.offsets.bin"].write(np.zeros(1, OFFSET).tobytes())
-        encoder = Encoder(corpora, tokenizer, options, dtype)
-        for number, read, sides, left_out in map_in_order(encoder, _chunks(corpora)):
+        for number, read, sides, left_out in map_in_order(encoder, _chunks(encoder.corpora)):
             kept = 0
             for side, (ids, lengths) in zip(SIDES, sides, strict=True):
                 files[f"{side}.bin"].write(ids.tobytes())
@@ -152,19 +140,11 @@ def _write_store(
     if not counts["kept"]:
         raise DataError(
             f"no pair is left of the {counts['read']} read: {counts['empty']} with an empty side, "
-            f"{counts['too_long']} longer than {options.max_tokens} tokens, "
-            f"{counts['too_short']} shorter than {options.min_tokens}, "
+            f"{counts['too_long']} longer than {encoder.options.max_tokens} tokens, "
+            f"{counts['too_short']} without a token, "
             f"{counts['mismatched']} of unequal length; check the files, or relax the filter options"
         )
-    meta = {
-        "version": VERSION,
-        "fingerprint": fingerprint,
-        "dtype": dtype.str,
-        "pairs": counts["kept"],
-        "corpora": len(corpora),
-        "report": counts,
-    }
-    (folder / META).write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
+    return {"dtype": encoder.dtype.str, "pairs": counts["kept"], "report": counts}
 
 
 def _chunks(corpora: Sequence[Corpus]) -> Iterator[Chunk]:
@@ -181,7 +161,13 @@ class Encoder:
     corpora: Sequence[Corpus]
     tokenizer: Tokenizer
     options: FilterOptions
-    dtype: np.dtype[np.unsignedinteger]
+
+    @cached_property
+    def dtype(self) -> np.dtype[np.unsignedinteger]:
+        """The smallest that holds every id."""
+        offset = self.tokenizer.input_map.offset if self.tokenizer.input_map else 0
+        most = max(self.tokenizer.src_size, self.tokenizer.tgt_size) + offset
+        return np.dtype("<u2" if most <= 1 << 16 else "<u4")
 
     def __call__(self, job: Chunk) -> tuple[int, int, list[Flat], Counter[str]]:
         """The corpus's number, the pairs read, ids end to end and lengths of the pairs that pass, source then target,
@@ -198,9 +184,9 @@ class Encoder:
         shorter = sides[1][1] if corpus.monolingual else np.minimum(sides[0][1], sides[1][1])
         longer = np.maximum(sides[0][1], sides[1][1])
         too_long = longer > options.max_tokens
-        too_short = ~too_long & (shorter < options.min_tokens)
+        too_short = ~too_long & (shorter == 0)
         ratio = min(options.max_ratio, options.max_tokens)  # no two sides that fit differ by more
-        mismatched = ~too_long & ~too_short & (longer > ratio * shorter + options.ratio_slack)
+        mismatched = ~too_long & ~too_short & (longer > ratio * shorter + RATIO_SLACK)
         report["too_long"] = len(pairs) - report["empty"] - len(fitting) + int(too_long.sum())
         report["too_short"], report["mismatched"] = int(too_short.sum()), int(mismatched.sum())
         passed = ~(too_long | too_short | mismatched)

@@ -28,8 +28,7 @@ def uniform(seed: int, epoch: int, use: int, rows: NDArray[np.int64], width: int
     """A number in [0, 1) for each of `width` places in each of `rows`; each row number has values of its own."""
     first = _splitmix64(_seed_state(seed, epoch, use) ^ rows.astype(np.uint64))[:, None]
     places: Numbers = np.arange(width, dtype=np.uint64)
-    found: NDArray[np.float64] = (_splitmix64(first + places) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    return found
+    return (_splitmix64(first + places) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _seed_state(*parts: int) -> Numbers:

@@ -47,7 +47,7 @@ def _read(corpus: Corpus) -> Iterator[Pair]:
     if corpus.jsonl is not None:
         return _jsonl(Path(corpus.jsonl), corpus)
     if corpus.has_images:
-        return image_pairs(corpus)
+        return ((image_to_text(image), label) for image, label in zip(*load_images(corpus), strict=True))
     if corpus.hub is not None:
         return _hub(corpus.hub, corpus)
     return _builtin(corpus)
@@ -58,8 +58,7 @@ def _aligned(src: Path, tgt: Path) -> Iterator[Pair]:
     for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
         if source is None or target is None:
             longer = number + sum(1 for _ in (targets if source is None else sources))
-            counts = (number - 1, longer) if source is None else (longer, number - 1)
-            lacking = src if source is None else tgt
+            counts, lacking = ((number - 1, longer), src) if source is None else ((longer, number - 1), tgt)
             raise DataError(
                 f"{src} has {counts[0]} lines but {tgt} has {counts[1]}: line {number} has no partner in {lacking}; "
                 f"the files must be aligned line by line"
@@ -94,8 +93,8 @@ def _jsonl(path: Path, corpus: Corpus) -> Iterator[Pair]:
         try:
             row = json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
-            column = error.colno if isinstance(error, json.JSONDecodeError) else 1
-            reason = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
+            deep = (1, "nested too deeply")
+            column, reason = (error.colno, error.msg) if isinstance(error, json.JSONDecodeError) else deep
             raise DataError(
                 f"{path}, line {number}, column {column}: not JSON ({reason}); "
                 f'each line is an object such as {{"{corpus.src_key}": "...", "{corpus.tgt_key}": "..."}}'
@@ -210,13 +209,10 @@ def missing_file_message(path: Path, otherwise: str = "check the path") -> str:
 
 
 def not_utf8_message(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> str:
-    byte = raw[error.start]
-    if number == 1 and raw.startswith(UTF16_MARKS):
-        guess = "it looks like UTF-16"
-    else:
-        guess = "it may be Latin-1 or Windows-1252"
+    utf16 = number == 1 and raw.startswith(UTF16_MARKS)
+    guess = "it looks like UTF-16" if utf16 else "it may be Latin-1 or Windows-1252"
     return (
-        f"{path}, line {number}: not UTF-8 (byte {error.start + 1} of the line is 0x{byte:02x}); {guess}, "
+        f"{path}, line {number}: not UTF-8 (byte {error.start + 1} of the line is 0x{raw[error.start]:02x}); {guess}, "
         f"convert it with `iconv -f ENCODING -t UTF-8`"
     )
 
@@ -243,11 +239,6 @@ def shift_images(images: NDArray[np.uint8], down: int, right: int) -> NDArray[np
     side, edge = images.shape[2], max(abs(down), abs(right))
     wide = np.pad(images, ((0, 0), (0, 0), (edge, edge), (edge, edge)))
     return wide[:, :, edge - down : edge - down + side, edge - right : edge - right + side]
-
-
-def image_pairs(corpus: Corpus) -> Iterator[Pair]:
-    """The same as pairs of texts."""
-    return ((image_to_text(image), label) for image, label in zip(*load_images(corpus), strict=True))
 
 
 def read_images(path: Path) -> tuple[NDArray[np.uint8], list[str]]:

@@ -23,6 +23,7 @@ Widths = tuple[int, int]  # of a shape, as positions in the list of allowed widt
 
 QUANTILES = 12  # widths of either side tried for a new shape
 SWEEPS = 20
+MULTIPLE = 8  # of rows, and of widths above four times this
 EVEN = 8192  # a budget from which widths are even: it is a GPU's, and its matrix units pay for odd ones
 STEP = 1 / 8  # what a step costs before its first position, as a part of the budget: the optimizer's work, mostly
 NUDGES = ((-1, 0), (1, 0), (0, -1), (0, 1), (-2, 0), (2, 0), (0, -2), (0, 2), (-1, -1), (1, 1))
@@ -55,13 +56,11 @@ class BatchOptions:
     tokens: int = 4096  # rows times the wider side of a batch, padding included
     seed: int = 0
     shapes: int = 10  # at most this many different (B, S, T)
-    multiple: int = 8  # widths above four times this are a multiple of it
-    divisor: int = 1  # rows divide by it: processes times accumulation steps
     pack: bool = False  # several pairs in a row, each seeing only itself: one shape, little padding
     width: int = 256  # of such a row; a corpus with longer texts has wider ones
 
     def __post_init__(self) -> None:
-        for name in ("tokens", "shapes", "multiple", "divisor", "width"):
+        for name in ("tokens", "shapes", "width"):
             if getattr(self, name) < 1:
                 raise ConfigError(f"batch.{name} {getattr(self, name)} must be at least 1")
         if self.shapes > 255:
@@ -91,16 +90,14 @@ def plan_shapes(
     *,
     tokens: int,
     limit: int = 10,
-    multiple: int = 8,
-    divisor: int = 1,
     weights: NDArray[np.float64] | None = None,
 ) -> tuple[Shape, ...]:
     """At most `limit` shapes, smallest first, for pairs of these lengths (target with its start or end id).
 
     `weights` says how many times each pair counts.
     """
-    edges = _edges(max(int(src.max()), int(tgt.max())), multiple, 2 if tokens >= EVEN else 1)
-    search = _Search(src, tgt, edges, tokens, divisor, weights)
+    edges = _edges(max(int(src.max()), int(tgt.max())), 2 if tokens >= EVEN else 1)
+    search = _Search(src, tgt, edges, tokens, weights)
     chosen = [search.top]
     cost = search.cost(chosen)
     while len(chosen) < limit:
@@ -139,12 +136,12 @@ def next_larger(shapes: Sequence[Shape], number: int) -> int | None:
     return next((n for n in range(number + 1, len(shapes)) if shapes[n].holds(shapes[number])), None)
 
 
-def _edges(longest: int, multiple: int, grain: int) -> NDArray[np.int64]:
-    """The widths a batch may have: any short one or every other, then multiples, ever further apart."""
-    edges = list(range(grain, max(grain, min(longest, 4 * multiple)) + grain, grain))
+def _edges(longest: int, grain: int) -> NDArray[np.int64]:
+    """The widths a batch may have: any short one or every other, then multiples of 8, ever further apart."""
+    edges = list(range(grain, max(grain, min(longest, 4 * MULTIPLE)) + grain, grain))
     while edges[-1] < longest:
-        step = max(1, edges[-1] // 16 // multiple) * multiple
-        edges.append((edges[-1] // multiple) * multiple + step)
+        step = max(1, edges[-1] // 16 // MULTIPLE) * MULTIPLE
+        edges.append((edges[-1] // MULTIPLE) * MULTIPLE + step)
     return np.array(edges)
 
 
@@ -157,10 +154,9 @@ class _Search:
         tgt: Lengths,
         edges: NDArray[np.int64],
         tokens: int,
-        divisor: int,
         weights: NDArray[np.float64] | None,
     ) -> None:
-        self.edges, self.tokens, self.divisor, self.step = edges, tokens, divisor, tokens * STEP
+        self.edges, self.tokens, self.step = edges, tokens, tokens * STEP
         step = np.searchsorted(edges, np.arange(edges[-1] + 1)).astype(np.int32)  # length -> edge
         cell = step[src]
         cell *= len(edges)
@@ -212,7 +208,9 @@ class _Search:
                 counts[larger] += over
             elif counts[number]:
                 rows = math.ceil(counts[number] / math.ceil(counts[number] / shape.rows))
-                even[number] = Shape(min(shape.rows, self._round_up(rows, shape.rows)), shape.src, shape.tgt)
+                if shape.rows >= MULTIPLE:
+                    rows = math.ceil(rows / MULTIPLE) * MULTIPLE
+                even[number] = Shape(min(shape.rows, rows), shape.src, shape.tgt)
         return even
 
     def nudge(self, cost: float, chosen: list[Widths], sweeps: int) -> tuple[float, list[Widths]]:
@@ -234,13 +232,4 @@ class _Search:
     def _rows(self, width: int) -> int:
         """As many rows as the budget allows, a multiple of 8 where that can be."""
         budget = self.tokens // width
-        unit = self._unit(budget)
-        return max(budget // unit * unit, unit)
-
-    def _round_up(self, rows: int, limit: int) -> int:
-        unit = self._unit(limit)
-        return math.ceil(rows / unit) * unit
-
-    def _unit(self, rows: int) -> int:
-        unit = math.lcm(8, self.divisor)
-        return unit if rows >= unit else self.divisor
+        return budget // MULTIPLE * MULTIPLE if budget >= MULTIPLE else max(1, budget)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from array import array
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,44 +38,33 @@ class Survey:
 
 
 def survey(corpora: Sequence[Corpus], progress: Callable[[int], None] | None = None) -> Survey:
-    counts = {"pairs": 0, "empty": 0, "outliers": 0, "characters": 0}
-    longest, longest_at = 0, 0
-    sources: list[NDArray[np.uint64]] = []
-    whole: list[NDArray[np.uint64]] = []
-    for corpus in corpora:
-        pairs = read_pairs(corpus)
-        while chunk := list(islice(pairs, CHUNK)):
-            if corpus.monolingual:  # a text is its own partner
-                chunk = [(text, text) for _, text in chunk]
-            lengths = np.array([(len(a), len(b)) for a, b in chunk])
-            shorter, longer = lengths.min(1), lengths.max(1)
-            if longer.max() > longest:
-                longest, longest_at = int(longer.max()), counts["pairs"] + int(longer.argmax()) + 1
-            counts["pairs"] += len(chunk)
-            counts["empty"] += sum(not a.strip() or not b.strip() for a, b in chunk)
-            counts["outliers"] += int(((shorter > 0) & (longer > RATIO * shorter + SLACK)).sum())
-            counts["characters"] += int(lengths.sum())
-            sources.append(_hashes((source, "") for source, _ in chunk))
-            whole.append(_hashes(chunk))
-            if progress is not None:
-                progress(counts["pairs"])
+    lengths, sources, whole, empty = array("i"), array("Q"), array("Q"), 0
+    for number, (source, target) in enumerate(chain.from_iterable(map(_texts, corpora)), 1):
+        lengths.extend((len(source), len(target)))
+        sources.append(_hash(source))
+        whole.append(_hash(f"{source}\t{target}"))
+        empty += not source.strip() or not target.strip()
+        if progress is not None and number % CHUNK == 0:
+            progress(number)
+    sides = np.array(lengths).reshape(-1, 2)
+    shorter, longer = sides.min(1), sides.max(1)
     return Survey(
-        pairs=counts["pairs"],
-        empty=counts["empty"],
-        mean_length=counts["characters"] / 2 / counts["pairs"],
-        longest=longest,
-        longest_at=longest_at,
-        outliers=counts["outliers"],
-        repeated=counts["pairs"] - len(np.unique(np.concatenate(whole))),
-        hashes=np.unique(np.concatenate(sources)),
+        pairs=len(sides),
+        empty=empty,
+        mean_length=float(sides.mean()),
+        longest=int(longer.max()),
+        longest_at=int(longer.argmax()) + 1,
+        outliers=int(((shorter > 0) & (longer > RATIO * shorter + SLACK)).sum()),
+        repeated=len(sides) - len(np.unique(whole)),
+        hashes=np.unique(sources),
     )
 
 
-def _hashes(pairs: Iterable[Pair]) -> NDArray[np.uint64]:
-    """A hash of eight bytes for each text, so that ten million of them fit into memory."""
+def _texts(corpus: Corpus) -> Iterator[Pair]:
+    """Its pairs; a text without a partner is its own."""
+    return ((text, text) for _, text in read_pairs(corpus)) if corpus.monolingual else read_pairs(corpus)
 
-    def digest(pair: Pair) -> int:
-        text = "\t".join(pair).encode("utf-8", "surrogatepass")
-        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
-    return np.fromiter(map(digest, pairs), np.uint64)
+def _hash(text: str) -> int:
+    """A hash of eight bytes, so that ten million of them fit into memory."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")

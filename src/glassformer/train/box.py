@@ -12,9 +12,7 @@ it runs. A training that was stopped goes on; a step that has ended is not repea
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-import lzma
 import random
 import shlex
 import shutil
@@ -29,6 +27,7 @@ from typing import Any
 import torch
 
 from glassformer.common.files import read_tensors, to_toml, write_tensors, write_text
+from glassformer.data.readers import read_lines
 from glassformer.pipelines import box
 from glassformer.train.recipe import built_in, read_toml
 
@@ -79,14 +78,20 @@ def make(model: str, data: Path, runs: Path, out: Path) -> None:
     place = out / model
     check_replaceable(place)
     first, more, taught, last = (runs / f"box-{model}{part}" for part in ("", "-more", "-taught", "-last"))
-    mixed = runs / f"box-{model}-mixed"
+    mixed, texts, other = runs / f"box-{model}-mixed", runs / f"box-{model}-data", box.MODELS[model][1]
     if not finished(mixed):
-        texts = link_corpora(model, data, runs)
+        texts.mkdir(parents=True, exist_ok=True)
+        for corpus in (f"docs-en-{other}", f"tatoeba-en-{other}"):
+            if not (texts / corpus).exists():
+                (texts / corpus).symlink_to(data / corpus, target_is_directory=True)
         train(first, data)
-        translate_back(model, pack(first), data, texts)
+        back = texts / "docs-en" / "back"
+        options = f"--to {other} --beam 1 --precision int8 --device cpu"
+        translate_file(f"{back}.en", f"{back}.{other}", lambda: untranslated(data), pack(first), options)
         train(more, texts, start=pack(first))
         train(runs / TEACHER, data)
-        translate_lessons(model, runs / TEACHER, data, texts)
+        own, options = texts / "taught" / f"{other}-en", "--to en --beam 4 --batch-tokens 131072"
+        translate_file(f"{own}.{other}", f"{own}.en", lambda: lessons(data, other), runs / TEACHER, options)
         train(taught, texts, start=pack(more))
         train(last, texts, start=taught)
         mix(taught, last, mixed)
@@ -130,48 +135,19 @@ def mix(older: Path, newer: Path, out: Path) -> None:
     write_tensors(out / "model.safetensors", weights)  # last: with it the folder is finished
 
 
-def link_corpora(model: str, data: Path, runs: Path) -> Path:
-    """A folder that shows the corpora of `data` and takes the texts that are made."""
-    texts, other = runs / f"box-{model}-data", box.MODELS[model][1]
-    for made in ("docs-en", "taught"):
-        (texts / made).mkdir(parents=True, exist_ok=True)
-    for corpus in (f"docs-en-{other}", f"tatoeba-en-{other}"):
-        if not (texts / corpus).exists():
-            (texts / corpus).symlink_to(data / corpus, target_is_directory=True)
-    return texts
-
-
-def translate_file(source: Path, target: Path, lines: Callable[[], list[str]], *command: str | Path) -> None:
+def translate_file(source: str, target: str, lines: Callable[[], list[str]], model: Path, options: str) -> None:
     """Write the lines to `source` and their translations to `target`, unless the files exist."""
-    if not source.is_file():
-        write_text(source, "".join(f"{line}\n" for line in lines()))
-    if not target.is_file():
-        glassformer("translate", *command, "--input", source, "--output", target)
-
-
-def translate_back(model: str, translator: Path, data: Path, texts: Path) -> None:
-    """English sentences of docs-en with what the translator makes of them."""
-    own, other = texts / "docs-en", box.MODELS[model][1]
-    options = f"--to {other} --beam 1 --precision int8 --device cpu".split()
-    translate_file(own / "back.en", own / f"back.{other}", lambda: untranslated(data), translator, *options)
-
-
-def translate_lessons(model: str, teacher: Path, data: Path, texts: Path) -> None:
-    """Sentences of the other language with the English that the teacher makes of them."""
-    other = box.MODELS[model][1]
-    own = texts / "taught" / f"{other}-en"
-    options = ["--to", "en", "--beam", "4", "--batch-tokens", "131072"]
-    translate_file(Path(f"{own}.{other}"), Path(f"{own}.en"), lambda: lessons(data, other), teacher, *options)
+    Path(source).parent.mkdir(exist_ok=True)
+    if not Path(source).is_file():
+        write_text(Path(source), "".join(f"{line}\n" for line in lines()))
+    if not Path(target).is_file():
+        glassformer("translate", model, *options.split(), "--input", source, "--output", target)
 
 
 def untranslated(data: Path) -> list[str]:
     """English sentences of middling length, each once, none of them in a corpus that has translations."""
-    known: set[str] = set()
-    for file in sorted(data.glob("docs-en-*/*.en.xz")):
-        with lzma.open(file, "rt", encoding="utf-8") as lines:
-            known.update(line.strip() for line in lines)
-    with lzma.open(data / "docs-en" / "mono.en.xz", "rt", encoding="utf-8") as lines:
-        found = dict.fromkeys(line.strip() for line in lines)
+    known = {line.strip() for file in data.glob("docs-en-*/*.en.xz") for line in read_lines(file)}
+    found = dict.fromkeys(line.strip() for line in read_lines(data / "docs-en" / "mono.en.xz"))
     fit = [line for line in found if line not in known and 4 <= len(line.split()) <= 45 and len(line) <= 300]
     random.Random(1).shuffle(fit)
     return fit[:BACK]
@@ -180,13 +156,8 @@ def untranslated(data: Path) -> list[str]:
 def lessons(data: Path, other: str) -> list[str]:
     """Sentences of both corpora of a language that are not too long, each once."""
     count, longest = LESSONS[other]
-    found: dict[str, None] = {}
-    for opened, file in (
-        (lzma.open, f"docs-en-{other}/train.{other}.xz"),
-        (gzip.open, f"tatoeba-en-{other}/train.{other}.gz"),
-    ):
-        with opened(data / file, "rt", encoding="utf-8") as lines:
-            found.update(dict.fromkeys(line.strip() for line in lines))
+    files = (data / f"docs-en-{other}/train.{other}.xz", data / f"tatoeba-en-{other}/train.{other}.gz")
+    found = dict.fromkeys(line.strip() for file in files for line in read_lines(file))
     fit = [line for line in found if line and len(line) <= longest]
     random.Random(1).shuffle(fit)
     return fit[:count]
@@ -203,7 +174,8 @@ def finish(model: str, run: Path, new: Path, data: Path) -> None:
         asked = {"precision": "int8", "beam": 4, "command": shlex.join(["glassformer", *command])}
         scores[name] = json.loads(told) | asked
     write_text(new / "scores.json", json.dumps(scores, indent=1) + "\n")
-    write_cards(new, data, model)
+    for language, file in CARDS.items():
+        write_text(new / file, card(new, data, model, language))
 
 
 def check_replaceable(place: Path) -> None:
@@ -219,6 +191,7 @@ def template(language: str) -> str:
 
 
 def card(folder: Path, data: Path, name: str, language: str) -> str:
+    """The card of a bundle; `data` holds the corpora that its recipe names, each with its ATTRIBUTION.txt."""
     recipe = tomllib.loads((folder / "recipe.toml").read_text(encoding="utf-8"))
     scores: dict[str, Any] = json.loads((folder / "scores.json").read_text(encoding="utf-8"))
     a, b = (LANGUAGES[language][code] for code in name.split("-"))
@@ -256,12 +229,6 @@ def attributions(recipe: dict[str, Any], data: Path) -> dict[str, str]:
     names = dict.fromkeys(str(one.get("src") or one.get("tsv")).split("/")[0] for one in corpora)
     names.pop("taught", None)  # made of the others
     return {name: (data / name / "ATTRIBUTION.txt").read_text(encoding="utf-8").strip() for name in names}
-
-
-def write_cards(folder: Path, data: Path, name: str) -> None:
-    """Both cards of a bundle; `data` holds the corpora that its recipe names, each with its ATTRIBUTION.txt."""
-    for language, file in CARDS.items():
-        write_text(folder / file, card(folder, data, name, language))
 
 
 def main() -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import tomllib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -25,18 +26,8 @@ TRACES = (LOCK, "prepared", "checkpoints", "model.safetensors", *bundle.VOCABULA
 
 
 # What may change between the start of a run and its continuation.
-CHANGEABLE = (
-    "steps",
-    "log_every",
-    "save_every",
-    "valid_every",
-    "keep_last",
-    "patience",
-    "ship",
-    "parallel",
-    "tensorboard",
-    "compile",
-)
+CHANGEABLE = {"steps", "log_every", "save_every", "valid_every", "keep_last", "patience", "ship"}
+CHANGEABLE |= {"parallel", "tensorboard", "compile"}
 
 
 @contextmanager
@@ -62,17 +53,12 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
 
 def try_lock(file: IO[str]) -> bool:
-    """Lock the file; False if another process holds the lock. Systems without locks always succeed."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:  # a network's file system without locks
-        pass
+    """Lock the file; False if another process holds the lock. File systems without locks always succeed."""
+    with suppress(OSError):  # a network's file system without locks
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
     return True
 
 
@@ -145,12 +131,11 @@ def check_continuation(asked: Recipe, before: Recipe) -> Recipe:
     if asked.train.batch_tokens == "auto":
         asked = replace(asked, train=replace(asked.train, batch_tokens=before.train.batch_tokens))
     now, then = asked.to_dict(), before.to_dict()
-    for section in then:
-        a, b = dict(now[section]), dict(then[section])
+    for section in ("data", "tokenizer", "model", "train"):
+        a, b = now[section], then[section]
         for name in a | b:
-            if name == "root" or (section == "train" and name in CHANGEABLE):
-                continue
-            if section not in ("score", "about") and a.get(name) != b.get(name):
+            free = name == "root" or (section == "train" and name in CHANGEABLE)
+            if not free and a.get(name) != b.get(name):
                 was, wanted = (repr(x[name]) if name in x else "its default" for x in (b, a))
                 raise RunError(
                     f"--resume: {section}.{name} was {was} when this run began and is {wanted} now; "

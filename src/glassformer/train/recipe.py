@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -71,11 +72,9 @@ class Recipe:
 
     def sized_config(self, size: int, src_size: int | None) -> ModelConfig:
         """The same for a vocabulary of `size`, and a source's own of `src_size`."""
-        vocabulary: dict[str, Any] = {"vocab_size": size, "pad_id": PAD, "start_id": START, "end_id": END}
-        if src_size is not None:
-            vocabulary["src_vocab_size"] = src_size
-        seed = {"seed": self.train.seed}
-        return ModelConfig.from_dict(seed | self.model | vocabulary)
+        vocabulary = {"vocab_size": size, "pad_id": PAD, "start_id": START, "end_id": END}
+        own = {} if src_size is None else {"src_vocab_size": src_size}
+        return ModelConfig.from_dict({"seed": self.train.seed} | self.model | vocabulary | own)
 
     @property
     def special_pieces(self) -> list[str]:
@@ -104,15 +103,12 @@ class Recipe:
         """Every value but None, which TOML does not know: a default that changes later changes no run begun before."""
 
         def plain(value: Any) -> Any:
-            if dataclasses.is_dataclass(value) and not isinstance(value, type):
-                return plain({f.name.rstrip("_"): getattr(value, f.name) for f in dataclasses.fields(value)})
-            if isinstance(value, dict):
-                return {name: plain(item) for name, item in value.items() if item is not None}
-            if isinstance(value, tuple):
-                return [plain(item) for item in value]
-            return str(value) if isinstance(value, Path) else value
+            return list(value) if isinstance(value, tuple) else str(value) if isinstance(value, Path) else value
 
-        return {f.name: plain(getattr(self, f.name)) for f in dataclasses.fields(self)}
+        def table(items: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+            return {name.rstrip("_"): plain(value) for name, value in items if value is not None}
+
+        return dataclasses.asdict(self, dict_factory=table) | {"model": table(self.model.items())}
 
 
 def recipe_text(recipe: Recipe) -> str:
@@ -228,17 +224,12 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
         model=MODEL_DEFAULTS | base_settings(train.start, VOCABULARY_SETTINGS) | apart | values.get("model", {}),
         train=train,
         score=read_section(Score, values.get("score", {}), "score"),
-        about=read_section(About, about_table(values.get("about", {}), data), "about"),
+        about=read_section(About, values.get("about", {}), "about"),
     )
+    if recipe.data.target:
+        recipe = dataclasses.replace(recipe, about=dataclasses.replace(recipe.about, target=recipe.data.target))
     check_recipe(recipe)
     return recipe
-
-
-def about_table(table: Any, data: dict[str, Any]) -> Any:
-    """The section [about], with the target language of the built-in corpus."""
-    if not isinstance(table, dict):
-        return table
-    return table | ({"target": data["target"]} if data.get("target") else {})
 
 
 def read_corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:

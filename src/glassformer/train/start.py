@@ -142,15 +142,10 @@ def copy_base_weights(model: Model, start: str, labels: Sequence[str] = ()) -> s
 def save(folder: Path, model: Model, tensors: Mapping[str, Tensor], tokenizer: Tokenizer) -> None:
     """Write what was trained: a bundle, or with a published vocabulary the folder that such a model comes in."""
     labels = tokenizer.label_names
-    texts = (
-        tokenizer.texts
-        if isinstance(tokenizer, LabelledTokenizer) and not isinstance(tokenizer, ImageTokenizer)
-        else tokenizer
-    )
+    images = isinstance(tokenizer, ImageTokenizer)
+    texts = tokenizer.texts if isinstance(tokenizer, LabelledTokenizer) and not images else tokenizer
     if not isinstance(texts, PublishedTokenizer | PublishedImages):
-        bundle.save(
-            folder, model, dict(tensors), None if isinstance(tokenizer, ImageTokenizer) else texts, labels=labels
-        )
+        bundle.save(folder, model, dict(tensors), None if images else texts, labels=labels)
         return
     whole = type(model)(model.config)
     own = bundle.weights(whole)

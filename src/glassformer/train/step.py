@@ -168,8 +168,9 @@ class Stepper:
         """All of a step but its learning rate and its seed; nothing here reads a value back from the device."""
         self.optimizer.zero_grad(set_to_none=True)
         for part, last in self.parts(inputs):
-            quiet = isinstance(self.model, nn.parallel.DistributedDataParallel) and not last
-            with self.unsynchronised() if quiet else contextlib.nullcontext():
+            # DDP exchanges gradients after the last portion only.
+            ddp = self.model if isinstance(self.model, nn.parallel.DistributedDataParallel) and not last else None
+            with contextlib.nullcontext() if ddp is None else ddp.no_sync():
                 with self.autocast():
                     loss = self.rows_loss(**part)
                 loss = loss * inputs.loss_weight
@@ -221,12 +222,6 @@ class Stepper:
             self.work(static)
         self.pool = graph.pool()
         return graph, static
-
-    def unsynchronised(self) -> contextlib.AbstractContextManager[None]:
-        """Let DDP keep gradients to itself until the last portion."""
-        assert isinstance(self.model, nn.parallel.DistributedDataParallel)
-        context: contextlib.AbstractContextManager[None] = self.model.no_sync()
-        return context
 
     def set_lr(self, lr: float) -> None:
         for group in self.optimizer.param_groups:

@@ -61,12 +61,19 @@ CHINESE = ("zh", "zho")  # as models call it
 
 
 @dataclass(frozen=True)
-class Loading:
-    """How a model is loaded to be judged."""
+class Task:
+    """What `gf.evaluate` was given: the model, how to load it, and what to judge it by."""
 
+    folder: Path
+    src: str | Path | Iterable[Any] | None
+    ref: str | Path | Iterable[str] | None
+    split: str | None
+    to: str | None
+    source: str | None
     device: str
     precision: Precision
-    adapter: str | Path | None = None
+    adapter: str | Path | None
+    report: Report
 
 
 @dataclass(frozen=True)
@@ -120,16 +127,16 @@ def evaluate(
         print(found.scores, found.scores.bleu_signature, found.hypotheses)
     """
     folder, report = locate(folder), report or Report(quiet=True)
-    loading = Loading(device, precision, adapter)
+    task = Task(folder, src, ref, split, to, source, device, precision, adapter, report)
     options = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
     asked = {name: value for name, value in options.items() if value is not None}
     if (kind := model_kind(folder)) is not EncoderDecoder:
         for option, value in ({"to": to, "source": source} | asked).items():
             if value is not None:
                 raise ConfigError(f"{option}={value} is for translations, and {folder} does not translate")
-        found = evaluate_other(folder, kind, src, ref, split, loading, report)
+        found = evaluate_other(task, kind)
     else:
-        found = evaluate_translator(folder, src, ref, split, to, source, asked, loading, report)
+        found = evaluate_translator(task, asked)
     report.clear()
     if adapter is not None:
         found = replace(found, name=f"{found.name} with the adapter {Path(adapter).resolve().name}")
@@ -138,24 +145,15 @@ def evaluate(
     return found
 
 
-def evaluate_translator(
-    folder: Path,
-    src: str | Path | Iterable[str] | None,
-    ref: str | Path | Iterable[str] | None,
-    split: str | None,
-    to: str | None,
-    source: str | None,
-    asked: dict[str, Any],
-    loading: Loading,
-    report: Report,
-) -> Evaluation:
+def evaluate_translator(task: Task, asked: dict[str, Any]) -> Evaluation:
     """Translate and score; `asked` overrides the settings of the recipe."""
+    folder, src, ref, to, source, report = task.folder, task.src, task.ref, task.to, task.source, task.report
     if (src is None) != (ref is None):
         raise ConfigError("src=... and ref=... go together: sources and their references, line by line")
     recipe: Recipe | None
     pairs: Iterable[tuple[str, str]]
     if src is None or ref is None:
-        name = split or "test"
+        name = task.split or "test"
         recipe, corpora = recipe_split(folder, name)
         if corpora[0].monolingual:
             raise DataError(f"the `{name}` texts of the recipe have no translations; give src=... and ref=... instead")
@@ -166,7 +164,7 @@ def evaluate_translator(
         if (to := corpora[0].to) is not None:
             name = f"{name} {corpora[0].from_ or ''}-{to}"
         pairs = chain.from_iterable(map(read_pairs, corpora))
-    elif split is not None:
+    elif task.split is not None:
         raise ConfigError("give either src=... and ref=..., or split=..., not both")
     else:
         recipe = readable_recipe(folder, report)
@@ -182,47 +180,37 @@ def evaluate_translator(
             "the references are written without spaces, and BLEU by 13a takes each line for a word; for Chinese give "
             '--tokenize zh, or write tokenize = "zh" under [score] in the recipe (ja-mecab for Japanese)'
         )
-    translations = Translator.load(
-        folder, loading.device, loading.precision, to=to, source=source, adapter=loading.adapter
-    ).translate(
-        sources,
-        search=search,
-        progress=lambda done: report.show(f"translating {name}: {done:,} of {len(sources):,}"),
-    )
-    hypotheses = [best[0].text for best in translations]
+    translator = Translator.load(folder, task.device, task.precision, to=to, source=source, adapter=task.adapter)
+
+    def progress(done: int) -> None:
+        report.show(f"translating {name}: {done:,} of {len(sources):,}")
+
+    hypotheses = [best[0].text for best in translator.translate(sources, search=search, progress=progress)]
     scores = score(hypotheses, references, settings.tokenize, settings.lowercase)
-    return Evaluation(name, scores, settings, loading.precision, tuple(sources), tuple(hypotheses), tuple(references))
+    return Evaluation(name, scores, settings, task.precision, tuple(sources), tuple(hypotheses), tuple(references))
 
 
-def evaluate_other(
-    folder: Path,
-    kind: type[Model],
-    src: str | Path | Iterable[Any] | None,
-    ref: str | Path | Iterable[str] | None,
-    split: str | None,
-    loading: Loading,
-    report: Report,
-) -> Evaluation:
+def evaluate_other(task: Task, kind: type[Model]) -> Evaluation:
     """The same of a model that does not translate."""
-    if src is not None and split is not None:
+    if task.src is not None and task.split is not None:
         raise ConfigError("give either src=..., or split=..., not both")
     exact = False
-    if src is not None:
-        name, items, labels = given_items(folder, kind, src, ref)
+    if task.src is not None:
+        name, items, labels = given_items(task.folder, kind, task.src, task.ref)
     else:
-        refuse_labels(None if ref is None else [], "a split has its own")
-        name = split or "test"
-        corpora = recipe_split(folder, name)[1]
+        refuse_labels(None if task.ref is None else [], "a split has its own")
+        name = task.split or "test"
+        corpora = recipe_split(task.folder, name)[1]
         items, labels = split_items(corpora)
         exact = all(corpus.exact for corpus in corpora)
     if kind is DecoderOnly:
         refuse_labels(labels, "a decoder is judged by texts alone")
-        scores: BaseScores = score_texts(folder, items, loading, report, exact)
+        scores: BaseScores = score_texts(task, items, exact)
     elif labels is None:
-        scores = score_gaps(folder, items, loading, report, exact)
+        scores = score_gaps(task, items, exact)
     else:
-        return evaluate_classifier(name, folder, items, labels, loading, report)
-    return Evaluation(name, scores, Score(), loading.precision, tuple(items), (), ())
+        return evaluate_classifier(task, name, items, labels)
+    return Evaluation(name, scores, Score(), task.precision, tuple(items), (), ())
 
 
 def in_chunks(items: Sequence[Any], what: str, report: Report) -> Iterator[Sequence[Any]]:
@@ -231,43 +219,41 @@ def in_chunks(items: Sequence[Any], what: str, report: Report) -> Iterator[Seque
         report.show(f"{what}: {min(first + CHUNK, len(items)):,} of {len(items):,}")
 
 
-def score_texts(folder: Path, texts: Sequence[str], loading: Loading, report: Report, exact: bool) -> TextScores:
+def score_texts(task: Task, texts: Sequence[str], exact: bool) -> TextScores:
     """The likelihood of texts by a decoder; `exact`: they are of the source whose probabilities are known."""
-    generator = TextGenerator.load(folder, loading.device, loading.precision, adapter=loading.adapter)
-    found = [one for chunk in in_chunks(texts, "reading texts", report) for one in generator.likelihoods(chunk)]
+    generator = TextGenerator.load(task.folder, task.device, task.precision, adapter=task.adapter)
+    found = [one for chunk in in_chunks(texts, "reading texts", task.report) for one in generator.likelihoods(chunk)]
     totals, tokens = [one.log_probability for one in found], sum(one.tokens for one in found)
     return TextScores.of(totals, tokens, texts, least_loss(texts) if exact else None)
 
 
-def score_gaps(folder: Path, texts: Sequence[str], loading: Loading, report: Report, exact: bool) -> GapScores:
+def score_gaps(task: Task, texts: Sequence[str], exact: bool) -> GapScores:
     """How an encoder fills each token of texts, hidden in turn."""
-    filler = MaskFiller.load(folder, loading.device, adapter=loading.adapter)
-    hidden = [one for chunk in in_chunks(texts, "filling gaps", report) for one in filler.recover(chunk)]
+    filler = MaskFiller.load(task.folder, task.device, adapter=task.adapter)
+    hidden = [one for chunk in in_chunks(texts, "filling gaps", task.report) for one in filler.recover(chunk)]
     return GapScores.of(
         [one.likelihood.log_probability for one in hidden],
         [one.right for one in hidden],
         [one.likelihood.tokens for one in hidden],
-        list(determined_gaps(bundle.load(folder).tokenizer, texts, hidden, report)) if exact else (),
+        list(determined_gaps(bundle.load(task.folder).tokenizer, texts, hidden, task.report)) if exact else (),
     )
 
 
-def evaluate_classifier(
-    name: str, folder: Path, items: Sequence[Any], labels: Sequence[str], loading: Loading, report: Report
-) -> Evaluation:
+def evaluate_classifier(task: Task, name: str, items: Sequence[Any], labels: Sequence[str]) -> Evaluation:
     """The likeliest label of each text or image beside the right one."""
-    classifier = Classifier.load(folder, loading.device, adapter=loading.adapter)
+    classifier = Classifier.load(task.folder, task.device, adapter=task.adapter)
     if empty := sum(not label for label in labels):  # as training leaves them out
-        report.say(f"left out: {empty:,} without a label")
+        task.report.say(f"left out: {empty:,} without a label")
         items = [item for item, label in zip(items, labels, strict=True) if label]
         labels = [label for label in labels if label]
     for label in labels:
         if label not in classifier.labels:
             raise DataError(f"the label {label!r:.60} is not one that the model knows: {', '.join(classifier.labels)}")
-    chunks = in_chunks(items, "telling labels", report)
+    chunks = in_chunks(items, "telling labels", task.report)
     hypotheses = [best[0].name for chunk in chunks for best in classifier.classify(chunk, top=1)]
     names = tuple(one if isinstance(one, str) else f"image {number}" for number, one in enumerate(items, 1))
     scores = LabelScores.of(hypotheses, labels)
-    return Evaluation(name, scores, Score(), loading.precision, names, tuple(hypotheses), tuple(labels))
+    return Evaluation(name, scores, Score(), task.precision, names, tuple(hypotheses), tuple(labels))
 
 
 def determined_gaps(
@@ -294,10 +280,7 @@ def record_scores(folder: Path, found: Evaluation, report: Report, **details: An
         return
     if isinstance(found.scores, Scores):
         details |= {"beam": found.settings.beam, "length_penalty": found.settings.length_penalty}
-    details |= {
-        "precision": found.precision,
-        "versions": {"glassformer": __version__, "torch": torch.__version__},
-    }
+    details |= {"precision": found.precision, "versions": {"glassformer": __version__, "torch": torch.__version__}}
     try:
         known = read_scores(folder) | {found.name: found.scores.to_dict() | details}
         write_text(folder / "scores.json", json.dumps(known, indent=1, ensure_ascii=False) + "\n")

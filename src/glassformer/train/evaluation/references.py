@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, cast
 
@@ -61,10 +62,7 @@ def directions(folder: Path, corpora: Iterable[Corpus]) -> list[Direction]:
 def in_language(corpora: tuple[Corpus, ...], side: Literal["source", "to"], language: str | None) -> tuple[Corpus, ...]:
     """The corpora whose sources, or targets, are in a language; all of them where they are in one language only."""
 
-    def language_of(corpus: Corpus) -> str | None:
-        return corpus.to if side == "to" else corpus.from_
-
-    preposition = "into" if side == "to" else "from"
+    language_of, preposition = (attrgetter("to"), "into") if side == "to" else (attrgetter("from_"), "from")
     languages = sorted({name for name in map(language_of, corpora) if name is not None})
     if language is None and len(languages) > 1:
         both = " and ".join(languages)
@@ -81,12 +79,11 @@ def in_language(corpora: tuple[Corpus, ...], side: Literal["source", "to"], lang
 
 def readable_recipe(folder: Path, report: Report) -> Recipe | None:
     """The folder's recipe, where it holds one; two files can be judged without."""
-    if (folder / "recipe.toml").exists():
-        try:
-            return saved_recipe(folder)
-        except GlassformerError as error:
-            report.say(f"{error}; judged without it")
-    return None
+    try:
+        return saved_recipe(folder) if (folder / "recipe.toml").exists() else None
+    except GlassformerError as error:
+        report.say(f"{error}; judged without it")
+        return None
 
 
 def given_pairs(
