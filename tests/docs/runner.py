@@ -55,7 +55,7 @@ def run_page(
 
 
 def with_output(blocks: list[fences.Fence]) -> Iterator[tuple[fences.Fence, fences.Fence | None]]:
-    for block, after in zip(blocks, [*blocks[1:], None], strict=True):
+    for block, after in zip(blocks, [*blocks, None][1:], strict=True):
         if block.kind in ("python", "console"):
             yield block, after if after is not None and after.kind == "output" else None
 

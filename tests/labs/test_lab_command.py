@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 import json
 import multiprocessing
-import sys
+from functools import partial
 
 import pytest
 import torch
 
-from glassformer.cli import main
 from glassformer.labs import NAMES, find, sinusoids
 from glassformer.labs.experiment import VERDICTS, Check, Finding
 from glassformer.labs.figures import Figure, Text
@@ -18,18 +17,10 @@ from glassformer.labs.run import run, run_labs
 
 
 @pytest.fixture
-def run_lab(tmp_path, monkeypatch, capsys):
-    """In this process, in an empty folder: exit code, stdout, stderr."""
+def run_lab(cli, tmp_path, monkeypatch):
+    """`glassformer lab` in an empty folder."""
     monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["glassformer", "lab", *arguments])
-        with pytest.raises(SystemExit) as ended:
-            main()
-        out, error = capsys.readouterr()
-        return ended.value.code or 0, out, error
-
-    return run
+    return partial(cli, "lab")
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""A hub on this machine: a server that speaks as much of the Hugging Face hub's protocol as its client asks for."""
+"""A hub on this machine: a server of as much of the Hugging Face hub's protocol as its client uses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from urllib.parse import unquote, urlsplit
 @dataclass
 class Repository:
     files: dict[str, bytes]
-    revisions: dict[str, str] = field(default_factory=dict)  # beside main: a name, and its commit
+    revisions: dict[str, str] = field(default_factory=dict)  # other than main: a name, and its commit
     gated: bool = False
     forbidden: bool = False
-    sizes: dict[str, int] = field(default_factory=dict)  # told in place of true ones
-    sent: dict[str, bytes] = field(default_factory=dict)  # sent in place of the true content
-    gone: set[str] = field(default_factory=set)  # listed, and not there
+    sizes: dict[str, int] = field(default_factory=dict)  # in place of the true ones
+    sent: dict[str, bytes] = field(default_factory=dict)  # in place of the true content
+    gone: set[str] = field(default_factory=set)  # listed, but missing
     pull_request: int | None = None  # of the hub's converter
 
     @property
@@ -44,11 +44,11 @@ def is_large(file: str) -> bool:
 
 
 class LocalHub:
-    """Repositories by name behind an address; `asked` keeps what has been asked for."""
+    """Repositories by name behind an address; `requests` keeps those that came."""
 
     def __init__(self) -> None:
         self.repositories: dict[str, Repository] = {}
-        self.asked: list[tuple[str, str, str | None]] = []  # method, path, range
+        self.requests: list[tuple[str, str, str | None]] = []  # method, path, range
         self.slow_after: int | None = None  # bytes of a large file that come fast; the rest comes slowly
         self.open: list[socket.socket] = []
         hub = self
@@ -63,11 +63,10 @@ class LocalHub:
                 super().setup()
                 hub.open.append(self.connection)
 
-            def do_HEAD(self) -> None:
-                hub.answer(self)
-
             def do_GET(self) -> None:
-                hub.answer(self)
+                hub.respond(self)
+
+            do_HEAD = do_GET
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.server.daemon_threads = True
@@ -87,15 +86,15 @@ class LocalHub:
                 connection.shutdown(socket.SHUT_RDWR)
 
     def fetched(self) -> list[str]:
-        """The files that were asked for whole or in part, each once."""
-        paths = [path for method, path, _ in self.asked if method == "GET" and not path.startswith("/api/")]
+        """The files that were requested whole or in part, each once."""
+        paths = [path for method, path, _ in self.requests if method == "GET" and not path.startswith("/api/")]
         return list(dict.fromkeys(path.rpartition("/")[2] for path in paths))
 
-    def answer(self, request: BaseHTTPRequestHandler) -> None:
+    def respond(self, request: BaseHTTPRequestHandler) -> None:
         path = unquote(urlsplit(request.path).path)
-        self.asked.append((request.command, path, request.headers.get("Range")))
+        self.requests.append((request.command, path, request.headers.get("Range")))
         if match := re.fullmatch(r"/api/models/([^/]+/[^/]+)(?:/(revision|discussions)(?:/(.+))?)?", path):
-            self.about(request, *match.groups())
+            self.describe(request, *match.groups())
         elif match := re.fullmatch(r"/([^/]+/[^/]+)/resolve/(.+)/([^/]+)", path):
             self.resolve(request, *match.groups())
         elif match := re.fullmatch(r"/cdn/([^/]+/[^/]+)/([^/]+)", path):
@@ -104,7 +103,7 @@ class LocalHub:
         else:
             refuse(request, 404, "")
 
-    def known(self, request: BaseHTTPRequestHandler, name: str, revision: str | None) -> Repository | None:
+    def find_repository(self, request: BaseHTTPRequestHandler, name: str, revision: str | None) -> Repository | None:
         repository = self.repositories.get(name)
         if repository is None:
             refuse(request, 401, "RepoNotFound")  # as the hub tells who is not logged in
@@ -118,8 +117,8 @@ class LocalHub:
             return repository
         return None
 
-    def about(self, request: BaseHTTPRequestHandler, name: str, kind: str | None, revision: str | None) -> None:
-        repository = self.known(request, name, revision)
+    def describe(self, request: BaseHTTPRequestHandler, name: str, kind: str | None, revision: str | None) -> None:
+        repository = self.find_repository(request, name, revision)
         if repository is None:
             return
         if kind == "discussions":
@@ -129,18 +128,18 @@ class LocalHub:
                 "repo": {"name": name, "type": "model"},
             }  # fmt: skip
             several = [one] if repository.pull_request else []
-            send(request, {"discussions": several, "count": len(several), "start": 0})
+            send_json(request, {"discussions": several, "count": len(several), "start": 0})
             return
         siblings = []
         for file, data in repository.files.items():
-            told = {"rfilename": file, "size": repository.sizes.get(file, len(data)), "blobId": git_id(data)}
-            if is_large(file):
-                told["lfs"] = {"size": told["size"], "sha256": sha256(data), "pointerSize": 130}
-            siblings.append(told)
-        send(request, {"id": name, "modelId": name, "sha": repository.commit, "private": False, "siblings": siblings})
+            size = repository.sizes.get(file, len(data))
+            large = {"lfs": {"size": size, "sha256": sha256(data), "pointerSize": 130}} if is_large(file) else {}
+            siblings.append({"rfilename": file, "size": size, "blobId": git_id(data), **large})
+        facts = {"id": name, "modelId": name, "sha": repository.commit, "private": False}
+        send_json(request, facts | {"siblings": siblings})
 
     def resolve(self, request: BaseHTTPRequestHandler, name: str, revision: str, file: str) -> None:
-        repository = self.known(request, name, revision)
+        repository = self.find_repository(request, name, revision)
         if repository is None:
             return
         if file not in repository.files or file in repository.gone:
@@ -152,29 +151,23 @@ class LocalHub:
             self.send_file(request, repository.sent.get(file, data), headers | {"ETag": f'"{git_id(data)}"'})
             return
         headers |= {"X-Linked-Etag": f'"{sha256(data)}"', "X-Linked-Size": str(len(data))}
-        request.send_response(302)
-        place = self.address.replace("127.0.0.1", "localhost")  # another host, as the hub's large files have
-        for key, value in (headers | {"Location": f"{place}/cdn/{name}/{file}", "Content-Length": "0"}).items():
-            request.send_header(key, value)
-        request.end_headers()
+        cdn = self.address.replace("127.0.0.1", "localhost")  # another host, as the hub's large files have
+        send(request, 302, b"", headers | {"Location": f"{cdn}/cdn/{name}/{file}"})
 
     def send_file(self, request: BaseHTTPRequestHandler, data: bytes, headers: dict[str, str]) -> None:
-        asked = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range") or "")
-        start = int(asked[1]) if asked else 0
-        request.send_response(206 if asked else 200)
-        if asked:
+        part = re.fullmatch(r"bytes=(\d+)-", request.headers.get("Range") or "")
+        start = int(part[1]) if part else 0
+        if part:
             headers = headers | {"Content-Range": f"bytes {start}-{len(data) - 1}/{len(data)}"}
-        for key, value in (headers | {"Content-Length": str(len(data) - start), "Accept-Ranges": "bytes"}).items():
-            request.send_header(key, value)
-        request.end_headers()
-        if request.command == "HEAD":
-            return
-        if self.slow_after is None or len(data) < self.slow_after:
-            request.wfile.write(data[start:])
-            return
+        headers = headers | {"Accept-Ranges": "bytes", "Content-Length": str(len(data) - start)}
+        slow = self.slow_after is not None and self.slow_after <= len(data)
+        send(request, 206 if part else 200, data[start : self.slow_after if slow else None], headers)
+        if slow and request.command != "HEAD":
+            self.send_slowly(request, data[self.slow_after :])
+
+    def send_slowly(self, request: BaseHTTPRequestHandler, data: bytes) -> None:
         try:
-            request.wfile.write(data[start : self.slow_after])
-            for place in range(self.slow_after, len(data), 16):
+            for place in range(0, len(data), 16):
                 request.wfile.write(data[place : place + 16])
                 request.wfile.flush()
                 time.sleep(0.05)
@@ -182,17 +175,18 @@ class LocalHub:
             request.close_connection = True
 
 
-def send(request: BaseHTTPRequestHandler, told: object) -> None:
-    body = json.dumps(told).encode()
-    request.send_response(200)
-    request.send_header("Content-Type", "application/json")
-    request.send_header("Content-Length", str(len(body)))
+def send(request: BaseHTTPRequestHandler, status: int, body: bytes, headers: dict[str, str]) -> None:
+    request.send_response(status)
+    for key, value in ({"Content-Length": str(len(body))} | headers).items():
+        request.send_header(key, value)
     request.end_headers()
-    request.wfile.write(body)
+    if request.command != "HEAD":
+        request.wfile.write(body)
+
+
+def send_json(request: BaseHTTPRequestHandler, content: object) -> None:
+    send(request, 200, json.dumps(content).encode(), {"Content-Type": "application/json"})
 
 
 def refuse(request: BaseHTTPRequestHandler, status: int, code: str, headers: dict[str, str] | None = None) -> None:
-    request.send_response(status)
-    for key, value in ({"X-Error-Code": code, "Content-Length": "0"} | (headers or {})).items():
-        request.send_header(key, value)
-    request.end_headers()
+    send(request, status, b"", {"X-Error-Code": code} | (headers or {}))

@@ -65,7 +65,7 @@ def own_loss(peer: Any, tokenizer: Any, rows: Lines, source: str, to: str) -> tu
 @pytest.mark.parametrize("kind", WAYS)
 def test_training_starts_at_transformers_own_loss_and_ends_as_its_family(kind: str, tmp_path: Path) -> None:
     """The tokens, their marks and the loss are those of transformers; the folder then translates without being told."""
-    tokenizer, peer = tiny_languages.write(kind, tmp_path / "start")
+    tokenizer, peer = tiny_languages.write_multilingual(kind, tmp_path / "start")
     source, to, other = WAYS[kind]
     rows = lines(12, 2)
     data = {"train": [corpus(tmp_path, "train.tsv", lines(30, 1), source, to)]}
@@ -88,7 +88,7 @@ def test_training_starts_at_transformers_own_loss_and_ends_as_its_family(kind: s
 
 
 def test_one_run_learns_several_ways_and_is_judged_by_each(tmp_path: Path) -> None:
-    tokenizer, peer = tiny_languages.write("nllb", tmp_path / "start")
+    tokenizer, peer = tiny_languages.write_multilingual("nllb", tmp_path / "start")
     english, german, french = WAYS["nllb"]
     both = ((english, german), (french, german))
     data: dict[str, Any] = {"train": [], "valid": []}
@@ -117,7 +117,7 @@ def test_one_run_learns_several_ways_and_is_judged_by_each(tmp_path: Path) -> No
 
 
 def test_what_is_not_told_or_not_known_is_refused(tmp_path: Path) -> None:
-    tiny_languages.write("mbart", tmp_path / "start")
+    tiny_languages.write_multilingual("mbart", tmp_path / "start")
     source, to, other = WAYS["mbart"]
 
     def tried(*ways: tuple[str | None, str | None], **changes: Any) -> None:
@@ -141,7 +141,7 @@ def test_what_is_not_told_or_not_known_is_refused(tmp_path: Path) -> None:
 
 def test_a_text_side_survives_the_way_to_another_process(tmp_path: Path) -> None:
     """Corpora are encoded in processes of their own; a mark that a text spells out stays text there."""
-    tiny_languages.write("nllb", tmp_path / "start")
+    tiny_languages.write_multilingual("nllb", tmp_path / "start")
     (tmp_path / "start" / "sentencepiece.bpe.model").unlink(missing_ok=True)  # by tokenizer.json then
     told = Corpus(tsv="any.tsv", from_="eng_Latn", to="deu_Latn")
     text = PublishedTokenizer(tmp_path / "start", told).for_corpus(told)

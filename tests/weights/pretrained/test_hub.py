@@ -43,7 +43,7 @@ def test_the_first_load_fetches_what_is_needed_and_the_second_nothing(hub, there
         file for file in there.files if file in TEXT_FILES
     }
     assert not {"README.md", "pytorch_model.bin", "tf_model.h5"} & set(hub.fetched())
-    hub.asked.clear()
+    hub.requests.clear()
     gf.Translator.load(NAME)
     assert not hub.fetched()
 
@@ -72,7 +72,7 @@ def test_the_environment_can_say_offline(hub, there, monkeypatch):
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(WeightsError, match="nothing is fetched, since HF_HUB_OFFLINE is set"):
         gf.load_model(NAME)
-    assert not hub.asked
+    assert not hub.requests
 
 
 def test_an_unknown_name_and_an_unknown_revision(hub, there):
@@ -152,7 +152,7 @@ def test_a_new_commit_is_fetched_and_a_broken_one_leaves_the_old(hub, there):
     assert second != first
     assert names.fetch(NAME, offline=True) == second
     assert names.model_name(second) == "opus-mt-en-de"
-    assert sum(path.endswith("model.safetensors") for _, path, _ in hub.asked if "/cdn/" in path) == 1
+    assert sum(path.endswith("model.safetensors") for _, path, _ in hub.requests if "/cdn/" in path) == 1
 
 
 def test_a_folder_of_that_name_wins(hub, there, marian, tmp_path):
@@ -161,11 +161,11 @@ def test_a_folder_of_that_name_wins(hub, there, marian, tmp_path):
         gf.Translator.load("tiny-org/opus-mt-en-d")
     (tmp_path / NAME).symlink_to(marian)
     gf.Translator.load(NAME)
-    assert not hub.asked
+    assert not hub.requests
     with pytest.raises(ConfigError, match=f"revision=v1 goes with a name of the hub.*; {NAME} is none"):
         gf.Translator.load(NAME, revision="v1")
     gf.Translator.load(f"hf://{NAME}")
-    assert hub.asked
+    assert hub.requests
     with pytest.raises(ConfigError, match="hf://gpt2 names no model of the hub"):
         gf.load_model("hf://gpt2")
     assert names.hub_name(Path(NAME)) is None
@@ -200,9 +200,9 @@ def test_a_killed_download_is_resumed(hub, tmp_path):
         child.kill()
     size = partial[0].stat().st_size
     hub.slow_after = None
-    hub.asked.clear()
+    hub.requests.clear()
     done = subprocess.run(**process, check=True, stdout=subprocess.PIPE, timeout=120)
     assert (Path(done.stdout.strip()) / "model.safetensors").read_bytes() == whole
-    ranges = [asked for method, path, asked in hub.asked if method == "GET" and path.endswith("model.safetensors")]
+    ranges = [asked for method, path, asked in hub.requests if method == "GET" and path.endswith("model.safetensors")]
     assert set(ranges) == {f"bytes={size}-"}
     assert not list(cache.rglob("*.incomplete"))

@@ -50,7 +50,7 @@ class Tiny(NamedTuple):
 @pytest.fixture(scope="module", params=list(WAYS))
 def tiny(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("languages") / request.param
-    return Tiny(request.param, folder, *tiny_languages.write(request.param, folder))
+    return Tiny(request.param, folder, *tiny_languages.write_multilingual(request.param, folder))
 
 
 def texts_of(translator, texts, beam):
