@@ -50,5 +50,5 @@ def standalone(manifest: dict[str, Any], values: bytes, weights: Weights, model:
 
 def data_url(text: str) -> str:
     """A module as a data URL, its imports renamed."""
-    source = text.replace('from "./', f'from "{PREFIX}')
+    source = text.replace('"./', f'"{PREFIX}')
     return "data:text/javascript;charset=utf-8;base64," + base64.b64encode(source.encode()).decode()
