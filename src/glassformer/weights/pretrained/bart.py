@@ -1,9 +1,20 @@
-"""BART: learned positions two rows into their table, a norm after the embedding, Post-LN."""
+"""BART, and the families that change a part of it: mBART and M2M100, which NLLB is too.
+
+BART has learned positions two rows into their table, a norm after the embedding, Post-LN. mBART is Pre-LN. M2M100 is
+Pre-LN with a sinusoid of its own, which begins at its third row: its frequencies go from 1 to 1/10000 inclusive, where
+the paper's stop one step before, and its sines come first.
+"""
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
 from typing import Any
 
+import torch
+from torch import Tensor
+
+from glassformer.common.errors import WeightsError
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.weights.pretrained.family import Family, Names, Settings, Take, Weights, from_row, layers, pairs
 
@@ -46,7 +57,6 @@ def common(settings: Settings, vocab: int) -> dict[str, Any]:
     return {
         "vocab_size": vocab,
         **settings.read(NAMES),
-        "norm": "post",
         "output_bias": True,
         "pad_id": settings.token("pad_token_id", vocab),
         "start_id": settings.token("bos_token_id", vocab) if start is None else start,
@@ -55,11 +65,16 @@ def common(settings: Settings, vocab: int) -> dict[str, Any]:
     }
 
 
-def config(settings: Settings, tied: bool) -> ModelConfig:
-    for name, value in (("normalize_before", False), ("normalize_embedding", True), ("add_final_layer_norm", False)):
+def norms(settings: Settings, pre: bool, embedding: bool) -> dict[str, Any]:
+    """Where the norms are; settings that put them elsewhere are refused."""
+    for name, value in (("normalize_before", pre), ("normalize_embedding", embedding), ("add_final_layer_norm", pre)):
         settings.only(name, value)
-    shared = common(settings, settings.need("vocab_size"))
-    return ModelConfig(**shared, positions="learned", embedding_norm=True, tied=tied)
+    return {"norm": "pre" if pre else "post", "embedding_norm": embedding}
+
+
+def config(settings: Settings, tied: bool, pre: bool = False) -> ModelConfig:
+    shared = common(settings, settings.need("vocab_size")) | norms(settings, pre, embedding=True)
+    return ModelConfig(**shared, positions="learned", tied=tied)
 
 
 def stacks(config: ModelConfig) -> Weights:
@@ -89,3 +104,38 @@ FAMILY = Family(
     head="lm_head.weight",
     same=(("shared.weight", "encoder.embed_tokens.weight", "decoder.embed_tokens.weight"),),
 )
+
+
+def m2m100_config(settings: Settings, tied: bool) -> ModelConfig:
+    vocab = settings.need("vocab_size")
+    if settings.token("pad_token_id", vocab) is None:
+        raise WeightsError("config.json lacks `pad_token_id`, after which this model type counts its positions")
+    shared = common(settings, vocab) | {
+        "norm": "pre",
+        "activation": settings.activation("activation_function", "relu"),
+        "embedding_scale": settings.get("scale_embedding", True),
+        "output_bias": False,
+    }
+    return ModelConfig(**shared, positions="sinusoidal", tied=tied)
+
+
+def m2m100_sinusoid(first: int, length: int, width: int) -> Tensor:
+    """In float32 throughout, as in the training of these models."""
+    half = width // 2
+    frequency = torch.exp(torch.arange(half) * -(math.log(10_000) / max(1, half - 1)))
+    angle = torch.arange(first, first + length).float().unsqueeze(1) * frequency  # (L, D/2)
+    return torch.cat((angle.sin(), angle.cos()), dim=1)  # (L, D)
+
+
+def m2m100_weights(config: ModelConfig, settings: Settings) -> Weights:
+    table = stacks(config) | {"encoder.embedding.tokens.weight": Take(("shared.weight",))}
+    assert config.pad_id is not None
+    positions = m2m100_sinusoid(config.pad_id + 1, config.max_length, config.d_model)
+    for side in ("encoder", "decoder"):
+        table[f"{side}.embedding.positions.table"] = Take((), lambda: positions, lambda t: ())
+    return table
+
+
+MBART = replace(FAMILY, config=lambda settings, tied: config(settings, tied, pre=True))
+POSITIONS = r"(encoder|decoder)\.embed_positions\.weights?"  # of older files: the sinusoid, which is computed here
+M2M100 = replace(FAMILY, config=m2m100_config, weights=m2m100_weights, constant=POSITIONS)

@@ -20,20 +20,7 @@ from glassformer.data import PairTokenizer
 from glassformer.model import EncoderDecoder, Model
 from glassformer.weights.hub import locate
 from glassformer.weights.lora import HEAD_FOLDER, adapter_labels, load_adapter
-from glassformer.weights.pretrained import (
-    bart,
-    bert,
-    distilbert,
-    gpt2,
-    llama,
-    m2m100,
-    marian,
-    mbart,
-    pegasus,
-    roberta,
-    t5,
-    vit,
-)
+from glassformer.weights.pretrained import bart, bert, gpt2, llama, marian, t5, vit
 from glassformer.weights.pretrained.family import Family, Parts, Settings
 from glassformer.weights.pretrained.multilingual import MULTILINGUAL, MultilingualTokenizer
 from glassformer.weights.pretrained.tokenizer import FastTokenizer, MarianTokenizer
@@ -41,14 +28,14 @@ from glassformer.weights.pretrained.tokenizer import FastTokenizer, MarianTokeni
 FAMILIES: dict[str, Callable[[Settings], Family]] = {
     "marian": marian.family,
     "bart": lambda settings: bart.FAMILY,
-    "mbart": lambda settings: mbart.FAMILY,
-    "m2m_100": lambda settings: m2m100.FAMILY,
-    "pegasus": lambda settings: pegasus.FAMILY,
+    "mbart": lambda settings: bart.MBART,
+    "m2m_100": lambda settings: bart.M2M100,
+    "pegasus": lambda settings: marian.PEGASUS,
     "t5": lambda settings: t5.FAMILY,
     "bert": lambda settings: bert.FAMILY,
-    "roberta": lambda settings: roberta.FAMILY,
-    "xlm-roberta": lambda settings: roberta.FAMILY,
-    "distilbert": lambda settings: distilbert.FAMILY,
+    "roberta": lambda settings: bert.ROBERTA,
+    "xlm-roberta": lambda settings: bert.ROBERTA,
+    "distilbert": lambda settings: bert.DISTILBERT,
     "vit": lambda settings: vit.FAMILY,
     "gpt2": lambda settings: gpt2.FAMILY,
     "llama": lambda settings: llama.FAMILY,

@@ -1,8 +1,12 @@
-"""Marian: BART's layers with a fixed sinusoid whose sines stand before its cosines, and no norm after the embedding."""
+"""Marian: BART's layers with a fixed sinusoid whose sines come before its cosines, and no norm after the embedding.
+
+Pegasus is the same with Pre-LN.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -17,12 +21,17 @@ def config(settings: Settings, tied: bool) -> ModelConfig:
     source = settings.need("vocab_size")
     shared = settings.get("share_encoder_decoder_embeddings", True)
     vocab = source if shared else settings.get("decoder_vocab_size", source)
-    for name, value in (("normalize_before", False), ("normalize_embedding", False), ("add_final_layer_norm", False)):
-        settings.only(name, value)
+    return sinusoidal(settings, vocab, tied, pre=False, src_vocab_size=None if shared else source)
+
+
+def pegasus_config(settings: Settings, tied: bool) -> ModelConfig:
+    return sinusoidal(settings, settings.need("vocab_size"), tied, pre=True)
+
+
+def sinusoidal(settings: Settings, vocab: int, tied: bool, pre: bool, **more: Any) -> ModelConfig:
     settings.only("static_position_embeddings", True)
-    return ModelConfig(
-        **bart.common(settings, vocab), src_vocab_size=None if shared else source, positions="sinusoidal", tied=tied
-    )
+    shared = bart.common(settings, vocab) | bart.norms(settings, pre, embedding=False)
+    return ModelConfig(**shared, **more, positions="sinusoidal", tied=tied)
 
 
 def sines_first(length: int, width: int) -> Tensor:
@@ -52,3 +61,6 @@ def family(settings: Settings) -> Family:
     shared = settings.get("share_encoder_decoder_embeddings", True)
     own = replace(bart.FAMILY, config=config, weights=weights)
     return own if shared else replace(own, embedding="decoder.embed_tokens.weight", same=())
+
+
+PEGASUS = replace(bart.FAMILY, config=pegasus_config, weights=weights)
