@@ -57,21 +57,49 @@ class Case:
     untied: bool = False
 
 
+SIZES = {"hidden_size": (32, 48, 40), "num_attention_heads": (4, 6, 2), "num_hidden_layers": (2, 3, 1),
+         "intermediate_size": (64, 50, 160)}  # fmt: skip
+T5 = {
+    "vocab_size": (83, 84, 85, 86), "d_model": (32, 48, 40, 64), "d_kv": (8, 6, 16, 10), "num_heads": (4, 3, 5, 2),
+    "d_ff": (64, 96, 40, 128), "num_layers": (2, 1, 3, 2), "num_decoder_layers": (2, 3, 1, 2),
+    "feed_forward_proj": ("relu", "gated-gelu", "relu", "gated-silu"),
+    "tie_word_embeddings": (True, False, False, True),
+    "relative_attention_num_buckets": (32, 16, 8, 32), "relative_attention_max_distance": (128, 20, 12, 64),
+}  # fmt: skip
+BERT = SIZES | {"vocab_size": (101, 102, 103), "max_position_embeddings": 64, "type_vocab_size": (2, 3, 1),
+                "hidden_act": ("gelu", "relu", "gelu_new")}  # fmt: skip
+ROBERTA = BERT | {"hidden_act": "gelu", "pad_token_id": 1}
+DISTILBERT = {
+    "vocab_size": (97, 96, 95), "dim": (32, 48, 40), "n_heads": (4, 6, 2), "n_layers": (2, 3, 1),
+    "hidden_dim": (64, 50, 160), "max_position_embeddings": 64, "activation": ("gelu", "relu", "gelu"),
+}  # fmt: skip
+VIT = SIZES | {"image_size": 16, "patch_size": (4, 8, 2), "num_labels": (7, 5, 11), "qkv_bias": (True, False, True),
+               "initializer_range": 0.1}  # fmt: skip
+GPT2 = {
+    "vocab_size": (89, 90, 91), "n_embd": (32, 48, 40), "n_head": (4, 3, 5), "n_layer": (2, 4, 1),
+    "n_inner": (None, 100, 77), "n_positions": 64, "bos_token_id": 0, "eos_token_id": 0,
+    "scale_attn_by_inverse_layer_idx": (False, True, False),
+}  # fmt: skip
+LLAMA = SIZES | {
+    "vocab_size": (73, 74, 75), "num_key_value_heads": (2, 6, 1), "head_dim": (8, 8, 12),
+    "intermediate_size": (56, 80, 33), "max_position_embeddings": 64, "tie_word_embeddings": (False, True, False),
+    "initializer_range": 0.1, "bos_token_id": 1, "eos_token_id": 2,
+}  # fmt: skip
+
+
+def column(table: dict[str, Any], i: int) -> dict[str, Any]:
+    """The settings of one case; a setting without a tuple is the same in all."""
+    return {name: value[i] if isinstance(value, tuple) else value for name, value in table.items()}
+
+
 def cases() -> list[Case]:
     table: list[Case] = []
     for i, (width, vocab, (heads, dheads), (ffn, dffn), (depth, ddepth)) in enumerate(SEQ2SEQ):
         shared = {
-            "vocab_size": vocab,
-            "d_model": width,
-            "encoder_attention_heads": heads,
-            "decoder_attention_heads": dheads,
-            "encoder_ffn_dim": ffn,
-            "decoder_ffn_dim": dffn,
-            "encoder_layers": depth,
-            "decoder_layers": ddepth,
-            "max_position_embeddings": 64,
-            "scale_embedding": i != 1,
-        }
+            "vocab_size": vocab, "d_model": width, "encoder_attention_heads": heads, "decoder_attention_heads": dheads,
+            "encoder_ffn_dim": ffn, "decoder_ffn_dim": dffn, "encoder_layers": depth, "decoder_layers": ddepth,
+            "max_position_embeddings": 64, "scale_embedding": i != 1,
+        }  # fmt: skip
         name = f"d{width} heads {heads}+{dheads} layers {depth}+{ddepth}"
         marian = {"pad_token_id": 60, "eos_token_id": 0, "decoder_start_token_id": 60, "activation_function": "swish"}
         table.append(Case("marian", name, shared | marian, i))
@@ -84,80 +112,19 @@ def cases() -> list[Case]:
         table.append(Case("pegasus", name, shared | pegasus, 70 + i))
     apart = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": 71, "activation_function": "relu"}
     table.append(Case("marian", "separate vocabularies 97+71", table[0].settings | apart, 4))
-    for i, (proj, untied) in enumerate((("relu", False), ("gated-gelu", True), ("relu", True), ("gated-silu", False))):
-        settings = {
-            "vocab_size": 83 + i,
-            "d_model": (32, 48, 40, 64)[i],
-            "d_kv": (8, 6, 16, 10)[i],
-            "num_heads": (4, 3, 5, 2)[i],
-            "d_ff": (64, 96, 40, 128)[i],
-            "num_layers": (2, 1, 3, 2)[i],
-            "num_decoder_layers": (2, 3, 1, 2)[i],
-            "feed_forward_proj": proj,
-            "tie_word_embeddings": not untied,
-            "relative_attention_num_buckets": (32, 16, 8, 32)[i],
-            "relative_attention_max_distance": (128, 20, 12, 64)[i],
-        }
-        table.append(Case("t5", f"{proj}, {'untied' if untied else 'tied'}", settings, 20 + i, untied))
+    for i in range(4):
+        t5 = column(T5, i)
+        untied = not t5["tie_word_embeddings"]
+        table.append(Case("t5", f"{t5['feed_forward_proj']}, {'untied' if untied else 'tied'}", t5, 20 + i, untied))
     for i in range(3):
-        sizes = {
-            "hidden_size": (32, 48, 40)[i],
-            "num_attention_heads": (4, 6, 2)[i],
-            "num_hidden_layers": (2, 3, 1)[i],
-            "intermediate_size": (64, 50, 160)[i],
-        }
-        name = f"d{sizes['hidden_size']} layers {sizes['num_hidden_layers']}"
-        bert = sizes | {
-            "vocab_size": 101 + i,
-            "max_position_embeddings": 64,
-            "hidden_act": ("gelu", "relu", "gelu_new")[i],
-            "type_vocab_size": (2, 3, 1)[i],
-        }
+        bert, roberta, vit, gpt2, llama = (column(one, i) for one in (BERT, ROBERTA, VIT, GPT2, LLAMA))
+        name = f"d{bert['hidden_size']} layers {bert['num_hidden_layers']}"
         table.append(Case("bert", name, bert, 30 + i))
-        same = {"hidden_act": "gelu", "pad_token_id": 1}
-        table.append(Case("roberta", name, bert | same, 90 + i))
-        table.append(Case("xlm-roberta", name, bert | same | {"type_vocab_size": 1, "vocab_size": 160 - i}, 100 + i))
-        distilbert = {
-            "vocab_size": 97 - i,
-            "dim": (32, 48, 40)[i],
-            "n_heads": (4, 6, 2)[i],
-            "n_layers": (2, 3, 1)[i],
-            "hidden_dim": (64, 50, 160)[i],
-            "max_position_embeddings": 64,
-            "activation": ("gelu", "relu", "gelu")[i],
-        }
-        table.append(Case("distilbert", name, distilbert, 110 + i))
-        vit = sizes | {
-            "image_size": 16,
-            "patch_size": (4, 8, 2)[i],
-            "num_labels": (7, 5, 11)[i],
-            "qkv_bias": i != 1,
-            "initializer_range": 0.1,
-        }
+        table.append(Case("roberta", name, roberta, 90 + i))
+        table.append(Case("xlm-roberta", name, roberta | {"type_vocab_size": 1, "vocab_size": 160 - i}, 100 + i))
+        table.append(Case("distilbert", name, column(DISTILBERT, i), 110 + i))
         table.append(Case("vit", f"d{vit['hidden_size']} patches of {vit['patch_size']}", vit, 120 + i))
-        gpt2 = {
-            "vocab_size": 89 + i,
-            "n_embd": (32, 48, 40)[i],
-            "n_head": (4, 3, 5)[i],
-            "n_layer": (2, 4, 1)[i],
-            "n_inner": (None, 100, 77)[i],
-            "n_positions": 64,
-            "bos_token_id": 0,
-            "eos_token_id": 0,
-            "scale_attn_by_inverse_layer_idx": i == 1,
-        }
         table.append(Case("gpt2", f"d{gpt2['n_embd']} layers {gpt2['n_layer']}", gpt2, 40 + i))
-        llama = sizes | {
-            "vocab_size": 73 + i,
-            "num_key_value_heads": (2, 6, 1)[i],
-            "head_dim": (8, 8, 12)[i],
-            "intermediate_size": (56, 80, 33)[i],
-            "max_position_embeddings": 64,
-            "tie_word_embeddings": i == 1,
-            "initializer_range": 0.1,
-            "bos_token_id": 1,
-            "eos_token_id": 2,
-        }
         name = f"d{llama['hidden_size']} heads {llama['num_attention_heads']}/{llama['num_key_value_heads']}"
         for family, rope, more in (
             ("llama", ROPES[i], {}),

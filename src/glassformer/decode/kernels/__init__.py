@@ -321,9 +321,9 @@ class Kernels:
     def normalise(self, logits: Tensor) -> Tensor:
         """The logarithm of the sum of exponentials: (R, 1) from (R, V)."""
         rows, size = logits.shape
-        load_kernels = logits.new_empty((rows, 1))
-        check_memory(self._library.normalise(threads(rows), rows, size, logits.data_ptr(), load_kernels.data_ptr()))
-        return load_kernels
+        total = logits.new_empty((rows, 1))
+        check_memory(self._library.normalise(threads(rows), rows, size, logits.data_ptr(), total.data_ptr()))
+        return total
 
     def highest(self, logits: Tensor, count: int) -> tuple[Tensor, Tensor]:
         """The `count` highest of each row (R, V), and where they stand: (R, count) twice, highest first."""

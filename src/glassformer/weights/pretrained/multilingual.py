@@ -13,7 +13,7 @@ from copy import copy
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from glassformer.common.errors import InputError, WeightsError, one_of
 from glassformer.common.files import read_json
@@ -89,16 +89,6 @@ SPECIAL = {"<s>": 0, "<pad>": 1, "</s>": 2, UNKNOWN: 3}  # before the pieces, wh
 CODE = re.compile(r"(?:__)?([a-z]{2,3}(?:_[A-Z][A-Za-z]{1,3})?)(?:__)?")
 
 
-class SubwordCodec(Protocol):
-    """Text to ids and back, without a word on languages."""
-
-    names: list[str]  # of the ids
-
-    def encode(self, text: str) -> list[int]: ...
-
-    def decode(self, ids: list[int]) -> str: ...
-
-
 class SentencePieceCodec:
     """By a SentencePiece model, whose pieces are numbered anew."""
 
@@ -132,6 +122,9 @@ class TokenizerJsonCodec:
 
     def decode(self, ids: list[int]) -> str:
         return str(self._rust.decode(ids, skip_special_tokens=False))
+
+
+SubwordCodec = SentencePieceCodec | TokenizerJsonCodec  # text to ids and back, without a language
 
 
 class MultilingualTokenizer:
@@ -247,14 +240,8 @@ def pick_given(folder: Path, option: str, given: str | None, languages: dict[str
 def kind_of(config: dict[str, Any], settings: Settings, folder: Path) -> str:
     """Which of the published tokenizers a folder is for."""
     named = str(config.get("tokenizer_class") or "").removesuffix("Fast")
-    kinds = {
-        "NllbTokenizer": "nllb",
-        "M2M100Tokenizer": "m2m100",
-        "MBartTokenizer": "mbart",
-        "MBart50Tokenizer": "mbart50",
-    }
-    if named in kinds:
-        return kinds[named]
+    if named in ("NllbTokenizer", "M2M100Tokenizer", "MBartTokenizer", "MBart50Tokenizer"):
+        return named.removesuffix("Tokenizer").lower()
     if settings.values.get("model_type") == "mbart":
         return "mbart50" if settings.need("vocab_size") % 1000 == 54 else "mbart"  # 250,054 and 250,027 as published
     return "m2m100" if (folder / "vocab.json").is_file() else "nllb"
