@@ -12,31 +12,15 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from glassformer.cli import (
-    bulk,
-    classify,
-    demo,
-    doctor,
-    evaluate,
-    export,
-    fill,
-    generate,
-    keys,
-    lab,
-    pack,
-    score,
-    serve,
-    trace,
-    train,
-    translate,  # fmt: skip
-)
+from glassformer.cli.keys import keys
 from glassformer.common.errors import GlassformerError, why
 from glassformer.common.version import __version__
 
@@ -97,15 +81,14 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-COMMANDS: list[Callable[..., None]] = [
-    demo.demo, train.train, translate.translate, generate.generate, fill.fill, classify.classify,
-    evaluate.evaluate, score.score, trace.trace, serve.serve, bulk.bulk, lab.lab, export.export, pack.pack,
-    doctor.doctor,
-]  # fmt: skip
-for function in COMMANDS:
-    app.command()(function)
-app.add_typer(keys.keys, name="keys", short_help=keys.keys.info.help)
-for group in (app, keys.keys):
+COMMANDS = (  # in the order of the help; each is the function of its name, in the module of its name
+    "demo", "train", "translate", "generate", "fill", "classify", "evaluate", "score", "trace", "serve", "bulk", "lab",
+    "export", "pack", "doctor",
+)  # fmt: skip
+for name in COMMANDS:
+    app.command()(getattr(import_module(f"glassformer.cli.{name}"), name))
+app.add_typer(keys, name="keys", short_help=keys.info.help)
+for group in (app, keys):
     for command in group.registered_commands:
         command.cls = Command
         # In the list, too, a sentence is told to its end; each has a docstring, which a test of the help reads.

@@ -7,7 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.options import Offline, Precision, Revision, find_model
+from glassformer.cli.options import Offline, Precision, Revision, find_model, to_json
 
 
 def bulk(
@@ -68,7 +68,6 @@ def bulk(
     done again. With Ray (pip install 'glassformer[bulk]') there is a worker for each core, or on all machines of a
     cluster; without it, the same is done in one process.
     """
-    import json
     from dataclasses import asdict
 
     from glassformer.common.report import Report, clock
@@ -82,7 +81,7 @@ def bulk(
     )  # fmt: skip
     result = translate_bulk(job, report)
     if as_json:
-        print(json.dumps(asdict(result)))
+        print(to_json(asdict(result)))
     elif result.translated:
         rate = f"{result.translated / result.seconds:,.0f} rows/s"
         report.say(

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model, given_lines, line_by_line
-from glassformer.common.files import without_nan
+from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model, given_lines, line_by_line, to_json
 
 
 def classify(
@@ -54,8 +52,7 @@ def classify(
     for chunk in line_by_line(given_lines(items or [], Report()), partial(classifier.classify, top=top)):
         for item, labels in chunk:
             if as_json:
-                told: dict[str, Any] = {what: item, "labels": [vars(one) for one in labels]}
-                print(json.dumps(without_nan(told), ensure_ascii=False))
+                print(to_json({what: item, "labels": [vars(one) for one in labels]}))
                 continue
             for one in labels:
                 print(f"{one.name}\t{one.probability:.1%}\t{item}")

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.options import Adapter, Device, Offline, Precision, Revision, Source, To, find_model
-from glassformer.common.files import without_nan
+from glassformer.cli.options import Adapter, Device, Offline, Precision, Revision, Source, To, find_model, to_json
 
 
 def evaluate(
@@ -69,7 +67,7 @@ def evaluate(
     )
     scores = found.scores
     if as_json:
-        print(json.dumps(without_nan(scores.to_dict()), indent=1, ensure_ascii=False))
+        print(to_json(scores.to_dict(), indent=1))
     elif isinstance(scores, Scores):
         print(f"{scores}\n{scores.bleu_signature}\n{scores.chrf_signature}")
     else:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from glassformer.cli.options import Offline, Revision, find_model
+from glassformer.cli.options import Offline, Revision, find_model, to_json
 from glassformer.deploy.export.formats import FORMATS
 
 
@@ -65,7 +64,7 @@ def export(
         **{name: value for name, value in options.items() if value is not None},
     )
     if as_json:
-        print(json.dumps(made.report, indent=1, ensure_ascii=False))
+        print(to_json(made.report, indent=1))
         return
     for name, figures in made.report["figures"].items():
         if isinstance(figures, str):

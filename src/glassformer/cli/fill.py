@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from functools import partial
 from typing import Annotated
 
 import typer
 
-from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model, given_lines, line_by_line
-from glassformer.common.files import without_nan
+from glassformer.cli.options import Adapter, Device, Offline, Revision, find_model, given_lines, line_by_line, to_json
 
 
 def fill(
@@ -46,8 +44,7 @@ def fill(
     for chunk in line_by_line(given_lines(texts or [], Report()), partial(filler.fill, top=top)):
         for text, gaps in chunk:
             if as_json:
-                told = {"text": text, "gaps": [[vars(one) for one in ranked] for ranked in gaps]}
-                print(json.dumps(without_nan(told), ensure_ascii=False))
+                print(to_json({"text": text, "gaps": [[vars(one) for one in ranked] for ranked in gaps]}))
                 continue
             for number, ranked in enumerate(gaps, 1):
                 if len(gaps) > 1:

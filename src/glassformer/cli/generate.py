@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated, Any, cast
 
@@ -23,9 +22,9 @@ from glassformer.cli.options import (
     find_model,
     given_lines,
     sampling_options,
+    to_json,
 )
 from glassformer.common.errors import ConfigError
-from glassformer.common.files import without_nan
 
 
 def generate(
@@ -101,8 +100,8 @@ def generate(
         for text, best in zip(chunk, generator.generate(chunk, search=search), strict=True):
             number += 1
             if as_json:
-                told = [{"text": one.text, "score": one.score, "finished": one.finished} for one in best]
-                print(json.dumps(without_nan({"prompt": text, "continuations": told}), ensure_ascii=False))
+                found = [{"text": one.text, "score": one.score, "finished": one.finished} for one in best]
+                print(to_json({"prompt": text, "continuations": found}))
                 continue
             for rank, one in enumerate(best, 1):
                 line = one.whole if len(chunk) == number == 1 else one.whole.replace("\r", " ").replace("\n", " ")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from glassformer.cli.options import to_json
 from glassformer.cli.trace import Language
 from glassformer.common.errors import ConfigError, RunError, WeightsError, why
 from glassformer.common.files import read_json, write_text
@@ -30,46 +30,43 @@ def lab(
         Path | None, typer.Option(metavar="DIR", help="Write report.html, report.json and a figure per lab here.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was found as JSON.")] = False,
-    lang: Annotated[Language, typer.Option("--lang", help="Language of the labs.")] = Language.en,
+    lang: Annotated[Language, typer.Option("--lang", help="Language of the labs.")] = "en",
 ) -> None:
     """Put the claims that tutorials make to the test: each a small experiment with numbers and a verdict."""
     from glassformer.labs import NAMES, find
     from glassformer.labs.run import seed_range
 
-    language = lang.value
     wanted = list({one.name: one for one in map(find, NAMES if everything else names or [])}.values())
     chosen = seed_range(seed, seeds)
     if not wanted:
         if out is not None:
             raise ConfigError("--out needs labs to report on: name some, or give --all")
-        print_labs([find(name) for name in NAMES], language, as_json)
+        print_labs([find(name) for name in NAMES], lang, as_json)
         return
     if out is not None:
         check_folder(out, wanted)
     command = shlex.join(["glassformer", "lab", *(["--all"] if everything else [one.name for one in wanted])])
-    command += f" --seed {seed} --seeds {seeds}" + (f" --lang {language}" if language != "en" else "")
+    command += f" --seed {seed} --seeds {seeds}" + (f" --lang {lang}" if lang != "en" else "")
     if out is not None:
         command += f" --out {shlex.quote(str(out))}"
     runs: list[LabRun] = []
     try:
-        run_all(wanted, chosen, language, as_json, runs)
+        run_all(wanted, chosen, lang, as_json, runs)
     finally:  # after Ctrl-C too: what has been found is not lost
-        content = to_json(runs, chosen, command, language)
+        content = to_json(describe_runs(runs, chosen, command, lang), indent=1)
         if out is not None and runs:
-            write_report(out, runs, content, command, language)
+            write_report(out, runs, content, command, lang)
     if as_json:
         print(content)
     else:
         from glassformer.labs.report import phrase
 
-        print(
-            "\n" + (phrase("to report", language) if out is None else phrase("reported", language, out / "report.html"))
-        )
+        print("\n" + (phrase("to report", lang) if out is None else phrase("reported", lang, out / "report.html")))
 
 
 def print_labs(labs: list[Lab], language: str, as_json: bool) -> None:
     if as_json:
-        print(json.dumps({"labs": [one.as_dict(language) for one in labs]}, ensure_ascii=False, indent=1))
+        print(to_json({"labs": [one.as_dict(language) for one in labs]}, indent=1))
         return
     from glassformer.labs.report import phrase
 
@@ -170,12 +167,11 @@ def print_tally(runs: list[LabRun], language: str, console: Console) -> None:
     console.print(table)
 
 
-def to_json(runs: list[LabRun], seeds: range, command: str, language: str) -> str:
+def describe_runs(runs: list[LabRun], seeds: range, command: str, language: str) -> dict[str, Any]:
     from glassformer.labs.run import versions
 
     content: dict[str, Any] = {"command": command, "seed": seeds[0], "seeds": list(seeds), "versions": versions()}
-    content["labs"] = [one.as_dict(language) for one in runs]
-    return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+    return content | {"labs": [one.as_dict(language) for one in runs]}
 
 
 def check_folder(out: Path, labs: list[Lab]) -> None:

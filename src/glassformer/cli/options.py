@@ -81,11 +81,15 @@ def sampling_options(sample: bool, **options: Any) -> dict[str, Any]:
     return given
 
 
+def to_json(values: dict[str, Any], indent: int | None = None) -> str:
+    """Values as JSON; numbers that JSON lacks, which a broken model can yield, are null."""
+    return json.dumps(without_nan(values), ensure_ascii=False, indent=indent)
+
+
 def row(number: int, source: str, best: list[Translation], ranked: bool, scores: bool, as_json: bool) -> str:
     """What a source line's translations are printed as, line ends included."""
     if as_json:
-        told = without_nan({"source": source, "translations": [shown(one) for one in best]})
-        return json.dumps(told, ensure_ascii=False) + "\n"
+        return to_json({"source": source, "translations": [shown(one) for one in best]}) + "\n"
     rows = []
     for rank, one in enumerate(best, 1):
         fields = [str(number), str(rank)] if ranked else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from itertools import islice
@@ -11,9 +10,19 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from glassformer.cli.options import Device, LengthPenalty, Offline, Precision, Revision, Rule, Source, To, find_model
+from glassformer.cli.options import (
+    Device,
+    LengthPenalty,
+    Offline,
+    Precision,
+    Revision,
+    Rule,
+    Source,
+    To,
+    find_model,
+    to_json,
+)
 from glassformer.common.errors import InputError
-from glassformer.common.files import without_nan
 
 CHUNK = 512  # lines scored together
 
@@ -69,7 +78,7 @@ def score(
         report.clear()
         for one in found:
             values = {"log_probability": one.log_probability, "tokens": one.tokens, "score": one.score(rule)}
-            print(json.dumps(without_nan(values)) if as_json else f"{values['score']:.6f}")
+            print(to_json(values) if as_json else f"{values['score']:.6f}")
             total, tokens = total + one.log_probability, tokens + one.tokens
         sys.stdout.flush()
         done += len(chunk)
@@ -78,6 +87,6 @@ def score(
     perplexity = math.exp(-total / tokens) if tokens and math.isfinite(total) else math.inf
     if as_json:
         summary = {"lines": done, "tokens": tokens, "log_probability": total, "perplexity": perplexity}
-        print(json.dumps(without_nan(summary)), flush=True)
+        print(to_json(summary), flush=True)
     else:
         report.say(f"perplexity {perplexity:.4f} ({tokens:,} tokens in {done:,} lines)")

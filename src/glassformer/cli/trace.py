@@ -5,25 +5,20 @@ from __future__ import annotations
 import json
 import os
 import sys
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
 from glassformer.cli.options import Device, Offline, Revision, To, find_model
 from glassformer.cli.translate import names_a_model
-from glassformer.common.errors import ConfigError, GlassformerError, InputError, why
-from glassformer.common.files import write_text
+from glassformer.common.errors import ConfigError, InputError
+
+Language = Literal["en", "zh"]
 
 if TYPE_CHECKING:
     from glassformer.explain.subject import Traced
     from glassformer.explain.trace import Trace
-
-
-class Language(StrEnum):
-    en = "en"
-    zh = "zh"
 
 
 def trace(
@@ -45,7 +40,7 @@ def trace(
         str | None,
         typer.Option("--from", help="Of a model that reads several, or of the box: language of the sentence."),
     ] = None,
-    lang: Annotated[Language, typer.Option("--lang", help="Language of the explanations.")] = Language.en,
+    lang: Annotated[Language, typer.Option("--lang", help="Language of the explanations.")] = "en",
     name: Annotated[
         str | None, typer.Option("--name", metavar="PATTERN", help="Show only values so named, e.g. '*.pattern'.")
     ] = None,
@@ -91,7 +86,7 @@ def trace(
     elif html_file is not None:
         run.to_html(html_file)
     else:
-        run.show(name, layer, head, lang.value)
+        run.show(name, layer, head, lang)
 
 
 def find_box_model(sentence: str, to: str | None, source: str | None) -> Path | None:
@@ -124,9 +119,9 @@ def show_worked_example(lang: Language, name: str | None, json_file: str | None)
 
     console = Console()
     if name is not None:
-        print_values(example, name, lang.value, console)
+        print_values(example, name, lang, console)
     else:
-        print_story(example, lang.value, console)
+        print_story(example, lang, console)
 
 
 def trace_model(
@@ -176,12 +171,10 @@ def parse_ids(text: str) -> list[int]:
 
 
 def write_json(file: str, values: dict[str, Any]) -> None:
+    from glassformer.explain.trace import write_file
+
     content = json.dumps(values, ensure_ascii=False, allow_nan=False) + "\n"
     if file == "-":
         sys.stdout.write(content)
-        return
-    try:
-        write_text(Path(file), content)
-    except OSError as error:
-        reason = why(error)
-        raise GlassformerError(f"cannot write `{file}`: {reason}; give --json a file in a folder that exists") from None
+    else:
+        write_file(Path(file), content.encode("utf-8"))

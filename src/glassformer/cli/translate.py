@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -35,6 +34,7 @@ from glassformer.cli.options import (
     read_raw,
     row,
     sampling_options,
+    to_json,
 )
 from glassformer.common.errors import ConfigError, DataError
 from glassformer.common.version import __version__
@@ -367,7 +367,7 @@ def text_row(text: str, one: TranslatedText, as_json: bool, lines: bool) -> str:
     if as_json:
         notes = [note.text for note in one.notes]
         translations = [{"text": one.text, "finished": one.finished}]
-        return json.dumps({"source": text, "translations": translations, "notes": notes}, ensure_ascii=False) + "\n"
+        return to_json({"source": text, "translations": translations, "notes": notes}) + "\n"
     return (one.text.replace("\r", " ").replace("\n", " ") if lines else one.text) + "\n"
 
 
@@ -415,7 +415,7 @@ def translate_files(
 
     The `options` name what translates and how: files of a folder that were made with others are made again.
     """
-    from glassformer.pipelines.documents import translate_bytes, translate_file, translate_folder
+    from glassformer.pipelines.documents import translate_bytes, translate_folder
     from glassformer.pipelines.documents.folder import read_document, show_progress
 
     check_files(paths, output, out)
@@ -424,26 +424,21 @@ def translate_files(
         report_folder(translate_folder(paths[0], out, translator, options=options, report=report), report)
         return
     if out is not None:
-        make_folder(out)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise DataError(f"{out} cannot be made: {error.strerror}") from None
     for path in paths:
         progress = partial(show_progress, report, str(path))
         target = output if out is None else out / path.name
-        if target is None:
-            translation, stats = translate_bytes(path, read_document(path), translator, progress)
-            report.clear()
-            sys.stdout.buffer.write(translation)
-            sys.stdout.buffer.flush()
-        else:
-            stats = translate_file(path, translator, target, progress)
+        translation, stats = translate_bytes(path, read_document(path), translator, progress)
+        report.clear()
+        with open_output(target, report) as sink:
+            sink.write(translation)
+            sink.flush()
+        if target is not None:
             report.say(f"{path} → {target}")
         report_segments(stats, report)
-
-
-def make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise DataError(f"{folder} cannot be made: {error.strerror}") from None
 
 
 def report_folder(result: FolderResult, report: Report) -> None:

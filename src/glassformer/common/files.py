@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import math
 import os
@@ -54,6 +55,16 @@ def remove_partial(folder: Path) -> None:
     """Remove what a killed process had half written; for a folder that no other process writes to."""
     for partial in folder.glob(PARTIAL.format("*")):
         partial.unlink(missing_ok=True)
+
+
+def try_lock(file: IO[Any]) -> bool:
+    """Lock the file; False if another process holds the lock. File systems without locks always succeed."""
+    with contextlib.suppress(OSError):  # a network's file system without locks
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+    return True
 
 
 def flush_folder(folder: Path) -> None:

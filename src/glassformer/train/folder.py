@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import tomllib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
 
 from glassformer.common.errors import GlassformerError, RunError, why
-from glassformer.common.files import remove_partial, write_text
+from glassformer.common.files import remove_partial, try_lock, write_text
 from glassformer.data.labelled import FILE as LABELS
 from glassformer.train import checkpoint
 from glassformer.train.parallel import World
@@ -50,16 +48,6 @@ def lock_folder(folder: Path) -> Iterator[None]:
             raise RunError(f"another process is training in {folder}; wait until it ends, or choose another --out")
         remove_partial(folder)
         yield
-
-
-def try_lock(file: IO[str]) -> bool:
-    """Lock the file; False if another process holds the lock. File systems without locks always succeed."""
-    with suppress(OSError):  # a network's file system without locks
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-    return True
 
 
 @contextmanager

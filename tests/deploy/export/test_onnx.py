@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.deploy.export.formats import CannotExport, CheckFailed
+from glassformer.deploy.export.formats import CannotExport, CheckFailed, FormatOptions
 from glassformer.deploy.export.inputs import choose_sample, load_for_export
 
 # Found, not loaded, which takes a second: every process of the tests reads this file, and one of them runs it.
@@ -117,7 +117,7 @@ def faults(weight):
 def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
     import onnx
 
-    from glassformer.deploy.export.onnx import FORMAT, OnnxOptions
+    from glassformer.deploy.export.onnx import FORMAT
 
     model, made = exported
     for file in made.folder.rglob("*"):
@@ -137,7 +137,7 @@ def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
     onnx.save(decoder, path)
     loaded = load_for_export(model)
     with pytest.raises(CheckFailed, match="does not do what the model does"):
-        FORMAT.check(loaded, tmp_path, choose_sample(loaded, count=20), OnnxOptions("int8"), lambda _: None)
+        FORMAT.check(loaded, tmp_path, choose_sample(loaded, count=20), FormatOptions("int8"), lambda _: None)
 
 
 @pytest.mark.parametrize(

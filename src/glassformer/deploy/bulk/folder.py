@@ -7,15 +7,14 @@ way. The manifest is written before the first part, so that a folder never mixes
 
 from __future__ import annotations
 
-import fcntl
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from glassformer.common.errors import ConfigError, DataError, RunError
-from glassformer.common.files import atomic_write, read_json, remove_partial, write_bytes, write_text
+from glassformer.common.files import atomic_write, read_json, remove_partial, try_lock, write_bytes, write_text
 from glassformer.deploy.bulk.formats import Format, Shard
 from glassformer.deploy.bulk.sources import Source
 
@@ -23,7 +22,7 @@ WORK = ".glassformer-bulk"
 
 
 class OutputFolder:
-    """A context that one run at a time holds, with the parts of shards and the finished files."""
+    """The parts of shards and the finished files; one run at a time writes to them."""
 
     def __init__(
         self, folder: Path, sources: Sequence[Source], shards: Sequence[Shard], format: Format, manifest: dict[str, Any]
@@ -33,23 +32,19 @@ class OutputFolder:
         self.parts = [[self._part(shard) for shard in shards if shard.source == i] for i in range(len(sources))]
         self.whole: set[int] = set()  # files that are finished
 
-    def __enter__(self) -> OutputFolder:
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the folder, and begin or resume the run in it."""
         if self._holds_anything() and not self.manifest_file.exists():
             raise ConfigError(
                 f"{self.folder} holds files that are no translations of `glassformer bulk`; name a new folder"
             )
         self.work.mkdir(parents=True, exist_ok=True)
-        self.lock = (self.work / "lock").open("ab")
-        try:
-            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with (self.work / "lock").open("ab") as lock:
+            if not try_lock(lock):
+                raise RunError(f"{self.folder}: another run is writing to this folder; wait for its end")
             self._resume()
-        except BlockingIOError:
-            self.lock.close()
-            raise RunError(f"{self.folder}: another run is writing to this folder; wait for its end") from None
-        except BaseException:
-            self.lock.close()
-            raise
-        return self
+            yield
 
     def _resume(self) -> None:
         """Check the manifest if there are results, which must not be mixed with others, and write it if not."""
@@ -61,11 +56,6 @@ class OutputFolder:
         for place in {self.work, *(self._file(source).parent for source in self.sources)}:
             remove_partial(place)
         self.whole = {i for i, source in enumerate(self.sources) if self._file(source).exists()}
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.lock.close()
 
     def _holds_anything(self) -> bool:
         paths = self.folder.iterdir() if self.folder.exists() else ()

@@ -56,7 +56,8 @@ def translate_bulk(job: BulkJob, report: Report | None = None) -> BulkResult:
     plan = make_plan(job, report)
     begin = time.monotonic()
     try:
-        with OutputFolder(job.output, plan.sources, plan.shards, plan.format, manifest(plan)) as folder:
+        folder = OutputFolder(job.output, plan.sources, plan.shards, plan.format, manifest(plan))
+        with folder.locked():
             left = [shard for shard in plan.shards if not folder.is_done(shard)]
             progress = Progress(plan.rows, sum(shard.rows for shard in left), report)
             try:

@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from glassformer.decode import Hypothesis, Search, generate
 from glassformer.decode.beam import Selection
@@ -126,13 +127,11 @@ def best(model: GenerativeModel, sources: Sequence[Ids], beam: int, limit: int) 
 def tensors(model: Model, sources: Sequence[Ids], left: bool = False) -> tuple[Tensor, Tensor]:
     """Sources as one table of ids (B, S), padded at the right or at the `left`, and the mask of real ones."""
     reader = model.decoder if isinstance(model, DecoderOnly) else model.encoder
-    pad, width = SpecialTokens.of(reader.embedding.config).pad, max(map(len, sources))
-    rows, real = [], []
-    for ids in sources:
-        padding = [pad] * (width - len(ids))
-        rows.append([*padding, *ids] if left else [*ids, *padding])
-        real.append([False] * len(padding) + [True] * len(ids) if left else [True] * len(ids) + [False] * len(padding))
-    return torch.tensor(rows), torch.tensor(real)
+    pad = SpecialTokens.of(reader.embedding.config).pad
+    rows = [torch.tensor(ids) for ids in sources]
+    real = [torch.ones(len(ids), dtype=torch.bool) for ids in sources]
+    side = "left" if left else "right"
+    return pad_sequence(rows, True, pad, side), pad_sequence(real, True, False, side)
 
 
 @torch.inference_mode()

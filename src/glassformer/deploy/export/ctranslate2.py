@@ -4,46 +4,32 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from glassformer.common.errors import check_choice
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export.check import same_targets
-from glassformer.deploy.export.formats import CannotExport, Format, Progress
+from glassformer.deploy.export.formats import CannotExport, Format, FormatOptions, Progress
 from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import check_text, decode_function, vocabularies, write_tokenizer
 from glassformer.model import EncoderDecoder, ModelConfig
 from glassformer.model.attention import Attention
 from glassformer.model.transformer import Stack, share_weights
 
-Quantization = Literal[
-    "float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16"
-]
+QUANTIZATIONS = ("float32", "float16", "bfloat16", "int16", "int8", "int8_float32", "int8_float16", "int8_bfloat16")
 PATIENCE = 1000.0  # beams of finished targets: the search ends only when no other target can win
-
-
-@dataclass(frozen=True)
-class CTranslate2Options:
-    """`quantization`: how weights are stored, in CTranslate2's terms; if not given, as in the model's folder."""
-
-    quantization: Quantization | None = None
-
-    def __post_init__(self) -> None:
-        if self.quantization is not None:
-            check_choice("quantization", self.quantization, get_args(Quantization))
 
 
 class CTranslate2(Format):
     name = "ctranslate2"
-    options = CTranslate2Options
+    options: ClassVar = {"quantization": QUANTIZATIONS}
 
-    def refuse(self, loaded: LoadedModel, options: CTranslate2Options) -> None:
+    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
         if not isinstance(loaded.model, EncoderDecoder):
             raise CannotExport(
                 f"a {type(loaded.model).__name__} is no translator: only an encoder with a decoder goes to CTranslate2"
@@ -51,23 +37,23 @@ class CTranslate2(Format):
         for reason in refusals(loaded.model.config):
             raise CannotExport(f"CTranslate2 cannot say what this model does: {reason}")
 
-    def write(self, loaded: LoadedModel, folder: Path, options: CTranslate2Options) -> None:
+    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
         assert isinstance(loaded.model, EncoderDecoder)
         source, target = vocabularies(loaded)
         spec = spec_of(loaded.model, source, target)
-        spec.optimize(quantization(loaded, options))
+        spec.optimize(options.quantization or loaded.stored)
         spec.save(str(folder))
         write_tokenizer(loaded, folder)
 
     def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: CTranslate2Options, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
     ) -> dict[str, Any]:
         import ctranslate2
 
         assert isinstance(loaded.model, EncoderDecoder)
         source, target = vocabularies(loaded)
         numbers = {piece: id for id, piece in enumerate(target)}
-        stored = quantization(loaded, options)
+        stored = options.quantization or loaded.stored
         # A machine may multiply the stored weights in any type. So the file is run in float32, and must agree with
         # the model whose weights are rounded in the same way.
         model = without_forced_end(round_weights(loaded.model, stored))
@@ -115,30 +101,22 @@ def without_forced_end(model: EncoderDecoder) -> EncoderDecoder:
     return other
 
 
-def quantization(loaded: LoadedModel, options: CTranslate2Options) -> Quantization:
-    return options.quantization or loaded.stored
-
-
-def refusals(config: ModelConfig) -> list[str]:
+def refusals(config: ModelConfig) -> Iterator[str]:
     """Why CTranslate2 cannot express a configuration."""
-    found = []
     if config.positions == "alibi":
-        found.append("positions='alibi': its encoder has no linear biases, only its decoder has")
+        yield "positions='alibi': its encoder has no linear biases, only its decoder has"
     if config.positions == "rotary" and config.rotary_factor != 1:
-        found.append(
-            f"rotary_factor={config.rotary_factor}: its rotary positions in an encoder-decoder cannot be slowed"
-        )
+        yield f"rotary_factor={config.rotary_factor}: its rotary positions in an encoder-decoder cannot be slowed"
     if config.output_transform:
-        found.append("output_transform=True: it has no layer between the decoder and the vocabulary")
+        yield "output_transform=True: it has no layer between the decoder and the vocabulary"
     if config.segments:
-        found.append(f"segments={config.segments}: it has no segment embedding beside the tokens' own")
+        yield f"segments={config.segments}: it has no segment embedding beside the tokens' own"
     for name in ("start_id", "end_id"):
         if getattr(config, name) is None:
-            found.append(f"{name}=None: it begins every target with one token and ends it with another")
+            yield f"{name}=None: it begins every target with one token and ends it with another"
     for name, layers in (("layers", config.layers), ("decoder_layers", config.decoder.layers)):
         if not layers:
-            found.append(f"{name}=0: its stacks have one layer or more")
-    return found
+            yield f"{name}=0: its stacks have one layer or more"
 
 
 def spec_of(model: EncoderDecoder, source: Sequence[str], target: Sequence[str]) -> Any:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from glassformer.common.errors import ConfigError, GlassformerError, one_of
+from glassformer.common.errors import GlassformerError
 from glassformer.deploy.export.formats import CannotExport
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model, ModelConfig
 from glassformer.model.attention import Attention
@@ -89,8 +89,6 @@ class FamilyModel:
 
 def convert_to_family(model: Model, wanted: str | None = None) -> FamilyModel:
     """The model in the first family that can express it; CannotExport names the fields in which the nearest differs."""
-    if wanted is not None and wanted not in PROPOSALS:
-        raise ConfigError(f"family={wanted!r:.40} is not one of {one_of(PROPOSALS)}")
     nearest: tuple[list[str], str] | None = None
     for name, (kind, _, _) in PROPOSALS.items():
         if not isinstance(model, kind) or (wanted is not None and name != wanted):

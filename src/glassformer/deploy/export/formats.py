@@ -5,10 +5,11 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from glassformer.common.errors import ConfigError, GlassformerError, did_you_mean, one_of
 
@@ -26,26 +27,35 @@ class CheckFailed(GlassformerError):
     """The exported model does something else than the model; what was written has been deleted."""
 
 
+@dataclass(frozen=True)
+class FormatOptions:
+    """`quantization`: how weights are stored; if not given, as in the model's folder.
+    `family`: that of Hugging Face to write the model as; if not given, the first that can express it."""
+
+    quantization: str | None = None
+    family: str | None = None
+
+
 class Format(ABC):
     """A target system: `refuse` what it cannot express, `write` the rest, `check` what was written.
 
-    `options` is a frozen dataclass of the format's options, which checks them itself.
+    `options` names the fields of FormatOptions that it takes, with the choices of each.
     """
 
     name: str
-    options: type[Any]
+    options: ClassVar[dict[str, tuple[str, ...]]]
 
     @abstractmethod
-    def refuse(self, loaded: LoadedModel, options: Any) -> None:
+    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
         """Raise CannotExport if the format cannot express what the model does, before anything is written."""
 
     @abstractmethod
-    def write(self, loaded: LoadedModel, folder: Path, options: Any) -> None:
+    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
         """Write all files into an existing empty folder."""
 
     @abstractmethod
     def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: Any, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
     ) -> dict[str, Any]:
         """Load `folder` in the target system and compare; returns the figures for the report.
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -16,8 +15,8 @@ from glassformer.common.files import write_tensors, write_text
 from glassformer.data import Tokenizer
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export.check import same_labels, same_logits, same_targets, tensors
-from glassformer.deploy.export.families import FamilyModel, convert_to_family
-from glassformer.deploy.export.formats import CheckFailed, Format, Progress
+from glassformer.deploy.export.families import PROPOSALS, FamilyModel, convert_to_family
+from glassformer.deploy.export.formats import CheckFailed, Format, FormatOptions, Progress
 from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import decode_function, same_texts, write_fast_tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
@@ -31,21 +30,14 @@ WEIGHTS = (".safetensors", ".bin", ".h5", ".msgpack", ".onnx", ".pt", ".index.js
 NOT_COPIED = ("config.json", "report.json")
 
 
-@dataclass(frozen=True)
-class HuggingFaceOptions:
-    """`family` to write the model as, such as "marian"; if not given, the first that can express it."""
-
-    family: str | None = None
-
-
 class HuggingFace(Format):
     name = "huggingface"
-    options = HuggingFaceOptions
+    options: ClassVar = {"family": tuple(PROPOSALS)}
 
-    def refuse(self, loaded: LoadedModel, options: HuggingFaceOptions) -> None:
+    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
         family_model(loaded, options)
 
-    def write(self, loaded: LoadedModel, folder: Path, options: HuggingFaceOptions) -> None:
+    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
         converted = family_model(loaded, options)
         write_tensors(folder / "model.safetensors", converted.tensors, {"format": "pt"})
         write_text(folder / "config.json", json.dumps(converted.settings, indent=2) + "\n")
@@ -62,7 +54,7 @@ class HuggingFace(Format):
             write_fast_tokenizer(loaded, folder)
 
     def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: HuggingFaceOptions, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
     ) -> dict[str, Any]:
         hf = hugging_face()
         model = plain_model(loaded)
@@ -101,7 +93,7 @@ def plain_model(loaded: LoadedModel) -> Model:
     return loaded.model if original is None or loaded.tokenizer is None else load_model(original)
 
 
-def family_model(loaded: LoadedModel, options: HuggingFaceOptions) -> FamilyModel:
+def family_model(loaded: LoadedModel, options: FormatOptions) -> FamilyModel:
     """As its folder has it, if the model came from one; else converted to a family that can express it."""
     original = original_folder(loaded)
     if original is None or options.family is not None:

@@ -10,22 +10,20 @@ from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import onnx
 from onnx import helper, numpy_helper
 
-from glassformer.common.errors import check_choice
 from glassformer.common.files import write_bytes, write_text
 from glassformer.data import Tokenizer
 from glassformer.data.vocabulary import END, PAD, SPECIALS, START, TAG
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export import inference
 from glassformer.deploy.export.check import same_targets
-from glassformer.deploy.export.formats import CannotExport, Format, Progress
+from glassformer.deploy.export.formats import CannotExport, Format, FormatOptions, Progress
 from glassformer.deploy.export.graph import WEIGHT, split, step_graph
 from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import (
@@ -36,9 +34,8 @@ from glassformer.deploy.export.tokenizer_files import (
     decode_function,
     write_tokenizer,
 )
-from glassformer.model import EncoderDecoder
+from glassformer.model import EncoderDecoder, Model
 from glassformer.model.transformer import share_weights
-from glassformer.weights.bundle import WEIGHTS, Weights
 from glassformer.weights.quantized import Int8Matrix, quantizable, quantize_by_error, set_weights
 
 FOLDER = "onnx"
@@ -46,26 +43,15 @@ GRAPHS = ("encoder_model", "decoder_model_merged")
 SUFFIX = {"float32": "", "int8": "_int8"}
 
 
-@dataclass(frozen=True)
-class OnnxOptions:
-    """`quantization`: how weights are stored, float32 or int8; if not given, as in the model's folder."""
-
-    quantization: Weights | None = None
-
-    def __post_init__(self) -> None:
-        if self.quantization is not None:
-            check_choice("quantization", self.quantization, WEIGHTS)
-
-
 class Onnx(Format):
     name = "onnx"
-    options = OnnxOptions
+    options: ClassVar = {"quantization": tuple(SUFFIX)}
 
-    def refuse(self, loaded: LoadedModel, options: OnnxOptions) -> None:
-        for reason in refusals(loaded):
+    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
+        for reason in refusals(loaded.model):
             raise CannotExport(f"the two ONNX files cannot say what this model does: {reason}")
 
-    def write(self, loaded: LoadedModel, folder: Path, options: OnnxOptions) -> None:
+    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
         assert isinstance(loaded.model, EncoderDecoder)
         stored = options.quantization or loaded.stored
         place = folder / FOLDER
@@ -87,7 +73,7 @@ class Onnx(Format):
         write_text(folder / "run.py", inspect.getsource(inference))
 
     def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: OnnxOptions, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
     ) -> dict[str, Any]:
         assert isinstance(loaded.model, EncoderDecoder)
         stored = options.quantization or loaded.stored
@@ -98,17 +84,14 @@ class Onnx(Format):
 FORMAT = Onnx()
 
 
-def refusals(loaded: LoadedModel) -> list[str]:
+def refusals(model: Model) -> Iterator[str]:
     """Why a file for the encoder and one for the decoder cannot express a model."""
-    model, found = loaded.model, []
     if not isinstance(model, EncoderDecoder):
-        return [f"a {type(model).__name__} is no translator, and only an encoder with a decoder goes there"]
-    config = model.config
-    if not config.decoder.layers:
-        found.append("decoder_layers=0: without a layer there is no cache that would count the tokens")
-    if config.start_id is None:
-        found.append("start_id=None: there is no token that a target could begin with")
-    return found
+        yield f"a {type(model).__name__} is no translator, and only an encoder with a decoder goes there"
+    elif not model.config.decoder.layers:
+        yield "decoder_layers=0: without a layer there is no cache that would count the tokens"
+    elif model.config.start_id is None:
+        yield "start_id=None: there is no token that a target could begin with"
 
 
 def graphs(model: EncoderDecoder) -> tuple[onnx.ModelProto, onnx.ModelProto]:
@@ -148,7 +131,7 @@ def store_int8(model: onnx.ModelProto, int8: dict[str, Int8Matrix]) -> None:
     graph.node.extend(nodes)
 
 
-def onnx_config(loaded: LoadedModel, stored: Weights) -> dict[str, Any]:
+def onnx_config(loaded: LoadedModel, stored: str) -> dict[str, Any]:
     """The settings under the names of transformers.js, and those of ours that have no name there."""
     config, decoder = loaded.model.config, loaded.model.config.decoder
     text = loaded.tokenizer

@@ -12,10 +12,10 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import onnx
@@ -29,7 +29,7 @@ from glassformer.data import Tokenizer
 from glassformer.data.protect import PLACEHOLDERS
 from glassformer.data.vocabulary import TAG
 from glassformer.decode.engine import GROWTH, SLACK, STRIDE
-from glassformer.deploy.export.formats import CannotExport, CheckFailed, Format, Progress
+from glassformer.deploy.export.formats import CannotExport, CheckFailed, Format, FormatOptions, Progress
 from glassformer.deploy.export.graph import MASK, SOURCE, TARGET, WEIGHT, trace_graph
 from glassformer.deploy.export.inputs import LoadedModel, Sample
 from glassformer.deploy.export.onnx import FOLDER, check_onnx, graphs, int8_matrices, onnx_config, refusals, write_json
@@ -55,21 +55,16 @@ BEFORE = f"""<script>window.GLASSFORMER_MODEL = "{MODEL}/";</script>
 <script type="module">import * as ort from "./{RUNTIME}/{SCRIPT}"; window.GLASSFORMER_RUNTIME = ort;</script>"""
 
 
-@dataclass(frozen=True)
-class PageOptions:
-    """There are none: weights are stored as in the model's folder."""
-
-
 class Page(Format):
     name = "page"
-    options = PageOptions
+    options: ClassVar[dict[str, tuple[str, ...]]] = {}  # weights are stored as in the model's folder
 
-    def refuse(self, loaded: LoadedModel, options: PageOptions) -> None:
-        for reason in [*refusals(loaded), *page_refusals(loaded)]:
+    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
+        for reason in (*refusals(loaded.model), *page_refusals(loaded)):
             raise CannotExport(f"a page cannot run this model: {reason}")
         runtime_files()
 
-    def write(self, loaded: LoadedModel, folder: Path, options: PageOptions) -> None:
+    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
         translator = translator_of(loaded)
         model = translator.model
         examples = choose_examples(loaded)
@@ -98,7 +93,7 @@ class Page(Format):
                 write_text(folder / "static" / name, text)
 
     def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: PageOptions, progress: Progress
+        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
     ) -> dict[str, Any]:
         translator = translator_of(loaded)
         told = json.loads((folder / MODEL / "told.json").read_text(encoding="utf-8"))
@@ -119,16 +114,15 @@ class Page(Format):
 FORMAT = Page()
 
 
-def page_refusals(loaded: LoadedModel) -> list[str]:
+def page_refusals(loaded: LoadedModel) -> Iterator[str]:
     """Why the page's script cannot run a model."""
-    config, found = loaded.model.config, []
+    config = loaded.model.config
     if not isinstance(loaded.tokenizer, Tokenizer) or '"WordLevel"' in loaded.tokenizer.forms[0]:
-        found.append("it needs text cut by a tokenizer of ours of kind bpe or unigram")
+        yield "it needs text cut by a tokenizer of ours of kind bpe or unigram"
     if config.positions == "relative":
-        found.append("positions='relative': the page has no table of their buckets without a server")
+        yield "positions='relative': the page has no table of their buckets without a server"
     if config.segments:
-        found.append(f"segments={config.segments}: the page knows one text only")
-    return found
+        yield f"segments={config.segments}: the page knows one text only"
 
 
 def translator_of(loaded: LoadedModel) -> Translator:

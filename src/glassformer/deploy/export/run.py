@@ -7,17 +7,17 @@ import json
 import platform
 import secrets
 import shutil
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from glassformer.common.errors import GlassformerError, InputError, check_names, check_whole, why
+from glassformer.common.errors import GlassformerError, InputError, check_choice, check_names, check_whole, why
 from glassformer.common.files import PARTIAL, flush_folder, read_json, without_nan, write_text
 from glassformer.common.report import Report
 from glassformer.common.version import __version__
-from glassformer.deploy.export.formats import CheckFailed, Format, Progress, load_format
+from glassformer.deploy.export.formats import CheckFailed, Format, FormatOptions, Progress, load_format
 from glassformer.deploy.export.inputs import LoadedModel, Sample, choose_sample, load_for_export
 from glassformer.model import Model
 from glassformer.pipelines.translator import Translator
@@ -65,8 +65,11 @@ def export(
     `force`, an earlier export is replaced, and anything else moved aside.
     """
     form = load_format(to)
-    check_names(options, [option.name for option in fields(form.options)])
-    chosen = form.options(**options)
+    check_names(options, form.options)
+    for name, value in options.items():
+        if value is not None:
+            check_choice(name, value, form.options[name])
+    chosen = FormatOptions(**options)
     if sentences is not None:
         check_whole("sentences", sentences, 1, "more are a harder check")
     folder, report = Path(folder), report or Report(quiet=True)
@@ -87,7 +90,7 @@ def export(
             "kind": KIND,
             "to": to,
             "model": loaded.name,
-            "options": asdict(chosen),
+            "options": {name: getattr(chosen, name) for name in form.options},
             "language": loaded.language,
             "parameters": sum(parameter.numel() for parameter in loaded.model.parameters()),
             "config": loaded.model.config.to_dict(),
@@ -107,7 +110,7 @@ def export(
 
 
 def checked(
-    form: Format, loaded: LoadedModel, folder: Path, sample: Sample, options: Any, progress: Progress
+    form: Format, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
 ) -> dict[str, Any]:
     """The figures of the check; that the other system cannot run what was written is a failure of it too."""
     try:

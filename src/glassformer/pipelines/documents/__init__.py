@@ -4,7 +4,6 @@ Every format finds the segments of a text and their places; the translation is t
 """
 
 from glassformer.pipelines.documents.folder import FolderResult as FolderResult
-from glassformer.pipelines.documents.folder import translate_file as translate_file
 from glassformer.pipelines.documents.folder import translate_folder as translate_folder
 from glassformer.pipelines.documents.formats import FORMATS as FORMATS
 from glassformer.pipelines.documents.formats import is_document as is_document

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from types import TracebackType
 
 from glassformer.common.errors import ConfigError, DataError, InputError, why
-from glassformer.common.files import atomic_write, remove_partial, write_bytes
+from glassformer.common.files import atomic_write, remove_partial, try_lock, write_bytes
 from glassformer.common.report import Report
 from glassformer.pipelines.documents.formats import is_document, translate_bytes
 from glassformer.pipelines.documents.segments import DocumentStats, SupportsTranslate
@@ -57,27 +56,21 @@ class FolderRun:
         self.records: dict[str, FileRecord] = {}  # the last of each name
         self.result = FolderResult()
 
-    def __enter__(self) -> FolderRun:
-        self.file = (self.output / RECORDS).open("a+b")
-        try:
-            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self.file.close()
-            raise DataError(f"{self.output}: another run is writing to this folder; wait for its end") from None
-        self.file.seek(0)
-        for line in self.file.read().splitlines():
-            try:
-                record = FileRecord(**json.loads(line))
-            except (ValueError, TypeError):
-                continue  # a line cut off by a power failure: its file is made again
-            self.records[record.name] = record
-        self.file.write(b"\n")  # the next line must not continue one that was cut off
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.file.close()
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Lock the output folder and read the records of earlier runs."""
+        with (self.output / RECORDS).open("a+b") as self.file:
+            if not try_lock(self.file):
+                raise DataError(f"{self.output}: another run is writing to this folder; wait for its end")
+            self.file.seek(0)
+            for line in self.file.read().splitlines():
+                try:
+                    record = FileRecord(**json.loads(line))
+                except (ValueError, TypeError):
+                    continue  # a line cut off by a power failure: its file is made again
+                self.records[record.name] = record
+            self.file.write(b"\n")  # the next line must not continue one that was cut off
+            yield
 
     def record(self, record: FileRecord) -> None:
         self.records[record.name] = record
@@ -112,22 +105,6 @@ class FolderRun:
         target.chmod(target.stat().st_mode | (path.stat().st_mode & 0o111))  # a script stays executable
 
 
-def translate_file(
-    path: Path, translator: SupportsTranslate, output: Path, progress: Callable[[int, int], None] | None = None
-) -> DocumentStats:
-    """Write the translation of a document to `output`, which appears whole or not at all."""
-    if output.exists() and output.samefile(path):
-        raise ConfigError(f"--output {output} is the document itself; name another")
-    translation, stats = translate_bytes(path, read_document(path), translator, progress)
-    try:
-        write_bytes(output, translation)
-    except FileNotFoundError:
-        raise DataError(f"{output} cannot be written: there is no folder {output.parent}") from None
-    except OSError as error:
-        raise DataError(f"{output} cannot be written: {why(error)}") from None
-    return stats
-
-
 def read_document(path: Path) -> bytes:
     try:
         return path.read_bytes()
@@ -155,7 +132,7 @@ def translate_folder(
     result = run.result
     try:
         output.mkdir(parents=True, exist_ok=True)
-        with run:
+        with run.locked():
             names = list(find_files(source, output, result))
             for folder in {output / name.parent for name in names}:
                 remove_partial(folder)
