@@ -107,16 +107,19 @@ def test_mistakes_are_told_before_any_work(tmp_path: Path, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
-    ("options", "words"),
+    ("to", "kind", "options", "words"),
     [
-        ({"positions": "alibi"}, "positions='alibi': its encoder has no linear biases"),
-        ({"positions": "rotary", "rotary_factor": 8.0}, r"rotary_factor=8\.0: .*cannot be slowed"),
+        ("ctranslate2", gf.EncoderDecoder, {"positions": "alibi"}, "positions='alibi': its encoder has no linear"),
+        ("ctranslate2", gf.EncoderDecoder, {"positions": "rotary", "rotary_factor": 8.0}, "cannot be slowed"),
+        ("onnx", gf.EncoderOnly, {}, "EncoderOnly is no translator"),
+        ("onnx", gf.EncoderDecoder, {"decoder_layers": 0}, "decoder_layers=0"),
+        ("onnx", gf.EncoderDecoder, {"start_id": None}, "start_id=None"),
     ],
 )
-def test_only_what_a_format_can_say_is_written(options: dict[str, Any], words: str, tmp_path: Path) -> None:
-    model = gf.EncoderDecoder(gf.ModelConfig(vocab_size=9, d_model=8, heads=2, d_ff=8, layers=1, **options))
+def test_only_what_a_format_can_say_is_written(to: str, kind: Any, options: Any, words: str, tmp_path: Path) -> None:
+    model = kind(gf.ModelConfig(vocab_size=9, d_model=8, heads=2, d_ff=8, layers=1, **options))
     with pytest.raises(CannotExport, match=words):
-        gf.export(model, "ctranslate2", tmp_path / "out")
+        gf.export(model, to, tmp_path / "out")
     assert not [*tmp_path.iterdir()]
 
 

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import glassformer as gf
-from glassformer.deploy.export.formats import CannotExport, CheckFailed, FormatOptions
+from glassformer.deploy.export.formats import CheckFailed, FormatOptions
 from glassformer.deploy.export.inputs import choose_sample, load_for_export
 
 # Found, not loaded, which takes a second: every process of the tests reads this file, and one of them runs it.
@@ -138,17 +138,3 @@ def test_a_fault_in_the_file_is_seen(exported, tmp_path, fault):
     loaded = load_for_export(model)
     with pytest.raises(CheckFailed, match="does not do what the model does"):
         FORMAT.check(loaded, tmp_path, choose_sample(loaded, count=20), FormatOptions("int8"), lambda _: None)
-
-
-@pytest.mark.parametrize(
-    ("model", "reason"),
-    [
-        (gf.EncoderOnly(CONFIG), "EncoderOnly is no translator"),
-        (gf.EncoderDecoder(gf.ModelConfig.from_dict(CONFIG.to_dict() | {"decoder_layers": 0})), "decoder_layers=0"),
-        (gf.EncoderDecoder(gf.ModelConfig.from_dict(CONFIG.to_dict() | {"start_id": None})), "start_id=None"),
-    ],
-)
-def test_what_it_cannot_say_is_refused_before_anything_is_written(model, reason, tmp_path):
-    with pytest.raises(CannotExport, match=reason):
-        gf.export(model, "onnx", tmp_path / "out")
-    assert not list(tmp_path.iterdir())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import io
-import json
 import os
 import re
 import shutil
@@ -12,7 +11,6 @@ import signal
 import socket
 import subprocess
 import tempfile
-import time
 import zipfile
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,8 +18,8 @@ from pathlib import Path
 import httpx
 import pytest
 from small_run import command, launch
+from sockets import PATIENCE, post_bytes, rest, until
 
-PATIENCE = 60
 GRACE = 2
 ASKED = {"q": "one two", "source": "en", "target": "de"}
 READER = b"glassformer.pipelines.documents.sandbox"
@@ -126,32 +124,20 @@ def unfinished_uploads(server, held):
 
 def slow_documents(server, held):
     """4 whose documents take minutes to read: as many as are read at once."""
-    request = httpx.Request(
-        "POST", f"{server.address}/translate_file", files={"file": BOMB}, data={"source": "en", "target": "de"}
-    )
-    body = request.read()
-    head = f"POST /translate_file HTTP/1.1\r\nHost: localhost\r\nContent-Type: {request.headers['content-type']}\r\n"
+    document = post_bytes("/translate_file", files={"file": BOMB}, data={"source": "en", "target": "de"})
     for _ in range(4):
-        held.enter_context(server.connect(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body))
+        held.enter_context(server.connect(document))
     until(lambda: len(server.readers()) >= 4)
 
 
 def long_texts(server, held):
     """4 with much text."""
-    body = json.dumps(ASKED | {"q": [f"one two {i}" for i in range(2000)]}).encode()
-    head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    texts = post_bytes("/translate", json=ASKED | {"q": [f"one two {i}" for i in range(2000)]})
     for _ in range(4):
-        held.enter_context(server.connect(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body))
+        held.enter_context(server.connect(texts))
 
 
 ATTACKS = [half_open, slow_readers, unfinished_uploads, slow_documents, long_texts]
-
-
-def until(state) -> None:
-    end = time.monotonic() + PATIENCE
-    while not state():
-        assert time.monotonic() < end
-        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
@@ -173,16 +159,6 @@ def test_ctrl_c_ends_the_server_under_attack(named):
         assert server.process.wait(PATIENCE) == 130
         until(lambda: not server.readers())
         assert server.complaints() == ""
-
-
-def rest(connection: socket.socket) -> bytes:
-    found = b""
-    try:
-        while more := connection.recv(65536):
-            found += more
-    except ConnectionError:
-        pass
-    return found
 
 
 def test_heads_of_64_kilobytes_are_refused(server):
@@ -260,8 +236,5 @@ def test_forms_of_a_hundred_thousand_fields_are_refused(server):
 @pytest.mark.parametrize("sign", [" ", "`", "+", "a+", '." ', "<!-- "])
 def test_a_text_of_one_repeated_sign_does_not_block_the_server(server, sign):
     """Hours, if it were looked through again from each of its characters, and nothing else would run meanwhile."""
-    with server.connect() as sent:
-        body = json.dumps(ASKED | {"q": sign * (150_000 // len(sign))}).encode()
-        head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        sent.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    with server.connect(post_bytes("/translate", json=ASKED | {"q": sign * (150_000 // len(sign))})):
         assert server.serves()

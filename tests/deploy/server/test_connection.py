@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import httpx
 import pytest
 from fastapi import FastAPI, Response
-from sockets import PATIENCE, until
+from sockets import PATIENCE, rest, until
 from visitor import Live
 
 from glassformer.deploy.server.listen import Connection
@@ -58,17 +58,6 @@ def connect(server):
     for one in made:
         one.close()
     until(lambda: not server.server.server_state.connections)
-
-
-def rest(connection):
-    """All that is said until the other side ends it."""
-    found = b""
-    try:
-        while more := connection.recv(65536):
-            found += more
-    except ConnectionResetError:
-        pass
-    return found
 
 
 @pytest.mark.parametrize("said", [b"", b"P", HEAD, HEAD + b"X-Slow: "], ids=["nothing", "a letter", "half", "a field"])

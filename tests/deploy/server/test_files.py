@@ -8,7 +8,7 @@ import socket
 import httpx
 import pytest
 from live_page import toy_service
-from sockets import PATIENCE, until
+from sockets import PATIENCE, post_bytes, until
 from visitor import Live
 
 from glassformer.deploy.server.app import create_app
@@ -140,17 +140,9 @@ def test_a_document_is_abandoned_when_its_client_disconnects(translator):
     words = ("one", "two", "three", "four", "five", "six")
     lines = "\n\n".join(" ".join(words[(n // 6**k) % 6] for k in range(9)) for n in range(20_000))
     with Live(create_app(None, service=toy_service(translator, queue))) as live:
-        with httpx.Client(timeout=PATIENCE) as client:
-            asking = client.build_request(
-                "POST",
-                f"{live.address}/translate_file",
-                files={"file": ("a.txt", lines.encode())},
-                data={"source": "en", "target": "de"},
-            )
-            body = asking.read()
-        head = f"POST /translate_file HTTP/1.1\r\nHost: localhost\r\nContent-Type: {asking.headers['content-type']}\r\n"
+        document = {"files": {"file": ("a.txt", lines.encode())}, "data": {"source": "en", "target": "de"}}
         with socket.create_connection(live.socket.getsockname(), PATIENCE) as sent:
-            sent.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+            sent.sendall(post_bytes("/translate_file", **document))
             until(lambda: queue.sentences)
         until(lambda: not live.server.server_state.tasks)
     assert queue.sentences < 20_000

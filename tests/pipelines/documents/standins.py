@@ -3,6 +3,9 @@
 import random
 import re
 import zlib
+from pathlib import Path
+
+from glassformer.pipelines.documents import translate_bytes
 
 
 class StandIn:
@@ -19,12 +22,19 @@ class StandIn:
         return found
 
 
-def seeded(text):
-    return random.Random(zlib.crc32(text.encode()))
-
-
 def upper(text):
     return text.upper()
+
+
+def through(name, text, change=upper):
+    """The document translated, how, and the texts that the translator was asked for."""
+    translator = StandIn(change)
+    made, stats = translate_bytes(Path(name), text if isinstance(text, bytes) else text.encode(), translator)
+    return made.decode(), stats, translator.asked
+
+
+def seeded(text):
+    return random.Random(zlib.crc32(text.encode()))
 
 
 def swallow(text):

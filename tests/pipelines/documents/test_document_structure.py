@@ -1,21 +1,12 @@
 """Structure: whatever a translator does, a document stays what it was; a hundred real files, twenty real pages."""
 
-from pathlib import Path
-
 import parsed
 import pytest
 import real
 import standins
 from sampled import sampled
 
-from glassformer.pipelines.documents import translate_bytes
-
 PARTS = 10
-
-
-def through(name, text, change):
-    made, stats = translate_bytes(Path(name), text.encode(), standins.StandIn(change))
-    return made.decode(), stats
 
 
 def changed(kind, documents, structure, part):
@@ -24,7 +15,7 @@ def changed(kind, documents, structure, part):
     wrong = []
     for place, (name, text) in [*enumerate(documents.items())][part::PARTS]:
         change = changes[place % len(changes)]
-        made, _ = through(f"x.{kind}", text, change)
+        made, *_ = standins.through(f"x.{kind}", text, change)
         if structure(made) != structure(text):
             wrong.append((name, change.__name__))
     return wrong

@@ -2,6 +2,10 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -209,3 +213,58 @@ def test_what_is_not_clear_is_asked_before_anything_is_written(docs, tmp_path):
         with pytest.raises((ConfigError, DataError), match=told):
             commanded(paths, **places)
     assert not (tmp_path / "o").exists()
+
+
+# Translates a folder a little slowly, so that it can be killed: SOURCE OUTPUT.
+SLOWLY = """
+import sys, time
+from pathlib import Path
+import standins
+from glassformer.pipelines.documents import translate_folder
+
+translator = standins.StandIn(lambda text: time.sleep(0.004) or text.upper())
+outcome = translate_folder(Path(sys.argv[1]), Path(sys.argv[2]), translator, options={"to": "de"})
+print(len(outcome.translated), len(outcome.kept), flush=True)
+assert not outcome.failed, outcome.failed
+"""
+
+
+def begin(docs, out):
+    words = [sys.executable, "-c", SLOWLY, docs, out]
+    return subprocess.Popen(words, cwd=Path(__file__).parent, stdout=subprocess.PIPE, text=True)
+
+
+@pytest.mark.parametrize("killed", [(9, 30), pytest.param((1, 9, 17, 30, 42), marks=pytest.mark.long)], ids=len)
+def test_a_folder_of_fifty_files_that_is_killed_ends_complete_and_identical(tmp_path, killed):
+    docs, out = tmp_path / "docs", tmp_path / "out"
+    for i in range(50):
+        file = docs / f"part{i % 5}" / f"{i}.md"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(f"# Heading {i}\n\nWord {k} of *file* {i}, see [this](x{k}).\n\n" for k in range(3)))
+    kills, seen = 0, 0
+    for wanted in killed:  # killed as soon as so many files are there
+        run = begin(docs, out)
+        while len(files_of(out)) < wanted and run.poll() is None:
+            time.sleep(0.002)
+        assert run.poll() is None, "the run ended before it could be killed"
+        run.send_signal(signal.SIGKILL)
+        assert run.wait() == -signal.SIGKILL
+        run.stdout.close()
+        kills += 1
+        whole = files_of(out)
+        assert len(whole) >= max(wanted, seen)
+        seen = len(whole)
+        for name, made in whole.items():  # what is there is there to its end
+            assert made == standins.through(name, (docs / name).read_bytes())[0].encode()
+    run = begin(docs, out)
+    told, _ = run.communicate(timeout=120)
+    assert run.returncode == 0
+    translated, kept = map(int, told.split())
+    assert translated + kept == 50
+    assert kept >= seen - 1
+    assert kills == len(killed)
+    undisturbed = begin(docs, tmp_path / "whole")
+    undisturbed.communicate(timeout=120)
+    assert files_of(out) == files_of(tmp_path / "whole")
+    assert len(files_of(out)) == 50
+    assert not [file for file in out.rglob(".*") if file.name != ".glassformer-translated.jsonl"]

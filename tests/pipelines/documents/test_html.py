@@ -1,20 +1,15 @@
 """HTML: the text between tags is translated; tags, code, scripts and what its author keeps stay."""
 
-from pathlib import Path
+from functools import partial
 
 import pytest
 import standins
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.pipelines.documents import translate_bytes
 from glassformer.pipelines.documents.html import Token, translate_fragments, unpaired_tags
 
-
-def through(text, change=standins.upper):
-    translator = standins.StandIn(change)
-    made, stats = translate_bytes(Path("x.html"), text.encode(), translator)
-    return made.decode(), stats, translator.asked
+through = partial(standins.through, "x.html")
 
 
 @pytest.mark.parametrize(
@@ -120,9 +115,4 @@ def test_tags_without_a_partner_are_those_that_the_slow_way_finds(tags):
 @pytest.mark.parametrize("text", ["<a " * 30_000, "<b>a" * 30_000, "</a>" * 30_000], ids=["open", "nested", "closed"])
 def test_what_no_person_would_write_is_read_in_no_time(text):
     """Hours, if every tag were looked for through all the others."""
-    assert translate_fragments([text, "<i>one</i>"], Upper()) == [text, "<i>ONE</i>"]
-
-
-class Upper:
-    def translate(self, texts, *, progress=None):
-        return [text.upper() for text in texts]
+    assert translate_fragments([text, "<i>one</i>"], standins.StandIn(standins.upper)) == [text, "<i>ONE</i>"]

@@ -1,5 +1,6 @@
 """Markdown: what is translated, what stays, and what a translation that breaks markup costs."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,11 +11,7 @@ from parsed import markdown_structure
 
 from glassformer.pipelines.documents import translate_bytes
 
-
-def through(text, change=standins.upper, name="x.md"):
-    translator = standins.StandIn(change)
-    made, stats = translate_bytes(Path(name), text.encode(), translator)
-    return made.decode(), stats, translator.asked
+through = partial(standins.through, "x.md")
 
 
 CASES = {
@@ -217,7 +214,7 @@ def test_what_a_translator_keeps_a_document_keeps(words, kind):
         ".html": f"<p>{html.escape(words)}</p>",
         ".po": 'msgid "' + words.replace("\\", "\\\\") + '"\nmsgstr ""\n',
     }[kind]
-    made, _, _ = through(text, standins.shuffle if kind != ".md" else str, f"x{kind}")
+    made, _, _ = standins.through(f"x{kind}", text, standins.shuffle if kind != ".md" else str)
     shown = html.unescape(made) if kind == ".html" else made
     for placeholder in ("{name}", "%s", "%(n)d", "{{x}}", "<xref:a.b>", "$VAR", "https://x.y/z?a=1", "12,345.6"):
         assert shown.count(placeholder) >= words.count(placeholder)

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import standins
 
 from glassformer.common.errors import DataError
 from glassformer.pipelines.documents.sandbox import Limits, translate_in_sandbox
-
-
-class Same:
-    def translate(self, texts, *, progress=None):
-        return texts
 
 
 @pytest.mark.parametrize(
@@ -18,12 +14,12 @@ class Same:
 )
 def test_time_is_limited(content, suffix):
     with pytest.raises(DataError, match="takes too long to read, or too much memory"):
-        translate_in_sandbox(content, suffix, Same(), lambda: None, Limits(seconds=1))
+        translate_in_sandbox(content, suffix, standins.StandIn(str), lambda: None, Limits(seconds=1))
 
 
 def test_memory_is_limited():
     with pytest.raises(DataError, match="too much memory"):
-        translate_in_sandbox(b"one\n" * 100_000, ".txt", Same(), lambda: None, Limits(bytes=40_000_000))
+        translate_in_sandbox(b"one\n" * 100_000, ".txt", standins.StandIn(str), lambda: None, Limits(bytes=40_000_000))
 
 
 def test_the_check_of_the_caller_ends_it():
@@ -34,4 +30,4 @@ def test_the_check_of_the_caller_ends_it():
         raise Gone
 
     with pytest.raises(Gone):
-        translate_in_sandbox(b"\n" * 40_000, ".srt", Same(), check)
+        translate_in_sandbox(b"\n" * 40_000, ".srt", standins.StandIn(str), check)

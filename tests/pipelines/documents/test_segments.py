@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glassformer.pipelines.documents.segments import LINE_END, SENTENCE_END, join_lines
+from glassformer.pipelines.documents.segments import LINE_END, SENTENCE_END
 from glassformer.pipelines.text.sentence_translator import BREAK
 
 # As they would be written if only what they find mattered.
@@ -24,13 +22,3 @@ PLAIN = {
 def test_what_is_found_is_the_same(text: str) -> None:
     for pattern, plain in PLAIN.items():
         assert [one.span() for one in pattern.finditer(text)] == [one.span() for one in plain.finditer(text)]
-
-
-@pytest.mark.parametrize("unit", ["\t", " ", ".", "\u00a0", " \n", "。\n", '."', ". "])
-def test_a_run_without_an_end_takes_no_more_than_its_length(unit: str) -> None:
-    text = "a" + unit * 100_000
-    begin = time.process_time()
-    for pattern in PLAIN:
-        pattern.sub(" ", text)
-    join_lines(text)
-    assert time.process_time() - begin < 5

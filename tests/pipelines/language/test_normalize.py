@@ -1,7 +1,5 @@
 """Sentences as a model has learnt to read them."""
 
-import time
-
 import pytest
 
 from glassformer.pipelines.language.normalize import is_all_caps, normalize, to_capitals, to_sentence_case
@@ -52,14 +50,6 @@ def test_capitals_go_and_come_back():
     assert to_sentence_case("I MUST NOT RUN `MAKE` NOW.") == "I must not run `MAKE` now."
     assert to_sentence_case("“STOP IT NOW!”") == "“Stop it now!”"
     assert to_capitals("Die Straße `make` {name}") == "DIE STRASSE `make` {name}"
-
-
-@pytest.mark.parametrize("text", [" ", "\t", "´", "a´", "\u00a0", "No. ", "w/o ", "NEVER ", "dont "])
-def test_time_grows_with_the_length(text):
-    begin = time.process_time()
-    normalize(text * 50_000, "en")
-    is_all_caps(text * 50_000, "en")
-    assert time.process_time() - begin < 5
 
 
 def test_times_are_told_in_digits_but_not_within_code():

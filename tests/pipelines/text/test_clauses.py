@@ -10,8 +10,6 @@ from stand_in import StandIn
 import glassformer as gf
 from glassformer.pipelines.language.sentences import Part, join_clauses, split_clauses
 from glassformer.pipelines.text import sentence_translator
-from glassformer.pipelines.text.sentence_translator import are_likelier
-from glassformer.pipelines.translator import Translation
 
 CLAUSE = "one two three four five six seven eight nine"
 LONG = ", and ".join([CLAUSE] * 6) + "."
@@ -85,14 +83,6 @@ def test_translations_become_one_sentence():
     assert join_clauses(asked, told, "de") == "Wenn es regnet, Sie bleiben, IN DER STADT, es ist spät."
     wide = [Part("下雨，", []), Part("我们留下。", [])]
     assert join_clauses(wide, ["When it rains.", "We stay."], "en") == "When it rains, we stay."
-
-
-def test_the_likelier_by_token_and_clearly():
-    whole = Translation("a", -0.5, ["a"] * 10)
-    assert are_likelier([Translation("b", -0.4, ["b"] * 9), Translation("c", -0.4, ["c"])], whole)
-    assert not are_likelier([Translation("b", -0.46, ["b"] * 9), Translation("c", -0.46, ["c"])], whole)
-    assert not are_likelier([Translation("b", -0.6, ["b"] * 9), Translation("c", -0.1, ["c"])], whole)
-    assert not are_likelier([Translation("b", -0.1, ["b"]), Translation("c", -0.1, ["c"], finished=False)], whole)
 
 
 class Judge(StandIn):
