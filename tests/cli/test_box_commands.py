@@ -1,7 +1,5 @@
 """`serve`, `trace` and `doctor` without a model use the box."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`glassformer bulk` in one process: its output row by row, and its errors."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import lzma

@@ -1,7 +1,5 @@
 """How every command ends that is interrupted, has lost its reader, or writes to a full disk: in real processes."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

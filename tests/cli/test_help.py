@@ -1,7 +1,5 @@
 """Help, version and usage errors of every command."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterator
 from typing import Any

@@ -1,8 +1,7 @@
 """One model for both directions: tags from the recipe to the translator, and a score for each language."""
 
-from __future__ import annotations
-
 import pytest
+from small_run import WORDS
 
 import glassformer as gf
 from glassformer.common.errors import ConfigError, GlassformerError
@@ -10,16 +9,6 @@ from glassformer.common.report import Report
 from glassformer.train import train
 from glassformer.train.recipe import parse, read_recipe
 from glassformer.train.step import should_compile
-
-WORDS = {
-    "one": "eins",
-    "two": "zwei",
-    "three": "drei",
-    "four": "vier",
-    "five": "fünf",
-    "six": "sechs",
-    "seven": "sieben",
-}
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """`glassformer score` on files."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import math

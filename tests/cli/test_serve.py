@@ -1,7 +1,5 @@
 """`glassformer serve` as a real process, and how it listens."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """What a command prints arrives, whatever the encoding of its terminal or pipe."""
 
-from __future__ import annotations
-
 import io
 import json
 import sys

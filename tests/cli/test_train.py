@@ -1,7 +1,5 @@
 """`glassformer train` and `glassformer demo`, mistakes first."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

@@ -1,7 +1,5 @@
 """`glassformer translate` with a model: lines, options, files, pipes and signals."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

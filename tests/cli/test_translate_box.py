@@ -1,7 +1,5 @@
 """`glassformer translate` without a model: texts, lines and documents by the box."""
 
-from __future__ import annotations
-
 import json
 import warnings
 

@@ -4,8 +4,6 @@
 folder, or goes on with what the same command has made there; other files in it stay.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import shutil

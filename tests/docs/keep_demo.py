@@ -1,7 +1,5 @@
 """python tests/docs/keep_demo.py runs/demo    keeps a demo that was just trained for the tests of the handbook"""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs a page of Markdown as a reader would: its Python in one session, its commands in the same folder."""
 
-from __future__ import annotations
-
 import doctest
 import os
 import re

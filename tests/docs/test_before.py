@@ -1,7 +1,5 @@
 """What came before Transformers: the model of chapter 0 is sound, and its words are what was measured."""
 
-from __future__ import annotations
-
 import random
 import statistics
 from pathlib import Path

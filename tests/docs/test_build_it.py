@@ -1,7 +1,5 @@
 """The Transformer that a reader builds: its steps run, code makes its rows, and the last file is the shipped model."""
 
-from __future__ import annotations
-
 import ast
 import math
 import re

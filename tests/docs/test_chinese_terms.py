@@ -1,7 +1,5 @@
 """The Chinese texts have one word for each concept and are set as Chinese is; the English ones write learnt."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from pathlib import Path

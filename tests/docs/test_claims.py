@@ -1,7 +1,5 @@
 """A measured figure of the handbook stands in a section with what shows it: a command, code that runs, or a paper."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A page reads as it lies in the repository: what it includes stands in it, answers fold, equations are drawn."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Both glossaries hold the same terms, in the same order, under the same chapters; and each chapter has its term."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

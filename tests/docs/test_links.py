@@ -1,7 +1,5 @@
 """Every link leads somewhere: to a file that is there, a heading that it has, and the chapter whose number it says."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The notebooks run from top to bottom where nothing is trained yet; both languages hold the same code."""
 
-from __future__ import annotations
-
 import json
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the READMEs show runs: their Python in one session, their commands in a folder with the demo's model."""
 
-from __future__ import annotations
-
 import ast
 import os
 import re

@@ -1,7 +1,5 @@
 """The API reference lists every public name, says what it is, and shows it at work."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

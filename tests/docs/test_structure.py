@@ -1,7 +1,5 @@
 """Both languages say the same in the same order; what a page points to is there."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -4,8 +4,6 @@ The pages of both languages run the same code, with words of their own. With the
 of the other's, the two outputs are equal.
 """
 
-from __future__ import annotations
-
 import ast
 import io
 import re

@@ -3,8 +3,6 @@
 Run as a script, it fetches one if there is none: from Debian's archive if it may, else by Playwright.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """A small trained model, a live server of it, and a real browser that can reach nothing else."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """A hub on this machine: a server of as much of the Hugging Face hub's protocol as its client uses."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import json

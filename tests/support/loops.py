@@ -1,7 +1,5 @@
 """A loop of one's own for what is awaited."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor

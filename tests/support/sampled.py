@@ -1,7 +1,5 @@
 """Grids of cases: `make test` tries those that differ most, `make test-long` the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A training run small enough for a test: toy sentences, a recipe, and the command line as a real process."""
 
-from __future__ import annotations
-
 import hashlib
 import io
 import json

@@ -1,7 +1,5 @@
 """Clients that no library would be: they leave, stall and wait for states."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A translator that does as it likes."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A box of tiny models, for tests: they go both ways, know their tags, and say nothing that makes sense."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from glassformer.data import Tokenizer, TokenizerOptions

@@ -1,7 +1,5 @@
 """Tiny random translators of many languages, with real SentencePiece files, as transformers saves and reads them."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

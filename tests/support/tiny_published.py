@@ -1,7 +1,5 @@
 """Tiny random models of one stack as Hugging Face saves them, each with its own tokenizer."""
 
-from __future__ import annotations
-
 import warnings
 from pathlib import Path
 from typing import Any

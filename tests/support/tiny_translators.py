@@ -1,7 +1,5 @@
 """Small random translators: a bundle, and a folder in the layout of Marian."""
 
-from __future__ import annotations
-
 import json
 import random
 from pathlib import Path

@@ -5,8 +5,6 @@ tests' process, as if it had been started from there: its signals, pipes and exi
 begin from nothing, for its environment or its imports, is started as usual.
 """
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import ctypes
