@@ -22,9 +22,9 @@ from glassformer.data.noise import MASK
 from glassformer.data.tokenizer import Flat
 from glassformer.data.vocabulary import PixelScaling
 from glassformer.model import DecoderOnly, EncoderDecoder
-from glassformer.weights.pretrained.loader import FAMILIES, read_config
+from glassformer.weights.pretrained.loader import FAMILIES, load_tokenizer, read_config
 from glassformer.weights.pretrained.multilingual import MULTILINGUAL, MultilingualTokenizer, pick_language
-from glassformer.weights.pretrained.tokenizer import FastTokenizer, MarianTokenizer
+from glassformer.weights.pretrained.tokenizer import MarianTokenizer
 
 # What a folder holds beside its weights; a run keeps them, so that it ends as a folder of the same kind.
 FILES = (
@@ -79,17 +79,8 @@ class PublishedTokenizer(Tokenizer):
         family = FAMILIES[kind](settings)
         config = family.config(settings, True)  # its ids are those of an untied head as well
         self.folder, self.joint, self.words, self.to = folder, config.src_vocab_size is None, frozenset(), None
-        self.text: PairTokenizer
-        if kind == "marian":
-            self.text = MarianTokenizer.load(folder, shared=self.joint)
-            self.text.check_sizes(config.encoder.vocab_size, config.vocab_size)
-        elif kind in MULTILINGUAL:
-            self.text = MultilingualTokenizer.load(
-                folder, settings, *((None, None) if corpus is None else languages_of(corpus, folder))
-            )
-            self.text.check_size(config.vocab_size)
-        else:
-            self.text = FastTokenizer.load(folder, config.vocab_size)
+        languages = () if corpus is None or kind not in MULTILINGUAL else languages_of(corpus, folder)
+        self.text: PairTokenizer = load_tokenizer(folder, settings, *languages)
         self.sizes = {name: getattr(config, name) for name in ("vocab_size", "src_vocab_size")}
         self.sizes |= {name: getattr(config, name) for name in ("pad_id", "start_id", "end_id")}
         self._pair, (around,) = family.model is EncoderDecoder, self.text.encode_source([""])

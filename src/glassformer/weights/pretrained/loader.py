@@ -285,26 +285,24 @@ def load_published(
         )
     if source is not None and kind not in MULTILINGUAL:
         raise InputError(f"{folder} translates from one language only; source={source!r} cannot be chosen")
-    if kind in FINE_TUNED:
-        model = load_pair(folder)
-        return model, FastTokenizer.load(folder, model.config.vocab_size)
-    if kind == "marian":
-        pair = MarianTokenizer.load(folder, shared=bool(settings.get("share_encoder_decoder_embeddings", True)))
-        model = load_pair(folder)
-        pair.check_sizes(model.config.encoder.vocab_size, model.config.vocab_size)
-        if model.head.bias is not None and model.config.pad_id is not None:
-            with torch.no_grad():  # padding is this family's start token and never meant as output
-                model.head.bias[model.config.pad_id] = -1e9
-        return model, pair
-    tokenizer = MultilingualTokenizer.load(folder, settings, source, to)
-    model = load_pair(folder)
-    tokenizer.check_size(model.config.vocab_size)
-    if tokenizer.start is not None:
+    tokenizer, model = load_tokenizer(folder, settings, source, to), load_model(folder)
+    assert isinstance(model, EncoderDecoder)
+    if kind == "marian" and model.head.bias is not None and model.config.pad_id is not None:
+        with torch.no_grad():  # padding is this family's start token and never meant as output
+            model.head.bias[model.config.pad_id] = -1e9
+    if isinstance(tokenizer, MultilingualTokenizer) and tokenizer.start is not None:
         model.config = replace(model.config, start_id=tokenizer.start)
     return model, tokenizer
 
 
-def load_pair(folder: Path) -> EncoderDecoder:
-    model = load_model(folder)
-    assert isinstance(model, EncoderDecoder)
-    return model
+def load_tokenizer(
+    folder: Path, settings: Settings, source: str | None = None, to: str | None = None
+) -> MarianTokenizer | MultilingualTokenizer | FastTokenizer:
+    """The tokenizer of a Hugging Face folder, whose ids the model has places for."""
+    kind = settings.need("model_type")
+    config = FAMILIES[kind](settings).config(settings, True)  # its ids are those of an untied head as well
+    if kind == "marian":
+        return MarianTokenizer.load(folder, config.encoder.vocab_size, config.vocab_size, config.src_vocab_size is None)
+    if kind in MULTILINGUAL:
+        return MultilingualTokenizer.load(folder, settings, config.vocab_size, source, to)
+    return FastTokenizer.load(folder, config.vocab_size)

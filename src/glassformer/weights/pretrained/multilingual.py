@@ -23,6 +23,7 @@ from glassformer.weights.pretrained.tokenizer import (
     SURROGATE,
     TOKENIZER_JSON,
     UNKNOWN,
+    check_size,
     read_pieces,
     read_tokenizer_json,
 )
@@ -178,13 +179,6 @@ class MultilingualTokenizer:
         """What the model is for, its languages by their short codes, as all else here calls them."""
         return replace(about, source=language(self.source).short, target=language(self.to).short)
 
-    def check_size(self, size: int) -> None:
-        if (highest := max(self._names)) >= size:
-            raise WeightsError(
-                f"the vocabulary has ids up to {highest}, but the model only 0 to {size - 1}; do the tokenizer's files "
-                f"and config.json belong together?"
-            )
-
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         own, end = [self._languages[self.source]], [SPECIAL["</s>"]]
         if self._source_first:
@@ -206,13 +200,13 @@ class MultilingualTokenizer:
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._names.get(id, UNKNOWN) for id in ids]
 
-    def target_pieces(self, ids: Sequence[int]) -> list[str]:
-        return self.source_pieces(ids)
+    target_pieces = source_pieces
 
     @classmethod
     def load(
-        cls, folder: Path, settings: Settings, source: str | None = None, to: str | None = None
+        cls, folder: Path, settings: Settings, size: int, source: str | None = None, to: str | None = None
     ) -> MultilingualTokenizer:
+        """That of a model with a vocabulary of `size`."""
         config = read_json(folder / "tokenizer_config.json") or {}
         kind = kind_of(config, settings, folder)
         codec = codec_of(folder, numbered=kind == "m2m100")
@@ -225,6 +219,7 @@ class MultilingualTokenizer:
         source = pick_given(folder, "source", source or config.get("src_lang"), languages)
         to = pick_given(folder, "to", to or config.get("tgt_lang") or written, languages)
         first = kind != "mbart" and not config.get("legacy_behaviour")
+        check_size(max([len(codec.names) - 1, *languages.values()]), size, "the tokenizer's files")
         return cls(codec, languages, source, to, source_first=first, in_start=in_start)
 
 

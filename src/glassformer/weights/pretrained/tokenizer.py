@@ -40,22 +40,14 @@ class MarianTokenizer:
         self._target_pieces = {id: piece for piece, id in target_vocabulary.items()}
 
     @classmethod
-    def load(cls, folder: str | Path, shared: bool = True) -> MarianTokenizer:
-        """`shared`: source and target have one vocabulary; if not, `target_vocab.json` holds the target's."""
-        folder = Path(folder)
+    def load(cls, folder: Path, source_size: int, target_size: int, shared: bool = True) -> MarianTokenizer:
+        """That of a model with vocabularies of these sizes, `shared` by both sides or one in `target_vocab.json`."""
         vocabulary = _read_vocabulary(folder / "vocab.json")
         apart = folder / "target_vocab.json"
         target = _read_vocabulary(apart) if not shared and apart.is_file() else vocabulary
+        for ids, size in ((vocabulary, source_size), (target, target_size)):
+            check_size(max(ids.values()), size, "vocab.json")
         return cls(read_pieces(folder / "source.spm"), read_pieces(folder / "target.spm"), vocabulary, target)
-
-    def check_sizes(self, source: int, target: int) -> None:
-        """Whether a model with so many source and target ids has a place for every piece."""
-        for pieces, size in ((self._source_pieces, source), (self._target_pieces, target)):
-            if max(pieces) >= size:
-                raise WeightsError(
-                    f"the vocabulary has ids up to {max(pieces)}, but the model only 0 to {size - 1}; "
-                    f"do vocab.json and config.json belong together?"
-                )
 
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
         return [[*self._encode(text, self._source, self._ids), self._end] for text in texts]
@@ -84,6 +76,15 @@ class MarianTokenizer:
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
         return [self._target_pieces.get(id, UNKNOWN) for id in ids]
+
+
+def check_size(highest: int, size: int, file: str) -> None:
+    """Refuse a vocabulary with more ids than its model has places for."""
+    if highest >= size:
+        raise WeightsError(
+            f"the vocabulary has ids up to {highest}, but the model only 0 to {size - 1}; do {file} and config.json "
+            f"belong together?"
+        )
 
 
 def _read_vocabulary(path: Path) -> dict[str, int]:
@@ -146,11 +147,7 @@ class FastTokenizer:
                 f"AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER)"
             )
         rust = read_tokenizer_json(path)
-        if (highest := max(rust.get_vocab().values())) >= size:
-            raise WeightsError(
-                f"{path} has ids up to {highest}, but the model only 0 to {size - 1}; do {TOKENIZER_JSON} and "
-                f"config.json belong together?"
-            )
+        check_size(max(rust.get_vocab().values()), size, TOKENIZER_JSON)
         named: Any = (read_json(folder / "tokenizer_config.json") or {}).get("mask_token")
         name = named.get("content") if isinstance(named, dict) else named
         ids = [rust.token_to_id(gap) for gap in (*([name] if isinstance(name, str) else []), *MASKS)]
