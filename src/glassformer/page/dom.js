@@ -92,6 +92,27 @@ export function toggle(label, on, click, attributes = {}) {
 }
 
 /**
+ * The languages of a page, the chosen one pressed.
+ * @template {string} T
+ * @param {string} label @param {Record<T, string>} names @param {T} chosen @param {(lang: T) => unknown} choose
+ */
+export function languageButtons(label, names, chosen, choose) {
+  const langs = /** @type {T[]} */ (Object.keys(names));
+  const buttons = langs.map((lang) =>
+    toggle(raw(names[lang], { lang: lang === "zh" ? "zh-Hans" : lang }), lang === chosen, () => choose(lang), {
+      data: { key: `lang:${lang}`, lang },
+    }),
+  );
+  return h("div.choice.small", { role: "group", "aria-label": label }, buttons);
+}
+
+/** The switch between light and dark. @param {string} label @param {() => unknown} click */
+export function themeButton(label, click) {
+  const mark = h("span.theme-mark", { "aria-hidden": "true" });
+  return button(mark, click, { class: "icon", "aria-label": label, data: { key: "theme" } });
+}
+
+/**
  * A table of numbers; where there is no room for it, it scrolls.
  * @param {Attributes} attributes @param {{head?: Child[], rows: Child[], foot?: Child[], short?: boolean}} parts
  */

@@ -1,6 +1,6 @@
 // The header of the page: its name, language and theme, the tabs, the directions, what the model is for.
 
-import { button, fill, h, raw, rove, toggle } from "./dom.js";
+import { button, fill, h, languageButtons, raw, rove, themeButton, toggle } from "./dom.js";
 import { t } from "./language.js";
 import { whole } from "./number.js";
 import { NEED_SERVER, viewsOf } from "./state.js";
@@ -38,11 +38,6 @@ export function drawTop(app, place) {
   const card = modelCard(app);
   const dark = document.documentElement.dataset.theme === "dark";
   const theme = `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`;
-  /** @param {Language} lang @param {string} label */
-  const language = (lang, label) =>
-    toggle(raw(label, { lang: lang === "zh" ? "zh-Hans" : "en" }), app.lang === lang, () => app.go({ lang }), {
-      data: { key: `lang:${lang}`, lang },
-    });
   fill(
     place,
     h("div.brand", raw("glassformer", { class: "wordmark" }), h("span.tagline", t("tagline"))),
@@ -62,12 +57,8 @@ export function drawTop(app, place) {
         h("span.back", t("translate")),
       ),
     button(t("tour"), () => app.tour.start(), { class: "quiet", data: { key: "tour" } }),
-    h("div.choice.small", { role: "group", "aria-label": t("language") }, language("en", "EN"), language("zh", "中文")),
-    button(
-      h("span", { class: `theme-mark ${dark ? "sun" : "moon"}`, "aria-hidden": "true" }),
-      () => app.go({ theme: dark ? "light" : "dark" }, { replace: true }),
-      { class: "icon", "aria-label": theme, data: { key: "theme" } },
-    ),
+    languageButtons(t("language"), { en: "EN", zh: "中文" }, app.lang, (lang) => app.go({ lang })),
+    themeButton(theme, () => app.go({ theme: dark ? "light" : "dark" }, { replace: true })),
   );
 }
 

@@ -38,34 +38,23 @@ class Place(NamedTuple):
     view: str = ""
 
 
-PLACES: dict[Role, Place] = {
-    "stack": Place("09-encoder", "flow"),
-    "block": Place("09-encoder", "block"),
-    "residual": Place("07-residual-and-norm", "block"),
-    "embedding": Place("02-embedding", "cell"),
-    "tokens": Place("02-embedding", "cell"),
-    "positions": Place("03-positions", "positions"),
-    "norm": Place("07-residual-and-norm", "block"),
-    "self_attention": Place("04-attention", "block"),
-    "cross_attention": Place("10-decoder", "block"),
-    "feed_forward": Place("08-feed-forward", "block"),
-    "linear": Place("08-feed-forward", "block"),
-    "activation": Place("08-feed-forward", "block"),
-    "dropout": Place("13-training"),
-    "sum": Place("07-residual-and-norm", "block"),
-    "head": Place("11-generator", "decode"),
-    "ends": Place("01-tokens", "flow"),
-    "memory": Place("09-encoder", "cache"),
-    "projection": Place("05-heads", "block"),
-    "heads": Place("05-heads", "block"),
-    "query": Place("04-attention", "block"),
-    "key": Place("04-attention", "block"),
-    "value": Place("04-attention", "block"),
-    "step": Place("04-attention", "block"),
-    "mask": Place("06-masks", "whatif"),
-    "pattern": Place("04-attention", "block"),
-    "merged": Place("05-heads", "block"),
+_ROLES: dict[Place, tuple[Role, ...]] = {
+    Place("01-tokens", "flow"): ("ends",),
+    Place("02-embedding", "cell"): ("embedding", "tokens"),
+    Place("03-positions", "positions"): ("positions",),
+    Place("04-attention", "block"): ("self_attention", "query", "key", "value", "step", "pattern"),
+    Place("05-heads", "block"): ("projection", "heads", "merged"),
+    Place("06-masks", "whatif"): ("mask",),
+    Place("07-residual-and-norm", "block"): ("residual", "norm", "sum"),
+    Place("08-feed-forward", "block"): ("feed_forward", "linear", "activation"),
+    Place("09-encoder", "flow"): ("stack",),
+    Place("09-encoder", "block"): ("block",),
+    Place("09-encoder", "cache"): ("memory",),
+    Place("10-decoder", "block"): ("cross_attention",),
+    Place("11-generator", "decode"): ("head",),
+    Place("13-training"): ("dropout",),
 }
+PLACES = {role: place for place, roles in _ROLES.items() for role in roles}
 
 LETTERS = {
     "B": Text("sentences in a batch", "批次里的句子数"),

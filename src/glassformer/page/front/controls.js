@@ -1,7 +1,7 @@
 // The controls around the two texts, and the messages.
 
-import { button, fill, focusedKey, h, raw, refocus, svg, toggle } from "../dom.js";
-import { formatNumber, LANG_TAGS, LANGUAGES, languageName, t } from "./language.js";
+import { button, fill, focusedKey, h, languageButtons, raw, refocus, svg, themeButton, toggle } from "../dom.js";
+import { formatNumber, languageName, t } from "./language.js";
 
 const MAX_BUTTONS = 5; // languages in a row of buttons
 
@@ -29,7 +29,6 @@ function refill(place, ...children) {
 /** @param {TranslatePage} app @param {HTMLElement} place */
 export function drawTop(app, place) {
   const dark = document.documentElement.dataset.theme === "dark";
-  const names = { en: "EN", de: "DE", zh: "中文" };
   refill(
     place,
     h("div.brand", raw("glassformer", { class: "wordmark" })),
@@ -40,20 +39,10 @@ export function drawTop(app, place) {
       icon("look"),
       h("span.broad", t("top.look")),
     ),
-    h(
-      "div.choice.small",
-      { role: "group", "aria-label": t("language") },
-      LANGUAGES.map((lang) =>
-        toggle(raw(names[lang], { lang: LANG_TAGS[lang] }), app.lang === lang, () => app.update({ lang }), {
-          data: { key: `lang:${lang}`, lang },
-        }),
-      ),
+    languageButtons(t("language"), { en: "EN", de: "DE", zh: "中文" }, app.lang, (lang) => app.update({ lang })),
+    themeButton(`${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`, () =>
+      app.update({ theme: dark ? "light" : "dark" }),
     ),
-    button(h("span.theme-mark", { "aria-hidden": "true" }), () => app.update({ theme: dark ? "light" : "dark" }), {
-      class: "icon",
-      "aria-label": `${t("theme")}: ${t(dark ? "theme.dark" : "theme.light")}`,
-      data: { key: "theme" },
-    }),
   );
 }
 

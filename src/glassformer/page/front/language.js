@@ -3,7 +3,7 @@
 import { TEXTS } from "./texts.js";
 
 /** @type {FrontLanguage[]} */
-export const LANGUAGES = ["en", "de", "zh"];
+const LANGUAGES = ["en", "de", "zh"];
 /** Values of the attribute `lang`. @type {Record<FrontLanguage, string>} */
 export const LANG_TAGS = { en: "en", de: "de", zh: "zh-Hans" };
 /** @type {FrontLanguage} */
