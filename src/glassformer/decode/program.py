@@ -123,9 +123,8 @@ class Program:
         projections = [cross.projection for cross in crosses if cross is not None]
         self.projections = [matrix(one.rest) for one in projections if isinstance(one, PackedCross)]
         self.vocab_size = self.head.outputs
-        self.hooks = [
-            table for part in model.modules() for table in (part._forward_hooks, part._forward_pre_hooks)
-        ]  # of which none may hold anything: what is watched goes the long way
+        # None of these may hold anything: a model that is watched goes the long way.
+        self.hooks = [table for part in model.modules() for table in (part._forward_hooks, part._forward_pre_hooks)]
 
 
 def program(model: EncoderDecoder | DecoderOnly, src: Tensor, mask: Tensor | None, beams: int) -> Program | None:
@@ -173,22 +172,14 @@ class ProgramWriter(Writer):
         self.source = [(torch.zeros((B, H, d, wide)), torch.empty((B, H, S, d))) for _ in range(layers)]
         room = 1 + limit * beams
         self.past = [(torch.empty((B, H, room, d)), torch.empty((B, H, room, d))) for _ in range(layers)]
-        sources = (Source * layers)(
-            *(
-                Source(project, H, d, k.data_ptr(), v.data_ptr())
-                for project, (k, v) in zip(program.projections, self.source, strict=True)
-            )
-        )
+        projected = zip(program.projections, self.source, strict=True)
+        sources = (Source * layers)(*(Source(one, H, d, k.data_ptr(), v.data_ptr()) for one, (k, v) in projected))
         self.memory = program.kernels.encode(program.encoder, src.contiguous(), self.lengths, sources)
         self.seen, self.before = torch.zeros((2, B, beams, 1 + limit), dtype=torch.int32)
         self.origin: Tensor | None = None
         self.step = 0
-        self.kept = (Kept * layers)(
-            *(
-                Kept(*(part.data_ptr() for part in (*past, *source)))
-                for past, source in zip(self.past, self.source, strict=True)
-            )
-        )
+        kept = [(*past, *source) for past, source in zip(self.past, self.source, strict=True)]
+        self.kept = (Kept * layers)(*(Kept(*map(address, parts)) for parts in kept))
 
     def next(self, tokens: Tensor) -> Tensor:
         logits = torch.empty((len(tokens), self.program.vocab_size))

@@ -60,16 +60,14 @@ def weights(config: ModelConfig, settings: Settings) -> Weights:
     patch = config.patch_size or 0
     shape = (config.d_model, config.channels, patch, patch)
     squares = "embeddings.patch_embeddings.projection"
-
-    def matrix(kernel: Tensor) -> Tensor:
-        return kernel.flatten(1)
-
     return (
         table
         | pairs({"encoder.norm": "layernorm"})
         | {
             "encoder.embedding.first": Take(("embeddings.cls_token",), Tensor.flatten, lambda t: (t.view(1, 1, -1),)),
-            "encoder.embedding.projection.weight": Take((f"{squares}.weight",), matrix, lambda t: (t.view(shape),)),
+            "encoder.embedding.projection.weight": Take(
+                (f"{squares}.weight",), lambda t: t.flatten(1), lambda t: (t.view(shape),)
+            ),
             "encoder.embedding.projection.bias": Take((f"{squares}.bias",)),
             "encoder.embedding.positions.table": Take(
                 ("embeddings.position_embeddings",), lambda t: t[0], lambda t: (t.unsqueeze(0),)
