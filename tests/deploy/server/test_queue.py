@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gc
 import threading
-import time
 
 import pytest
+from sockets import until
 
 from glassformer.common.errors import GlassformerError
 from glassformer.decode import Search
@@ -63,6 +63,21 @@ def in_threads(count, work):
     return threads
 
 
+def begin(queue, held, texts, name=""):
+    """A thread that waits for the translations of texts, of which the first batch has begun."""
+    threads = in_threads(1, lambda _: queue.translate(held, texts, Search(), False, RequestState(name)))
+    assert held.begun.wait(30)
+    return threads
+
+
+def release(queue, held, waiting, threads):
+    """Let the batch go on once so many tokens wait, and all threads come to their end."""
+    until(lambda: queue.waiting >= waiting)
+    held.go.set()
+    for one in threads:
+        one.join()
+
+
 @pytest.mark.parametrize("search", [Search(), Search(beam=3, nbest=2)])
 def test_batched_translations_equal_single_ones(translator, crowd, search):
     alone = [translator.translate([text], search=search)[0] for text in TEXTS]
@@ -104,16 +119,12 @@ def test_shorter_sentences_fill_a_batch(translator, queue, search, batches):
     def go(i):
         return queue.translate(held, ask[i], search, False, RequestState(str(i)))
 
-    first = in_threads(1, go)
+    threads = in_threads(1, go)
     held.begun.wait()
-    later = [threading.Thread(target=go, args=(i,)) for i in (1, 2, 3)]
-    for one, waiting in zip(later, (32, 48, 64), strict=True):
-        one.start()
-        while queue.waiting < waiting:
-            time.sleep(0.005)
-    held.go.set()
-    for one in [*first, *later]:
-        one.join()
+    for i, waiting in zip((1, 2, 3), (32, 48, 64), strict=True):
+        threads += in_threads(1, lambda _, i=i: go(i))
+        until(lambda waiting=waiting: queue.waiting >= waiting)
+    release(queue, held, 0, threads)
     assert len(held.batches) == batches
     assert held.batches[1] == ([long, "one", "two"] if batches == 2 else [long])
     assert (
@@ -125,14 +136,9 @@ def test_shorter_sentences_fill_a_batch(translator, queue, search, batches):
 
 def test_waiting_sentences_share_a_batch_and_results_are_cached(translator, queue):
     held = Slow(translator)
-    first = in_threads(1, lambda _: queue.translate(held, ["six"], Search(), False, RequestState()))
-    held.begun.wait()
+    first = begin(queue, held, ["six"])
     later = in_threads(5, lambda i: queue.translate(held, [WORDS[i]], Search(), False, RequestState(str(i))))
-    while queue.waiting < 5 * 16:
-        time.sleep(0.005)
-    held.go.set()
-    for one in [*first, *later]:
-        one.join()
+    release(queue, held, 5 * 16, first + later)
     assert held.batches[0] == ["six"]
     assert sorted(held.batches[1]) == sorted(WORDS[:5])
     assert len(held.batches) == 2
@@ -144,23 +150,17 @@ def test_waiting_sentences_share_a_batch_and_results_are_cached(translator, queu
 def test_a_book_does_not_delay_a_word(translator, queue):
     held = Slow(translator)
     book = [f"{' '.join(WORDS[:5])} {i}" for i in range(400)]
-    reading = in_threads(1, lambda _: queue.translate(held, book, Search(), False, RequestState("book")))
-    held.begun.wait()
-    asking = in_threads(1, lambda _: queue.translate(held, ["one two"], Search(), False, RequestState("word")))
-    while queue.waiting < 16 * (400 - len(held.batches[0]) + 1):
-        time.sleep(0.005)
-    held.go.set()
-    asking[0].join()
+    reading = begin(queue, held, book, "book")
+    asking = begin(queue, held, ["one two"], "word")
+    release(queue, held, 16 * (400 - len(held.batches[0]) + 1), asking + reading)
     assert "one two" in held.batches[1]
-    reading[0].join()
 
 
 def test_abandoned_sentences_cost_no_turn(translator, queue):
     """Whoever asks again with every key that is pressed, and leaves what was asked before, waits no longer for it."""
     held = Slow(translator)
     book = [f"{' '.join(WORDS[:5])} {i}" for i in range(1000)]
-    reading = in_threads(1, lambda _: queue.translate(held, book, Search(), False, RequestState("book")))
-    held.begun.wait()
+    reading = begin(queue, held, book, "book")
     for i in range(800):
         left = RequestState("keys")
         queue.submit(held, [f"one two {i}"], Search(), False, left)
@@ -189,8 +189,7 @@ def test_sentences_of_disconnected_clients_are_not_translated(translator, queue)
     threads = in_threads(1, ask)
     held.begun.wait()
     threads += in_threads(3, lambda i: ask(i + 1))
-    while queue.waiting < 3 * 16:
-        time.sleep(0.005)
+    until(lambda: queue.waiting >= 3 * 16)
     left.set()  # the one that runs, and those that wait
     for one in threads:
         one.join(10)
@@ -203,16 +202,11 @@ def test_sentences_of_disconnected_clients_are_not_translated(translator, queue)
 
 def test_a_full_queue_refuses(translator):
     held, queue = Slow(translator), Queue(threads=1, max_waiting=32)
-    threads = in_threads(1, lambda _: queue.translate(held, ["one"], Search(), False, RequestState()))
-    held.begun.wait()
-    threads += in_threads(1, lambda _: queue.translate(held, ["two", "three"], Search(), False, RequestState()))
-    while queue.waiting < 32:
-        time.sleep(0.005)
+    threads = begin(queue, held, ["one"]) + begin(queue, held, ["two", "three"])
+    until(lambda: queue.waiting >= 32)
     with pytest.raises(QueueFull, match="32 tokens are waiting"):
         queue.translate(held, ["four"], Search(), False, RequestState())
-    held.go.set()
-    for one in threads:
-        one.join()
+    release(queue, held, 32, threads)
     queue.close()
     with pytest.raises(QueueClosed):
         queue.translate(held, ["four"], Search(), False, RequestState())
@@ -232,8 +226,7 @@ def test_an_error_reaches_its_request_and_the_queue_goes_on(translator, queue):
 def rested(workers):
     """A queue all of whose workers have come to wait."""
     made = Queue(workers)
-    while len(made._idle) < workers:
-        time.sleep(0.01)
+    until(lambda: len(made._idle) == workers)
     return made
 
 
@@ -250,8 +243,7 @@ def test_a_lone_sentence_always_runs_on_the_first_worker(translator, monkeypatch
     for one, thread in zip(held, asking, strict=True):
         one.go.set()
         thread.join()
-    while len(queue._idle) < 2:
-        time.sleep(0.01)
+    until(lambda: len(queue._idle) == 2)
     ask(held[0], "five")
     queue.close()
     (first, one), (second, other), (third, again) = given
@@ -269,8 +261,7 @@ def test_free_workers_share_sentences_and_a_lone_one_has_all_cores(translator, m
     assert held.begun.wait(30)
     assert given == [6]
     later = in_threads(1, lambda _: ask([" ".join((WORDS[i % 6], WORDS[i // 6])) for i in range(30)]))
-    while len(held.batches) < 3:
-        time.sleep(0.01)
+    until(lambda: len(held.batches) == 3)
     assert [len(one) for one in held.batches] == [1, 15, 15]
     assert given == [6, 2, 2]
     held.go.set()
