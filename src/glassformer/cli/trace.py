@@ -18,7 +18,6 @@ Language = Literal["en", "zh"]
 
 if TYPE_CHECKING:
     from glassformer.explain.subject import Traced
-    from glassformer.explain.trace import Trace
 
 
 def trace(
@@ -80,7 +79,18 @@ def trace(
         raise ConfigError(f"give a sentence to follow through {model}: glassformer trace {model} 'twenty-one'")
     if json_file is not None and html_file is not None:
         raise ConfigError("give either --json or --html, not both")
-    run = trace_model(Path(find_model(model, revision, offline)), sentence, target, beam, padding, device, to, source)
+    from glassformer.explain.trace import trace as trace_sentence
+    from glassformer.model import Model
+    from glassformer.pipelines.translator import Translator
+    from glassformer.weights.hub import model_name
+
+    folder = Path(find_model(model, revision, offline))
+    subject = load_subject(folder, device, to, source)
+    read = parse_ids if isinstance(subject, Model) else str
+    if isinstance(subject, Translator) and (unmet := subject.unfamiliar([sentence])):
+        print(subject.about.warning(unmet), file=sys.stderr)
+    given = None if target is None else read(target)
+    run = trace_sentence(subject, read(sentence), given, beam=beam, padding=padding, name=model_name(folder))
     if json_file is not None:
         write_json(json_file, run.to_json(name or "*"))
     elif html_file is not None:
@@ -122,24 +132,6 @@ def show_worked_example(lang: Language, name: str | None, json_file: str | None)
         print_values(example, name, lang, console)
     else:
         print_story(example, lang, console)
-
-
-def trace_model(
-    folder: Path, sentence: str, target: str | None, beam: int, padding: int, device: str, to: str | None,
-    source: str | None,
-) -> Trace:  # fmt: skip
-    from torch import nn
-
-    from glassformer.explain.trace import trace as trace_sentence
-    from glassformer.pipelines.translator import Translator
-    from glassformer.weights.hub import model_name
-
-    subject = load_subject(folder, device, to, source)
-    read = parse_ids if isinstance(subject, nn.Module) else str
-    if isinstance(subject, Translator) and (unmet := subject.unfamiliar([sentence])):
-        print(subject.about.warning(unmet), file=sys.stderr)
-    given = None if target is None else read(target)
-    return trace_sentence(subject, read(sentence), given, beam=beam, padding=padding, name=model_name(folder))
 
 
 def load_subject(folder: Path, device: str, to: str | None, source: str | None) -> Traced:

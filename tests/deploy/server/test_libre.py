@@ -6,8 +6,8 @@ import json
 import re
 import signal
 import subprocess
-import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import deepl
@@ -246,14 +246,6 @@ def test_with_the_interface_alone_no_page_and_no_weights_are_given(address):
 
 def test_concurrent_translations(address, expected):
     texts = [f"I have {i} apples and {i + 1} books." for i in range(12)]
-    found: dict[int, str] = {}
-
-    def ask(i: int) -> None:
-        found[i] = post(address, q=texts[i], source="en", target="de").json()["translatedText"]
-
-    threads = [threading.Thread(target=ask, args=(i,)) for i in range(len(texts))]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join()
-    assert [found[i] for i in range(len(texts))] == [expected(text, "en", "de") for text in texts]
+    with ThreadPoolExecutor(len(texts)) as pool:
+        found = list(pool.map(lambda text: post(address, q=text, source="en", target="de").json(), texts))
+    assert [one["translatedText"] for one in found] == [expected(text, "en", "de") for text in texts]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sockets import until
@@ -81,31 +82,22 @@ def release(queue, held, waiting, threads):
 @pytest.mark.parametrize("search", [Search(), Search(beam=3, nbest=2)])
 def test_batched_translations_equal_single_ones(translator, crowd, search):
     alone = [translator.translate([text], search=search)[0] for text in TEXTS]
-    made: dict[int, object] = {}
-
-    def ask(i):
-        made[i] = crowd.translate(translator, [TEXTS[i]], search, False, RequestState(str(i % 5)))[0]
-
-    for one in in_threads(len(TEXTS), ask):
-        one.join()
-    for i, ranked in enumerate(alone):
-        assert [one.tokens for one in made[i]] == [one.tokens for one in ranked]
-        assert [one.score for one in made[i]] == pytest.approx([one.score for one in ranked], abs=1e-5)
+    with ThreadPoolExecutor(len(TEXTS)) as pool:
+        ask = lambda text: crowd.translate(translator, [text], search, False, RequestState(text[:3]))[0]  # noqa: E731
+        made = list(pool.map(ask, TEXTS))
+    for found, ranked in zip(made, alone, strict=True):
+        assert [one.tokens for one in found] == [one.tokens for one in ranked]
+        assert [one.score for one in found] == pytest.approx([one.score for one in ranked], abs=1e-5)
     assert crowd.waiting == 0
 
 
 def test_in_int8_they_are_equal_to_the_bit(crowd):
     german = Translator.load("en-de", precision="int8")
     texts = ["Where is the station?", "Open the file.", "It is late.", "Run `make` twice, and then wait for it.", "Yes"]
-    made: dict[int, object] = {}
-
-    def ask(i):
-        made[i] = crowd.translate(german, [texts[i % 5]], Search(beam=4), False, RequestState(str(i)))[0]
-
-    for one in in_threads(20, ask):
-        one.join()
-    alone = [german.translate([text], beam=4)[0] for text in texts]
-    assert [made[i] for i in range(20)] == [alone[i % 5] for i in range(20)]
+    with ThreadPoolExecutor(20) as pool:
+        ask = lambda text: crowd.translate(german, [text], Search(beam=4), False, RequestState(text))[0]  # noqa: E731
+        made = list(pool.map(ask, texts * 4))
+    assert made == [german.translate([text], beam=4)[0] for text in texts] * 4
 
 
 @pytest.mark.parametrize(
