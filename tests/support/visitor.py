@@ -58,7 +58,7 @@ class Visit:
             self.context, self.outside = beside.context, beside.outside
         self.page = self.context.new_page()
         self.page.set_default_timeout(PATIENCE)
-        self.page.on("console", lambda said: said.type in ("error", "warning") and self.errors.append(said.text))
+        self.page.on("console", lambda line: line.type in ("error", "warning") and self.errors.append(line.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
     def _note(self, request) -> None:
@@ -139,9 +139,9 @@ class Visit:
 
     def forgive(self, status: int) -> None:
         """Chromium writes every refusal of the server to the console: one that the test has asked for is no error."""
-        told = [one for one in self.errors if f"status of {status}" in one]
-        assert told, f"no answer of {status}"
-        self.errors[:] = [one for one in self.errors if one not in told]
+        refusals = [one for one in self.errors if f"status of {status}" in one]
+        assert refusals, f"no answer of {status}"
+        self.errors[:] = [one for one in self.errors if one not in refusals]
 
     def text(self, selector: str) -> str:
         return self.page.locator(selector).first.inner_text()

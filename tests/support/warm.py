@@ -20,7 +20,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-STREAMS = (
+MODES = (
     {"encoding": "utf-8"},
     {"encoding": "utf-8", "mode": "w"},
     {"encoding": "utf-8", "mode": "w", "buffering": 1, "errors": "backslashreplace"},
@@ -43,18 +43,22 @@ class Warm(subprocess.Popen):
     def _execute_child(self, args: list[str], *rest: Any) -> None:
         *_, cwd, environment = rest[:6]  # executable, preexec_fn, close_fds, pass_fds, cwd, env
         pipes = rest[9:15]  # after startupinfo, creationflags, shell
-        given = [pipes[place] if pipes[place] != -1 else number for number, place in enumerate((0, 3, 5))]
-        asked = {"words": list(map(str, args)), "cwd": os.fspath(cwd or os.getcwd()), "environment": environment or {}}
-        hand = nursery()
-        socket.send_fds(hand, [json.dumps(asked).encode()], given)
-        self.pid = int(hand.recv(64))
+        streams = [pipes[place] if pipes[place] != -1 else number for number, place in enumerate((0, 3, 5))]
+        request = {
+            "words": list(map(str, args)),
+            "cwd": os.fspath(cwd or os.getcwd()),
+            "environment": environment or {},
+        }
+        line = fork_server()
+        socket.send_fds(line, [json.dumps(request).encode()], streams)
+        self.pid = int(line.recv(64))
         self._child_created = True
         self._close_pipe_fds(*pipes)
 
 
 @cache
-def nursery() -> socket.socket:
-    """The line to the process that is forked, started when first asked for."""
+def fork_server() -> socket.socket:
+    """The connection to the process that is forked, started at the first use."""
     ctypes.CDLL(None).prctl(CHILD_SUBREAPER, 1, 0, 0, 0)
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     words = [sys.executable, __file__, str(theirs.fileno())]
@@ -76,13 +80,13 @@ def nursery() -> socket.socket:
 def serve(line: socket.socket) -> None:
     """Fork for each request; in the fork, return to run the command."""
     while True:
-        asked, given, _, _ = socket.recv_fds(line, 1 << 16, 3)
-        if not asked:
+        message, streams, _, _ = socket.recv_fds(line, 1 << 16, 3)
+        if not message:
             sys.exit()
         between = os.fork()
         if between:
             os.waitpid(between, 0)
-            for number in given:
+            for number in streams:
                 os.close(number)
             line.send(str(int.from_bytes(os.read(BORN[0], 8), "big")).encode())
             continue
@@ -93,12 +97,12 @@ def serve(line: socket.socket) -> None:
         line.close()
         os.setsid()
         signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever the tests were started with
-        for place, number in enumerate(given):
+        for place, number in enumerate(streams):
             os.dup2(number, place)
             os.close(number)
         # As Python opens them.
-        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, **kind) for number, kind in enumerate(STREAMS))
-        request = json.loads(asked)
+        sys.stdin, sys.stdout, sys.stderr = (os.fdopen(number, **kind) for number, kind in enumerate(MODES))
+        request = json.loads(message)
         os.environ |= request["environment"]
         os.chdir(request["cwd"])
         sys.argv = [LAUNCHED, *request["words"]]
