@@ -1,4 +1,4 @@
-"""Reading pairs, and what a user is told about files that cannot be read."""
+"""Reading pairs and images, what a survey counts of them, and what a user is told about files that cannot be read."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import sys
 import types
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from glassformer.common.errors import ConfigError, DataError
 from glassformer.data import Corpus, read_pairs
+from glassformer.data.readers import read_images
+from glassformer.data.survey import survey
 
 
 def write(path: Path, data: str | bytes) -> Path:
@@ -93,29 +96,29 @@ def test_missing_file(tmp_path: Path) -> None:
     assert "is a folder" in message(Corpus(tsv=tmp_path))
 
 
-def test_damaged_archive(tmp_path: Path) -> None:
-    packed = gzip.compress(b"one\ttwo\n" * 5000)
-    assert "damaged" in message(Corpus(tsv=write(tmp_path / "a.gz", packed[: len(packed) // 2])))
+GOOD = '{"src": "a", "tgt": "b"}\n'
+PACKED = gzip.compress(b"one\ttwo\n" * 5000)
 
 
-@pytest.mark.parametrize("kind", ["tsv", "jsonl"])
-def test_empty_corpus(tmp_path: Path, kind: str) -> None:
-    assert "empty" in message(Corpus(**{kind: write(tmp_path / "a", "")}))  # type: ignore[arg-type]
-
-
-def test_tsv_errors(tmp_path: Path) -> None:
-    assert "a.tsv, line 2: no tab" in message(Corpus(tsv=write(tmp_path / "a.tsv", "a\tb\nc\n")))
-    said = message(Corpus(tsv=write(tmp_path / "b.tsv", "a\tb\nc\td\te\n")))
-    assert "b.tsv, line 2: 3 columns" in said
-
-
-def test_jsonl_errors(tmp_path: Path) -> None:
-    good = '{"src": "a", "tgt": "b"}\n'
-    assert "line 2, column 9: not JSON" in message(Corpus(jsonl=write(tmp_path / "a", good + '{"src": }\n')))
-    assert "line 2: no `tgt`" in message(Corpus(jsonl=write(tmp_path / "b", good + '{"src": "a"}\n')))
-    assert "did you mean `srcs`" in message(Corpus(jsonl=write(tmp_path / "c", '{"srcs": "a"}\n')))
-    assert "must be a string, got 3" in message(Corpus(jsonl=write(tmp_path / "d", '{"src": 3, "tgt": "b"}\n')))
-    assert "expected an object" in message(Corpus(jsonl=write(tmp_path / "e", "[1]\n")))
+@pytest.mark.parametrize(
+    ("kind", "content", "said"),
+    [
+        ("tsv", PACKED[: len(PACKED) // 2], "damaged"),
+        ("tsv", "", "empty"),
+        ("jsonl", "", "empty"),
+        ("tsv", "a\tb\nc\n", "rows, line 2: no tab"),
+        ("tsv", "a\tb\nc\td\te\n", "rows, line 2: 3 columns"),
+        ("jsonl", GOOD + '{"src": }\n', "line 2, column 9: not JSON"),
+        ("jsonl", GOOD + '{"src": "a"}\n', "line 2: no `tgt`"),
+        ("jsonl", '{"srcs": "a"}\n', "did you mean `srcs`"),
+        ("jsonl", '{"src": 3, "tgt": "b"}\n', "must be a string, got 3"),
+        ("jsonl", "[1]\n", "expected an object"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_with_its_fault(
+    tmp_path: Path, kind: str, content: str | bytes, said: str
+) -> None:
+    assert said in message(Corpus(**{kind: write(tmp_path / "rows", content)}))  # type: ignore[arg-type]
 
 
 def test_hub_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,3 +157,75 @@ def test_hub(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_corpus_has_one_source(wrong: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         Corpus(**wrong)  # type: ignore[arg-type]
+
+
+IMAGES = np.arange(4 * 16, dtype=np.uint8).reshape(4, 4, 4)
+
+
+@pytest.mark.parametrize("labels", [["a", "b", "a", "b"], [b"a", b"b", b"a", b"b"], [0, 1, 0, 1], [True, False] * 2])
+def test_labels_are_texts_or_whole_numbers(labels: list[object], tmp_path: Path) -> None:
+    np.savez(tmp_path / "some.npz", images=IMAGES, labels=np.array(labels))
+    images, names = read_images(tmp_path / "some.npz")
+    assert images.shape == (4, 1, 4, 4)
+    assert names == [one.decode() if isinstance(one, bytes) else str(one) for one in labels]
+
+
+@pytest.mark.parametrize(
+    ("labels", "said"),
+    [
+        ([["a"], ["b"], ["a"], ["b"]], r"labels of shape \(4, 1\) and <U1; they are a row of texts or whole numbers"),
+        ([0.5, 1.0, 0.5, 1.0], r"labels of shape \(4,\) and float64"),
+        (["a\tb", "c", "c", "c"], r"the label 'a\\tb' has signs that cannot be printed"),
+    ],
+)
+def test_other_labels_are_refused(labels: list[object], said: str, tmp_path: Path) -> None:
+    np.savez(tmp_path / "some.npz", images=IMAGES, labels=np.array(labels))
+    with pytest.raises(DataError, match=said):
+        read_images(tmp_path / "some.npz")
+
+
+def test_a_file_that_is_cut_short_or_another_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "some.npz"
+    np.savez(path, images=IMAGES, labels=np.array(list("abab")))
+    whole = path.read_bytes()
+    np.save(tmp_path / "one.npy", IMAGES)
+    for content in (
+        b"",
+        whole[:100],
+        whole[: len(whole) // 2],
+        whole[:-1],
+        b"a text\n",
+        (tmp_path / "one.npy").read_bytes(),
+    ):
+        path.write_bytes(content)
+        with pytest.raises(DataError, match=r"some.npz is no .npz with `images` and `labels`: ") as told:
+            read_images(path)
+        assert "pickle" not in str(told.value)
+    path.write_bytes(whole)
+    assert len(read_images(path)[1]) == 4
+
+
+def tsv(path: Path, lines: list[str]) -> Corpus:
+    return Corpus(tsv=write(path, "".join(f"{line}\n" for line in lines)))
+
+
+def test_a_survey_counts_what_stands_out(tmp_path: Path) -> None:
+    lines = ["one\teins", "two\tzwei", "one\teins", "\tleer", "x\t" + "y" * 90, "one\tein"]
+    found = survey([tsv(tmp_path / "a.tsv", lines)])
+    assert (found.pairs, found.empty, found.outliers, found.repeated) == (6, 1, 1, 1)
+    assert (found.longest, found.longest_at) == (90, 5)
+    assert found.mean_length == sum(len(line) - 1 for line in lines) / 12
+
+
+def test_sources_shared_by_two_splits_are_found(tmp_path: Path) -> None:
+    train = survey([tsv(tmp_path / "a.tsv", ["one\teins", "two\tzwei", "three\tdrei"])])
+    valid = survey([tsv(tmp_path / "b.tsv", ["two\tzwo", "four\tvier", "one\teins"])])
+    assert train.shared(valid) == valid.shared(train) == 2
+
+
+def test_plain_texts_are_counted_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "texts").write_text("one two\n\nthree\none two\n")
+    found = survey([Corpus(text=tmp_path / "texts")])
+    assert (found.pairs, found.empty, found.outliers, found.repeated, found.longest) == (4, 1, 0, 1, 7)
+    assert found.mean_length == 19 / 4
+    assert found.shared(survey([Corpus(text=tmp_path / "texts")])) == 3

@@ -77,8 +77,7 @@ def test_training_starts_at_transformers_own_loss_and_ends_as_its_family(kind: s
     told_otherwise, more = own_loss(peer, tokenizer, rows, other, to)
     assert found != pytest.approx(told_otherwise / more, abs=1e-4)
     before, after = gf.load_model(tmp_path / "start"), gf.load_model(folder)
-    for name, tensor in before.state_dict().items():
-        torch.testing.assert_close(after.state_dict()[name], tensor, atol=1e-6, rtol=0)
+    torch.testing.assert_close(dict(after.state_dict()), dict(before.state_dict()), atol=1e-6, rtol=0)
     texts = tiny_languages.sentences(3, seed=5)
     told = gf.Translator.load(tmp_path / "start", source=source, to=to).translate(texts, max_new_tokens=6)
     again = gf.Translator.load(folder).translate(texts, max_new_tokens=6)

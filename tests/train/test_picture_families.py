@@ -75,8 +75,7 @@ def test_training_starts_at_the_models_own_loss_and_ends_as_its_family(case: Cas
     assert found != pytest.approx(float(F.cross_entropy(logits, labels.flip(0))), abs=1e-4)
     before, after = gf.load_model(tmp_path / "start"), gf.load_model(folder)
     assert after.config == before.config
-    for name, tensor in before.state_dict().items():
-        torch.testing.assert_close(after.state_dict()[name], tensor, atol=1e-6, rtol=0)
+    torch.testing.assert_close(dict(after.state_dict()), dict(before.state_dict()), atol=1e-6, rtol=0)
     again = transformers.ViTForImageClassification.from_pretrained(folder)
     assert tuple(again.config.id2label.values()) == names
     with torch.no_grad():

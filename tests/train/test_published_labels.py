@@ -17,6 +17,7 @@ from glassformer.common.report import Report
 from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import parse
 from glassformer.train.run import train
+from glassformer.weights import bundle
 
 TRAIN = {"batch_tokens": 256, "log_every": 5, "valid_every": 5, "save_every": 5, "precision": "fp32", "lr": 0.01}
 CITIES, RIVERS = "Paris is the capital of France.", "The river of the city is long."
@@ -101,3 +102,27 @@ def test_an_adapter_brings_the_head_to_the_published_model(base: Path, tmp_path:
     torch.testing.assert_close(
         built.probabilities([CITIES, RIVERS]), merged.probabilities([CITIES, RIVERS]), atol=1e-5, rtol=0
     )
+
+
+def test_an_adapter_brings_its_labels_to_a_bundle_that_fills_gaps(tmp_path: Path) -> None:
+    data = {"train": [{"builtin": "numerals", "size": 200, "only": "src"}], "max_tokens": 64}
+    model = {"d_model": 32, "heads": 2, "d_ff": 64, "layers": 2, "dropout": 0.0, "max_length": 72, "output_bias": True}
+    masked = {"data": data, "tokenizer": {"vocab_size": 400}, "model": model}
+    fills = train(parse(masked | {"train": TRAIN | {"steps": 5, "objective": "masked"}}), tmp_path / "fills")
+    settings = TRAIN | {"steps": 5, "objective": "classify", "start": str(fills), "lora_rank": 2, "warmup_steps": 0}
+    kinds = {"train": [{"builtin": "kinds", "size": 200}], "max_tokens": 64}
+    train(parse({"data": kinds, "train": settings}), tmp_path / "run")
+    merged, built = bundle.load(tmp_path / "run"), bundle.load(fills, adapter=tmp_path / "run")
+    assert built.labels == merged.labels
+    assert len(built.labels) == 4
+    classifier = gf.Classifier.load(fills, adapter=tmp_path / "run")
+    assert classifier.labels == merged.labels
+    assert classifier("March 3, 2021") == gf.Classifier.load(tmp_path / "run")("March 3, 2021")
+    with pytest.raises(WeightsError, match=r"which fills gaps"):
+        gf.Classifier.load(fills)
+    ids = torch.randint(4, 300, (3, 8))
+    with torch.no_grad():
+        torch.testing.assert_close(built.model(ids), merged.model(ids), atol=1e-5, rtol=0)
+        assert not torch.allclose(
+            built.model.get_submodule("encoder")(ids), bundle.load(fills).model.get_submodule("encoder")(ids), atol=1e-3
+        )

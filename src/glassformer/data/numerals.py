@@ -239,23 +239,19 @@ def _month(number: int, target: str) -> Pair:
 
 def _time(number: int, target: str) -> Pair:
     time = datetime.time(*divmod(number, 60))
-    english, other = (
-        _libraries()[1].format_time(time, "short", locale=_locale(name)) for name in ("en_US", LOCALES[target])
-    )
-    return _plain(english), _plain(other)
+    format_time = partial(_libraries()[1].format_time, time, "short")
+    return _plain(format_time(locale=_locale("en_US"))), _plain(format_time(locale=_locale(LOCALES[target])))
 
 
 def _money(style: str, first: int, number: int, target: str, whole: bool = False) -> Pair:
     """A sum with cents, from 0.00 on, or a whole one, from 1 on; the currencies take turns."""
     count, currency = divmod(first + number, len(CURRENCIES))
     amount = count + 1 if whole else count / 100
-    english, other = (
-        _format_money(amount, CURRENCIES[currency], style, name, whole) for name in ("en_US", LOCALES[target])
-    )
-    return english, other
+    format_money = partial(_format_money, amount, CURRENCIES[currency], style, whole)
+    return format_money("en_US"), format_money(LOCALES[target])
 
 
-def _format_money(amount: float, currency: str, style: str, locale: str, whole: bool) -> str:
+def _format_money(amount: float, currency: str, style: str, whole: bool, locale: str) -> str:
     place = _locale(locale)
     pattern = place.currency_formats["standard"].pattern.replace(".00", "") if whole and style == "standard" else None
     text = _libraries()[2].format_currency(

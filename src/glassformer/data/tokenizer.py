@@ -9,6 +9,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
@@ -302,12 +303,17 @@ class Tokenizer:
     @classmethod
     def load(cls, folder: str | Path) -> Tokenizer:
         folder = Path(folder)
-        words = _load_words(folder / WORDS)
-        if _exists(folder / "tokenizer.json"):
-            return cls(_load(folder / "tokenizer.json"), None, words)
-        if _exists(folder / "tokenizer.src.json"):
-            return cls(_load(folder / "tokenizer.src.json"), _load(folder / "tokenizer.tgt.json"), words)
-        raise DataError(f"{folder} holds no tokenizer.json (or tokenizer.src.json); is it a model folder?")
+        words: frozenset[str] = frozenset()  # without them it translates all the same
+        with suppress(OSError, UnicodeDecodeError, lzma.LZMAError):
+            words = frozenset(_read(folder / WORDS).split())
+        if (joint := _load(folder / "tokenizer.json")) is not None:
+            return cls(joint, None, words)
+        source, target = _load(folder / "tokenizer.src.json"), _load(folder / "tokenizer.tgt.json")
+        if source is None:
+            raise DataError(f"{folder} holds no tokenizer.json (or tokenizer.src.json); is it a model folder?")
+        if target is None:
+            raise DataError(f"{folder} holds tokenizer.src.json and no tokenizer.tgt.json, the other half")
+        return cls(source, target, words)
 
     def fingerprint(self) -> str:
         """The same for tokenizers that cut text the same way."""
@@ -322,10 +328,6 @@ class Tokenizer:
         return [("tokenizer.src.json", self._source), ("tokenizer.tgt.json", self._target)]
 
 
-def _exists(path: Path) -> bool:
-    return path.exists() or path.with_name(path.name + SMALL).exists()
-
-
 def _read(path: Path) -> str:
     """The text of a file, or of its compressed form where it has no other."""
     small = path.with_name(path.name + SMALL)
@@ -333,23 +335,16 @@ def _read(path: Path) -> str:
     return data.decode("utf-8")
 
 
-def _load(path: Path) -> tokenizers.Tokenizer:
+def _load(path: Path) -> tokenizers.Tokenizer | None:
+    """The tokenizer in a file; None where there is no such file."""
     try:
         return tokenizers.Tokenizer.from_str(_read(path))
     except FileNotFoundError:
-        raise DataError(f"{path} does not exist; the folder's other half of the vocabulary is there") from None
+        return None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {why(error)}") from None
     except Exception as error:  # the library raises plain Exception
         raise DataError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
-
-
-def _load_words(path: Path) -> frozenset[str]:
-    """The words met in training; a folder without them, or with a file that is no text, translates all the same."""
-    try:
-        return frozenset(_read(path).split())
-    except (OSError, UnicodeDecodeError, lzma.LZMAError):
-        return frozenset()
 
 
 Flat = tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]  # ids of texts end to end, and how many each has

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import types
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -103,21 +104,15 @@ def read_section(cls: Any, table: Any, where: str) -> Any:
     if not isinstance(table, dict):
         raise ConfigError(f"`{where}` must be a section, not {table!r}")
     hints = get_type_hints(cls)
-    table = {key: as_tuple(value) if hints.get(key) == tuple[str, ...] else value for key, value in table.items()}
     for key, value in table.items():
         if key not in hints:
-            raise ConfigError(
-                f"unknown key `{where}.{key}` in the recipe{did_you_mean(key, [name.rstrip('_') for name in hints])}"
-            )
+            near = did_you_mean(key, [name.rstrip("_") for name in hints])
+            raise ConfigError(f"unknown key `{where}.{key}` in the recipe{near}")
         if not matches(value, hints[key]):
             near = did_you_mean(value, map(str, get_args(hints[key]))) if isinstance(value, str) else ""
             raise ConfigError(f"{where}.{key} = {shorten(value)} must be {describe_type(hints[key])}{near}")
-    return cls(**{key: float(value) if hints[key] is float else value for key, value in table.items()})
-
-
-def as_tuple(value: Any) -> Any:
-    """A list of texts as a tuple; any other value unchanged, to be refused later."""
-    return tuple(value) if isinstance(value, list) and all(isinstance(one, str) for one in value) else value
+    kinds: dict[Any, Callable[[Any], Any]] = {float: float, tuple[str, ...]: tuple}
+    return cls(**{key: kinds[hints[key]](value) if hints[key] in kinds else value for key, value in table.items()})
 
 
 def matches(value: Any, hint: Any) -> bool:
@@ -126,6 +121,8 @@ def matches(value: Any, hint: Any) -> bool:
         return value in get_args(hint)
     if origin in (Union, types.UnionType):
         return any(matches(value, option) for option in get_args(hint))
+    if hint == tuple[str, ...]:
+        return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
     if origin is tuple:
         return isinstance(value, tuple)
     if hint is float:

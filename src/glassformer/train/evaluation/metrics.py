@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -175,10 +176,9 @@ class GapScores(BaseScores):
         spread = np.std(hits[picks].sum(1) / np.maximum(1, counts[picks].sum(1)))
         how = "each token hidden in turn, all others in sight; interval of 95 % by bootstrap over the texts"
         pseudo = math.exp(min(700.0, -math.fsum(log_probabilities) / sum(tokens)))
-        made = cls(how, len(tokens), sum(tokens), 100 * hits.sum() / counts.sum(), 100 * Z_95 * float(spread), pseudo)
-        if not determined:
-            return made
-        return replace(made, determined=len(determined), determined_accuracy=100 * sum(determined) / len(determined))
+        only = (len(determined), 100 * sum(determined) / len(determined)) if determined else (None, None)
+        share = 100 * hits.sum() / counts.sum()
+        return cls(how, len(tokens), sum(tokens), share, 100 * Z_95 * float(spread), pseudo, *only)
 
     def __str__(self) -> str:
         return (
@@ -211,12 +211,12 @@ class LabelScores(BaseScores):
         if not right:
             raise DataError("there is nothing to score: no item was given")
         both = list(zip(told, right, strict=True))
-        table: dict[str, dict[str, float]] = {}
-        for label in sorted({*told, *right}):
-            hits = sum(a == b == label for a, b in both)
-            seen, there = told.count(label), right.count(label)
-            table[label] = {"items": there, "f1": 100 * 2 * hits / (seen + there)}
-        hits = sum(a == b for a, b in both)
+        seen, there, hit = Counter(told), Counter(right), Counter(a for a, b in both if a == b)
+        table: dict[str, dict[str, float]] = {
+            label: {"items": there[label], "f1": 100 * 2 * hit[label] / (seen[label] + there[label])}
+            for label in sorted({*told, *right})
+        }
+        hits = hit.total()
         low, high = wilson_interval(hits, len(both))
         macro = sum(one["f1"] for one in table.values()) / len(table)
         how = (
