@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from glassformer.data import About, Tokenizer, TokenizerOptions
-from glassformer.data.tokenizer import frequent_words, split_words, unseen_words
+from glassformer.data.tokenizer import frequent_words, split_words
 
 PAIRS = [("The cat can't see twenty-one dogs.", "x"), ("wir sehen 今天", "y")] * 3
 
@@ -61,7 +61,6 @@ def test_a_recipe_without_a_card_or_a_broken_one_is_a_model_without_a_card(text:
 def test_the_card_of_a_recipe_is_read() -> None:
     text = '[about]\nsource = "en"\npurpose = "birds"\nexamples = ["a tit", 3]\nfuture = 1'
     assert About.of_recipe(text) == About(source="en", purpose="birds", examples=("a tit",))
-    assert unseen_words(frozenset(), ["a tit"]) == ["a", "tit"]
 
 
 def test_the_card_of_another_direction_swaps_the_languages_and_leaves_the_examples_out() -> None:

@@ -1,7 +1,6 @@
 """Texts and images with a label each, as pairs: the store holds the label's number as the source.
 
-An image is written as a text of one character for each pixel, row after row, channel after channel; so it takes the way
-of all texts, from a file to a store to batches.
+An image is a text of one character a pixel, so that stores and batches treat both alike.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from typing import Any
 import numpy as np
 import tokenizers
 
-from glassformer.common.errors import DataError, RunError, did_you_mean, one_of
+from glassformer.common.errors import DataError, did_you_mean, one_of
 from glassformer.common.files import read_json, write_text
 from glassformer.data.corpus import Corpus, Pair
 from glassformer.data.readers import BRIGHTEST, DARKEST, load_images, read_pairs
@@ -55,14 +54,6 @@ class Labels:
         if len(names) < 2:
             raise DataError(f"there is one label only, {one_of(names) or 'an empty one'}; give texts of two or more")
         return cls(tuple(sorted(names)), shapes.pop() if shapes else None)
-
-    @classmethod
-    def ensure(cls, folder: Path, corpora: Sequence[Corpus], begun: bool, known: Sequence[str] = ()) -> None:
-        """Find the labels of a run's corpora, the first time, and keep them in its folder."""
-        if cls.load(folder) is None:
-            if begun:
-                raise RunError(f"{folder / FILE} is missing, and the checkpoints know no labels; copy it back")
-            cls.collect(corpora, known).save(folder)
 
     def save(self, folder: Path) -> None:
         write_text(folder / FILE, json.dumps({"labels": self.names, "image": self.image}, ensure_ascii=False) + "\n")

@@ -5,9 +5,8 @@
     TextInfilling   runs of tokens, empty ones too, become one gap each, sentences change       (BART)
                places; the target is the text
 
-How long the two sides are follows from the text's length alone, so that batches can be planned before anything is
-drawn. What is drawn follows from the seed, the epoch and the text's number, so that a text is hidden otherwise in each
-epoch, and alike in a run that was interrupted, and whatever the number of processes.
+The lengths of both sides depend on the text's length alone, so that batches can be planned. What is hidden depends on
+the seed, the epoch and the text's number alone, so that an interrupted run hides the same.
 
 Shapes: B texts, W tokens of the longest.
 """

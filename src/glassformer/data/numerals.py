@@ -1,15 +1,10 @@
 """The built-in corpus: English numbers, dates, times and sums of money, and what another language writes for them.
 
-`num2words` and `Babel` know the right answer for each, so a model can be checked to the letter. A pair belongs to
-train, valid or test by a hash of its target: no target (and no source) is ever in two of them, whatever the seed.
-What people try first is always in train.
+`num2words` and `Babel` give the right answer for each. A hash of the target puts a pair into train, valid or test, so
+that no source or target is in two of them, whatever the seed. What people try first is always in train.
 
-English comes as the libraries write it and as people type it: without commas and hyphens, without "and", with another
-case of letters. Bare digits are a number, never a year: "1999" and "1,999" are spelt as "one thousand, nine hundred and
-ninety-nine" is, and only "nineteen ninety-nine" as a year. An amount keeps its form: cents in, cents out, and "$5" is
-"5 $".
-
-Left out: Chinese has no cardinals (in digits neither), ordinals and years, which num2words does not spell.
+English comes as the libraries write it and as people type it: see TYPING_STYLES. Bare digits are a number, never a
+year. An amount keeps its form: "$5" is "5 $". Chinese lacks the kinds that num2words does not spell.
 """
 
 from __future__ import annotations

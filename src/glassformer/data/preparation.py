@@ -91,8 +91,8 @@ def prepare(
         raise DataError(f"{folder} exists and holds other files than a prepared corpus; choose another folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(folder)
-        partial = Path(tempfile.mkdtemp(prefix=_partial_prefix(folder), dir=folder.parent))
+        _remove_abandoned(folder.parent, prefix := f".{folder.name}.partial-")
+        partial = Path(tempfile.mkdtemp(prefix=prefix, dir=folder.parent))
     except OSError as error:
         raise DataError(f"{folder} cannot be written: {why(error)}; choose another folder") from None
     try:
@@ -174,10 +174,12 @@ class Encoder:
         and how many did not pass and why. Monolingual texts have sources without ids."""
         number, chunk = job
         corpus, options = self.corpora[number], self.options
-        pairs, report = self._readable(chunk, corpus), Counter[str]()
-        report["empty"] = sum(pair is None for pair in pairs)
+        marks, report = len(self.tokenizer.placeholders), Counter[str]()
+        hidden = hide_in_pairs(chunk, corpus.protect, marks) if corpus.protect else chunk
+        pairs = [pair for pair in hidden if pair[1].strip() and (corpus.monolingual or pair[0].strip())]
+        report["empty"] = len(chunk) - len(pairs)
         limit = CHARACTERS_PER_TOKEN * options.max_tokens
-        fitting = [pair for pair in pairs if pair is not None and max(map(len, pair)) <= limit]
+        fitting = [pair for pair in pairs if max(map(len, pair)) <= limit]
         sides = self.tokenizer.for_corpus(corpus).encode_flat(fitting, self.dtype)
         if corpus.monolingual:
             sides = ((sides[0][0][:0], np.zeros_like(sides[0][1])), sides[1])
@@ -187,18 +189,12 @@ class Encoder:
         too_short = ~too_long & (shorter == 0)
         ratio = min(options.max_ratio, options.max_tokens)  # no two sides that fit differ by more
         mismatched = ~too_long & ~too_short & (longer > ratio * shorter + RATIO_SLACK)
-        report["too_long"] = len(pairs) - report["empty"] - len(fitting) + int(too_long.sum())
+        report["too_long"] = len(pairs) - len(fitting) + int(too_long.sum())
         report["too_short"], report["mismatched"] = int(too_short.sum()), int(mismatched.sum())
         passed = ~(too_long | too_short | mismatched)
         kept = [(ids[np.repeat(passed, lengths)], lengths[passed]) for ids, lengths in sides]
         report["unknown"] = sum(int((ids == UNK).sum()) for ids, _ in kept)
         return number, len(chunk), kept, report
-
-    def _readable(self, chunk: list[Pair], corpus: Corpus) -> list[Pair | None]:
-        """The pairs with their placeholders; None for one with an empty side."""
-        marks = len(self.tokenizer.placeholders)
-        pairs = hide_in_pairs(chunk, corpus.protect, marks) if corpus.protect else chunk
-        return [pair if pair[1].strip() and (corpus.monolingual or pair[0].strip()) else None for pair in pairs]
 
 
 def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, options: FilterOptions) -> str:
@@ -214,15 +210,9 @@ def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, options: Filte
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
 
 
-def _partial_prefix(folder: Path) -> str:
-    return f".{folder.name}.partial-"
-
-
-def _remove_abandoned(folder: Path) -> None:
+def _remove_abandoned(folder: Path, prefix: str) -> None:
     """Remove what interrupted preparations left behind, but not one that another process is writing."""
-    for partial in folder.parent.iterdir():
-        if not partial.name.startswith(_partial_prefix(folder)):
-            continue
+    for partial in (entry for entry in folder.iterdir() if entry.name.startswith(prefix)):
         ages = [time.time() - file.stat().st_mtime for file in (partial, *partial.glob("*"))]
         if min(ages) > ABANDONED:
             shutil.rmtree(partial, ignore_errors=True)

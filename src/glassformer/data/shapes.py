@@ -1,9 +1,8 @@
 """A small set of batch shapes that fits the lengths of a corpus with little padding.
 
-A pair goes to the smallest shape that holds it, and a shape has as many rows as spread its pairs evenly over as few
-batches as the budget allows: no batch is left half empty. Where a few pairs would cost a step of their own, they are
-moved to a larger shape instead. The shapes are found by search: add the one that saves the most, then nudge each width
-as long as that saves more.
+A pair goes to the smallest shape that holds it. The rows of a shape spread its pairs evenly over as few batches as the
+budget allows, and a few pairs that would need a step of their own move to a larger shape. The search adds the shape
+that saves the most, then nudges each width as long as that saves more.
 """
 
 from __future__ import annotations

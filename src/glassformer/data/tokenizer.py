@@ -91,24 +91,13 @@ def split_words(text: str) -> list[str]:
 
 def frequent_words(texts: Iterable[str]) -> frozenset[str]:
     """The words of `texts`, capitals aside; of very many, the most frequent."""
-    chunks: Counter[str] = Counter()
-    for text in texts:
-        chunks.update(text.split())
+    chunks = Counter(chain.from_iterable(map(str.split, texts)))
     counts: Counter[str] = Counter()
     for chunk, times in chunks.items():  # far fewer than there are words in all
         for word in split_words(chunk):
             counts[word.casefold()] += times
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     return frozenset(ranked[:MOST_WORDS])
-
-
-def unseen_words(words: frozenset[str], texts: Sequence[str]) -> list[str]:
-    """The words of `texts` that are not among `words`, each once, as they come."""
-    found: dict[str, str] = {}
-    for text in texts:
-        for word in split_words(text):
-            found.setdefault(word.casefold(), word)
-    return [word for folded, word in found.items() if folded not in words]
 
 
 WORDS = "source_words.txt"
@@ -271,11 +260,8 @@ class Tokenizer:
     def decode_target(self, batch: Iterable[Sequence[int]]) -> list[str]:
         return [self._target.decode(ids) for ids in batch]
 
-    def source_tokens(self, text: str) -> list[str]:
-        """The pieces of `text` to look at, spaces drawn as `▁`."""
-        return self._source.readable(self.encode_source([text])[0])
-
     def source_pieces(self, ids: Sequence[int]) -> list[str]:
+        """The pieces of these ids to look at, spaces drawn as `▁`."""
         return self._source.readable(ids)
 
     def target_pieces(self, ids: Sequence[int]) -> list[str]:
@@ -283,10 +269,11 @@ class Tokenizer:
 
     def unfamiliar(self, texts: Sequence[str]) -> list[str]:
         """The words of `texts` that training never met, each once; none where its words are not known."""
-        if not self.words:
-            return []
-        join = self._source.join
-        return unseen_words(self.words, [text.replace(join, "") for text in texts] if join else texts)
+        join, found = self._source.join, dict[str, str]()
+        for text in texts if self.words else ():
+            for word in split_words(text.replace(join, "") if join else text):
+                found.setdefault(word.casefold(), word)
+        return [word for folded, word in found.items() if folded not in self.words]
 
     def save(self, folder: str | Path, small: bool = False) -> None:
         """Write `tokenizer.json`, or `tokenizer.src.json` and `tokenizer.tgt.json`, and the words met in training.

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 import numpy as np
@@ -193,9 +194,7 @@ def _learn_unigram(
 
 
 def _learn_words(texts: list[str], options: TokenizerOptions, tags: Sequence[str]) -> tokenizers.Tokenizer:
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(text.split())
+    counts = Counter(chain.from_iterable(map(str.split, texts)))
     for special in (*SPECIALS, *tags):
         del counts[special]  # a word of the text that looks like a special piece is an unknown word
     ranked = sorted(counts, key=lambda word: (-counts[word], word))[: options.vocab_size - len(SPECIALS) - len(tags)]

@@ -200,6 +200,7 @@ def card(folder: Path, data: Path, name: str, language: str) -> str:
     ]
     commands = [f"{judged}\n  {one['command']}\n  {one['bleu_signature']}" for judged, one in scores.items()]
     licences = [f"### {corpus}\n\n```text\n{text}\n```" for corpus, text in attributions(recipe, data).items()]
+    before = {"first": f"box-{name}", "more": f"box-{name}-more", "taught": f"box-{name}-taught"}
     size = (folder / "model.safetensors").stat().st_size / 1e6  # a byte for each parameter, and little else
     return template(language).format(
         name=name,
@@ -212,15 +213,8 @@ def card(folder: Path, data: Path, name: str, language: str) -> str:
         last=recipe["train"]["steps"],
         share=box.SHARE,
         seed=recipe["train"].get("seed", 0),
-        **steps_before(name),
+        **{part: read_toml(built_in()[of_part])["train"]["steps"] for part, of_part in before.items()},
     )
-
-
-def steps_before(name: str) -> dict[str, int]:
-    """The steps of the parts that come before the last."""
-    parts = {"first": f"box-{name}", "more": f"box-{name}-more", "taught": f"box-{name}-taught"}
-    known = built_in()
-    return {part: read_toml(known[recipe])["train"]["steps"] for part, recipe in parts.items()}
 
 
 def attributions(recipe: dict[str, Any], data: Path) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -56,13 +57,10 @@ def local_rows(batch: Batch, world: World, portions: int = 1, objective: str = "
 
 def endless_batches(batches: Batches, epoch: int, index: int) -> Iterator[tuple[Batch, Position]]:
     """Every batch from (epoch, index) on, without end, and the position after it."""
-    while True:
-        plan = batches.epoch(epoch)
-        while index < len(plan):
-            batch = plan[index]
-            index += 1
-            yield batch, ((epoch, index) if index < len(plan) else (epoch + 1, 0))
-        epoch, index = epoch + 1, 0
+    for number in itertools.count(epoch):
+        plan = batches.epoch(number)
+        for place in range(index if number == epoch else 0, len(plan)):
+            yield plan[place], ((number, place + 1) if place + 1 < len(plan) else (number + 1, 0))
 
 
 def prefetch(

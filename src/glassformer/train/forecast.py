@@ -63,15 +63,13 @@ def forecast(recipe: Recipe, device: str, report: Report | None = None) -> Forec
         store = made.batches.store
         epoch_tokens = float(np.array(store.weights)[store.corpus] @ (store.lengths()[1] + 1))
     parameters, learning = count_parameters(model)
-    on_gpu = world.device.type == "cuda"
+    on_gpu, usage = world.device.type == "cuda", resource.getrusage(resource.RUSAGE_SELF)
     return Forecast(
         vocabulary=made.tokenizer.tgt_size,
         parameters=parameters,
         learning=learning,
         state_bytes=state_bytes(parameters, learning, recipe.train),
-        peak_bytes=torch.cuda.max_memory_allocated()
-        if on_gpu
-        else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        peak_bytes=torch.cuda.max_memory_allocated() if on_gpu else usage.ru_maxrss * 1024,
         tokens_per_second=speed,
         steps_per_epoch=len(plan),
         seconds_per_epoch=epoch_tokens / speed,

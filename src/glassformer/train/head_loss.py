@@ -1,8 +1,7 @@
 """The loss along with the product that makes the logits, for a GPU.
 
-With a vocabulary of 50,000 the logits are the largest tensor of a step, and so is their gradient. Here one kernel reads
-a row of logits for its loss, and again, while the row is still near, to write the row's gradient over it. That is the
-gradient of the plain sum: what a loss is multiplied by afterwards comes in after the products, where it is smaller.
+With a vocabulary of 50,000 the logits and their gradient are the largest tensors of a step. Here one kernel computes
+the loss of a row of logits and writes the row's gradient over it, while the row is still in the cache.
 
     loss = log sum_v exp(x_v) - (1 - e) x_label - e / V sum_v x_v        with smoothing e
     d loss / d x_v = softmax(x)_v - (1 - e) [v = label] - e / V

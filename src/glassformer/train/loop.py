@@ -110,23 +110,17 @@ class Trainer:
         if self.valid_batches is not None and (last or step % train.valid_every == 0):
             self.validate()
         due = self.finished() or step % train.save_every == 0
-        told = self.stop_signal(heard())
+        told = heard()
+        if self.world.size > 1:  # all processes must stop after the same step
+            told = int(self.world.max(told)) if step % STOP_CHECK_STEPS == 0 else 0
         if due or told:
             self.save()
         if told:
             raise Interrupted(told)
 
-    def stop_signal(self, heard: int) -> int:
-        """The signal that any process has heard: all of them must stop after the same step."""
-        if self.world.size == 1:
-            return heard
-        return int(self.world.max(heard)) if self.progress.step % STOP_CHECK_STEPS == 0 else 0
-
     def finished(self) -> bool:
-        return self.progress.step >= self.recipe.train.steps or self.out_of_patience()
-
-    def out_of_patience(self) -> bool:
-        return bool(self.recipe.train.patience) and self.progress.stale >= self.recipe.train.patience
+        train, progress = self.recipe.train, self.progress
+        return progress.step >= train.steps or (train.patience > 0 and progress.stale >= train.patience)
 
     def log(self) -> None:
         loss = self.world.sum(self.stepper.loss_total.clone()).item() / max(1, self.progress.steps_logged)
@@ -187,7 +181,8 @@ class Trainer:
                 judged = merged_model(model, train.lora_alpha / train.lora_rank) if train.lora_rank else model
                 values["valid_bleu"] = score = self.world.broadcast(self.judge(judged) if self.world.first else 0.0)
                 model.train()
-            better = progress.best is None or score > self.signed(progress.best)
+            sign = 1 if train.metric == "bleu" else -1  # the best loss is the lowest
+            better = progress.best is None or score > sign * progress.best
             if better:
                 progress.best, progress.best_step, progress.stale = abs(score), progress.step, 0
                 if train.ship == "best":
@@ -198,9 +193,6 @@ class Trainer:
         self.record(**values)
         told = "  ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in values.items())
         self.report.say(f"step {progress.step}: {told}{'  (best so far)' if better else ''}")
-
-    def signed(self, best: float) -> float:
-        return best if self.recipe.train.metric == "bleu" else -best
 
     def tensors(self) -> dict[str, Tensor]:
         """All that a step changes, whole, on the CPU."""
@@ -238,11 +230,8 @@ class Trainer:
             # In fp16, every step so far may have been left out while the scale was found: then there are no moments.
             for part in ("step", "exp_avg", "exp_avg_sq") if f"step/{name}" in saved.tensors else ():
                 value = saved.tensors[f"{part}/{name}"]
-                if part == "step":
-                    on_device = self.world.device.type == "cuda"
-                    state[part] = value.to(self.world.device) if on_device else value
-                else:
-                    state[part] = torch.zeros_like(p)
+                state[part] = value.to(self.world.device) if part == "step" else torch.zeros_like(p)
+                if part != "step":
                     copy_into(state[part], value)
             if state:
                 self.stepper.optimizer.state[p] = state

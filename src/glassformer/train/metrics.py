@@ -1,7 +1,6 @@
 """Metrics of a run: `metrics.jsonl`, TensorBoard, the learning curve, and contention for the CPU.
 
-A step waits for its slowest thread. Where other processes take the cores, several threads can be slower than one. The
-run only reports this: another number of threads rounds differently, and a resumed run must equal an uninterrupted one.
+Contention is only reported: another number of threads rounds differently, and a resumed run must equal a whole one.
 """
 
 from __future__ import annotations
@@ -70,13 +69,8 @@ def draw_curve(folder: Path) -> Path | None:
     for key, label, colour in (("loss", "training", "#8aa6c1"), ("valid_loss", "validation", "#c0392b")):
         points = [(row["step"], row[key]) for row in rows if key in row]
         if points:
-            axes.plot(
-                *zip(*points, strict=True),
-                label=f"{label} loss",
-                color=colour,
-                marker="o" if key != "loss" else "",
-                markersize=4,
-            )
+            marker = "" if key == "loss" else "o"
+            axes.plot(*zip(*points, strict=True), label=f"{label} loss", color=colour, marker=marker, markersize=4)
     axes.set(xlabel="step", ylabel="cross-entropy, nats per token", yscale="log")
     axes.grid(alpha=0.25)
     rates = [(row["step"], row["lr"]) for row in rows if "lr" in row]

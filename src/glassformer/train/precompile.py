@@ -1,8 +1,7 @@
 """Compiling while the text is prepared.
 
-A compiled step takes half a minute to make and depends on nothing of the text but the shape of its batches. Where the
-recipe alone tells that shape, a second process takes one step of such a model meanwhile, and throws it away. What the
-compiler made of it stays in the compiler's cache on the disk, where the run finds it.
+Compiling a step takes half a minute. Where the recipe alone fixes the shape of the batches, a second process takes one
+step of such a model meanwhile: the run then finds the compiled code in the compiler's cache on the disk.
 """
 
 from __future__ import annotations

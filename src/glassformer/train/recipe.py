@@ -146,21 +146,14 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def read_recipe(name: str, changes: tuple[str, ...] = ()) -> Recipe:
     """A built-in recipe by name or any by its path, with `--set` changes such as "train.steps=60" applied."""
-    here = Path()
-    if name in built_in():
-        path = built_in()[name]
-    else:
-        path = Path(name)
-        here = path.parent
-        if not path.is_file():
-            known = built_in()
-            raise ConfigError(
-                f"no recipe `{name}`: neither a file nor one of {one_of(known)}{did_you_mean(name, known)}"
-            )
+    known = built_in()
+    path = known.get(name, Path(name))
+    if not path.is_file():
+        raise ConfigError(f"no recipe `{name}`: neither a file nor one of {one_of(known)}{did_you_mean(name, known)}")
     values = read_toml(path)
     for change in changes:
         set_value(values, change)
-    return parse(values, here)
+    return parse(values, Path() if name in known else path.parent)
 
 
 def set_value(values: dict[str, Any], change: str) -> None:

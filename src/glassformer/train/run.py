@@ -192,9 +192,10 @@ class Setup:
         return tokenizer if labels is None else LabelledTokenizer(tokenizer, labels)
 
     def labels(self) -> Labels:
-        if self.world.first:
-            known = () if (self.folder / LABELS).exists() else base_labels(self.recipe.train.start)
-            Labels.ensure(self.folder, self.recipe.data.train, self.resumed, known)
+        if self.world.first and Labels.load(self.folder) is None:
+            if self.resumed:
+                raise RunError(f"{self.folder / LABELS} is missing, and the checkpoints know no labels; copy it back")
+            Labels.collect(self.recipe.data.train, base_labels(self.recipe.train.start)).save(self.folder)
         self.world.barrier()
         labels = Labels.load(self.folder)
         assert labels is not None
