@@ -38,15 +38,8 @@ def test_every_text_that_is_drawn_has_a_probability() -> None:
     total = sum(kind.share for kind, _, _ in known._table())
     least = min(kind.share / total / kind.size for kind, _, _ in known._table()) / len(TYPING_STYLES)
     assert min(map(known.log_probability, texts)) >= math.log(least) - 1e-9
-    for other in (
-        "",
-        "seven hundred and",
-        "one thousand thousand",
-        "February 30, 2001",
-        "13:00 PM",
-        "$5.001",
-        "forty two two",
-    ):
+    numbers = ("", "seven hundred and", "one thousand thousand", "forty two two")
+    for other in (*numbers, "February 30, 2001", "13:00 PM", "$5.001"):
         assert known.log_probability(other) == -math.inf
     # "5,000" may come of the grouped digits, of four ways as written; "5000" of those that lose the comma too.
     assert known.log_probability("5000") > known.log_probability("5,000")

@@ -12,7 +12,7 @@ from functools import lru_cache
 import pytest
 
 from glassformer.common.errors import ConfigError, DataError
-from glassformer.data import Corpus, numerals, read_pairs
+from glassformer.data import numerals
 from glassformer.data.numerals import generate
 
 
@@ -93,11 +93,6 @@ def test_other_languages(target: str) -> None:
     assert ("21" in answers) == (target != "zh")
     assert "$5" in answers
     assert any("hundred" in source for source, _ in pairs) == (target != "zh")
-
-
-def test_through_a_corpus() -> None:
-    corpus = Corpus(builtin="numerals", split="test", size=5)
-    assert list(read_pairs(corpus)) == generate("test", size=5)
 
 
 def test_wrong_options() -> None:

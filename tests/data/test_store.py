@@ -7,11 +7,10 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from glassformer.common.errors import ConfigError, DataError
-from glassformer.data import PAD, Corpus, FilterOptions, Store, Tokenizer, TokenizerOptions, preparation, prepare
+from glassformer.data import Corpus, FilterOptions, Store, Tokenizer, TokenizerOptions, preparation, prepare
 from glassformer.data.preparation import Encoder
 
 SERVE = preparation.SERVE
@@ -63,16 +62,6 @@ def test_other_processes_make_the_same_store(tmp_path: Path, monkeypatch: pytest
     assert here.report == there.report
     for file in (tmp_path / "here").iterdir():
         assert file.read_bytes() == (tmp_path / "there" / file.name).read_bytes(), file.name
-
-
-def test_gather_is_padding_row_by_row(tmp_path: Path) -> None:
-    store = prepare([corpus(tmp_path / "a")], TOKENIZER, tmp_path / "store")
-    rows = [5, -1, 199, 5, 0]
-    ids, lengths = store.gather_tgt(np.array(rows), 30)
-    expected = [store.pair(row)[1] if row >= 0 else [] for row in rows]
-    assert lengths.tolist() == list(map(len, expected))
-    assert ids.tolist() == [row + [PAD] * (30 - len(row)) for row in expected]
-    assert store.gather_src([-1, -1], 3)[0].tolist() == [[PAD] * 3] * 2
 
 
 def test_filters_count_what_they_drop(tmp_path: Path) -> None:
@@ -144,14 +133,6 @@ def test_leftovers_of_a_killed_preparation_are_removed(tmp_path: Path) -> None:
     prepare([corpus(tmp_path / "a")], TOKENIZER, tmp_path / "store")
     assert not old.exists()
     assert new.exists()
-
-
-def test_several_corpora(tmp_path: Path) -> None:
-    corpora = [corpus(tmp_path / "a", weight=2.0), corpus(tmp_path / "b", PAIRS[:7])]
-    store = prepare(corpora, TOKENIZER, tmp_path / "deep" / "store")
-    assert store.corpus.tolist() == [0] * 200 + [1] * 7
-    assert store.weights == (2.0, 1.0)
-    assert store.pair(203) == store.pair(3)
 
 
 def test_large_vocabularies_take_wider_ids(tmp_path: Path) -> None:

@@ -26,8 +26,7 @@ from glassformer.data.corpus import Pair
 SIZES = {"train": 38_000, "valid": 1_000, "test": 1_000}
 SHARES = {"valid": 0.037, "test": 0.037}  # of all pairs; a little more than asked for, since a hash deals unevenly
 POOL = 42_180  # pairs in all, with those that come several times
-# Few among many, but what everyone types: numbers below a hundred and round ones; in digits the years of our time too;
-# small sums of money. They are all in train, and often.
+# What everyone types: small and round numbers, years of our time in digits, small sums. All are in train, and often.
 COMMON_NUMBERS = (*range(100), *(digit * 10**zeros for zeros in range(2, 7) for digit in range(1, 10)))
 COMMON_YEARS = range(1980, 2031)
 SMALL_SUMS = 20

@@ -2,11 +2,9 @@
 
     python -m glassformer.train.box DATA [en-de] [en-zh] [--runs FOLDER] [--out FOLDER]
 
-DATA holds the corpora that the recipes name (docs-en-de, tatoeba-en-de, ...) and docs-en, English that nobody has
-translated. A first model learns from what people translated. It translates this English, and a second training goes on
-from it with the pairs that this makes. A larger model, the teacher of both translators, translates what they learn from
-into English, and a third and a fourth training go on with that. Each step is a glassformer command and is shown before
-it runs. A training that was stopped goes on; a step that has ended is not repeated.
+DATA holds the corpora of the recipes (docs-en-de, tatoeba-en-de, ...) and docs-en, English without translations. The
+first part learns from human translations; the second from docs-en too, translated by the first; the third and fourth
+from translations of a larger model, the teacher. A stopped training goes on; a finished step is not repeated.
 """
 
 from __future__ import annotations

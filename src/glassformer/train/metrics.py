@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,12 +47,10 @@ def read_metrics(folder: Path) -> list[dict[str, Any]]:
     rows = []
     path = folder / "metrics.jsonl"
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines() if path.exists() else []:
-        try:
+        with suppress(json.JSONDecodeError):
             row = json.loads(line)
-        except json.JSONDecodeError:
-            continue
-        if isinstance(row, dict) and isinstance(row.get("step"), int):
-            rows.append(row)
+            if isinstance(row, dict) and isinstance(row.get("step"), int):
+                rows.append(row)
     return rows
 
 

@@ -22,7 +22,8 @@ LEAST = {
     "data": {"max_tokens": 1, "max_ratio": 1},
     "train": dict.fromkeys(("steps", "batch_tokens", "shapes", "accumulate", "keep_last", "average"), 1)
     | dict.fromkeys(("log_every", "valid_every", "save_every"), 1)
-    | dict.fromkeys(("seed", "warmup_steps", "patience", "weight_decay", "r_drop", "clip", "lora_rank"), 0),
+    | dict.fromkeys(("seed", "warmup_steps", "patience", "weight_decay", "r_drop", "clip", "lora_rank"), 0)
+    | {"noise_span": 1},
     "score": {"beam": 1, "samples": 0},
 }
 MOST = {"shapes": 255, "beam": 1000, "seed": 2**63 - 1}

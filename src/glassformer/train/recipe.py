@@ -264,8 +264,6 @@ def check_recipe(recipe: Recipe) -> None:
         )
     if not 0 < train.noise_share < 1:
         raise ConfigError(f"train.noise_share = {train.noise_share}: it lies in 0 < x < 1")
-    if train.noise_span < 1:
-        raise ConfigError(f"train.noise_span = {train.noise_span}: a hidden run has one token at least, on average")
     if train.batch_tokens != "auto" and train.accumulate > train.batch_tokens:
         raise ConfigError(
             f"train.accumulate = {train.accumulate}: a batch of train.batch_tokens = {train.batch_tokens} "

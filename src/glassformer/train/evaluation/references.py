@@ -86,9 +86,7 @@ def readable_recipe(folder: Path, report: Report) -> Recipe | None:
         return None
 
 
-def given_pairs(
-    src: str | Path | Iterable[str], ref: str | Path | Iterable[str]
-) -> tuple[str, Iterable[tuple[str, str]]]:
+def given_pairs(src: Items, ref: Items) -> tuple[str, Iterable[tuple[str, str]]]:
     """Two files, or two lists of sentences, and what they are called."""
     if isinstance(src, str | Path) and isinstance(ref, str | Path):
         src, ref = Path(src), Path(ref)
