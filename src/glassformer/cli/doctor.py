@@ -58,10 +58,10 @@ def show_machine() -> None:
     capability = torch.backends.cpu.get_cpu_capability()
     line("cpu", f"{capability}; bf16 matrix units: {'yes, precision auto = bf16' if amx else 'no, auto = fp32'}")
     own = load_kernels()
-    said = (
+    kernels_text = (
         f"none of our own: {own}" if isinstance(own, str) else f"our own, {own.level}: {', '.join(sorted(own.kinds))}"
     )
-    line("kernels", said)
+    line("kernels", kernels_text)
     line("box", ", ".join(f"{name} (both ways)" if is_there(name) else f"no {name}" for name in MODELS))
     line("disk", f"{shutil.disk_usage('.').free / 2**30:.0f} GiB free here")
     packages = []

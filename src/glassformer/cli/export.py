@@ -70,13 +70,13 @@ def export(
         if isinstance(figures, str):
             print(f"{name:8} {figures}")
         if isinstance(figures, dict):
-            print(f"{name:8} {'  '.join(f'{key} {shown(value)}' for key, value in figures.items())}")
+            print(f"{name:8} {'  '.join(f'{key} {format_value(value)}' for key, value in figures.items())}")
     if made.aside is not None:
         print(f"what stood in {out} is now in {made.aside}")
     print(f"{out}: {readable(made.size)}, checked with {made.report['compared']}")
 
 
-def shown(value: Any) -> str:
+def format_value(value: Any) -> str:
     return f"{value:.1e}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
 
 

@@ -55,10 +55,10 @@ def find_model(model: str, revision: str | None = None, offline: bool = False) -
     """The folder of a model of the hub, which is fetched if it must be; what is no such name stays as it is."""
     from glassformer.weights.hub import locate
 
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         folder = str(locate(model, revision, offline))
-    for one in said:
+    for one in caught:
         print(one.message, file=sys.stderr)
     return folder
 
@@ -89,7 +89,7 @@ def to_json(values: dict[str, Any], indent: int | None = None) -> str:
 def row(number: int, source: str, best: list[Translation], ranked: bool, scores: bool, as_json: bool) -> str:
     """What a source line's translations are printed as, line ends included."""
     if as_json:
-        return to_json({"source": source, "translations": [shown(one) for one in best]}) + "\n"
+        return to_json({"source": source, "translations": [translation_fields(one) for one in best]}) + "\n"
     rows = []
     for rank, one in enumerate(best, 1):
         fields = [str(number), str(rank)] if ranked else []
@@ -101,7 +101,7 @@ def row(number: int, source: str, best: list[Translation], ranked: bool, scores:
     return "".join(rows)
 
 
-def shown(one: Translation) -> dict[str, Any]:
+def translation_fields(one: Translation) -> dict[str, Any]:
     """A translation as JSON."""
     fields: dict[str, Any] = {"text": one.text, "score": one.score, "finished": one.finished}
     if one.alignment is not None:
@@ -136,7 +136,7 @@ def read_raw(stream: io.BufferedReader, name: str) -> Iterator[list[bytes]]:
 
 def decoded(chunks: Iterable[list[bytes]], report: Report) -> Iterator[list[str]]:
     """Lines as text; the first that is not UTF-8 is told, and in all of them the wrong bytes are replaced."""
-    number, told = 0, False
+    number, warned = 0, False
     for chunk in chunks:
         lines = []
         for raw in chunk:
@@ -146,12 +146,12 @@ def decoded(chunks: Iterable[list[bytes]], report: Report) -> Iterator[list[str]
                 line = raw.decode("utf-8")
             except UnicodeDecodeError as error:
                 line = raw.decode("utf-8", "replace")
-                if not told:
+                if not warned:
                     report.say(
                         f"line {number}: not UTF-8 (byte {error.start + 1} of the line is 0x{raw[error.start]:02x}); "
                         f"such bytes are read as \ufffd, here and in all lines after"
                     )
-                told = True
+                warned = True
             lines.append(line.removeprefix("\ufeff") if number == 1 else line)
         yield lines
 

@@ -50,7 +50,7 @@ def score(
 
     With --json each line gives {"log_probability": ..., "tokens": ..., "score": ...}, the end mark counted among the
     tokens, and the last line {"lines": ..., "tokens": ..., "log_probability": ..., "perplexity": ...} of them all.
-    Without it the perplexity is told on standard error.
+    Without it the perplexity goes to standard error.
     """
     from glassformer.common.report import Report
     from glassformer.data import Corpus, read_pairs
@@ -60,7 +60,7 @@ def score(
     report = Report()
     rule = LengthRule(length_penalty, cast(Any, length_rule))
     corpus = Corpus(src=src, tgt=tgt)
-    lines = sum(1 for _ in read_pairs(corpus))  # files that do not pair up are told before any work
+    lines = sum(1 for _ in read_pairs(corpus))  # files that do not pair up are refused before any work
     translator = Translator.load(
         find_model(model, revision, offline), device, cast(Any, precision), to=to, source=source
     )

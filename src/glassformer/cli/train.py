@@ -82,11 +82,11 @@ def show_results(folder: Path, device: str, report: Report) -> None:
         command = f"glassformer evaluate {folder} --split {split}{way}"
         details: dict[str, Any] = {"command": command}
         record_scores(folder, found, report, **details | ({} if seen is None else {"met_in_training": seen}))
-        told = ", never trained on" if seen == 0 else ""
+        remark = ", never trained on" if seen == 0 else ""
         what = "pairs" if isinstance(found.scores, Scores) else "images" if corpora[0].has_images else "texts"
         if seen:
-            told = f" ({seen:,} of {len(found.sources):,} are also training {what})"
-        print(f"\n{found.name} {what}{told}:  {found.scores}")
+            remark = f" ({seen:,} of {len(found.sources):,} are also training {what})"
+        print(f"\n{found.name} {what}{remark}:  {found.scores}")
         show_samples(found, recipe.score.samples)
 
 

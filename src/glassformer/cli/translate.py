@@ -450,14 +450,16 @@ def report_folder(result: FolderResult, report: Report) -> None:
     }
     report.say(", ".join(f"{count:,} {what}" for what, count in counts.items() if count) or "no files")
     if result.skipped:
-        report.say(f"left out (hidden, or a link that leads to no file): {some(result.skipped)}")
+        report.say(f"left out (hidden, or a link that leads to no file): {join_names(result.skipped)}")
     report_segments(result.stats, report)
     for reason in [*result.failed.values()][:LISTED]:
         report.say(reason)
     if result.failed:
         count = len(result.failed)
         files = "1 file" if count == 1 else f"{count:,} files"
-        raise DataError(f"{files} could not be made: {some([*result.failed])}; mend them and give the command again")
+        raise DataError(
+            f"{files} could not be made: {join_names([*result.failed])}; mend them and give the command again"
+        )
 
 
 def report_segments(stats: DocumentStats, report: Report) -> None:
@@ -469,6 +471,6 @@ def report_segments(stats: DocumentStats, report: Report) -> None:
         report.say(f"{stats.untranslated:,} of {stats.segments:,} passages are left, in part or whole, as they were")
 
 
-def some(names: list[str]) -> str:
+def join_names(names: list[str]) -> str:
     more = f" and {len(names) - LISTED:,} more" if len(names) > LISTED else ""
     return ", ".join(names[:LISTED]) + more
