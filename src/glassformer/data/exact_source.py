@@ -57,9 +57,11 @@ def _drawn(split: str, seed: int, size: int) -> tuple[str, ...]:
 def log_probability(text: str) -> float:
     """How likely the source is to draw a text: the sum over all that could have become it, minus infinity for none."""
     plain, total, chance = normalized(text), 0.0, 0.0
-    numbers = {reader: reader(plain) for reader in {reader for _, reader, _ in _table()}}
+    numbers: dict[Reader, int | None] = {}  # as each reader reads the text, once
     for kind, reader, first in _table():
         total += kind.share
+        if reader not in numbers:
+            numbers[reader] = reader(plain)
         number = numbers[reader]
         if number is not None and 0 <= number - first < kind.size:
             origin = _english(kind, number - first)
