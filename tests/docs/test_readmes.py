@@ -44,6 +44,7 @@ def test_both_readmes_show_the_same():
 @pytest.mark.parametrize("readme", READMES)
 def test_a_readme_is_read_in_a_minute(readme):
     assert len(text(readme).splitlines()) <= 120
+    assert "\nmake test\n" in text(readme), ".ci/run reads the test command there"
 
 
 def make_classifier(folder: Path) -> None:
