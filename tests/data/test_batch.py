@@ -74,7 +74,7 @@ lengths = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1
 @settings(max_examples=25, deadline=None)
 @given(
     lengths=lengths,
-    tokens=st.integers(41, 600),
+    tokens=st.integers(48, 600),
     seed=st.integers(0, 2**40),
     epoch=st.integers(0, 1000),
     shapes=st.integers(1, 12),
