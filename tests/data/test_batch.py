@@ -74,7 +74,7 @@ lengths = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1
 @settings(max_examples=25, deadline=None)
 @given(
     lengths=lengths,
-    tokens=st.integers(48, 600),
+    tokens=st.integers(41, 600),
     seed=st.integers(0, 2**40),
     epoch=st.integers(0, 1000),
     shapes=st.integers(1, 12),
@@ -101,7 +101,7 @@ def test_properties(
     for index, batch in enumerate(plan):
         rows, width = batch.src.shape[0], max(batch.src.shape[1], batch.labels.shape[1])
         assert Shape(*batch.src.shape, batch.labels.shape[1]) in batches.shapes
-        assert rows * width <= tokens
+        assert rows * width <= tokens or rows == 1  # a pair longer than the budget goes alone
         check(store, plan.pairs(index).tolist(), batch)
 
 
