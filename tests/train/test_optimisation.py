@@ -89,18 +89,42 @@ def test_the_best_is_shipped_when_asked_for(recipe: Path, tmp_path: Path) -> Non
     assert digest(tmp_path / "best") != digest(tmp_path / "last")
 
 
-@pytest.mark.parametrize(("metric", "patience", "best"), [("loss", 3, min), ("bleu", 2, max)])
-def test_patience_ends_training_and_stays_ended(
-    recipe: Path, tmp_path: Path, metric: str, patience: int, best: Callable[[list[float]], float]
+@pytest.mark.parametrize(
+    ("metric", "patience", "best", "stops"), [("loss", 3, min, [7, 10, 22]), ("bleu", 2, max, [12, 15])]
+)
+def test_patience_ships_the_best_says_why_and_stays_ended_over_interruptions(
+    recipe: Path, tmp_path: Path, metric: str, patience: int, best: Callable[[list[float]], float], stops: list[int]
 ) -> None:
-    changes = ("train.steps=200", *WORSENING, f"train.patience={patience}", "train.ship=best", f"train.metric={metric}")
-    train_here(recipe, tmp_path / "run", *changes)
-    scores = [row[f"valid_{metric}"] for row in metrics(tmp_path / "run") if f"valid_{metric}" in row]
-    assert len(scores) < 40
-    assert scores.index(best(scores)) == len(scores) - 1 - patience
+    changes = (*WORSENING, f"train.patience={patience}", f"train.metric={metric}", "train.keep_last=100")
+    said = train_here(recipe, tmp_path / "run", *changes, "train.steps=200", "train.save_every=5")
+    rows = {row["step"]: row[f"valid_{metric}"] for row in metrics(tmp_path / "run") if f"valid_{metric}" in row}
+    step = max(rows) - 5 * patience
+    assert rows[step] == best(list(rows.values()))
+    assert (
+        f"training stopped at step {max(rows)}: no better {metric} in {patience} validations (train.patience = "
+        f"{patience}); best {metric} {rows[step]:.4f} at step {step}, whose weights are shipped"
+    ) in said
+    state = dict(zip(rows, saved(tmp_path / "run", "model"), strict=True))[step]
+    assert furthest({name: shipped(tmp_path / "run")[name] for name in state}, state) == 0
     before = digest(tmp_path / "run")
-    assert "its training had ended" in train_here(None, tmp_path / "run", resume=True)
+    assert "to train on, add: --set train.patience=MORE" in train_here(None, tmp_path / "run", resume=True)
     assert digest(tmp_path / "run") == before
+    for number, stop in enumerate(stops):
+        every = "train.save_every=3"  # no validation comes with a checkpoint
+        train_here(recipe, tmp_path / str(number), *changes, every, f"train.steps={stop}")
+        train_here(None, tmp_path / str(number), "train.steps=200", resume=True)
+        assert digest(tmp_path / str(number)) == before
+
+
+def test_patience_that_comes_later_ships_the_best_from_then_on(recipe: Path, tmp_path: Path) -> None:
+    told = train_here(recipe, tmp_path / "run", *WORSENING, "train.steps=10")
+    assert "stopped at step 10: train.steps = 10; best loss" in told
+    assert "the weights of the last are shipped" in told
+    told = train_here(None, tmp_path / "run", "train.patience=2", "train.steps=200", resume=True)
+    assert "the best weights up to step 10 were not kept; later ones are" in told
+    rows = {row["step"]: row["valid_loss"] for row in metrics(tmp_path / "run") if "valid_loss" in row}
+    step = min((step for step in rows if step > 10), key=rows.__getitem__)
+    assert f"{rows[step]:.4f} at step {step}, whose weights are shipped" in told
 
 
 def test_the_model_learns_the_task(recipe: Path, tmp_path: Path) -> None:

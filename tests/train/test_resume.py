@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from small_run import PATIENCE, call, command, digest, launch, metrics, train_here
 
-from glassformer.common.errors import DataError, RunError, WeightsError
+from glassformer.common.errors import DataError, RunError
 from glassformer.train import Report, checkpoint, read_recipe
 from glassformer.train import train as run_training
 from glassformer.train.evaluation.evaluate import validation_bleu
@@ -244,18 +244,6 @@ def test_two_cannot_train_in_one_folder_and_a_killed_one_leaves_it_free(
     assert "resumed at step 60" in told
     assert "its training had ended" in told
     assert_same(out, whole)
-
-
-def test_a_lost_best_is_told_and_the_last_may_be_shipped_instead(recipe: Path, tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    train_here(recipe, out, "train.ship=best", "train.steps=20")
-    (out / "model.safetensors").unlink()
-    (out / "checkpoints" / "best.safetensors").write_bytes(b"nothing")
-    with pytest.raises(WeightsError, match=r"best.safetensors cannot be read .* of step \d+: .*train.ship=last"):
-        train_here(None, out, resume=True)
-    assert not (out / "model.safetensors").exists()
-    train_here(None, out, "train.ship=last", resume=True)
-    assert (out / "model.safetensors").exists()
 
 
 def test_a_lost_vocabulary_is_not_learnt_anew_beside_old_weights(half: Path) -> None:

@@ -1,7 +1,8 @@
 """Checkpoints that survive anything: written whole or not at all, checked before they are trusted.
 
 A checkpoint is one safetensors file whose name carries its step and the SHA-256 of its bytes. It holds the weights, the
-optimizer's two moments, the moving average and, as text, the rest of the state: position, best score, patience.
+optimizer's two moments, the moving average, the best weights so far and, as text, the rest of the state: position, best
+score, patience.
 Randomness needs no state of its own: every step draws from a seed that is a function of (seed, step).
 """
 

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from glassformer.common.errors import RunError
-from glassformer.common.files import read_tensors, write_tensors
 from glassformer.common.report import Report, clock, process_age
 from glassformer.data import Batches
 from glassformer.model import Model
@@ -58,6 +57,7 @@ class Trainer:
             distribute(self.model, self.world, self.recipe.train.parallel), self.recipe.train, self.world
         )
         self.metrics: Metrics | None = None
+        self.best: dict[str, Tensor] = {}  # the weights of the best validation, where they are to be shipped
         self.labels_seen = 0
         self.since = time.perf_counter()
         self.cores, self.advised = CpuContention(), False
@@ -185,8 +185,8 @@ class Trainer:
             better = progress.best is None or score > sign * progress.best
             if better:
                 progress.best, progress.best_step, progress.stale = abs(score), progress.step, 0
-                if train.ship == "best":
-                    self.save_best()
+                if train.keeps_best:  # those of the moving average, which is in place
+                    self.best = {name: full_tensor(p.detach()).cpu().clone() for name, p in self.stepper.named()}
             else:
                 progress.stale += 1
         self.since += time.perf_counter() - begin  # the speed of training is not the speed of validation
@@ -196,7 +196,7 @@ class Trainer:
 
     def tensors(self) -> dict[str, Tensor]:
         """All that a step changes, whole, on the CPU."""
-        state: dict[str, Tensor] = {}
+        state = {f"best/{name}": value for name, value in self.best.items()}
         averages = iter(self.stepper.ema)
         for name, p in self.stepper.named():
             moments = self.stepper.optimizer.state.get(p, {})
@@ -221,8 +221,11 @@ class Trainer:
     def restore(self, saved: Checkpoint) -> None:
         """Be exactly where the checkpoint was written."""
         self.progress = saved.progress
-        if self.recipe.train.ship == "best" and saved.progress.best is not None:
-            self.best()
+        if self.recipe.train.keeps_best and saved.progress.best is not None:
+            self.best = {name[5:]: value for name, value in saved.tensors.items() if name.startswith("best/")}
+            if not self.best:
+                self.progress.best, self.progress.stale = None, 0
+                self.report.say(f"the best weights up to step {saved.progress.step} were not kept; later ones are")
         averages = iter(self.stepper.ema)
         for name, p in self.stepper.named():
             copy_into(p, saved.tensors[f"model/{name}"])
@@ -244,24 +247,23 @@ class Trainer:
             fresh |= {"scale": saved.progress.scale, "_growth_tracker": saved.progress.scale_age}
             self.stepper.scaler.load_state_dict(fresh)
 
-    def save_best(self) -> None:
-        """Set the weights of the best validation aside; called while the average is in place."""
-        tensors = {name: full_tensor(p.detach()).cpu().clone() for name, p in self.stepper.named()}
-        if self.world.first:
-            self.checkpoints.mkdir(parents=True, exist_ok=True)
-            write_tensors(self.checkpoints / "best.safetensors", tensors)
-
-    def best(self) -> dict[str, Tensor]:
-        kept = f"it held the best weights, of step {self.progress.best_step}"
-        mend = f"{kept}: copy it back, or ship the last ones with --set train.ship=last"
-        return read_tensors(self.checkpoints / "best.safetensors", mend)
+    def ending(self) -> str:
+        """Why training stopped, which step was the best, and whose weights are shipped."""
+        train, progress = self.recipe.train, self.progress
+        patience = f"no better {train.metric} in {progress.stale} validations (train.patience = {train.patience})"
+        reason = f"train.steps = {train.steps}" if progress.step >= train.steps else patience
+        text = f"training stopped at step {progress.step}: {reason}"
+        if progress.best is None:
+            return text
+        shipped = "whose weights are shipped" if self.best else "the weights of the last are shipped"
+        return f"{text}; best {train.metric} {progress.best:.4f} at step {progress.best_step}, {shipped}"
 
     def final_weights(self) -> dict[str, Tensor]:
         """The weights to give away: the best, the mean of the last checkpoints, the moving average, or the last."""
         train = self.recipe.train
         chosen: dict[str, Tensor]
-        if train.ship == "best" and self.progress.best is not None:
-            chosen = self.best()
+        if self.best:
+            chosen = self.best
         else:
             part = "ema" if train.ema else "model"
             files = checkpoint.listing(self.checkpoints)[-train.average :] if train.average > 1 else []

@@ -90,6 +90,11 @@ class Train:
     patience: int = 0
     tensorboard: bool = False
 
+    @property
+    def keeps_best(self) -> bool:
+        """Whether the weights of the best validation are kept and shipped: always with `patience`."""
+        return self.ship == "best" or self.patience > 0
+
 
 @dataclass(frozen=True)
 class Score:

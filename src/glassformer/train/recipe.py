@@ -274,7 +274,7 @@ def check_recipe(recipe: Recipe) -> None:
             f"train.average = {train.average} needs as many checkpoints; "
             f"train.keep_last = {train.keep_last} keeps fewer: set train.keep_last = {train.average}"
         )
-    if not recipe.data.valid and (train.patience or train.ship == "best"):
+    if not recipe.data.valid and train.keeps_best:
         raise ConfigError("train.patience and train.ship = 'best' need [[data.valid]] to judge by")
     check_objective(recipe)
     check_languages(recipe)

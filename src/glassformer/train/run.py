@@ -90,9 +90,11 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
             trainer.restore(saved)
             report.say(f"resumed at step {saved.progress.step}")
             if trainer.finished():
-                report.say("its training had ended; to train on, add: --set train.steps=MORE")
+                key = "steps" if saved.progress.step >= recipe.train.steps else "patience"
+                report.say(f"its training had ended; to train on, add: --set train.{key}=MORE")
         precompile.wait()
     trainer.run()
+    report.say(trainer.ending())
     tensors = trainer.final_weights()
     if world.first:
         if recipe.train.lora_rank:
