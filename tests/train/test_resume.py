@@ -86,7 +86,7 @@ def test_a_signal_before_the_first_step(recipe: Path, whole: Path, tmp_path: Pat
     os.mkfifo(recipe.parent / "fifo")  # a corpus that never comes
     try:
         deadline = time.monotonic() + PATIENCE
-        while not (tmp_path / "run" / "recipe.toml").exists() and time.monotonic() < deadline:
+        while not (tmp_path / "run" / ".glassformer.lock").exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         time.sleep(0.2)
         process.send_signal(signal.SIGTERM)
@@ -95,7 +95,8 @@ def test_a_signal_before_the_first_step(recipe: Path, whole: Path, tmp_path: Pat
         (recipe.parent / "fifo").unlink()
         process.kill()
     assert process.returncode == 143
-    assert "stopped; no step is saved yet; go on with: glassformer train --resume" in told
+    assert "stopped; no step is saved yet; begin again with the same command" in told
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])

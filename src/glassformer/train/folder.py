@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tomllib
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from glassformer.common.errors import GlassformerError, RunError, why
-from glassformer.common.files import remove_partial, try_lock, write_text
+from glassformer.common.files import PARTIAL, remove_partial, try_lock
 from glassformer.data.labelled import FILE as LABELS
 from glassformer.train import checkpoint
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Recipe, parse, recipe_text, set_value
+from glassformer.train.recipe import Recipe, parse, set_value
 from glassformer.weights import bundle
 from glassformer.weights.pretrained.fine_tuning import FILES
 
 LOCK = ".glassformer.lock"
+# What a start writes to a folder before all is checked; the recipe comes last.
+BEGINNINGS = (LABELS, *bundle.VOCABULARY, *FILES)
 # What a folder with a run in it also holds, besides its recipe.
 TRACES = (LOCK, "prepared", "checkpoints", "model.safetensors", *bundle.VOCABULARY)
 
@@ -33,21 +36,43 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """Make `folder`, or open the run in it, and lock it against other processes.
 
     A folder that holds a user's things and no run is refused. The system drops the lock with the process that holds it,
-    however that ends, so that nothing is left to clear away.
+    however that ends. A start that comes to no recipe leaves nothing but, after a signal, the prepared text.
     """
+    recipe, new = folder / "recipe.toml", [place for place in (folder, *folder.parents) if not place.exists()]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        names = {entry.name for entry in folder.iterdir()}
-        if names - {LOCK, "prepared"} and not ("recipe.toml" in names and names.intersection(TRACES)):
+        names = {entry.name for entry in folder.iterdir() if not entry.match(PARTIAL.format("*"))}
+        killed = BEGINNINGS if LOCK in names else ()
+        if names - {LOCK, "prepared", *killed} and not ("recipe.toml" in names and names.intersection(TRACES)):
             raise RunError(f"{folder} is not empty and holds no run of ours; choose another --out")
         file = (folder / LOCK).open("a")
     except OSError as error:
         raise RunError(f"{folder} cannot be written: {why(error)}; choose another --out") from None
     with file:
-        if not try_lock(file):
+        if not try_lock(file) or not os.path.samefile(file.fileno(), folder / LOCK):
             raise RunError(f"another process is training in {folder}; wait until it ends, or choose another --out")
         remove_partial(folder)
-        yield
+        if not recipe.exists():
+            remove(folder, *BEGINNINGS)
+        try:
+            yield
+        except Exception:
+            if not recipe.exists():
+                shutil.rmtree(folder / "prepared", ignore_errors=True)
+            if LOCK not in names:
+                remove(folder, LOCK)
+            raise
+        finally:
+            if not recipe.exists():
+                remove(folder, LOCK, *BEGINNINGS)
+                for place in (folder / "prepared", *new):
+                    with suppress(OSError):  # it is not empty
+                        place.rmdir()
+
+
+def remove(folder: Path, *names: str) -> None:
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
 
 
 @contextmanager
@@ -66,21 +91,18 @@ def open_run(recipe: Recipe, folder: Path, resume: bool, world: World) -> Iterat
             raise
         if not world.broadcast(1):
             raise SystemExit(2)
-        yield recipe if world.first else check_continuation(recipe, saved_recipe(folder))
+        begun = (folder / "recipe.toml").exists()
+        yield check_continuation(recipe, saved_recipe(folder)) if begun and not world.first else recipe
 
 
 def open_folder(recipe: Recipe, folder: Path, resume: bool) -> Recipe:
-    """Begin a run in the folder, or check that it holds this very run; return the recipe that holds."""
-    path = folder / "recipe.toml"
-    if path.exists() and not resume:
+    """Check that the folder holds no run, or this very one; return the recipe that holds."""
+    if not (folder / "recipe.toml").exists():
+        return recipe
+    if not resume:
         raise RunError(f"{folder} holds another run; continue it with --resume, or choose another --out")
-    if path.exists():
-        recipe = check_continuation(recipe, saved_recipe(folder))
-        check_not_finished(folder)
-    try:
-        write_text(path, recipe_text(recipe))
-    except OSError as error:
-        raise RunError(f"{folder} cannot be written: {why(error)}; choose another --out") from None
+    recipe = check_continuation(recipe, saved_recipe(folder))
+    check_not_finished(folder)
     return recipe
 
 
@@ -133,14 +155,9 @@ def check_continuation(asked: Recipe, before: Recipe) -> Recipe:
 
 
 def resume_hint(folder: Path) -> str:
-    """The last saved step of an interrupted run, and the command that resumes it."""
+    """The last saved step of an interrupted run, and how to resume it."""
+    if not (folder / "recipe.toml").exists():
+        return "no step is saved yet; begin again with the same command"
     saved = checkpoint.listing(folder / "checkpoints")
     step = f"step {checkpoint.step_of(saved[-1])} is saved" if saved else "no step is saved yet"
     return f"{step}; go on with: glassformer train --resume --out {folder}"
-
-
-def remove_unstarted_run(folder: Path) -> None:
-    """Leave no run behind that a mistake in the recipe or the data kept from starting; its folder was empty before."""
-    if not checkpoint.listing(folder / "checkpoints"):
-        for name in ("recipe.toml", LABELS, *bundle.VOCABULARY, *FILES):
-            (folder / name).unlink(missing_ok=True)

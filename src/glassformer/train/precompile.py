@@ -9,9 +9,9 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import numpy as np
 
@@ -21,9 +21,8 @@ from glassformer.data.batch import packed_shape
 from glassformer.data.shapes import Shape
 from glassformer.train import parallel
 from glassformer.train.feed import local_rows
-from glassformer.train.folder import saved_recipe
 from glassformer.train.parallel import World
-from glassformer.train.recipe import Recipe
+from glassformer.train.recipe import Recipe, parse, recipe_text
 from glassformer.train.start import base_vocabulary_sizes
 from glassformer.train.step import Stepper, should_compile
 
@@ -47,17 +46,20 @@ def fixed_shape(recipe: Recipe) -> Shape | None:
 class PrecompileProcess:
     """A process that compiles, or none where it would not help."""
 
-    def __init__(self, folder: Path | None, world: World) -> None:
+    def __init__(self, recipe: Recipe | None, world: World) -> None:
         self.begun = time.monotonic()
         self.process: subprocess.Popen[bytes] | None = None
-        if folder is not None:
+        if recipe is not None:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "glassformer.train.precompile", str(folder), str(world.device)],
+                [sys.executable, "-m", "glassformer.train.precompile", str(world.device)],
                 env=child_environment(),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
+            assert self.process.stdin is not None
+            with suppress(OSError), self.process.stdin as stream:  # it has died, and is not missed
+                stream.write(recipe_text(recipe).encode())
 
     def wait(self) -> None:
         """Let it finish what the run would have to do itself; however it ends, the run goes on and compiles."""
@@ -73,11 +75,11 @@ class PrecompileProcess:
 
 
 @contextmanager
-def precompiling(recipe: Recipe, folder: Path, world: World, fresh: bool) -> Iterator[PrecompileProcess]:
+def precompiling(recipe: Recipe, world: World, fresh: bool) -> Iterator[PrecompileProcess]:
     """A process that compiles ahead of a `fresh` run, whose text is still to be prepared."""
     alone = world.size == 1 and world.device.type == "cuda"  # on a CPU it would take the cores that prepare
     useful = fresh and alone and should_compile(recipe.train, world.device) and fixed_shape(recipe) is not None
-    ahead = PrecompileProcess(folder if useful else None, world)
+    ahead = PrecompileProcess(recipe if useful else None, world)
     try:
         yield ahead
     finally:
@@ -100,4 +102,4 @@ def trial_step(recipe: Recipe, world: World) -> None:
 
 
 if __name__ == "__main__":
-    trial_step(saved_recipe(Path(sys.argv[1])), parallel.init_distributed(sys.argv[2]))
+    trial_step(parse(tomllib.load(sys.stdin.buffer)), parallel.init_distributed(sys.argv[1]))

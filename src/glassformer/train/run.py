@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 
-from glassformer.common.errors import ConfigError, DataError, InputError, RunError, WeightsError, why
+from glassformer.common.errors import ConfigError, RunError, why
 from glassformer.common.files import write_text
 from glassformer.common.report import Report, process_age
 from glassformer.data import Batches, BatchOptions, Corpus, Pair, Store, Tokenizer, prepare, read_pairs
@@ -20,7 +20,7 @@ from glassformer.data.labelled import ImageTokenizer, LabelledTokenizer, Labels
 from glassformer.model import Model
 from glassformer.train import checkpoint, parallel
 from glassformer.train.budget import check_memory, find_budget
-from glassformer.train.folder import open_run, remove_unstarted_run, resume_hint
+from glassformer.train.folder import open_run, resume_hint
 from glassformer.train.loop import Interrupted, Judge, Trainer, signal_handlers, stop_at_once
 from glassformer.train.metrics import draw_curve
 from glassformer.train.parallel import World
@@ -52,12 +52,7 @@ def train(
         report = Report(quiet=True)
     try:
         with signal_handlers(stop_at_once), open_run(recipe, folder, resume, world) as recipe:
-            try:
-                return _train(recipe, folder, world, report, make_judge)
-            except (ConfigError, DataError, InputError, WeightsError):
-                if world.first and not resume:
-                    remove_unstarted_run(folder)
-                raise
+            return _train(recipe, folder, world, report, make_judge)
     except Interrupted as heard:
         report.say(f"stopped; {resume_hint(folder)}")
         raise SystemExit(128 + heard.number) from None
@@ -70,13 +65,11 @@ def train(
 
 
 def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judge: MakeJudge | None) -> Path:
-    checkpoints, asked = folder / "checkpoints", recipe
+    checkpoints = folder / "checkpoints"
     fresh = not vocabulary_file(recipe, folder).exists()
-    with precompiling(recipe, folder, world, fresh) as precompile:
+    with precompiling(recipe, world, fresh) as precompile:
         run = prepare_run(recipe, folder, world, report)
         recipe, model, tokenizer = run.recipe, run.model, run.tokenizer
-        if world.first and recipe != asked:
-            write_text(folder / "recipe.toml", recipe_text(recipe))
         judge = make_judge(recipe, tokenizer) if make_judge else None
         if recipe.train.metric == "bleu" and (judge is None or (recipe.train.parallel == "fsdp" and world.size > 1)):
             raise ConfigError("train.metric = 'bleu' needs a judge that translates, and whole models: parallel = 'ddp'")
@@ -92,6 +85,8 @@ def _train(recipe: Recipe, folder: Path, world: World, report: Report, make_judg
             if trainer.finished():
                 key = "steps" if saved.progress.step >= recipe.train.steps else "patience"
                 report.say(f"its training had ended; to train on, add: --set train.{key}=MORE")
+        if world.first:  # all is checked
+            write_text(folder / "recipe.toml", recipe_text(recipe))
         precompile.wait()
     trainer.run()
     report.say(trainer.ending())
