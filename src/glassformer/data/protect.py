@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from glassformer.common.strings import WIDE
+from glassformer.data.icu import ARGUMENT
 
 Span = tuple[int, int]
 
@@ -26,6 +27,7 @@ HIDDEN = 0.6  # the chance of each stretch that could be hidden, in a pair that 
 WORD = rf"(?:(?![{WIDE}])\w)"
 _A = "A-Za-z0-9_"
 _NAME_PART = "[A-Za-z0-9_-]+"
+_WIDTH = r"[-+#0']{0,5}(?:\*|\d{0,5})(?:\.(?:\*|\d{0,5}))?"  # of a printf conversion, and its precision
 _ENDS = (
     "com|org|net|io|dev|edu|gov|info|app|eu|uk|at|ch|cn|de|ai|py|js|ts|jsx|tsx|json|jsonl|md|txt|html?|css|xml|ya?ml|toml|ini|"
     "cfg|conf|csv|tsv|pdf|docx?|xlsx?|pptx?|png|jpe?g|gif|svg|zip|gz|xz|tar|exe|dll|sh|bat|ps1|cs|cpp|java|rs|go|rb|php|"
@@ -43,9 +45,13 @@ _KEPT = re.compile(
             r"</?[A-Za-z][^<>]*>",  # a tag
             rf"(?<![A-Za-z0-9_])[a-z][a-z0-9+.-]{{0,30}}://[^\s<>()\[\]{{}}\"'`“”„{WIDE}]*(?:{WORD}|[/#&=%~+-])",
             rf"(?<![.@+-])(?<!{WORD})(?:{WORD}|[.+-]){{1,64}}@{WORD}(?:{WORD}|-)*(?:\.{WORD}(?:{WORD}|-)*)+",
-            r"\{\{[^{}]*\}\}|[$%#]?\{[^{}\s]*\}",  # {{x}}, ${VAR}, {name}
-            r"%(?:\(\w+\)|\d{1,3}\$)?[-+#0]{0,5}\d{0,5}(?:\.\d{1,5})?l{0,2}[diuxXofeEgGcsr@](?![A-Za-z])",  # %s, %(n)d
-            rf"\$[A-Za-z_]{WORD}*|%[A-Z_]{{2,}}%",  # $VAR, %PATH%
+            ARGUMENT,
+            r"\{\{\{?[^{}]*\}?\}\}|'\{[^{}'\n]*\}'|'[{}]'|[$%#]?\{[^{}\n]*(?:\{[^{}\s]*\}[^{}\s]*)?\}",  # {{x}}, {n}
+            # %s, %(n)d, %1$s, %<n>s, %PATH%, with letters that follow at once, as in %dMB; behind a digit only %s alone
+            rf"(?<!\d)%(?:\([^()%]*\)|\d{{1,3}}\$|<\w+>)?{_WIDTH}[A-Za-z@]+(?:%(?![\w%(.*-]))?",
+            rf"%{_WIDTH}[diuxXofeEgGcsr@](?![A-Za-z])|%%|(?<!\d)%L?[1-9]\d?(?![\w$]|[.,]\d)",
+            rf"\$[A-Za-z_]{WORD}*|\$\([^()]*\)|\$[@*](?!\w)",  # $VAR, $(ls -l), $@
+            r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});",
             rf"(?<!-)(?<!{WORD})--[A-Za-z](?:{WORD}|-)*",  # --option
             # Names of files and hosts, of what programs are made of, and sums of control.
             rf"(?<![{_A}.@/-])(?:{_NAME_PART}\.)+(?:{_ENDS})(?![{_A}])(?:/[^\s<>()\[\]{{}}\"'`“”„{WIDE}]*(?:{WORD}|[/#&=%~+-]))?",
@@ -59,7 +65,7 @@ _KEPT = re.compile(
     )
 )
 # Each of those has one of these, and most sentences have none.
-_SIGN = re.compile(r"[`<@{%$_\\/\ue000-\uf8ff]|\]\(|\[!|::|--|\.[a-z]|[a-z][A-Z]|[0-9a-f]{7}|#[0-9A-Fa-f]{6}")
+_SIGN = re.compile(r"[`<@{%$&_\\/\ue000-\uf8ff]|\]\(|\[!|::|--|\.[a-z]|[a-z][A-Z]|[0-9a-f]{7}|#[0-9A-Fa-f]{6}")
 _NUMBER = re.compile(r"(?<![\w.,])\d+(?:[.,:/-]\d+)*(?![\w])")
 _INSIDE = re.compile(r"[0-9A-Za-z\u00c0-\u024f]{2}")
 _NAME = re.compile(r"(?<![\w`*/.-])[A-Z][A-Za-z]+(?: [A-Z][A-Za-z]+)*(?![\w`])")

@@ -47,8 +47,9 @@ class TooLong(InputError):
 #   pieces         the parts between what must not change, one by one
 #   same           untranslated: there was nothing to translate
 #   source         untranslated: no translation kept what must not change
+#   copied         untranslated: the model gave back the words beside code or placeholders
 #   unread         untranslated: the model knows too few of its characters
-Way = Literal["plain", "clauses", "digits", "placeholders", "pieces", "same", "source", "unread"]
+Way = Literal["plain", "clauses", "digits", "placeholders", "pieces", "same", "source", "copied", "unread"]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar, cast
 
+from glassformer.data.icu import find_leaves
+
 NEWLINE = re.compile(r"\r\n|\r|\n")
 # A run of spaces or full stops is matched from its first character alone: from each of them, it would take minutes.
 SENTENCE_END = re.compile(r"(?<![.!?])[.!?]+[\"'”’)]*\s+(?=[^a-z\s])|[。！？]+[”’」）]*")
@@ -198,6 +200,9 @@ def translate_segment(segment: Segment, stats: DocumentStats) -> Task[str | None
         text = None if text is None else segment.fit(copy_outer_spaces(join_text(inlines), text))
         if text is not None and markup_structure(segment.parse(text)) == structure:
             return segment.layout(text)
+    if connected and find_leaves(join_text(inlines)):  # no piece of an ICU message says anything
+        stats.untranslated += 1
+        return None
     stats.in_pieces += connected
     parts = split_sentences(inlines) if connected and segment.is_text else [inlines]
     whole = [i for i, part in enumerate(parts) if is_balanced(part) and any(one.has_words for one in part)]

@@ -18,6 +18,7 @@ import polib
 import srt
 
 from glassformer.common.errors import DataError
+from glassformer.data.icu import without_line_ends
 from glassformer.pipelines.documents.html import parse_tags
 from glassformer.pipelines.documents.segments import (
     NEWLINE,
@@ -32,10 +33,15 @@ from glassformer.pipelines.documents.segments import (
     line_spans,
     translate_segments,
 )
+from glassformer.pipelines.language.invariants import IN_TURN
 
 LIST_SIGNS = re.compile(r"\s*(?:[-*•·>#=~_|+]+\s+|\d{1,3}[.)]\s+)*")  # what precedes the words of a line
 NARROW = 30  # letters; text that is narrower was not wrapped
 DASHES = ("-", "–", "—", "‐")  # before a speaker's words in a subtitle
+# All that a program may read as a format, even the "% o" of "50% off".
+FORMAT = re.compile(
+    r"%(?:\([^()]*\)|<\w+>|\d+\$)?[-+ #'0]*[\d*]*(?:\.[\d*]*)?[hlLqjzt]*[A-Za-z@%]?|\$\{?[A-Za-z_]\w*|\{[^{}]*\}|[{}]"
+)
 
 
 class Line(NamedTuple):
@@ -54,7 +60,7 @@ def parse_words(text: str) -> list[Inline]:
 
 def plain_segments(text: str, parse: Parse) -> list[Segment]:
     """One for each line; lines that were wrapped, because the next word had no room, are joined."""
-    lines = line_spans(text)
+    lines = line_spans(without_line_ends(text))
     width = max(stop - start for start, stop in lines)
     found: list[list[Line]] = []
     for start, stop in lines:
@@ -108,11 +114,14 @@ def translate_po(text: str, stats: DocumentStats) -> Task[str]:
     messages = [message for entry in entries for message in po_messages(entry)]
     if len(messages) != len(slots):
         raise DataError(f"no PO file: {len(messages)} messages, but {len(slots)} msgstr; check it: `msgfmt --check`")
-    jobs = [(slot, source) for slot, (source, done) in zip(slots, messages, strict=True) if source and not done]
-    translations = yield from gather([translate_plain(source, stats, parse_tags) for _, source in jobs])
+    jobs = [(slot, *one) for slot, one in zip(slots, messages, strict=True) if one[0] and not one[1]]
+    translations = yield from gather([translate_plain(source, stats, parse_tags) for _, source, *_ in jobs])
     parts, at = [], 0
-    for ((start, end, newline), source), translation in zip(jobs, translations, strict=True):
-        parts += [text[at:start], po_string(translation, newline) if translation != source else text[start:end]]
+    for ((start, end, newline), source, _, is_format), translation in zip(jobs, translations, strict=True):
+        is_wrong = is_format and formats_of(translation) != formats_of(source)
+        stats.untranslated += is_wrong
+        keeps = is_wrong or translation == source
+        parts += [text[at:start], text[start:end] if keeps else po_string(translation, newline)]
         at = end
     return "".join([*parts, text[at:]])
 
@@ -135,16 +144,21 @@ def has_po_header(text: str) -> bool:
     return first is not None and lines[first] == 'msgid ""' and not lines[first + 1].startswith('"')
 
 
-def po_messages(entry: Any) -> list[tuple[str, bool]]:
-    """For each msgstr of an entry, its source, and whether it has a translation already."""
+def po_messages(entry: Any) -> list[tuple[str, bool, bool]]:
+    """For each msgstr of an entry, its source, whether it has a translation already, and whether it is a format."""
+    is_format = any(flag.endswith("-format") and not flag.startswith("no-") for flag in entry.flags)
     if not entry.msgid_plural:
-        return [(entry.msgid, bool(entry.msgstr))]
+        return [(entry.msgid, bool(entry.msgstr), is_format)]
     forms = sorted(entry.msgstr_plural)
     has_singular = len(forms) > 1  # a language without plural uses the source's plural for everything
-    return [
-        (entry.msgid if form == 0 and has_singular else entry.msgid_plural, bool(entry.msgstr_plural[form]))
-        for form in forms
-    ]
+    sources = [entry.msgid if form == 0 and has_singular else entry.msgid_plural for form in forms]
+    return [(one, bool(entry.msgstr_plural[form]), is_format) for one, form in zip(sources, forms, strict=True)]
+
+
+def formats_of(text: str) -> tuple[list[str], list[str]]:
+    """All formats of a text, whose order is free, and those that take their arguments in turn."""
+    found = FORMAT.findall(text)
+    return sorted(found), [one for one in found if IN_TURN.fullmatch(one)]
 
 
 def po_slots(text: str) -> list[tuple[int, int, str]]:

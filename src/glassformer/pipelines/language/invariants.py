@@ -43,6 +43,7 @@ _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _JOINTS = ("/", ":", "-", ".", "–")  # between the numbers of a date, a time or a range, which go together
 _SIGN = ("So", "Sm", "Sk", "No")  # kinds of characters
 _SIGNS = "`<>{}"  # two of them make a stretch of code or a tag, maybe across sentences
+IN_TURN = re.compile(r"%(?!\d+\$|[(<])[^%]*[A-Za-z@]|\{(?:[:!][^{}]*)?\}")  # takes the next argument: %s, {}; not {0}
 
 
 @dataclass(frozen=True)
@@ -281,16 +282,31 @@ class Invariants:
         return text
 
     def unmask(self, translation: str, items: Sequence[Invariant], marks: str) -> str | None:
-        """A translation with the items for their placeholders; None where one is missing, or comes twice."""
+        """A translation with the items for their placeholders; None where one is missing, twice or out of turn."""
         fills = {mark: one.fill for one, mark in zip(items, marks, strict=False)}
         found = Counter(_PRIVATE.findall(translation))
-        if any(found[mark] != 1 for mark in fills):
+        in_turn = [mark for one, mark in zip(items, marks, strict=False) if one in self.in_turn]
+        if any(found[mark] != 1 for mark in fills) or in_turn != [mark for mark in translation if mark in in_turn]:
             return None
         return "".join(fills.get(letter, letter) for letter in translation)
 
+    @property
+    def in_turn(self) -> tuple[Invariant, ...]:
+        """Two or more placeholders that take their arguments in turn, so that their order must stay."""
+        found = tuple(one for one in self.items if one.kind == "span" and IN_TURN.fullmatch(one.fill))
+        return found if len(found) > 1 else ()
+
+    def copies(self, target: str) -> bool:
+        """Whether `target` has the very words of the source between code and placeholders."""
+        kept = [(one.start, one.end) for one in self.items if one.kind == "span"]
+        texts = (blank_out(self.source, kept, " "), blank_out(target, spans(target), " "))
+        own, other = (re.findall(r"\w+", text) for text in texts)
+        return bool(kept) and own == other and any(map(str.isalpha, "".join(own)))
+
     def faults(self, target: str) -> Faults:
-        lost: list[Invariant] = []
         apart = spans(target)
+        order = [target[start:end] for start, end in apart if IN_TURN.fullmatch(target, start, end)]
+        lost = [*self.in_turn] if [one.fill for one in self.in_turn] != order[: len(self.in_turn)] else []
         have = Counter(target[start:end] for start, end in apart)
         inside = "\n".join(have.elements())
         terms = Counter(one.fill for one in self.items if one.kind == "term")
@@ -335,7 +351,7 @@ class Invariants:
         fills = "\n".join(one.fill for one in self.items if one.kind == "term")
         return any(
             target.count(sign) - inside.count(sign) > self.source.count(sign) - own.count(sign) + fills.count(sign)
-            for sign in _SIGNS
+            for sign in (_SIGNS + "%" if "%" in own else _SIGNS)  # in a format string, %% alone is a percent sign
         )
 
     def misses_number_word(self, target: str) -> bool:

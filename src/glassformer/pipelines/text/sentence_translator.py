@@ -16,8 +16,9 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from glassformer.data import PairTokenizer, Tokenizer
+from glassformer.data.icu import change_leaves, find_leaves
 from glassformer.decode import Search
-from glassformer.pipelines.language.invariants import Glossary, Invariant, Invariants
+from glassformer.pipelines.language.invariants import Faults, Glossary, Invariant, Invariants
 from glassformer.pipelines.language.normalize import is_all_caps, normalize, to_capitals, to_sentence_case
 from glassformer.pipelines.language.numbers import SMALL
 from glassformer.pipelines.language.sentences import join_clauses, split_clauses
@@ -81,6 +82,7 @@ DOUBT = -0.3  # the mean logarithm of a token's probability below which they are
 MARGIN = 0.06  # by so much the mean of the clauses must be above it
 BREAK = re.compile(r"(?<!\s)\s*[\n\r\u2028\u2029]\s*")
 ENDS = ".。"
+LEFT = ("source", "copied", "unread")  # untranslated, though there are words
 REPLACEMENT = "\ufffd"  # stands for bytes of no character
 _RUN = re.compile(rf"(?=((.{{1,{LONGEST_UNIT}}})\2{{2,{MOST_TIMES}}}))", re.DOTALL)
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>|<unk>")
@@ -100,6 +102,7 @@ class SentenceState:
     wrong_number: bool = False  # another number in words than the source, it seems
     small_numbers: bool = False  # the number words were none but small ones
     doubtful: Translation | None = None  # keeps everything, but seems to say another number in words
+    copied: bool = False  # a translation kept the words too
 
     def offer(self, translation: Translation, way: Way) -> None:
         """Take a translation if it says anything, and nothing is wrong with it."""
@@ -108,6 +111,8 @@ class SentenceState:
         if faults and not self.invariants.items:  # nothing that a placeholder could stand for
             text = self.invariants.without_new_markup(text)
             faults = self.invariants.faults(text)
+        if text and not faults and self.invariants.copies(text):
+            self.copied, faults = True, Faults(self.invariants.items)
         if text and not faults:
             made = self.finish(replace(translation, text=text), translation.way if way == "plain" else way)
             wrong = self.invariants.misses_number_word(text)
@@ -149,8 +154,9 @@ class SentenceTranslator:
             elif state.given.is_wordless:
                 state.done = state.untranslated("same")
             elif self.marks:  # no model can copy a private-use character that it has never met
-                state.lost = tuple(
-                    one for one in state.invariants.items if is_private(one.fill) and one.fill not in self.marks
+                state.lost = (
+                    tuple(one for one in state.invariants.items if is_private(one.fill) and one.fill not in self.marks)
+                    or state.invariants.in_turn
                 )
         first = [state for state in states if state.done is None and not state.lost]
         translations = yield from self.write([one.invariants.source for one in first], search, progress)
@@ -161,7 +167,24 @@ class SentenceTranslator:
         for everything in (False, True):
             yield from self._with_placeholders([state for state in states if state.done is None], search, everything)
         yield from self._in_pieces([state for state in states if not (state.done or state.doubtful)], search)
-        return [state.done or state.doubtful or state.untranslated("source") for state in states]
+        made = [one.done or one.doubtful or one.untranslated("copied" if one.copied else "source") for one in states]
+        return (yield from self._with_leaves(made, search, glossary))
+
+    def _with_leaves(
+        self, made: list[Translation], search: Search, glossary: Glossary | None
+    ) -> Steps[list[Translation]]:
+        """Translations with the leaves of their ICU messages translated."""
+        found = {i: some for i, one in enumerate(made) if one.way not in LEFT and (some := find_leaves(one.text))}
+        leaves = list(dict.fromkeys(leaf for some in found.values() for leaf in some))
+        by_leaf = dict(
+            zip(leaves, (yield from self.translate(leaves, search, glossary)) if leaves else [], strict=True)
+        )
+        for i, some in found.items():
+            parts = [made[i], *(by_leaf[leaf] for leaf in some)]
+            text = change_leaves(made[i].text, lambda leaf: by_leaf[leaf].text)
+            way: Way = next((one.way for one in parts if one.way in LEFT), "placeholders")
+            made[i] = replace(made[i], text=text, way=way, finished=all(one.finished for one in parts))
+        return made
 
     def alternatives(self, translations: Sequence[Translation], count: int, search: Search) -> Steps[list[list[str]]]:
         """Up to `count` other translations of each sentence, best first; each keeps all that must not change."""

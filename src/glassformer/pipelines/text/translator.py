@@ -217,6 +217,7 @@ class TextTranslator:
             notes.append(Note("cut", f"{left}: {same[0].source:.60}" if same else stopped))
         reasons: dict[Way, Note] = {
             "source": Note("kept", "no translation kept what must not change"),
+            "copied": Note("kept", "the model gave its words back as they are"),
             "unread": Note("characters", "most of its characters are none that the model has learnt"),
         }
         for way, why in reasons.items():
