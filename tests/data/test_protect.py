@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glassformer.common.errors import ConfigError
-from glassformer.data import Corpus, Tokenizer, TokenizerOptions, prepare, protect, read_pairs
+from glassformer.data import Corpus, Tokenizer, TokenizerOptions, icu, prepare, protect, read_pairs
 from glassformer.data.protect import PLACEHOLDERS, hide_in_pairs, hide_spans, insert_placeholders, spans
 
 KEPT = [
@@ -24,6 +24,15 @@ KEPT = [
     ("A <xref:System.Object> in <b>bold</b>, a < b and c > d.", ["<xref:System.Object>", "<b>", "</b>"]),
     ("Dear {name}, {{ value }} of ${TOTAL} and $HOME", ["{name}", "{{ value }}", "${TOTAL}", "$HOME"]),
     ("%s of %d files, %(name)s, %1$s, 100% sure, 5 % less", ["%s", "%d", "%(name)s", "%1$s"]),
+    ("The disk is %d%% full, 100%% sure, 50% off, 50%discount", ["%d", "%%", "%%"]),
+    ("%dMB, %5.2f, %*d, %zu, %<x>s, %1 of %n%", ["%dMB", "%5.2f", "%*d", "%zu", "%<x>s", "%1", "%n%"]),
+    (
+        "{n, number, percent} {{{raw}}} {% if x %} '{' '{x}'",
+        ["{n, number, percent}", "{{{raw}}}", "{% if x %}", "'{'", "'{x}'"],
+    ),
+    ("${A:-b c} $(date +%F) $@, $5, R&D &amp; &#38;", ["${A:-b c}", "$(date +%F)", "$@", "&amp;", "&#38;"]),
+    ("a {n, plural, one {# b} other {{x} '}'}} b", ["{n, plural, one {# b} other {{x} '}'}}"]),
+    ("`{n, select, other {a}}`", ["`{n, select, other {a}}`"]),
     ("Write to somebody@example.org or use --dry-run, well-known, a -- b", ["somebody@example.org", "--dry-run"]),
     ("> [!NOTE] It costs $100.", ["[!NOTE]"]),
     ("打开“https://example.org/a”，然后运行 `ls`。", ["https://example.org/a", "`ls`"]),
@@ -129,7 +138,44 @@ def test_placeholders_and_tags_are_pieces_that_text_alone_cannot_spell(tmp_path:
         TokenizerOptions(kind="words", placeholders=1)
 
 
-@pytest.mark.parametrize("text", ["0", "a.", "a_", "a/", "/a", "aB", "a::", "a-", "0a", "~/", "a.com/", "C:\\a"])
+LEAVES = [
+    ("{n, plural, offset:1 =0 {no b } one{# b}}", "{n, plural, offset:1 =0 {«no b» } one{«# b»}}"),
+    ("a {g, select, x {b {n, plural, other {# c}}} y {#}}", "a {g, select, x {«b {n, plural, other {# c}}»} y {«#»}}"),
+    ("{n, plural, other {#}}", "{n, plural, other {«#»}}"),
+    *[(one, one) for one in ("`{g, select, x {b}}` <a {g, select, x {b}}>", "{n, plural, one {a} other {b}")],
+]
+
+
+@pytest.mark.parametrize(("text", "changed"), LEAVES)
+def test_leaves_of_messages_change_and_nothing_else(text: str, changed: str) -> None:
+    assert icu.change_leaves(text, "«{}»".format) == changed
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{a,select,b{",
+        "{a,select,b{'{''",
+        "{a,select,b{x}",
+        "{a,",
+        "$(",
+        "%(",
+        "{{",
+        "'{",
+        "0",
+        "a.",
+        "a_",
+        "a/",
+        "/a",
+        "aB",
+        "a::",
+        "a-",
+        "0a",
+        "~/",
+        "a.com/",
+        "C:\\a",
+    ],
+)
 def test_time_to_find_names_grows_with_the_length(text):
     begin = time.process_time()
     spans("%" + text * 50_000)

@@ -49,7 +49,7 @@ _KEPT = re.compile(
             r"\{\{\{?[^{}]*\}?\}\}|'\{[^{}'\n]*\}'|'[{}]'|[$%#]?\{[^{}\n]*(?:\{[^{}\s]*\}[^{}\s]*)?\}",  # {{x}}, {n}
             # %s, %(n)d, %1$s, %<n>s, %PATH%, with letters that follow at once, as in %dMB; behind a digit only %s alone
             rf"(?<!\d)%(?:\([^()%]*\)|\d{{1,3}}\$|<\w+>)?{_WIDTH}[A-Za-z@]+(?:%(?![\w%(.*-]))?",
-            rf"%{_WIDTH}[diuxXofeEgGcsr@](?![A-Za-z])|%%|(?<!\d)%L?[1-9]\d?(?![\w$]|[.,]\d)",
+            rf"%{_WIDTH}[diuxXofeEgGcsr@](?![A-Za-z])|%%|(?<!\d)%[1-9]\d?(?![\w$]|[.,]\d)",
             rf"\$[A-Za-z_]{WORD}*|\$\([^()]*\)|\$[@*](?!\w)",  # $VAR, $(ls -l), $@
             r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});",
             rf"(?<!-)(?<!{WORD})--[A-Za-z](?:{WORD}|-)*",  # --option

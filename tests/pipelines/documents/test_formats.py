@@ -1,9 +1,12 @@
 """Plain text, messages, subtitles, and what is no document."""
 
+import re
+
 import polib
 import pytest
 import srt
 import standins
+from placeholder_strings import assert_valid, make_samples, po_file
 from standins import through
 
 from glassformer.common.errors import DataError
@@ -78,6 +81,25 @@ def test_a_language_without_plural_gets_what_is_said_of_many():
     made, _, asked = through("x.po", 'msgid "one"\nmsgid_plural "many"\nmsgstr[0] ""\n')
     assert asked == ["many"]
     assert made == 'msgid "one"\nmsgid_plural "many"\nmsgstr[0] "MANY"\n'
+
+
+@pytest.mark.parametrize("change", standins.HARD.values())
+def test_messages_whose_formats_a_translation_changes_stay_untranslated(change):
+    samples = make_samples(200)
+    made, stats, _ = through("x.po", po_file(samples), change)
+    assert_valid(made.encode())
+    formats = [(one, entry.msgstr) for one, entry in zip(samples, polib.pofile(made), strict=True) if one.flag]
+    assert all(text.count(token) == one.text.count(token) for one, text in formats if text for token in one.tokens)
+    assert stats.untranslated >= sum(not text and change(one.text) != one.text for one, text in formats)
+
+
+def test_a_message_over_lines_is_one_text_and_never_in_pieces():
+    message = "Delete {n, plural,\n  one {<b>#</b> file}\n  other {<b>#</b> files}\n}?"
+    po = str(polib.POEntry(msgid=message))
+    for name, text in (("x.txt", message), ("x.po", po)):
+        assert through(name, text)[2] == [re.sub(r"\s*\n\s*", " ", message)]
+    made, stats, asked = through("x.po", po, lambda text: text.replace("<b>", ""))
+    assert (made, stats.untranslated, len(asked)) == (po, 1, 1)
 
 
 @pytest.mark.parametrize("text", ["msgid one\n", 'msgid "a\nmsgstr ""\n', "x.po"])

@@ -15,6 +15,7 @@ from make_bundle import WORDS
 from stand_in import StandIn
 
 from glassformer.common.errors import ConfigError, InputError
+from glassformer.data.icu import change_leaves
 from glassformer.data.protect import PLACEHOLDERS, spans
 from glassformer.decode import Sampling, Search
 from glassformer.pipelines.language.invariants import Glossary, word_pattern
@@ -22,6 +23,7 @@ from glassformer.pipelines.text import TextTranslator
 from glassformer.pipelines.translator import Translator
 
 CODE = ["`make`", "``a `b` c``", "{name}", "{{x}}", "%s", "%(n)d", "<xref:A.B%2A>", "$HOME", "https://a.example/b?c=1",
+        "%d%%", "%1$s", "{}", "{n, number}", "&amp;", "${A:-b}", "{n, plural, one {# red} other {# `a`}}",
         "<b>", "</b>", "\ue000", "\uf000", "a@b.example", "--all", "`a. B`"]  # fmt: skip
 NUMBERS = ["7", "42", "1,234.5", "3.5", "2026", "10:30", "x86", "1st", "12/31/2026", "1.2.3", "4.5.6.7", "007"]
 GAPS = [" ", " ", " ", "  ", "\n", "\n\n", ", ", ". ", "! ", ".", "\t", "。"]
@@ -34,7 +36,9 @@ def texts(draw: st.DrawFn) -> str:
 
 
 def held(text: str) -> tuple[Counter[str], list[str]]:
-    """The stretches of a text, and its digits beside them without the marks that languages set between digits."""
+    """The stretches of a text, of messages without the words in them, and its digits beside them without the marks
+    that languages set between digits."""
+    text = change_leaves(text, lambda leaf: "".join(sorted(re.findall(r"`[^`]*`|\{[^{}]*\}", leaf))))
     stretches = [(text[start:end], start, end) for start, end in spans(text)]
     rest = text
     for _, start, end in reversed(stretches):
