@@ -67,6 +67,18 @@ def try_lock(file: IO[Any]) -> bool:
     return True
 
 
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Change a file alone: wait for other processes that hold this lock, which is one of the file's folder."""
+    handle = os.open(os.path.dirname(os.path.realpath(path)), os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):  # a network's file system without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def flush_folder(folder: Path) -> None:
     """Make a rename last through a power cut."""
     handle = os.open(folder, os.O_RDONLY)

@@ -9,11 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
+from sockets import rest
 from visitor import EXAMPLES, SENTENCE, Live
 
 import glassformer as gf
 from glassformer.deploy.server.app import Limits, create_app
 from glassformer.deploy.server.listen import host_names
+from glassformer.deploy.server.middleware import LOCAL, host_name
 from glassformer.page import page_files
 
 
@@ -204,6 +206,23 @@ def test_no_file_of_the_machine_can_be_read(live, address):
 def test_foreign_hosts_and_origins_are_refused(live, translator):
     for host in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "[::2]:80", ""):
         refused(httpx.get(f"{live.address}/api/model", headers={"Host": host}), 403, "host")
+    # What is added to a good one makes a bad one, but for a port.
+    good, added = (
+        ("localhost", "127.0.0.1", "[::1]"),
+        (":", "[", "]", "@", ".", "/", "%", "#", "x", "evil.example", ":80:80"),
+    )
+    for host in [one + other + end for one in good for other in added for end in ("", "evil.example", "]:80")]:
+        allowed = host.removesuffix(":") in good
+        assert (host_name(host) in LOCAL) == allowed, host
+    for host in (
+        "[127.0.0.1]",
+        "[localhost]",
+        "::1",
+        "evil.example@localhost",
+        "[::1]evil.example",
+        "localhost:evil.example",
+    ):
+        refused(httpx.get(f"{live.address}/api/model", headers={"Host": host}), 403, "host")
     for host in ("localhost", "localhost:1", "127.0.0.1:9", "[::1]:80", "LOCALHOST"):
         assert httpx.get(f"{live.address}/api/model", headers={"Host": host}).status_code == 200
     body = {"text": "one"}
@@ -211,6 +230,17 @@ def test_foreign_hosts_and_origins_are_refused(live, translator):
     refused(httpx.post(f"{live.address}/api/translate", json=body, headers=foreign), 403, "origin")
     own = {"Origin": live.address}
     assert httpx.post(f"{live.address}/api/translate", json=body, headers=own).status_code == 200
+
+
+@pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+def test_a_request_of_two_lengths_is_refused_and_its_connection_closed(live, version):
+    head = b"POST /translate HTTP/%s\r\nHost: localhost\r\nConnection: keep-alive\r\n" % version
+    both = head + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    with socket.create_connection(live.socket.getsockname(), 60) as sent:
+        sent.sendall(both + b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = rest(sent)
+    assert answer.startswith(b"HTTP/1.1 400")
+    assert answer.count(b"HTTP/1.1") == 1
 
 
 def test_open_to_the_network_it_accepts_its_names_and_any_ip_address(translator):

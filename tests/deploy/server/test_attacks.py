@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
 import re
 import shutil
@@ -19,6 +20,8 @@ import httpx
 import pytest
 from small_run import command, launch
 from sockets import PATIENCE, post_bytes, rest, until
+
+from glassformer.deploy.server.keys import add_key
 
 GRACE = 2
 ASKED = {"q": "one two", "source": "en", "target": "de"}
@@ -147,6 +150,28 @@ def test_others_are_served_meanwhile(server, attack):
         assert server.serves()
         assert httpx.get(f"{server.address}/", timeout=PATIENCE).status_code == 200
     until(lambda: not server.readers())  # who leaves takes their document along
+
+
+def test_the_log_is_json_whatever_is_sent(named, tmp_path):
+    file = tmp_path / "keys.json"
+    key = add_key(file, "ann")
+    with serving(named, "--only", "api", "--log", "--keys", file) as server:
+        file.write_text("no keys")
+        for said in (
+            b"no HTTP\r\n\r\n",
+            b"GET /health HTTP/1.1\r\n\r\n",
+            b"GET /health HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\n\r\n",
+            post_bytes("/translate", json=ASKED | {"api_key": key}),
+        ):
+            with server.connect(said) as sent:
+                sent.shutdown(socket.SHUT_WR)
+                assert rest(sent).startswith(b"HTTP/1.1 ")
+        lines = [json.loads(line) for line in server.complaints().splitlines()]
+    assert {one["path"]: one["status"] for one in lines if "path" in one} == {"/health": 200, "/translate": 200}
+    messages = [one["message"] for one in lines if "level" in one]
+    assert len(messages) + 2 == len(lines)
+    for words in ("Invalid HTTP request", "Unsupported upgrade", "keys.json"):
+        assert any(words in one for one in messages), words
 
 
 @pytest.mark.long

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
+import threading
 from contextlib import ExitStack
 
 import httpx
@@ -22,9 +24,9 @@ class Hasty(Connection):
     head_timeout, write_timeout = 0.2, 0.2
 
 
-def served():
+def served(read_timeout=PATIENCE):
     app = FastAPI()
-    app.add_middleware(GuardMiddleware, read_timeout=0.2)
+    app.add_middleware(GuardMiddleware, read_timeout=read_timeout)
     app.state.counted = 0
 
     @app.post("/count")
@@ -36,12 +38,18 @@ def served():
     async def much() -> Response:
         return chunked_response(bytes(50_000_000), 200, "application/octet-stream", {})
 
+    @app.get("/health")
+    @app.post("/late")
+    async def late() -> None:
+        for _ in range(9):  # turns of the loop, in which the connection's end is read
+            await asyncio.sleep(0)
+
     return app
 
 
 @pytest.fixture(scope="module")
 def server():
-    with Live(served(), http=Hasty, timeout_keep_alive=1) as live:
+    with Live(served(0.2), http=Hasty, timeout_keep_alive=1) as live:
         yield live
 
 
@@ -97,15 +105,68 @@ def test_a_large_response_arrives_whole():
         assert httpx.get(f"{live.address}/much", timeout=PATIENCE).content == bytes(50_000_000)
 
 
-def test_idle_connections_make_room_for_new_ones():
-    class Narrow(Connection):
-        max_connections = 8
+class Narrow(Connection):
+    max_connections = 8
 
+
+BODY = HEAD + b"Content-Length: 9\r\n\r\n{}"
+STOPS = [
+    b"",
+    HEAD,
+    BODY,
+    b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    b"GET /much HTTP/1.1\r\nHost: localhost\r\n\r\n",
+]
+
+
+@pytest.mark.parametrize("said", STOPS, ids=["idle", "head", "body", "answered", "unread"])
+def test_clients_that_stop_anywhere_make_room_for_new_ones(said):
     with Live(served(), http=Narrow) as live, ExitStack() as crowd:
+        place = live.socket.getsockname()
+        kept = crowd.enter_context(socket.create_connection(place, PATIENCE, ("127.0.0.2", 0)))
+        kept.sendall(BODY)
+        until(lambda: live.server.server_state.connections)
         for _ in range(3 * Narrow.max_connections):
-            crowd.enter_context(socket.create_connection(live.socket.getsockname(), PATIENCE))
-        until(lambda: len(live.server.server_state.connections) == Narrow.max_connections)
-        assert httpx.post(f"{live.address}/count", timeout=PATIENCE).status_code == 200
+            crowd.enter_context(socket.create_connection(place, PATIENCE)).sendall(said)
+            with socket.create_connection(place, PATIENCE) as other:
+                other.sendall(HEAD + b"Connection: close\r\nContent-Length: 0\r\n\r\n")
+                assert rest(other).startswith(b"HTTP/1.1 200")
+            until(lambda: len(live.server.server_state.connections) <= Narrow.max_connections)
+        kept.sendall(b"1234567")  # slow as well, but its network has no more than this one
+        assert kept.recv(12) == b"HTTP/1.1 200"
+
+
+def test_one_more_connection_takes_as_many_calls_beside_hundreds():
+    def calls(limit: int) -> float:
+        counted = list[str]()
+        threading.setprofile(lambda frame, event, arg: counted.append(event))
+        with (
+            Live(served(), http=type("Limited", (Connection,), {"max_connections": limit})) as live,
+            ExitStack() as crowd,
+        ):
+            threading.setprofile(None)
+            for _ in range(2 * limit):
+                crowd.enter_context(socket.create_connection(live.socket.getsockname(), PATIENCE))
+            with socket.create_connection(live.socket.getsockname(), PATIENCE) as last:
+                last.sendall(HEAD + b"Connection: close\r\nContent-Length: 0\r\n\r\n")
+                assert rest(last).startswith(b"HTTP/1.1 200")
+            return len(counted) / limit
+
+    assert calls(400) < 1.25 * calls(100)
+
+
+@pytest.mark.parametrize("requests", [1, 3])
+def test_a_client_that_closes_its_half_gets_the_answers_to_its_whole_requests(requests):
+    whole = (HEAD.replace(b"count", b"late") + b"Content-Length: 2\r\n\r\n{}") * requests
+    live, halves = Live(served()), {}
+    for end in range(len(whole), 0, -requests):
+        half = halves[end] = socket.create_connection(live.socket.getsockname(), PATIENCE)
+        half.sendall(whole[:end])
+        half.shutdown(socket.SHUT_WR)
+    with live:  # all of it is there before the server reads any
+        for end, half in halves.items():
+            with half:
+                assert rest(half).count(b"HTTP/1.1 200") == end * requests // len(whole), whole[:end]
 
 
 def test_a_connection_accepted_during_shutdown_is_closed():

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import logging
+import socket
+from concurrent.futures import ThreadPoolExecutor
 
 import httpx
 import pytest
 from live_page import toy_service
+from sockets import PATIENCE
 from visitor import Live
 
 from glassformer.common.errors import ConfigError
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.keys import AccessDenied, ApiKeys, add_key, read_keys, remove_key
+from glassformer.deploy.server.keys import MAX_WRONG, AccessDenied, ApiKeys, add_key, read_keys, remove_key
 
 ASKED = {"q": "one two", "source": "en", "target": "de"}
 
@@ -52,9 +56,68 @@ def test_rate_limit_and_reloading(tmp_path):
         with pytest.raises(AccessDenied) as refused:
             gate.check(wrong)
         assert refused.value.status == 403
-    file.unlink()  # then nobody comes in
+
+
+@pytest.mark.parametrize("content", [None, b"", b"[1]", b"\xff", b"[" * 100_000], ids=lambda one: repr(one)[:9])
+def test_a_file_that_cannot_be_read_for_a_moment_keeps_the_last_keys(tmp_path, monkeypatch, content):
+    logged = []
+    monkeypatch.setattr(logging.getLogger("uvicorn.error"), "warning", lambda *words: logged.append(words))
+    file = tmp_path / "keys.json"
+    key, gone = add_key(file, "ann"), add_key(file, "bob")
+    gate = ApiKeys(file)
+    aside = file.rename(tmp_path / "aside")
+    if content is not None:
+        file.write_bytes(content)
+    for _ in range(3):
+        assert gate.check(key) == "ann"
+        with pytest.raises(AccessDenied, match="Invalid"):
+            gate.check("wrong")
+    assert len(logged) == 1
+    aside.rename(file)  # as it was, to the time and the size
+    assert gate.check(gone) == "bob"
+    remove_key(file, "bob")
     with pytest.raises(AccessDenied, match="Invalid"):
-        gate.check(free)
+        gate.check(gone)
+
+
+def test_keys_that_are_added_and_removed_at_once_are_all_there(tmp_path):
+    file, names = tmp_path / "keys.json", [f"n{i}" for i in range(20)]
+    for name in names:
+        add_key(file, f"old {name}")
+    with ThreadPoolExecutor(8) as threads:  # a lock holds between them as between processes
+        removed = [threads.submit(remove_key, file, f"old {name}") for name in names]
+        keys = list(threads.map(lambda name: add_key(file, name), names))
+    assert [one.result() for one in removed] == [None] * 20
+    assert [ApiKeys(file).check(key) for key in keys] == names
+    assert len(read_keys(file)) == 20
+
+
+def test_a_network_that_sends_many_wrong_keys_waits_with_keys_that_are_new_from_there(tmp_path):
+    file, now = tmp_path / "keys.json", [100.0]
+    key, other = add_key(file, "ann"), add_key(file, "bob")
+    gate = ApiKeys(file, lambda: now[0])
+
+    def status(given: str, host: str, count: int = 1) -> list[object]:
+        found = []
+        for _ in range(count):
+            try:
+                found.append(gate.check(given, host))
+            except AccessDenied as error:
+                found.append((error.status, (error.headers or {}).get("Retry-After")))
+        return found
+
+    for host, same, elsewhere in (
+        ("192.0.2.1", "::ffff:192.0.2.1", "192.0.2.2"),
+        ("2001:db8::1", "2001:db8::ffff:2", "2001:db8:0:1::1"),
+        ("by no address", "by no address", ""),
+    ):
+        assert status(key, host) == ["ann"]
+        assert status("wrong", host, MAX_WRONG + 2) == [(403, None)] * MAX_WRONG + [(429, "60")] * 2
+        assert status(key, same) == ["ann"]  # has been good from there
+        assert status(other, same) == [(429, "60")]  # else a guess that is right would be told
+        assert status("wrong", elsewhere) + status(other, elsewhere) == [(403, None), "bob"]
+    now[0] += 60
+    assert status("wrong", "192.0.2.1") + status(other, "192.0.2.1") == [(403, None), "bob"]
 
 
 def test_a_server_with_keys(tmp_path, translator):
@@ -73,6 +136,10 @@ def test_a_server_with_keys(tmp_path, translator):
         held = {"Authorization": f"DeepL-Auth-Key {key}"}
         assert post("/v2/translate", json=deepl, headers=held).json()["translations"][0]["text"] == "zwei eins"
         assert post("/v2/translate", json=deepl).json().keys() == {"message"}
+        with socket.create_connection(live.socket.getsockname(), PATIENCE) as early:
+            head = b"POST /v2/translate HTTP/1.1\r\nHost: localhost\r\nAuthorization: DeepL-Auth-Key no\r\n"
+            early.sendall(head + b"Content-Length: 1000\r\n\r\n")  # and no body
+            assert early.recv(12) == b"HTTP/1.1 403"
         assert post(json=ASKED, headers={"Authorization": f"Bearer {key}"}).status_code == 200
         slow = post(json={**ASKED, "api_key": key})
         assert (slow.status_code, slow.json()["error"]) == (429, "Slowdown: 3 per 1 minute")

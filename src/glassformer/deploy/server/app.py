@@ -105,7 +105,9 @@ def create_app(
         directions = shown if isinstance(shown, Directions) else translator_directions(shown, name, examples)
         add_pages(app, directions, limits or Limits(), handbook, service, api_keys)
     images = isinstance(shown, Directions) and shown.images
-    app.add_middleware(GuardMiddleware, hosts=hosts, by_address=by_address, origins=tuple(origins), images=images)
+    app.add_middleware(
+        GuardMiddleware, hosts=hosts, by_address=by_address, origins=tuple(origins), images=images, api_keys=api_keys
+    )
     app.add_middleware(MetricsMiddleware, metrics=metrics, paths=lambda: frozenset(app.openapi()["paths"]), log=log)
     return app
 

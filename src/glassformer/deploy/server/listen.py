@@ -6,6 +6,8 @@ import asyncio
 import errno
 import gc
 import ipaddress
+import json
+import logging
 import math
 import os
 import re
@@ -17,19 +19,20 @@ import time
 import webbrowser
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, cast
 
+import h11
 import torch
 import uvicorn
+from uvicorn.config import LOGGING_CONFIG
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from glassformer.common.errors import ConfigError, why
 from glassformer.deploy.server.app import SITE, create_app, is_handbook
 from glassformer.deploy.server.directions import Directions, Model
-from glassformer.deploy.server.keys import ApiKeys
+from glassformer.deploy.server.keys import ApiKeys, network
 from glassformer.deploy.server.middleware import LOCAL
 from glassformer.deploy.server.queue import Queue
 from glassformer.deploy.server.translation_service import TranslationService
@@ -42,8 +45,17 @@ SWITCH_INTERVAL = 1e-4  # seconds that a thread may keep the interpreter while a
 HEAD_TIMEOUT = 10.0  # seconds for the head of a request
 WRITE_TIMEOUT = 30.0  # seconds in which the client reads nothing of a response
 GRACE_MARGIN = 0.5  # seconds of the grace period, for the server's own shutdown
+PROBE = 1.0  # seconds between looks whether a client that sends no more has left
 MAX_CONNECTIONS = 500  # a process may have about 1,000 open files
 SITE_NAME = re.compile(r"https?://([\w.-]+|\[[0-9a-f:]+\])(:\d{1,5})?", re.IGNORECASE)
+
+
+class JsonFormatter(logging.Formatter):
+    """A line of JSON for each message, as for each request."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
+        return json.dumps({"time": moment, "level": record.levelname.lower(), "message": super().format(record)})
 
 
 class JoiningTransport:
@@ -73,22 +85,29 @@ class JoiningTransport:
 
 
 class Connection(H11Protocol):
-    """uvicorn's protocol with time limits, and a limit of connections. On Ctrl-C it aborts, but lets complete requests
-    finish within the `grace` period."""
+    """uvicorn's protocol with time limits, and a limit of connections, in which the slow give way. A client that closes
+    its half gets its answers. On Ctrl-C it aborts, but lets complete requests finish within the `grace` period."""
 
     head_timeout, write_timeout, max_connections, grace = HEAD_TIMEOUT, WRITE_TIMEOUT, MAX_CONNECTIONS, 0.0
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self._deadline: asyncio.TimerHandle | None = None
+        self._half_closed = False
+        # Of each network, those that wait for their client, longest first.
+        self.waiting: dict[str, dict[Connection, None]] = vars(self.server_state).setdefault("waiting", {})
 
     # uvicorn narrows asyncio's type, and so does this.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(cast(asyncio.Transport, JoiningTransport(transport, self.loop)))
-        self.since = self.loop.time()
-        held = [one for one in self.connections if isinstance(one, Connection) and not one.transport.is_closing()]
-        if len(held) > self.max_connections:  # the one that has been idle longest makes room
-            min((one for one in held if one.idle), key=lambda one: one.since).transport.abort()
+        self.network = network(self.client[0] if self.client else "")
+        self._update_waiting()
+        if len(self.connections) > self.max_connections:
+            most = max(self.waiting, key=lambda network: len(self.waiting[network]))
+            longest = next(iter(self.waiting[most]))
+            self.connections.discard(longest)
+            longest._update_waiting()
+            longest.transport.abort()
         self._set_deadline(self.head_timeout)
         if getattr(self.server_state, "ending", False):  # accepted during the shutdown
             self.shutdown()
@@ -97,8 +116,23 @@ class Connection(H11Protocol):
     def idle(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether no request is here that has all of its body."""
+        return self.idle or self.cycle.more_body
+
+    def _update_waiting(self) -> None:
+        some = self.waiting.setdefault(self.network, {})
+        if self in self.connections and (self.incomplete or self.flow.write_paused):
+            some[self] = None  # keeps its place, if it has one
+        else:
+            some.pop(self, None)
+            if not some:
+                del self.waiting[self.network]
+
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
+        self._update_waiting()
         if self.flow.write_paused:
             return  # sending more does not extend the deadline for reading the response
         if not self.idle:
@@ -106,20 +140,47 @@ class Connection(H11Protocol):
         elif self._deadline is None:
             self._set_deadline(self.head_timeout)
 
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """Keep a connection whose complete request is not answered yet."""
+        self._half_closed = not self.incomplete
+        if self._half_closed:
+            self.loop.call_later(PROBE, self._probe)
+        return self._half_closed
+
+    def _probe(self, sent: bool = False) -> None:
+        """Abort if the client has closed both halves: its machine then refuses the interim response."""
+        if self.transport.is_closing():
+            return
+        if self.transport.get_extra_info("socket").getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self.transport.abort()
+        elif not sent and not self.cycle.response_started and self.scope["http_version"] == "1.1":
+            self.transport.write(self.conn.send(h11.InformationalResponse(status_code=100, headers=[])) or b"")
+            sent = True
+        self.loop.call_later(PROBE, self._probe, sent)
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()  # begins a request that has come already
+        self._update_waiting()
+        if self._half_closed and self.incomplete:
+            self.transport.close()
+
     def pause_writing(self) -> None:
         super().pause_writing()
+        self._update_waiting()
         self._set_deadline(self.write_timeout)
 
     def resume_writing(self) -> None:
         super().resume_writing()
+        self._update_waiting()
         self._set_deadline(None)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._set_deadline(None)
         super().connection_lost(exc)
+        self._update_waiting()
 
     def shutdown(self) -> None:
-        if self.grace and not self.idle and not self.cycle.more_body:
+        if self.grace and not self.incomplete:
             super().shutdown()
             self.loop.call_later(max(0.0, self.grace - GRACE_MARGIN), self.transport.abort)
         else:
@@ -283,7 +344,7 @@ def serve(
             service=service,
             handbook=SITE if is_handbook(SITE) else None,
             api_keys=api_keys,
-            log=partial(print, file=sys.stderr, flush=True) if options.log else None,
+            log=(lambda line: print(line + "\n", end="", file=sys.stderr)) if options.log else None,
             origins=origins,
             timeout=options.timeout,
         )
@@ -293,11 +354,14 @@ def serve(
             app,
             http=type("GracefulConnection", (Connection,), {"grace": options.grace}),
             ws="none",
+            log_config=None if options.log else LOGGING_CONFIG,
             log_level="warning",
             access_log=False,
             # For connections that do not end when they are aborted.
             timeout_graceful_shutdown=math.ceil(options.grace) + 5 if options.grace else None,
         )
+        if options.log:
+            log_as_json()
         server = Server(config)
         if options.open_browser:
             threading.Thread(target=open_when_ready, args=(server, here), daemon=True).start()
@@ -315,6 +379,14 @@ def warm_up(service: TranslationService) -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
+
+
+def log_as_json() -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter())
+    logging.basicConfig(handlers=[handler], force=True)
+    logging.captureWarnings(True)
+    threading.excepthook = lambda given: logging.error("a thread failed", exc_info=given.exc_value)
 
 
 def open_when_ready(server: uvicorn.Server, address: str) -> None:

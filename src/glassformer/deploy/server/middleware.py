@@ -20,7 +20,8 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, Counter, G
 from starlette.middleware.cors import CORSMiddleware
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from glassformer.deploy.server.errors import ClientDisconnected, RequestError, is_program_route, request_error
+from glassformer.deploy.server.errors import CLOSE, ClientDisconnected, RequestError, is_program_route, request_error
+from glassformer.deploy.server.keys import ApiKeys
 from glassformer.deploy.server.queue import Queue
 
 MAX_HEAD = 16_384  # bytes of the path, the query and the headers
@@ -30,6 +31,7 @@ MAX_IMAGE_BODY = 1_000_000
 READ_TIMEOUT = 30.0  # seconds for the body
 BUCKETS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)  # seconds
 MAX_LOGGED = 200  # characters of a path
+HOST = re.compile(r"(?:([\w.-]+)|\[([0-9a-f:.]*:[0-9a-f:.]*)\])(?::[0-9]{0,5})?", re.ASCII)
 LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
 HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -58,9 +60,10 @@ class GuardMiddleware:
         read_timeout: float = READ_TIMEOUT,
         origins: Sequence[str] = (),
         images: bool = False,
+        api_keys: ApiKeys | None = None,
     ) -> None:
         self.app, self.hosts, self.by_address, self.origins = app, hosts, by_address, origins
-        self.read_timeout = read_timeout
+        self.read_timeout, self.api_keys = read_timeout, api_keys
         self.max_bodies = MAX_BODIES | (dict.fromkeys(("/api/trace", "/api/whatif"), MAX_IMAGE_BODY) if images else {})
         self.cors = CORSMiddleware(
             self.forward, origins, allow_methods=("GET", "POST"), allow_headers=("Authorization", "Content-Type")
@@ -90,6 +93,11 @@ class GuardMiddleware:
         if size + len(scope["path"]) > MAX_HEAD:
             hint = f"send at most {MAX_HEAD:,} bytes of it; texts go into the body"
             raise RequestError(431, "head", "the request's head is too large", hint)
+        if {b"content-length", b"transfer-encoding"} <= {name for name, _ in scope["headers"]}:
+            message = "the request has both `Content-Length` and `Transfer-Encoding`"
+            error = RequestError(400, "framing", message, "send one of them")
+            error.headers = CLOSE  # nobody knows where the next request begins
+            raise error
         host = host_name(header(scope, b"host") or "")
         if host not in self.hosts and not (self.by_address and is_address(host)):
             other = "this machine's address" if self.by_address else "http://127.0.0.1"
@@ -104,6 +112,12 @@ class GuardMiddleware:
         allowed = is_program_route(scope["path"]) and ("*" in self.origins or origin in self.origins)
         if not own and not allowed:
             raise RequestError(403, "origin", "a page of another site asked for this", "open the page itself")
+
+    def check_key(self, scope: Scope) -> None:
+        """Refuse a wrong key in the head, so that the body need not be read. In most requests the body has the key."""
+        scheme, _, key = (header(scope, b"authorization") or "").rpartition(" ")
+        if self.api_keys is not None and scope["path"] in MAX_BODIES and scheme == "DeepL-Auth-Key":
+            self.api_keys.check(key, (scope.get("client") or ("",))[0], count=False)
 
     async def read_body(self, scope: Scope, receive: Receive) -> bytes:
         body, limit = bytearray(), self.max_bodies.get(scope["path"], MAX_BODY)
@@ -130,6 +144,7 @@ class GuardMiddleware:
 
         try:
             self.check_origin(scope)
+            self.check_key(scope)
             replay: list[Message] = [
                 {"type": "http.request", "body": await self.read_body(scope, receive), "more_body": False}
             ]
@@ -230,11 +245,9 @@ def header(scope: Scope, name: bytes) -> str | None:
 
 
 def host_name(host: str) -> str:
-    """A host header without its port."""
-    name = host.strip().lower()
-    if name.startswith("["):
-        return name[1:].partition("]")[0]
-    return name.rpartition(":")[0] if name.count(":") == 1 else name
+    """A host header without its port; nothing where it is no name or address."""
+    found = HOST.fullmatch(host.lower())
+    return (found[1] or found[2]) if found else ""
 
 
 def is_address(name: str) -> bool:

@@ -18,7 +18,7 @@ from starlette.exceptions import HTTPException
 from glassformer.common.strings import Language
 from glassformer.decode import Search
 from glassformer.deploy.server.errors import RequestError, bad_request
-from glassformer.deploy.server.keys import AccessDenied, ApiKeys
+from glassformer.deploy.server.keys import ApiKeys
 from glassformer.explain.decoding import COLDEST, HOTTEST
 from glassformer.explain.interventions import CHANGE_KINDS
 from glassformer.labs.run import LARGEST_SEED
@@ -96,14 +96,10 @@ def client_of(request: Request, fields: dict[str, Any], api_keys: ApiKeys | None
     key: str | None = fields.get("api_key")
     if not isinstance(key, str) or not key:
         key = request.headers.get("authorization", "").rpartition(" ")[2] or None  # as DeepL's clients send it
+    host = request.client.host if request.client else ""
     if api_keys is not None:
-        try:
-            return f"key {api_keys.check(key)}"
-        except AccessDenied as error:
-            denied = RequestError(error.status, "key", str(error))
-            denied.headers = {"Retry-After": "60"} if error.status == 429 else None
-            raise denied from None
-    return f"key {key}" if key else f"host {request.client.host if request.client else ''}"
+        return f"key {api_keys.check(key, host)}"
+    return f"key {key}" if key else f"host {host}"
 
 
 def decode_image(text: str, processor: ImageProcessor) -> NDArray[Any]:
