@@ -338,6 +338,22 @@ def soak(
         raise GlassformerError("an answer was lost, changed or failed")
 
 
+@bench.command("attack")
+def attack(
+    model: Annotated[str, typer.Option(help="A translator: a folder, or a name of the box.")] = "en-de",
+    requests: Annotated[int, typer.Option(help="Of the other client, under slow bodies.", min=1)] = 200,
+    rounds: Annotated[int, typer.Option(help="Crowds of idle connections, one after the other.", min=1)] = 5,
+) -> None:
+    """What another client still gets of a server under attack: the wait for `GET /health` beside slow bodies without a
+    key, and beside idle connections."""
+    from benchmarks.attack import measured
+
+    print(f"{'attack':24} {'median, ms':>10} {'p99, ms':>9} {'no answer':>10}")
+    for row in measured(model, requests, rounds):
+        lost = f"{row.lost} of {row.lost + len(row.seconds)}"
+        print(f"{row.attack:24} {1000 * row.median:10.1f} {1000 * row.p99:9.1f} {lost:>10}")
+
+
 def listed(counts: Mapping[Any, int]) -> str:
     return ", ".join(f"{count:,} {name}" for name, count in sorted(counts.items(), key=str))
 

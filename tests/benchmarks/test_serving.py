@@ -1,4 +1,4 @@
-"""`bench serve` and `bench soak`: real servers under a little load."""
+"""`serve`, `attack` and `soak`: real servers under a little load."""
 
 from pathlib import Path
 
@@ -6,6 +6,7 @@ import loops
 import pytest
 
 import glassformer as gf
+from benchmarks.attack import measured
 from benchmarks.serving import Bare, ask, running
 from benchmarks.soak import FILE, LEFT, requests, soak
 
@@ -18,6 +19,16 @@ def test_what_a_translator_makes_alone_is_what_its_server_is_held_to():
     assert bare.answers() == [gf.translate(text, to="de", source="en") for text in TEXTS[:2]]
     kinds = {one.kind for one in requests(TEXTS, 40, seed=3)}
     assert kinds >= {"text", "array", "wrong", FILE, LEFT}
+
+
+def test_another_client_is_answered_under_each_attack():
+    rows = measured("en-de", requests=5, rounds=1, slow=40, many=40)
+    assert [(row.attack, row.lost) for row in rows] == [
+        ("no attack", 0),
+        ("40 slow bodies", 0),
+        ("40 idle connections", 0),
+    ]
+    assert [len(row.seconds) for row in rows] == [5, 5, 1]
 
 
 @pytest.mark.long

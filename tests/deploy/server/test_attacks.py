@@ -13,11 +13,13 @@ import socket
 import subprocess
 import tempfile
 import zipfile
+from collections import Counter
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
+from mutations import mutations
 from small_run import command, launch
 from sockets import PATIENCE, post_bytes, rest, until
 
@@ -256,6 +258,42 @@ def test_forms_of_a_hundred_thousand_fields_are_refused(server):
         )
         assert (answer.status_code, list(answer.json())) == (400, ["error"]), answer.text
     assert server.serves()
+
+
+WAY, WORDS = {"source": "en", "target": "de"}, {"text": "one two"}
+DEEPL = {"text": ["one two"], "source_lang": "EN", "target_lang": "DE"}
+SWAP = {"changes": [{"kind": "swap_token", "position": 0, "piece": "six"}, {"kind": "temperature", "value": 0.5}]}
+PAGE = "# one\n\n- two <b>three</b>\n"
+BODIES = [
+    ("/translate", {"json": ASKED | {"alternatives": 1}}),
+    ("/translate", {"json": ASKED | {"q": ["<p>one <b>two</b></p>"], "format": "html", "source": "auto"}}),
+    ("/translate", {"data": ASKED}),
+    *(("/translate_file", {"files": {"file": (f"a.{kind}", PAGE)}, "data": WAY}) for kind in ("md", "html", "txt")),
+    ("/detect", {"json": {"q": "one two"}}),
+    ("/v2/translate", {"json": DEEPL | {"tag_handling": "html"}}),
+    ("/v2/translate", {"data": DEEPL}),
+    ("/api/translate", {"json": WORDS}),
+    ("/api/trace", {"json": WORDS | SWAP | {"beam": 2, "padding": 1, "prefix": [4]}}),
+    ("/api/whatif", {"json": WORDS | SWAP}),
+    ("/api/words", {"json": {"q": "one two", **WAY}}),
+    ("/api/alternatives", {"json": WORDS | {"direction": "en-de", "prefix": "zwei"}}),
+]
+COUNT = int(os.environ.get("GLASSFORMER_MUTATIONS", "10"))
+
+
+@pytest.mark.parametrize(("path", "content"), BODIES, ids=lambda one: one if isinstance(one, str) else next(iter(one)))
+def test_mutated_bodies_are_answered_or_refused(server, path, content):
+    request = httpx.Request("POST", server.address + path, **content)
+    statuses, slowest = Counter(), 0.0
+    with httpx.Client(timeout=PATIENCE) as client:
+        assert client.send(request).status_code == 200
+        for body in mutations(request.read(), seed=len(path), count=COUNT):
+            answer = client.post(request.url, content=body, headers={"Content-Type": request.headers["content-type"]})
+            assert answer.status_code < 500, (body, answer.text)
+            statuses[answer.status_code] += 1
+            slowest = max(slowest, answer.elapsed.total_seconds())
+    print(f"{path}: {dict(statuses)}, slowest {slowest:.2f} s, {server.memory()} MB")
+    assert server.memory() < 1000
 
 
 @pytest.mark.parametrize("sign", [" ", "`", "+", "a+", '." ', "<!-- "])

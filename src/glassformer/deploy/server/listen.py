@@ -362,6 +362,7 @@ def serve(
         )
         if options.log:
             log_as_json()
+        logging.getLogger("python_multipart").setLevel(logging.ERROR)  # malformed forms are answered
         server = Server(config)
         if options.open_browser:
             threading.Thread(target=open_when_ready, args=(server, here), daemon=True).start()
