@@ -35,7 +35,16 @@ def test_what_goes_in_comes_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert src.tolist() == list(map(len, sources))
     assert tgt.tolist() == list(map(len, targets))
     assert store.report == {
-        **{"read": 200, "kept": 200, "empty": 0, "too_long": 0, "too_short": 0, "mismatched": 0, "unknown": 0},
+        **{
+            "read": 200,
+            "kept": 200,
+            "empty": 0,
+            "too_long": 0,
+            "too_short": 0,
+            "mismatched": 0,
+            "src_unknown": 0,
+            "tgt_unknown": 0,
+        },
         **{"src_tokens": sum(map(len, sources)), "tgt_tokens": sum(map(len, targets))},
     }
     with pytest.raises(IndexError):

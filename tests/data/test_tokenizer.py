@@ -98,6 +98,32 @@ def test_what_no_text_yields_is_decoded_all_the_same(tokenizer: Tokenizer) -> No
     assert tokenizer.decode_source(tokenizer.encode_source(["a\ud800b \udfff", "c"])) == ["a\ufffdb \ufffd", "c"]
 
 
+SPECIAL_PIECES = [*SPECIALS, "<2de>", "<2pt-BR>", "[MASK]", "<extra_id_0>", "<extra_id_12>"]
+
+
+@pytest.fixture(scope="module", params=[*KINDS, ("words", True), ("words", False)], ids=str)
+def marked(request: pytest.FixtureRequest) -> Tokenizer:
+    """A tokenizer that has every special piece, and texts that spell them."""
+    kind, joint = request.param
+    spelt = [(" ".join(SPECIAL_PIECES), " ".join(reversed(SPECIAL_PIECES)))] * 9
+    options = TokenizerOptions(kind, 100 if kind == "words" else 330, joint)
+    return Tokenizer.train([*PAIRS, *spelt], options, None, ["de", "pt-BR"], SPECIAL_PIECES[-3:])
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.data())
+def test_special_pieces_are_no_text(marked: Tokenizer, data: st.DataObject) -> None:
+    for pieces, decode in zip(marked.pieces, (marked.decode_source, marked.decode_target), strict=True):
+        special = [id for id, piece in pieces.items() if piece in SPECIAL_PIECES]
+        assert len(special) == len(SPECIAL_PIECES)
+        ids = data.draw(st.lists(st.one_of(st.sampled_from(special), st.sampled_from(sorted(pieces)))))
+        assert decode([ids]) == decode([[id for id in ids if id not in special]])
+        assert set(decode([[id] for id in special])) == {""}
+    texts = data.draw(st.lists(st.sampled_from([*SPECIAL_PIECES, "Die", "x"]), max_size=5).map(" ".join))
+    special = {id for id, piece in marked.pieces[1].items() if piece in SPECIAL_PIECES} - {UNK}
+    assert not special.intersection(marked.encode_target([texts])[0])
+
+
 def test_save_and_load(tokenizer: Tokenizer, tmp_path: Path) -> None:
     tokenizer.save(tmp_path)
     again = Tokenizer.load(tmp_path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from glassformer.train.folder import saved_recipe
 from glassformer.train.recipe import Recipe, parse
 from glassformer.train.run import prepare_run, train
 from glassformer.weights.parity import cases, random_model
+from glassformer.weights.pretrained.tokenizer import FastTokenizer, MarianTokenizer
 
 WORDS = {"one": "eins", "two": "zwei", "three": "drei", "four": "vier", "five": "fünf", "six": "sechs"}
 SEQ2SEQ = ["<s>", "<pad>", "</s>", "<unk>"]
@@ -92,6 +94,17 @@ def write_pieces(folder: Path) -> None:
 
 def translated(text: str) -> str:
     return " ".join(WORDS[word] for word in text.split())
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_special_pieces_are_no_text(family: str, tmp_path: Path) -> None:
+    write_tokenizer(family, tmp_path)
+    tokenizer = MarianTokenizer.load(tmp_path, 61, 61) if family == "marian" else FastTokenizer.load(tmp_path, 61)
+    special = [id for id in range(61) if re.fullmatch(r"<.+>|\[.+\]|>>.*<<", tokenizer.target_pieces([id])[0])]
+    assert set(tokenizer.decode_target([[id] for id in special])) == {""}
+    every = tokenizer.decode_target([range(61)])[0].split()
+    assert {*WORDS.values()}.issubset(every) or family == "marian"
+    assert not any(re.fullmatch(r"<.+>|\[.+\]|>>.*<<", word) for word in every)
 
 
 def published(family: str, folder: Path) -> Any:

@@ -10,6 +10,7 @@ import pytest
 from small_run import digest, train_here
 
 from glassformer.common.errors import ConfigError, DataError, GlassformerError, RunError, WeightsError
+from glassformer.data.tokenizer import Tokenizer
 from glassformer.train import run
 
 # What a start calls, from its first file to its last, and in which starts: a new one, and one that goes on.
@@ -64,3 +65,36 @@ def test_what_a_killed_start_leaves_is_in_no_way(recipe: Path, whole: Path, tmp_
     else:
         train_here(recipe, out)
         assert digest(out) == digest(whole)
+
+
+@pytest.mark.parametrize(
+    ("size", "joint", "kind"), [(5, False, "words"), (9, False, "words"), (10, True, "words"), (280, True, "bpe")]
+)
+def test_the_share_of_unknown_tokens_is_told_and_bounded(
+    recipe: Path, tmp_path: Path, size: int, joint: bool, kind: str
+) -> None:
+    options = (f"tokenizer.vocab_size={size}", f"tokenizer.joint={str(joint).lower()}", f"tokenizer.kind={kind}")
+    options += ("model.tied=false", "train.steps=1", "train.batch_tokens=512")
+    told = train_here(recipe, tmp_path / "run", *options, "data.max_unknown=1")
+    tokenizer, shares = Tokenizer.load(tmp_path / "run"), {}
+    for name in ("train", "valid"):  # counted word by word
+        for side, end, known in (("source", "en", tokenizer.pieces[0]), ("target", "de", tokenizer.pieces[1])):
+            words = (recipe.parent / f"{name}.{end}").read_text(encoding="utf-8").split()
+            found = sum(word not in known.values() for word in words) / len(words) if kind == "words" else 0
+            shares |= {(name, side): found} if found else {}
+    assert told.count("in no vocabulary") == len({name for name, _ in shares})
+    assert all(f"{share:.2%} of the {side} tokens" in told for (_, side), share in shares.items())
+    if not shares:
+        train_here(recipe, tmp_path / "other", *options, "data.max_unknown=0")
+        return
+    worst = max(shares.values())
+    train_here(recipe, tmp_path / "other", *options, f"data.max_unknown={worst + 1e-9}")
+    for bound in (
+        (),
+        (f"data.max_unknown={max(share for (name, _), share in shares.items() if name == 'train') - 1e-9}",),
+    ):
+        with pytest.raises(
+            DataError, match=r"train: .* are in no vocabulary .* tokenizer.kind = 'bpe', .* data.max_unk"
+        ):
+            train_here(recipe, tmp_path / "refused", *options, *bound)
+    assert not (tmp_path / "refused").exists()

@@ -13,7 +13,6 @@ Shapes: B texts, W tokens of the longest.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
@@ -21,13 +20,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from glassformer.data.vocabulary import END, PAD, RESERVED, START, TAG
+from glassformer.data.vocabulary import BYTES, END, PAD, SPECIAL, START
 
 Ids = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Uniform = Callable[[int], NDArray[np.float64]]  # the number of a use to (B, W) numbers in [0, 1)
 
-MASK = "[MASK]"
 STOPS = tuple(".!?。！？")
 HIDDEN, REPLACED = 0.8, 0.1  # of the chosen tokens; the others stay as they are
 
@@ -48,8 +46,7 @@ def sentinel(number: int) -> str:
 
 def text_pieces(pieces: dict[int, str]) -> dict[int, str]:
     """The pieces that are learnt from texts: no special ones, and no bytes."""
-    marked = re.compile(f"{TAG.pattern}|{re.escape(MASK)}|<extra_id_[0-9]+>")
-    return {id: piece for id, piece in pieces.items() if piece not in RESERVED and not marked.fullmatch(piece)}
+    return {id: piece for id, piece in pieces.items() if piece not in BYTES and not SPECIAL.fullmatch(piece)}
 
 
 def sentence_ends(pieces: dict[int, str]) -> Ids:

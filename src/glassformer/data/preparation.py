@@ -36,11 +36,12 @@ from glassformer.data.protect import hide_in_pairs
 from glassformer.data.readers import read_pairs
 from glassformer.data.store import META, NUMBER, OFFSET, SIDES, VERSION, Store, read_meta
 from glassformer.data.tokenizer import Flat, Tokenizer
-from glassformer.data.vocabulary import UNK
+from glassformer.data.vocabulary import SPECIALS, UNK
 
 Chunk = tuple[int, list[Pair]]  # the number of a corpus, and some of its pairs
 
 FILES = (*(f"{side}{end}" for side in SIDES for end in (".bin", ".offsets.bin")), "corpus.bin")
+UNKNOWN = (SPECIALS[UNK], "[UNK]")  # as the families write what is in no vocabulary
 CHUNK = 20_000
 CHARACTERS_PER_TOKEN = 40  # a text with more than this per allowed token is too long; no need to encode it to know
 RATIO_SLACK = 10  # tokens the longer side may have beyond the ratio, since short sentences vary more
@@ -135,7 +136,8 @@ def _write_store(encoder: Encoder, folder: Path, progress: Callable[[int], None]
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
-    counts = {key: report[key] for key in ("read", "kept", "empty", "too_long", "too_short", "mismatched", "unknown")}
+    counts = {key: report[key] for key in ("read", "kept", "empty", "too_long", "too_short", "mismatched")}
+    counts |= {f"{side}_unknown": report[f"{side}_unknown"] for side in SIDES}
     counts |= {f"{side}_tokens": ends[side] for side in SIDES}
     if not counts["kept"]:
         raise DataError(
@@ -169,6 +171,16 @@ class Encoder:
         most = max(self.tokenizer.src_size, self.tokenizer.tgt_size) + offset
         return np.dtype("<u2" if most <= 1 << 16 else "<u4")
 
+    @cached_property
+    def unknown(self) -> list[list[int]]:
+        """The ids of what is in no vocabulary, of sources and of targets; labels and pixels are none."""
+        own: tuple[dict[int, str], ...] = ({}, {})
+        if not isinstance(self.tokenizer, LabelledTokenizer):
+            own = self.tokenizer.pieces
+        elif not self.tokenizer.pixels:
+            own = ({}, self.tokenizer.texts.pieces[1])
+        return [[id for id, piece in side.items() if piece in UNKNOWN] for side in own]
+
     def __call__(self, job: Chunk) -> tuple[int, int, list[Flat], Counter[str]]:
         """The corpus's number, the pairs read, ids end to end and lengths of the pairs that pass, source then target,
         and how many did not pass and why. Monolingual texts have sources without ids."""
@@ -193,7 +205,8 @@ class Encoder:
         report["too_short"], report["mismatched"] = int(too_short.sum()), int(mismatched.sum())
         passed = ~(too_long | too_short | mismatched)
         kept = [(ids[np.repeat(passed, lengths)], lengths[passed]) for ids, lengths in sides]
-        report["unknown"] = sum(int((ids == UNK).sum()) for ids, _ in kept)
+        for side, (ids, _), unknown in zip(SIDES, kept, self.unknown, strict=True):
+            report[f"{side}_unknown"] = int(np.isin(ids, unknown).sum())
         return number, len(chunk), kept, report
 
 

@@ -21,7 +21,7 @@ from glassformer.data.noise import Noise
 from glassformer.data.randomness import uniform
 from glassformer.data.vocabulary import PAD, InputMap
 
-VERSION = 1
+VERSION = 2
 META = "meta.json"
 SIDES = ("src", "tgt")
 OFFSET = np.dtype("<i8")

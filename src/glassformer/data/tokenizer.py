@@ -30,9 +30,11 @@ from glassformer.data.vocabulary import (
     END,
     PAD,
     SAMPLE_PAIRS,
+    SPECIAL,
     SPECIALS,
     START,
     TAG,
+    UNK,
     InputMap,
     TokenizerOptions,
     language_tag,
@@ -360,7 +362,7 @@ class Vocabulary:
         spelt = {piece: bytes([byte]) for byte, piece in enumerate(BYTES)}
         found = {match[1]: id for id, piece in enumerate(self.pieces) if (match := TAG.fullmatch(piece))}
         self.tags = dict(sorted(found.items()))
-        silent = {PAD, START, END, *self.tags.values()}
+        silent = {PAD, START, END, *(id for id, piece in enumerate(self.pieces) if SPECIAL.fullmatch(piece))}
         self.bytes = [b"" if id in silent else spelt.get(p, p.encode()) for id, p in enumerate(self.pieces)]
         self.silent = silent
         # No piece crosses from a character to a following space, so a text is the chain of its space-separated words,
@@ -388,6 +390,8 @@ class Vocabulary:
         known = self.known
         unseen = [word for word in met if word not in known]
         fresh = dict(zip(unseen, self._encode_words(unseen), strict=True))
+        if self.words:  # one that spells a special piece is unknown
+            fresh = {word: [UNK if id in self.silent else id for id in ids] for word, ids in fresh.items()}
         table = fresh | {word: known[word] for word in met if word not in fresh}
         if len(known) < CACHED_WORDS:
             known.update((word, ids) for word, ids in fresh.items() if len(word) <= CACHED_LENGTH)

@@ -29,6 +29,8 @@ SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")
 BYTES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 RESERVED = SPECIALS + BYTES
 TAG = re.compile(r"<2([A-Za-z]{2,3}(?:-[A-Za-z0-9]+)*)>")  # of a language to translate into, as in <2de>
+MASK = "[MASK]"
+SPECIAL = re.compile(rf"{'|'.join(map(re.escape, (*SPECIALS, MASK)))}|<extra_id_[0-9]+>|{TAG.pattern}")  # no text
 
 # A piece never crosses the borders of this pattern: a word with the space before it, a digit, or a run of one sign.
 # Signs stand alone, so no text can spell a reserved piece such as "<0x41>" or "<pad>". Scripts written without spaces
@@ -195,7 +197,7 @@ def _learn_unigram(
 
 def _learn_words(texts: list[str], options: TokenizerOptions, tags: Sequence[str]) -> tokenizers.Tokenizer:
     counts = Counter(chain.from_iterable(map(str.split, texts)))
-    for special in (*SPECIALS, *tags):
+    for special in list(filter(SPECIAL.fullmatch, counts)):
         del counts[special]  # a word of the text that looks like a special piece is an unknown word
     ranked = sorted(counts, key=lambda word: (-counts[word], word))[: options.vocab_size - len(SPECIALS) - len(tags)]
     vocabulary = {SPECIALS[UNK]: UNK} | {word: id for id, word in enumerate([*tags, *ranked], len(SPECIALS))}

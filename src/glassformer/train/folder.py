@@ -144,7 +144,7 @@ def check_continuation(asked: Recipe, before: Recipe) -> Recipe:
     for section in ("data", "tokenizer", "model", "train"):
         a, b = now[section], then[section]
         for name in a | b:
-            free = name == "root" or (section == "train" and name in CHANGEABLE)
+            free = name in ("root", "max_unknown") or (section == "train" and name in CHANGEABLE)
             if not free and a.get(name) != b.get(name):
                 was, wanted = (repr(x[name]) if name in x else "its default" for x in (b, a))
                 raise RunError(

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from glassformer.common.errors import ConfigError
 from glassformer.data import END, PAD, Batch, Tokenizer
 from glassformer.data.noise import (
-    MASK,
     Noise,
     SpanCorruption,
     TextInfilling,
@@ -34,6 +33,7 @@ from glassformer.data.noise import (
     text_pieces,
 )
 from glassformer.data.readers import BRIGHTEST
+from glassformer.data.vocabulary import MASK
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
 from glassformer.train.options import Train
 

@@ -19,7 +19,7 @@ Tokenize = Literal[
 ]
 
 LEAST = {
-    "data": {"max_tokens": 1, "max_ratio": 1},
+    "data": {"max_tokens": 1, "max_ratio": 1, "max_unknown": 0},
     "train": dict.fromkeys(("steps", "batch_tokens", "shapes", "accumulate", "keep_last", "average"), 1)
     | dict.fromkeys(("log_every", "valid_every", "save_every"), 1)
     | dict.fromkeys(("seed", "warmup_steps", "patience", "weight_decay", "r_drop", "clip", "lora_rank"), 0)
@@ -39,6 +39,7 @@ class Data:
     target: str | None = None  # the language of the built-in corpus: de, fr, es or zh
     max_tokens: int = 256
     max_ratio: float = 3.0
+    max_unknown: float = 0.1  # the share of tokens, of sources or targets, that may be in no vocabulary
 
     @property
     def filter(self) -> FilterOptions:

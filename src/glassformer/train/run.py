@@ -11,7 +11,7 @@ from typing import Literal
 
 import torch
 
-from glassformer.common.errors import ConfigError, RunError, why
+from glassformer.common.errors import ConfigError, DataError, RunError, why
 from glassformer.common.files import write_text
 from glassformer.common.report import Report, process_age
 from glassformer.data import Batches, BatchOptions, Corpus, Pair, Store, Tokenizer, prepare, read_pairs
@@ -230,7 +230,19 @@ class Setup:
             if self.items == "pairs":
                 sizes = f"{counts['src_tokens']:,} source and {counts['tgt_tokens']:,} target tokens"
             suffix = f"; left out: {left_out}" if left_out else ""
+            sides, most = (("src", "source"), ("tgt", "target")), recipe.data.max_unknown
+            unknown = {side: counts[f"{key}_unknown"] / max(1, counts[f"{key}_tokens"]) for key, side in sides}
+            shares = " and ".join(f"{share:.2%} of the {side} tokens" for side, share in unknown.items() if share)
+            suffix += f"; in no vocabulary: {shares}" if shares else ""
             self.report.say(f"{split}: {counts['kept']:,} {self.items}, {sizes}{suffix}")
+            if max(unknown.values()) > most:
+                fix = "raise tokenizer.vocab_size, or take tokenizer.kind = 'bpe', which spells any word"
+                if recipe.train.start:
+                    fix = f"go on from a model of these languages, not from {recipe.train.start}"
+                raise DataError(
+                    f"{split}: {shares} are in no vocabulary and would become `<unk>`, where data.max_unknown = "
+                    f"{most} allows {most:.0%}; {fix}, or raise data.max_unknown"
+                )
         self.world.barrier()
         store, noise = prepare(corpora, tokenizer, folder, recipe.data.filter), recipe.objective.noise
         if noise is None:

@@ -19,7 +19,7 @@ from onnx import helper, numpy_helper
 
 from glassformer.common.files import write_bytes, write_text
 from glassformer.data import Tokenizer
-from glassformer.data.vocabulary import END, PAD, SPECIALS, START, TAG
+from glassformer.data.vocabulary import END, PAD, SPECIAL, SPECIALS, START
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export import inference
 from glassformer.deploy.export.check import same_targets
@@ -139,7 +139,7 @@ def onnx_config(loaded: LoadedModel, stored: str) -> dict[str, Any]:
     silent: list[int] = []
     if isinstance(text, Tokenizer):
         sides = (JOINT, JOINT) if text.joint else (SOURCE, TARGET)
-        silent = [id for id, piece in text.pieces[1].items() if id in (PAD, START, END) or TAG.fullmatch(piece)]
+        silent = [id for id, piece in text.pieces[1].items() if id in (PAD, START, END) or SPECIAL.fullmatch(piece)]
     return {
         # A class that needs only these settings: the graphs say what the layers do.
         "model_type": "marian",

@@ -18,9 +18,8 @@ from glassformer.common.files import read_json
 from glassformer.data import IdMap, PairTokenizer, Tokenizer
 from glassformer.data.corpus import Corpus, Pair
 from glassformer.data.labelled import ImageTokenizer, Labels
-from glassformer.data.noise import MASK
 from glassformer.data.tokenizer import Flat
-from glassformer.data.vocabulary import PixelScaling
+from glassformer.data.vocabulary import MASK, PixelScaling
 from glassformer.model import DecoderOnly, EncoderDecoder
 from glassformer.weights.pretrained.loader import FAMILIES, load_tokenizer, read_config
 from glassformer.weights.pretrained.multilingual import MULTILINGUAL, MultilingualTokenizer, pick_language

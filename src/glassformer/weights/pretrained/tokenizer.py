@@ -67,7 +67,8 @@ class MarianTokenizer:
         return [self._decode([self._target_pieces.get(id, UNKNOWN) for id in ids]) for ids in batch]
 
     def _decode(self, pieces: list[str]) -> str:
-        kept = [piece for piece in pieces if piece not in (UNKNOWN, END, PADDING)]
+        marks = (UNKNOWN, END, PADDING, "<s>")
+        kept = [piece for piece in pieces if piece not in marks and not _LANGUAGE.fullmatch(piece)]
         text: str = self._target.decode_pieces(kept)
         return text.replace("▁", " ").strip()
 
