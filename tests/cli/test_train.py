@@ -52,6 +52,26 @@ def test_mistakes_in_the_data(cli, recipe, tmp_path, files, change, settings, er
     assert all(error in line for error in errors), line
 
 
+@pytest.mark.parametrize("how", [["--skip-bad"], ["--set", "data.skip_bad=true"], ["in the recipe"]])
+def test_bad_lines_are_all_told_and_left_out_on_demand(cli, recipe, tmp_path, how):
+    lines = (recipe.parent / "train.de").read_bytes().splitlines(keepends=True)
+    for place in range(5, 17):
+        lines[place] = b"f\xfcnf\n"
+    (recipe.parent / "train.de").write_bytes(b"".join(lines))
+    code, _, err = cli("train", recipe, "--out", tmp_path / "run")
+    first, *told = err.splitlines()
+    assert (code, len(told)) == (2, 10)
+    assert "12 bad lines and 288 good ones" in first
+    assert "train.de, line 6: not UTF-8" in told[0]
+    assert not (tmp_path / "run").exists()
+    if how == ["in the recipe"]:
+        how = recipe.write_text(RECIPE.replace('tgt = "train.de"', 'tgt = "train.de"\nskip_bad = true')) and []
+    code, _, err = cli("train", recipe, "--out", tmp_path / "run", *FEW, *how)
+    assert code == 0, err
+    assert "train: 288 pairs" in err
+    assert "left out: 12 bad lines" in err
+
+
 def test_a_missing_file(cli, recipe, tmp_path):
     (recipe.parent / "train.de").rename(recipe.parent / "train.deu")
     error = cli.fails("train", recipe, "--out", tmp_path / "run")

@@ -6,11 +6,16 @@ import gzip
 import json
 import lzma
 import sys
+import tempfile
 import types
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from glassformer.common.errors import ConfigError, DataError
 from glassformer.data import Corpus, read_pairs
@@ -26,7 +31,7 @@ def write(path: Path, data: str | bytes) -> Path:
 def message(corpus: Corpus) -> str:
     with pytest.raises(DataError) as caught:
         list(read_pairs(corpus))
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value).replace("\n  ", "")
     return str(caught.value)
 
 
@@ -119,6 +124,49 @@ def test_a_file_that_cannot_be_read_is_named_with_its_fault(
     tmp_path: Path, kind: str, content: str | bytes, said: str
 ) -> None:
     assert said in message(Corpus(**{kind: write(tmp_path / "rows", content)}))  # type: ignore[arg-type]
+
+
+# Lines of each kind of file: good ones, and bad ones with what is said of them.
+LINES: dict[str, tuple[list[bytes], dict[bytes, str]]] = {
+    "text": ([b"one", "z\u2028\u00f6".encode(), b"a\tb"], {b"f\xfcnf": "byte 2 of the line", b"\xff\xff": "not UTF-8"}),
+    "tsv": ([b"a\tb", b"c\t"], {b"a": "no tab", b"a\tb\tc": "3 columns", b"\xc3\tb": "not UTF-8"}),
+    "jsonl": (
+        [b'{"src": "a", "tgt": "b"}', b'{"tgt": "", "src": "\\n", "x": 1}'],
+        {b"{": "not JSON", b"[1]": "expected an object", b'{"src": "a"}': "no `tgt`", b"[" * 9999: "nested too deeply",
+         b'{"src": 1, "tgt": "b"}': "must be a string", b"\xe4": "not UTF-8"},
+    ),
+}  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(data=st.data(), kind=st.sampled_from([*LINES, "aligned"]))
+def test_all_bad_lines_are_told_and_can_be_left_out(data: st.DataObject, kind: str) -> None:
+    good, bad = LINES["text" if kind == "aligned" else kind]
+    sides = 2 if kind == "aligned" else 1
+    row = st.tuples(*[st.one_of(st.sampled_from(good), st.sampled_from(list(bad)))] * sides)
+    rows = [(good[0],) * sides, *data.draw(st.lists(row, max_size=40))]
+    wrong = [(side, number, line) for number, row in enumerate(rows, 1) for side, line in enumerate(row) if line in bad]
+    whole = [row for row in rows if not any(line in bad for line in row)]
+    with tempfile.TemporaryDirectory() as folder:
+        files = [write(Path(folder) / str(i), b"".join(row[i] + b"\n" for row in rows)) for i in range(sides)]
+        clean = write(Path(folder) / "clean", b"".join(row[0] + b"\n" for row in whole))
+        corpus = Corpus(src=files[0], tgt=files[1]) if sides == 2 else Corpus(**{kind: files[0]})  # type: ignore[arg-type]
+        counts, skipping = Counter[str](), replace(corpus, skip_bad=True)
+        if len(wrong) > len(whole):
+            assert f"{len(wrong):,} bad lines" in message(skipping) or len(wrong) == 1
+        else:
+            pairs = list(read_pairs(skipping, counts))
+            same = corpus if sides == 2 else Corpus(**{kind: clean})  # type: ignore[arg-type]
+            assert pairs == (
+                [tuple(part.decode() for part in row) for row in whole] if sides == 2 else [*read_pairs(same)]
+            )
+            assert counts["bad"] == len(wrong)
+        if wrong:
+            first, *told = ["", message(corpus)] if len(wrong) == 1 else message(corpus).split("\n  ")
+            assert first.startswith(f"{len(wrong)} bad lines and {len(whole)} good ones; skip_bad = true") or not first
+            for said, (side, number, line) in zip(told, wrong[:10], strict=True):
+                assert said.startswith((f"{files[side]}, line {number}:", f"{files[side]}, line {number}, column"))
+                assert bad[line] in said
 
 
 def test_hub_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:

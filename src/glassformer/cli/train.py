@@ -24,6 +24,10 @@ def train(
         typer.Option("--set", help="Change a key of the recipe: --set train.steps=60", metavar="KEY=VALUE"),
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on where --out stands.")] = False,
+    skip_bad: Annotated[
+        bool,
+        typer.Option("--skip-bad", help="Go on without lines of the corpora that cannot be read; they are counted."),
+    ] = False,
     device: Device = "auto",
 ) -> None:
     """Train a model from text: a translator, or by train.objective what else a recipe asks for.
@@ -40,7 +44,7 @@ def train(
     from glassformer.train.evaluation.evaluate import validation_bleu
     from glassformer.train.folder import saved_recipe
 
-    changes = tuple(change or ())
+    changes = (*(change or ()), *(("data.skip_bad=true",) if skip_bad else ()))
     if not recipe:
         if not (resume and out):
             from glassformer.train import built_in

@@ -38,6 +38,7 @@ class Corpus:
     weight: float = 1.0  # how often each pair is seen per epoch, on average
     from_: str | None = None  # the language of the sources, in recipes `from`
     to: str | None = None  # that of the targets: with it, one model translates into several
+    skip_bad: bool = False  # go on without the lines that cannot be read
     protect: float = 0.0  # the share of pairs in which placeholders stand for code, addresses, numbers and names
     split: str = "train"  # of `hub` and `builtin`
     config: str | None = None  # of `hub`: the dataset's configuration, such as "de-en"

@@ -119,7 +119,7 @@ def _write_store(encoder: Encoder, folder: Path, progress: Callable[[int], None]
         files = {name: stack.enter_context((folder / name).open("wb")) for name in FILES}
         for side in SIDES:
             files[f"{side}.offsets.bin"].write(np.zeros(1, OFFSET).tobytes())
-        for number, read, sides, left_out in map_in_order(encoder, _chunks(encoder.corpora)):
+        for number, read, sides, left_out in map_in_order(encoder, _chunks(encoder.corpora, report)):
             kept = 0
             for side, (ids, lengths) in zip(SIDES, sides, strict=True):
                 files[f"{side}.bin"].write(ids.tobytes())
@@ -136,7 +136,7 @@ def _write_store(encoder: Encoder, folder: Path, progress: Callable[[int], None]
         for file in files.values():
             file.flush()
             os.fsync(file.fileno())
-    counts = {key: report[key] for key in ("read", "kept", "empty", "too_long", "too_short", "mismatched")}
+    counts = {key: report[key] for key in ("read", "kept", "bad", "empty", "too_long", "too_short", "mismatched")}
     counts |= {f"{side}_unknown": report[f"{side}_unknown"] for side in SIDES}
     counts |= {f"{side}_tokens": ends[side] for side in SIDES}
     if not counts["kept"]:
@@ -149,9 +149,9 @@ def _write_store(encoder: Encoder, folder: Path, progress: Callable[[int], None]
     return {"dtype": encoder.dtype.str, "pairs": counts["kept"], "report": counts}
 
 
-def _chunks(corpora: Sequence[Corpus]) -> Iterator[Chunk]:
+def _chunks(corpora: Sequence[Corpus], counts: Counter[str]) -> Iterator[Chunk]:
     for number, corpus in enumerate(corpora):
-        pairs = read_pairs(corpus)
+        pairs = read_pairs(corpus, counts)
         while chunk := list(islice(pairs, CHUNK)):
             yield number, chunk
 

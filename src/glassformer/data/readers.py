@@ -7,11 +7,12 @@ import io
 import json
 import lzma
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import zip_longest
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, Any, TypeVar, cast
 from zipfile import BadZipFile
 
 import numpy as np
@@ -24,12 +25,34 @@ GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zXZ\x00"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BLOCK = 1 << 20
+SHOWN = 10  # bad lines that are told in full
+T = TypeVar("T")
+Items = Iterator[T | DataError]  # what is read, and what is wrong where it cannot be
 
 
-def read_pairs(corpus: Corpus) -> Iterator[Pair]:
-    """The pairs of `corpus` in order, read lazily."""
+def without_bad(items: Items[T], skip: bool = False, counts: Counter[str] | None = None) -> Iterator[T]:
+    """The good items; but without `skip` a bad one ends them, and all the bad ones are told when the last is read."""
+    bad, count, good = list[str](), 0, 0
+    for item in items:
+        if isinstance(item, DataError):
+            bad += [str(item)][: SHOWN - count]
+            count += 1
+            continue
+        good += 1
+        if skip or not count:
+            yield item
+    if counts is not None:
+        counts["bad"] += count
+    if count > (good if skip else 0):
+        fix = "skip_bad = true in a corpus's table, or `train --skip-bad`, leaves out bad ones that are the fewer"
+        listed = "\n  ".join([f"{count:,} bad lines and {good:,} good ones; {fix}. The first bad ones:", *bad])
+        raise DataError(bad[0] if count == 1 else listed)
+
+
+def read_pairs(corpus: Corpus, counts: Counter[str] | None = None) -> Iterator[Pair]:
+    """The pairs of `corpus` in order, read lazily; `counts` is told how many bad lines were left out."""
     empty = True
-    for source, target in _read(corpus):
+    for source, target in without_bad(_read(corpus), corpus.skip_bad, counts):
         empty = False
         yield ("", source if corpus.only == "src" else target) if corpus.monolingual else (source, target)
     if empty:
@@ -37,11 +60,11 @@ def read_pairs(corpus: Corpus) -> Iterator[Pair]:
         raise DataError(f"{corpus.name}: the corpus is empty; it needs at least one {what}")
 
 
-def _read(corpus: Corpus) -> Iterator[Pair]:
+def _read(corpus: Corpus) -> Items[Pair]:
     if corpus.src is not None and corpus.tgt is not None:
         return _aligned(Path(corpus.src), Path(corpus.tgt))
     if corpus.text is not None:
-        return (("", line) for line in read_lines(Path(corpus.text)))
+        return (line if isinstance(line, DataError) else ("", line) for line in _lines(Path(corpus.text)))
     if corpus.tsv is not None:
         return _tsv(Path(corpus.tsv))
     if corpus.jsonl is not None:
@@ -53,8 +76,8 @@ def _read(corpus: Corpus) -> Iterator[Pair]:
     return _builtin(corpus)
 
 
-def _aligned(src: Path, tgt: Path) -> Iterator[Pair]:
-    sources, targets = read_lines(src), read_lines(tgt)
+def _aligned(src: Path, tgt: Path) -> Items[Pair]:
+    sources, targets = _lines(src), _lines(tgt)
     for number, (source, target) in enumerate(zip_longest(sources, targets), 1):
         if source is None or target is None:
             longer = number + sum(1 for _ in (targets if source is None else sources))
@@ -63,46 +86,48 @@ def _aligned(src: Path, tgt: Path) -> Iterator[Pair]:
                 f"{src} has {counts[0]} lines but {tgt} has {counts[1]}: line {number} has no partner in {lacking}; "
                 f"the files must be aligned line by line"
             )
-        yield source, target
+        bad = [side for side in (source, target) if isinstance(side, DataError)]
+        yield from bad or cast(list[Pair], [(source, target)])
 
 
-def _tsv(path: Path) -> Iterator[Pair]:
+def _tsv(path: Path) -> Items[Pair]:
     """The first two columns. The first line fixes how many there are: a stray tab must not shift the text unnoticed."""
     columns = 0
-    for number, line in enumerate(read_lines(path), 1):
-        if not line:
-            yield "", ""  # counted as an empty pair, like an empty line in two aligned files
+    for number, line in enumerate(_lines(path), 1):
+        if isinstance(line, DataError) or not line:
+            yield line or ("", "")  # counted as an empty pair, like an empty line in two aligned files
             continue
         fields = line.split("\t")
         if len(fields) < 2:
-            raise DataError(f"{path}, line {number}: no tab; each line is source, tab, target")
-        columns = columns or len(fields)
-        if len(fields) != columns:
-            raise DataError(
+            yield DataError(f"{path}, line {number}: no tab; each line is source, tab, target")
+        elif len(fields) != (columns := columns or len(fields)):
+            yield DataError(
                 f"{path}, line {number}: {len(fields)} columns where the lines before have {columns}; "
                 f"replace tabs inside sentences by spaces"
             )
-        yield fields[0], fields[1]
+        else:
+            yield fields[0], fields[1]
 
 
-def _jsonl(path: Path, corpus: Corpus) -> Iterator[Pair]:
-    for number, line in enumerate(read_lines(path), 1):
-        if not line.strip():
-            yield "", ""
+def _jsonl(path: Path, corpus: Corpus) -> Items[Pair]:
+    for number, line in enumerate(_lines(path), 1):
+        if isinstance(line, DataError) or not line.strip():
+            yield line if isinstance(line, DataError) else ("", "")
             continue
         try:
             row = json.loads(line)
         except (json.JSONDecodeError, RecursionError) as error:
             deep = (1, "nested too deeply")
             column, reason = (error.colno, error.msg) if isinstance(error, json.JSONDecodeError) else deep
-            raise DataError(
+            yield DataError(
                 f"{path}, line {number}, column {column}: not JSON ({reason}); "
                 f'each line is an object such as {{"{corpus.src_key}": "...", "{corpus.tgt_key}": "..."}}'
-            ) from None
+            )
+            continue
         yield _pair_of_row(row, corpus, f"{path}, line {number}")
 
 
-def _hub(name: str, corpus: Corpus) -> Iterator[Pair]:
+def _hub(name: str, corpus: Corpus) -> Items[Pair]:
     try:
         from datasets import load_dataset
     except ImportError:
@@ -113,7 +138,10 @@ def _hub(name: str, corpus: Corpus) -> Iterator[Pair]:
     try:
         rows = load_dataset(name, corpus.config, split=corpus.split, streaming=True)
         for number, row in enumerate(rows, 1):
-            yield _pair_of_row(row.get("translation", row), corpus, f"dataset {name}, row {number}")
+            found = _pair_of_row(row.get("translation", row), corpus, f"dataset {name}, row {number}")
+            if isinstance(found, DataError) and not corpus.skip_bad:
+                raise found  # the others would have to be fetched to be counted
+            yield found
     except DataError:
         raise
     except Exception as error:  # the library raises many kinds: offline, unknown name, unknown split, gated
@@ -124,17 +152,17 @@ def _hub(name: str, corpus: Corpus) -> Iterator[Pair]:
         ) from None
 
 
-def _pair_of_row(row: Any, corpus: Corpus, where: str) -> Pair:
+def _pair_of_row(row: Any, corpus: Corpus, where: str) -> Pair | DataError:
     if not isinstance(row, dict):
-        raise DataError(f"{where}: expected an object with `{corpus.src_key}` and `{corpus.tgt_key}`, got {row!r:.60}")
+        return DataError(f"{where}: expected an object with `{corpus.src_key}` and `{corpus.tgt_key}`, got {row!r:.60}")
     for key in (corpus.src_key, corpus.tgt_key):
         if key not in row:
             hint = (
                 did_you_mean(key, map(str, row)) or f"; set `src_key` and `tgt_key` to two of {one_of(map(str, row))}"
             )
-            raise DataError(f"{where}: no `{key}`{hint}")
+            return DataError(f"{where}: no `{key}`{hint}")
         if not isinstance(row[key], str):
-            raise DataError(f"{where}: `{key}` must be a string, got {row[key]!r:.60}")
+            return DataError(f"{where}: `{key}` must be a string, got {row[key]!r:.60}")
     return row[corpus.src_key], row[corpus.tgt_key]
 
 
@@ -150,6 +178,10 @@ def _builtin(corpus: Corpus) -> Iterator[Pair]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
+    return without_bad(_lines(path))
+
+
+def _lines(path: Path) -> Items[str]:
     """The lines of `path` without their line ends, one at a time.
 
     Only "\\n" (or "\\r\\n") ends a line: the many other line breaks of Unicode occur inside sentences, and splitting
@@ -162,7 +194,11 @@ def read_lines(path: Path) -> Iterator[str]:
             try:
                 line = raw.decode("utf-8")
             except UnicodeDecodeError as error:
-                raise DataError(not_utf8_message(path, number, raw, error)) from None
+                wrong = DataError(not_utf8_message(path, number, raw, error))
+                if "UTF-16" in str(wrong):  # no line of it can be read
+                    raise wrong from None
+                yield wrong
+                continue
             if number == 1:
                 line = line.removeprefix("\ufeff")
             yield line.removesuffix("\n").removesuffix("\r")

@@ -37,6 +37,7 @@ class Data:
     test: tuple[Corpus, ...] = ()
     root: str = ""  # the folder that relative paths start at
     target: str | None = None  # the language of the built-in corpus: de, fr, es or zh
+    skip_bad: bool = False  # of every corpus that does not say
     max_tokens: int = 256
     max_ratio: float = 3.0
     max_unknown: float = 0.1  # the share of tokens, of sources or targets, that may be in no vocabulary

@@ -204,7 +204,7 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
     for split in ("train", "valid", "test"):
         tables = data.get(split, [])
         tables = tables if isinstance(tables, list) else [tables]
-        data[split] = tuple(read_corpus(table, root, data.get("target"), f"data.{split}") for table in tables)
+        data[split] = tuple(read_corpus(table, root, data, f"data.{split}") for table in tables)
     if not data["train"]:
         raise ConfigError("the recipe has no [[data.train]]: name at least one corpus to train on")
     train = read_section(Train, values.get("train", {}), "train")
@@ -225,11 +225,12 @@ def parse(values: dict[str, Any], here: Path = Path()) -> Recipe:
     return recipe
 
 
-def read_corpus(table: Any, root: Path, target: Any, where: str) -> Corpus:
+def read_corpus(table: Any, root: Path, data: dict[str, Any], where: str) -> Corpus:
     if not isinstance(table, dict):
         raise ConfigError(f"{where} must be a table such as {{ src = 'train.en', tgt = 'train.de' }}, not {table!r}")
-    if target is not None and "builtin" in table:
-        table = {"target": target, **table}
+    table = {"skip_bad": data.get("skip_bad", False), **table}
+    if data.get("target") is not None and "builtin" in table:
+        table = {"target": data["target"], **table}
     table = {"from_" if key == "from" else key: value for key, value in table.items()}  # a word Python keeps for itself
     paths = {
         key: str((root / str(value)).absolute())

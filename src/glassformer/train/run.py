@@ -223,7 +223,7 @@ class Setup:
         if self.world.first:
             counting = self.report.counting(f"preparing {split}, {self.items}")
             counts = prepare(corpora, tokenizer, folder, recipe.data.filter, counting).report
-            reasons = {"empty": "empty", "too_long": f"longer than {recipe.data.max_tokens} tokens"}
+            reasons = {"bad": "bad lines", "empty": "empty", "too_long": f"longer than {recipe.data.max_tokens} tokens"}
             reasons |= {"too_short": "too short", "mismatched": "of unequal length"}
             left_out = ", ".join(f"{counts[key]:,} {words}" for key, words in reasons.items() if counts[key])
             sizes = f"{counts['tgt_tokens']:,} {'pixels' if self.items == 'images' else 'tokens'}"
