@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from glassformer.common.errors import ConfigError, GlassformerError
+from glassformer.common.errors import ConfigError, GlassformerError, one_of
 
 if TYPE_CHECKING:
     from benchmarks.train import Row
@@ -352,6 +352,37 @@ def attack(
     for row in measured(model, requests, rounds):
         lost = f"{row.lost} of {row.lost + len(row.seconds)}"
         print(f"{row.attack:24} {1000 * row.median:10.1f} {1000 * row.p99:9.1f} {lost:>10}")
+
+
+@bench.command("mutations")
+def mutated(
+    only: Annotated[str, typer.Option(help="Formats whose name fits this pattern, such as box/*.")] = "*",
+    count: Annotated[int, typer.Option(help="Damaged files of each format.", min=1)] = 3000,
+    seed: Annotated[int, typer.Option(help="Another one damages otherwise.")] = 0,
+) -> None:
+    """Damaged files of every format: each is read, or refused in words, within 5 s and 1 GB."""
+    from fnmatch import fnmatchcase
+
+    from benchmarks.mutations import FORMATS, measured
+
+    names, good = [name for name in FORMATS if fnmatchcase(name, only)], True
+    if not names:
+        raise ConfigError(f"--only {only!r} fits none of {one_of(FORMATS)}")
+    print(f"{'format':30} {'read':>5} {'refused':>7} {'uncaught':>8} {'slow':>4} {'large':>5} {'s':>6} {'MB':>6}")
+    for name in names:
+        found = measured(name, seed, count)
+        lost = sum(map(len, found.uncaught.values()))
+        print(
+            f"{name:30} {found.read:5} {found.refused:7} {lost:8} {len(found.slow):4} {len(found.large):5} "
+            f"{found.slowest:6.2f} {found.largest:6.0f}",
+            flush=True,
+        )
+        for what, numbers in {**found.uncaught, "slow": found.slow, "large": found.large}.items():
+            if numbers:
+                print(f"  {what}: {', '.join(map(str, numbers[:5]))}{' ...' * (len(numbers) > 5)}", flush=True)
+        good = good and found.good
+    if not good:
+        raise GlassformerError("a damaged file was neither read nor refused, or took too long or too much memory")
 
 
 def listed(counts: Mapping[Any, int]) -> str:
