@@ -66,7 +66,7 @@ class Tags(HTMLParser):
 
     def handle_data(self, data):
         if self.within:
-            self.met.append(data)
+            self.met.append(f"text {data}")
 
     def handle_comment(self, data):
         self.met.append(f"<!--{data}-->")

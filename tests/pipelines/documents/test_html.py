@@ -1,5 +1,6 @@
 """HTML: the text between tags is translated; tags, code, scripts and what its author keeps stay."""
 
+import html
 from functools import partial
 
 import pytest
@@ -115,4 +116,27 @@ def test_tags_without_a_partner_are_those_that_the_slow_way_finds(tags):
 @pytest.mark.parametrize("text", ["<a " * 30_000, "<b>a" * 30_000, "</a>" * 30_000], ids=["open", "nested", "closed"])
 def test_what_no_person_would_write_is_read_in_no_time(text):
     """Hours, if every tag were looked for through all the others."""
-    assert translate_fragments([text, "<i>one</i>"], standins.StandIn(standins.upper)) == [text, "<i>ONE</i>"]
+    expected = html.escape(text.upper(), quote=False) if ">" not in text else text  # signs of words, or no words
+    assert translate_fragments([text, "<i>one</i>"], standins.StandIn(standins.upper)) == [expected, "<i>ONE</i>"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('<p>one</p><a b="two<p>three</p>', '<p>ONE</p><a b="two<p>three</p>'),
+        ("one <!-- two <b>three</b>", "ONE <!-- two <b>three</b>"),
+        ("one <![CDATA[two <b>three</b>", "ONE <![CDATA[two <b>three</b>"),
+        ("one <![CDATA[two <b> ]]> three", "ONE <![CDATA[two <b> ]]> THREE"),
+        ("<p>one <![ two</p>three", "<p>ONE <![ two</p>THREE"),
+        ("one <![if !IE]>two<![endif]> <?three?> four", "ONE <![if !IE]>TWO<![endif]> <?three?> FOUR"),
+        ("<script>one</p><!-- two", "<script>one</p><!-- two"),
+        ("<SCRIPT>'<p>one'</SCRIPT ><p>two", "<SCRIPT>'<p>one'</SCRIPT ><p>TWO"),
+        ("one <two three", "ONE &lt;TWO THREE"),
+        ("1 < 2 > one </> </ two> three", "1 &lt; 2 &gt; ONE </> </ two> THREE"),
+        ("<p title=a>b c='>'>one", "<p title=a>B C='&gt;'&gt;ONE"),
+        ("<p title='a>b' class = \"x notranslate\">one</p>", "<p title='a>b' class = \"x notranslate\">one</p>"),
+        ("<p TRANSLATE=NO>one</p><p data-translate=no>two", "<p TRANSLATE=NO>one</p><p data-translate=no>TWO"),
+    ],
+)
+def test_broken_markup_is_read_as_a_browser_reads_it(text, expected):
+    assert through(text)[0] == expected

@@ -156,9 +156,9 @@ class TranslationService:
 
 def translate_html(texts: list[str], by: TextTranslator, state: RequestState) -> list[str]:
     """Pieces of HTML; long ones are parsed in a process of their own, which can be stopped."""
-    if sum(map(len, texts)) <= MAX_HTML:
-        return translate_fragments(texts, by)
     try:
+        if sum(map(len, texts)) <= MAX_HTML:
+            return translate_fragments(texts, by)
         return list(map(str, translate_in_sandbox(texts, ".html", by, state.check)))
     except DataError as error:
         raise RequestError(400, "html", f"the HTML cannot be read: {error}") from None

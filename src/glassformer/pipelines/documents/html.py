@@ -6,11 +6,11 @@ import html
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from html.parser import HTMLParser
 from itertools import accumulate
 from typing import NamedTuple
 
 from glassformer.pipelines.documents.segments import (
+    REFERENCE,
     DocumentStats,
     Inline,
     Segment,
@@ -33,9 +33,19 @@ VOID_INLINE = frozenset(("img", "wbr", "input"))  # within a sentence, and witho
 VOID = VOID_INLINE | frozenset(["area", "base", "br", "col", "embed", "hr", "link", "meta", "param", "source", "track"])
 SPACES = " \t\r\n\f"
 WHITE = re.compile(f"[{SPACES}]+")
-REFERENCE = re.compile(r"&(?:#[0-9]+|#[xX][0-9a-fA-F]+|[A-Za-z][A-Za-z0-9]*);")
+# As the HTML standard reads them; `rest` is what none of the others can close.
+MARKUP = re.compile(
+    REFERENCE.pattern
+    + r"""|(?P<comment><!--(?:-?>|.*?--!?>)|</(?![a-z])[^>]*+>)
+    |(?P<other><!\[CDATA\[.*?\]\]>|<\?[^>]*+>|<!(?!--|\[CDATA\[)[^>]*+>)
+    |(?P<tag><(?P<slash>/?)(?P<name>[a-z][^\s/>]*+)
+        (?:[^>=/]++|/(?!>)|=\s*+(?:"[^"]*+"|'[^']*+'|[^\s>"'][^\s>]*+|(?=>)))*+(?P<single>/?)>)
+    |(?P<rest><[!?/a-z].*)""",
+    re.DOTALL | re.IGNORECASE | re.VERBOSE,
+)
+ATTRIBUTE = re.compile(r"""([^\s/>=]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>]++)))?+""")
+RAW = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in ("script", "style", "textarea", "xmp")}
 MAX_DEPTH = 100  # nested elements within a sentence
-MAX_UNCLOSED = 50  # `<` without a `>` after them
 PLACEHOLDER = 0xE100  # private-use characters that stand for opaque elements while a text is translated
 STEPS = {"start": 1, "end": -1}  # of the depth
 
@@ -48,55 +58,41 @@ class Token(NamedTuple):
     no_translate: bool = False  # an attribute says so
 
 
-class Tokenizer(HTMLParser):
-    """Where each token starts, its kind, its name and whether it must not be translated."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__(convert_charrefs=False)
-        self.starts: list[tuple[int, str, str, bool]] = []
-        self.lines = [0, *(end.end() for end in re.finditer("\n", text))]
-        self.feed(text)
-        self.close()
-
-    def add(self, kind: str, name: str = "", no_translate: bool = False) -> None:
-        line, column = self.getpos()
-        self.starts.append((self.lines[line - 1] + column, kind, name, no_translate))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = {name: value or "" for name, value in attrs}
-        self.add("start", tag, values.get("translate") == "no" or "notranslate" in values.get("class", "").split())
-
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.add("single" if tag in INLINE | VOID_INLINE | OPAQUE_INLINE else "other", tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        self.add("end", tag)
-
-    def handle_data(self, data: str) -> None:
-        self.add("text")
-
-    def handle_entityref(self, name: str) -> None:
-        self.add("reference")
-
-    handle_charref = handle_entityref
-
-    def handle_comment(self, data: str) -> None:
-        self.add("comment")
-
-    def handle_pi(self, data: str) -> None:
-        self.add("other")
-
-    def handle_decl(self, decl: str) -> None:
-        self.add("other")
-
-    unknown_decl = handle_pi
-
-
 def tokenize(text: str) -> list[Token]:
-    """The tokens of a text; each reaches to the start of the next."""
-    starts = Tokenizer(text).starts
-    ends = [*(start for start, *_ in starts[1:]), len(text)]
-    return list(fold_opaque([Token(one[0], end, *one[1:]) for one, end in zip(starts, ends, strict=False)]))
+    """The tokens of a text; together they are the text."""
+    return list(fold_opaque([*scan(text)]))
+
+
+def scan(text: str) -> Iterator[Token]:
+    """The tokens, opaque elements not yet folded. Markup that is never closed takes the rest of the text, as in a
+    browser, so nothing is read twice; where no `>` follows, it is no markup."""
+    at, pattern = 0, MARKUP
+    while found := pattern.search(text, at):
+        start, end = found.span()
+        if at < start:
+            yield Token(at, start, "text")
+        at, kind, name = end, found.lastgroup or "reference", ""
+        no_translate = False
+        if kind == "rest" and ">" not in found[0] and not found[0].startswith("<!--"):
+            at, pattern = start, REFERENCE
+            continue
+        if kind == "tag":
+            name, kind = found["name"].lower(), "end" if found["slash"] else "start"
+            if kind == "start" and found["single"]:
+                kind = "single" if name in INLINE | VOID_INLINE | OPAQUE_INLINE else "other"
+            no_translate = kind == "start" and "translate" in found[0].lower() and is_no_translate(found[0])
+        yield Token(start, end, "other" if kind == "rest" else kind, name, no_translate)
+        if kind == "start" and name in RAW:
+            close = RAW[name].search(text, end)
+            at = close.start() if close else len(text)
+            yield Token(end, at, "text")
+    if at < len(text):
+        yield Token(at, len(text), "text")
+
+
+def is_no_translate(tag: str) -> bool:
+    values = {name.lower(): a or b or c for name, a, b, c in ATTRIBUTE.findall(tag)}
+    return values.get("translate", "").lower() == "no" or "notranslate" in values.get("class", "").split()
 
 
 def fold_opaque(found: list[Token]) -> Iterator[Token]:
@@ -122,8 +118,9 @@ def fold_opaque(found: list[Token]) -> Iterator[Token]:
 
 def tag_name(tag: str, kind: str) -> str | None:
     """The element's name if this is a tag of the kind "start" or "end"."""
-    found = Tokenizer(tag).starts if tag.startswith("<") else []
-    return found[0][2] if len(found) == 1 and found[0][1] == kind else None
+    found = MARKUP.fullmatch(tag)
+    is_kind = found and found.lastgroup == "tag" and not found["single"] and bool(found["slash"]) == (kind == "end")
+    return found["name"].lower() if found and is_kind else None
 
 
 def segments(text: str) -> list[Segment]:
@@ -275,16 +272,5 @@ def translate(text: str, stats: DocumentStats) -> Task[str]:
 
 
 def translate_fragments(texts: Sequence[str], translator: SupportsTranslate) -> list[str]:
-    """Pieces of HTML that are not pages, such as those of a message. A text with many unclosed tags is not HTML and
-    stays as it is: the parser would look for the end of each tag through all of the text."""
-    tasks = [translate_fragment(text, DocumentStats()) if is_html(text) else unchanged(text) for text in texts]
-    return run_task(gather(tasks), translator)
-
-
-def is_html(text: str) -> bool:
-    return all(part.count("<") <= MAX_UNCLOSED for part in text.split(">"))
-
-
-def unchanged(text: str) -> Task[str]:
-    yield []
-    return text
+    """Pieces of HTML that are not pages, such as those of a message."""
+    return run_task(gather([translate_fragment(text, DocumentStats()) for text in texts]), translator)

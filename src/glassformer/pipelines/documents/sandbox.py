@@ -101,9 +101,7 @@ def main() -> None:
             translation, _ = translate_bytes(Path(f"document{header['suffix']}"), content, translator)
             send(connection, {"result": translation.decode("utf-8")})
     except DataError as error:
-        send(connection, {"error": str(error).partition(": ")[2] or str(error)})
-    except RecursionError:
-        send(connection, {"error": "too much lies within each other in it"})
+        send(connection, {"error": str(error).removeprefix(f"document{header['suffix']}: ")})
 
 
 def set_limits(seconds: int, size: int) -> None:

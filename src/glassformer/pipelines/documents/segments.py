@@ -15,12 +15,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeAlias, TypeVar, cast
 
+from glassformer.common.errors import DataError
 from glassformer.data.icu import find_leaves
 
 NEWLINE = re.compile(r"\r\n|\r|\n")
 # A run of spaces or full stops is matched from its first character alone: from each of them, it would take minutes.
 SENTENCE_END = re.compile(r"(?<![.!?])[.!?]+[\"'”’)]*\s+(?=[^a-z\s])|[。！？]+[”’」）]*")
 LINE_END = re.compile(r"(?:(?<![ \t])[ \t]+)?[\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+[ \t]*")
+REFERENCE = re.compile(r"&(?:\#[0-9]{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]*);")  # a character, as in HTML
+PARSE_ERRORS: dict[type[Exception], str] = {
+    RecursionError: "too much lies within each other in it",
+    MemoryError: "it takes too much memory; cut it into several",
+}
 LABELLED = ("link ", "image ", "<a ")  # marks of markup whose content is a label
 
 Result = TypeVar("Result")
@@ -93,7 +99,7 @@ def line_spans(text: str) -> list[tuple[int, int]]:
 
 
 def has_letters(text: str) -> bool:
-    return any(letter.isalpha() for letter in (html.unescape(text) if "&" in text else text))
+    return any(letter.isalpha() for letter in REFERENCE.sub(lambda found: html.unescape(found[0]), text))
 
 
 def join_lines(text: str) -> str:
@@ -287,6 +293,11 @@ def run_task(
             requested = next(task) if answers is None else task.send(answers)
         except StopIteration as end:
             return cast(Result, end.value)
+        except DataError:
+            raise
+        except Exception as error:  # a parser's: whatever it stumbles over is an error of this document alone
+            reason = PARSE_ERRORS.get(type(error), f"{type(error).__name__}: {error}")
+            raise DataError(f"it cannot be parsed: {reason}") from error
         texts = list(dict.fromkeys(requested))
         report = None if progress is None else partial(lambda total, done: progress(done, total), len(texts))
         translations = translator.translate(texts, progress=report) if texts else []
