@@ -212,15 +212,22 @@ class Encoder:
 
 def _fingerprint(corpora: Sequence[Corpus], tokenizer: Tokenizer, options: FilterOptions) -> str:
     """Changes when anything that enters the store changes. The weights do not: they act when batches are planned."""
-    inputs: list[object] = []
-    for corpus in corpora:
-        inputs.append({k: str(v) for k, v in dataclasses.asdict(corpus).items() if k != "weight"})
-        for file in corpus.files:
-            # A missing file is reported by the reader, which knows more about it.
-            status = file.stat() if file.exists() else None
-            inputs.append([str(file.absolute()), status and status.st_size, status and status.st_mtime_ns])
+    inputs = [entry for corpus in corpora for entry in corpus_state(corpus)]
     described = [VERSION, inputs, dataclasses.asdict(options), tokenizer.fingerprint()]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()
+
+
+def corpus_state(corpus: Corpus) -> list[object]:
+    """Changes when the corpus does."""
+    options = {k: str(v) for k, v in dataclasses.asdict(corpus).items() if k != "weight"}
+    return [options, *map(file_state, corpus.files)]
+
+
+def file_state(file: str | Path) -> list[object]:
+    path = Path(file)
+    # A missing file is reported by the reader, which knows more about it.
+    status = path.stat() if path.exists() else None
+    return [str(path.absolute()), status and status.st_size, status and status.st_mtime_ns]
 
 
 def _remove_abandoned(folder: Path, prefix: str) -> None:
@@ -245,12 +252,15 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def map_in_order(work: Callable[[Job], Result], jobs: Iterable[Job]) -> Iterator[Result]:
-    """The results of `work`, which can be pickled, in the order of `jobs`, a few of which are read ahead."""
+def map_in_order(work: Callable[[Job], Result], jobs: Iterable[Job], workers: int | None = None) -> Iterator[Result]:
+    """The results of `work`, which can be pickled, in the order of `jobs`, a few of which are read ahead.
+
+    `workers` processes do it; if none are named, one for each core but one, where there are several.
+    """
     jobs = iter(jobs)
     few = list(islice(jobs, FEW_JOBS))
-    count = min(MOST, cores() - 1)
-    if cores() < FEW_CORES or len(few) < FEW_JOBS:
+    count = workers or (min(MOST, cores() - 1) if cores() >= FEW_CORES else 1)
+    if count == 1 or len(few) < FEW_JOBS:
         yield from map(work, chain(few, jobs))
         return
     idle: queue.SimpleQueue[subprocess.Popen[bytes]] = queue.SimpleQueue()

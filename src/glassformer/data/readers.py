@@ -23,6 +23,7 @@ from glassformer.data.corpus import Corpus, Pair
 
 GZIP_MAGIC = b"\x1f\x8b"
 XZ_MAGIC = b"\xfd7zXZ\x00"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BLOCK = 1 << 20
 SHOWN = 10  # bad lines that are told in full
@@ -227,6 +228,8 @@ def open_text(path: Path) -> IO[bytes]:
             return io.BufferedReader(cast(io.RawIOBase, gzip.open(path, "rb")), BLOCK)
         if head.startswith(XZ_MAGIC):
             return io.BufferedReader(cast(io.RawIOBase, lzma.open(path, "rb")), BLOCK)
+        if head.startswith(ZSTD_MAGIC):
+            return io.BufferedReader(zstd().input_stream(str(path), compression="zstd"), BLOCK)
         return path.open("rb", buffering=BLOCK)
     except FileNotFoundError:
         raise DataError(missing_file_message(path)) from None
@@ -234,6 +237,15 @@ def open_text(path: Path) -> IO[bytes]:
         raise DataError(f"{path} is a folder; name the text file inside it") from None
     except OSError as error:
         raise DataError(f"{path} cannot be opened: {why(error)}") from None
+
+
+def zstd() -> Any:
+    """The library that packs and unpacks Zstandard."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise DataError("Zstandard needs the package `pyarrow`: pip install pyarrow; or use gzip or xz") from None
+    return pyarrow
 
 
 def missing_file_message(path: Path, otherwise: str = "check the path") -> str:
