@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import random
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import pairwise
 
@@ -83,6 +83,15 @@ def _spans(text: str) -> list[Span]:
 @lru_cache(maxsize=64)  # a sentence is asked for several times on its way to the model
 def _cached_spans(text: str) -> tuple[Span, ...]:
     return tuple(_spans(text))
+
+
+def map_outside_spans(text: str, change: Callable[[str], str]) -> str:
+    """`text`, changed outside of what must not change."""
+    parts, reach = [], 0
+    for start, end in [*spans(text), (len(text), len(text))]:
+        parts += [change(text[reach:start]), text[start:end]]
+        reach = end
+    return "".join(parts)
 
 
 def hide_in_pairs(pairs: Iterable[tuple[str, str]], share: float, count: int) -> Iterator[tuple[str, str]]:

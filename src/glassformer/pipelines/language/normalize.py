@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 
-from glassformer.data.protect import spans
+from glassformer.data.protect import map_outside_spans, spans
 from glassformer.pipelines.language import TABLES
 from glassformer.pipelines.language.language import WORDS
 from glassformer.pipelines.language.numbers import FEW, LANGUAGES, MONTHS, TENS, blank_out, one_of
@@ -37,7 +37,7 @@ def normalize(text: str, language: str, target: str = "") -> str:
     """`text` with plain signs for those that look like them, abbreviations in full, and times and dates as a model that
     translates into `target` knows them."""
     if not text.isascii() or _anything(language).search(text):
-        text = _map_outside_spans(text, lambda part: _normalize_plain(part, language))
+        text = map_outside_spans(text, lambda part: _normalize_plain(part, language))
     found = find_rewrites(text, language, target)
     whole = blank_out(text, spans(text), "\0") if found else ""
     parts, reach = [], 0
@@ -86,23 +86,14 @@ def is_all_caps(text: str, language: str) -> bool:
 
 def to_sentence_case(text: str) -> str:
     """A sentence in capitals as it is written otherwise."""
-    text = _I.sub("I", _map_outside_spans(text, str.lower))
+    text = _I.sub("I", map_outside_spans(text, str.lower))
     first = _WORD.search(text)
     return text if first is None else text[: first.start()] + first[0].capitalize() + text[first.end() :]
 
 
 def to_capitals(text: str) -> str:
     """A sentence in capitals."""
-    return _map_outside_spans(text, str.upper)
-
-
-def _map_outside_spans(text: str, change: Callable[[str], str]) -> str:
-    """`text`, changed outside of what must not change."""
-    parts, reach = [], 0
-    for start, end in [*spans(text), (len(text), len(text))]:
-        parts += [change(text[reach:start]), text[start:end]]
-        reach = end
-    return "".join(parts)
+    return map_outside_spans(text, str.upper)
 
 
 @dataclass(frozen=True)
