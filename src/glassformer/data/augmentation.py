@@ -16,7 +16,7 @@ import tomllib
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
-from importlib.resources import files
+from pathlib import Path
 from random import Random
 from typing import Any, TypeVar
 
@@ -28,7 +28,7 @@ from glassformer.data.corpus import Pair
 from glassformer.data.numerals import SPELLED, spell
 from glassformer.data.protect import map_outside_spans, spans
 
-TABLES: dict[str, Any] = tomllib.loads(files(__package__).joinpath("augmentation.toml").read_text(encoding="utf-8"))
+TABLES: dict[str, Any] = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 Augmented = tuple[str, str, str]  # source, target, kind
 Item = TypeVar("Item")
 
