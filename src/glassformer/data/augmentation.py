@@ -23,7 +23,7 @@ from typing import Any, TypeVar
 from babel import Locale, dates, numbers
 
 from glassformer.common.errors import ConfigError, one_of
-from glassformer.common.strings import HAN, KANA_HANGUL
+from glassformer.common.strings import WIDE
 from glassformer.data.corpus import Pair
 from glassformer.data.numerals import SPELLED, spell
 from glassformer.data.protect import map_outside_spans, spans
@@ -38,7 +38,7 @@ LETTERS = {"n": "0123456789", "x": "0123456789abcdef", "A": "ABCDEFGHIJKLMNOPQRS
 TRIES = 4  # kinds of change to try on a pair, since few fit every pair
 _STOP = re.compile(r"\s*(?:\.\.\.|[.!?…。！？])$")
 _ENDED = re.compile(r"[.!?…。！？][\"'”’“»」）)]*$")
-_UNSPACED = re.compile(f"[{HAN}{KANA_HANGUL}“（]")
+_UNSPACED = re.compile(f"[{WIDE}]")
 _QUOTE = re.compile('["“”„«‘「]')
 _SMALL_WORDS = "an?|and|as|at|but|by|for|from|in|into|of|on|or|the|to|with"  # of a title
 _TITLE_LETTER = re.compile(rf"(?<![\w'’])(?!(?:{_SMALL_WORDS})\b)[a-z]|^[a-z]")
@@ -186,8 +186,9 @@ def _lower_case(rng: Random, languages: Pair, *pairs: Pair) -> Pair:
 
 
 def _capitals(rng: Random, languages: Pair, *pairs: Pair) -> Pair | None:
+    """Without digits, since a unit such as mW is another one in capitals, and without Chinese."""
     source, target = (map_outside_spans(side, str.upper) for side in pairs[-1])
-    fits = not re.search(r"\d", source) and sum(map(str.isupper, source)) > len(source) / 2  # mW is not MW
+    fits = not re.search(rf"[\d{WIDE}]", source) and sum(map(str.isupper, source)) > len(source) / 2
     return (source, target) if fits else None
 
 
@@ -223,7 +224,7 @@ def _join(pairs: Sequence[Pair], *between: str) -> Pair | None:
     for sides in zip(*pairs, strict=True):
         text = sides[0]
         for side in sides[1:]:
-            joint = "" if _UNSPACED.match(side) and not text[-1].isascii() else " "
+            joint = "" if _UNSPACED.search(text[-2:]) else " "
             text += " ".join(["", *between, ""]) + side if between else joint + side
         made.append(text)
     return (made[0], made[1]) if max(map(len, made)) <= LONG else None
