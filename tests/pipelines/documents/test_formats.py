@@ -1,11 +1,14 @@
 """Plain text, messages, subtitles, and what is no document."""
 
 import re
+from datetime import timedelta
 
 import polib
 import pytest
 import srt
 import standins
+from hypothesis import given
+from hypothesis import strategies as st
 from placeholder_strings import assert_valid, make_samples, po_file
 from standins import through
 
@@ -133,6 +136,19 @@ def test_subtitles_keep_numbers_times_and_speakers(newline):
     ).replace("Six</i> seven", "SIX</i> SEVEN").replace("Eight", "EIGHT").replace("Nine", "NINE")
     times = [(one.index, one.start, one.end) for one in srt.parse(SRT)]
     assert [(one.index, one.start, one.end) for one in srt.parse(made)] == times
+
+
+CONTENT = st.lists(st.sampled_from(["one", "2", "3.5", "- four", "", "six --> 7", "00:08"]), max_size=5)
+
+
+@given(st.lists(CONTENT, max_size=5), st.sampled_from(["\n", "\r\n"]))
+def test_subtitles_are_those_of_another_reader(contents, newline):
+    second = timedelta(seconds=1)
+    titles = [srt.Subtitle(i, i * second, (i + 1) * second, "\n".join(one)) for i, one in enumerate(contents)]
+    text = "".join(one.to_srt(strict=False) for one in titles)
+    made, *_ = through("x.srt", text.replace("\n", newline))
+    found = [[(one.index, one.start, one.end, one.content.split()) for one in srt.parse(some)] for some in (text, made)]
+    assert found[1] == [(*rest, [word.upper() for word in words]) for *rest, words in found[0]]
 
 
 def test_long_subtitles_are_broken_into_as_many_lines_as_they_had():

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from markdown_it import MarkdownIt
+from markdown_it import MarkdownIt, helpers
+from markdown_it.helpers import parseLinkLabel
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 
@@ -42,6 +44,7 @@ def parser() -> MarkdownIt:
     made.use(front_matter_plugin).use(footnote_plugin, inline=False, move_to_end=False).use(deflist_plugin)
     made.use(dollarmath_plugin, allow_space=False, allow_digits=False, allow_labels=False).use(amsmath_plugin)
     made.inline.ruler2.disable("fragments_join")
+    vars(made)["helpers"] = SimpleNamespace(**vars(helpers) | {"parseLinkLabel": find_label_end})
     ruler = made.inline.ruler
     for name, rule in zip(ruler.get_active_rules(), ruler.getRules(""), strict=True):
         ruler.at(name, with_positions(name, rule))
@@ -53,14 +56,12 @@ def with_positions(name: str, rule: Rule) -> Rule:
 
     def run(state: StateInline, silent: bool) -> bool:
         start, first, pending = state.pos, len(state.tokens), bool(state.pending)
-        label = -1
-        if name in ("link", "image") and not silent and state.src[start] in "[!":
-            label = label_end(state, start, name)
         if not rule(state, silent):
             return False
         made = state.tokens[first + pending :]
         if silent or len(state.tokens) == first or not made:
             return True
+        label = label_end(state, start, name) if name in ("link", "image") else -1
         if name in DELIMITERS:
             for token in made:
                 token.meta["at"] = (start, start + len(token.content))
@@ -79,7 +80,13 @@ def label_end(state: StateInline, start: int, name: str) -> int:
     at = start if name == "link" else start + 1
     if state.src[at : at + 1] != "[":
         return -1
-    return int(state.md.helpers.parseLinkLabel(state, at, name == "link"))
+    return find_label_end(state, at, name == "link")
+
+
+def find_label_end(state: StateInline, start: int, disableNested: bool = False) -> int:
+    """As markdown-it finds it, but at once where no bracket closes: it would read the rest from each that opens."""
+    closes = state.src.find("]", start, state.posMax) >= 0
+    return parseLinkLabel(state, start, disableNested) if closes else -1
 
 
 def inline_environment(env: dict[str, Any]) -> dict[str, Any]:
@@ -154,17 +161,16 @@ def closing_mark(text: str, label_start: int, start: int, end: int, mark: str, h
 
 def merge_opaque(found: list[Mark], text: str) -> Iterator[Mark]:
     """HTML elements whose text is not translated, such as <code>, as one mark."""
+    last, end_tags = list(range(len(found))), dict[str | None, int]()
+    for i in reversed(last[:]):
+        tag = text[found[i].start : found[i].end]
+        if (name := tag_name(tag, "start")) in OPAQUE:
+            last[i] = end_tags.get(name, i)
+        end_tags[tag_name(tag, "end")] = i
     i = 0
     while i < len(found):
-        one = found[i]
-        name = tag_name(text[one.start : one.end], "start") if one.mark.startswith("=html_inline") else None
-        last = i
-        if name in OPAQUE:
-            ends = (k for k in range(i + 1, len(found)) if tag_name(text[found[k].start : found[k].end], "end") == name)
-            last = next(ends, i)
-        if last > i:
-            end = found[last].end
-            yield Mark(one.start, end, f"=html_inline {collapse_spaces(text[one.start : end])}")
-        else:
-            yield one
-        i = last + 1
+        one, end = found[i], found[last[i]].end
+        if last[i] > i:
+            one = Mark(one.start, end, f"=html_inline {collapse_spaces(text[one.start : end])}")
+        yield one
+        i = last[i] + 1

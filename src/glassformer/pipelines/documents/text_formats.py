@@ -10,12 +10,12 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from bisect import bisect_left, bisect_right
 from functools import partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 import polib
-import srt
 
 from glassformer.common.errors import DataError
 from glassformer.data.icu import without_line_ends
@@ -37,6 +37,9 @@ from glassformer.pipelines.language.invariants import IN_TURN
 
 LIST_SIGNS = re.compile(r"\s*(?:[-*•·>#=~_|+]+\s+|\d{1,3}[.)]\s+)*")  # what precedes the words of a line
 NARROW = 30  # letters; text that is narrower was not wrapped
+# As players read it: any of these signs between the numbers, an index or none, and after the times what they like.
+TIMES = re.compile(r"\s*(?:\d++[,.:，．。：]){2}\d++[,.:，．。：]?\d*+ *-[ -] *> *(?:\d++[,.:，．。：]){2}\d")
+NUMBER = re.compile(r"\s*-?\d++\.?\d*+\s*")
 DASHES = ("-", "–", "—", "‐")  # before a speaker's words in a subtitle
 # All that a program may read as a format, even the "% o" of "50% off".
 FORMAT = re.compile(
@@ -191,20 +194,24 @@ def translate_srt(text: str, stats: DocumentStats) -> Task[str]:
 
 
 def srt_segments(text: str) -> list[Segment]:
-    try:
-        titles = list(srt.parse(text))
-    except srt.SRTParseError as error:
-        raise DataError(f"no SubRip file: {error}") from None
+    lines = line_spans(text)
+    times = [i for i, (start, stop) in enumerate(lines) if TIMES.match(text[start:stop])]
     found: list[Segment] = []
-    at = 0
-    for title in titles:
-        forms = (title.content, title.content.replace("\n", "\r\n"))
-        content = next((form for form in forms if form in text[at:]), None)
-        if content is None:
-            raise DataError(f"subtitle {title.index}: its text cannot be found in the file; are its line ends mixed?")
-        at = text.index(content, text.index("-->", at))
-        found += subtitle_segments(content, at)
-        at += len(content)
+    at = 0  # the line after the times before
+    for i in [*times, len(lines)]:
+        last = i - 1
+        while last >= at and i < len(lines) and not text[slice(*lines[last])].strip():
+            last -= 1
+        if i < len(lines) and last >= at and NUMBER.fullmatch(text[slice(*lines[last])]):
+            last -= 1
+        content = text[lines[at][0] : lines[last][1]] if last >= at else ""
+        if at == 0 and content.strip():
+            raise DataError(
+                f"no SubRip file: {content.strip()!r:.40} stands before all times; write 00:00:01,000 --> ..."
+            )
+        words = content.lstrip("\r\n")
+        found += subtitle_segments(words.rstrip(), lines[at][0] + len(content) - len(words)) if words else []
+        at = i + 1
     return found
 
 
@@ -231,17 +238,19 @@ def subtitle_segments(content: str, at: int) -> list[Segment]:
 
 def break_lines(text: str, count: int, newline: str) -> str:
     """In `count` lines of about the same length, if there are places to break it, outside all tags."""
-    lines = []
-    while count > 1 and text:
-        middle = math.ceil(len(text) / count)
-        in_tag = [*accumulate(text, lambda inside, c: c == "<" or (inside and c != ">"), initial=False)]
-        places = [i for i in range(1, len(text)) if can_break(text, i) and not in_tag[i + 1]]
-        if not places:
+    in_tag = [*accumulate(text, lambda inside, c: c == "<" or (inside and c != ">"), initial=False)]
+    places = [i for i in range(1, len(text)) if can_break(text, i) and not in_tag[i + 1]]
+    lines, start = [], 0
+    while count > 1 and start < len(text):
+        middle, first = start + math.ceil((len(text) - start) / count), bisect_right(places, start)
+        after = bisect_left(places, middle, first)
+        near = places[max(first, after - 1) : after + 1]
+        if not near:
             break
-        cut = min(places, key=lambda place: abs(place - middle))
-        lines.append(text[:cut].rstrip())
-        text, count = text[cut:].lstrip(), count - 1
-    return newline.join([*lines, text])
+        cut = min(near, key=lambda place: abs(place - middle))
+        lines.append(text[start:cut].strip())
+        start, count = cut, count - 1
+    return newline.join([*lines, text[start:].strip()])
 
 
 def can_break(text: str, i: int) -> bool:
