@@ -22,7 +22,8 @@ from typing import NamedTuple
 from glassformer.common.errors import GlassformerError
 
 ROOT = Path(__file__).parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "support"))
+sys.path[:0] = map(str, (ROOT / "tests" / "support", ROOT / "tests" / "pipelines" / "documents"))
+from documents import DOCUMENTS  # noqa: E402
 from mutations import json_mutations, mutations, tensor_mutations  # noqa: E402
 
 SLOW, LARGE = 5.0, 1000  # seconds and megabytes that no file may take
@@ -64,6 +65,15 @@ def bundle_file(name: str, file: str, place: Path) -> tuple[bytes, Callable[[byt
     return (place / file).read_bytes(), read
 
 
+def document(suffix: str, place: Path) -> tuple[bytes, Callable[[bytes], object]]:
+    """A document, translated by a stand-in."""
+    from standins import StandIn, upper
+
+    from glassformer.pipelines.documents import translate_bytes
+
+    return DOCUMENTS[suffix].encode(), lambda changed: translate_bytes(Path(f"a{suffix}"), changed, StandIn(upper))
+
+
 BUNDLES = {
     "words": "tests/kept/one-way-float32",
     "words-int8": "tests/kept/both-ways-int8",
@@ -77,7 +87,7 @@ FORMATS: dict[str, Format] = {
     for kind, name in BUNDLES.items()
     for file in FILES
     if (ROOT / name / file).is_file()
-}
+} | {f"document{suffix}": Format(partial(document, suffix)) for suffix in DOCUMENTS}
 
 
 def memory(key: str) -> int:

@@ -10,12 +10,15 @@ from pathlib import Path
 
 import pytest
 import standins
+from documents import DOCUMENTS
+from mutations import mutations
 
 from glassformer.cli.translate import translate_files
 from glassformer.common.errors import ConfigError, DataError
 from glassformer.common.files import PARTIAL
 from glassformer.common.report import Report
 from glassformer.pipelines.documents import translate_folder
+from glassformer.pipelines.documents.segments import run_task
 
 
 class Dropping(standins.StandIn):
@@ -83,6 +86,32 @@ def test_what_is_finished_is_not_made_again_until_its_source_or_an_option_change
     assert (sorted(translator.asked), len(outcome.kept)) == (["four", "three", "two"], 2)
     (out / "a.md").unlink()
     assert through(docs, out, beam=5)[0].translated == ["a.md"]
+
+
+def test_damaged_documents_are_translated_or_named(tmp_path):
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    for suffix, text in DOCUMENTS.items():
+        for number, data in enumerate(mutations(text.encode(), seed=len(suffix), count=20)):
+            (docs / f"{number}{suffix}").write_bytes(data)
+    result, _ = through(docs, tmp_path / "out")
+    assert sorted([*result.translated, *result.failed]) == sorted(one.name for one in docs.iterdir())
+    assert {*files_of(tmp_path / "out")} == {*result.translated}
+    assert all(reason.startswith(f"{docs / name}: ") for name, reason in result.failed.items())
+    for suffix in DOCUMENTS:
+        assert any(name.endswith(suffix) for name in result.translated)
+
+
+@pytest.mark.parametrize("error", [AssertionError("one"), OverflowError("one"), RecursionError(), MemoryError()])
+def test_whatever_a_parser_stumbles_over_is_an_error_of_its_document(error):
+    def parse():
+        yield ["one"]
+        raise error
+
+    with pytest.raises(DataError, match=r"it cannot be parsed: .*(one|in it|several)"):
+        run_task(parse(), standins.StandIn(str))
+    with pytest.raises(type(error)):  # but no error of the translator's is one of the document
+        run_task(parse(), standins.StandIn(lambda text: exec("raise error", {"error": error})))
 
 
 def test_a_run_that_was_stopped_goes_on(docs, tmp_path):
