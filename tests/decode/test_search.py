@@ -386,7 +386,7 @@ def small(kind=gf.EncoderDecoder, **options):
 def test_what_cannot_be_written_from_is_told_before_any_work(search):
     src, nothing = torch.tensor([[3, 4, 3]]), torch.empty(1, 0, dtype=torch.long)
     for error, model, ids, words in (
-        (InputError, small(gf.EncoderOnly), src, "EncoderOnly reads and cannot write; give an EncoderDecoder or"),
+        (InputError, small(gf.EncoderOnly), src, "type EncoderOnly; it must be EncoderDecoder or DecoderOnly"),
         (ConfigError, small(start_id=None), src, "start_id=None.*set it"),
         (InputError, small(), src[:0], r"shape \(0, 3\) is an empty batch"),
         (InputError, small(), nothing, "source 0 has no tokens"),
@@ -429,7 +429,8 @@ def test_dropout_while_writing_is_told():
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"), [(([[3]],), "src is a list"), ((torch.tensor([[3]]), 4), "src_mask is a int")]
+    ("asked", "words"),
+    [(([[3]],), "src=.* is of type list; it must be Tensor"), ((torch.tensor([[3]]), 4), "src_mask=4 is of type int")],
 )
 def test_what_is_no_tensor_is_told(asked, words):
     with pytest.raises(InputError, match=words):

@@ -24,7 +24,7 @@ def translator(tmp_path_factory):
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"beam": 0}, "beam=0 must be at least 1; 1 is greedy search"),
     ({"beam": -(10**60)}, "beam=-100000"),
-    ({"beam": 1.5}, "beam=1.5 must be a whole number; 1 is greedy search"),
+    ({"beam": 1.5}, "beam=1.5 is of type float; it must be int"),
     ({"beam": True}, "beam=True must be a whole number"),
     ({"nbest": 0}, "nbest=0 must be at least 1; 1 gives the best alone"),
     ({"beam": 2, "nbest": 3}, "nbest=3 must lie between 1 and beam=2; beam=3 is wide enough"),

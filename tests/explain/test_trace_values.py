@@ -328,7 +328,7 @@ def test_an_option_that_is_not_there_is_told_with_the_nearest_that_is():
 
 
 def test_what_cannot_be_traced():
-    with pytest.raises(InputError, match="Linear cannot be traced"):
+    with pytest.raises(InputError, match="type Linear; it must be Translator or"):
         gf.trace(torch.nn.Linear(2, 2), [1])
 
 

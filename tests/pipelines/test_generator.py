@@ -113,7 +113,7 @@ def test_what_cannot_be_continued_is_told(own: Path, published: tuple[Path, obje
         generator.generate(["two", "two " * 60])
     with pytest.raises(ConfigError, match=r"max_new_tokens=99 is too many"):
         generator.generate(["two"], max_new_tokens=99)
-    with pytest.raises(InputError, match=r"must be a list of texts"):
+    with pytest.raises(InputError, match=r"must be a list of str"):
         generator.generate("two")
     bert(tmp_path / "bert")
     with pytest.raises(WeightsError, match=r"is an encoder alone, which fills gaps: `glassformer fill`"):

@@ -83,12 +83,12 @@ def test_what_is_no_list_of_texts_is_refused(translator: Translator) -> None:
     with pytest.raises(InputError, match=r"write \[text\]"):
         translator.translate("one sentence")
     refused = [
-        ({"a": "b"}, "texts is a dict"),
-        ({"a", "b"}, "texts is a set"),
-        (5, "texts is a int"),
-        (None, "texts is a NoneType"),
-        (b"bytes", "not one string"),
-        ([b"bytes"], r"texts\[0\] is a bytes"),
+        ({"a": "b"}, "texts=.* is of type dict"),
+        ({"a", "b"}, "texts=.* is of type set"),
+        (5, "texts=5 is of type int"),
+        (None, "texts=None is of type NoneType"),
+        (b"bytes", "texts=b'bytes' is of type bytes"),
+        ([b"bytes"], r"texts\[0\]=b'bytes' is of type bytes"),
     ]
     for wrong, said in refused:
         with pytest.raises(InputError, match=said):
@@ -99,11 +99,11 @@ def test_what_is_no_list_of_texts_is_refused(translator: Translator) -> None:
             with pytest.raises(InputError, match=said.replace("texts", "prefix")):
                 translator.translate(["one"], prefix=wrong)  # type: ignore[arg-type]
     for call in (translator.stream, translator.alternatives):
-        with pytest.raises(InputError, match="takes one text, not a list"):
+        with pytest.raises(InputError, match="of type list; it must be str"):
             call(["one"])  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="takes one text, not a list"):
+        with pytest.raises(InputError, match="of type list; it must be str"):
             call("one", prefix=["two"])  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="takes one text, not a list"):
+    with pytest.raises(InputError, match="of type list; it must be str"):
         translator(["one"])  # type: ignore[arg-type]
 
 

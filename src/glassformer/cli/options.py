@@ -48,6 +48,7 @@ T = TypeVar("T")
 
 BLOCK = 1 << 16  # bytes read at once, where so many are there; a slower writer's lines are taken as they come
 FIRST, CHUNK = 32, 512  # lines translated together: few at first, so that something is soon to be seen
+TOLD = 10  # lines with something wrong that are named
 LONGEST = 10_000_000  # bytes of a line; more is no sentence, and would have to be held in memory
 
 
@@ -170,18 +171,28 @@ def given_lines(texts: list[str], report: Report) -> Iterator[list[str]]:
 
 
 def line_by_line(chunks: Iterable[list[str]], work: Callable[[list[str]], list[T]]) -> Iterator[list[tuple[str, T]]]:
-    """Of each chunk the lines and what `work` makes of them; what is wrong with one is told by its number."""
-    before = 0
-    for chunk in chunks:
+    """Of each chunk the lines and what `work` makes of them; at the end, what is wrong with the others."""
+    before, wrong = 0, list[str]()
+
+    def answer(chunk: list[str], before: int) -> list[tuple[str, T]]:
         try:
-            made = work(chunk)
+            return list(zip(chunk, work(chunk), strict=True))
         except InputError as error:
-            place = re.match(r"(?:texts|images)\[(\d+)\]", str(error))
+            place = re.match(r"(?:texts|images)\[\d+\]", str(error))
             if place is None:
                 raise
-            raise InputError(f"line {before + int(place[1]) + 1}{str(error)[place.end() :]}") from None
-        yield list(zip(chunk, made, strict=True))
+            if len(chunk) > 1:
+                half = len(chunk) // 2
+                return answer(chunk[:half], before) + answer(chunk[half:], before + half)
+            wrong.append(f"line {before + 1}{str(error)[place.end() :]}")
+            return []
+
+    for chunk in chunks:
+        yield answer(chunk, before)
         before += len(chunk)
+    if wrong:
+        more = f"\nand {len(wrong) - TOLD:,} lines more" if len(wrong) > TOLD else ""
+        raise InputError("\n".join(wrong[:TOLD]) + more)
 
 
 def open_input(path: Path | None) -> io.BufferedReader:

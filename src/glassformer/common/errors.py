@@ -3,6 +3,7 @@
     GlassformerError            every error a user can cause; the command line prints it and exits with 2
     ├── ConfigError             options that do not fit together, or a recipe that cannot be read
     ├── InputError              ids, masks or caches that do not fit the model
+    │   └── KindError       of either: an argument of another kind than a function takes
     ├── WeightsError            a model folder that cannot be loaded
     ├── DataError               text files that cannot be read, or a corpus that cannot be used
     └── RunError                a training folder that cannot be started, resumed or written
@@ -14,9 +15,8 @@ from __future__ import annotations
 
 import difflib
 import errno
-import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from numbers import Integral, Real
 
 
@@ -30,6 +30,10 @@ class ConfigError(GlassformerError, ValueError):
 
 class InputError(GlassformerError, ValueError):
     """Ids, masks or caches that do not fit the model."""
+
+
+class KindError(ConfigError, InputError):
+    """An argument of another kind than a function takes."""
 
 
 class WeightsError(GlassformerError):
@@ -73,7 +77,7 @@ def check_names(given: Iterable[str], known: Iterable[str]) -> None:
 
 
 def check_choice(name: str, value: object, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         near = did_you_mean(str(value), choices)
         raise ConfigError(f"{name}={value!r:.40} is not one of {one_of(choices)}{near}")
 
@@ -93,24 +97,3 @@ def check_whole(name: str, value: object, least: int, fix: str) -> None:
 def why(error: OSError) -> str:
     """What kept a file from being read or written, in words."""
     return "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else error.strerror or str(error)
-
-
-def check_texts(given: Iterable[str], name: str) -> list[str]:
-    """Texts as a list; the lines of an open file without their ends."""
-    if isinstance(given, str | bytes):
-        raise InputError(f"{name} must be a list of texts, not one string; write [text], or for one text call t(text)")
-    if isinstance(given, Mapping | set | frozenset):
-        raise InputError(f"{name} is a {type(given).__name__}, whose order says nothing; give a list of texts")
-    if not isinstance(given, Iterable):
-        raise InputError(f"{name} is a {type(given).__name__}; give a list of texts, or anything that yields them")
-    found = list(given)
-    for i, text in enumerate(found):
-        if not isinstance(text, str):
-            raise InputError(f"{name}[{i}] is a {type(text).__name__}; every text must be a string")
-    return [line.removesuffix("\n") for line in found] if isinstance(given, io.TextIOBase) else found
-
-
-def check_text(given: str) -> str:
-    if not isinstance(given, str):
-        raise InputError(f"this takes one text, not a {type(given).__name__}; for many: t.translate(texts)")
-    return given

@@ -106,6 +106,7 @@ WORDS = "source_words.txt"
 SMALL = ".xz"  # after the name of a file that is compressed
 
 
+@runtime_checkable
 class PairTokenizer(Protocol):
     """What a translator asks of a tokenizer; ids come with whatever marks the model's sources end with."""
 

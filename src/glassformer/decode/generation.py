@@ -12,6 +12,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.decode.beam import Beam, Selection
 from glassformer.decode.greedy import Greedy, RandomStreams
@@ -42,6 +43,7 @@ class NoTarget(InputError):
     """Every target has the probability zero, or one that is not a number."""
 
 
+@checked
 def generate(
     model: EncoderDecoder | DecoderOnly,
     src: Tensor,
@@ -71,12 +73,11 @@ def generate(
     exactly once. `watch` is told the candidates of every step of a beam search. `between_steps`
     is called after every step or every few, unless a GPU has recorded them; what it raises ends the search.
     """
-    check_inputs(model, src, src_mask)
     if model.training and (model.config.dropout or model.config.attention_dropout):
         message = (
             "the model is in training mode, so dropout is on and each call may write another text; call model.eval()"
         )
-        warnings.warn(message, stacklevel=2)
+        warnings.warn(message, stacklevel=3)
     search = search_of(
         search, beam=beam, length_penalty=length_penalty, nbest=nbest, max_new_tokens=max_new_tokens, **options
     )
@@ -140,6 +141,7 @@ def run_recorded(
         return done.hypotheses(search.nbest)[: src.shape[0]]
 
 
+@checked
 def stream(
     model: EncoderDecoder | DecoderOnly,
     src: Tensor,
@@ -176,20 +178,8 @@ def stream_tokens(
     return hypothesis
 
 
-def check_inputs(model: object, src: object, src_mask: object) -> None:
-    """That there is a model that can write, and tensors to write from."""
-    if not isinstance(model, EncoderDecoder | DecoderOnly):
-        own = getattr(model, "model", None)
-        fault = "reads and cannot write" if own is None else "is more than a model, which is its `.model`"
-        raise InputError(f"{type(model).__name__} {fault}; give an EncoderDecoder or a DecoderOnly")
-    for name, given in (("src", src), ("src_mask", src_mask)):
-        if not isinstance(given, Tensor) and (name == "src" or given is not None):
-            raise InputError(f"{name} is a {type(given).__name__}; it must be a tensor of shape (batch, length)")
-
-
 def token_limit(model: EncoderDecoder | DecoderOnly, src: Tensor, src_mask: Tensor | None, search: Search) -> int:
     """The most tokens to write, once it is clear that the model can write, and from what."""
-    check_inputs(model, src, src_mask)
     if isinstance(model, EncoderDecoder):
         start_of(model)
     reader = model.encoder if isinstance(model, EncoderDecoder) else model.decoder

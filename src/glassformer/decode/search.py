@@ -14,6 +14,7 @@ from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
 import torch
 from torch import Tensor
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import ConfigError, InputError, check_choice, check_finite, check_names, check_whole
 from glassformer.decode.kernels import address, kernels_for
 from glassformer.decode.kernels.structures import Bans
@@ -79,6 +80,7 @@ class SpecialTokens(NamedTuple):
         return [Hypothesis(ids[:-1] if ended else ids, score, by_itself)] if math.isfinite(score) else []
 
 
+@checked
 @dataclass(frozen=True)
 class Sampling:
     """How to draw: from the `top_k` likeliest (0: all), from the fewest that hold `top_p` of the probability, or both;
@@ -103,6 +105,7 @@ class Sampling:
 Stopping = Literal["exact", "huggingface"]
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Search:
     """How to look for a target. A wrong option is refused here, before any work is done.

@@ -37,13 +37,8 @@ class Subject:
             self.model: Model = given.model
             self.text: PairTokenizer | None = given.tokenizer
             self.about = given.about
-        elif isinstance(given, EncoderDecoder | EncoderOnly | DecoderOnly):
-            self.model, self.text, self.about = given, None, About()
         else:
-            raise InputError(
-                f"a {type(given).__name__} cannot be traced; give a Translator, a TextGenerator, a MaskFiller or a "
-                f"Classifier, or a model that load_model() returns"
-            )
+            self.model, self.text, self.about = given, None, About()
         self.given = given
         self.config = self.model.config
         self.device = next(self.model.parameters()).device

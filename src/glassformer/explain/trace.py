@@ -17,11 +17,13 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack, get_args
+from typing import Any, TypedDict, Unpack, get_args
 
 import torch
+from rich.console import Console
 from torch import Tensor
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import ConfigError, GlassformerError, InputError, WeightsError, check_names, one_of, why
 from glassformer.common.files import read_json, without_nan, write_bytes
 from glassformer.common.strings import Language
@@ -39,12 +41,10 @@ from glassformer.model import DecoderOnly, Model
 from glassformer.model.layer import Block
 from glassformer.model.transformer import share_weights
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 FORMAT = "glassformer-trace/1"
 
 
+@checked
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Trace:
     """`tr[name]` is a value without batch axis, `tr[name, head]` a part of it; `tr.names("*.pattern")` lists names."""
@@ -68,8 +68,12 @@ class Trace:
     cache: dict[str, Any] | None
 
     def __getitem__(self, key: str | tuple[Any, ...]) -> Tensor:
-        name, *index = key if isinstance(key, tuple) else (key,)
-        return self.value(name).value[tuple(index)]
+        name, *index = key if isinstance(key, tuple) and key else (key,)
+        found = self.value(name).value
+        try:
+            return found[tuple(index)]
+        except (IndexError, TypeError, ValueError):
+            raise InputError(f"`{name}` has the shape {tuple(found.shape)}, and no part {index!r:.60}") from None
 
     def __contains__(self, name: object) -> bool:
         return name in self.values
@@ -213,8 +217,6 @@ class Trace:
         console: Console | None = None,
     ) -> None:
         """Print what was written and a row for every value, or those that a `pattern` or `head` picks, in full."""
-        from rich.console import Console
-
         from glassformer.explain.show import TracePrinter, check_head
 
         if lang not in get_args(Language):
@@ -354,6 +356,7 @@ def prepare(
     return TraceInput(name, subject, sentence, given, model, src, mask, options, changes, replaced)
 
 
+@checked
 def trace(
     subject: Traced,
     sentence: Sentence,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Unpack
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import InputError, check_names, one_of
 from glassformer.common.files import without_nan
 from glassformer.explain import decoding
@@ -63,6 +64,7 @@ class WhatIf:
         }
 
 
+@checked
 def what_if(
     subject: Traced,
     sentence: Sentence,

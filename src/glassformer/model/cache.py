@@ -18,6 +18,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import InputError
 
 # softmax(q k^T scale + bias) v of q (B, H, T, d), k and v (B, H, E, d), bias, scale; nothing where that is not its task
@@ -59,6 +60,7 @@ class LayerCache:
         return self.cache.store(self.k, k), self.cache.store(self.v, v)  # (B, H, E, d)
 
 
+@checked
 class Cache:
     """A decoder's memory of the tokens it has seen: one `LayerCache` per block and what they share.
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
+from functools import cache
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import ConfigError, check_choice, did_you_mean
 
 Activation = Literal["relu", "gelu", "gelu_tanh", "silu"]
+GATED = {"swiglu": "silu", "geglu": "gelu", "reglu": "relu"}  # what papers call two settings
 NormType = Literal["layer", "rms"]
 Placement = Literal["pre", "post"]
 Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "none"]
@@ -124,6 +127,7 @@ class ModelConfig:
         return asdict(self)
 
     @classmethod
+    @checked
     def from_dict(cls, values: dict[str, Any]) -> ModelConfig:
         names = [field.name for field in fields(cls)]
         for name in values:
@@ -134,10 +138,15 @@ class ModelConfig:
         return cls(**values)
 
 
+type_hints = cache(get_type_hints)
+
+
 def check(config: ModelConfig) -> None:
     """All that a configuration must satisfy, in one place."""
-    for name, hint in get_type_hints(ModelConfig).items():
+    for name, hint in type_hints(ModelConfig).items():
         choices, value = get_args(hint), getattr(config, name)
+        if name == "activation" and value in [*GATED]:
+            raise ConfigError(f"activation={value!r} is two settings here: activation={GATED[value]!r}, gated=True")
         if get_origin(hint) is Literal:
             check_choice(name, value, choices)
             continue

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import ConfigError, InputError
 from glassformer.model.attention import (
     AttentionMask,
@@ -163,6 +164,7 @@ def initialise(model: nn.Module, config: ModelConfig) -> None:
             nn.init.xavier_uniform_(module.weight, generator=generator)
 
 
+@checked
 class EncoderDecoder(nn.Module):
     """`encode` reads a source, `decode` writes a target, by steps with a `new_cache`; `model(src, tgt)`: all logits."""
 
@@ -211,6 +213,7 @@ class EncoderDecoder(nn.Module):
         return Cache(len(self.decoder.blocks), capacity, beams)
 
 
+@checked
 class EncoderOnly(nn.Module):
     """Reads a text both ways: `model(ids, mask)` gives logits for every position, masked ones included; with `labels`,
     one row for the whole text or image, read off at its first position."""
@@ -235,6 +238,7 @@ class EncoderOnly(nn.Module):
         return self.head(hidden)  # (B, T, V), of labels (B, V)
 
 
+@checked
 class DecoderOnly(nn.Module):
     """Continues a text: `model(ids, mask)` gives the logits of each next token; with a `new_cache`, step by step."""
 

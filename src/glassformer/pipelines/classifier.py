@@ -16,8 +16,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from glassformer.common.arguments import check_texts, checked
 from glassformer.common.device import disable_cudnn_sdp
-from glassformer.common.errors import ConfigError, DataError, InputError, WeightsError, check_texts, check_whole, why
+from glassformer.common.errors import ConfigError, DataError, InputError, WeightsError, check_whole, why
 from glassformer.data import About
 from glassformer.data.readers import npz_error
 from glassformer.data.vocabulary import PixelScaling
@@ -39,6 +40,7 @@ class Label:
     probability: float
 
 
+@checked
 class Classifier(SingleStackPipeline[EncoderOnly, MonolingualTokenizer | None]):
     """An encoder that tells labels. `c("March 3, 2021")` gives the likeliest; `c.classify` takes many, and gives their
     labels with probabilities. It reads texts, or images: paths, or arrays of pixels; `c.reads_images` says which.

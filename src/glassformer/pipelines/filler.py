@@ -9,8 +9,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
+from glassformer.common.arguments import check_texts, checked
 from glassformer.common.device import disable_cudnn_sdp
-from glassformer.common.errors import InputError, WeightsError, check_text, check_texts, check_whole
+from glassformer.common.errors import InputError, WeightsError, check_whole
 from glassformer.decode.engine import BATCH_TOKENS, Likelihood, batches, pad_batch
 from glassformer.model import EncoderOnly
 from glassformer.pipelines.loading import LoadedModel, MonolingualTokenizer, SingleStackPipeline, check_lengths
@@ -36,6 +37,7 @@ class Recovered:
     each: tuple[bool, ...] = ()  # of which ones
 
 
+@checked
 class MaskFiller(SingleStackPipeline[EncoderOnly, MonolingualTokenizer]):
     """An encoder with its tokenizer. `f("Paris is the [MASK] of France")` gives the text, its gaps filled by what is
     likeliest, each gap by itself; `f.fill` takes many texts, and gives several fillings with their probabilities.
@@ -57,7 +59,7 @@ class MaskFiller(SingleStackPipeline[EncoderOnly, MonolingualTokenizer]):
         return type(self), (self.model, self.tokenizer, self.device, self.about)
 
     def __call__(self, text: str) -> str:
-        (gaps,) = self.fill([check_text(text)], top=1)
+        (gaps,) = self.fill([text], top=1)
         return gaps[0][0].text
 
     def fill(

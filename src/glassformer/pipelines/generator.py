@@ -9,8 +9,9 @@ from typing import Any, Unpack
 
 import torch
 
+from glassformer.common.arguments import check_texts, checked
 from glassformer.common.device import disable_cudnn_sdp
-from glassformer.common.errors import InputError, check_text, check_texts
+from glassformer.common.errors import InputError
 from glassformer.data import About
 from glassformer.decode import Hypothesis, Search, generate
 from glassformer.decode.engine import BATCH_TOKENS, Likelihood, ModelRunner, batches, pad_batch
@@ -44,6 +45,7 @@ def join(prompt: str, text: str) -> str:
     return (prompt.rstrip(" ") if text.startswith(" ") else prompt) + text
 
 
+@checked
 class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
     """A decoder with its tokenizer. `g("Once upon")` gives the text continued; `g.generate` takes many. It is trained
     by objective = "language", or published: GPT-2, Llama, Mistral or Qwen2 with its tokenizer.json.
@@ -85,7 +87,7 @@ class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
         return type(self), (self.model, self.tokenizer, self.device, self.precision, self.about)
 
     def __call__(self, text: str) -> str:
-        return self.generate([check_text(text)])[0][0].whole
+        return self.generate([text])[0][0].whole
 
     def generate(
         self,
@@ -114,7 +116,7 @@ class TextGenerator(SingleStackPipeline[DecoderOnly, MonolingualTokenizer]):
     def stream(self, text: str, *, search: Search | None = None, **options: Unpack[SearchOptions]) -> Iterator[str]:
         """The continuation of one text piece by piece, as it is written; joined, what `generate` gives."""
         search = check_stream(search_of(search, **options))
-        (prompt,) = self.prompts([check_text(text)])
+        (prompt,) = self.prompts([text])
         limited = replace(search, max_new_tokens=self.max_new_tokens(len(prompt), search))
         tokens = stream(self.ready, torch.tensor([prompt], device=self.device), search=limited)
         return stream_decode(_AfterPrompt(self.tokenizer, prompt), tokens)

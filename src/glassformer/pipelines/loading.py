@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, Self, TypeVar, runtime_checkable
 
 import torch
 
+from glassformer.common.arguments import checked
 from glassformer.common.device import pick_device
 from glassformer.common.errors import InputError, WeightsError
 from glassformer.data import END, START, About, PairTokenizer, Tokenizer
@@ -23,6 +24,7 @@ from glassformer.weights.pretrained.tokenizer import FastTokenizer
 Some = TypeVar("Some", EncoderOnly, DecoderOnly)
 
 
+@runtime_checkable
 class MonolingualTokenizer(PairTokenizer, Protocol):
     """The tokenizer of a model of one language. `encode_source` gives the ids that the model reads, with its marks."""
 
@@ -75,6 +77,7 @@ def load_model_of(
     return LoadedModel(folder, published, plain_text, labels, About())
 
 
+@checked
 class SingleStackPipeline(Generic[Some, AnyTokenizer]):
     """A model of one stack on its device, with its tokenizer, if it reads texts."""
 

@@ -10,7 +10,8 @@ from typing import NamedTuple, Unpack, overload
 
 import torch
 
-from glassformer.common.errors import ConfigError, check_texts
+from glassformer.common.arguments import check_texts, checked
+from glassformer.common.errors import ConfigError
 from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions
@@ -48,6 +49,7 @@ def translate(
     source: str | None = None,
     **options: Unpack[TranslateOptions],
 ) -> list[str]: ...
+@checked
 def translate(
     text: str | Iterable[str],
     to: str | None = None,
@@ -70,7 +72,7 @@ def translate(
     pairs = language_pairs(texts, to, source)
     found = polyglot(device, precision).details(texts, pairs, glossary=glossary, search=search, **options)
     for note in dict.fromkeys(note.text for one in found for note in one.notes):
-        warnings.warn(note, stacklevel=2)
+        warnings.warn(note, stacklevel=3)
     return found[0].text if isinstance(text, str) else [one.text for one in found]
 
 

@@ -10,8 +10,9 @@ from typing import Any, Literal, NamedTuple, Protocol, Unpack
 
 import torch
 
+from glassformer.common.arguments import check_texts, checked
 from glassformer.common.device import pick_device
-from glassformer.common.errors import ConfigError, InputError, check_text, check_texts
+from glassformer.common.errors import ConfigError, InputError
 from glassformer.data import About, Directed, PairTokenizer, Tokenizer
 from glassformer.decode import Hypothesis, LengthRule, Search
 from glassformer.decode.engine import BATCH_TOKENS, Engine, Likelihood
@@ -85,6 +86,7 @@ class Alternative:
     translation: Translation
 
 
+@checked
 class Translator:
     """A model with its tokenizer. `t("one sentence")` gives its translation; `t.translate` takes many.
 
@@ -163,7 +165,7 @@ class Translator:
         return type(self), (self.model, self.tokenizer, self.device, self.engine.precision, self.about)
 
     def __call__(self, text: str) -> str:
-        return self.translate([check_text(text)])[0][0].text
+        return self.translate([text])[0][0].text
 
     def translate(
         self,
@@ -232,8 +234,8 @@ class Translator:
         Joined, the pieces are what `translate` gives with the same options.
         """
         search = check_stream(search_of(search, **options))
-        (parts,) = split = self.split([check_text(text)], self.max_source_length(max_length))
-        (start,) = self._prefix_ids(split, check_text(prefix), search)
+        (parts,) = split = self.split([text], self.max_source_length(max_length))
+        (start,) = self._prefix_ids(split, prefix, search)
         return self._stream_parts(parts, start, search)
 
     def _stream_parts(self, parts: list[Part], prefix: list[int], search: Search) -> Iterator[str]:
@@ -250,11 +252,11 @@ class Translator:
     def alternatives(self, text: str, prefix: str = "", count: int = 5) -> list[Alternative]:
         """The `count` likeliest tokens after `prefix` in the translation of `text`, and where each would lead."""
         longest = self.max_source_length()
-        (parts,) = split = self.split([check_text(text)], longest)
+        (parts,) = split = self.split([text], longest)
         if len(parts) != 1:
             what = "is empty" if not parts else f"is longer than the {longest:,} tokens read at once"
             raise InputError(f"the text {what}; alternatives() looks at one text that is translated as a whole")
-        (start,) = self._prefix_ids(split, check_text(prefix))
+        (start,) = self._prefix_ids(split, prefix)
         if len(start) == self.max_target_length(len(parts[0].ids)):
             raise InputError(f"the prefix {prefix!r:.60} leaves no room for another token; shorten it")
         return [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -14,7 +14,17 @@ import torch
 from glassformer.common.errors import ConfigError, DataError, RunError, why
 from glassformer.common.files import write_text
 from glassformer.common.report import Report, process_age
-from glassformer.data import Batches, BatchOptions, Corpus, Pair, Store, Tokenizer, prepare, read_pairs
+from glassformer.data import (
+    Batches,
+    BatchOptions,
+    Corpus,
+    Pair,
+    Store,
+    Tokenizer,
+    TokenizerOptions,
+    prepare,
+    read_pairs,
+)
 from glassformer.data.labelled import FILE as LABELS
 from glassformer.data.labelled import ImageTokenizer, LabelledTokenizer, Labels
 from glassformer.model import Model
@@ -203,6 +213,9 @@ class Setup:
         data, start = self.recipe.data, self.recipe.train.start
         if start:
             made, origin = base_vocabulary(start, (*data.train, *data.valid, *data.test)), f"of {start}"
+            given = [f for f in fields(TokenizerOptions) if getattr(self.recipe.tokenizer, f.name) != f.default]
+            if names := ", ".join(f"tokenizer.{f.name}" for f in given):
+                self.report.say(f"{names}: not used, for train.start brings its own vocabulary")
         else:
             self.report.show("learning the vocabulary", every=0)
             pairs: Iterable[Pair] = chain.from_iterable(map(read_pairs, data.train))

@@ -19,12 +19,15 @@ from glassformer.common.files import write_tensors
 from glassformer.data import Corpus, Tokenizer
 from glassformer.data.labelled import ImageTokenizer, LabelledTokenizer
 from glassformer.model import Model
+from glassformer.train.objective import OBJECTIVES
+from glassformer.train.options import Train
 from glassformer.weights import bundle
 from glassformer.weights import lora as adapter
 from glassformer.weights.hub import hub_name, locate
 from glassformer.weights.pretrained import load_model
 from glassformer.weights.pretrained.fine_tuning import PublishedImages, PublishedTokenizer, is_published, named_labels
 from glassformer.weights.pretrained.loader import NoHead, family_state_dict, read_config
+from glassformer.weights.quantized import empty_model
 
 # Settings that no weight depends on: a recipe may give its own.
 FREE_SETTINGS = ("dropout", "attention_dropout", "activation_dropout", "seed", "start_id")
@@ -47,16 +50,26 @@ def load_base_model(start: str) -> Model | None:
     return load_model(folder) if is_published(folder) else None
 
 
-def base_settings(start: str, without: Collection[str]) -> dict[str, Any]:
-    """The settings of the model to go on from. A run that is continued keeps them itself, and needs it no more."""
-    if not start:
-        return {}
-    if bundle.is_bundle(start):
-        config = bundle.read_config(Path(start))[0].to_dict()
+def base_settings(train: Train, without: Collection[str]) -> dict[str, Any]:
+    """The settings of the model to go on from, which must be of the objective's kind. A run that is continued keeps
+    them itself, and needs it no more."""
+    if train.start and bundle.is_bundle(train.start):
+        config, _, kind, _ = bundle.read_config(Path(train.start))
+        model: Model | None = empty_model(config, kind)
     else:
-        model = load_base_model(start)
-        config = {} if model is None else model.config.to_dict()
-    return {name: value for name, value in config.items() if name not in (*without, "seed") and value is not None}
+        model = load_base_model(train.start) if train.start else None
+    if model is None:
+        return {}
+    objective = OBJECTIVES[train.objective]
+    images = objective.content == "images"
+    if not isinstance(model, objective.model) or images != (model.config.patch_size is not None):
+        raise ConfigError(
+            f"train.start = {train.start} {bundle.describe_use(model)}; this recipe trains another kind of model: "
+            f"train.objective = '{train.objective}' needs {objective.model.__name__}, which reads "
+            f"{'images' if images else 'texts'}"
+        )
+    config = model.config
+    return {k: value for k, value in config.to_dict().items() if k not in (*without, "seed") and value is not None}
 
 
 def base_vocabulary_sizes(start: str) -> tuple[int, int | None] | None:
@@ -101,10 +114,6 @@ def copy_base_weights(model: Model, start: str, labels: Sequence[str] = ()) -> s
     other, known = load_base_model(start), base_labels(start)
     assert other is not None
     load_base_model.cache_clear()
-    if type(other) is not type(model):
-        raise ConfigError(
-            f"train.start = {start} {bundle.describe_use(other)}; this recipe trains another kind of model"
-        )
     headless = isinstance(other.head, NoHead)
     if headless and not model.config.labels:
         raise ConfigError(f"train.start = {start} holds no output head; save it from a class that has one")

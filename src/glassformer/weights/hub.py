@@ -89,7 +89,7 @@ def fetch(name: str, revision: str | None = None, offline: bool = False) -> Path
             info = client.HfApi().model_info(name, revision=revision, timeout=TIMEOUT, files_metadata=True)
     except Unreachable as error:
         folder = from_cache(client, name, revision, str(error))
-        warnings.warn(f"{error}; the copy of {name} in the cache is used", stacklevel=4)
+        warnings.warn(f"{error}; the copy of {name} in the cache is used", stacklevel=5)
         return folder
     there = {one.rfilename: one for one in info.siblings}
     check_repository(client, name, revision, list(there))

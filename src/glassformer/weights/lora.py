@@ -26,6 +26,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import ConfigError, WeightsError, nearest
 from glassformer.common.files import read_json, read_tensors, write_tensors, write_text
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model
@@ -143,6 +144,7 @@ def adapter_labels(folder: Path) -> tuple[str, ...]:
     return tuple((settings.get("head") or {}).get("names", ()))
 
 
+@checked
 @torch.no_grad()
 def load_adapter(model: Model, folder: str | Path) -> tuple[str, ...]:
     """Add what an adapter learnt to the model it was made for, and to no other; it is an ordinary model afterwards.

@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import GlassformerError, InputError, check_choice, check_names, check_whole, why
 from glassformer.common.files import PARTIAL, flush_folder, read_json, without_nan, write_text
 from glassformer.common.report import Report
@@ -40,6 +41,7 @@ class Export:
         return sum(file["bytes"] for file in self.report["files"].values())
 
 
+@checked
 def export(
     model: Model | Translator | str | Path,
     to: str,
@@ -84,7 +86,7 @@ def export(
         partial.mkdir()
         report.show(f"writing {to}")
         form.write(loaded, partial, chosen)
-        figures = checked(form, loaded, partial, sample, chosen, lambda text: report.show(f"checking, {text}"))
+        figures = run_check(form, loaded, partial, sample, chosen, lambda text: report.show(f"checking, {text}"))
         report.clear()
         told = {
             "kind": KIND,
@@ -109,7 +111,7 @@ def export(
     return Export(folder, told, aside)
 
 
-def checked(
+def run_check(
     form: Format, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
 ) -> dict[str, Any]:
     """The figures of the check; that the other system cannot run what was written is a failure of it too."""

@@ -15,7 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
-from glassformer.common.errors import DataError, why
+from glassformer.common.arguments import checked
+from glassformer.common.errors import DataError, InputError, did_you_mean, why
 from glassformer.common.strings import HAN, KANA_HANGUL, UNSPACED, WIDE
 from glassformer.data.protect import PLACEHOLDERS, WORD, Span, spans
 from glassformer.pipelines.language.measures import TIMES, Measure, find_measures, format_measure, mentioned_units
@@ -46,6 +47,7 @@ _SIGNS = "`<>{}"  # two of them make a stretch of code or a tag, maybe across se
 IN_TURN = re.compile(r"%(?!\d+\$|[(<])[^%]*[A-Za-z@]|\{(?:[:!][^{}]*)?\}")  # takes the next argument: %s, {}; not {0}
 
 
+@checked
 @dataclass(frozen=True)
 class Glossary:
     """Source terms and what each is in the target, to the letter.
@@ -114,7 +116,10 @@ class Glossary:
         return [(match.start(), match.end(), self[match[0]]) for match in self._pattern.finditer(text)]
 
     def __getitem__(self, term: str) -> str:
-        return self.terms[term] if term in self.terms else self._folded[term.casefold()]
+        found = self.terms.get(term, self._folded.get(term.casefold()))
+        if found is None:
+            raise InputError(f"the glossary has no term {term!r:.60}{did_you_mean(term, self.terms)}")
+        return found
 
 
 def word_pattern(term: str) -> str:

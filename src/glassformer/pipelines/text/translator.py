@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Unpack
 
-from glassformer.common.errors import ConfigError, check_texts, check_whole
+from glassformer.common.arguments import check_texts, checked
+from glassformer.common.errors import ConfigError, check_whole
 from glassformer.data import Tokenizer
 from glassformer.data.protect import spans
 from glassformer.data.tokenizer import split_words
@@ -53,6 +54,7 @@ class TranslatedText:
         return all(sentence.finished for sentence in self.sentences)
 
 
+@checked
 class TextTranslator:
     """A translator of whole texts: `translate` gives their translations, `details` what is known of them too.
 

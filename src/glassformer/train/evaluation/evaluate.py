@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import ConfigError, DataError, WeightsError, why
 from glassformer.common.files import write_text
 from glassformer.common.report import Report
@@ -94,6 +95,7 @@ class Evaluation:
     references: tuple[str, ...]
 
 
+@checked
 def evaluate(
     folder: str | Path,
     src: str | Path | Iterable[str] | None = None,

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from glassformer.common.errors import ConfigError, DataError, check_texts, did_you_mean, one_of
+from glassformer.common.arguments import check_texts
+from glassformer.common.errors import ConfigError, DataError, did_you_mean, one_of
 
 RESAMPLES = 1000
 Z_95 = 1.96  # deviations to either side that hold 95 %

@@ -10,7 +10,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from glassformer.common.errors import ConfigError, DataError, GlassformerError, InputError, check_texts, one_of
+from glassformer.common.arguments import check_texts
+from glassformer.common.errors import ConfigError, DataError, GlassformerError, InputError, one_of
 from glassformer.common.report import Report
 from glassformer.data import Corpus, read_pairs
 from glassformer.data.readers import load_images, read_images, read_lines

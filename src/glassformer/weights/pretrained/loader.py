@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from glassformer.common.arguments import checked
 from glassformer.common.errors import InputError, WeightsError, did_you_mean, one_of, why
 from glassformer.common.files import read_json, read_tensors
 from glassformer.data import PairTokenizer
@@ -47,6 +48,7 @@ FAMILIES: dict[str, Callable[[Settings], Family]] = {
 ORIGINALS: weakref.WeakKeyDictionary[nn.Module, dict[str, Parts]] = weakref.WeakKeyDictionary()
 
 
+@checked
 def load_model(folder: str | Path, *, revision: str | None = None, offline: bool = False) -> Model:
     """The model in a Hugging Face folder (config.json and weights), in float32 and eval mode.
 
@@ -230,7 +232,7 @@ def settle_names(family: Family, tensors: dict[str, Tensor]) -> dict[str, Tensor
             settled[name] = tensor
     aside = [name for name in settled if re.fullmatch(family.other_head, name)]
     if aside:
-        warnings.warn(f"weights of a head that is not loaded are set aside: {one_of(sorted(aside))}", stacklevel=4)
+        warnings.warn(f"weights of a head that is not loaded are set aside: {one_of(sorted(aside))}", stacklevel=5)
     for name in aside:
         del settled[name]
     for first, *others in family.same:
