@@ -24,7 +24,8 @@ KINDS = {
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory):
     place = tmp_path_factory.mktemp("kinds")
-    tokenizer = Tokenizer.train([(w, w) for w in ("one", "two", "three", "[MASK]")], TokenizerOptions(kind="words"))
+    pairs = [(word, word) for word in ("one", "two", "three")]
+    tokenizer = Tokenizer.train(pairs, TokenizerOptions(kind="words"), reserved=["[MASK]"])
     for name, (make, more, labels) in KINDS.items():
         model = make(gf.ModelConfig(**SIZES | {"vocab_size": tokenizer.tgt_size} | more))
         text = None if name == "digits" else tokenizer
@@ -92,3 +93,17 @@ def test_a_folder_has_one_direction(folders):
         shown = folder_directions(folders / name, "cpu")
         assert [one.name for one in shown.by_name.values()] == [name]
         assert shown.images == (name == "digits")
+
+
+@pytest.mark.parametrize(
+    ("command", "good", "bad"), [("classify", "one two", " "), ("fill", "one [MASK]", "no gap"), ("fill", "[MASK]", "")]
+)
+@pytest.mark.parametrize("places", [(0,), (2,), (5,), (0, 1, 4), (0, 1, 2, 3, 4, 5), ()])
+def test_a_line_that_cannot_be_answered_keeps_no_other_back(cli, folders, command, good, bad, places):
+    lines = [bad if i in places else good for i in range(6)]
+    folder = folders / {"classify": "kinds", "fill": "bert"}[command]
+    code, out, err = cli(command, folder, *lines)
+    once = cli(command, folder, good)[1]
+    assert out == once * (6 - len(places))
+    assert code == (2 if places else 0)
+    assert [f"line {i + 1}" for i in range(6) if f"line {i + 1} " in err] == [f"line {i + 1}" for i in places]
