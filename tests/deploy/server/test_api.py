@@ -16,6 +16,7 @@ import glassformer as gf
 from glassformer.deploy.server.app import Limits, create_app
 from glassformer.deploy.server.listen import host_names
 from glassformer.deploy.server.middleware import LOCAL, host_name
+from glassformer.deploy.server.trace_api import RunCache
 from glassformer.page import page_files
 
 
@@ -294,3 +295,20 @@ def test_concurrent_traces_equal_single_ones(live, translator):
 def test_too_many_waiting_requests_are_refused(translator):
     with Live(create_app(translator, limits=Limits(waiting=0))) as server:
         refused(httpx.post(f"{server.address}/api/trace", json={"text": "one"}), 429, "busy")
+
+
+def test_the_run_cache_keeps_the_latest_used(translator):
+    traces = [gf.trace(translator, text) for text in ("one", "two", "three")]
+    for cache, kept in ((RunCache(max_runs=2), [True, False, True]), (RunCache(max_bytes=1), [False, False, True])):
+        cache.add(traces[0])
+        cache.add(traces[1])
+        cache.get(traces[0].run)
+        cache.add(traces[2])
+        assert [cache.get(trace.run) is not None for trace in traces] == kept
+        assert len(cache) == sum(kept)
+
+
+def test_two_hosts_are_no_request(live):
+    with socket.create_connection(live.socket.getsockname(), 60) as sent:
+        sent.sendall(b"GET /languages HTTP/1.1\r\nHost: localhost\r\nHost: evil.example\r\n\r\n")
+        assert rest(sent).startswith(b"HTTP/1.1 400")

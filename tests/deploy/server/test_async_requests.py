@@ -11,6 +11,7 @@ from live_page import toy_service
 from loops import run
 
 from glassformer.deploy.server.admission import RequestState
+from glassformer.deploy.server.libre import MAX_QUICK, LibreApi
 from glassformer.deploy.server.queue import Queue, QueueClosed
 from glassformer.deploy.server.translation_service import LoopWaker, TranslationService, UnsupportedPair
 
@@ -102,3 +103,21 @@ def test_the_waker_wakes_every_coroutine():
         await waiting
 
     run(wait())
+
+
+def test_only_a_short_text_in_a_known_language_takes_no_thread(service):
+    api, quick = LibreApi(service), {"q": "one", "source": "en", "target": "de"}
+    assert not api.is_quick(quick)  # its model may have to be loaded
+    service.load()
+    for fields in (quick, quick | {"format": "text", "alternatives": 0}):
+        assert api.is_quick(fields)
+        assert run(api.translate_async(fields, RequestState())) == api.translate(fields, RequestState())
+    for more in (
+        {"q": ["one"]},
+        {"q": "o" * (MAX_QUICK + 1)},
+        {"source": "auto"},
+        {"format": "html"},
+        {"format": "no format"},
+        {"alternatives": 2},
+    ):
+        assert not api.is_quick(quick | more), more

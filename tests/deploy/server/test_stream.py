@@ -11,7 +11,7 @@ from sockets import PATIENCE, until
 from visitor import Live
 
 from glassformer.deploy.server.app import create_app
-from glassformer.deploy.server.libre import paragraphs
+from glassformer.deploy.server.libre import Paragraph, growing_groups, paragraphs
 from glassformer.deploy.server.queue import Queue
 from glassformer.pipelines.language.invariants import Invariants
 
@@ -147,3 +147,9 @@ def test_closing_the_queue_ends_a_stream_with_an_event(translator):
         *_, name, data, _ = lines
     assert name == "event: error"
     assert "stopping" in json.loads(data.removeprefix("data: "))["error"]
+
+
+def test_later_paragraphs_are_translated_together():
+    paragraph = Paragraph(0, "en", "x" * 100)
+    assert [len(group) for group in growing_groups([paragraph] * 200)] == [1, 2, 4, 8, 16, 32, 40, 40, 40, 17]
+    assert [len(group) for group in growing_groups([Paragraph(0, "en", "x" * 9000)] * 3)] == [1, 1, 1]
