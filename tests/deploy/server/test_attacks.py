@@ -28,7 +28,7 @@ from glassformer.deploy.server.keys import add_key
 GRACE = 2
 ASKED = {"q": "one two", "source": "en", "target": "de"}
 READER = b"glassformer.pipelines.documents.sandbox"
-BOMB = ("a.srt", b"\n" * 40_000)  # keeps its parser busy for minutes
+BOMB = ("a.md", b"[a](b) *c* " * 40_000)  # keeps its parser busy for minutes
 
 
 class Server:

@@ -8,8 +8,7 @@ import standins
 from glassformer.common.errors import DataError
 from glassformer.pipelines.documents.sandbox import Limits, translate_in_sandbox
 
-
-LONG = b"[a](b) *c* " * 100_000  # a minute
+LONG = b"[a](b) *c* " * 100_000  # minutes
 
 
 def test_time_is_limited():
