@@ -95,6 +95,16 @@ def test_code_addresses_and_numbers_are_whole(source: str, target: str) -> None:
         assert not Invariants(left, (source, target)).faults(right), (left, right)
 
 
+def test_what_templates_copy_is_whole_after_noise() -> None:
+    pairs = [(left, right) for left, right, kind in synthetic("en", "de", 900, seed=4) if kind == "copy"]
+    copied = re.compile(r"\S*[#/\\@_]\S*\w")
+    changed = list(
+        augment(pairs * 3, "en", "de", kinds=["lower case", "misspelling", "title case", "capitals", "no stop"])
+    )
+    assert len(changed) > len(pairs)
+    assert not [pair for pair in changed if any(one not in pair[0] for one in copied.findall(pair[1]))]
+
+
 def test_joined_pairs_have_the_same_sentences() -> None:
     pairs = [(f"This is sentence number {n} of many in one text.", f"Das ist Satz Nummer {n}.") for n in range(100)]
     for left, right, _ in augment(pairs, "en", "de", kinds=["joined"]):

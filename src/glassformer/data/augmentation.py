@@ -41,7 +41,9 @@ _ENDED = re.compile(r"[.!?…。！？][\"'”’“»」）)]*$")
 _UNSPACED = re.compile(f"[{WIDE}]")
 _QUOTE = re.compile('["“”„«‘「]')
 _SMALL_WORDS = "an?|and|as|at|but|by|for|from|in|into|of|on|or|the|to|with"  # of a title
-_TITLE_LETTER = re.compile(rf"(?<![\w'’])(?!(?:{_SMALL_WORDS})\b)[a-z]|^[a-z]")
+_CODE = r"\S*(?:[#/\\@_]|\.\w)"  # an address, a hashtag, the name of a file
+_PLAIN = re.compile(rf"(?<!\S)(?!{_CODE})\S+")
+_TITLE_LETTER = re.compile(rf"(?:^|(?<![\w'’#/\\@.])(?!(?:{_SMALL_WORDS})\b))(?!{_CODE})[a-z]")
 _SLOT = re.compile(r"<([A-Za-z_]+)(\d?)>")
 
 
@@ -181,7 +183,7 @@ def _noise(kind: str, rng: Random, languages: Pair, *pairs: Pair) -> Pair:
 
 
 def _lower_case(rng: Random, languages: Pair, *pairs: Pair) -> Pair:
-    text = map_outside_spans(pairs[-1][0], str.lower)
+    text = map_outside_spans(pairs[-1][0], partial(_PLAIN.sub, lambda word: word[0].lower()))
     return _drop_stop(text) if rng.random() < 0.4 else text, pairs[-1][1]
 
 
@@ -208,7 +210,7 @@ def _misspelling(rng: Random, languages: Pair, *pairs: Pair) -> Pair | None:
     """Two letters of a word change places."""
     text, target = pairs[-1]
     kept = {place for start, end in spans(text) for place in range(start, end)}
-    words = [word for word in re.finditer(r"\b[a-z]{5,}\b", text) if word.start() not in kept]
+    words = [word for word in re.finditer(r"(?<!\S)[a-z]{5,}(?![^\s,;:!?])", text) if word.start() not in kept]
     if not words:
         return None
     word = _pick(rng, words)
