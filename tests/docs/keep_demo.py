@@ -1,11 +1,14 @@
 """python tests/docs/keep_demo.py runs/demo    keeps a demo that was just trained for the tests of the handbook"""
 
+import json
 import shutil
 import sys
 from pathlib import Path
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
+
+from glassformer.weights import bundle
 
 KEPT = Path(__file__).parent / "demo"
 WEIGHTS = "model.safetensors"
@@ -24,7 +27,8 @@ WORTH_KEEPING = (
 def cast(file: Path, dtype: torch.dtype) -> None:
     """What was learnt is stored as `dtype`; what is computed, the table of positions, stays as it is."""
     tensors = load_file(file)
-    save_file({name: one if name.endswith("positions.table") else one.to(dtype) for name, one in tensors.items()}, file)
+    cast = {name: one if name.endswith("positions.table") else one.to(dtype) for name, one in tensors.items()}
+    bundle.write_weights(file.parent, cast, json.loads((file.parent / "config.json").read_bytes()))
 
 
 def keep(folder: Path) -> None:

@@ -18,7 +18,7 @@ from glassformer.weights import bundle
 from glassformer.weights import lora as adapter
 from glassformer.weights.quantized import weights
 
-PAIR = Path(__file__).parent.parent / "bundle-1"
+PAIR = Path(__file__).parent.parent / "page" / "bundle"
 TEXT = "Paris is the [MASK] of France."
 
 

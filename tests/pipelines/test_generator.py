@@ -122,7 +122,7 @@ def test_what_cannot_be_continued_is_told(own: Path, published: tuple[Path, obje
     (tmp_path / "ids" / "tokenizer.json").unlink()
     with pytest.raises(WeightsError, match=r"holds no tokenizer.json, so its model reads ids alone"):
         gf.TextGenerator.load(tmp_path / "ids")
-    demo = Path(__file__).parent.parent / "bundle-1"
+    demo = Path(__file__).parent.parent / "page" / "bundle"
     with pytest.raises(WeightsError, match=r"a translator: `glassformer translate` and gf.Translator use it"):
         gf.TextGenerator.load(demo)
 

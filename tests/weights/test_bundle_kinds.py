@@ -82,13 +82,13 @@ def test_a_translator_is_refused_where_another_kind_is_wanted(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"kind": "sideways"}, r"kind 'sideways' is not one of"),
-        ({"kind": "decoder"}, r"labels=3: labels are given by an EncoderOnly alone"),
+        ({"kind": "sideways"}, r"kind='sideways' is not one of"),
+        ({"kind": "decoder"}, r"`kind` is 'decoder', and the weights were saved with 'encoder'"),
         ({"labels": ["a", "a", "b"]}, r"must be names, each another"),
         ({"labels": ["a", "", "b"]}, r"must be names, each another"),
         ({"labels": [1, 2, 3]}, r"must be names, each another"),
         ({"labels": []}, r"must be names, each another"),
-        ({"labels": ["a", "b"]}, r"the weights do not fit config.json at `head.weight`"),
+        ({"labels": ["a", "b"]}, r"`labels` is \['a', 'b'\], and the weights were saved with \['date'"),
         ({"labels": -1}, r"labels=-1: it cannot be negative"),
         ({"tied": True}, r"labels=3: a head of labels has no words to be tied to; set tied=False"),
     ],

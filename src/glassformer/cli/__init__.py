@@ -12,6 +12,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
@@ -142,6 +143,7 @@ def main() -> None:
     """Run a command; a user's mistake ends in one line on stderr and exit code 2, never in a traceback."""
     open_closed_streams()
     speak_any_encoding()
+    warnings.formatwarning = lambda message, *_, **__: f"glassformer: {message}\n"
     code: Any = 0
     failed: OSError | None = None
     try:

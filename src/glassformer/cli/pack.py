@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -14,10 +14,13 @@ from glassformer.cli.options import Offline, Revision, find_model
 def pack(
     model: Annotated[str, typer.Argument(help="A folder that glassformer train has made, or its name on the hub.")],
     out: Annotated[Path, typer.Option(help="The folder to write, which must not be there yet.")],
+    weights: Annotated[str, typer.Option(help="int8, or float32 to keep them as they are.")] = "int8",
     revision: Revision = None,
     offline: Offline = False,
 ) -> None:
     """Write a trained model a second time, its weights in int8 with a scale for each row.
+
+    With --weights float32, a model of an older glassformer gets its checksum.
 
     What it says changes a little, so its scores are left out: measure them anew with glassformer evaluate. Where the
     processor has our kernels, --precision auto runs the weights as they are stored.
@@ -25,7 +28,7 @@ def pack(
     from glassformer.weights import bundle
 
     folder = Path(find_model(model, revision, offline))
-    bundle.pack(folder, out)
+    bundle.pack(folder, out, cast(bundle.Weights, weights))
     print(f"{out}: {size(out)}, of {size(folder)}")
 
 

@@ -130,17 +130,21 @@ def read_json(path: Path, advice: str = "copy it again") -> dict[str, Any] | Non
 
 
 def read_tensors(path: Path, advice: str = "copy it again") -> dict[str, Tensor]:
-    from safetensors import SafetensorError
-    from safetensors.torch import load_file
+    return read_safetensors(path, advice)[0]
+
+
+def read_safetensors(path: Path, advice: str = "copy it again") -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a file and its metadata."""
+    from safetensors import SafetensorError, safe_open
 
     try:
         path.open("rb").close()  # safetensors calls a file missing that it may not read
-        tensors: dict[str, Tensor] = load_file(path)
+        with safe_open(path, "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except OSError as error:
         raise WeightsError(f"{path} cannot be read: {why(error)}; {advice}") from None
     except SafetensorError as error:
         raise WeightsError(f"{path} cannot be read as safetensors ({error}); {advice}") from None
-    return tensors
 
 
 def to_toml(values: dict[str, Any]) -> str:

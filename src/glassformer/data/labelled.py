@@ -20,7 +20,7 @@ from glassformer.common.errors import DataError, did_you_mean, one_of
 from glassformer.common.files import read_json, write_text
 from glassformer.data.corpus import Corpus, Pair
 from glassformer.data.readers import BRIGHTEST, DARKEST, load_images, read_pairs
-from glassformer.data.tokenizer import Flat, Tokenizer
+from glassformer.data.tokenizer import Flat, Tokenizer, Vocabulary
 from glassformer.data.vocabulary import END, PAD, SPECIALS, START, UNK
 
 FILE = "labels.json"
@@ -119,7 +119,7 @@ class ImageTokenizer(LabelledTokenizer):
 
     def __init__(self, labels: Labels) -> None:
         nothing = tokenizers.models.WordLevel({SPECIALS[UNK]: UNK}, unk_token=SPECIALS[UNK])
-        super().__init__(Tokenizer(tokenizers.Tokenizer(nothing)), labels)
+        super().__init__(Tokenizer(Vocabulary(tokenizers.Tokenizer(nothing))), labels)
 
     @property
     def tgt_size(self) -> int:

@@ -64,7 +64,7 @@ class About:
         """The card in a recipe's text; what is missing or of another kind is left out, since a model works without."""
         try:
             table: Any = tomllib.loads(text).get("about", {})
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             return cls()
         found = table if isinstance(table, dict) else {}
         texts = {f.name: found[f.name] for f in fields(cls) if isinstance(found.get(f.name), str)}
@@ -148,15 +148,15 @@ class Tokenizer:
 
     def __init__(
         self,
-        source: tokenizers.Tokenizer,
-        target: tokenizers.Tokenizer | None = None,
+        source: Vocabulary,
+        target: Vocabulary | None = None,
         words: frozenset[str] = frozenset(),
     ) -> None:
         self.joint = target is None
         self.words = words  # of the source, met in training; none where they are not known
         self.to: str | None = None  # the language that sources are tagged with
-        self._source = Vocabulary(source)
-        self._target = self._source if target is None else Vocabulary(target)
+        self._source = source
+        self._target = source if target is None else target
 
     @classmethod
     def train(
@@ -178,8 +178,9 @@ class Tokenizer:
         sources = (source or target for source, target in kept)  # of plain texts, the text itself
         words = frequent_words(text.replace(join, "") if join else text for text in sources)
         if options.joint:
-            return cls(learn_vocabulary([text for pair in kept for text in pair], options, tags), None, words)
-        source, target = (learn_vocabulary([pair[side] for pair in kept], options, tags) for side in (0, 1))
+            texts = [text for pair in kept for text in pair]
+            return cls(Vocabulary(learn_vocabulary(texts, options, tags)), None, words)
+        source, target = (Vocabulary(learn_vocabulary([pair[side] for pair in kept], options, tags)) for side in (0, 1))
         return cls(source, target, words)
 
     @property
@@ -325,16 +326,16 @@ def _read(path: Path) -> str:
     return data.decode("utf-8")
 
 
-def _load(path: Path) -> tokenizers.Tokenizer | None:
-    """The tokenizer in a file; None where there is no such file."""
+def _load(path: Path) -> Vocabulary | None:
+    """The vocabulary in a file; None where there is no such file."""
     try:
-        return tokenizers.Tokenizer.from_str(_read(path))
+        return Vocabulary(tokenizers.Tokenizer.from_str(_read(path)))
     except FileNotFoundError:
         return None
     except OSError as error:
         raise DataError(f"{path} cannot be read: {why(error)}") from None
     except Exception as error:  # the library raises plain Exception
-        raise DataError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
+        raise DataError(f"{path} is not a tokenizer that can be used ({error}); copy it again") from None
 
 
 Flat = tuple[NDArray[np.unsignedinteger], NDArray[np.int64]]  # ids of texts end to end, and how many each has
@@ -351,15 +352,12 @@ class Vocabulary:
 
     def __init__(self, rust: tokenizers.Tokenizer) -> None:
         self.rust = rust
-        form = json.loads(rust.to_str())
-        self.words = form["model"]["type"] == "WordLevel"
-        self.join = _join_marker(form) if self.words else ""
         vocabulary: dict[str, int] = rust.get_vocab()
-        self.size = max(vocabulary.values()) + 1
+        self.pieces = _pieces_by_id(vocabulary)  # checks the ids first: with a gap in them, `to_str` takes gigabytes
+        self.size = len(self.pieces)
+        self.words = isinstance(rust.model, tokenizers.models.WordLevel)
+        self.join = _join_marker(json.loads(rust.to_str())) if self.words else ""
         self.alphabet = frozenset(piece for piece in vocabulary if len(piece) == 1)
-        self.pieces = [*SPECIALS, *[""] * (self.size - len(SPECIALS))]
-        for piece, id in vocabulary.items():
-            self.pieces[id] = piece
         spelt = {piece: bytes([byte]) for byte, piece in enumerate(BYTES)}
         found = {match[1]: id for id, piece in enumerate(self.pieces) if (match := TAG.fullmatch(piece))}
         self.tags = dict(sorted(found.items()))
@@ -368,8 +366,8 @@ class Vocabulary:
         self.silent = silent
         # No piece crosses from a character to a following space, so a text is the chain of its space-separated words,
         # and remembering the frequent ones spares most of the work. An empty word is a monolingual space.
-        space = [] if self.words else self._encode_words([" "])[0][:1]
-        self.known: dict[str, list[int]] = {"": space}
+        space, _ = self._encode_words([" ", "\uffff"])  # the second unknown: the library fails here, or never
+        self.known: dict[str, list[int]] = {"": [] if self.words else space[:1]}
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         split = [text.split(" ") if text else [] for text in texts]
@@ -425,6 +423,17 @@ class Vocabulary:
             raise InputError(
                 f"ids must lie in 0..{self.size - 1}, the size of this vocabulary; got {min(ids)}..{max(ids)}"
             )
+
+
+def _pieces_by_id(vocabulary: dict[str, int]) -> list[str]:
+    """The piece of each id. The special pieces are the first, and only the unknown one need be named."""
+    named = {id: piece for piece, id in vocabulary.items()}
+    pieces = dict(enumerate(SPECIALS)) | named
+    if vocabulary.get(SPECIALS[UNK]) != UNK or any(pieces[id] != piece for id, piece in enumerate(SPECIALS)):
+        raise ValueError(f"its ids 0 to {UNK} must be {one_of(SPECIALS)}, the last of them named")
+    if len(named) < len(vocabulary) or len(pieces) <= max(pieces):
+        raise ValueError(f"two of its pieces have one id, or an id up to the highest, {max(pieces)}, is left out")
+    return [pieces[id] for id in range(len(pieces))]
 
 
 def _join_marker(form: dict[str, object]) -> str:

@@ -20,6 +20,7 @@ Positions = Literal["sinusoidal", "learned", "rotary", "alibi", "relative", "non
 # No whole number is larger than these; beyond them, building a model overflows or does not end.
 MOST = {"seed": 2**63 - 1, "layers": 1000, "decoder_layers": 1000, "heads": 2**16, "decoder_heads": 2**16}
 LARGEST = 2**24
+TABLE = 2**25  # numbers in a table of sinusoids
 
 COUNTS = (
     *("vocab_size", "src_vocab_size", "d_model", "heads", "d_ff", "decoder_heads", "decoder_d_ff", "kv_heads"),
@@ -191,6 +192,10 @@ def check(config: ModelConfig) -> None:
             )
     if config.positions == "sinusoidal" and config.d_model % 2:
         raise ConfigError(f"sinusoidal positions pair a sine with a cosine: d_model={config.d_model} must be even")
+    if config.positions == "sinusoidal" and config.max_length * config.d_model > TABLE:
+        raise ConfigError(
+            f"max_length={config.max_length}: its table has over {TABLE:,} numbers; set positions='rotary'"
+        )
     if config.patch_size is not None and (config.tied or config.image_size % config.patch_size):
         raise ConfigError(
             f"patch_size={config.patch_size} is for images: it must divide image_size={config.image_size}, and a head "

@@ -24,10 +24,11 @@ from typing import Any
 
 import torch
 
-from glassformer.common.files import read_tensors, to_toml, write_tensors, write_text
+from glassformer.common.files import read_json, read_tensors, to_toml, write_text
 from glassformer.data.readers import read_lines
 from glassformer.pipelines import box
 from glassformer.train.recipe import built_in, read_toml
+from glassformer.weights import bundle
 
 # What each direction is judged by: a name, and its files in DATA.
 SETS = (("docs", "docs-en-{other}/test.{language}.xz"), ("everyday", "tatoeba-en-{other}/valid.{language}.gz"))
@@ -130,7 +131,7 @@ def mix(older: Path, newer: Path, out: Path) -> None:
         if file.is_file() and file.name != "model.safetensors":
             shutil.copy(file, out)
     weights = {name: torch.lerp(before[name], weight, box.SHARE) for name, weight in after.items()}
-    write_tensors(out / "model.safetensors", weights)  # last: with it the folder is finished
+    bundle.write_weights(out, weights, read_json(out / "config.json") or {})  # last: with it the folder is finished
 
 
 def translate_file(source: str, target: str, lines: Callable[[], list[str]], model: Path, options: str) -> None:

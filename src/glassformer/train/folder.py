@@ -127,7 +127,7 @@ def saved_recipe(folder: Path, changes: tuple[str, ...] = ()) -> Recipe:
         raise RunError(f"{folder} holds no run to continue (no recipe.toml); start one without --resume") from None
     except OSError as error:
         raise RunError(f"{path} cannot be read: {why(error)}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise RunError(f"{path} is damaged: {error}") from None
     if isinstance(values.get("data"), dict):
         values["data"].pop("root", None)  # the paths below it are whole already

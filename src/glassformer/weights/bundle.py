@@ -8,6 +8,9 @@ source_words.txt    the words of the source language that its training met
 recipe.toml         how it was trained, and in [about] what it is for
 scores.json         how well it does, with what each score was measured by
 
+The metadata of model.safetensors hold the config.json that its weights were saved with, and their checksum: a setting
+or a weight that has changed since is noticed.
+
 Small, it takes a quarter of the room: `"weights": "int8"` in config.json, each matrix of model.safetensors in int8 with
 a scale for each row (`x.weight`, `x.scales`), no table that can be computed, and the vocabulary compressed (.xz).
 
@@ -21,7 +24,9 @@ import contextlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Sequence
+import warnings
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -30,7 +35,7 @@ import torch
 from torch import Tensor
 
 from glassformer.common.errors import ConfigError, WeightsError, check_choice, one_of
-from glassformer.common.files import read_json, read_tensors, write_bytes, write_tensors, write_text
+from glassformer.common.files import read_json, read_safetensors, write_bytes, write_tensors, write_text
 from glassformer.data import Tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, EncoderOnly, Model, ModelConfig
 from glassformer.weights.lora import load_adapter
@@ -120,7 +125,6 @@ def save(
     folder.mkdir(parents=True, exist_ok=True)
     if tokenizer is not None:
         save_tokenizer(folder, tokenizer, small)
-    write_tensors(folder / "model.safetensors", quantize(model, tensors) if small else tensors)
     defaults = {field.name: field.default for field in fields(ModelConfig)}
     settings = {
         name: value for name, value in model.config.to_dict().items() if name not in LATER or value != defaults[name]
@@ -130,16 +134,33 @@ def save(
     stored: dict[str, Any] = {"format_version": version} | ({"weights": weights} if small else {})
     stored |= {"kind": kind} if kind != PAIR else {}
     config = {"format": FORMAT, **stored, **settings} | ({"labels": list(labels)} if labels else {})
+    write_weights(folder, quantize(model, tensors) if small else tensors, config)
     write_text(folder / "config.json", json.dumps(config, indent=1) + "\n")
 
 
-def pack(folder: str | Path, out: str | Path) -> None:
+def write_weights(folder: Path, tensors: dict[str, Tensor], config: dict[str, Any]) -> None:
+    """Write the weights of a bundle whose config.json holds `config`."""
+    saved = {"config": config, "checksum": checksum(tensors)}
+    write_tensors(folder / "model.safetensors", tensors, {FORMAT: json.dumps(saved)})  # one key: their order is random
+
+
+def checksum(tensors: Mapping[str, Tensor]) -> str:
+    """The same for the same names, types, shapes and numbers; quick to compute, and no guard against forgery."""
+    crc = 0
+    for name in sorted(tensors):
+        tensor = tensors[name].detach().cpu().contiguous()
+        crc = zlib.crc32(f"{name} {tensor.dtype} {tuple(tensor.shape)}\n".encode(), crc)
+        crc = zlib.crc32(tensor.view(-1).view(torch.uint8).numpy().data, crc)
+    return f"crc32:{crc:08x}"
+
+
+def pack(folder: str | Path, out: str | Path, weights_as: Weights = "int8") -> None:
     """Write the bundle in `folder` a second time, to `out`, its weights in int8. Its scores are not copied."""
     folder, out = Path(folder), Path(out)
     loaded = load(folder)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
         raise WeightsError(f"{out} exists already; name a folder that is not there yet, or an empty one")
-    save(out, loaded.model, weights(loaded.model), loaded.vocabulary, "int8", loaded.labels)
+    save(out, loaded.model, weights(loaded.model), loaded.vocabulary, weights_as, loaded.labels)
     if loaded.recipe:
         write_text(out / "recipe.toml", loaded.recipe)
 
@@ -150,17 +171,28 @@ def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None =
     learnt is added to the weights."""
     folder = Path(folder)
     config, stored_as, kind, labels = read_config(folder)
-    try:
-        model = empty_model(config, kind)
-    except ConfigError as error:
-        raise WeightsError(f"{folder / 'config.json'}: {error}") from None
     path = folder / "model.safetensors"
     if not os.path.lexists(path):
         raise WeightsError(
             f"{path} is missing; if training was interrupted, continue it: glassformer train --resume --out {folder}"
         )
-    tensors = read_tensors(path)
+    tensors, metadata = read_safetensors(path)
+    expected = saved_checksum(folder, metadata)
+    try:
+        if max(config.layers, config.decoder_layers or 0) > len(tensors):
+            raise ConfigError(f"there are more layers than tensors in {path.name}, {len(tensors)}")
+        model = empty_model(config, kind)
+    except (ConfigError, RuntimeError) as error:  # torch's own, of sizes that no memory holds
+        raise WeightsError(f"{folder / 'config.json'}: {error}") from None
     check_tensors(folder, model, tensors, stored_as)
+    if expected is None:
+        warnings.warn(
+            f"{folder} is of an older glassformer: it holds no checksum, so damage to its settings or weights goes "
+            f"unnoticed. Write it again: glassformer pack {folder} --out NEW --weights {stored_as}",
+            stacklevel=2,
+        )
+    elif checksum(tensors) != expected:
+        raise WeightsError(f"{path} is damaged: its weights are not those that were saved; copy it again")
     kept = (torch.int8, torch.float32)
     set_weights(model, {n: t.to(t.dtype if t.dtype in kept else torch.float32, copy=True) for n, t in tensors.items()})
     if not rounded or adapter is not None:
@@ -171,6 +203,10 @@ def load(folder: str | Path, rounded: bool = False, adapter: str | Path | None =
     with contextlib.suppress(OSError):  # a model translates without
         recipe = (folder / "recipe.toml").read_text(encoding="utf-8", errors="replace")
     vocabulary = Tokenizer.load(folder) if config.patch_size is None else None
+    if vocabulary is not None:
+        pieces, sizes = (vocabulary.src_size, vocabulary.tgt_size), (config.encoder.vocab_size, config.vocab_size)
+        if pieces[0] > sizes[0] or pieces[1] > sizes[1]:
+            raise WeightsError(f"{folder}: its tokenizer has {pieces} pieces, its model {sizes}; copy the folder again")
     return Bundle(folder, model.eval(), vocabulary, recipe, labels)
 
 
@@ -187,8 +223,29 @@ def check_tensors(folder: Path, model: Model, tensors: dict[str, Tensor], stored
         if missing and name in may_lack:
             continue
         unlike = missing or name not in shapes or tensors[name].shape != shapes[name]
-        if unlike or (tensors[name].dtype == torch.int8) != (name in whole):
+        if unlike or not (tensors[name].dtype == torch.int8 if name in whole else tensors[name].is_floating_point()):
             raise WeightsError(f"{folder}: the weights do not fit config.json at `{name}`")
+
+
+def saved_checksum(folder: Path, metadata: Mapping[str, str]) -> str | None:
+    """The checksum that the weights were saved with, if config.json is what they were saved with; None of an older
+    bundle."""
+    if FORMAT not in metadata:
+        return None
+    values = read_json(folder / "config.json") or {}
+    try:
+        saved = json.loads(metadata[FORMAT])
+        config, found = dict(saved["config"]), str(saved["checksum"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise WeightsError(f"{folder / 'model.safetensors'} is damaged (its metadata); copy it again") from None
+    for key in config | values:
+        was, now = (one.get(key, "missing") for one in (config, values))
+        if was != now:
+            raise WeightsError(
+                f"{folder / 'config.json'}: `{key}` is {now!r:.40}, and the weights were saved with {was!r:.40}; "
+                f"copy both files again"
+            )
+    return found
 
 
 class BundleConfig(NamedTuple):
@@ -223,20 +280,17 @@ def read_config(folder: Path) -> BundleConfig:
             f"{folder} is of format version {version}; this glassformer reads versions up to {FORMAT_VERSION}: "
             f"update it (pip install --upgrade glassformer), or save the model again by the glassformer you have"
         )
-    stored_as = values.pop("weights", "float32")
-    if stored_as not in WEIGHTS:
-        raise WeightsError(f"{path}: weights {stored_as!r:.40} are not one of {one_of(WEIGHTS)}; copy the file again")
-    kind = values.pop("kind", PAIR)
-    if kind not in KINDS:
-        raise WeightsError(f"{path}: kind {kind!r:.40} is not one of {one_of(KINDS)}; copy the file again")
-    named = values.get("labels")
+    stored_as, kind, named = values.pop("weights", "float32"), values.pop("kind", PAIR), values.get("labels")
+    labels = named if isinstance(named, list) else []
     try:
-        if isinstance(named, list):
-            values["labels"] = len(named)
-            check_labels(named, len(named))
-        return BundleConfig(
-            ModelConfig.from_dict(values), stored_as, KINDS[kind], tuple(named) if isinstance(named, list) else ()
-        )
+        check_choice("weights", stored_as, WEIGHTS)
+        check_choice("kind", kind, tuple(KINDS))
+        if lacking := [field.name for field in fields(ModelConfig) if field.name not in (*values, *LATER)]:
+            raise ConfigError(f"it lacks {one_of(lacking)}, and a bundle holds every setting; copy the file again")
+        if named is labels:
+            values["labels"] = len(labels)
+            check_labels(labels, len(labels))
+        return BundleConfig(ModelConfig.from_dict(values), stored_as, KINDS[kind], tuple(labels))
     except ConfigError as error:
         raise WeightsError(f"{path}: {error}") from None
 

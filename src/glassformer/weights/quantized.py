@@ -84,7 +84,7 @@ class MetaInit(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.empty:
+        if func in (torch.empty, torch.zeros, torch.ones):
             return func(*args, **kwargs | {"device": "meta"})
         first = args[0] if args else kwargs.get("tensor")
         in_place = func.__name__.endswith("_") and not func.__name__.endswith("__")
