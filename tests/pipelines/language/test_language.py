@@ -34,6 +34,16 @@ def test_a_few_words_are_told_by_the_library(text: str, code: str) -> None:
     assert detect_language(text, AMONG) == (code, None)
 
 
+CODE = ["`make all`", "{folder}", "%s", "%(name)s", "$HOME", "--dry-run", "<b>", "https://der.die/das?x=1", "src/das.py"]
+
+
+@pytest.mark.parametrize("code", CODE)
+@pytest.mark.parametrize("shape", ["Run {} in {}.", "Click {}", "Where is {}?", "Führe {} in {} aus.", "打开 {}"])
+def test_code_and_placeholders_say_nothing_of_the_language(shape: str, code: str) -> None:
+    language = "zh" if shape[0] == "打" else "de" if shape[0] == "F" else "en"
+    assert detect_language(shape.replace("{}", code), AMONG) == (language, None)
+
+
 @pytest.mark.parametrize(
     ("text", "other"),
     [("Bonjour, comment allez-vous ?", "fr"), ("¿Dónde está la estación?", "es"), ("Привет, как дела?", "ru")],

@@ -19,7 +19,6 @@ SAMPLES = {
         ["He is laughing at me.", "I can see him."],
         ['He said "Stop." to me.', '"I will not," she said.'],
         ["Select **More** (...) in the list.", "Then close it."],
-        ["1. Open the file.", "2. Save it."],
         ["See [the page](https://example.com/a.b?c=d. e).", "It helps."],
         ["A line without a full stop"],
         ["This is plan B\u00a0.", "We like it."],  # on which the library fails
@@ -37,6 +36,7 @@ SAMPLES = {
         ["请参阅 System.IO。", "版本是 3.5。"],
     ],
 }
+MARKERS = re.compile(r"(?:\w{1,5}[.)]|[-*+•‣◦–—])[ \t]+")  # of lists
 CODE = re.compile(r"`[^`]*`|https?://[^)]*")
 
 
@@ -48,6 +48,21 @@ def whole(text):
 def test_sentences_end_where_they_end(language, parts):
     text = ("" if language == "zh" else " ").join(parts)
     assert [piece.text for piece in split_sentences(text, language, whole(text)) if not piece.gap] == parts
+
+
+@pytest.mark.parametrize("marker", ["1.", "12)", "a.", "B)", "iv.", "XII)", "-", "*", "•", "–"])
+@given(st.lists(st.sampled_from(["first", "The last one.", "third\twide", "x"]), min_size=1), st.sampled_from(["", "  ", "\t"]))
+@settings(max_examples=20, deadline=None)
+def test_the_marker_of_an_item_stands_between(marker, items, indent):
+    text = "\n".join(f"{indent}{marker} {item}" for item in items)
+    pieces = split_sentences(text, "en")
+    assert "".join(piece.text for piece in pieces) == text
+    assert [piece.text for piece in pieces if not piece.gap] == [cell for item in items for cell in item.split("\t")]
+
+
+@pytest.mark.parametrize("text", ["3. Mai 2021 ist ein Tag.", "z. B. hier", "5 - 3 ist 2.", "1.5 Liter", "-5 Grad", "1.", "-"])
+def test_what_only_looks_like_a_marker_is_part_of_its_sentence(text):
+    assert [piece.text for piece in split_sentences(text, "de") if not piece.gap] == [text]
 
 
 def test_white_space_and_line_breaks_stand_between():
@@ -74,7 +89,7 @@ def test_pieces_give_the_text_back_and_no_stretch_is_cut(text, language):
     for piece in pieces:
         ends.add(max(ends) + len(piece.text))
         assert piece.text
-        assert piece.gap == (not piece.text.strip())
+        assert piece.gap == (not MARKERS.sub("", piece.text).strip())
         assert piece.gap or (piece.text == piece.text.strip() and "\n" not in CODE.sub("", piece.text))
     assert not any(start < end < stop for start, stop in whole(text) for end in ends)
     assert not any(one.gap and other.gap for one, other in pairwise(pieces))

@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from glassformer.common.errors import ConfigError, did_you_mean
 from glassformer.common.strings import HAN, KANA_HANGUL
+from glassformer.data.protect import spans
 from glassformer.pipelines.language import word_lists
+from glassformer.pipelines.language.numbers import blank_out
 
 # What a language is called, beside its code; in small letters.
 NAMES: dict[str, tuple[str, ...]] = {
@@ -29,7 +31,7 @@ _WORD = re.compile(r"[^\W\d_]+")
 CHINESE = 6  # letters that say as much as a character of Chinese, at most
 _HAN = re.compile(f"[{HAN}]")
 _KANA = re.compile(f"[{KANA_HANGUL}]")  # with these, what looks Chinese is Japanese or Korean
-_CODE = re.compile(r"```.*?```|`[^`]*`|\w+://\S+|<[^>]*>|\{[^}]*\}", re.DOTALL)  # written alike in every language
+_BLOCK = re.compile(r"```.*?```|`[^`]*`|<[^>]*>|\{[^}]*\}", re.DOTALL)  # code and tags, of several lines too
 LONGEST = 2000  # characters of a text that are looked at
 
 
@@ -69,9 +71,15 @@ def confident_language(text: str, least: int = 2) -> str | None:
     return best if seen[best] >= least and seen[best] >= 3 * seen.get(second, 0) else None
 
 
+def without_code(text: str) -> str:
+    """The beginning of a text without what is written alike in every language."""
+    text = _BLOCK.sub(" ", text[:LONGEST])
+    return blank_out(text, spans(text), " ")
+
+
 def evidence(text: str) -> dict[str, int] | None:
     """How many characters, common words or letters of each language a text has; None where scripts mix."""
-    text = _CODE.sub(" ", text[:LONGEST]).casefold()
+    text = without_code(text).casefold()
     words = _WORD.findall(text)
     han, kana, letters = len(_HAN.findall(text)), len(_KANA.findall(text)), sum(map(len, words))
     if han and not kana and CHINESE * han >= letters:
@@ -89,7 +97,7 @@ def confidence(text: str, code: str) -> float:
     library's probability."""
     if confident_language(text, 1) == code and (seen := evidence(text)):
         return seen[code] / sum(seen.values())
-    scores: dict[str, float] = dict(language_identifier().rank(_CODE.sub(" ", text[:LONGEST])))
+    scores: dict[str, float] = dict(language_identifier().rank(without_code(text)))
     highest = max(scores.values())
     return math.exp(scores[code] - highest) / sum(math.exp(one - highest) for one in scores.values())
 
@@ -99,7 +107,7 @@ def detect_language(text: str, among: Sequence[str]) -> Guess:
     found = confident_language(text, 1)
     if found in among:
         return Guess(found)
-    bare = _CODE.sub(" ", text[:LONGEST])
+    bare = without_code(text)
     bare = bare if _WORD.search(bare) else text[:LONGEST]
     if not _WORD.search(bare):
         return Guess(None)

@@ -35,6 +35,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _WIDE_SPACE = re.compile(r"[\u0085\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]")
 _LINES = re.compile(r"[\n\r\t\u2028\u2029]\s*")
 _WIDE_ENDS = "。！？"
+_MARKER = re.compile(  # of an item of a list, but neither "z. B." nor "3. Mai"
+    r"\s*(?:(?:\d{1,3}|[A-Za-z]|[ivxIVX]{2,5})[.)]|[-*+•‣◦–—])[ \t]+"
+    rf"(?=\S)(?![A-Za-z]\.|(?:{'|'.join(word_lists('months')['de'])})\b)"
+)
 _CLOSING = "\"'»«”’“‘)]}*_`」』）】》〉"
 _ENDED = re.compile(rf"[.!?…‽؟।{_WIDE_ENDS}][{re.escape(_CLOSING)}]*$")
 _OPENING = re.compile(r"[\s\"'»«„“‘(\[{*_`「『（【《]*")
@@ -58,13 +62,18 @@ class Piece(NamedTuple):
 def split_sentences(text: str, language: str = "", whole: Sequence[Span] = ()) -> list[Piece]:
     """`text` in pieces that, joined, give it back: sentences without white space around them, and the gaps.
 
-    A line break or a tab always ends a sentence. None of the stretches `whole`, such as a code span, is cut.
+    A line break or a tab always ends a sentence. None of the stretches `whole`, such as a code span, is cut. The marker of
+    a list's item is part of the gap.
     """
     pieces: list[Piece] = []
     for start, end in _between(text, _borders(text, language, whole)):
         stretch = text[start:end]
         bare = stretch.strip()
         lead = len(stretch) - len(stretch.lstrip()) if bare else 0
+        begins = bare and (not pieces or _LINES.search(pieces[-1].text))
+        if begins and (marker := _MARKER.match(text, start)):
+            lead = min(marker.end(), end) - start
+            bare = stretch[lead:].strip()
         for part, gap in ((stretch[:lead], True), (bare, False), (stretch[lead + len(bare) :], True)):
             if part and gap and pieces and pieces[-1].gap:
                 pieces[-1] = Piece(pieces[-1].text + part, True)
