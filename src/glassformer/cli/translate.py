@@ -259,7 +259,7 @@ def translate_with_box(
 ) -> None:
     from glassformer.pipelines.documents.formats import is_document
     from glassformer.pipelines.language.invariants import Glossary
-    from glassformer.pipelines.polyglot import Polyglot
+    from glassformer.pipelines.polyglot import Polyglot, unused_terms
 
     terms = None if options.glossary is None else Glossary.load(options.glossary)
     documents = [word for word in words if os.path.exists(word)]
@@ -284,6 +284,7 @@ def translate_with_box(
     if waiting:
         report.say("type lines to translate; Ctrl-D ends it")
     reported: dict[str, None] = {}  # each kind of note once
+    unused = [] if terms is None else list(terms.terms)
     done = 0
     with open_output(output, report) as sink:
         for chunk in chunks:
@@ -299,10 +300,13 @@ def translate_with_box(
                         reported[note.text] = None
                         where = f"line {number}: " if not words and note.kind != "pivot" else ""
                         report.say(f"{where}{note.text}")
+            unused = [] if terms is None else terms.unused((one.text for one in found), unused)
             done += len(chunk)
             if not words and not waiting:
                 report.show(f"translated: {done:,} lines")
     report.clear()
+    for line in unused_terms(unused):
+        report.say(line)
 
 
 def choose_directions(texts: list[str], options: BoxOptions) -> list[LanguagePair]:
@@ -326,8 +330,9 @@ def translate_documents(
 ) -> None:
     """Files, or a folder, all from one language into one."""
     check_files(paths, output, out)
-    ((source, target, notes),) = choose_directions([read_openings(paths)], options)
-    if source == target:
+    (pair,) = choose_directions([read_openings(paths)], options)
+    source, target, notes = pair
+    if pair.stays:
         raise ConfigError(
             f"{paths[0]} holds nothing to translate into `{options.to or target}`; is the language right?"
         )

@@ -5,13 +5,14 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import NamedTuple, Unpack, overload
 
 import torch
 
 from glassformer.common.arguments import check_texts, checked
 from glassformer.common.errors import ConfigError
+from glassformer.data.protect import spans
 from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.decode.search import SearchOptions
@@ -24,8 +25,12 @@ from glassformer.pipelines.language.language import (
     language_code,
     language_name,
 )
+from glassformer.pipelines.language.sentences import split_sentences
 from glassformer.pipelines.text import Note, TextTranslator, TranslatedText
+from glassformer.pipelines.text.translator import already_in, sentence_languages
 from glassformer.pipelines.translator import Translator
+
+LISTED = 10  # terms of a glossary
 
 
 class TranslateOptions(SearchOptions, total=False):
@@ -71,9 +76,15 @@ def translate(
     texts = [text] if isinstance(text, str) else check_texts(text, "text")
     pairs = language_pairs(texts, to, source)
     found = polyglot(device, precision).details(texts, pairs, glossary=glossary, search=search, **options)
-    for note in dict.fromkeys(note.text for one in found for note in one.notes):
+    unused = [] if glossary is None else glossary.unused(one.text for one in found)
+    for note in dict.fromkeys((*(note.text for one in found for note in one.notes), *unused_terms(unused))):
         warnings.warn(note, stacklevel=3)
     return found[0].text if isinstance(text, str) else [one.text for one in found]
+
+
+def unused_terms(terms: Sequence[str]) -> list[str]:
+    named = ", ".join(terms[:LISTED]) + (f" and {len(terms) - LISTED:,} more" if len(terms) > LISTED else "")
+    return [f"terms of the glossary that no translation holds: {named}"] if terms else []
 
 
 @cache
@@ -89,9 +100,20 @@ class Polyglot:
         self._loaded: dict[str, Translator] = {}
 
     def translator(self, source: str, target: str, glossary: Glossary | None = None) -> TextTranslator:
-        """From one language to another; two that no model joins, by way of English."""
-        translators = [self._load(one) for one in box.route(source, target)]
-        return TextTranslator(*translators, source=source, target=target, glossary=glossary, detect=confident_language)
+        """From one language to another; two that no model joins, by way of English. The same twice is for a text with
+        sentences of others."""
+        first = source if source != target else next(one for one in box.LANGUAGES if one != target)
+        translators = [self._load(one) for one in box.route(first, target)]
+        other = partial(self.translator, target=target, glossary=glossary)
+        return TextTranslator(
+            *translators,
+            source=first,
+            target=target,
+            glossary=glossary,
+            detect=confident_language,
+            main=source,
+            other=other,
+        )
 
     def _load(self, direction: box.Direction) -> Translator:
         if direction.model not in self._loaded:
@@ -110,7 +132,7 @@ class Polyglot:
     ) -> list[TranslatedText]:
         """The translation of each text with its notes; texts of one language go together."""
         found = [TranslatedText(text) for text in texts]
-        for source, target in dict.fromkeys((one.source, one.target) for one in pairs if one.source != one.target):
+        for source, target in dict.fromkeys((one.source, one.target) for one in pairs if not one.stays):
             rows = [i for i, one in enumerate(pairs) if (one.source, one.target) == (source, target)]
             translator = self.translator(source, target, glossary)
             made = translator.details([texts[i] for i in rows], search=search, **options)
@@ -120,11 +142,15 @@ class Polyglot:
 
 
 class LanguagePair(NamedTuple):
-    """From which language into which a text goes; the same twice where it stays as it is."""
+    """From which language into which a text goes; the same twice where it stays, as a note says, or a part of it."""
 
     source: str
     target: str
     notes: tuple[Note, ...] = ()
+
+    @property
+    def stays(self) -> bool:
+        return self.source == self.target and (not self.source or self.notes != ())
 
 
 def language_pairs(texts: Sequence[str], to: str | None, source: str | None) -> list[LanguagePair]:
@@ -142,12 +168,15 @@ def language_pairs(texts: Sequence[str], to: str | None, source: str | None) -> 
 def _pair(text: str, target: str | None, guess: Guess) -> LanguagePair:
     if guess.code is None:  # nothing in it could be translated
         return LanguagePair("", "")
-    to, name, note = target or default_target(guess.code), language_name(guess.code), None
+    to, notes = target or default_target(guess.code), tuple[Note, ...]()
     if guess.code == to:
-        note = f"left as it is, for it is {name} already: {text!r:.60}"
+        pieces = split_sentences(text, to, spans(text))
+        if set(sentence_languages(pieces, to, box.LANGUAGES.__contains__, confident_language)) <= {to, None}:
+            notes = already_in(to, text)
     elif guess.other is not None:
-        note = f"this looks like `{guess.other}`, but is translated as {name}"
-    return LanguagePair(guess.code, to, () if note is None else (Note("language", note),))
+        looks = f"this looks like `{guess.other}`, but is translated as {language_name(guess.code)}"
+        notes = (Note("language", looks),)
+    return LanguagePair(guess.code, to, notes)
 
 
 def detect_languages(texts: Sequence[str], target: str | None) -> list[Guess]:

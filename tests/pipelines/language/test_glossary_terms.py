@@ -29,6 +29,31 @@ def test_capitals_as_written_come_first():
     assert found("", TERMS) == found("kernel", Glossary({})) == []
 
 
+@pytest.mark.parametrize(
+    ("language", "term", "forms", "others"),
+    [
+        ("en", "kernel", ["kernel", "kernels", "Kernels", "KERNELS", "kernel's"], ["subkernel", "kernelize", "kern"]),
+        ("en", "city", ["city", "cities", "CITIES", "City"], ["cit", "citizen"]),
+        ("en", "mailbox", ["mailbox", "Mailboxes"], ["mailboxed"]),
+        ("en", "open file", ["open files", "Open File"], ["opens file"]),
+        ("de", "Datei", ["Datei", "Dateien", "DATEIEN"], ["Dateisystem"]),
+        ("de", "Tag", ["Tage", "Tagen", "Tages", "tags"], ["Tagung"]),
+        ("zh", "内核", ["内核", "内核们"], ["内"]),
+        ("", "kernel", ["kernel"], ["kernels"]),
+    ],
+)
+def test_plurals_and_capitals_are_forms_of_a_term(language, term, forms, others):
+    glossary = Glossary({term: "X", "other": "Y"})
+    for form in forms:
+        assert [target for *_, target in glossary.find(f"a {form}, b", language)] == ["X"], form
+    assert [form for form in others if glossary.find(f"a {form}, b", language)] == []
+
+
+def test_terms_that_no_translation_holds_are_listed():
+    assert TERMS.unused(["Der KERN ist da.", "Gehen wir"]) == ["Linux kernel", "Go", "C++", "内核"]
+    assert TERMS.unused(["kernel"], ["kernel", "内核"]) == ["kernel"]
+
+
 def test_a_file_is_read(tmp_path):
     path = tmp_path / "terms.tsv"
     path.write_text("\ufeff# English\tGerman\n\nkernel\tKern\r\n  file system \t Dateisystem\t\n", encoding="utf-8")

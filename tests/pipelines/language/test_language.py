@@ -34,7 +34,17 @@ def test_a_few_words_are_told_by_the_library(text: str, code: str) -> None:
     assert detect_language(text, AMONG) == (code, None)
 
 
-CODE = ["`make all`", "{folder}", "%s", "%(name)s", "$HOME", "--dry-run", "<b>", "https://der.die/das?x=1", "src/das.py"]
+CODE = [
+    "`make all`",
+    "{folder}",
+    "%s",
+    "%(name)s",
+    "$HOME",
+    "--dry-run",
+    "<b>",
+    "https://der.die/das?x=1",
+    "src/das.py",
+]
 
 
 @pytest.mark.parametrize("code", CODE)

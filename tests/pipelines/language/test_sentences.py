@@ -51,7 +51,10 @@ def test_sentences_end_where_they_end(language, parts):
 
 
 @pytest.mark.parametrize("marker", ["1.", "12)", "a.", "B)", "iv.", "XII)", "-", "*", "•", "–"])
-@given(st.lists(st.sampled_from(["first", "The last one.", "third\twide", "x"]), min_size=1), st.sampled_from(["", "  ", "\t"]))
+@given(
+    st.lists(st.sampled_from(["first", "The last one.", "third\twide", "x"]), min_size=1),
+    st.sampled_from(["", "  ", "\t"]),
+)
 @settings(max_examples=20, deadline=None)
 def test_the_marker_of_an_item_stands_between(marker, items, indent):
     text = "\n".join(f"{indent}{marker} {item}" for item in items)
@@ -60,7 +63,9 @@ def test_the_marker_of_an_item_stands_between(marker, items, indent):
     assert [piece.text for piece in pieces if not piece.gap] == [cell for item in items for cell in item.split("\t")]
 
 
-@pytest.mark.parametrize("text", ["3. Mai 2021 ist ein Tag.", "z. B. hier", "5 - 3 ist 2.", "1.5 Liter", "-5 Grad", "1.", "-"])
+@pytest.mark.parametrize(
+    "text", ["3. Mai 2021 ist ein Tag.", "z. B. hier", "5 - 3 ist 2.", "1.5 Liter", "-5 Grad", "1.", "-"]
+)
 def test_what_only_looks_like_a_marker_is_part_of_its_sentence(text):
     assert [piece.text for piece in split_sentences(text, "de") if not piece.gap] == [text]
 

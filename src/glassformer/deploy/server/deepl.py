@@ -1,6 +1,6 @@
 """As much of DeepL's interface, version 2, as its official client needs to translate texts.
 
-POST /v2/translate   text (one or several), target_lang, source_lang, tag_handling (html or xml)
+POST /v2/translate   text (one or several), target_lang, source_lang, tag_handling (html or xml); `notes` may come back
 GET  /v2/languages   which there are; type=target: into which
 GET  /v2/usage       the characters that this server has translated
 
@@ -27,12 +27,15 @@ from glassformer.deploy.server.translation_service import TranslationService, Un
 from glassformer.pipelines.language.language import detect_language, language_code, language_name
 
 TARGET_CODES = {"zh": "ZH-HANS"}  # where the code of a target is not that of the source
+# What cannot be done is refused, but for these values: they are preferences.
+REFUSED = {"formality": ("default", "prefer_more", "prefer_less"), "glossary_id": (), "ignore_tags": (), "style_id": ()}
 
 
 class DeepLTranslation(BaseModel):
     detected_source_language: str
     text: str
     billed_characters: int
+    notes: list[str] | None = None
 
 
 class DeepLResponse(BaseModel):
@@ -44,6 +47,7 @@ class DeepLBody(BaseModel):
     target_lang: str
     source_lang: str = ""
     tag_handling: str = ""
+    formality: str = "default"
 
 
 class DeepLLanguage(BaseModel):
@@ -89,6 +93,12 @@ class DeepLApi:
         tags = fields.get("tag_handling") or ""
         if tags not in ("", "html", "xml"):
             raise bad_request("Value for 'tag_handling' not supported: html or xml")
+        for name, allowed in REFUSED.items():
+            if (value := fields.get(name)) not in (None, "", [], *allowed):
+                takes = f"; give {' or '.join(allowed)}, or leave it out" if allowed else "; leave it out"
+                raise bad_request(
+                    f"Value for '{name}' not supported: {printable(str(value))[:60]} cannot be done{takes}"
+                )
         codes = [source or detect_language(text, self.service.languages).code for text in texts]
         try:
             made, _ = self.service.translate(texts, codes, target, state, html=bool(tags))
@@ -97,7 +107,8 @@ class DeepLApi:
         with self._lock:
             self.characters += size
         translations = [
-            {"detected_source_language": (code or target).upper(), "text": one, "billed_characters": len(text)}
+            {"detected_source_language": (code or target).upper(), "text": one.text, "billed_characters": len(text)}
+            | ({"notes": [note.text for note in one.notes]} if one.notes else {})
             for code, one, text in zip(codes, made, texts, strict=True)
         ]
         return {"translations": translations}

@@ -10,7 +10,7 @@ GET  /spec               this interface, as OpenAPI
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from fastapi import APIRouter, FastAPI, Request, Response
@@ -27,6 +27,7 @@ from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.pipelines.documents.formats import FORMATS
 from glassformer.pipelines.language.language import confidence, detect_language, language_name
 from glassformer.pipelines.language.sentences import split_sentences
+from glassformer.pipelines.text import TranslatedText
 
 AUTO = "auto"
 LIBRE_CODES = {"zh": "zh-Hans"}  # where LibreTranslate's code of a language differs from ours
@@ -43,11 +44,13 @@ class Detected(BaseModel):
 
 
 class TranslateResponse(BaseModel):
-    """A text for a text, a list for a list. The last two fields are optional."""
+    """A text for a text, a list for a list. The other fields are optional; `notes`, such as that a text was left as it
+    is, come where there are any."""
 
     translatedText: str | list[str]
     detectedLanguage: Detected | list[Detected] | None = None
     alternatives: list[str] | list[list[str]] | None = None
+    notes: list[str] | list[list[str]] | None = None
 
 
 class TranslateBody(BaseModel):
@@ -107,12 +110,14 @@ class TranslateRequest(NamedTuple):
     html: bool
     alternatives: int
 
-    def response(self, translations: list[str], alternatives: list[list[str]]) -> dict[str, Any]:
-        found: dict[str, Any] = {"translatedText": translations}
+    def response(self, made: Sequence[TranslatedText], alternatives: list[list[str]]) -> dict[str, Any]:
+        found: dict[str, Any] = {"translatedText": [one.text for one in made]}
         if self.detected:
             found["detectedLanguage"] = [one.model_dump() for one in self.detected]
         if self.alternatives:
             found["alternatives"] = alternatives
+        if any(one.notes for one in made):
+            found["notes"] = [[note.text for note in one.notes] for one in made]
         return {name: values[0] for name, values in found.items()} if self.single else found
 
 
@@ -172,7 +177,9 @@ class LibreApi:
         parsed = self.parse(fields)
         return parsed.response(*self.translate_all(parsed, state))
 
-    def translate_all(self, parsed: TranslateRequest, state: RequestState) -> tuple[list[str], list[list[str]]]:
+    def translate_all(
+        self, parsed: TranslateRequest, state: RequestState
+    ) -> tuple[list[TranslatedText], list[list[str]]]:
         texts, codes, count = parsed.texts, parsed.codes, parsed.alternatives
         return self.service.translate(texts, codes, parsed.target, state, html=parsed.html, alternatives=count)
 
@@ -184,18 +191,13 @@ class LibreApi:
             for index, (text, code) in enumerate(zip(parsed.texts, parsed.codes, strict=True))
             for part in ([text] if parsed.html or code is None else paragraphs(text, code))
         ]
-        translations = [""] * len(parsed.texts)
         for group in growing_groups(parts):
             state.check()
             texts, codes = [one.text for one in group], [one.code for one in group]
-            texts, _ = self.service.translate(texts, codes, parsed.target, state, html=parsed.html)
-            for part, text in zip(group, texts, strict=True):
-                translations[part.text_index] += text
-                send("part", {"index": part.text_index, "translatedText": text})
-        others: list[list[str]] = []
-        if parsed.alternatives:
-            _, others = self.translate_all(parsed, state)
-        send("done", parsed.response(translations, others))
+            made, _ = self.service.translate(texts, codes, parsed.target, state, html=parsed.html)
+            for part, one in zip(group, made, strict=True):
+                send("part", {"index": part.text_index, "translatedText": one.text})
+        send("done", self.translate(fields, state))  # the queue remembers the sentences
 
     def is_quick(self, fields: dict[str, Any]) -> bool:
         """Whether only the models take time: they are loaded, and one short plain text has one known language."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from glassformer.common.errors import DataError
@@ -15,7 +15,7 @@ from glassformer.deploy.server.queue import NBest, Queue, result
 from glassformer.pipelines.documents.html import translate_fragments
 from glassformer.pipelines.documents.sandbox import translate_in_sandbox
 from glassformer.pipelines.language.language import confident_language, language_name
-from glassformer.pipelines.text import TextTranslator
+from glassformer.pipelines.text import Note, TextTranslator, TranslatedText
 from glassformer.pipelines.text.sentence_translator import Answer, TranslateRequest, run_async
 
 MAX_HTML = 20_000  # characters parsed in this process
@@ -115,13 +115,21 @@ class TranslationService:
         return []
 
     def translator(self, source: str, target: str, state: RequestState) -> TextTranslator:
-        """A translator of texts for one request."""
-        route = self.route(source, target)
+        """A translator of texts for one request; the same language twice is for a text with sentences of others."""
+        first = source if source != target else next((one for one in self.languages if self.route(one, target)), source)
+        route = self.route(first, target)
         if not route:
             raise UnsupportedPair(source, target)
         translators = [self.directions.get(name).translator for name in route]
-        answer = QueuedAnswers(self.queue, state, self.waker)
-        return TextTranslator(*translators, source=source, target=target, detect=confident_language, answer=answer)
+        return TextTranslator(
+            *translators,
+            source=first,
+            target=target,
+            detect=confident_language,
+            main=source,
+            other=lambda one: self.translator(one, target, state) if self.route(one, target) else None,
+            answer=QueuedAnswers(self.queue, state, self.waker),
+        )
 
     def translate(
         self,
@@ -132,33 +140,49 @@ class TranslationService:
         *,
         html: bool = False,
         alternatives: int = 0,
-    ) -> tuple[list[str], list[list[str]]]:
+    ) -> tuple[list[TranslatedText], list[list[str]]]:
         """The translations of texts, each in the language of its code, and `alternatives` other translations of each. A
-        text in no language, or in the target's, stays as it is."""
-        made, others = list(texts), [list[str]() for _ in texts]
-        for code in dict.fromkeys(code for code in codes if code is not None and code != target):
+        text in no language stays as it is, and so does what is in the target's."""
+        made, others = list(map(TranslatedText, texts)), [list[str]() for _ in texts]
+        for code in dict.fromkeys(code for code in codes if code is not None):
+            if code == target and not any(self.route(one, target) for one in self.languages):
+                continue
             rows = [i for i, one in enumerate(codes) if one == code]
             by, some = self.translator(code, target, state), [texts[i] for i in rows]
-            translations = translate_html(some, by, state) if html else by.translate(some)
+            translations = translate_html(some, by, state) if html else by.details(some)
             more = by.alternatives(some, alternatives) if alternatives and not html else [[] for _ in rows]
-            for i, text, ranked in zip(rows, translations, more, strict=True):
-                made[i], others[i] = text, ranked
+            for i, one, ranked in zip(rows, translations, more, strict=True):
+                made[i], others[i] = one, ranked
         return made, others
 
-    async def translate_async(self, text: str, code: str, target: str, state: RequestState) -> str:
+    async def translate_async(self, text: str, code: str, target: str, state: RequestState) -> TranslatedText:
         """The translation of one text, without a thread that waits."""
-        if code == target:
-            return text
         steps = self.translator(code, target, state).steps([text])
         (made,) = await run_async(steps, QueuedAnswers(self.queue, state, self.waker).wait)
-        return made.text
+        return made
 
 
-def translate_html(texts: list[str], by: TextTranslator, state: RequestState) -> list[str]:
+class NotingTranslator:
+    """A text translator that keeps the notes on each text."""
+
+    def __init__(self, by: TextTranslator) -> None:
+        self.by, self.notes = by, dict[str, tuple[Note, ...]]()
+
+    def translate(self, texts: list[str], *, progress: Callable[[int], None] | None = None) -> list[str]:
+        made = self.by.details(texts, progress=progress)
+        self.notes |= {text: one.notes for text, one in zip(texts, made, strict=True)}
+        return [one.text for one in made]
+
+
+def translate_html(texts: list[str], by: TextTranslator, state: RequestState) -> list[TranslatedText]:
     """Pieces of HTML; long ones are parsed in a process of their own, which can be stopped."""
+    noting, requested = NotingTranslator(by), [list[str]() for _ in texts]
     try:
         if sum(map(len, texts)) <= MAX_HTML:
-            return translate_fragments(texts, by)
-        return list(map(str, translate_in_sandbox(texts, ".html", by, state.check)))
+            made = translate_fragments(texts, noting, requested)
+        else:
+            made = list(map(str, translate_in_sandbox(texts, ".html", noting, state.check, requested=requested)))
     except DataError as error:
         raise RequestError(400, "html", f"the HTML cannot be read: {error}") from None
+    notes = [dict.fromkeys(note for one in some for note in noting.notes[one]) for some in requested]
+    return [TranslatedText(text, notes=tuple(some)) for text, some in zip(made, notes, strict=True)]

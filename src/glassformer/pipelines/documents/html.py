@@ -271,6 +271,9 @@ def translate(text: str, stats: DocumentStats) -> Task[str]:
     return translation
 
 
-def translate_fragments(texts: Sequence[str], translator: SupportsTranslate) -> list[str]:
-    """Pieces of HTML that are not pages, such as those of a message."""
-    return run_task(gather([translate_fragment(text, DocumentStats()) for text in texts]), translator)
+def translate_fragments(
+    texts: Sequence[str], translator: SupportsTranslate, requested: Sequence[list[str]] = ()
+) -> list[str]:
+    """Pieces of HTML that are not pages, such as those of a message. The texts that each sends to the translator are
+    added to its list of `requested`."""
+    return run_task(gather([translate_fragment(text, DocumentStats()) for text in texts], requested), translator)

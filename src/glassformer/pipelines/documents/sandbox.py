@@ -11,7 +11,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection, Pipe
 from pathlib import Path
@@ -38,8 +38,10 @@ def translate_in_sandbox(
     translator: SupportsTranslate,
     check: Callable[[], None],
     limits: Limits | None = None,
+    requested: Sequence[list[str]] = (),
 ) -> bytes | list[str]:
-    """A document, or pieces of HTML, translated. `check` is called often; an exception from it ends the worker."""
+    """A document, or pieces of HTML, translated. `check` is called often; an exception from it ends the worker. The
+    texts that each piece sends to the translator are added to its list of `requested`."""
     header = {"suffix": suffix, "fragments": isinstance(document, list), **asdict(limits or Limits())}
     ours, theirs = Pipe()
     process = subprocess.Popen(
@@ -63,6 +65,8 @@ def translate_in_sandbox(
             process.kill()
     if "error" in message:
         raise DataError(message["error"])
+    for into, texts in zip(requested, message.get("requested", ()), strict=False):
+        into += texts
     result = message["result"]
     return list(result) if isinstance(document, list) else str(result).encode("utf-8", "replace")
 
@@ -96,7 +100,10 @@ def main() -> None:
     translator = RemoteTranslator(connection)
     try:
         if header["fragments"]:
-            send(connection, {"result": translate_fragments(json.loads(content), translator)})
+            texts = json.loads(content)
+            requested: list[list[str]] = [[] for _ in texts]
+            result = translate_fragments(texts, translator, requested)
+            send(connection, {"result": result, "requested": requested})
         else:
             translation, _ = translate_bytes(Path(f"document{header['suffix']}"), content, translator)
             send(connection, {"result": translation.decode("utf-8")})

@@ -266,8 +266,9 @@ def copy_outer_spaces(source: str, text: str) -> str:
     return before + text.strip() + source[len(source.rstrip()) :]
 
 
-def gather(tasks: Sequence[Task[Result]]) -> Task[list[Result]]:
-    """One task of several, which run at the same time: their texts go to the translator together."""
+def gather(tasks: Sequence[Task[Result]], requested: Sequence[list[str]] = ()) -> Task[list[Result]]:
+    """One task of several, which run at the same time: their texts go to the translator together. The texts of each are
+    added to its list of `requested`."""
     results: dict[int, Result] = {}
     requests: dict[int, list[str]] = {}
     answers: dict[int, list[str] | None] = dict.fromkeys(range(len(tasks)))
@@ -278,6 +279,8 @@ def gather(tasks: Sequence[Task[Result]]) -> Task[list[Result]]:
             except StopIteration as end:
                 results[i] = end.value
                 requests.pop(i, None)
+        for i in requests if requested else ():
+            requested[i].extend(requests[i])
         got = iter((yield [text for texts in requests.values() for text in texts]) if requests else [])
         answers = {i: [next(got) for _ in texts] for i, texts in requests.items()}
     return [results[i] for i in range(len(tasks))]

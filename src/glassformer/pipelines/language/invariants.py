@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -44,6 +44,7 @@ _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _JOINTS = ("/", ":", "-", ".", "–")  # between the numbers of a date, a time or a range, which go together
 _SIGN = ("So", "Sm", "Sk", "No")  # kinds of characters
 _SIGNS = "`<>{}"  # two of them make a stretch of code or a tag, maybe across sentences
+PLURALS = {"en": "(?:e?s)?", "de": "(?:e[ns]?|n|s)?"}  # endings; other changes of a word are not looked for
 IN_TURN = re.compile(r"%(?!\d+\$|[(<])[^%]*[A-Za-z@]|\{(?:[:!][^{}]*)?\}")  # takes the next argument: %s, {}; not {0}
 
 
@@ -55,22 +56,19 @@ class Glossary:
         terms = gf.Glossary.load("terms.tsv")
         gf.TextTranslator(translator, glossary=terms).translate(["The kernel starts."])
 
-    A term is found where it stands as a word of its own, the longest first; as it is written if it is there so, in
-    other capitals else.
+    A term is found where it stands as a word of its own, in the plural too, the longest first; as it is written if it
+    is there so, in other capitals else.
     """
 
     terms: Mapping[str, str]
     _folded: dict[str, str] = field(init=False, repr=False, compare=False)
-    _pattern: re.Pattern[str] | None = field(init=False, repr=False, compare=False)
+    _patterns: dict[str, re.Pattern[str]] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         folded: dict[str, str] = {}
         for term, target in self.terms.items():
             folded.setdefault(term.casefold(), target)
-        ranked = sorted(self.terms, key=lambda term: (-len(term), term))
-        pattern = re.compile("|".join(map(word_pattern, ranked)), re.IGNORECASE) if ranked else None
         object.__setattr__(self, "_folded", folded)
-        object.__setattr__(self, "_pattern", pattern)
 
     @classmethod
     def load(cls, path: str | Path) -> Glossary:
@@ -109,24 +107,38 @@ class Glossary:
             lines.setdefault(term, number)
         return cls(terms)
 
-    def find(self, text: str) -> list[tuple[int, int, str]]:
-        """The start and end of each term in `text`, and what it is in the target."""
-        if self._pattern is None:
+    def find(self, text: str, language: str = "") -> list[tuple[int, int, str]]:
+        """The start and end of each term in `text`, which is of this language, and what it is in the target."""
+        if not self.terms:
             return []
-        return [(match.start(), match.end(), self[match[0]]) for match in self._pattern.finditer(text)]
+        if language not in self._patterns:
+            ranked = sorted(self.terms, key=lambda term: (-len(term), term))
+            pattern = "|".join(word_pattern(term, PLURALS.get(language, "")) for term in ranked)
+            self._patterns[language] = re.compile(pattern, re.IGNORECASE)
+        return [(match.start(), match.end(), self[match[0]]) for match in self._patterns[language].finditer(text)]
 
-    def __getitem__(self, term: str) -> str:
-        found = self.terms.get(term, self._folded.get(term.casefold()))
+    def __getitem__(self, form: str) -> str:
+        """What a term is in the target, by one of its forms."""
+        singulars = [form, *(form[:-cut] for cut in (1, 2)), re.sub("ies$", "y", form, flags=re.IGNORECASE)]
+        known = [self.terms.get(one, self._folded.get(one.casefold())) for one in singulars]
+        found = next((target for target in known if target is not None), None)
         if found is None:
-            raise InputError(f"the glossary has no term {term!r:.60}{did_you_mean(term, self.terms)}")
+            raise InputError(f"the glossary has no term {form!r:.60}{did_you_mean(form, self.terms)}")
         return found
 
+    def unused(self, translations: Iterable[str], terms: Iterable[str] | None = None) -> list[str]:
+        """Which of the terms, or of `terms`, no translation holds."""
+        text = "\n".join(translations)
+        patterns = {term: word_pattern(self.terms[term]) for term in (self.terms if terms is None else terms)}
+        return [term for term, pattern in patterns.items() if not re.search(pattern, text, re.IGNORECASE)]
 
-def word_pattern(term: str) -> str:
-    """A pattern that finds `term` as a word of its own."""
+
+def word_pattern(term: str, plural: str = "") -> str:
+    """A pattern that finds `term` as a word of its own, or with the ending of a plural."""
     before = f"(?<!{_WORD_LETTER})" if re.match(_WORD_LETTER, term) else ""
     after = f"(?!{_WORD_LETTER})" if re.match(_WORD_LETTER, term[-1]) else ""
-    return before + re.escape(term) + after
+    stem = re.sub("(?<=[^aeiou])y$", "(?:y|ie)", re.escape(term)) if "e?s" in plural else re.escape(term)
+    return before + stem + plural * bool(after) + after
 
 
 @dataclass(frozen=True)
@@ -170,7 +182,7 @@ class Invariants:
         """All of it, in order; none overlaps another."""
         found = [Invariant(start, end, self.source[start:end], "span") for start, end in spans(self.source)]
         taken = {place for one in found for place in range(one.start, one.end)}
-        terms = self.glossary.find(self.source) if self.glossary else []
+        terms = self.glossary.find(self.source, self.languages[0]) if self.glossary else []
         if self.languages[0] not in _EASTERN_LANGUAGES:
             terms += [(*match.span(), match[0]) for match in _EASTERN.finditer(self.source)]
         if self._strange:

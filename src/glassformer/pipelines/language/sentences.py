@@ -62,8 +62,8 @@ class Piece(NamedTuple):
 def split_sentences(text: str, language: str = "", whole: Sequence[Span] = ()) -> list[Piece]:
     """`text` in pieces that, joined, give it back: sentences without white space around them, and the gaps.
 
-    A line break or a tab always ends a sentence. None of the stretches `whole`, such as a code span, is cut. The marker of
-    a list's item is part of the gap.
+    A line break or a tab always ends a sentence. None of the stretches `whole`, such as a code span, is cut. The marker
+    of a list's item is part of the gap.
     """
     pieces: list[Piece] = []
     for start, end in _between(text, _borders(text, language, whole)):
