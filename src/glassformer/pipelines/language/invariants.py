@@ -117,13 +117,13 @@ class Glossary:
             self._patterns[language] = re.compile(pattern, re.IGNORECASE)
         return [(match.start(), match.end(), self[match[0]]) for match in self._patterns[language].finditer(text)]
 
-    def __getitem__(self, form: str) -> str:
+    def __getitem__(self, term: str) -> str:
         """What a term is in the target, by one of its forms."""
-        singulars = [form, *(form[:-cut] for cut in (1, 2)), re.sub("ies$", "y", form, flags=re.IGNORECASE)]
+        singulars = [term, *(term[:-cut] for cut in (1, 2)), re.sub("ies$", "y", term, flags=re.IGNORECASE)]
         known = [self.terms.get(one, self._folded.get(one.casefold())) for one in singulars]
         found = next((target for target in known if target is not None), None)
         if found is None:
-            raise InputError(f"the glossary has no term {form!r:.60}{did_you_mean(form, self.terms)}")
+            raise InputError(f"the glossary has no term {term!r:.60}{did_you_mean(term, self.terms)}")
         return found
 
     def unused(self, translations: Iterable[str], terms: Iterable[str] | None = None) -> list[str]:
