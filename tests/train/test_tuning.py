@@ -262,6 +262,24 @@ def encoder(begun: Path, tmp_path: Path) -> tuple[Path, EncoderOnly]:
     return tmp_path / "fills", model
 
 
+def test_an_adapter_brings_its_head(encoder: tuple[Path, EncoderOnly], begun: Path, tmp_path: Path) -> None:
+    folder, old = encoder
+    model = EncoderOnly(replace(old.config, labels=3, tied=False))
+    copy_base_weights(model, str(folder))
+    select_trainable(model, going_on(begun, lora_rank=2).train)
+    learns = [name for name, p in model.named_parameters() if p.requires_grad]
+    assert {name.partition(".")[0] for name in learns} == {"head", "encoder"}
+    with torch.no_grad():
+        for name in learns:
+            model.get_parameter(name).normal_()
+    adapter.save(tmp_path / "adapter", model, bundle.weights(model), 16.0, "fills", ("a", "b", "c"))
+    loaded = bundle.load(folder, adapter=tmp_path / "adapter")
+    assert loaded.labels == ("a", "b", "c")
+    ids = torch.randint(4, 300, (2, 6))
+    with torch.no_grad():
+        torch.testing.assert_close(loaded.model(ids), model.eval()(ids), atol=1e-5, rtol=0)
+
+
 def test_a_head_of_labels_is_new_and_that_is_said(encoder: tuple[Path, EncoderOnly]) -> None:
     folder, old = encoder
     model = EncoderOnly(replace(old.config, labels=3, tied=False, seed=5))

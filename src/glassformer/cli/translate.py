@@ -433,17 +433,25 @@ def translate_files(
             out.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise DataError(f"{out} cannot be made: {error.strerror}") from None
+    failed = []
     for path in paths:
         progress = partial(show_progress, report, str(path))
         target = output if out is None else out / path.name
-        translation, stats = translate_bytes(path, read_document(path), translator, progress)
-        report.clear()
+        try:
+            translation, stats = translate_bytes(path, read_document(path), translator, progress)
+        except DataError as error:
+            failed.append(str(error))
+            continue
+        finally:
+            report.clear()
         with open_output(target, report) as sink:
             sink.write(translation)
             sink.flush()
         if target is not None:
             report.say(f"{path} → {target}")
         report_segments(stats, report)
+    if failed:
+        raise DataError("\n".join(failed))
 
 
 def report_folder(result: FolderResult, report: Report) -> None:

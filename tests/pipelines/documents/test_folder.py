@@ -183,6 +183,10 @@ def test_bad_files_are_told_and_the_others_made(docs, tmp_path, capsys):
     assert "not UTF-8" in told
     assert (tmp_path / "out" / "linked.md").read_text() == "ONE\n"
     assert not (tmp_path / "out" / "bad.md").exists()
+    several = [docs / name for name in ("bad.md", "a.md", "latin.txt", "empty.md")]
+    with pytest.raises(DataError, match=r"bad\.md: (?s:.*)\n.*latin\.txt: not UTF-8"):
+        translate_files(several, standins.StandIn(standins.upper), None, tmp_path / "several", Report())
+    assert files_of(tmp_path / "several") == {"a.md": b"ONE\n", "empty.md": b""}
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
