@@ -92,8 +92,8 @@ def _read_vocabulary(path: Path) -> dict[str, int]:
     vocabulary = read_json(path)
     if vocabulary is None:
         raise WeightsError(_missing(path))
-    if not all(type(id) is int for id in vocabulary.values()):
-        raise WeightsError(f"{path} must be a JSON object that gives every piece its id")
+    if not all(type(id) is int and id >= 0 for id in vocabulary.values()):
+        raise WeightsError(f"{path} must be a JSON object that gives every piece its id, a whole number from 0 on")
     for piece in (UNKNOWN, END):
         if piece not in vocabulary:
             raise WeightsError(f"{path} has no `{piece}`, which every Marian vocabulary holds; copy it again")
@@ -148,7 +148,7 @@ class FastTokenizer:
                 f"AutoTokenizer.from_pretrained(NAME).save_pretrained(FOLDER)"
             )
         rust = read_tokenizer_json(path)
-        check_size(max(rust.get_vocab().values()), size, TOKENIZER_JSON)
+        check_size(max(rust.get_vocab().values(), default=-1), size, TOKENIZER_JSON)
         named: Any = (read_json(folder / "tokenizer_config.json") or {}).get("mask_token")
         name = named.get("content") if isinstance(named, dict) else named
         ids = [rust.token_to_id(gap) for gap in (*([name] if isinstance(name, str) else []), *MASKS)]
