@@ -37,23 +37,23 @@ def checked(given: Given) -> Given:
 
 def checked_function(function: Callable[..., Any]) -> Callable[..., Any]:
     @cache  # on the first call, when every name of the annotations is there
-    def parameters() -> tuple[list[tuple[str, Any]], dict[str, Any], bool]:
-        hints = get_type_hints(function)
-        own = signature(function).parameters.values()
-        by_place = [(one.name, hints.get(one.name, Any)) for one in own if one.kind is one.POSITIONAL_OR_KEYWORD]
-        options = [get_args(hint)[0] for hint in hints.values() if get_origin(hint) is Unpack]
-        by_name = {one.name: hints.get(one.name, Any) for one in own if one.kind is not one.VAR_KEYWORD}
-        return by_place, by_name | {k: v for one in options for k, v in get_type_hints(one).items()}, bool(options)
+    def parameters() -> dict[str, Any]:
+        hints, found = get_type_hints(function), dict[str, Any]()
+        for name in signature(function).parameters:
+            hint = hints.get(name, Any)
+            found |= get_type_hints(get_args(hint)[0]) if get_origin(hint) is Unpack else {name: hint}
+        return found
+
+    options = "Unpack" in str(function.__annotations__)
 
     @wraps(function)
     def checking(*args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_compiling():
-            by_place, by_name, options = parameters()
+            hints = parameters()
             if options:
-                check_names(kwargs, by_name)
-            given = [(*one, value) for one, value in zip(by_place, args, strict=False)]
-            for name, hint, value in [*given, *((name, by_name.get(name, Any), kwargs[name]) for name in kwargs)]:
-                check_kind(name, value, hint)
+                check_names(kwargs, hints)
+            for name, value in [*zip(hints, args, strict=False), *kwargs.items()]:
+                check_kind(name, value, hints.get(name, Any))
         return function(*args, **kwargs)
 
     return checking
@@ -79,9 +79,8 @@ def kind_test(hint: Any) -> Callable[[Any], bool]:
     kind: Any = object if hint is Any else KINDS.get(hint, origin or hint)
     if origin in LISTS:
         each = kind_test(parts[0])
-        whole = (list, tuple)
         return lambda value: (
-            isinstance(value, kind) and is_list(value) and (not isinstance(value, whole) or all(map(each, value)))
+            isinstance(value, kind) and (all(map(each, value)) if isinstance(value, list | tuple) else is_list(value))
         )
     if origin in (Mapping, dict):
         key, entry = map(kind_test, parts)

@@ -24,7 +24,7 @@ from rich.console import Console
 from torch import Tensor
 
 from glassformer.common.arguments import checked
-from glassformer.common.errors import ConfigError, GlassformerError, InputError, WeightsError, check_names, one_of, why
+from glassformer.common.errors import ConfigError, GlassformerError, InputError, WeightsError, one_of, why
 from glassformer.common.files import read_json, without_nan, write_bytes
 from glassformer.common.strings import Language
 from glassformer.decode import Search
@@ -379,7 +379,6 @@ def trace(
     name                                   of the model, for the manifest
     between_steps                          called before every layer of every pass; what it raises ends the trace
     """
-    check_names(options, TraceOptions.__annotations__)
     return run(prepare(Subject(subject), sentence, target, changes, **options))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from glassformer.common.arguments import checked
-from glassformer.common.errors import InputError, check_names, one_of
+from glassformer.common.errors import InputError, one_of
 from glassformer.common.files import without_nan
 from glassformer.explain import decoding
 from glassformer.explain.interventions import CHANGE_KINDS
@@ -79,7 +79,6 @@ def what_if(
     Each change is a dictionary with its `kind`: remove_head, remove_layer, remove_mask, remove_cross,
     remove_positions, remove_scale, swap_token, prefix or temperature. The model itself stays as it is.
     """
-    check_names(options, TraceOptions.__annotations__)
     changes = changes if isinstance(changes, Mapping | str) else list(changes)
     if not changes:
         kinds = one_of(CHANGE_KINDS)

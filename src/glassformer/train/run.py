@@ -14,17 +14,7 @@ import torch
 from glassformer.common.errors import ConfigError, DataError, RunError, why
 from glassformer.common.files import write_text
 from glassformer.common.report import Report, process_age
-from glassformer.data import (
-    Batches,
-    BatchOptions,
-    Corpus,
-    Pair,
-    Store,
-    Tokenizer,
-    TokenizerOptions,
-    prepare,
-    read_pairs,
-)
+from glassformer.data import Batches, BatchOptions, Corpus, Pair, Store, Tokenizer, prepare, read_pairs
 from glassformer.data.labelled import FILE as LABELS
 from glassformer.data.labelled import ImageTokenizer, LabelledTokenizer, Labels
 from glassformer.model import Model
@@ -213,8 +203,8 @@ class Setup:
         data, start = self.recipe.data, self.recipe.train.start
         if start:
             made, origin = base_vocabulary(start, (*data.train, *data.valid, *data.test)), f"of {start}"
-            given = [f for f in fields(TokenizerOptions) if getattr(self.recipe.tokenizer, f.name) != f.default]
-            if names := ", ".join(f"tokenizer.{f.name}" for f in given):
+            asked = self.recipe.tokenizer
+            if names := ", ".join(f"tokenizer.{f.name}" for f in fields(asked) if getattr(asked, f.name) != f.default):
                 self.report.say(f"{names}: not used, for train.start brings its own vocabulary")
         else:
             self.report.show("learning the vocabulary", every=0)
