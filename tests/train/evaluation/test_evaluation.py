@@ -72,7 +72,7 @@ def test_what_cannot_be_judged_is_told(tmp_path: Path, pairs: tuple[Path, Path])
         gf.evaluate(folder, *pairs, split="test")
     with pytest.raises(DataError, match="2 sources but 1 references"):
         gf.evaluate(folder, ["one", "two"], ["eins"])
-    with pytest.raises(InputError, match="ref must be a list of texts"):
+    with pytest.raises(InputError, match="it must be a list of str"):
         gf.evaluate(folder, ["one"], "eins")
     with pytest.raises(DataError, match="nothing to score"):
         gf.evaluate(folder, [], [])

@@ -26,7 +26,7 @@ def test_bleu_and_chrf_are_sacrebleus(tokenize: str, lowercase: bool) -> None:
 
 def test_any_iterable_is_scored_and_a_string_is_not() -> None:
     assert score(iter(OUTPUTS), (text for text in REFERENCES)) == score(OUTPUTS, REFERENCES)
-    with pytest.raises(InputError, match="outputs must be a list of texts"):
+    with pytest.raises(InputError, match="it must be a list of str"):
         score("one", ["one"])
 
 
