@@ -101,6 +101,7 @@ def valid(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[object, d
         "Glossary.__init__": (None, {"terms": {"dog": "Hund"}}),
         "Glossary.__getitem__": (glossary, {"term": "dog"}),
         "Glossary.find": (glossary, {"text": "a dog"}),
+        "Glossary.unused": (glossary, {"translations": TEXTS}),
         "Glossary.load": (None, {"path": folder / "none.tsv"}),
         "Classifier.__init__": (None, {"model": labels.model, "tokenizer": one, "labels": ("x", "y")}),
         "MaskFiller.__init__": (None, {"model": reads, "tokenizer": one}),
