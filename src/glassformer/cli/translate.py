@@ -134,6 +134,11 @@ def translate(
     model = given.pop(0) if names_a_model(given, to or source or out) else None
     if given and input is not None:
         raise ConfigError("give either sentences or --input, not both")
+    of_a_model = {"--nbest": nbest > 1, "--scores": scores, "--alignments": alignments, "--prefix": prefix}
+    of_a_model |= {"--max-length": max_length, "--batch-tokens": batch_tokens is not None, "--adapter": adapter}
+    used = next((option for option, value in of_a_model.items() if value), None)
+    if model in box_names() and not (os.path.exists(model) or used or to or source):
+        (source, to), model = model.split("-"), None  # whole texts, as without its name
     if model is None and not (given or to or source):
         raise ConfigError("say what to translate, and into which language: glassformer translate 'a text' --to de")
     from glassformer.common.report import Report
@@ -150,13 +155,8 @@ def translate(
         no_repeat_ngram=no_repeat_ngram,
     )
     if model is None:
-        of_a_model = {"--nbest": nbest > 1, "--scores": scores, "--alignments": alignments, "--prefix": prefix}
-        of_a_model |= {"--max-length": max_length, "--batch-tokens": batch_tokens is not None, "--adapter": adapter}
-        for option, used in of_a_model.items():
-            if used:
-                raise ConfigError(
-                    f"{option} goes with a model, such as en-de: glassformer translate en-de {option} ..."
-                )
+        if used:
+            raise ConfigError(f"{used} goes with a model, such as en-de: glassformer translate en-de {used} ...")
         options = BoxOptions(to, source, glossary, search, device, precision, as_json)
         translate_with_box(given, options, input, output, out, report)
         return

@@ -21,7 +21,7 @@ from glassformer.pipelines.language.invariants import Glossary
 from glassformer.pipelines.language.language import (
     Guess,
     confident_language,
-    detect_language,
+    detect_languages,
     language_code,
     language_name,
 )
@@ -157,7 +157,8 @@ def language_pairs(texts: Sequence[str], to: str | None, source: str | None) -> 
     """From which language into which each text goes, detected where `source` is not given."""
     target = None if to is None else language_code(to, box.LANGUAGES)
     if source is None:
-        return [_pair(text, target, guess) for text, guess in zip(texts, detect_languages(texts, target), strict=True)]
+        guesses = detect_languages(texts, box.LANGUAGES, target)
+        return [_pair(text, target, guess) for text, guess in zip(texts, guesses, strict=True)]
     code = language_code(source, box.LANGUAGES)
     target = target or default_target(code)
     if code == target:
@@ -177,24 +178,6 @@ def _pair(text: str, target: str | None, guess: Guess) -> LanguagePair:
         looks = f"this looks like `{guess.other}`, but is translated as {language_name(guess.code)}"
         notes = (Note("language", looks),)
     return LanguagePair(guess.code, to, notes)
-
-
-def detect_languages(texts: Sequence[str], target: str | None) -> list[Guess]:
-    """The language of each text, and the one that it looks like if that is another. A text that does not tell has the
-    language of the others, and that of the target only where there is no doubt."""
-    sure = [confident_language(text) for text in texts]
-    among = [language for language in box.LANGUAGES if language != target]
-    hints = [None if one is not None else confident_language(text, 1) for text, one in zip(texts, sure, strict=True)]
-    seen = {one for one in (*sure, *hints) if one is not None and one != target}
-    found = []
-    for text, certain, hint in zip(texts, sure, hints, strict=True):
-        likely = certain or (hint if hint != target else None)
-        if likely is None and any(map(str.isalpha, text)):
-            shared = len(seen) == 1 and len(texts) > 1
-            found.append(Guess(next(iter(seen))) if shared else detect_language(text, among))
-        else:
-            found.append(Guess(likely))
-    return found
 
 
 def default_target(code: str) -> str:

@@ -55,11 +55,11 @@ def in_python(text: str, target: str) -> tuple[str, list[str]]:
 @pytest.mark.parametrize("target", ["de", "zh"])
 def test_every_way_gives_one_answer_and_the_same_notes(service, cli, target):
     expected = [in_python(text, target) for text in TEXTS]
-    asked = ["--from", "en", "--to", target, "--json", "--device", "cpu"]
-    code, out, _ = cli("translate", *TEXTS, *asked)
-    rows = [json.loads(line) for line in out.splitlines()]
-    assert code == 0
-    assert [(row["translations"][0]["text"], row["notes"]) for row in rows] == expected
+    for asked in ([*TEXTS, "--from", "en", "--to", target], [f"en-{target}", *TEXTS]):
+        code, out, _ = cli("translate", *asked, "--json", "--device", "cpu")
+        rows = [json.loads(line) for line in out.splitlines()]
+        assert code == 0
+        assert [(row["translations"][0]["text"], row["notes"]) for row in rows] == expected
     for form, read in (("text", str), ("html", html.unescape)):
         fields = {"source": "en", "target": target, "format": form}
         several = LibreApi(service).translate({"q": TEXTS, **fields}, RequestState())
@@ -69,6 +69,32 @@ def test_every_way_gives_one_answer_and_the_same_notes(service, cli, target):
     by_deepl = DeepLApi(service).translate({"text": TEXTS, "source_lang": "EN", "target_lang": target}, RequestState())
     assert [(one["text"], one.get("notes", [])) for one in by_deepl["translations"]] == expected
     assert expected[3][1]  # it was left as it is
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("target", ["en", "de", "zh"])
+def test_every_way_finds_the_same_language(service, cli, target):
+    for texts in (TEXTS, TEXTS[:1], ["Quokkas."], ["Zürich"]):
+        expected = gf.translate(texts, to=target)
+        _, out, _ = cli("translate", *texts, "--to", target, "--device", "cpu")
+        assert out.splitlines() == expected
+        fields = {"q": texts, "source": "auto", "target": target}
+        assert LibreApi(service).translate(fields, RequestState())["translatedText"] == expected
+        by_deepl = DeepLApi(service).translate({"text": texts, "target_lang": target}, RequestState())
+        assert [one["text"] for one in by_deepl["translations"]] == expected
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("target", ["de", "zh"])
+def test_names_that_the_model_has_not_met_stay(target):
+    people = ["Angela Merkel", "Emmanuel Macron", "Keir Starmer", "Ursula Zzimtrova", "Ehud Qarbashian"]
+    texts = [f"Yesterday {one} met {other} in Reykjavik." for one, other in itertools.permutations(people, 2)]
+    for text, made in zip(texts, gf.translate(texts, to=target, source="en"), strict=True):
+        assert [name for name in people if name in text and name not in made] == []
+        assert target == "zh" or "Reykjavik" in made
+    made = gf.translate("Angela Merkel traf Ursula Zzimtrova.", to="en", source="de")
+    assert "Angela Merkel" in made
+    assert "Ursula Zzimtrova" in made
 
 
 @pytest.mark.parametrize("target", ["en", "de", "zh"])

@@ -24,7 +24,7 @@ from glassformer.deploy.server.libre import MAX_CHARACTERS, MAX_TEXTS, request_b
 from glassformer.deploy.server.requests import client_of, read_fields
 from glassformer.deploy.server.responses import json_response
 from glassformer.deploy.server.translation_service import TranslationService, UnsupportedPair
-from glassformer.pipelines.language.language import detect_language, language_code, language_name
+from glassformer.pipelines.language.language import detect_languages, language_code, language_name
 
 TARGET_CODES = {"zh": "ZH-HANS"}  # where the code of a target is not that of the source
 # What cannot be done is refused, but for these values: they are preferences.
@@ -99,7 +99,8 @@ class DeepLApi:
                 raise bad_request(
                     f"Value for '{name}' not supported: {printable(str(value))[:60]} cannot be done{takes}"
                 )
-        codes = [source or detect_language(text, self.service.languages).code for text in texts]
+        guesses = detect_languages(texts, self.service.languages, target)
+        codes = [source or guess.code for guess in guesses]
         try:
             made, _ = self.service.translate(texts, codes, target, state, html=bool(tags))
         except UnsupportedPair as error:

@@ -25,7 +25,7 @@ from glassformer.deploy.server.requests import client_of, read_fields
 from glassformer.deploy.server.responses import EVENT_STREAM, SendEvent, event_stream, json_response
 from glassformer.deploy.server.translation_service import TranslationService
 from glassformer.pipelines.documents.formats import FORMATS
-from glassformer.pipelines.language.language import confidence, detect_language, language_name
+from glassformer.pipelines.language.language import confidence, detect_languages, language_name
 from glassformer.pipelines.language.sentences import split_sentences
 from glassformer.pipelines.text import TranslatedText
 
@@ -145,11 +145,10 @@ class LibreApi:
             named = [f"{language_name(code)} ({libre_code(code)})" for code in (source, target)]
             raise bad_request(f"{named[1]} is not available as a target language from {named[0]}")
 
-    def detect_each(self, texts: list[str]) -> list[tuple[str | None, Detected]]:
+    def detect_each(self, texts: list[str], target: str | None = None) -> list[tuple[str | None, Detected]]:
         """The language of each text, None for a text without words."""
         found: list[tuple[str | None, Detected]] = []
-        for text in texts:
-            code = detect_language(text, self.service.languages).code
+        for text, (code, _) in zip(texts, detect_languages(texts, self.service.languages, target), strict=True):
             percent = 100 * confidence(text, code) if code else 0.0
             shown = libre_code(code or self.service.languages[0])
             found.append((code, Detected(confidence=round(percent, 2), language=shown)))
@@ -167,7 +166,7 @@ class LibreApi:
         form, count = fields.get("format") or "text", alternatives_field(fields.get("alternatives"))
         if form not in ("text", "html"):
             raise bad_request(f"{printable(str(form))[:60]} format is not supported")
-        pairs = self.detect_each(texts) if source == AUTO else []
+        pairs = self.detect_each(texts, target) if source == AUTO else []
         codes = [code for code, _ in pairs] or [self.language(source)] * len(texts)
         for code in set(codes) - {None}:
             self.check_route(str(code), target)

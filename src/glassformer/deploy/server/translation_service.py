@@ -116,7 +116,10 @@ class TranslationService:
 
     def translator(self, source: str, target: str, state: RequestState) -> TextTranslator:
         """A translator of texts for one request; the same language twice is for a text with sentences of others."""
-        first = source if source != target else next((one for one in self.languages if self.route(one, target)), source)
+        others = [one for one in self.languages if one != target and self.route(one, target)]
+        first = (
+            source if source != target else min(others, key=lambda one: len(self.route(one, target)), default=source)
+        )
         route = self.route(first, target)
         if not route:
             raise UnsupportedPair(source, target)

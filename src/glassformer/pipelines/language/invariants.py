@@ -40,6 +40,8 @@ _WORD_LETTER = rf"(?![{UNSPACED}])\w"  # a term ends at a word's border, but not
 _WIDE = re.compile(f"[{WIDE}]")
 _EASTERN = re.compile(f"[{HAN}{KANA_HANGUL}]+")
 _EASTERN_LANGUAGES = ("zh", "ja", "ko")
+_CAPITALS = re.compile(rf"(?<!{WORD})(?:[^\W\d_a-zß-öø-ÿ][^\W\d_A-Z]+\s)*[^\W\d_a-zß-öø-ÿ][^\W\d_A-Z]+(?!{WORD})")
+FEWEST_TITLED = 4  # words with a capital, and no others, before a sentence counts as a heading
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _JOINTS = ("/", ":", "-", ".", "–")  # between the numbers of a date, a time or a range, which go together
 _SIGN = ("So", "Sm", "Sk", "No")  # kinds of characters
@@ -176,6 +178,7 @@ class Invariants:
     languages: tuple[str, str]
     glossary: Glossary | None = None
     alphabet: frozenset[str] = frozenset()  # what the model knows; none where that is not known
+    words: frozenset[str] = frozenset()  # that it has met in training, likewise
 
     @cached_property
     def items(self) -> tuple[Invariant, ...]:
@@ -189,6 +192,7 @@ class Invariants:
             amounts = {place for one in self._measures.values() for place in range(one.start, one.end)}
             strange = [(*match.span(), match[0]) for match in self._strange.finditer(self.source)]
             terms += [one for one in strange if amounts.isdisjoint(range(*one[:2]))]
+        terms += [(*name, self.source[slice(*name)]) for name in self._names]
         for start, end, target in terms:
             if taken.isdisjoint(range(start, end)):
                 found.append(Invariant(start, end, target, "term"))
@@ -252,6 +256,18 @@ class Invariants:
         name = rf"(?<!{WORD})(?=[^\W\d_a-zß-öø-ÿ]){WORD}*?[{letters}](?:{WORD}|[{letters}])*" if letters else ""
         sign = rf"[{signs}][{signs}\ufe0f\u200d]*" if signs else ""
         return re.compile("|".join(filter(None, (name, sign)))) if letters or signs else None
+
+    @cached_property
+    def _names(self) -> list[Span]:
+        """Names of people and places that the model has not met: capitals within the sentence; at its start, in German
+        and into Chinese, which has names of its own for places, of more than one word."""
+        found, several = [], self.languages[0] == "de" or self.languages[1] == "zh"
+        for run in _CAPITALS.finditer(self.source) if self.words else ():
+            least = 2 if several or not any(map(str.isalnum, self.source[: run.start()])) else 1
+            unmet = [match for match in re.finditer(WORD + "+", run[0]) if match[0].casefold() not in self.words]
+            found += [(run.start() + one.start(), run.start() + one.end()) for one in unmet if len(unmet) >= least]
+        titled = [word[0].isupper() for word in re.findall(r"[^\W\d_]{3,}", self.source)]
+        return found if not all(titled) or len(titled) < FEWEST_TITLED else []
 
     @cached_property
     def number_words(self) -> tuple[NumberWord, ...]:

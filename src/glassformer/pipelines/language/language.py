@@ -123,6 +123,27 @@ def detect_language(text: str, among: Sequence[str]) -> Guess:
     return Guess(best, likeliest if scores[likeliest] - scores[best] > FAR else None)
 
 
+def detect_languages(texts: Sequence[str], among: Sequence[str], target: str | None = None) -> list[Guess]:
+    """The language of each text `among` some, and the one that it looks like if that is another. A text that does not
+    tell has the language of the others, and that of the `target` only where there is no doubt."""
+    sources = [language for language in among if language != target] or among
+    shown = [confident_language(text, 1) for text in texts]
+    sure = [
+        code if code in sources or code == confident_language(text) else None
+        for text, code in zip(texts, shown, strict=True)
+    ]
+    seen = {code for code in sure if code in sources}
+    found = []
+    for text, code in zip(texts, sure, strict=True):
+        likely = code if code in among else None
+        if likely is None and any(map(str.isalpha, text)):
+            shared = len(seen) == 1 and len(texts) > 1
+            found.append(Guess(next(iter(seen))) if shared else detect_language(text, sources))
+        else:
+            found.append(Guess(likely))
+    return found
+
+
 @cache
 def language_identifier() -> Any:
     """The library's model of many languages: it takes a second and 100 MB, which `cache_clear` gives back."""

@@ -135,9 +135,9 @@ class SentenceTranslator:
     def __init__(self, translator: Translator, source: str, target: str) -> None:
         self.translator, self.source, self.target = translator, source, target
         tokenizer = translator.tokenizer
-        self.marks, self.alphabet = "", frozenset[str]()
+        self.marks, self.alphabet, self.words = "", frozenset[str](), frozenset[str]()
         if isinstance(tokenizer, Tokenizer):
-            self.marks, self.alphabet = tokenizer.placeholders, tokenizer.alphabet
+            self.marks, self.alphabet, self.words = tokenizer.placeholders, tokenizer.alphabet, tokenizer.words
 
     def translate(
         self,
@@ -205,7 +205,7 @@ class SentenceTranslator:
         return [texts[:count] for texts in others]
 
     def _state(self, sentence: str, glossary: Glossary | None) -> SentenceState:
-        given = Invariants(sentence, (self.source, self.target), glossary, self.alphabet)
+        given = Invariants(sentence, (self.source, self.target), glossary, self.alphabet, self.words)
         text = normalize(sentence, self.source, self.target)
         start, end = (given if text == sentence else replace(given, source=text)).core
         edges, text = (text[:start], text[end:]), text[start:end]
