@@ -44,41 +44,24 @@ if TYPE_CHECKING:
     from glassformer.weights.pretrained import load_model as load_model
 
 # Loaded on first use, so that `glassformer --help` need not wait for torch.
-_HOMES = {
-    "Cache": "glassformer.model",
-    "Classifier": "glassformer.pipelines",
-    "Continuation": "glassformer.pipelines",
-    "DecoderOnly": "glassformer.model",
-    "EncoderDecoder": "glassformer.model",
-    "EncoderOnly": "glassformer.model",
-    "Evaluation": "glassformer.train.evaluation.evaluate",
-    "Export": "glassformer.deploy.export.run",
-    "Filling": "glassformer.pipelines",
-    "Glossary": "glassformer.pipelines.language.invariants",
-    "Hypothesis": "glassformer.decode",
-    "Label": "glassformer.pipelines",
-    "MaskFiller": "glassformer.pipelines",
-    "ModelConfig": "glassformer.model",
-    "Sampling": "glassformer.decode",
-    "Search": "glassformer.decode",
-    "TextGenerator": "glassformer.pipelines",
-    "TextTranslator": "glassformer.pipelines.text",
-    "Trace": "glassformer.explain.trace",
-    "TranslatedText": "glassformer.pipelines.text",
-    "Translation": "glassformer.pipelines.translator",
-    "Translator": "glassformer.pipelines.translator",
-    "WhatIf": "glassformer.explain.what_if",
-    "evaluate": "glassformer.train.evaluation.evaluate",
-    "export": "glassformer.deploy.export.run",
-    "generate": "glassformer.decode",
-    "load_adapter": "glassformer.weights.lora",
-    "load_model": "glassformer.weights.pretrained",
-    "trace": "glassformer.explain.trace",
-    "translate": "glassformer.pipelines.polyglot",
-    "what_if": "glassformer.explain.what_if",
+_FILES = {
+    "decode": "Hypothesis Sampling Search generate",
+    "deploy.export.run": "Export export",
+    "explain.trace": "Trace trace",
+    "explain.what_if": "WhatIf what_if",
+    "model": "Cache DecoderOnly EncoderDecoder EncoderOnly ModelConfig",
+    "pipelines": "Classifier Continuation Filling Label MaskFiller TextGenerator",
+    "pipelines.language.invariants": "Glossary",
+    "pipelines.polyglot": "translate",
+    "pipelines.text": "TextTranslator TranslatedText",
+    "pipelines.translator": "Translation Translator",
+    "train.evaluation.evaluate": "Evaluation evaluate",
+    "weights.lora": "load_adapter",
+    "weights.pretrained": "load_model",
 }
+_HOMES = {name: f"glassformer.{file}" for file, names in _FILES.items() for name in names.split()}
 
-__all__ = [*_HOMES]
+__all__ = sorted(_HOMES)
 sys.meta_path.append(aliases.AliasFinder())
 
 
