@@ -18,12 +18,11 @@ from glassformer.pipelines.language import TABLES
 from glassformer.pipelines.language.language import WORDS
 from glassformer.pipelines.language.numbers import FEW, LANGUAGES, MONTHS, TENS, blank_out, one_of
 
-_SILENT = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))  # a hyphen that is not seen, and spaces without width
-_LIGATURES = {0xFB00 + n: letters for n, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}
+_UNSEEN = {0xFB00 + n: letters for n, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}  # ligatures
+_UNSEEN |= dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))  # a hyphen that is not seen, and spaces without width
 _SPACE = re.compile(r"(?<![0-9])[\u00a0\u2000-\u200a\u202f\u205f]|[\u00a0\u2000-\u200a\u202f\u205f](?![0-9])")
 _SPACES = re.compile(r"[ \t]*\t[ \t]*|  +")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[´`′ʼ‘＇](?=[^\W\d_])")
-_ODD = re.compile(r"[\t´`]|  ")
 _NOT = re.compile(r"\b(are|ca|could|did|does|do|had|has|have|is|must|need|should|was|were|wo|would)nt\b", re.IGNORECASE)
 _STRESSED = re.compile(r"(?<!^)\b(?:[A-Z]{2,6}N['’]T|NEVER|ALWAYS|MUST|VERY|ONLY|EVERY|REALLY)\b")
 _SHORT: dict[str, dict[str, str]] = TABLES["abbreviations"]  # a full stop at the end of the sentence stays
@@ -36,8 +35,7 @@ _LONG = 4  # letters of a word, beyond which it is hardly an abbreviation
 def normalize(text: str, language: str, target: str = "") -> str:
     """`text` with plain signs for those that look like them, abbreviations in full, and times and dates as a model that
     translates into `target` knows them."""
-    if not text.isascii() or _anything(language).search(text):
-        text = map_outside_spans(text, lambda part: _normalize_plain(part, language))
+    text = map_outside_spans(text, lambda part: _normalize_plain(part, language))
     found = find_rewrites(text, language, target)
     whole = blank_out(text, spans(text), "\0") if found else ""
     parts, reach = [], 0
@@ -49,11 +47,8 @@ def normalize(text: str, language: str, target: str = "") -> str:
 
 
 def _normalize_plain(text: str, language: str) -> str:
-    if not text.isascii():
-        text = unicodedata.normalize("NFC", text).translate(_SILENT | _LIGATURES)
-        text = _SPACE.sub(" ", text)
-    if _ODD.search(text) or not text.isascii():
-        text = _APOSTROPHE.sub("'", _SPACES.sub(" ", text))
+    text = unicodedata.normalize("NFC", text).translate(_UNSEEN)
+    text = _APOSTROPHE.sub("'", _SPACES.sub(" ", _SPACE.sub(" ", text)))
     if language == "en":
         text = _NOT.sub(lambda match: f"{match[1]}n't", text)
         text = text if text.isupper() else _STRESSED.sub(lambda match: match[0].lower(), text)
@@ -66,13 +61,6 @@ def _normalize_plain(text: str, language: str) -> str:
 @cache
 def _shortened(language: str) -> list[tuple[re.Pattern[str], str]]:
     return [(re.compile(short), words) for short, words in _SHORT.get(language, {}).items()]
-
-
-@cache
-def _anything(language: str) -> re.Pattern[str]:
-    """A pattern of all that is changed in a text of ASCII."""
-    english = (_NOT.pattern, _STRESSED.pattern) if language == "en" else ()
-    return re.compile("|".join((_ODD.pattern, *english, *_SHORT.get(language, {}))))
 
 
 def is_all_caps(text: str, language: str) -> bool:
@@ -113,29 +101,13 @@ STOP_INSIDE = re.compile(  # what shows that the full stop before it belongs to 
 
 def find_rewrites(text: str, language: str, target: str) -> list[Rewrite]:
     """What to rewrite in a `text` before it is translated into `target`; in order, none overlaps another."""
-    if language not in LANGUAGES or target not in LANGUAGES or language == target or not _hinted(text, language):
+    if language not in LANGUAGES or target not in LANGUAGES or language == target:
         return []
     found: list[Rewrite] = []
     for one in sorted(_FINDERS[language](text, target), key=lambda one: one.start):
         if not found or found[-1].end <= one.start:
             found.append(one)
     return found
-
-
-# A text with no digit and none of these has nothing of the kind. One after the other they take less than one pattern.
-_HINTS = {
-    "en": ("past ", "clock", "uarter ", "minutes to", "ive to ", "en to ", "enty to ", " morning", "afternoon",
-           "evening", "at night", ".m", ".M", " pm", " PM", " AM"),
-    "de": ("halb ", "Halb ", "iertel ", "Uhr", " vor ", " nach ", "gens", "tags", "abends", "nachts", " früh"),
-    "zh": ("点", "时"),
-}  # fmt: skip
-_DIGIT = re.compile("[0-9]")
-
-
-def _hinted(text: str, language: str) -> bool:
-    if any(map(text.__contains__, _HINTS[language])):
-        return True
-    return language != "zh" and _DIGIT.search(text) is not None
 
 
 # The hours of each part of the day. An hour of a dial of twelve is certain if only one of its two is among them.
