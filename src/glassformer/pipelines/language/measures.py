@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from itertools import groupby
 from typing import NamedTuple
 
 from glassformer.common.strings import HAN
@@ -216,17 +215,9 @@ def _loose_names(language: str) -> dict[str, tuple[str, ...]]:
 
 
 def _one_of(forms: Iterable[str], exact: bool = True) -> str:
-    """A pattern of the forms, longest first, that is left at the first letter where none of them begins so."""
-
-    def alike(form: str) -> str:
-        return form[0] if exact else form[0].lower()
-
-    groups = []
-    for first, group in groupby(sorted(set(forms), key=lambda form: (alike(form), -len(form), form)), key=alike):
-        rests = "|".join(re.escape(form[1:]) for form in group)
-        begin = re.escape(first) if exact or first.upper() == first else f"[{first}{first.upper()}]"
-        groups.append(f"{begin}(?:{rests})" if exact else f"{begin}(?ai:{rests})")
-    return f"(?:{'|'.join(groups)})"
+    """A pattern of the forms, the longest first."""
+    ranked = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
+    return f"(?:{ranked})" if exact else f"(?ai:{ranked})"
 
 
 def _words(units: Iterable[Forms], language: str) -> str:
