@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from glassformer.common.strings import HAN
 from glassformer.pipelines.language import TABLES, word_lists
-from glassformer.pipelines.language.numbers import LANGUAGES, SCALES
+from glassformer.pipelines.language.numbers import LANGUAGES, SCALES, one_of
 
 Span = tuple[int, int]
 
@@ -214,17 +214,15 @@ def _loose_names(language: str) -> dict[str, tuple[str, ...]]:
     return parts | names | loose
 
 
-def _one_of(forms: Iterable[str], exact: bool = True) -> str:
-    """A pattern of the forms, the longest first."""
-    ranked = "|".join(map(re.escape, sorted(forms, key=len, reverse=True)))
-    return f"(?:{ranked})" if exact else f"(?ai:{ranked})"
+def _in_any_case(forms: Iterable[str]) -> str:
+    return f"(?ai:{one_of(forms)})"
 
 
 def _words(units: Iterable[Forms], language: str) -> str:
     words = [word for forms in units for word in forms.words(language)]
     if language == "zh":
-        return _one_of([*words, *TRAPS["zh"]])
-    return rf"{_one_of(words, exact=False)}(?!{_LETTER})"
+        return one_of([*words, *TRAPS["zh"]])
+    return rf"{_in_any_case(words)}(?!{_LETTER})"
 
 
 def _symbols(units: Iterable[Forms], single: bool) -> Iterator[str]:
@@ -237,16 +235,16 @@ def _symbols(units: Iterable[Forms], single: bool) -> Iterator[str]:
 @cache
 def _before() -> re.Pattern[str]:
     signs = [symbol for forms in MONEY.values() for symbol in forms.symbols if symbol not in ("¢", "ct")]
-    return re.compile(rf"(?<!{_LETTER})(?P<unit>{_one_of([*signs, *BEFORE])}){_SPACE}\Z")
+    return re.compile(rf"(?<!{_LETTER})(?P<unit>{one_of([*signs, *BEFORE])}){_SPACE}\Z")
 
 
 @cache
 def _scales(language: str, money: bool) -> str:
     if language == "zh":
-        words = rf"(?:{_one_of(WRITTEN_SCALES['zh'])}[多余]?|[多余])"
+        words = rf"(?:{one_of(WRITTEN_SCALES['zh'])}[多余]?|[多余])"
     else:
-        words = rf"{_one_of(WRITTEN_SCALES[language], exact=False)}(?!{_LETTER})"
-    return rf"(?:{words}|{_one_of(SHORT_SCALES)})" if money else words
+        words = rf"{_in_any_case(WRITTEN_SCALES[language])}(?!{_LETTER})"
+    return rf"(?:{words}|{one_of(SHORT_SCALES)})" if money else words
 
 
 @cache
@@ -258,9 +256,9 @@ def _scale_behind(language: str) -> re.Pattern[str]:
 def _unit_behind(language: str) -> re.Pattern[str]:
     """A unit, maybe behind a scale; where money is, the scale may be a letter, and "5m euros" are no metres."""
     money, units = MONEY.values(), UNITS.values()
-    coins = rf"(?:{_one_of(_symbols(money, False))}(?!{_LETTER})|{_words(money, language)})"
-    full = rf"(?:{_one_of(_symbols(units, False))}(?!{_LETTER})|{_words(units, language)})"
-    unit = rf"(?:{full}|{_one_of(_symbols(units, True))}{_SINGLE_END})"
+    coins = rf"(?:{one_of(_symbols(money, False))}(?!{_LETTER})|{_words(money, language)})"
+    full = rf"(?:{one_of(_symbols(units, False))}(?!{_LETTER})|{_words(units, language)})"
+    unit = rf"(?:{full}|{one_of(_symbols(units, True))}{_SINGLE_END})"
     return re.compile(
         rf"(?P<gap>{_SPACE})(?:(?P<scale>{_scales(language, True)})\.?{_SPACE}(?P<money>{coins})|(?P<unit>{unit})|"
         rf"(?P<scales>{_scales(language, False)})\.?{_SPACE}(?P<many>{unit}))|[-\u2011](?P<joined>{full})"
@@ -274,18 +272,18 @@ def _loose(language: str) -> re.Pattern[str]:
     begin = rf"(?<![^\W\d{HAN}])"
     single = [*_symbols(units, True), *LOOSE["symbols"]]
     parts = [
-        rf"{begin}(?P<symbol>{_one_of(_symbols(units, False))})(?![^\W\d{HAN}])",
-        rf"(?:(?<=[0-9])|(?<=[0-9][ \u00a0\u2009\u202f-]))(?P<single>{_one_of(single)})(?!{_LETTER})",
+        rf"{begin}(?P<symbol>{one_of(_symbols(units, False))})(?![^\W\d{HAN}])",
+        rf"(?:(?<=[0-9])|(?<=[0-9][ \u00a0\u2009\u202f-]))(?P<single>{one_of(single)})(?!{_LETTER})",
     ]
     traps = TRAPS[language]
     if language == "zh":
-        parts.append(rf"(?P<word>{_one_of([*words, *traps])})")
+        parts.append(rf"(?P<word>{one_of([*words, *traps])})")
     elif language == "en":
-        parts.append(rf"{begin}(?P<word>{_one_of(words, exact=False)})(?!{_LETTER})")
+        parts.append(rf"{begin}(?P<word>{_in_any_case(words)})(?!{_LETTER})")
     else:  # a longer word may begin so: Eurobetrag, Meilenlauf
         long, short = [word for word in words if len(word) > 3], [word for word in words if len(word) < 4]
-        parts.append(rf"{begin}(?P<trap>{_one_of(traps, exact=False)})\w*")
-        parts.append(rf"{begin}(?P<long>{_one_of(long, exact=False)})[a-zäöüß]*")
-        parts.append(rf"{begin}(?P<word>{_one_of(short, exact=False)})(?!{_LETTER})")
-        parts.append(rf"(?P<part>{_one_of(PARTS, exact=False)})")
+        parts.append(rf"{begin}(?P<trap>{_in_any_case(traps)})\w*")
+        parts.append(rf"{begin}(?P<long>{_in_any_case(long)})[a-zäöüß]*")
+        parts.append(rf"{begin}(?P<word>{_in_any_case(short)})(?!{_LETTER})")
+        parts.append(rf"(?P<part>{_in_any_case(PARTS)})")
     return re.compile("|".join(parts))

@@ -16,7 +16,7 @@ from functools import cache
 from glassformer.data.protect import map_outside_spans, spans
 from glassformer.pipelines.language import TABLES
 from glassformer.pipelines.language.language import WORDS
-from glassformer.pipelines.language.numbers import FEW, LANGUAGES, MONTHS, TENS, blank_out, one_of
+from glassformer.pipelines.language.numbers import FEW, LANGUAGES, MONTHS, TENS, blank_out, chinese_value, one_of
 
 _UNSEEN = {0xFB00 + n: letters for n, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}  # ligatures
 _UNSEEN |= dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))  # a hyphen that is not seen, and spaces without width
@@ -177,7 +177,9 @@ def _english(text: str, target: str) -> Iterator[Rewrite]:
     rest = blank_out(text, [match.span() for match in spans], "\0")
     for match in _EN_TIME.finditer(rest):
         if time := _english_time(rest, match):
-            yield Rewrite(match.start(), _end(rest, match), _english_hour(time, target))
+            if time.endswith(":00"):  # without the last word it came out as half past, or as a number to call
+                time = f"{time[:-3] if target == 'zh' else time} o'clock"
+            yield Rewrite(match.start(), _end(rest, match), time)
     if target == "zh":
         yield from (Rewrite(*match.span(1), f"{int(match[2])} o'clock") for match in _EN_SHARP.finditer(rest))
     yield from english_dates(text, target)
@@ -224,13 +226,6 @@ def _english_time(text: str, match: re.Match[str]) -> str | None:
 def _end(text: str, match: re.Match[str]) -> int:
     """Where a time ends; the full stop of p.m. stays where it also ends the sentence."""
     return match.end() if not match["stop"] or STOP_INSIDE.match(text, match.end()) else match.start("stop")
-
-
-def _english_hour(new: str, target: str) -> str:
-    """A full hour; without the last word it came out as half past, or as a number to call."""
-    if not new.endswith(":00"):
-        return new
-    return f"{new[:-3]} o'clock" if target == "zh" else f"{new} o'clock"
 
 
 # German. Rewritten times have no "Uhr", which a model takes for p.m. before noon.
@@ -307,7 +302,6 @@ def _german_time(text: str, match: re.Match[str]) -> str | None:
 
 
 # Chinese.
-_ZH_DIGITS = "".join(FEW["zh"])
 _ZH_NUMBER = "(?:[0-9]{1,2}|[一二三四五]?十[一二三四五六七八九]?|零?[一二两三四五六七八九]|零)"
 _ZH_QUARTERS = {"半": 30, "一刻": 15, "三刻": 45}
 _ZH_AFTER = (
@@ -326,10 +320,7 @@ _VERY = re.compile("[点时]十分$")  # 三点十分重要: three points, very 
 
 
 def _zh_number(text: str) -> int:
-    if text.isdecimal() and text.isascii():
-        return int(text)
-    tens, ten, units = text.replace("两", "二").removeprefix("零").rpartition("十")
-    return (_ZH_DIGITS.index(tens) if tens else 1) * bool(ten) * 10 + (_ZH_DIGITS.index(units) if units else 0)
+    return int(text) if text.isdecimal() else chinese_value(text.removeprefix("零")) or 0
 
 
 def _zh_shift(after: str | None) -> int:

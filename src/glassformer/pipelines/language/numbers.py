@@ -27,7 +27,7 @@ SCALES: dict[str, dict[str, int]] = TABLES["scales"]  # powers of ten
 
 def one_of(words: Iterable[str]) -> str:
     """A pattern of them, the longest first."""
-    return f"(?:{'|'.join(sorted(words, key=len, reverse=True))})"
+    return f"(?:{'|'.join(map(re.escape, sorted(words, key=len, reverse=True)))})"
 
 
 _DIGITS = {ord("０") + n: str(n) for n in range(10)}  # full width
@@ -313,7 +313,7 @@ def possible_number_words(text: str, language: str) -> Counter[int]:
         text = _DE_JOINT.sub("", text.lower().replace("dritt", "drei").replace("siebt", "sieben"))
         return Counter(_german_value(match[0]) for match in _DE_BEGINNING.finditer(text))
     runs = [match[0] for match in _CHINESE.finditer(text)] if language == "zh" else []
-    values = [_chinese_value(run) or _chinese_value("一" + run) for run in runs]
+    values = [chinese_value(run) or chinese_value("一" + run) for run in runs]
     return Counter(value for value in values if value)
 
 
@@ -431,14 +431,14 @@ def _find_in_chinese(text: str) -> Iterator[NumberWord]:
     for match in _CHINESE.finditer(text):
         start, end = match.span()
         run = match[0].replace("〇", "零")
-        value = _chinese_value(run)
+        value = chinese_value(run)
         if len(run) == 4 and text[end : end + 1] == "年" and set(run) <= set(_ZH_DIGITS):
             yield NumberWord(start, end, int("".join(str(_ZH_DIGITS.index(digit)) for digit in run)))
         elif value and not _ZH_BEFORE.search(text[:start][-1:]) and not _ZH_AFTER.match(text, end):
             yield NumberWord(start, end, value)
 
 
-def _chinese_value(run: str) -> int | None:
+def chinese_value(run: str) -> int | None:
     """The number that is written so, and not a little otherwise, as 二百五 is, or 五六十."""
     run = re.sub("^两$|两(?=[百千万亿])", "二", run.replace("〇", "零"))
     whole = part = digit = 0

@@ -365,11 +365,7 @@ def are_likelier(parts: Sequence[Translation], whole: Translation) -> bool:
 
 def clean(text: str, source: str) -> str:
     """In one line, and without replacement characters, unless the source has some."""
-    return one_line(text if REPLACEMENT in source else text.replace(REPLACEMENT, ""))
-
-
-def one_line(text: str) -> str:
-    return BREAK.sub(" ", text.strip())
+    return BREAK.sub(" ", (text if REPLACEMENT in source else text.replace(REPLACEMENT, "")).strip())
 
 
 def is_private(text: str) -> bool:
