@@ -78,17 +78,16 @@ def reach(model: nn.Module, seed: int) -> list[float]:
     return [float(norm) for norm in norms / norms[0]]
 
 
-def steps_to_learn(model: nn.Module, seed: int, distance: int) -> int:
-    return len(toy.learn(model, recalls(seed, MOST, distance), RATE, until=LEARNT))
-
-
 def run(seed: int, *, build: Build = DecoderOnly) -> Finding:
     config = toy.small_config(seed, layers=1, d_model=WIDTH)
     kinds: dict[str, Build] = {"attention": build, "lstm": Recurrent, "open": lambda config: Recurrent(config, OPEN)}
     reached = {name: reach(make(config), seed) for name, make in kinds.items()}
     near, far = DISTANCES[0], DISTANCES[-1]
     steps = {
-        name: {d: steps_to_learn(make(config), seed, d) for d in (DISTANCES if name != "open" else (far,))}
+        name: {
+            d: len(toy.learn(make(config), recalls(seed, MOST, d), RATE, until=LEARNT))
+            for d in (DISTANCES if name != "open" else (far,))
+        }
         for name, make in kinds.items()
     }
     size = {name: sum(weight.numel() for weight in make(config).parameters()) for name, make in kinds.items()}

@@ -123,23 +123,18 @@ def unscaled(config: ModelConfig) -> ModelConfig:
 
 
 def figure(sizes: Mapping[str, Sequence[float]], curves: Mapping[str, Sequence[float]]) -> Figure:
-    names = {
-        "scaled": Text("scaled (as shipped)", "缩放（本项目）"),
-        "raw": Text("not scaled", "不缩放"),
-        "raw unit": Text("variance one, not scaled", "初始方差 1，不缩放"),
-        "scaled unit": Text("variance one, scaled", "初始方差 1，缩放"),
-    }
     equal = Series(Text("equal", "相等"), [WIDTHS[0], WIDTHS[-1]], [1.0, 1.0], dashed=True)
     left = Panel(
         Text("Token against position, at the start", "训练开始时词元与位置的大小"),
         Text("model width D", "模型宽度 D"),
         Text("length of token / length of position", "词元长度 / 位置编码长度"),
-        [*(Series(names[kind], WIDTHS, ratios) for kind, ratios in sizes.items()), equal],
+        [*(Series(STARTS[kind], WIDTHS, ratios) for kind, ratios in sizes.items()), equal],
         log_x=True,
         log_y=True,
     )
     right = toy.training_panel(
-        Text(f"Training, D = {WIDTH}", f"训练，D = {WIDTH}"), [(names[kind], losses) for kind, losses in curves.items()]
+        Text(f"Training, D = {WIDTH}", f"训练，D = {WIDTH}"),
+        [(STARTS[kind], losses) for kind, losses in curves.items()],
     )
     return Figure([left, right], toy.TASK)
 

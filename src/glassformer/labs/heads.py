@@ -13,18 +13,7 @@ from torch import Tensor
 
 from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
-from glassformer.labs.toy import (
-    FIRST,
-    LOSS_STEPS,
-    PAD,
-    SYMBOLS,
-    Pair,
-    final_loss,
-    learn,
-    mean_loss,
-    reversals,
-    small_config,
-)
+from glassformer.labs.toy import FIRST, LOSS_STEPS, PAD, SYMBOLS, Pair, final_loss
 from glassformer.model import EncoderOnly
 from glassformer.model.attention import Attention
 from glassformer.model.config import Positions
@@ -34,7 +23,7 @@ MOST, LEARNT = 900, 0.05  # steps at most; the final_loss loss at which a task i
 KEYS, VALUES = 6, 4
 
 
-def two_facts(seed: int, steps: int, batch: int = BATCH) -> Iterator[Pair]:
+def two_facts(seed: int, steps: int, batch: int) -> Iterator[Pair]:
     """Facts "key has value" in random order, then a question per key: its value and, in this order, the next key's.
 
     One head can only mix the two facts it needs; two heads can fetch one each.
@@ -49,11 +38,6 @@ def two_facts(seed: int, steps: int, batch: int = BATCH) -> Iterator[Pair]:
         yield torch.cat((facts, questions), 1), torch.cat((torch.full_like(facts, PAD), answers), 1)
 
 
-def one_place(seed: int, steps: int, batch: int = BATCH) -> Iterator[Pair]:
-    """A sequence backwards: each position needs one other, and must tell its code from seven similar ones."""
-    return reversals(seed, steps, batch, length=8)
-
-
 @dataclass(frozen=True)
 class Task:
     name: Text
@@ -64,7 +48,8 @@ class Task:
 
 TASKS = {
     "two facts": Task(Text("Two facts at once", "同时取两条信息"), two_facts, FIRST + KEYS * (VALUES + 1), "none"),
-    "one place": Task(Text("One exact place", "准确定位一处"), one_place, FIRST + SYMBOLS, "sinusoidal"),
+    # A sequence backwards: each position needs one other, and must tell its code from seven similar ones.
+    "one place": Task(Text("One exact place", "准确定位一处"), toy.reversals, FIRST + SYMBOLS, "sinusoidal"),
 }
 
 
@@ -81,11 +66,11 @@ class TrainingResult:
 
 def train(task: Task, heads: int, seed: int, attention: type[Attention]) -> TrainingResult:
     """Until the task is learnt, so that what is compared is the end of learning and not a moment of it."""
-    config = small_config(seed, layers=1, heads=heads, vocab_size=task.vocabulary, positions=task.positions)
+    config = toy.small_config(seed, layers=1, heads=heads, vocab_size=task.vocabulary, positions=task.positions)
     model = toy.with_attention(EncoderOnly, config, attention)
-    curve = learn(model, task.pairs(seed, MOST, BATCH), RATE, until=LEARNT)
+    curve = toy.learn(model, task.pairs(seed, MOST, BATCH), RATE, until=LEARNT)
     with torch.no_grad():
-        unseen: Tensor = mean_loss(model, next(task.pairs(seed + 1_000_000, 1, 200)))
+        unseen: Tensor = toy.mean_loss(model, next(task.pairs(seed + 1_000_000, 1, 200)))
     return TrainingResult(curve, float(unseen), sum(weight.numel() for weight in model.parameters()))
 
 

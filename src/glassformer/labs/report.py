@@ -60,7 +60,6 @@ def format_bounds(check: Check, language: str) -> str:
     return f"≥ {low}" if math.isfinite(check.low) else f"≤ {high}"
 
 
-KINDS = {Verdict.HOLDS: "holds", Verdict.LIMITED: "limited", Verdict.FAILS: "fails", Verdict.OPEN: "open"}
 OUTCOMES = {CheckOutcome.PASSED: "holds", CheckOutcome.FAILED: "fails", CheckOutcome.OPEN: "open"}
 TITLE = Text("What is said of Transformers, put to the test", "关于 Transformer 的常见说法，逐一验证")
 LEDE = Text(
@@ -103,8 +102,8 @@ def html(runs: Sequence[LabRun], figures: Mapping[str, str], language: str, comm
 
 
 def badge(verdict: Verdict, language: str, count: int | None = None) -> str:
-    shown = VERDICTS[verdict].say(language) if count is None else f"{count} {VERDICTS[verdict].say(language)}"
-    return f'<span class="badge {KINDS[verdict]}">{escape(shown)}</span>'
+    shown = f"{count or ''} {VERDICTS[verdict].say(language)}".strip()
+    return f'<span class="badge {verdict.name.lower()}">{escape(shown)}</span>'
 
 
 def opening(runs: Sequence[LabRun], language: str) -> Iterator[str]:

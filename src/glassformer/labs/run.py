@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from glassformer.common.errors import ConfigError
-from glassformer.labs import find
 from glassformer.labs.experiment import VERDICTS, CheckOutcome, Finding, Lab
 from glassformer.labs.seeds import SEEDS, MergedFinding, merge
 from glassformer.labs.spread import Spread
@@ -143,12 +142,10 @@ def run_in_pool(labs: Sequence[Lab], seeds: Sequence[int], on_seed: OnSeed) -> I
     others = multiprocessing.active_children()
     pool = ProcessPoolExecutor(min(PROCESSES, len(labs) * len(seeds)), context, init_process)
     try:
-        futures: dict[str, list[Future[SeedResult]]] = {
-            lab.name: [pool.submit(run_named, lab.name, seed) for seed in seeds] for lab in labs
-        }
-        for lab in labs:
+        futures: list[list[Future[SeedResult]]] = [[pool.submit(run_seed, lab, seed) for seed in seeds] for lab in labs]
+        for lab, own in zip(labs, futures, strict=True):
             results = []
-            for future in futures[lab.name]:
+            for future in own:
                 results.append(future.result())
                 on_seed(lab)
             yield merge_results(lab, seeds, results)
@@ -168,10 +165,6 @@ def init_process() -> None:
     import torch
 
     torch.set_num_threads(1)
-
-
-def run_named(name: str, seed: int) -> SeedResult:
-    return run_seed(find(name), seed)
 
 
 def versions() -> dict[str, str]:
