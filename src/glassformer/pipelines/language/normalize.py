@@ -18,8 +18,8 @@ from glassformer.pipelines.language import TABLES
 from glassformer.pipelines.language.language import WORDS
 from glassformer.pipelines.language.numbers import FEW, LANGUAGES, MONTHS, TENS, blank_out, chinese_value, one_of
 
-_UNSEEN = {0xFB00 + n: letters for n, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}  # ligatures
-_UNSEEN |= dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))  # a hyphen that is not seen, and spaces without width
+_SILENT = dict.fromkeys((0xAD, 0x200B, 0x2060, 0xFEFF))  # a hyphen that is not seen, and spaces without width
+_LIGATURES = {0xFB00 + n: letters for n, letters in enumerate(("ff", "fi", "fl", "ffi", "ffl", "st", "st"))}
 _SPACE = re.compile(r"(?<![0-9])[\u00a0\u2000-\u200a\u202f\u205f]|[\u00a0\u2000-\u200a\u202f\u205f](?![0-9])")
 _SPACES = re.compile(r"[ \t]*\t[ \t]*|  +")
 _APOSTROPHE = re.compile(r"(?<=[^\W\d_])[´`′ʼ‘＇](?=[^\W\d_])")
@@ -47,7 +47,7 @@ def normalize(text: str, language: str, target: str = "") -> str:
 
 
 def _normalize_plain(text: str, language: str) -> str:
-    text = unicodedata.normalize("NFC", text).translate(_UNSEEN)
+    text = unicodedata.normalize("NFC", text).translate(_SILENT | _LIGATURES)
     text = _APOSTROPHE.sub("'", _SPACES.sub(" ", _SPACE.sub(" ", text)))
     if language == "en":
         text = _NOT.sub(lambda match: f"{match[1]}n't", text)
