@@ -23,7 +23,7 @@ ENTRY = '<script type="module" src="static/main.js"></script>'
 _STYLE = re.compile(r"""<link rel="stylesheet" href="static/([^"]+)">""")
 
 
-def standalone(manifest: dict[str, Any], values: bytes, weights: Weights, model: Model) -> str:
+def standalone(manifest: dict[str, Any], values: bytes | memoryview, weights: Weights, model: Model) -> str:
     """The page with everything inside: its files and the run, without weights that are too large."""
     small = sum(row["bytes"] for row in manifest["weights"]) <= MOST_WEIGHTS
     run = {

@@ -14,11 +14,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, TypedDict, Unpack, get_args
 
+import numpy as np
 import torch
 from rich.console import Console
 from torch import Tensor
@@ -203,10 +204,8 @@ class Trace:
         """The manifest with the values of matching tensors inline; what JSON lacks is the text "-inf" or "nan"."""
         names = {value.name for value in self.select(pattern)}
         whole = self.manifest()
-        whole["tensors"] = [
-            row | {"values": plain(self[row["name"]].tolist())} for row in whole["tensors"] if row["name"] in names
-        ]
-        return whole
+        rows = [row for row in whole["tensors"] if row["name"] in names]
+        return whole | {"tensors": list(inline_values(rows, self.blob()))}
 
     def show(
         self,
@@ -276,6 +275,13 @@ def write_file(path: Path, content: bytes) -> None:
         write_bytes(path, content)
     except OSError as error:
         raise GlassformerError(f"cannot write `{path}`: {why(error)}; give a file in a folder that exists") from None
+
+
+def inline_values(rows: Iterable[dict[str, Any]], blob: bytes | memoryview) -> Iterator[dict[str, Any]]:
+    """The manifest's rows of tensors, each with its values from the blob."""
+    for row in rows:
+        values = np.frombuffer(blob, "<f4", math.prod(row["shape"]), row["offset"]).reshape(row["shape"])
+        yield row | {"values": plain(values.tolist())}
 
 
 def plain(values: Any) -> Any:

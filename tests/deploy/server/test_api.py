@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import socket
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from mmap import mmap
+from types import FunctionType, ModuleType
 
 import httpx
 import pytest
+import torch
 from sockets import rest
 from visitor import EXAMPLES, SENTENCE, Live
 
 import glassformer as gf
+from glassformer.deploy.server.admission import RequestState
 from glassformer.deploy.server.app import Limits, create_app
+from glassformer.deploy.server.directions import translator_directions
 from glassformer.deploy.server.listen import host_names
 from glassformer.deploy.server.middleware import LOCAL, host_name
-from glassformer.deploy.server.trace_api import RunCache
+from glassformer.deploy.server.requests import TraceRequest, WhatIfRequest
+from glassformer.deploy.server.trace_api import RunCache, TraceApi
 from glassformer.page import page_files
 
 
@@ -298,14 +306,50 @@ def test_too_many_waiting_requests_are_refused(translator):
 
 
 def test_the_run_cache_keeps_the_latest_used(translator):
-    traces = [gf.trace(translator, text) for text in ("one", "two", "three")]
+    served = translator_directions(translator, "toy").get()
+    manifests = [gf.trace(translator, text).manifest() for text in ("one", "two", "three")]
     for cache, kept in ((RunCache(max_runs=2), [True, False, True]), (RunCache(max_bytes=1), [False, False, True])):
-        cache.add(traces[0])
-        cache.add(traces[1])
-        cache.get(traces[0].run)
-        cache.add(traces[2])
-        assert [cache.get(trace.run) is not None for trace in traces] == kept
+        cache.add(manifests[0], b"values", served)
+        cache.add(manifests[1], b"values", served)
+        cache.get(manifests[0]["run"])
+        cache.add(manifests[2], b"values", served)
+        assert [cache.get(one["run"]) is not None for one in manifests] == kept
         assert len(cache) == sum(kept)
+
+
+def held(root: object, apart: object) -> int:
+    """Bytes of all that can be reached from an object, less what can be reached from another; of a tensor, its whole
+    storage counts."""
+
+    def reached(start: object) -> dict[int, int]:
+        sizes, left = dict[int, int](), [start]
+        while left:
+            one = left.pop()
+            if id(one) in sizes or isinstance(one, type | ModuleType | FunctionType):
+                continue
+            sizes[id(one)] = sys.getsizeof(one) + (len(one) if isinstance(one, mmap) else 0)
+            if isinstance(one, torch.Tensor):
+                storage = one.untyped_storage()
+                sizes[storage.data_ptr()] = storage.nbytes()
+            left += gc.get_referents(one)
+        return sizes
+
+    shared = reached(apart)
+    return sum(size for one, size in reached(root).items() if one not in shared)
+
+
+def test_the_run_cache_counts_all_that_it_holds(translator):
+    directions = translator_directions(translator, "toy")
+    api = TraceApi(directions, Limits(), handbook=False, translates=False)
+    for text in ("one two three", "four five six " * 12):
+        run = api.trace(TraceRequest(text=text, beam=8, padding=8), RequestState())["run"]
+        api.what_if(WhatIfRequest(text=text, changes=[{"kind": "remove_scale"}]), RequestState())
+        assert api.run(run).to_json()
+        assert api.run(run).to_html()
+        assert api.runs.size == pytest.approx(held(api, directions), rel=0.01)
+    before = held(api, directions)
+    api.trace_as_object = gf.trace(translator, "one two three")
+    assert held(api, directions) - before > len(api.trace_as_object.blob())
 
 
 def test_two_hosts_are_no_request(live):

@@ -36,8 +36,12 @@ def compressed(request: Request, content: bytes, media: str, headers: dict[str, 
     return Response(content, media_type=media, headers=headers)
 
 
+def encode_json(value: Any) -> bytes:
+    return ENCODER.encode(value).encode("utf-8", "replace")  # replaces lone surrogates
+
+
 def json_response(request: Request, value: Any) -> Response:
-    content = ENCODER.encode(value).encode("utf-8", "replace")  # replaces lone surrogates
+    content = value if isinstance(value, bytes) else encode_json(value)
     return compressed(request, content, "application/json", {"Cache-Control": "no-store"})
 
 
@@ -64,7 +68,7 @@ def page_file(request: Request, name: str, version: str = "") -> Response:
     return compressed(request, text.encode(), media, CACHED if version == page_version() else None)
 
 
-def range_response(request: Request, content: bytes) -> Response:
+def range_response(request: Request, content: bytes | memoryview) -> Response:
     """All of `content`, or the one range of the request. As HTTP allows, several ranges are answered with all."""
     headers = {"Accept-Ranges": "bytes", "Cache-Control": "no-store"}
     media, size = "application/octet-stream", len(content)
@@ -96,7 +100,7 @@ SendEvent = Callable[[str, dict[str, Any]], None]
 
 def encode_event(name: str, data: dict[str, Any]) -> bytes:
     """A server-sent event."""
-    return f"event: {name}\ndata: {ENCODER.encode(data)}\n\n".encode("utf-8", "replace")
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), encode_json(data))
 
 
 async def event_stream(

@@ -16,10 +16,13 @@ POST /api/labs/{name}        run one, or answer from the cache
 from __future__ import annotations
 
 import asyncio
+import io
+import json
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from mmap import mmap
 from typing import Annotated, Any, NamedTuple
 
 import anyio
@@ -39,17 +42,18 @@ from glassformer.deploy.server.requests import (
     WhatIfRequest,
     decode_image,
 )
-from glassformer.deploy.server.responses import compressed, json_response, range_response
+from glassformer.deploy.server.responses import compressed, encode_json, json_response, range_response
+from glassformer.explain.html_page import standalone
 from glassformer.explain.schematic import schematics
 from glassformer.explain.subject import Sentence, Subject
-from glassformer.explain.trace import Trace, TraceOptions, trace
+from glassformer.explain.trace import Trace, TraceOptions, inline_values, trace
 from glassformer.explain.weights import facts
 from glassformer.explain.what_if import what_if
 from glassformer.labs import NAMES, find
 from glassformer.labs.worker import LabWorker, Reports
 from glassformer.pipelines import Classifier
 
-MAX_RUNS, MAX_BYTES = 64, 512_000_000  # of traces, kept for the page
+MAX_RUNS, MAX_BYTES = 64, 256_000_000  # of traces, kept for the page; making one takes about 60 MB more
 MAX_LAB_RUNS = 64
 LabName = Annotated[str, Path(pattern="^[a-z][a-z_-]{1,39}$", description="A lab's name, as GET /api/labs gives it.")]
 RunName = Annotated[str, Path(pattern="^[0-9a-f]{16}$", description="A run's name, as its manifest gives it.")]
@@ -74,8 +78,30 @@ class Limits:
 
 
 class Run(NamedTuple):
-    trace: Trace
-    blob: bytes
+    """A trace as bytes, so that its size is known. The values lie outside the heap, which would otherwise have large
+    holes when they go."""
+
+    manifest: bytes  # JSON
+    blob: memoryview
+    served: ServedDirection
+
+    @property
+    def size(self) -> int:
+        return len(self.manifest) + len(self.blob)
+
+    def to_json(self) -> bytes:
+        """The manifest with all values inline, one tensor at a time: lists of numbers take eight times the blob."""
+        whole, text = json.loads(self.manifest), io.BytesIO()
+        rows = inline_values(whole.pop("tensors"), self.blob)
+        text.write(encode_json(whole)[:-1] + b',"tensors":[')
+        for row in rows:
+            text.write(encode_json(row) + b",")
+        text.seek(-1, io.SEEK_CUR)
+        text.write(b"]}")
+        return text.getvalue()
+
+    def to_html(self) -> str:
+        return standalone(json.loads(self.manifest), self.blob, self.served.loader.weights, self.served.model.model)
 
 
 class RunCache:
@@ -86,11 +112,13 @@ class RunCache:
         self._runs: OrderedDict[str, Run] = OrderedDict()
         self._lock = threading.Lock()
 
-    def add(self, trace: Trace) -> None:
-        run = Run(trace, trace.blob())
+    def add(self, manifest: dict[str, Any], blob: bytes, served: ServedDirection) -> None:
+        pages = mmap(-1, len(blob))
+        pages.write(blob)
+        run = Run(encode_json(manifest), memoryview(pages), served)
         with self._lock:
-            self._runs[trace.run] = run
-            self._runs.move_to_end(trace.run)
+            self._runs[manifest["run"]] = run
+            self._runs.move_to_end(manifest["run"])
             while len(self._runs) > 1 and (len(self._runs) > self.max_runs or self.size > self.max_bytes):
                 self._runs.popitem(last=False)
 
@@ -102,7 +130,7 @@ class RunCache:
 
     @property
     def size(self) -> int:
-        return sum(2 * len(run.blob) for run in self._runs.values())  # the trace holds the same numbers as tensors
+        return sum(run.size for run in self._runs.values())
 
     def __len__(self) -> int:
         return len(self._runs)
@@ -158,16 +186,18 @@ class TraceApi:
         options |= {"prefix": body.prefix, "temperature": body.temperature}
         sentence = sentence_of(body.text, served)
         found = trace(served.model, sentence, body.target, changes=body.plain_changes(), **options)
-        self.runs.add(found)
-        return found.manifest() | trace_notes(found, capped, options["max_new_tokens"])
+        manifest = found.manifest()
+        self.runs.add(manifest, found.blob(), served)
+        return manifest | trace_notes(found, capped, options["max_new_tokens"])
 
     def what_if(self, body: WhatIfRequest, state: RequestState) -> dict[str, Any]:
         served = self.directions.get(body.direction)
         options, capped = self.options(body, served, state)
         found = what_if(served.model, sentence_of(body.text, served), body.plain_changes(), **options)
-        for one in (found.before, found.after):
-            self.runs.add(one)
-        return found.as_dict() | trace_notes(found.after, capped, options["max_new_tokens"])
+        told = found.as_dict()
+        for which in ("before", "after"):
+            self.runs.add(told[which], getattr(found, which).blob(), served)
+        return told | trace_notes(found.after, capped, options["max_new_tokens"])
 
     def translate(self, body: SentenceRequest, state: RequestState) -> dict[str, Any]:
         translator = self.directions.get(body.direction).translator
@@ -302,12 +332,12 @@ def add_trace_routes(router: APIRouter, api: TraceApi, labs: LabRunner, admissio
 
     @router.get("/api/runs/{run}/json")
     async def whole_run(request: Request, run: RunName) -> Response:
-        found = api.run(run).trace
+        found = api.run(run)
         return await admission.run(request, lambda _: json_response(request, found.to_json()))
 
     @router.get("/api/runs/{run}/export", responses={200: {"content": {"text/html": {}}}})
     async def export(request: Request, run: RunName) -> Response:
-        found = api.run(run).trace
+        found = api.run(run)
         headers = {"Content-Disposition": f'attachment; filename="{run}.html"', "Cache-Control": "no-store"}
         return await admission.run(
             request, lambda _: compressed(request, found.to_html().encode(), "text/html; charset=utf-8", headers)
