@@ -131,7 +131,7 @@ class Glossary:
     def unused(self, translations: Iterable[str], terms: Iterable[str] | None = None) -> list[str]:
         """Which of the terms, or of `terms`, no translation holds."""
         text = "\n".join(translations)
-        patterns = {term: word_pattern(self.terms[term]) for term in (self.terms if terms is None else terms)}
+        patterns = {term: word_pattern(self[term]) for term in (self.terms if terms is None else terms)}
         return [term for term, pattern in patterns.items() if not re.search(pattern, text, re.IGNORECASE)]
 
 
