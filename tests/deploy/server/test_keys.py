@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import socket
 from concurrent.futures import ThreadPoolExecutor
 
@@ -58,7 +59,9 @@ def test_rate_limit_and_reloading(tmp_path):
         assert refused.value.status == 403
 
 
-@pytest.mark.parametrize("content", [None, b"", b"[1]", b"\xff", b"[" * 100_000], ids=lambda one: repr(one)[:9])
+@pytest.mark.parametrize(
+    "content", [None, b"", b"[1]", b"\xff", b"[" * 100_000, os.mkfifo], ids=lambda one: repr(one)[:9]
+)
 def test_a_file_that_cannot_be_read_for_a_moment_keeps_the_last_keys(tmp_path, monkeypatch, content):
     logged = []
     monkeypatch.setattr(logging.getLogger("uvicorn.error"), "warning", lambda *words: logged.append(words))
@@ -66,7 +69,9 @@ def test_a_file_that_cannot_be_read_for_a_moment_keeps_the_last_keys(tmp_path, m
     key, gone = add_key(file, "ann"), add_key(file, "bob")
     gate = ApiKeys(file)
     aside = file.rename(tmp_path / "aside")
-    if content is not None:
+    if callable(content):
+        content(file)
+    elif content is not None:
         file.write_bytes(content)
     for _ in range(3):
         assert gate.check(key) == "ann"

@@ -114,6 +114,8 @@ class ApiKeys:
         status = self.path.stat() if self.path.exists() else None
         stamp = status and (status.st_mtime_ns, status.st_size, status.st_ino)
         if stamp is None or stamp != self._stamp:
+            if self._stamp is not None and self.path.is_fifo():
+                raise ConfigError(f"{self.path} is a pipe, which is read only at the start")  # it may never end
             self._keys = {one.hash: one for one in read_keys(self.path)}
             self._stamp = stamp
 
