@@ -162,7 +162,7 @@ def test_a_lab_ends_with_its_server(translator):
     with Live(app := create_app(translator)) as server, post(server, "/api/labs/sinusoids", seed=7):
         until(lambda: app.state.labs.worker.process)
         process = app.state.labs.worker.process
-    assert process.poll() is not None
+    assert not process.is_alive()
 
 
 def test_a_killed_lab_is_an_error_and_the_next_one_runs(client, labs):
