@@ -58,13 +58,10 @@ class PackedLinear(nn.Module):
         self.weight = dequantize(weight) if kind == "fp32" else torch.empty(0)  # what was rounded is not read again
         self.bias, self.relu = bias, relu
 
-    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         """The result, and `add` on top of it."""
         y = self.product(x)
         return y if add is None else y.add_(add)
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.multiply(x)
 
     def product(self, x: Tensor) -> Tensor:
         y = F.linear(x, self.weight, self.bias)
@@ -79,10 +76,10 @@ class KernelLinear(PackedLinear):
         self.kernels, self.linear = kernels, Linear(Packed(weight, kind), bias, relu)
         self.max_rows = KERNEL_MAX_ROWS if kind == "fp32" else math.inf
 
-    def multiply(self, x: Tensor, add: Tensor | None = None) -> Tensor:
+    def forward(self, x: Tensor, add: Tensor | None = None) -> Tensor:
         if x.numel() <= self.max_rows * x.shape[-1]:
             return self.kernels.product(x.contiguous(), self.linear, add)
-        return super().multiply(x, add)
+        return super().forward(x, add)
 
 
 class OneDnn(PackedLinear):
@@ -220,7 +217,7 @@ class AttentionStep:
     def __init__(self, attention: Attention, project: PackedLinear, output: PackedLinear) -> None:
         self.heads, self.d_head, self.scale = attention.heads, attention.d_head, attention.scale
         self.kernels = kernels_for(output.weight)
-        self.project, self.output = project.multiply, output.multiply
+        self.project, self.output = project.forward, output.forward
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
         """What the heads gather, side by side: (R, H d), from q (R, H, 1, d) and k, v (B, H, E, d)."""
@@ -259,7 +256,7 @@ class CrossStep(AttentionStep):
 
 class FeedForwardStep:
     def __init__(self, part: FeedForward, up: PackedLinear, down: PackedLinear) -> None:
-        self.up, self.activated, self.down = up.multiply, part.activated, down.multiply
+        self.up, self.activated, self.down = up.forward, part.activated, down.forward
 
     def __call__(self, x: Tensor, add: Tensor) -> Tensor:
         return self.down(self.activated(self.up(x)), add)

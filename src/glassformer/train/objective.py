@@ -112,10 +112,6 @@ def image_rows(batch: Batch) -> dict[str, NDArray[Any]]:
     return {"labels": batch.src[:, 0] - 1, "ids": images}
 
 
-def hidden_piece(train: Train, max_tokens: int) -> list[str]:
-    return [MASK]
-
-
 def masked_tokens(train: Train, tokenizer: Tokenizer, special: list[str]) -> Noise:
     pieces = tokenizer.pieces[1]
     others = np.array(sorted(text_pieces(pieces)), dtype=np.int64)
@@ -154,7 +150,12 @@ OBJECTIVES: Mapping[str, Objective] = {
     "translate": Objective(EncoderDecoder, translation_rows, "pairs"),
     "language": Objective(DecoderOnly, language_rows, report=with_perplexity),
     "masked": Objective(
-        EncoderOnly, masked_rows, pieces=hidden_piece, noise=masked_tokens, margin=2, report=with_accuracy
+        EncoderOnly,
+        masked_rows,
+        pieces=lambda train, max_tokens: [MASK],
+        noise=masked_tokens,
+        margin=2,
+        report=with_accuracy,
     ),
     "denoise": Objective(
         EncoderDecoder, translation_rows, pieces=hidden_run_pieces, noise=hidden_runs, report=with_perplexity
