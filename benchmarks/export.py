@@ -180,11 +180,11 @@ def seeded(to: str, fault: Callable[[EncoderDecoder], None]) -> Iterator[None]:
     kept = form.write
 
     @torch.no_grad()
-    def write(subject: LoadedModel, folder: Path, options: Any) -> None:
+    def write(subject: LoadedModel, folder: Path) -> None:
         broken = copy.deepcopy(subject.model)
         assert isinstance(broken, EncoderDecoder)
         fault(broken)
-        kept(replace(subject, model=broken), folder, options)
+        kept(replace(subject, model=broken), folder)
 
     form.write = write  # type: ignore[method-assign]  # for a while: see the docstring
     try:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export.check import same_targets
-from glassformer.deploy.export.formats import CannotExport, Format, FormatOptions, Progress
+from glassformer.deploy.export.formats import CannotExport, Format, Progress
 from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import check_text, decode_function, vocabularies, write_tokenizer
 from glassformer.model import EncoderDecoder, ModelConfig
@@ -29,7 +29,7 @@ class CTranslate2(Format):
     name = "ctranslate2"
     options: ClassVar = {"quantization": QUANTIZATIONS}
 
-    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
+    def refuse(self, loaded: LoadedModel) -> None:
         if not isinstance(loaded.model, EncoderDecoder):
             raise CannotExport(
                 f"a {type(loaded.model).__name__} is no translator: only an encoder with a decoder goes to CTranslate2"
@@ -37,26 +37,23 @@ class CTranslate2(Format):
         for reason in refusals(loaded.model.config):
             raise CannotExport(f"CTranslate2 cannot say what this model does: {reason}")
 
-    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
+    def write(self, loaded: LoadedModel, folder: Path) -> None:
         assert isinstance(loaded.model, EncoderDecoder)
         source, target = vocabularies(loaded)
         spec = spec_of(loaded.model, source, target)
-        spec.optimize(options.quantization or loaded.stored)
+        spec.optimize(loaded.stored)
         spec.save(str(folder))
         write_tokenizer(loaded, folder)
 
-    def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
-    ) -> dict[str, Any]:
+    def check(self, loaded: LoadedModel, folder: Path, sample: Sample, progress: Progress) -> dict[str, Any]:
         import ctranslate2
 
         assert isinstance(loaded.model, EncoderDecoder)
         source, target = vocabularies(loaded)
         numbers = {piece: id for id, piece in enumerate(target)}
-        stored = options.quantization or loaded.stored
         # A machine may multiply the stored weights in any type. So the file is run in float32, and must agree with
         # the model whose weights are rounded in the same way.
-        model = without_forced_end(round_weights(loaded.model, stored))
+        model = without_forced_end(round_weights(loaded.model, loaded.stored))
         engine = ctranslate2.Translator(
             str(folder), device="cpu", compute_type="float32", intra_threads=1, inter_threads=1
         )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,36 +26,26 @@ class CheckFailed(GlassformerError):
     """The exported model does something else than the model; what was written has been deleted."""
 
 
-@dataclass(frozen=True)
-class FormatOptions:
-    """`quantization`: how weights are stored; if not given, as in the model's folder.
-    `family`: that of Hugging Face to write the model as; if not given, the first that can express it."""
-
-    quantization: str | None = None
-    family: str | None = None
-
-
 class Format(ABC):
     """A target system: `refuse` what it cannot express, `write` the rest, `check` what was written.
 
-    `options` names the fields of FormatOptions that it takes, with the choices of each.
+    `options` names those that it takes, with the choices of each: `quantization`, how weights are stored, if not as in
+    the model's folder; `family`, that of Hugging Face to write the model as, if not the first that can express it.
     """
 
     name: str
     options: ClassVar[dict[str, tuple[str, ...]]]
 
     @abstractmethod
-    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
+    def refuse(self, loaded: LoadedModel) -> None:
         """Raise CannotExport if the format cannot express what the model does, before anything is written."""
 
     @abstractmethod
-    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
+    def write(self, loaded: LoadedModel, folder: Path) -> None:
         """Write all files into an existing empty folder."""
 
     @abstractmethod
-    def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
-    ) -> dict[str, Any]:
+    def check(self, loaded: LoadedModel, folder: Path, sample: Sample, progress: Progress) -> dict[str, Any]:
         """Load `folder` in the target system and compare; returns the figures for the report.
 
         Raises CheckFailed if the two differ: see `glassformer.deploy.export.check`.

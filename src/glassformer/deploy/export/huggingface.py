@@ -16,7 +16,7 @@ from glassformer.data import Tokenizer
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export.check import same_labels, same_logits, same_targets, tensors
 from glassformer.deploy.export.families import PROPOSALS, FamilyModel, convert_to_family
-from glassformer.deploy.export.formats import CheckFailed, Format, FormatOptions, Progress
+from glassformer.deploy.export.formats import CheckFailed, Format, Progress
 from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import decode_function, same_texts, write_fast_tokenizer
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
@@ -34,11 +34,11 @@ class HuggingFace(Format):
     name = "huggingface"
     options: ClassVar = {"family": tuple(PROPOSALS)}
 
-    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
-        family_model(loaded, options)
+    def refuse(self, loaded: LoadedModel) -> None:
+        family_model(loaded)
 
-    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
-        converted = family_model(loaded, options)
+    def write(self, loaded: LoadedModel, folder: Path) -> None:
+        converted = family_model(loaded)
         write_tensors(folder / "model.safetensors", converted.tensors, {"format": "pt"})
         write_text(folder / "config.json", json.dumps(converted.settings, indent=2) + "\n")
         if (original := original_folder(loaded)) is not None:
@@ -53,9 +53,7 @@ class HuggingFace(Format):
         if isinstance(loaded.tokenizer, Tokenizer):
             write_fast_tokenizer(loaded, folder)
 
-    def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
-    ) -> dict[str, Any]:
+    def check(self, loaded: LoadedModel, folder: Path, sample: Sample, progress: Progress) -> dict[str, Any]:
         hf = hugging_face()
         model = plain_model(loaded)
         image = model.config.patch_size is not None
@@ -93,11 +91,11 @@ def plain_model(loaded: LoadedModel) -> Model:
     return loaded.model if original is None or loaded.tokenizer is None else load_model(original)
 
 
-def family_model(loaded: LoadedModel, options: FormatOptions) -> FamilyModel:
+def family_model(loaded: LoadedModel) -> FamilyModel:
     """As its folder has it, if the model came from one; else converted to a family that can express it."""
     original = original_folder(loaded)
-    if original is None or options.family is not None:
-        return convert_to_family(plain_model(loaded), options.family)
+    if original is None or loaded.family is not None:
+        return convert_to_family(plain_model(loaded), loaded.family)
     settings: Settings = read_config(original)
     tensors = family_state_dict(plain_model(loaded), settings)
     for name, tensor in read_weights(original).items():  # also copies, and heads that are not loaded

@@ -39,8 +39,9 @@ class LoadedModel:
     name: str = "model"
     folder: Path | None = None  # from which it was loaded
     about: About = field(default_factory=About)
-    stored: bundle.Weights = "float32"  # how its weights are stored there
+    stored: str = "float32"  # how its weights are stored there, or are to be
     language: str | None = None  # to translate into, of a model of several
+    family: str | None = None  # of Hugging Face, to be written as
 
 
 def load_for_export(model: Model | Translator | str | Path, language: str | None = None) -> LoadedModel:

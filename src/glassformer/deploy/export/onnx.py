@@ -23,7 +23,7 @@ from glassformer.data.vocabulary import END, PAD, SPECIAL, SPECIALS, START
 from glassformer.decode import Hypothesis
 from glassformer.deploy.export import inference
 from glassformer.deploy.export.check import same_targets
-from glassformer.deploy.export.formats import CannotExport, Format, FormatOptions, Progress
+from glassformer.deploy.export.formats import CannotExport, Format, Progress
 from glassformer.deploy.export.graph import WEIGHT, split, step_graph
 from glassformer.deploy.export.inputs import Ids, LoadedModel, Sample
 from glassformer.deploy.export.tokenizer_files import (
@@ -47,22 +47,21 @@ class Onnx(Format):
     name = "onnx"
     options: ClassVar = {"quantization": tuple(SUFFIX)}
 
-    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
+    def refuse(self, loaded: LoadedModel) -> None:
         for reason in refusals(loaded.model):
             raise CannotExport(f"the two ONNX files cannot say what this model does: {reason}")
 
-    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
+    def write(self, loaded: LoadedModel, folder: Path) -> None:
         assert isinstance(loaded.model, EncoderDecoder)
-        stored = options.quantization or loaded.stored
         place = folder / FOLDER
         place.mkdir()
-        int8 = int8_matrices(loaded.model) if stored == "int8" else {}
+        int8 = int8_matrices(loaded.model) if loaded.stored == "int8" else {}
         for name, graph in zip(GRAPHS, graphs(loaded.model), strict=True):
             onnx.checker.check_model(graph)
             store_int8(graph, int8)
-            write_bytes(place / f"{name}{SUFFIX[stored]}.onnx", graph.SerializeToString())
+            write_bytes(place / f"{name}{SUFFIX[loaded.stored]}.onnx", graph.SerializeToString())
         write_tokenizer(loaded, folder)
-        config = onnx_config(loaded, stored)
+        config = onnx_config(loaded, loaded.stored)
         write_json(folder / "config.json", config)
         names = ("decoder_start_token_id", "eos_token_id", "pad_token_id", "max_length")
         write_json(folder / "generation_config.json", {name: config[name] for name in names})
@@ -72,12 +71,9 @@ class Onnx(Format):
             write_json(folder / "tokenizer_config.json", about | special)
         write_text(folder / "run.py", inspect.getsource(inference))
 
-    def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
-    ) -> dict[str, Any]:
+    def check(self, loaded: LoadedModel, folder: Path, sample: Sample, progress: Progress) -> dict[str, Any]:
         assert isinstance(loaded.model, EncoderDecoder)
-        stored = options.quantization or loaded.stored
-        model = int8_model(loaded.model) if stored == "int8" else loaded.model
+        model = int8_model(loaded.model) if loaded.stored == "int8" else loaded.model
         return check_onnx(loaded, model, folder, sample, progress) | check_text(loaded, folder, sample)
 
 

@@ -29,7 +29,7 @@ from glassformer.data import Tokenizer
 from glassformer.data.protect import PLACEHOLDERS
 from glassformer.data.vocabulary import TAG
 from glassformer.decode.engine import GROWTH, SLACK, STRIDE
-from glassformer.deploy.export.formats import CannotExport, CheckFailed, Format, FormatOptions, Progress
+from glassformer.deploy.export.formats import CannotExport, CheckFailed, Format, Progress
 from glassformer.deploy.export.graph import MASK, SOURCE, TARGET, WEIGHT, trace_graph
 from glassformer.deploy.export.inputs import LoadedModel, Sample
 from glassformer.deploy.export.onnx import FOLDER, check_onnx, graphs, int8_matrices, onnx_config, refusals, write_json
@@ -59,12 +59,12 @@ class Page(Format):
     name = "page"
     options: ClassVar[dict[str, tuple[str, ...]]] = {}  # weights are stored as in the model's folder
 
-    def refuse(self, loaded: LoadedModel, options: FormatOptions) -> None:
+    def refuse(self, loaded: LoadedModel) -> None:
         for reason in (*refusals(loaded.model), *page_refusals(loaded)):
             raise CannotExport(f"a page cannot run this model: {reason}")
         runtime_files()
 
-    def write(self, loaded: LoadedModel, folder: Path, options: FormatOptions) -> None:
+    def write(self, loaded: LoadedModel, folder: Path) -> None:
         translator = translator_of(loaded)
         model = translator.model
         examples = choose_examples(loaded)
@@ -92,9 +92,7 @@ class Page(Format):
                 (folder / "static").mkdir(exist_ok=True)
                 write_text(folder / "static" / name, text)
 
-    def check(
-        self, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
-    ) -> dict[str, Any]:
+    def check(self, loaded: LoadedModel, folder: Path, sample: Sample, progress: Progress) -> dict[str, Any]:
         translator = translator_of(loaded)
         told = json.loads((folder / MODEL / "told.json").read_text(encoding="utf-8"))
         with tempfile.TemporaryDirectory() as temporary:

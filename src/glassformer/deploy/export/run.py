@@ -7,7 +7,7 @@ import json
 import platform
 import secrets
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from glassformer.common.errors import GlassformerError, InputError, check_choice
 from glassformer.common.files import PARTIAL, flush_folder, read_json, without_nan, write_text
 from glassformer.common.report import Report
 from glassformer.common.version import __version__
-from glassformer.deploy.export.formats import CheckFailed, Format, FormatOptions, Progress, load_format
+from glassformer.deploy.export.formats import CheckFailed, Format, Progress, load_format
 from glassformer.deploy.export.inputs import LoadedModel, Sample, choose_sample, load_for_export
 from glassformer.model import Model
 from glassformer.pipelines.translator import Translator
@@ -71,28 +71,29 @@ def export(
     for name, value in options.items():
         if value is not None:
             check_choice(name, value, form.options[name])
-    chosen = FormatOptions(**options)
     if sentences is not None:
         check_whole("sentences", sentences, 1, "more are a harder check")
     folder, report = Path(folder), report or Report(quiet=True)
     check_place(folder, force)
     report.show("loading the model")
     loaded = load_for_export(model, language)
-    form.refuse(loaded, chosen)
+    quantization, family = options.get("quantization"), options.get("family")
+    loaded = replace(loaded, stored=quantization or loaded.stored, family=family)
+    form.refuse(loaded)
     sample = choose_sample(loaded, None if check is None else Path(check), sentences)
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.with_name(PARTIAL.format(secrets.token_hex(8)))
     try:
         partial.mkdir()
         report.show(f"writing {to}")
-        form.write(loaded, partial, chosen)
-        figures = run_check(form, loaded, partial, sample, chosen, lambda text: report.show(f"checking, {text}"))
+        form.write(loaded, partial)
+        figures = run_check(form, loaded, partial, sample, lambda text: report.show(f"checking, {text}"))
         report.clear()
         told = {
             "kind": KIND,
             "to": to,
             "model": loaded.name,
-            "options": {name: getattr(chosen, name) for name in form.options},
+            "options": {name: options.get(name) for name in form.options},
             "language": loaded.language,
             "parameters": sum(parameter.numel() for parameter in loaded.model.parameters()),
             "config": loaded.model.config.to_dict(),
@@ -111,12 +112,10 @@ def export(
     return Export(folder, told, aside)
 
 
-def run_check(
-    form: Format, loaded: LoadedModel, folder: Path, sample: Sample, options: FormatOptions, progress: Progress
-) -> dict[str, Any]:
+def run_check(form: Format, loaded: LoadedModel, folder: Path, sample: Sample, progress: Progress) -> dict[str, Any]:
     """The figures of the check; that the other system cannot run what was written is a failure of it too."""
     try:
-        return form.check(loaded, folder, sample, options, progress)
+        return form.check(loaded, folder, sample, progress)
     except GlassformerError:
         raise
     except Exception as error:  # whatever it is, what was written does not count
