@@ -120,14 +120,13 @@ class ApiKeys:
             self._stamp = stamp
 
     def _reload(self) -> None:
-        problem = ""
         try:
             self._load()
+            self._problem = ""
         except (ConfigError, OSError) as error:
-            problem = str(error)
-        if problem not in ("", self._problem):
-            logging.getLogger("uvicorn.error").warning("%s; the keys that were read before stay valid", problem)
-        self._problem = problem
+            if str(error) != self._problem:
+                logging.getLogger("uvicorn.error").warning("%s; the keys that were read before stay valid", error)
+            self._problem = str(error)
 
     def check(self, key: str | None, host: str = "", count: bool = True) -> str:
         """The name of a valid key that is within its rate limit, to which it counts."""
