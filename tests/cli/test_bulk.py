@@ -1,4 +1,4 @@
-"""`glassformer bulk` in one process: its output row by row, and its errors."""
+"""`glassformer bulk` in one process, or several: its output row by row, and its errors."""
 
 import gzip
 import json
@@ -178,13 +178,13 @@ def test_the_box_detects_the_language_of_the_first_rows(cli, tmp_path):
     assert "is the language right?" in cli.fails("bulk", tmp_path / "a.txt", tmp_path / "other", "--to", "en")
 
 
-def test_without_ray_it_is_one_process(cli, tmp_path, translations, monkeypatch):
+def test_without_ray_processes_of_this_machine_do_it(cli, tmp_path, translations, monkeypatch):
     for module in ("run", "workers"):
         monkeypatch.setattr(f"glassformer.deploy.bulk.{module}.is_installed", lambda: False)
     (tmp_path / "a.txt").write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
-    code, _, err = cli(*BULK, "--workers", 2, tmp_path / "a.txt", tmp_path / "out")
+    code, _, err = cli(*BULK, "--workers", 2, "--shard-rows", 2, tmp_path / "a.txt", tmp_path / "out")
     assert code == 0
-    assert "Ray is not installed, so this is one process; for more: pip install 'glassformer[bulk]'" in err
+    assert "by 2 processes" in err
     assert lines(tmp_path / "out" / "a.txt") == translations
     error = cli.fails(*BULK, "--address", "auto", tmp_path / "a.txt", tmp_path / "other")
     assert "--address auto needs Ray; run: pip install 'glassformer[bulk]'" in error

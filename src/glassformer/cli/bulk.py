@@ -44,7 +44,7 @@ def bulk(
         typer.Option(
             min=1,
             max=100_000,
-            help="Processes with a model each, by Ray; a core or a GPU each if none. 1: this process alone.",
+            help="Processes with a model each; by Ray a core each, on a GPU several if none. 1: this process alone.",
         ),
     ] = None,
     threads: Annotated[int | None, typer.Option(min=1, max=1024, help="Cores for each worker.")] = None,
@@ -65,8 +65,8 @@ def bulk(
 
     Rows keep their order and all their columns, and get one more, `translation`; text becomes text, one line each, and
     an empty line stays empty. When it is stopped, in whatever way, the same command goes on: what is written is not
-    done again. With Ray (pip install 'glassformer[bulk]') there is a worker for each core, or on all machines of a
-    cluster; without it, the same is done in one process.
+    done again. On a GPU several processes share it. With Ray (pip install 'glassformer[bulk]') there is a worker for
+    each core, or on all machines of a cluster.
     """
     from dataclasses import asdict
 

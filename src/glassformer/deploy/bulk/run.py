@@ -18,8 +18,11 @@ from glassformer.deploy.bulk.workers import (
     BulkJob,
     Worker,
     check_model,
+    choose_devices,
+    group_shards,
     is_installed,
     model_digest,
+    translate_in_processes,
     translate_on_ray,
 )
 from glassformer.pipelines.polyglot import language_pairs
@@ -138,14 +141,18 @@ def translate_shards(plan: Plan, shards: Sequence[Shard], report: Report) -> Ite
     job = plan.job
     if not shards:
         return
-    if job.address is not None or (job.workers != 1 and len(shards) > 1 and is_installed()):
+    devices = choose_devices(job, len(shards))
+    on_cpu = devices[0] == "cpu"
+    if job.address is not None or (on_cpu and job.workers != 1 and len(shards) > 1 and is_installed()):
         yield from translate_on_ray(job, plan.sources, shards, report)
         return
-    if (job.workers or 1) > 1:
-        report.say("Ray is not installed, so this is one process; for more: pip install 'glassformer[bulk]'")
-    with closing(Worker(job, plan.sources[0].kind, job.device, job.threads)) as worker:
-        for shard in shards:
-            yield shard, worker.translate(plan.sources[shard.source], shard)
+    if len(devices) > 1:
+        report.say(f"by {len(devices)} processes" + ("" if on_cpu else f" on {', '.join(dict.fromkeys(devices))}"))
+        yield from translate_in_processes(job, plan.sources, shards, devices)
+        return
+    with closing(Worker(job, plan.sources[0].kind, devices[0], job.threads)) as worker:
+        for group in group_shards(shards, devices[0]):
+            yield from zip(group, worker.translate(plan.sources, group), strict=True)
 
 
 class Progress:

@@ -12,12 +12,17 @@ import os
 import socket
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
+from multiprocessing import get_context
+from multiprocessing.queues import Queue
 from pathlib import Path
 from typing import Any, cast
 
+from glassformer.common.device import pick_device
 from glassformer.common.errors import ConfigError, DataError, GlassformerError, RunError, WeightsError, one_of
 from glassformer.common.report import Report
 from glassformer.common.version import __version__
@@ -32,6 +37,8 @@ from glassformer.pipelines.translator import Translator
 from glassformer.weights.pretrained.loader import is_multilingual
 
 MODEL_FILES = ("*.safetensors", "*.bin", "*.spm", "*.model", "config.json", "tokenizer*.json", "vocab.json")
+MOST_ON_GPU = 12  # processes; each has the model, and some hundreds of MB of PyTorch's own
+SHARDS_ON_GPU = 8  # translated together
 WAVE = 10_000  # shards that Ray gets at once
 CONNECT_SECONDS = 10.0
 STORE_BYTES = 1 << 29  # of memory that Ray's processes share; parts are small and soon written
@@ -75,8 +82,14 @@ class Worker:
         self.format = make_format(kind, job.column or "text", job.into)
         self.translator, self.search = load_translator(job, device), Search(beam=job.beam)
 
-    def translate(self, source: Source, shard: Shard) -> bytes:
-        return self.format.translate(source, shard, lambda texts: self.translator.translate(texts, search=self.search))
+    def translate(self, sources: Sequence[Source], shards: Sequence[Shard]) -> list[bytes]:
+        """The parts of shards, which are translated together."""
+        texts = (text for shard in shards for text in self.format.texts(sources[shard.source], shard))
+        made = iter(self.translator.translate([text for text in texts if text is not None], search=self.search))
+        return [
+            self.format.translate(sources[shard.source], shard, lambda texts: [next(made) for _ in texts])
+            for shard in shards
+        ]
 
     def close(self) -> None:
         self.format.close()
@@ -126,6 +139,62 @@ def model_digest(job: BulkJob) -> str:
 
 def is_installed() -> bool:
     return find_spec("ray") is not None and find_spec("pyarrow") is not None
+
+
+def choose_devices(job: BulkJob, shards: int) -> list[str]:
+    """The device of each process on this machine. A GPU has several: while one prepares a batch, another's is
+    computed."""
+    device = pick_device(job.device)
+    if device.type == "cpu":
+        return ["cpu"] * min(job.workers or 1, shards)
+    import torch
+
+    every = device.type == "cuda" and device.index is None
+    gpus = [f"cuda:{i}" for i in range(torch.cuda.device_count())] if every else [str(device)]
+    workers = job.workers or max(1, min(MOST_ON_GPU * len(gpus), (os.cpu_count() or 1) - 1))
+    return [gpus[i % len(gpus)] for i in range(min(workers, shards))]
+
+
+def group_shards(shards: Sequence[Shard], device: str) -> list[list[Shard]]:
+    """Those that are translated together: on a GPU several, so that batches are of sentences of one length."""
+    size = SHARDS_ON_GPU if device.startswith("cuda") else 1
+    return [list(shards[start : start + size]) for start in range(0, len(shards), size)]
+
+
+_worker: Worker | None = None  # of this process, where it is one of several
+
+
+def _begin(job: BulkJob, kind: FileKind, devices: Queue[str], threads: int) -> None:
+    global _worker
+    _worker = Worker(job, kind, devices.get(), threads)
+
+
+def _translate(sources: Sequence[Source], shards: Sequence[Shard]) -> list[bytes]:
+    assert _worker is not None
+    return _worker.translate(sources, shards)
+
+
+def translate_in_processes(
+    job: BulkJob, sources: Sequence[Source], shards: Sequence[Shard], devices: Sequence[str]
+) -> Iterator[tuple[Shard, bytes]]:
+    """Each shard with its part, by a process for each of `devices`, one GPU many times or several."""
+    context = get_context("spawn")
+    queue = context.Queue()
+    for device in devices:
+        queue.put(device)
+    begin = (job, sources[0].kind, queue, job.threads or 1)
+    pool = ProcessPoolExecutor(len(devices), context, _begin, begin)
+    try:
+        groups = {pool.submit(_translate, sources, group): group for group in group_shards(shards, devices[0])}
+        for done in as_completed(groups):
+            yield from zip(groups[done], done.result(), strict=True)
+    except BrokenProcessPool:
+        raise RunError(
+            "a process has ended before its work was done, maybe for want of memory; give the same command again to "
+            "go on, with fewer --workers"
+        ) from None
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def translate_on_ray(
@@ -280,7 +349,7 @@ class RayWorker:
         part, message = b"", self.error
         if self.worker is not None:
             try:
-                part = self.worker.translate(source, shard)
+                (part,) = self.worker.translate([source], [replace(shard, source=0)])
             except GlassformerError as error:
                 message = str(error)
         return {"number": [shard.number], "part": [part], "error": [message]}
