@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text, join
+from glassformer.labs.scaling import record
 from glassformer.labs.toy import FIRST, PAD, Pair
 from glassformer.model import DecoderOnly, ModelConfig
 
@@ -66,12 +67,10 @@ def recalls(seed: int, steps: int, distance: int) -> Iterator[Pair]:
 
 def reach(model: nn.Module, seed: int) -> list[float]:
     """The gradient of the last output at each token's embedding, by distance from 1 on, over that at distance 1."""
-    embedded: list[Tensor] = []
     embedding = model.decoder.embedding if isinstance(model, DecoderOnly) else model.get_submodule("embedding")
-    hook = embedding.register_forward_hook(lambda _module, _inputs, output: embedded.append(output))
+    embedded = record(embedding)
     ids, _ = next(recalls(seed, 1, FURTHEST))
     last = model(ids)[:, -1]  # (B, V)
-    hook.remove()
     arriving = torch.randn(last.shape, generator=torch.Generator().manual_seed(seed))
     (gradient,) = torch.autograd.grad(last, embedded, arriving)  # (B, T, D)
     norms = gradient.norm(dim=-1).mean(0).flip(0)[1:]  # (T - 1), the nearest first

@@ -14,13 +14,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from glassformer.labs import toy
 from glassformer.labs.experiment import Check, Figure, Finding, Lab, Panel, Series, Text
 from glassformer.model import EncoderOnly, ModelConfig
 from glassformer.model.attention import NO_MASK, Attention
-from glassformer.model.probe import Probe
 from glassformer.model.transformer import share_weights
 
 WIDTHS = (4, 8, 16, 32, 64, 128, 256, 512, 1024)
@@ -38,10 +37,10 @@ class Measured:
     median_gradient: float
 
 
-def record(probe: Probe) -> list[Tensor]:
-    """The values that pass the probe from now on."""
+def record(module: nn.Module) -> list[Tensor]:
+    """The values that leave a module, such as a probe, from now on."""
     values: list[Tensor] = []
-    probe.register_forward_hook(lambda _module, _inputs, value: values.append(value))
+    module.register_forward_hook(lambda _module, _inputs, value: values.append(value))
     return values
 
 

@@ -97,18 +97,12 @@ class Worker:
 
 def load_translator(job: BulkJob, device: str) -> TextTranslator:
     if job.model is None:
-        steps = [Translator.load(box.folder(way.model), device, job.precision, to=way.to) for way in box_route(job)]
+        ways = box.route(job.source or "", job.to or "")
+        steps = [Translator.load(box.folder(way.model), device, job.precision, to=way.to) for way in ways]
         return TextTranslator(*steps, source=job.source or "", target=job.to or "")
     source = job.source if job.source and is_multilingual(Path(job.model)) else None
     translator = Translator.load(job.model, device, job.precision, to=job.to, source=source)
     return TextTranslator(translator, source="" if source else job.source or "")
-
-
-def box_route(job: BulkJob) -> list[box.Direction]:
-    """The directions of the box that lead from one language of the job to the other."""
-    assert job.source is not None
-    assert job.to is not None
-    return list(box.route(job.source, job.to))
 
 
 def check_model(model: str | None, to: str | None) -> str | None:
@@ -124,7 +118,7 @@ def check_model(model: str | None, to: str | None) -> str | None:
 def model_digest(job: BulkJob) -> str:
     """Of the weights and vocabularies: a folder is not resumed with others."""
     if job.model is None:
-        folders = [box.folder(way.model) for way in box_route(job)]
+        folders = [box.folder(way.model) for way in box.route(job.source or "", job.to or "")]
     elif os.path.lexists(job.model):
         folders = [Path(job.model)]
     else:

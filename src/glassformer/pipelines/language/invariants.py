@@ -18,7 +18,7 @@ from typing import Literal
 from glassformer.common.arguments import checked
 from glassformer.common.errors import DataError, InputError, did_you_mean, why
 from glassformer.common.strings import HAN, KANA_HANGUL, UNSPACED, WIDE
-from glassformer.data.protect import PLACEHOLDERS, WORD, Span, spans
+from glassformer.data.protect import WORD, Span, spans
 from glassformer.pipelines.language.measures import TIMES, Measure, find_measures, format_measure, mentioned_units
 from glassformer.pipelines.language.numbers import (
     LANGUAGES,
@@ -152,11 +152,6 @@ class Invariant:
     fill: str
     kind: Literal["span", "number", "term"]
     unit: str = ""  # of a number
-
-    @property
-    def has_placeholder(self) -> bool:
-        """Whether it could be taken for a placeholder, and so must be masked by one where others are."""
-        return any(letter in PLACEHOLDERS for letter in self.fill)
 
 
 @dataclass(frozen=True)

@@ -79,11 +79,6 @@ def to_sentence_case(text: str) -> str:
     return text if first is None else text[: first.start()] + first[0].capitalize() + text[first.end() :]
 
 
-def to_capitals(text: str) -> str:
-    """A sentence in capitals."""
-    return map_outside_spans(text, str.upper)
-
-
 @dataclass(frozen=True)
 class Rewrite:
     """A stretch of a text, and what to write in its place in the same language."""

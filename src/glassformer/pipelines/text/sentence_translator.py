@@ -17,9 +17,10 @@ from typing import TypeVar
 
 from glassformer.data import PairTokenizer, Tokenizer
 from glassformer.data.icu import change_leaves, find_leaves
+from glassformer.data.protect import PLACEHOLDERS, map_outside_spans
 from glassformer.decode import Search
 from glassformer.pipelines.language.invariants import Faults, Glossary, Invariant, Invariants
-from glassformer.pipelines.language.normalize import is_all_caps, normalize, to_capitals, to_sentence_case
+from glassformer.pipelines.language.normalize import is_all_caps, normalize, to_sentence_case
 from glassformer.pipelines.language.numbers import SMALL
 from glassformer.pipelines.language.sentences import join_clauses, split_clauses
 from glassformer.pipelines.translator import Translation, Translator, Way
@@ -122,7 +123,7 @@ class SentenceState:
 
     def finish(self, translation: Translation, way: Way) -> Translation:
         """The translation of what the model read as that of what was given."""
-        text = (to_capitals(translation.text) if self.all_caps else translation.text).join(self.edges)
+        text = (map_outside_spans(translation.text, str.upper) if self.all_caps else translation.text).join(self.edges)
         return replace(translation, text=text, source=self.given.source, way=way)
 
     def untranslated(self, way: Way) -> Translation:
@@ -238,7 +239,8 @@ class SentenceTranslator:
             items, lost = state.invariants.items, set(state.lost)
             others = [one for one in items if one not in lost] if everything else []
             which = lost.union(others[: max(0, room - len(lost))])
-            masked = tuple(one for one in items if one in which or one.has_placeholder)
+            # What could be taken for a placeholder must be masked by one where others are.
+            masked = tuple(one for one in items if one in which or any(mark in one.fill for mark in PLACEHOLDERS))
             if masked and len(masked) <= room and masked != state.masked:
                 state.masked = masked
                 tried.append(state)
