@@ -1,10 +1,12 @@
 """What a translation must hold, and whether it does."""
 
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import pytest
+from mutations import mutations
 
 from glassformer.pipelines.language.invariants import Glossary, Invariants
+from glassformer.pipelines.language.normalize import normalize
 
 
 def lost(source, target, glossary=None, languages=("en", "de")):
@@ -131,3 +133,21 @@ def test_pictures_at_the_ends_need_no_translation():
     ):
         start, end = Invariants(text, ("en", "de"), alphabet=alphabet).core
         assert text[start:end] == core
+
+
+DENSE = {
+    "en": "On March 3, 2021, at half past 7 PM, one thousand and five of 12 kg cost $20k.",
+    "de": "Am 3. März 2021 um halb acht kosten tausendfünf von 12 kg genau 20.000,50 €.",
+    "zh": "2021年3月3日晚上7点半，一千零五个12公斤的东西要二十万元。",
+}
+
+
+@pytest.mark.parametrize(("source", "target"), [*permutations(DENSE, 2)])
+def test_a_damaged_sentence_is_read_whatever_is_in_it(source, target):
+    for changed in mutations(DENSE[source].encode(), seed=7, count=40):
+        text = changed.decode("utf-8", "replace")
+        normalize(text, source, target)
+        invariants = Invariants(text, (source, target))
+        for translation in (text, DENSE[target]):
+            invariants.faults(translation)
+            invariants.misses_number_word(translation)

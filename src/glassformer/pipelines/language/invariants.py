@@ -389,7 +389,8 @@ class Invariants:
         counts = possible_number_words(target, self.languages[1])
         for sign, text, language in ((1, target, self.languages[1]), (-1, self.source, self.languages[0])):
             for number in find_numbers(text, language, spans(text)):
-                counts.update({int(value): sign for value in number.values if value.isdecimal()})
+                values = (one for one in number.values if one.isdecimal() and len(one) < 20)  # as long as any in words
+                counts.update(dict.fromkeys(map(int, values), sign))
         wanted = Counter(one.value for one in self.number_words)
         return any(counts[value] < count for value, count in wanted.items())
 
