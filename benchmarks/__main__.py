@@ -357,10 +357,12 @@ def attack(
 @bench.command("mutations")
 def mutated(
     only: Annotated[str, typer.Option(help="Formats whose name fits this pattern, such as box/*.")] = "*",
-    count: Annotated[int, typer.Option(help="Damaged files of each format.", min=1)] = 3000,
+    count: Annotated[
+        int, typer.Option(help="Damaged files of each format; a third as many bodies of each route.", min=1)
+    ] = 3000,
     seed: Annotated[int, typer.Option(help="Another one damages otherwise.")] = 0,
 ) -> None:
-    """Damaged files of every format: each is read, or refused in words, within 5 s and 1 GB."""
+    """Damaged files of every format, and bodies of requests: each is read, or refused in words, within 5 s and 1 GB."""
     from fnmatch import fnmatchcase
 
     from benchmarks.mutations import FORMATS, measured

@@ -1,17 +1,17 @@
-"""Damaged files: each is read, or refused in words, in little time and memory.
+"""Damaged files and bodies of requests: each is read, or refused in words, in little time and memory.
 
 A process of its own reads the files of one format, one after the other. It is killed where it does not end, and begun
-again where it died.
+again where it died. The bodies go to a server, a process too, which has a third as many to read.
 """
 
 from __future__ import annotations
 
 import lzma
 import multiprocessing
+import os
 import resource
 import shutil
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -20,10 +20,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+import httpx
+
+from benchmarks.serving import running
 from glassformer.common.errors import GlassformerError
 
 ROOT = Path(__file__).parents[1]
 sys.path[:0] = map(str, (ROOT / "tests" / "support", ROOT / "tests" / "pipelines" / "documents"))
+from bodies import BODIES, kept_headers  # noqa: E402
 from documents import DOCUMENTS  # noqa: E402
 from mutations import json_mutations, mutations, tensor_mutations  # noqa: E402
 
@@ -84,23 +88,30 @@ BUNDLES = {
 }
 MUTATE = {"config.json": json_mutations, "tokenizer.json": json_mutations, "model.safetensors": tensor_mutations}
 FILES = (*MUTATE, "tokenizer.json.xz", "source_words.txt", "source_words.txt.xz", "recipe.toml", "scores.json")
-FORMATS: dict[str, Format] = {
+FILE_FORMATS: dict[str, Format] = {
     f"{kind}/{file}": Format(partial(bundle_file, name, file), MUTATE.get(file, mutations))
     for kind, name in BUNDLES.items()
     for file in FILES
     if any((ROOT / name / f"{file}{end}").is_file() for end in ("", ".xz"))  # the text of a small one is damaged too
 } | {f"document{suffix}": Format(partial(document, suffix)) for suffix in DOCUMENTS}
+FORMATS = (*FILE_FORMATS, *(f"body {name}" for name in BODIES))
 
 
-def memory(key: str) -> int:
-    """A figure of this process, in kilobytes."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+def memory(key: str, process: int | str) -> int:
+    """A figure of a process, in kilobytes."""
+    lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(key))
 
 
-def attempt(read: Callable[[bytes], object], changed: bytes, number: int) -> Trial:
-    Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the most memory so far is counted from here
-    before, begin = memory("VmRSS"), time.process_time()
+def processor_time(process: int | str) -> float:
+    """Seconds of a process and of its children that have ended."""
+    fields = Path(f"/proc/{process}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def attempt(read: Callable[[bytes], object], changed: bytes, number: int, process: int | str = "self") -> Trial:
+    Path(f"/proc/{process}/clear_refs").write_text("5", encoding="ascii")  # the most memory is counted from here
+    before, begin = memory("VmRSS", process), processor_time(process)
     try:
         read(changed)
         end = "read"
@@ -108,7 +119,8 @@ def attempt(read: Callable[[bytes], object], changed: bytes, number: int) -> Tri
         end = "refused"
     except BaseException as error:  # a panic of a Rust library is no Exception
         end = f"{type(error).__name__}: {error}"[:120]
-    return Trial(number, end, time.process_time() - begin, (memory("VmHWM") - before) / 1000)
+    seconds, most = processor_time(process) - begin, memory("VmHWM", process)
+    return Trial(number, end, seconds, (most - before) / 1000)
 
 
 def work(name: str, seed: int, count: int, first: int, results: Connection) -> None:
@@ -117,10 +129,10 @@ def work(name: str, seed: int, count: int, first: int, results: Connection) -> N
 
     warnings.simplefilter("ignore")
     with TemporaryDirectory() as folder:
-        data, read = FORMATS[name].prepare(Path(folder))
+        data, read = FILE_FORMATS[name].prepare(Path(folder))
         read(data)
-        resource.setrlimit(resource.RLIMIT_AS, (1024 * memory("VmSize") + ROOM,) * 2)
-        for number, changed in enumerate(FORMATS[name].mutate(data, seed, count)):
+        resource.setrlimit(resource.RLIMIT_AS, (1024 * memory("VmSize", "self") + ROOM,) * 2)
+        for number, changed in enumerate(FILE_FORMATS[name].mutate(data, seed, count)):
             if number >= first:
                 results.send(attempt(read, changed, number))
 
@@ -148,6 +160,24 @@ def trials(name: str, seed: int, count: int) -> Iterator[Trial]:
         process.join()
 
 
+def posted(name: str, seed: int, count: int) -> Iterator[Trial]:
+    """The bodies of one route, one after the other."""
+    path, content = BODIES[name]
+
+    def read(changed: bytes) -> None:
+        answer = client.post(request.url, content=changed, headers=kept_headers(request))
+        if answer.status_code >= 400:
+            raise (GlassformerError if answer.status_code < 500 else RuntimeError)(answer.text)
+
+    command = ("glassformer", "serve", str(ROOT / BUNDLES["pieces"]), "--port", "0")
+    with running(*command) as server, httpx.Client(timeout=KILLED) as client:
+        request = httpx.Request("POST", server.address + path, **content)
+        assert client.send(request).status_code == 200
+        mutate = json_mutations if "json" in content else mutations
+        for number, changed in enumerate(mutate(request.read(), seed, count)):
+            yield attempt(read, changed, number, server.pid)
+
+
 class Outcome(NamedTuple):
     read: int
     refused: int
@@ -163,7 +193,8 @@ class Outcome(NamedTuple):
 
 
 def measured(name: str, seed: int, count: int) -> Outcome:
-    found = [*trials(name, seed, count)]
+    kind, _, route = name.partition(" ")
+    found = [*posted(route, seed, -(-count // 3))] if kind == "body" else [*trials(name, seed, count)]
     ends = Counter(trial.end for trial in found)
     uncaught = {
         end: [trial.number for trial in found if trial.end == end] for end in ends if end not in ("read", "refused")

@@ -13,20 +13,19 @@ import socket
 import subprocess
 import tempfile
 import zipfile
-from collections import Counter
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
-from mutations import mutations
+from bodies import ASKED, BODIES, kept_headers
+from mutations import json_mutations, mutations
 from small_run import command, launch
 from sockets import PATIENCE, post_bytes, rest, until
 
 from glassformer.deploy.server.keys import add_key
 
 GRACE = 2
-ASKED = {"q": "one two", "source": "en", "target": "de"}
 READER = b"glassformer.pipelines.documents.sandbox"
 BOMB = ("a.md", b"[a](b) *c* " * 40_000)  # keeps its parser busy for minutes
 
@@ -260,39 +259,25 @@ def test_forms_of_a_hundred_thousand_fields_are_refused(server):
     assert server.serves()
 
 
-WAY, WORDS = {"source": "en", "target": "de"}, {"text": "one two"}
-DEEPL = {"text": ["one two"], "source_lang": "EN", "target_lang": "DE"}
-SWAP = {"changes": [{"kind": "swap_token", "position": 0, "piece": "six"}, {"kind": "temperature", "value": 0.5}]}
-PAGE = "# one\n\n- two <b>three</b>\n"
-BODIES = [
-    ("/translate", {"json": ASKED | {"alternatives": 1}}),
-    ("/translate", {"json": ASKED | {"q": ["<p>one <b>two</b></p>"], "format": "html", "source": "auto"}}),
-    ("/translate", {"data": ASKED}),
-    *(("/translate_file", {"files": {"file": (f"a.{kind}", PAGE)}, "data": WAY}) for kind in ("md", "html", "txt")),
-    ("/detect", {"json": {"q": "one two"}}),
-    ("/v2/translate", {"json": DEEPL | {"tag_handling": "html"}}),
-    ("/v2/translate", {"data": DEEPL}),
-    ("/api/translate", {"json": WORDS}),
-    ("/api/trace", {"json": WORDS | SWAP | {"beam": 2, "padding": 1, "prefix": [4]}}),
-    ("/api/whatif", {"json": WORDS | SWAP}),
-    ("/api/words", {"json": {"q": "one two", **WAY}}),
-    ("/api/alternatives", {"json": WORDS | {"direction": "en-de", "prefix": "zwei"}}),
-]
-COUNT = int(os.environ.get("GLASSFORMER_MUTATIONS", "10"))
+def test_every_route_with_a_body_is_among_those_that_are_mutated(server):
+    routes = httpx.get(f"{server.address}/openapi.json", timeout=PATIENCE).json()["paths"]
+    posted = {re.escape(path).replace(r"\{name\}", "[^/]+") for path, methods in routes.items() if "post" in methods}
+    assert len(posted) == 10
+    for path in posted:
+        assert any(re.fullmatch(path, other) for other, _ in BODIES.values()), path
 
 
-@pytest.mark.parametrize(("path", "content"), BODIES, ids=lambda one: one if isinstance(one, str) else next(iter(one)))
-def test_mutated_bodies_are_answered_or_refused(server, path, content):
+@pytest.mark.parametrize("name", BODIES)
+def test_mutated_bodies_are_answered_or_refused(server, name):
+    """`python -m benchmarks mutations` tries more."""
+    path, content = BODIES[name]
     request = httpx.Request("POST", server.address + path, **content)
-    statuses, slowest = Counter(), 0.0
+    mutate = json_mutations if "json" in content else mutations
     with httpx.Client(timeout=PATIENCE) as client:
         assert client.send(request).status_code == 200
-        for body in mutations(request.read(), seed=len(path), count=COUNT):
-            answer = client.post(request.url, content=body, headers={"Content-Type": request.headers["content-type"]})
+        for body in mutate(request.read(), seed=len(name), count=10):
+            answer = client.post(request.url, content=body, headers=kept_headers(request))
             assert answer.status_code < 500, (body, answer.text)
-            statuses[answer.status_code] += 1
-            slowest = max(slowest, answer.elapsed.total_seconds())
-    print(f"{path}: {dict(statuses)}, slowest {slowest:.2f} s, {server.memory()} MB")
     assert server.memory() < 1000
 
 
