@@ -1,5 +1,7 @@
 """A bundle that is not as it was saved: what is missing, changed or damaged is told, whatever the file."""
 
+import contextlib
+import itertools
 import json
 import warnings
 from pathlib import Path
@@ -144,6 +146,17 @@ def test_ids_of_pieces_are_checked_before_anything_is_built(tmp_path, tokenizer_
             bundle.load(tmp_path)
     path.write_text(json.dumps(form), encoding="utf-8")
     bundle.load(tmp_path)
+
+
+@pytest.mark.parametrize("tokenizer_kind", ["bpe", "unigram", "words"])
+def test_a_setting_of_the_tokenizer_that_its_library_cannot_read_is_told(tmp_path, tokenizer_kind):
+    """The library, in Rust, answers some of them by a panic."""
+    path = make(tmp_path, "float32", tokenizer_kind) / "tokenizer.json"
+    form = json.loads(path.read_text(encoding="utf-8"))
+    for key, value in itertools.product(form["model"], ("relu", "\0", 2**31, -1, 0.5, [], {}, True)):
+        path.write_text(json.dumps(form | {"model": form["model"] | {key: value}}), encoding="utf-8")
+        with contextlib.suppress(DataError, WeightsError):
+            bundle.load(tmp_path).tokenizer.encode_source(TEXTS)
 
 
 MUTATE = {"config.json": json_mutations, "tokenizer.json": json_mutations, "model.safetensors": tensor_mutations}

@@ -16,7 +16,8 @@ from __future__ import annotations
 import difflib
 import errno
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 
 
@@ -46,6 +47,17 @@ class DataError(GlassformerError):
 
 class RunError(GlassformerError):
     """A training folder that cannot be started, resumed or written."""
+
+
+@contextmanager
+def panics_as_errors() -> Iterator[None]:
+    """Raise the panic of a Rust library, which is no Exception, as a RuntimeError."""
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise RuntimeError(str(error)) from None
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

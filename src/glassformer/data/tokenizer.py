@@ -21,7 +21,7 @@ import numpy as np
 import tokenizers
 from numpy.typing import NDArray
 
-from glassformer.common.errors import DataError, InputError, did_you_mean, one_of, why
+from glassformer.common.errors import DataError, InputError, did_you_mean, one_of, panics_as_errors, why
 from glassformer.common.strings import UNSPACED
 from glassformer.data.corpus import Corpus, Pair
 from glassformer.data.protect import PLACEHOLDERS
@@ -329,7 +329,8 @@ def _read(path: Path) -> str:
 def _load(path: Path) -> Vocabulary | None:
     """The vocabulary in a file; None where there is no such file."""
     try:
-        return Vocabulary(tokenizers.Tokenizer.from_str(_read(path)))
+        with panics_as_errors():
+            return Vocabulary(tokenizers.Tokenizer.from_str(_read(path)))
     except FileNotFoundError:
         return None
     except OSError as error:

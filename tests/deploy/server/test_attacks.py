@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import zipfile
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 
 import httpx
@@ -265,6 +266,23 @@ def test_every_route_with_a_body_is_among_those_that_are_mutated(server):
     assert len(posted) == 10
     for path in posted:
         assert any(re.fullmatch(path, other) for other, _ in BODIES.values()), path
+
+
+@pytest.mark.parametrize("path", ["/translate", "/v2/translate", "/translate_file"])
+@pytest.mark.parametrize(("source", "target"), [*product(("en", "de", "zh", "auto"), ("en", "de", "zh"))])
+def test_every_pair_of_languages_is_translated_kept_or_refused(server, path, source, target):
+    """Of a model from English into German; short texts take a way of their own."""
+    way = {"source": source, "target": target}
+    contents = [
+        {"json": way | {"q": "one two " * count, "format": form}} for count in (1, 100) for form in ("text", "html")
+    ]
+    if path == "/v2/translate":
+        contents = [{"json": {"text": ["one two"], "source_lang": source, "target_lang": target}}]
+    if path == "/translate_file":
+        contents = [{"files": {"file": ("a.txt", "one two")}, "data": way}]
+    for content in contents:
+        answer = httpx.post(f"{server.address}{path}", timeout=PATIENCE, **content)
+        assert answer.status_code in (200, 400), answer.text
 
 
 @pytest.mark.parametrize("name", BODIES)

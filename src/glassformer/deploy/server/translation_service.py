@@ -114,6 +114,10 @@ class TranslationService:
             return [self._direct[source, pivot], self._direct[pivot, target]]
         return []
 
+    def stays(self, code: str, target: str) -> bool:
+        """Whether a text in this language stays as it is: it is the target, and nothing is translated into it."""
+        return code == target and not any(self.route(one, target) for one in self.languages)
+
     def translator(self, source: str, target: str, state: RequestState) -> TextTranslator:
         """A translator of texts for one request; the same language twice is for a text with sentences of others."""
         others = [one for one in self.languages if one != target and self.route(one, target)]
@@ -148,7 +152,7 @@ class TranslationService:
         text in no language stays as it is, and so does what is in the target's."""
         made, others = list(map(TranslatedText, texts)), [list[str]() for _ in texts]
         for code in dict.fromkeys(code for code in codes if code is not None):
-            if code == target and not any(self.route(one, target) for one in self.languages):
+            if self.stays(code, target):
                 continue
             rows = [i for i, one in enumerate(codes) if one == code]
             by, some = self.translator(code, target, state), [texts[i] for i in rows]
@@ -160,6 +164,8 @@ class TranslationService:
 
     async def translate_async(self, text: str, code: str, target: str, state: RequestState) -> TranslatedText:
         """The translation of one text, without a thread that waits."""
+        if self.stays(code, target):
+            return TranslatedText(text)
         steps = self.translator(code, target, state).steps([text])
         (made,) = await run_async(steps, QueuedAnswers(self.queue, state, self.waker).wait)
         return made

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
+from glassformer.common.errors import panics_as_errors
 from glassformer.data.protect import spans
 from glassformer.pipelines.language import word_lists
 
@@ -129,12 +131,9 @@ def _library_ends(line: str, language: str) -> list[int] | None:
     """The ends of the sentences as the library finds them; None where it fails."""
     import sentencex
 
-    try:
+    with suppress(RuntimeError), panics_as_errors():
         return [one["end_index"] for one in sentencex.get_sentence_boundaries(language, line)]
-    except BaseException as error:
-        if type(error).__name__ != "PanicException":  # how Rust reports a fault of its own
-            raise
-        return None
+    return None
 
 
 def _before_quote(line: str, cut: int) -> int:

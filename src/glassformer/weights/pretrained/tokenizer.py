@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tokenizers
 
-from glassformer.common.errors import WeightsError
+from glassformer.common.errors import WeightsError, panics_as_errors
 from glassformer.common.files import read_json
 
 if TYPE_CHECKING:
@@ -124,7 +124,8 @@ INSIDE = "##"  # before a piece that goes on a word, as BERT's are written
 
 def read_tokenizer_json(path: Path) -> tokenizers.Tokenizer:
     try:
-        return tokenizers.Tokenizer.from_file(str(path))
+        with panics_as_errors():
+            return tokenizers.Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises plain Exception
         raise WeightsError(f"{path} is not a tokenizer of the library `tokenizers`: {error}") from None
 
