@@ -45,16 +45,6 @@ class CheckOutcome(StrEnum):
     OPEN = "open"
 
 
-def verdict(outcomes: Sequence[tuple[CheckOutcome, bool]]) -> Verdict:
-    """From the outcome of each check and whether it is one of the claim's full extent."""
-    core = [outcome for outcome, extent in outcomes if not extent]
-    if not outcomes or CheckOutcome.FAILED in core:
-        return Verdict.FAILS
-    if CheckOutcome.OPEN in core:
-        return Verdict.OPEN
-    return Verdict.HOLDS if all(outcome is CheckOutcome.PASSED for outcome, _ in outcomes) else Verdict.LIMITED
-
-
 def join(*texts: Text) -> Text:
     """What is measured, and of what: "loss after 60 steps", "with residuals", commas between them."""
     return Text(", ".join(one.en for one in texts), "，".join(one.zh for one in texts))
@@ -76,14 +66,6 @@ class Check:
     extent: bool = False
     every: bool = False
 
-    @property
-    def passed(self) -> bool:
-        return self.low <= self.value <= self.high  # False for NaN as well
-
-    @property
-    def outcome(self) -> CheckOutcome:
-        return CheckOutcome.PASSED if self.passed else CheckOutcome.FAILED
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -98,10 +80,6 @@ class Finding:
     figure: Figure
     summary: Text  # what was measured, in a sentence or two
     quoted: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def verdict(self) -> Verdict:
-        return verdict([(check.outcome, check.extent) for check in self.checks])
 
 
 @dataclass(frozen=True)

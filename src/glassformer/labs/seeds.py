@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from glassformer.labs.experiment import Check, CheckOutcome, Finding, Verdict, verdict
+from glassformer.labs.experiment import Check, CheckOutcome, Finding, Verdict
 from glassformer.labs.figures import Figure, Panel, Series, Text, localize
 from glassformer.labs.spread import Spread
 
@@ -51,7 +51,13 @@ class MergedFinding:
 
     @property
     def verdict(self) -> Verdict:
-        return verdict([(merged.outcome, merged.check.extent) for merged in self.checks])
+        core = [merged.outcome for merged in self.checks if not merged.check.extent]
+        if not self.checks or CheckOutcome.FAILED in core:
+            return Verdict.FAILS
+        if CheckOutcome.OPEN in core:
+            return Verdict.OPEN
+        holds = all(merged.outcome is CheckOutcome.PASSED for merged in self.checks)
+        return Verdict.HOLDS if holds else Verdict.LIMITED
 
     def named_numbers(self, language: str) -> dict[str, Spread]:
         return dict(zip(localize(self.numbers, language), self.numbers.values(), strict=True))
