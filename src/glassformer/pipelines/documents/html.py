@@ -163,13 +163,9 @@ def unpaired_tags(run: list[Token]) -> list[bool]:
     return [last.get((one.name, was), -1) <= i for i, (one, was) in enumerate(zip(run, before, strict=True))]
 
 
-def max_depth(run: list[Token]) -> int:
-    return max(accumulate(STEPS.get(one.kind, 0) for one in run), default=0)
-
-
 def segment_of(text: str, run: list[Token]) -> Segment | None:
     """None if there are no words in it; text that is nested so deeply is not meant to be read."""
-    if not run or max_depth(run) > MAX_DEPTH:
+    if not run or max(accumulate(STEPS.get(one.kind, 0) for one in run)) > MAX_DEPTH:
         return None
     if run[0].kind == "text":
         run[0] = run[0]._replace(start=run[0].end - len(text[run[0].start : run[0].end].lstrip(SPACES)))
@@ -224,15 +220,11 @@ def parse_inlines(text: str, run: list[Token], opaque: dict[str, Inline]) -> Ite
 def restore_opaque(inlines: list[Inline], opaque: dict[str, Inline]) -> Iterator[Inline]:
     """With the opaque elements in the place of their placeholders."""
     for inline in inlines:
-        at = 0
-        for i, letter in enumerate(inline.text if not inline.mark else ""):
-            if letter in opaque:
-                if i > at:
-                    yield Inline(inline.text[at:i])
-                yield opaque[letter]
-                at = i + 1
-        if inline.mark or at < len(inline.text):
-            yield inline if at == 0 else Inline(inline.text[at:])
+        if inline.mark or not opaque:
+            yield inline
+        else:
+            parts = re.split(f"([{''.join(opaque)}])", inline.text)
+            yield from (opaque.get(part) or Inline(part) for part in parts if part)
 
 
 def unescape(source: str, follows: str) -> str:
@@ -244,11 +236,8 @@ def unescape(source: str, follows: str) -> str:
 
 def escape(text: str) -> str:
     """Text as HTML, in which no character can be parsed as markup."""
-    parts, at = [], 0
-    for found in REFERENCE.finditer(text):
-        parts += [html.escape(text[at : found.start()], quote=False), found[0]]
-        at = found.end()
-    return "".join([*parts, html.escape(text[at:], quote=False)])
+    parts = re.split(f"({REFERENCE.pattern})", text)
+    return "".join(part if i % 2 else html.escape(part, quote=False) for i, part in enumerate(parts))
 
 
 def parse_tags(text: str) -> list[Inline]:

@@ -26,7 +26,7 @@ from glassformer.pipelines.documents.segments import (
     gather,
     line_spans,
     marks,
-    replace_segments,
+    replace_spans,
     translate_segment,
     with_open_marks,
 )
@@ -257,8 +257,9 @@ def translate(text: str, stats: DocumentStats) -> Task[str]:
     blocks = document.blocks()
     translations = yield from gather([gather([translate_segment(one, stats) for one in block]) for block in blocks])
     structure, count = document_structure(document), 1
+    spans = [(one.start, one.end) for one in chain(*blocks)]
     while True:
-        translation = replace_segments(text, [*chain(*blocks)], [*chain(*translations)])
+        translation = replace_spans(text, spans, chain(*translations))
         found = document_structure(MarkdownDocument(translation))
         pairs = enumerate(zip(structure, found, strict=False))
         differing = next((i for i, (one, other) in pairs if one[1] != other[1]), min(len(structure), len(found)))

@@ -61,7 +61,7 @@ def with_positions(name: str, rule: Rule) -> Rule:
         made = state.tokens[first + pending :]
         if silent or len(state.tokens) == first or not made:
             return True
-        label = label_end(state, start, name) if name in ("link", "image") else -1
+        label = find_label_end(state, start + (name == "image"), name == "link") if name in ("link", "image") else -1
         if name in DELIMITERS:
             for token in made:
                 token.meta["at"] = (start, start + len(token.content))
@@ -74,13 +74,6 @@ def with_positions(name: str, rule: Rule) -> Rule:
         return True
 
     return run
-
-
-def label_end(state: StateInline, start: int, name: str) -> int:
-    at = start if name == "link" else start + 1
-    if state.src[at : at + 1] != "[":
-        return -1
-    return find_label_end(state, at, name == "link")
 
 
 def find_label_end(state: StateInline, start: int, disableNested: bool = False) -> int:

@@ -270,15 +270,14 @@ def gather(tasks: Sequence[Task[Result]], requested: Sequence[list[str]] = ()) -
     """One task of several, which run at the same time: their texts go to the translator together. The texts of each are
     added to its list of `requested`."""
     results: dict[int, Result] = {}
-    requests: dict[int, list[str]] = {}
     answers: dict[int, list[str] | None] = dict.fromkeys(range(len(tasks)))
     while answers:
+        requests: dict[int, list[str]] = {}
         for i, answer in answers.items():
             try:
                 requests[i] = next(tasks[i]) if answer is None else tasks[i].send(answer)
             except StopIteration as end:
                 results[i] = end.value
-                requests.pop(i, None)
         for i in requests if requested else ():
             requested[i].extend(requests[i])
         got = iter((yield [text for texts in requests.values() for text in texts]) if requests else [])
@@ -308,17 +307,18 @@ def run_task(
         answers = [by_text[text] for text in requested]
 
 
-def replace_segments(text: str, segments: Sequence[Segment], translations: Sequence[str | None]) -> str:
-    """The document with its segments replaced, and nothing else changed."""
+def replace_spans(text: str, spans: Iterable[tuple[int, int]], replacements: Iterable[str | None]) -> str:
+    """The document with these spans replaced, but for those with None, and nothing else changed."""
     parts, at = [], 0
-    for segment, translation in zip(segments, translations, strict=True):
-        if translation is not None:
-            assert segment.start >= at, "segments come in order and do not overlap"
-            parts += [text[at : segment.start], translation]
-            at = segment.end
+    for (start, end), replacement in zip(spans, replacements, strict=True):
+        if replacement is not None:
+            assert start >= at, "spans come in order and do not overlap"
+            parts += [text[at:start], replacement]
+            at = end
     return "".join([*parts, text[at:]])
 
 
 def translate_segments(text: str, segments: Sequence[Segment], stats: DocumentStats) -> Task[str]:
     """The document with all its segments translated at the same time."""
-    return replace_segments(text, segments, (yield from gather([translate_segment(one, stats) for one in segments])))
+    translations = yield from gather([translate_segment(one, stats) for one in segments])
+    return replace_spans(text, [(one.start, one.end) for one in segments], translations)

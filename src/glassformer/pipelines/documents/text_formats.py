@@ -12,7 +12,7 @@ import re
 import textwrap
 from bisect import bisect_left, bisect_right
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 
 import polib
@@ -31,6 +31,7 @@ from glassformer.pipelines.documents.segments import (
     is_unspaced,
     join_lines,
     line_spans,
+    replace_spans,
     translate_segments,
 )
 from glassformer.pipelines.language.invariants import IN_TURN
@@ -119,14 +120,12 @@ def translate_po(text: str, stats: DocumentStats) -> Task[str]:
         raise DataError(f"no PO file: {len(messages)} messages, but {len(slots)} msgstr; check it: `msgfmt --check`")
     jobs = [(slot, *one) for slot, one in zip(slots, messages, strict=True) if one[0] and not one[1]]
     translations = yield from gather([translate_plain(source, stats, parse_tags) for _, source, *_ in jobs])
-    parts, at = [], 0
-    for ((start, end, newline), source, _, is_format), translation in zip(jobs, translations, strict=True):
+    strings: list[str | None] = []
+    for ((*_, newline), source, _, is_format), translation in zip(jobs, translations, strict=True):
         is_wrong = is_format and formats_of(translation) != formats_of(source)
         stats.untranslated += is_wrong
-        keeps = is_wrong or translation == source
-        parts += [text[at:start], text[start:end] if keeps else po_string(translation, newline)]
-        at = end
-    return "".join([*parts, text[at:]])
+        strings.append(None if is_wrong or translation == source else po_string(translation, newline))
+    return replace_spans(text, [(start, end) for (start, end, _), *_ in jobs], strings)
 
 
 def po_entries(text: str) -> list[Any]:
@@ -170,16 +169,14 @@ def po_slots(text: str) -> list[tuple[int, int, str]]:
     continues = False
     for start, stop in line_spans(text):
         line = text[start:stop]
-        end = start + len(line.rstrip())
-        quote = line.find('"')
-        if line.lstrip().startswith("msgstr") and quote >= 0:
+        end, quote = start + len(line.rstrip()), line.find('"')
+        continues = continues and line.lstrip().startswith('"')
+        if continues:
+            found[-1] = (found[-1][0], end, found[-1][2])
+        elif line.lstrip().startswith("msgstr") and quote >= 0:
             newline = NEWLINE.match(text, stop)
             found.append((start + quote, end, newline[0] if newline else "\n"))
             continues = True
-        elif continues and line.lstrip().startswith('"'):
-            found[-1] = (found[-1][0], end, found[-1][2])
-        else:
-            continues = False
     return found
 
 
@@ -197,21 +194,19 @@ def srt_segments(text: str) -> list[Segment]:
     lines = line_spans(text)
     times = [i for i, (start, stop) in enumerate(lines) if TIMES.match(text[start:stop])]
     found: list[Segment] = []
-    at = 0  # the line after the times before
-    for i in [*times, len(lines)]:
-        last = i - 1
-        while last >= at and i < len(lines) and not text[slice(*lines[last])].strip():
-            last -= 1
-        if i < len(lines) and last >= at and NUMBER.fullmatch(text[slice(*lines[last])]):
-            last -= 1
-        content = text[lines[at][0] : lines[last][1]] if last >= at else ""
-        if at == 0 and content.strip():
+    for at, end in pairwise([-1, *times, len(lines)]):
+        rows = lines[at + 1 : end]
+        while end < len(lines) and rows and not text[slice(*rows[-1])].strip():
+            rows.pop()
+        if end < len(lines) and rows and NUMBER.fullmatch(text[slice(*rows[-1])]):
+            rows.pop()
+        content = text[rows[0][0] : rows[-1][1]] if rows else ""
+        if at < 0 and content.strip():
             raise DataError(
                 f"no SubRip file: {content.strip()!r:.40} stands before all times; write 00:00:01,000 --> ..."
             )
         words = content.lstrip("\r\n")
-        found += subtitle_segments(words.rstrip(), lines[at][0] + len(content) - len(words)) if words else []
-        at = i + 1
+        found += subtitle_segments(words.rstrip(), rows[-1][1] - len(words)) if words else []
     return found
 
 
@@ -239,7 +234,9 @@ def subtitle_segments(content: str, at: int) -> list[Segment]:
 def break_lines(text: str, count: int, newline: str) -> str:
     """In `count` lines of about the same length, if there are places to break it, outside all tags."""
     in_tag = [*accumulate(text, lambda inside, c: c == "<" or (inside and c != ">"), initial=False)]
-    places = [i for i in range(1, len(text)) if can_break(text, i) and not in_tag[i + 1]]
+    unspaced = [*map(is_unspaced, text)]
+    breaks = (i for i in range(1, len(text)) if text[i] == " " or (unspaced[i - 1] and unspaced[i]))
+    places = [i for i in breaks if not in_tag[i + 1]]
     lines, start = [], 0
     while count > 1 and start < len(text):
         middle, first = start + math.ceil((len(text) - start) / count), bisect_right(places, start)
@@ -251,7 +248,3 @@ def break_lines(text: str, count: int, newline: str) -> str:
         lines.append(text[start:cut].strip())
         start, count = cut, count - 1
     return newline.join([*lines, text[start:].strip()])
-
-
-def can_break(text: str, i: int) -> bool:
-    return text[i] == " " or (is_unspaced(text[i - 1]) and is_unspaced(text[i]))
