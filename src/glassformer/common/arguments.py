@@ -10,7 +10,7 @@ from inspect import isfunction, signature
 from numbers import Integral, Real
 from operator import or_
 from pathlib import Path
-from types import UnionType
+from types import MappingProxyType, UnionType
 from typing import Any, Literal, TypeVar, Union, Unpack, cast, get_args, get_origin, get_type_hints
 
 import torch
@@ -120,12 +120,14 @@ def kinds_of(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
 
 
-def describe(hint: Any) -> str:
-    """The kind that an annotation names, in words."""
+def describe(hint: Any, names: Mapping[Any, str] = MappingProxyType({})) -> str:
+    """The kind that an annotation names, in words: those of `names`, or else of Python."""
+    if hint in names:
+        return names[hint]
     if len(kinds := kinds_of(hint)) > 1:
-        return " or ".join(describe(kind) for kind in kinds if kind is not type(None))
+        return " or ".join(describe(kind, names) for kind in kinds if kind is not type(None))
     if get_origin(hint) is Literal:
         return f"one of {one_of(get_args(hint))}"
     if get_origin(hint) in LISTS:
-        return f"a list of {describe(get_args(hint)[0])}"
+        return f"a list of {describe(get_args(hint)[0], names)}"
     return getattr(get_origin(hint) or hint, "__name__", str(hint))

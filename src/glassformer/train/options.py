@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import types
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from glassformer.common.errors import ConfigError, did_you_mean, one_of
+from glassformer.common.arguments import describe, kinds_of
+from glassformer.common.errors import ConfigError, did_you_mean
 from glassformer.data import Corpus, FilterOptions
 
 ObjectiveName = Literal["translate", "language", "masked", "denoise", "classify", "image"]
@@ -28,6 +28,8 @@ LEAST = {
 }
 MOST = {"shapes": 255, "beam": 1000, "seed": 2**63 - 1}
 LARGEST = 2**31  # of every other whole number: larger ones overflow somewhere
+NAMES: dict[Any, str] = {int: "a whole number", float: "a number", str: "a text in quotes", bool: "true or false"}
+NAMES |= {tuple[str, ...]: "a list of texts in quotes", Path: "a path"}
 
 
 @dataclass(frozen=True)
@@ -118,42 +120,27 @@ def read_section(cls: Any, table: Any, where: str) -> Any:
             raise ConfigError(f"unknown key `{where}.{key}` in the recipe{near}")
         if not matches(value, hints[key]):
             near = did_you_mean(value, map(str, get_args(hints[key]))) if isinstance(value, str) else ""
-            raise ConfigError(f"{where}.{key} = {shorten(value)} must be {describe_type(hints[key])}{near}")
+            raise ConfigError(f"{where}.{key} = {shorten(value)} must be {describe(hints[key], NAMES)}{near}")
     kinds: dict[Any, Callable[[Any], Any]] = {float: float, tuple[str, ...]: tuple}
     return cls(**{key: kinds[hints[key]](value) if hints[key] in kinds else value for key, value in table.items()})
 
 
 def matches(value: Any, hint: Any) -> bool:
-    origin = get_origin(hint)
-    if origin is Literal:
+    if get_origin(hint) is Literal:
         return value in get_args(hint)
-    if origin in (Union, types.UnionType):
-        return any(matches(value, option) for option in get_args(hint))
+    if len(kinds := kinds_of(hint)) > 1:
+        return any(matches(value, kind) for kind in kinds)
     if hint == tuple[str, ...]:
         return isinstance(value, list | tuple) and all(isinstance(one, str) for one in value)
-    if origin is tuple:
-        return isinstance(value, tuple)
     if hint is float:
         return type(value) is float or (type(value) is int and abs(value) < 10**308)
-    return type(value) is hint
+    return type(value) is (get_origin(hint) or hint)
 
 
 def shorten(value: Any) -> str:
     """A value in a message; a long one is cut."""
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:40]}... ({len(text):,} characters)"
-
-
-def describe_type(hint: Any) -> str:
-    origin = get_origin(hint)
-    if origin is Literal:
-        return f"one of {one_of(map(str, get_args(hint)))}"
-    if origin in (Union, types.UnionType):
-        return " or ".join(describe_type(option) for option in get_args(hint) if option not in (type(None), Path))
-    if hint == tuple[str, ...]:
-        return "a list of texts in quotes"
-    names = {int: "a whole number", float: "a number", str: "a text in quotes", bool: "true or false"}
-    return names.get(hint, "a list")
 
 
 def check_number(key: str, value: float, least: int | None, most: int) -> None:
