@@ -194,7 +194,8 @@ def check(config: ModelConfig) -> None:
         raise ConfigError(f"sinusoidal positions pair a sine with a cosine: d_model={config.d_model} must be even")
     if config.positions == "sinusoidal" and config.max_length * config.d_model > TABLE:
         raise ConfigError(
-            f"max_length={config.max_length}: its table has over {TABLE:,} numbers; set positions='rotary'"
+            f"the table of max_length={config.max_length} positions, d_model={config.d_model} wide, has over {TABLE:,} "
+            f"numbers; set positions='rotary'"
         )
     if config.patch_size is not None and (config.tied or config.image_size % config.patch_size):
         raise ConfigError(

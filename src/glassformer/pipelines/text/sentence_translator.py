@@ -359,7 +359,7 @@ def is_doubtful(one: Translation, length: int, search: Search) -> bool:
 
 
 def are_likelier(parts: Sequence[Translation], whole: Translation) -> bool:
-    """Whether the parts' translations, token by token, are confident_language likelier than that of the whole."""
+    """Whether the parts' translations, token by token, are clearly likelier than that of the whole."""
     counts = [len(one.tokens) + 1 for one in parts]  # and the end
     mean = sum(one.score * count for one, count in zip(parts, counts, strict=True)) / sum(counts)
     return all(one.finished and any(map(str.isalnum, one.text)) for one in parts) and mean > whole.score + MARGIN
