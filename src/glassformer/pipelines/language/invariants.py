@@ -42,7 +42,7 @@ _EASTERN = re.compile(f"[{HAN}{KANA_HANGUL}]+")
 _EASTERN_LANGUAGES = ("zh", "ja", "ko")
 _CAPITALS = re.compile(rf"(?<!{WORD})(?:[^\W\d_a-zß-öø-ÿ][^\W\d_A-Z]+\s)*[^\W\d_a-zß-öø-ÿ][^\W\d_A-Z]+(?!{WORD})")
 FEWEST_TITLED = 4  # words with a capital, and no others, before a sentence counts as a heading
-_PRIVATE = re.compile("[\ue000-\uf8ff]")
+PRIVATE = re.compile("[\ue000-\uf8ff]")
 _JOINTS = ("/", ":", "-", ".", "–")  # between the numbers of a date, a time or a range, which go together
 _SIGN = ("So", "Sm", "Sk", "No")  # kinds of characters
 _SIGNS = "`<>{}"  # two of them make a stretch of code or a tag, maybe across sentences
@@ -312,7 +312,7 @@ class Invariants:
     def unmask(self, translation: str, items: Sequence[Invariant], marks: str) -> str | None:
         """A translation with the items for their placeholders; None where one is missing, twice or out of turn."""
         fills = {mark: one.fill for one, mark in zip(items, marks, strict=False)}
-        found = Counter(_PRIVATE.findall(translation))
+        found = Counter(PRIVATE.findall(translation))
         in_turn = [mark for one, mark in zip(items, marks, strict=False) if one in self.in_turn]
         if any(found[mark] != 1 for mark in fills) or in_turn != [mark for mark in translation if mark in in_turn]:
             return None

@@ -170,18 +170,12 @@ def _unit_last(text: str, number: re.Match[str], language: str) -> Measure | Non
         label = _LABEL.search(text, max(0, start - 14), start)
         if label or (glued and form in _UNGLUED):
             return None
-    if unit in TIMES and _YEAR.fullmatch(number[0]) and _dates(form, unit, language):
-        return None
+    if unit in TIMES and _YEAR.fullmatch(number[0]) and form.lower() in ("s", UNITS[unit].words(language)[0].lower()):
+        return None  # the word for one, not for many, behind what may be a year: 2026年, "in 2026 second place"
     if not unit or (form == "年" and _MONTH.match(text, behind.end())):
         return None
     scale = _power(behind["scale"] or behind["scales"] or "", language)
     return Measure(start, behind.end(), unit, (start, end), scale, bool(behind["unit"]))
-
-
-def _dates(form: str, unit: str, language: str) -> bool:
-    """Whether the word is none of many, so that a number which may be a year is one: 2026年, "in 2026 second place"."""
-    first = UNITS[unit].words(language)[0]
-    return form.lower() == first.lower() or form == "s"
 
 
 def _power(form: str, language: str) -> int:

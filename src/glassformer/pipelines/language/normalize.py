@@ -118,20 +118,13 @@ _PARTS: dict[str, Iterable[int]] = {
 }  # fmt: skip
 
 
-def _minutes(hour: int, part: str | None) -> int | None:
-    """`hour` as minutes of the day: as it is written if there is no `part` of the day, None where that leaves doubt."""
-    if hour > 24 or part is None:
-        return hour * 60 if hour <= 24 else None
-    fitting = [one for one in ((hour,) if hour > 12 else (hour % 12, hour % 12 + 12)) if one in _PARTS[part]]
-    return fitting[0] * 60 if len(fitting) == 1 else None
-
-
 def _clock(hour: int, shift: int, part: str | None) -> str | None:
-    """The time `shift` minutes from an hour, as 7:30."""
-    begin = _minutes(hour, part)
-    if begin is None or not 0 <= begin + shift <= 24 * 60:
+    """The time `shift` minutes from an hour, of a `part` of the day if there is one, as 7:30; None if in doubt."""
+    either = (hour,) if hour > 12 or part is None else (hour % 12, hour % 12 + 12)
+    fitting = [one for one in either if one in (range(25) if part is None else _PARTS[part])]
+    if len(fitting) != 1 or not 0 <= fitting[0] * 60 + shift <= 24 * 60:
         return None
-    hours, minute = divmod(begin + shift, 60)
+    hours, minute = divmod(fitting[0] * 60 + shift, 60)
     return f"{hours or 12 if part is None and hour else hours}:{minute:02}"  # half an hour before one o'clock is 12:30
 
 

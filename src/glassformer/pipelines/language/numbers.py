@@ -171,19 +171,14 @@ def format_scaled(token: str, scale: int, source: str, target: str) -> str:
     """A number with such a word behind it, as the target's language writes it: 5万 is 50,000, and 3 million 300万."""
     values = values_of(token.translate(_DIGITS), source)
     value = _times_power_of_ten(min(values, key=len, default=token), scale)
-    whole = len(value.partition(".")[0]) - 1  # the power of ten of its first digit
+    whole, _, part = value.partition(".")
     names = _SCALE_NAMES[target]
-    power = max((power for power in names if power <= whole), default=0)
+    power = max((power for power in names if power < len(whole)), default=0)
     if not power:
         return swap_marks(f"{int(value):,}", "en", target) if value.isdecimal() else swap_marks(value, "en", target)
-    few = _over_power_of_ten(value, power)
+    few = ".".join(filter(None, (whole[:-power], (whole[-power:] + part).rstrip("0"))))
     one, many = names[power]
     return swap_marks(few, "en", target) + (one if few == "1" else many)
-
-
-def _over_power_of_ten(value: str, power: int) -> str:
-    whole, _, part = value.partition(".")
-    return ".".join(filter(None, (whole[:-power], (whole[-power:] + part).rstrip("0"))))
 
 
 def swap_marks(token: str, source: str, target: str) -> str:

@@ -19,7 +19,7 @@ from glassformer.data import PairTokenizer, Tokenizer
 from glassformer.data.icu import change_leaves, find_leaves
 from glassformer.data.protect import PLACEHOLDERS, map_outside_spans
 from glassformer.decode import Search
-from glassformer.pipelines.language.invariants import Faults, Glossary, Invariant, Invariants
+from glassformer.pipelines.language.invariants import PRIVATE, Faults, Glossary, Invariant, Invariants
 from glassformer.pipelines.language.normalize import is_all_caps, normalize, to_sentence_case
 from glassformer.pipelines.language.numbers import SMALL
 from glassformer.pipelines.language.sentences import join_clauses, split_clauses
@@ -155,10 +155,9 @@ class SentenceTranslator:
             elif state.given.is_wordless:
                 state.done = state.untranslated("same")
             elif self.marks:  # no model can copy a private-use character that it has never met
-                state.lost = (
-                    tuple(one for one in state.invariants.items if is_private(one.fill) and one.fill not in self.marks)
-                    or state.invariants.in_turn
-                )
+                items = state.invariants.items
+                unmet = tuple(one for one in items if PRIVATE.fullmatch(one.fill) and one.fill not in self.marks)
+                state.lost = unmet or state.invariants.in_turn
         first = [state for state in states if state.done is None and not state.lost]
         translations = yield from self.write([one.invariants.source for one in first], search, progress)
         for state, translation in zip(first, translations, strict=True):
@@ -368,7 +367,3 @@ def are_likelier(parts: Sequence[Translation], whole: Translation) -> bool:
 def clean(text: str, source: str) -> str:
     """In one line, and without replacement characters, unless the source has some."""
     return BREAK.sub(" ", (text if REPLACEMENT in source else text.replace(REPLACEMENT, "")).strip())
-
-
-def is_private(text: str) -> bool:
-    return len(text) == 1 and "\ue000" <= text <= "\uf8ff"
