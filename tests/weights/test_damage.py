@@ -60,13 +60,14 @@ def test_each_key_of_config_json_that_is_missing_or_other_is_told(tmp_path, kind
     bundle.load(tmp_path)
 
 
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_an_older_bundle_too(tmp_path, kind):
     path = age(make(tmp_path, kind)) / "config.json"
     config = json.loads(path.read_text())
     for key in config:
         path.write_text(json.dumps({k: v for k, v in config.items() if k != key}))
-        with pytest.raises((WeightsError, UserWarning)):  # every warning is an error here
+        with pytest.raises((WeightsError, UserWarning)):
             bundle.load(tmp_path)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import Future
+from dataclasses import replace
 
 import pytest
 from live_page import toy_service
@@ -43,6 +44,14 @@ async def together(*several):
     return await asyncio.wait_for(asyncio.gather(*several), LONGEST)
 
 
+def rounded(texts):
+    """Scores depend in their last digits on who is in the batch."""
+    return [
+        replace(text, sentences=tuple(replace(one, score=round(one.score, 4)) for one in text.sentences))
+        for text in texts
+    ]
+
+
 def test_async_translations_equal_threaded_ones(service):
     expected, _ = service.translate(TEXTS, ["en"] * len(TEXTS), "de", RequestState())
     service.queue._cache.clear()
@@ -57,7 +66,7 @@ def test_async_translations_equal_threaded_ones(service):
         seen.append(threading.active_count())
         return await told
 
-    assert run(all_at_once()) == expected
+    assert rounded(run(all_at_once())) == rounded(expected)
     assert seen[0] <= before + 1  # that of the loop
     assert run(together(translating(service, "one", way=("de", "de"))))[0].text == "one"
     with pytest.raises(UnsupportedPair):
