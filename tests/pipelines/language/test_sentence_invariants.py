@@ -1,11 +1,13 @@
 """What a translation must hold, and whether it does."""
 
+import random
+import re
 from itertools import pairwise, permutations
 
 import pytest
 from mutations import mutations
 
-from glassformer.pipelines.language.invariants import Glossary, Invariants
+from glassformer.pipelines.language.invariants import Glossary, Invariants, find_words, word_pattern
 from glassformer.pipelines.language.normalize import normalize
 
 
@@ -30,6 +32,19 @@ def lost(source, target, glossary=None, languages=("en", "de")):
 )
 def test_faults_are_told(source, target, told):
     assert lost(source, target) == told
+
+
+def test_words_are_found_as_a_pattern_would_find_them():
+    draw, letters, seen = random.Random(1), "ab 1-中日é.'Ж_", 0
+    terms = ["".join(draw.choices(letters, k=draw.randint(1, 3))) for _ in range(60)]
+    for term in terms:
+        pattern = re.compile(word_pattern(term))
+        for _ in range(40):
+            text = "".join(draw.choices([term, *letters], k=draw.randint(0, 12)))
+            expected = [match.span() for match in pattern.finditer(text)]
+            assert find_words(term, text) == expected
+            seen += bool(expected)
+    assert 0 < seen < 60 * 40
 
 
 def test_chinese_words_may_follow_at_once():

@@ -37,6 +37,7 @@ from glassformer.pipelines.language.numbers import (
 )
 
 _WORD_LETTER = rf"(?![{UNSPACED}])\w"  # a term ends at a word's border, but not in scripts without spaces
+_JOINED = re.compile(_WORD_LETTER * 2)
 _WIDE = re.compile(f"[{WIDE}]")
 _EASTERN = re.compile(f"[{HAN}{KANA_HANGUL}]+")
 _EASTERN_LANGUAGES = ("zh", "ja", "ko")
@@ -143,6 +144,17 @@ def word_pattern(term: str, plural: str = "") -> str:
     return before + stem + plural * bool(after) + after
 
 
+def find_words(term: str, text: str) -> list[Span]:
+    """Where `term` stands in `text` as a word of its own; what `word_pattern` finds, with nothing to compile."""
+    found, start = [], text.find(term)
+    while start >= 0:
+        end = start + len(term)
+        if not any(0 < edge < len(text) and _JOINED.match(text, edge - 1) for edge in (start, end)):
+            found.append((start, end))
+        start = text.find(term, end)
+    return found
+
+
 @dataclass(frozen=True)
 class Invariant:
     """A stretch of a source, and what the translation holds in its place."""
@@ -243,7 +255,7 @@ class Invariants:
         start, end = len(self.source) - len(self.source.lstrip(edge)), len(self.source.rstrip(edge))
         return (start, end) if start < end else (0, len(self.source))
 
-    @property
+    @cached_property
     def _strange(self) -> re.Pattern[str] | None:
         """A pattern of unknown pictures, and of names with unknown letters, which the model would spell as it likes."""
         letters = re.escape("".join(filter(str.isalpha, _EASTERN.sub("", self._unknown))))
@@ -340,9 +352,8 @@ class Invariants:
         terms = Counter(one.fill for one in self.items if one.kind == "term")
         wanted = Counter(one.fill for one in self.items if one.kind == "span")
         for fill, count in terms.items():
-            pattern = re.compile(word_pattern(fill))
-            places = [match.span() for match in pattern.finditer(target)]
-            own = sum(len(pattern.findall(one)) * times for one, times in wanted.items())
+            places = find_words(fill, target)
+            own = sum(len(find_words(fill, one)) * times for one, times in wanted.items())
             if len(places) < count + own:
                 lost += [one for one in self.items if one.kind == "term" and one.fill == fill]
             apart += places
