@@ -23,7 +23,7 @@ from glassformer.model import Model
 from glassformer.train import checkpoint
 from glassformer.train.checkpoint import Checkpoint, Progress
 from glassformer.train.feed import local_rows, prefetch
-from glassformer.train.metrics import Metrics
+from glassformer.train.metrics import CpuContention, Metrics, contention_advice, threads_by_default
 from glassformer.train.objective import OBJECTIVES
 from glassformer.train.parallel import World, copy_into, distribute, full_tensor, unwrap
 from glassformer.train.recipe import Recipe
@@ -60,6 +60,7 @@ class Trainer:
         self.best: dict[str, Tensor] = {}  # the weights of the best validation, where they are to be shipped
         self.labels_seen = 0
         self.since = time.perf_counter()
+        self.cores, self.advised = CpuContention(), False
         self.latest = "warming up"
         self.pace: tuple[float, int] | None = None  # when the first line was logged, and at which step
 
@@ -75,7 +76,7 @@ class Trainer:
             self.train_batches, progress.epoch, progress.index, self.world, train.accumulate, train.objective
         )
         self.metrics = Metrics(self.folder, progress.step, train.tensorboard) if self.world.first else None
-        self.since = time.perf_counter()
+        self.since, self.cores = time.perf_counter(), CpuContention()
         try:
             with stop_between_steps(alone=self.world.size == 1) as heard:
                 while not self.finished():
@@ -101,6 +102,7 @@ class Trainer:
     def after_step(self, heard: Callable[[], int]) -> None:
         train, step = self.recipe.train, self.progress.step
         last = step == train.steps
+        self.advise()
         if last or step % train.log_every == 0:
             self.log()
         else:
@@ -144,6 +146,13 @@ class Trainer:
     def record(self, **values: float) -> None:
         if self.metrics is not None:
             self.metrics.row(self.progress.step, **values)
+
+    def advise(self) -> None:
+        """Say once that other processes keep the cores busy."""
+        told = "" if self.advised else contention_advice(self.cores, threads_by_default(self.world.device), self.folder)
+        if told:
+            self.advised = True
+            self.report.say(told)
 
     def line(self) -> str:
         train, progress = self.recipe.train, self.progress

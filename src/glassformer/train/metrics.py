@@ -1,11 +1,18 @@
-"""Metrics of a run: `metrics.jsonl`, TensorBoard, and the learning curve."""
+"""Metrics of a run: `metrics.jsonl`, TensorBoard, the learning curve, and contention for the CPU.
+
+Contention is only reported: another number of threads rounds differently, and a resumed run must equal a whole one.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import time
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from glassformer.common.files import atomic_write, write_text
 
@@ -74,3 +81,50 @@ def draw_curve(folder: Path) -> Path | None:
     with atomic_write(folder / "curve.png") as file:
         figure.savefig(file, format="png", dpi=140)
     return folder / "curve.png"
+
+
+WINDOW = 2.0  # seconds at least between two answers
+CONTENDED = 0.25  # seconds of waiting in a second; a quiet machine shows hundredths
+
+
+class CpuContention:
+    """How long this process's threads wait for a core to run on."""
+
+    def __init__(self) -> None:
+        self.begin, self.waited = time.perf_counter(), thread_waits()
+
+    def waiting(self) -> float | None:
+        """Seconds waited in each second since the last answer, all threads together; none if that was just now."""
+        now = time.perf_counter()
+        if now - self.begin < WINDOW:
+            return None
+        before, self.waited = self.waited, thread_waits()
+        passed, self.begin = now - self.begin, now
+        return sum(waited - before[thread] for thread, waited in self.waited.items() if thread in before) / passed
+
+
+def thread_waits() -> dict[str, float]:
+    """The seconds each thread has waited for a core so far; none where the system does not tell."""
+    found = {}
+    for file in Path("/proc/self/task").glob("*/schedstat"):
+        try:
+            found[file.parent.name] = int(file.read_text(encoding="ascii").split()[1]) / 1e9
+        except (OSError, ValueError, IndexError):  # the thread has ended, or the system does not count
+            continue
+    return found
+
+
+def contention_advice(cores: CpuContention, threads: int, folder: Path) -> str:
+    """What to do about busy cores; nothing if they are not, or if there is nothing to do."""
+    if threads < 2 or (cores.waiting() or 0.0) < CONTENDED:
+        return ""
+    return (
+        f"other processes keep the cores busy, and the {threads} threads of this run wait for one another; one thread "
+        f"may be faster: stop the others, or this run (Ctrl-C) and go on with: "
+        f"OMP_NUM_THREADS=1 glassformer train --resume --out {folder}"
+    )
+
+
+def threads_by_default(device: torch.device) -> int:
+    """The threads a step is shared by, where the user has not said how many."""
+    return torch.get_num_threads() if device.type == "cpu" and "OMP_NUM_THREADS" not in os.environ else 1
