@@ -244,7 +244,7 @@ class Invariants:
     @property
     def readable(self) -> str:
         """The source without unknown signs."""
-        signs = [ord(sign) for sign in self._unknown if not sign.isalpha()]
+        signs = [ord(sign) for sign in self._unknown if not sign.isalpha() and sign != "\ufffd"]
         return self.source.translate(dict.fromkeys(signs)) if signs else self.source
 
     @property
