@@ -86,7 +86,9 @@ def test_cancelled_requests_do_not_delay_others(service):
         assert all(isinstance(one, asyncio.CancelledError) for one in found)
         return await staying
 
-    assert run(some_leave()) == service.translate(TEXTS, ["en"] * len(TEXTS), "de", RequestState())[0]
+    made = run(some_leave())
+    expected, _ = service.translate(TEXTS, ["en"] * len(TEXTS), "de", RequestState())
+    assert rounded(made) == rounded(expected)
     assert left.abandoned
 
 
