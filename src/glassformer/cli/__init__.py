@@ -83,8 +83,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 COMMANDS = (  # in the order of the help; each is the function of its name, in the module of its name
-    "demo", "clean", "train", "translate", "generate", "fill", "classify", "evaluate", "score", "trace", "serve",
-    "bulk", "lab", "export", "pack", "doctor",
+    "demo", "clean", "make", "train", "translate", "generate", "fill", "classify", "evaluate", "score", "trace",
+    "serve", "bulk", "lab", "export", "pack", "doctor",
 )  # fmt: skip
 for name in COMMANDS:
     app.command()(getattr(import_module(f"glassformer.cli.{name}"), name))

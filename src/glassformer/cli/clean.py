@@ -125,7 +125,11 @@ def print_table(result: dict[str, Any], out: Path) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("rule", "removed", "share", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
+    for name in ("rule", "removed", "share"):
+        table.add_column(
+            name, no_wrap=True, min_width=len(max(result["rules"], key=len)) if name == "rule" else len(name)
+        )
     table.add_column("examples", no_wrap=True, overflow="ellipsis")
     for name, one in result["rules"].items():
         share = f"{one['removed'] / max(result['read'], 1):.2%}"
