@@ -32,6 +32,7 @@ from glassformer.train.recipe import read_toml, set_value
 
 SPLITS = ("valid", "test")
 KEPT = 1000  # pairs for validation, from the ends of all corpora, where no set is given
+MOST_KEPT = 0.1  # of a corpus
 DEFAULTS = Path(__file__).with_suffix(".toml")
 Files = dict[str, Path]  # of a corpus, by language
 
@@ -142,9 +143,14 @@ def hold_out(plan: Plan, corpora: dict[str, Files]) -> dict[str, Files]:
     place, each = plan.out / "held-out", max(1, KEPT // len(corpora))
     place.mkdir(exist_ok=True)
     for name, files in corpora.items():
-        pairs = deque(read_pairs(Corpus(src=files[plan.source], tgt=files[plan.target], skip_bad=True)), each)
-        for side, language in enumerate((plan.source, plan.target)):
-            write_text(place / f"{name}.{language}", "".join(f"{pair[side]}\n" for pair in pairs))
+        made = [place / f"{name}.{language}" for language in (plan.source, plan.target)]
+        if all(file.is_file() for file in made):
+            continue
+        counted = enumerate(read_pairs(Corpus(src=files[plan.source], tgt=files[plan.target], skip_bad=True)), 1)
+        last = deque(counted, each)
+        pairs = [pair for number, pair in last if number > last[-1][0] * (1 - MOST_KEPT)]
+        for file, side in zip(made, zip(*pairs, strict=True), strict=True):
+            write_text(file, "".join(f"{text}\n" for text in side))
     return {name: {code: place / f"{name}.{code}" for code in (plan.source, plan.target)} for name in corpora}
 
 
@@ -209,6 +215,8 @@ def translated(plan: Plan, name: str, language: str) -> list[dict[str, Any]]:
 def finish(plan: Plan, sets: dict[str, Files]) -> None:
     """The student in int8 with its recipe, its scores and its card."""
     model = plan.out / "model"
+    if (model / "README.md").is_file():
+        return
     if not (model / "model.safetensors").is_file():
         glassformer("pack", plan.out / "student", "--out", model)
     scores = {}
@@ -236,7 +244,7 @@ def card(plan: Plan, scores: dict[str, Any]) -> str:
         "",
     ]
     lines += ["| set | BLEU | chrF | sentences |", "|---|---|---|---|", *rows, "", "## Data", ""]
-    for name, files in plan.corpora("train").items() | plan.corpora("mono").items():
+    for name, files in (plan.corpora("train") | plan.corpora("mono")).items():
         terms = next(iter(files.values())).parent / "ATTRIBUTION.txt"
         told = (
             terms.read_text(encoding="utf-8").strip()
