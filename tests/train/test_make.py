@@ -65,7 +65,7 @@ def content(model: Path) -> dict[str, str]:
     return {
         file.name: hashlib.sha256(file.read_bytes()).hexdigest()
         for file in model.iterdir()
-        if file.name != "scores.json"  # which names the folder
+        if file.name not in ("recipe.toml", "scores.json")  # which name the folder
     }
 
 
