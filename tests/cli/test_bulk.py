@@ -4,6 +4,7 @@ import gzip
 import json
 import lzma
 import random
+import shutil
 from pathlib import Path
 
 import pytest
@@ -186,5 +187,10 @@ def test_without_ray_processes_of_this_machine_do_it(cli, tmp_path, translations
     assert code == 0
     assert "by 2 processes" in err
     assert lines(tmp_path / "out" / "a.txt") == translations
+    damaged = tmp_path / "damaged"
+    shutil.copytree(OLD, damaged)
+    (damaged / "model.safetensors").write_bytes(b"not weights")
+    told = ("bulk", "--model", damaged, "--workers", 2, "--shard-rows", 2, tmp_path / "a.txt", tmp_path / "none")
+    assert "cannot be read as safetensors" in cli(*told)[2]
     error = cli.fails(*BULK, "--address", "auto", tmp_path / "a.txt", tmp_path / "other")
     assert "--address auto needs Ray; run: pip install 'glassformer[bulk]'" in error

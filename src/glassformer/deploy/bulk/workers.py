@@ -155,15 +155,20 @@ def group_shards(shards: Sequence[Shard], device: str) -> list[list[Shard]]:
     return [list(shards[start : start + size]) for start in range(0, len(shards), size)]
 
 
-_worker: Worker | None = None  # of this process, where it is one of several
+_worker: Worker | GlassformerError | None = None  # of this process, where it is one of several
 
 
 def _begin(job: BulkJob, kind: FileKind, devices: Queue[str], threads: int) -> None:
     global _worker
-    _worker = Worker(job, kind, devices.get(), threads)
+    try:
+        _worker = Worker(job, kind, devices.get(), threads)
+    except GlassformerError as error:  # raised here, it would be lost
+        _worker = error
 
 
 def _translate(sources: Sequence[Source], shards: Sequence[Shard]) -> list[bytes]:
+    if isinstance(_worker, GlassformerError):
+        raise _worker
     assert _worker is not None
     return _worker.translate(sources, shards)
 
