@@ -14,8 +14,8 @@ import pytest
 from small_run import PATIENCE, command, write_corpus
 
 import glassformer as gf
-from glassformer.common.errors import ConfigError, DataError
-from glassformer.train.make import make, read_plan
+from glassformer.common.errors import ConfigError, DataError, RunError
+from glassformer.train.make import keep_plan, make, read_plan
 
 SMALL = """
 [augment]
@@ -123,3 +123,25 @@ def test_mistakes_are_told_before_anything_is_written(
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="is not a folder; name the one that holds the corpora"):
         read_plan("en-de", tmp_path / "none", tmp_path / "out", None, [], "cpu")
+
+
+def test_no_corpus_replaces_another_and_the_output_is_none(corpora: Path) -> None:
+    for name in ("opus/a", "opus/b", "out/clean/old/train"):
+        (corpora / name).parent.mkdir(parents=True, exist_ok=True)
+        write_corpus((corpora / name).parent, Path(name).name, 5, seed=7)
+    plan = read_plan("en-de", corpora, corpora / "out", None, [], "cpu")
+    assert [*plan.corpora("train")] == ["more", "numbers", "opus-a", "opus-b"]
+
+
+@pytest.mark.parametrize("change", [None, "student.train.steps=8"])
+def test_a_folder_of_something_else_is_left_alone(change: str | None, corpora: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    if change:
+        keep_plan(read_plan("en-de", corpora, out, None, [], "cpu"))
+    else:
+        out.mkdir()
+        (out / "teacher.toml").write_text("mine")
+    before = {file: file.read_bytes() for file in out.iterdir()}
+    with pytest.raises(RunError, match="name another --out"):
+        make(read_plan("en-de", corpora, out, None, [change] if change else [], "cpu"))
+    assert {file: file.read_bytes() for file in out.iterdir()} == before

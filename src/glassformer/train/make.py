@@ -54,7 +54,7 @@ class Plan:
         ending, found = re.compile(rf"\.({self.source}|{self.target})(\.(gz|xz|zst))?$"), dict[str, Files]()
         for file in sorted(self.data.rglob("*")):
             path = file.relative_to(self.data).as_posix()
-            if (match := ending.search(path)) and file.is_file():
+            if (match := ending.search(path)) and file.is_file() and self.out not in file.parents:
                 found.setdefault(path[: match.start()], {})[match[1]] = file
         return found
 
@@ -62,10 +62,11 @@ class Plan:
         """The corpora of `of`: pairs to `train` on, to choose by (`valid`) or to judge by (`test`), or `mono` texts."""
         found = {}
         for path, files in self.files.items():
-            name, _, split = path.rpartition("/")
-            split = split if split in (*SPLITS, "train", "mono") else "mono" if path.startswith("mono") else "train"
+            folder, _, last = path.rpartition("/")
+            split = "mono" if re.fullmatch("mono(-.*)?", last) else last if last in SPLITS else "train"
+            name = folder if folder and last in (*SPLITS, "train", "mono") else path
             if split == of and (of == "mono" or len(files) == 2):
-                found[name or path] = files
+                found[name.replace("/", "-")] = files
         chosen = self.settings.get(of)
         for name in chosen or ():
             if name not in found:
@@ -114,7 +115,7 @@ def make(plan: Plan) -> None:
     if not train:
         one, both = f"NAME.{plan.source} with NAME.{plan.target}", "NAME/train of both"
         raise DataError(f"{plan.data} holds no pairs; put there {one}, or {both}; and NAME/mono of either")
-    plan.out.mkdir(parents=True, exist_ok=True)
+    keep_plan(plan)
     sets = {split: plan.corpora(split) for split in SPLITS}
     sets["valid"] = sets["valid"] or hold_out(plan, train)
     sets["test"] = sets["test"] or sets["valid"]
@@ -136,6 +137,20 @@ def make(plan: Plan) -> None:
     corpora += [table for name, files in texts.items() for code in files for table in translated(plan, name, code)]
     learn(plan, "student", corpora, sets)
     finish(plan, sets["test"])
+
+
+def keep_plan(plan: Plan) -> None:
+    """Note in the folder what is made in it; a folder of something else, or with other settings, is left alone."""
+    file, told = plan.out / "plan.json", {"data": str(plan.data), "pair": plan.pairs[0], "settings": plan.settings}
+    text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+    if file.is_file() and file.read_text(encoding="utf-8") != text:
+        raise RunError(
+            f"{plan.out} was begun with another folder, pair or settings, which {file} has; name another --out"
+        )
+    if plan.out.exists() and not file.is_file() and (not plan.out.is_dir() or any(plan.out.iterdir())):
+        raise RunError(f"{plan.out} holds something else; name another --out")
+    plan.out.mkdir(parents=True, exist_ok=True)
+    write_text(file, text)
 
 
 def hold_out(plan: Plan, corpora: dict[str, Files]) -> dict[str, Files]:
@@ -228,10 +243,11 @@ def finish(plan: Plan, sets: dict[str, Files]) -> None:
             )
             scores[f"{name} {source}-{target}"] = json.loads(told)
     write_text(model / "scores.json", json.dumps(scores, indent=1) + "\n")
-    write_text(model / "README.md", card(plan, scores))
+    watched = "" if plan.corpora("test") else "Of pairs that are in no training; but training was watched by them.\n\n"
+    write_text(model / "README.md", card(plan, scores, watched))
 
 
-def card(plan: Plan, scores: dict[str, Any]) -> str:
+def card(plan: Plan, scores: dict[str, Any], watched: str) -> str:
     rows = [
         f"| {name} | {one['bleu']:.2f} | {one['chrf']:.2f} | {one['sentences']:,} |" for name, one in scores.items()
     ]
@@ -243,7 +259,7 @@ def card(plan: Plan, scores: dict[str, Any]) -> str:
         "## Scores",
         "",
     ]
-    lines += ["| set | BLEU | chrF | sentences |", "|---|---|---|---|", *rows, "", "## Data", ""]
+    lines += [f"{watched}| set | BLEU | chrF | sentences |", "|---|---|---|---|", *rows, "", "## Data", ""]
     for name, files in (plan.corpora("train") | plan.corpora("mono")).items():
         terms = next(iter(files.values())).parent / "ATTRIBUTION.txt"
         told = (
