@@ -141,6 +141,18 @@ def test_terms_that_are_never_used_are_told(cli, tmp_path):
     assert "no translation holds: city, whale" in cli("translate", "The file is here.", *asked)[2]
 
 
+def test_a_text_of_lost_characters_is_left_and_noted():
+    text = "a\ufffdb" * 40
+    with pytest.warns(UserWarning, match="most of its characters are none that the model has learnt"):
+        assert gf.translate(text, to="de", source="en") == text
+    assert gf.translate("The caf\ufffd is open today.", to="de", source="en") != "The caf\ufffd is open today."
+
+
+def test_a_term_that_a_glossary_lacks_is_named():
+    with pytest.raises(gf.errors.InputError, match="no term 'whale'"):
+        gf.Glossary({"city": "Stadt"}).unused(["Die Stadt"], ["whale"])
+
+
 @pytest.mark.parametrize("value", ["more", "less", "polite"])
 def test_a_formality_that_cannot_be_had_is_refused(service, value):
     asked = {"text": "Good day.", "target_lang": "DE", "source_lang": "EN"}
