@@ -24,7 +24,7 @@ from glassformer.pipelines.loading import BundleTokenizer
 
 SIZES = {"d_model": 16, "heads": 4, "d_ff": 24, "layers": 2, "max_length": 64, "dropout": 0.0}
 IMAGE = {"image_size": 8, "patch_size": 2, "channels": 1, "positions": "learned"}
-WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "[MASK]"]
+WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 CARD = About(source="en", target="en", purpose="numbers", purpose_zh="数字")
 LABELS = ("number", "date", "time")
 DRAWN = encode_image(np.random.RandomState(0).randint(0, 256, (8, 8, 1)).astype(np.uint8))
@@ -50,7 +50,7 @@ ASKED = "new URLSearchParams(location.hash.slice(1)).get('text')"
 
 @functools.cache
 def reader(kind: str):
-    tokenizer = Tokenizer.train([(word, word) for word in WORDS], TokenizerOptions(kind="words"))
+    tokenizer = Tokenizer.train([(word, word) for word in WORDS], TokenizerOptions(kind="words"), reserved=["[MASK]"])
     config = SIZES | {"vocab_size": tokenizer.tgt_size}
     config |= {"fill": {"output_transform": True}, "label": {"labels": 3, "tied": False}}.get(kind, {})
     config |= {"labels": 10, "tied": False, **IMAGE} if kind == "image" else {}
