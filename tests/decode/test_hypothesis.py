@@ -81,3 +81,18 @@ def test_where_no_target_is_possible_that_is_said(options, value):
         model.head.bias[4] = float("-inf")
     with pytest.raises(InputError, match=r"source 1 has no possible target.*prefix \[4\]"):
         gf.generate(model, SRC, max_new_tokens=3, prefix=[[3], [4]], **options)
+
+
+@pytest.mark.parametrize("how", ["greedy", "beam", "sampling"])
+def test_the_log_probability_of_each_token_is_the_models(how, kernels):
+    """As one parallel pass over the finished target has it; without a prefix, whose tokens are certain."""
+    options = {"greedy": {}, "beam": {"beam": 3, "nbest": 3}, "sampling": {"sampling": gf.Sampling(seed=1)}}[how]
+    model = eager(tiny(output_bias=True), 1.0)
+    lengths = set()
+    for i, found in enumerate(gf.generate(model, SRC, max_new_tokens=7, **options)):
+        for one in found:
+            tgt = torch.tensor([[model.config.start_id, *one.ids]])
+            expected = model(SRC[i : i + 1], tgt)[0].log_softmax(-1)[range(len(one.ids)), one.ids]
+            assert one.log_probabilities == pytest.approx(expected.tolist(), abs=1e-5)
+            lengths.add(len(one.ids))
+    assert max(lengths) > 1

@@ -30,6 +30,9 @@ def evaluate(
     lowercase: Annotated[bool | None, typer.Option("--lowercase", help="BLEU of lowercased text.")] = None,
     device: Device = "auto",
     precision: Precision = "fp32",
+    calibrate: Annotated[
+        bool, typer.Option("--calibrate", help="Measure how sure translations are, and keep that in the folder.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
     adapter: Adapter = None,
     revision: Revision = None,
@@ -45,6 +48,7 @@ def evaluate(
     of a model that glassformer train has made.
     """
     from glassformer.common.report import Report
+    from glassformer.train.evaluation.calibration import table
     from glassformer.train.evaluation.evaluate import evaluate
     from glassformer.train.evaluation.metrics import Scores
 
@@ -63,12 +67,16 @@ def evaluate(
         precision=cast(Any, precision),
         adapter=adapter,
         record=True,
+        calibrate=calibrate,
         report=Report(),
     )
     scores = found.scores
     if as_json:
-        print(to_json(scores.to_dict(), indent=1))
+        told = {} if found.confidence is None else {"confidence": found.confidence.to_dict()}
+        print(to_json(scores.to_dict() | told, indent=1))
     elif isinstance(scores, Scores):
         print(f"{scores}\n{scores.bleu_signature}\n{scores.chrf_signature}")
+        if found.confidence is not None:
+            print(f"\n{table(found.confidence)}")
     else:
         print(f"{scores}\n{scores.measured}")

@@ -55,6 +55,7 @@ class Beam:
         self.running[:, 0] = 0.0  # all beams start alike; let only one of them speak
         self.written = torch.full((B, K, limit), NO_TOKEN, device=device)
         self.done = self.written.clone()
+        self.sums, self.done_sums = torch.zeros((2, B, K, limit), device=device)  # of log-probabilities up to each
         self.done_scores = torch.full((B, K), NEVER, device=device)
         self.going = torch.ones(B, dtype=torch.bool, device=device)
         self.tokens = torch.zeros((B * K, 1), dtype=torch.long, device=device)  # to be read next
@@ -67,7 +68,8 @@ class Beam:
     def state(self) -> tuple[Tensor, ...]:
         """All that a step reads or writes."""
         return (
-            self.step, self.running, self.written, self.done, self.done_scores, self.going, self.tokens, self.origin
+            self.step, self.running, self.written, self.done, self.done_scores, self.going, self.tokens, self.origin,
+            self.sums, self.done_sums,
         )  # fmt: skip
 
     @property
@@ -101,7 +103,7 @@ class Beam:
         B, K = self.running.shape
         parts = (likely, normaliser, ids, self.divisors, self.reach, self.limits)
         state = (self.step, self.written, self.done, self.tokens, self.origin)
-        scores = (self.running, self.done_scores, self.going)
+        scores = (self.running, self.done_scores, self.going, self.sums, self.done_sums)
         return kernels.Beams(
             B, K, self.limit, likely.shape[0] // B, likely.shape[1], self.worst, self.marks.end,
             *map(address, (*parts, *state, *scores)),
@@ -113,10 +115,12 @@ class Beam:
         # A hypothesis may finish only if it is among the K best: a worse one would not have been kept either.
         finishing = ends & self.going.unsqueeze(1) & (self.rank[: token.shape[1]] < K)
         candidates = self.written[self.rows, parent].index_copy(2, self.step, token.unsqueeze(2))  # (B, C, L)
+        sums = self.sums[self.rows, parent].index_copy(2, self.step, total.unsqueeze(2))
         score = total / self.rule.divisor(length)
         pool = torch.cat((self.done_scores, torch.where(finishing, score, NEVER)), dim=1)
         done_scores, best = pool.topk(K)
         self.done.copy_(torch.cat((self.done, candidates), dim=1)[self.rows, best])
+        self.done_sums.copy_(torch.cat((self.done_sums, sums), dim=1)[self.rows, best])
         self.done_scores.copy_(done_scores)
         running, chosen = total.masked_fill(ends, NEVER).topk(K)
         if self.watch is not None:
@@ -124,6 +128,7 @@ class Beam:
             self.watch(Selection(int(self.step), self.sentence, parent, token, total, score, finishing, kept))
         self.running.copy_(running)
         self.written.copy_(candidates[self.rows, chosen])
+        self.sums.copy_(sums[self.rows, chosen])
         self.origin.copy_(parent.gather(1, chosen))
         self.tokens.copy_(token.gather(1, chosen).view(-1, 1))
         hope = running[:, 0] / (
@@ -135,6 +140,7 @@ class Beam:
     def keep(self, stay: Tensor) -> None:
         self.sentence, self.running, self.written = self.sentence[stay], self.running[stay], self.written[stay]
         self.done, self.done_scores, self.going = self.done[stay], self.done_scores[stay], self.going[stay]
+        self.sums, self.done_sums = self.sums[stay], self.done_sums[stay]
         self.origin, self.limits = self.origin[stay], self.limits[stay]
         self.reach = None if self.reach is None else self.reach[stay]
         self.tokens = self.tokens.view(-1, self.beams)[stay].view(-1, 1)
@@ -142,7 +148,5 @@ class Beam:
 
     def hypotheses(self, nbest: int = 1) -> list[list[Hypothesis]]:
         """The best for each sentence that is still here, as many as there are."""
-        return [
-            [h for row in zip(table[:nbest], scores, strict=False) for h in self.marks.read(*row)]
-            for table, scores in zip(self.done.tolist(), self.done_scores.tolist(), strict=True)
-        ]
+        found = zip(self.done.tolist(), self.done_sums.tolist(), self.done_scores.tolist(), strict=True)
+        return [[h for row in list(zip(*one, strict=True))[:nbest] for h in self.marks.read(*row)] for one in found]

@@ -62,13 +62,14 @@ class Greedy:
         self.step = torch.zeros(1, dtype=torch.long, device=device)
         self.written = torch.full((sentences, limit), NO_TOKEN, device=device)
         self.scores = torch.zeros(sentences, device=device)
+        self.sums = torch.zeros((sentences, limit), device=device)  # the score up to each token
         self.going = torch.ones(sentences, dtype=torch.bool, device=device)
         self.tokens = torch.zeros((sentences, 1), dtype=torch.long, device=device)  # to be read next
 
     @property
     def state(self) -> tuple[Tensor, ...]:
         """All that a step reads or writes."""
-        return self.step, self.written, self.scores, self.going, self.tokens
+        return self.step, self.written, self.scores, self.going, self.tokens, self.sums
 
     @property
     def top_count(self) -> int | None:
@@ -85,7 +86,7 @@ class Greedy:
                     kernels.Greedy(
                         len(best), self.written.shape[1], self.marks.end, self.marks.pad, best.data_ptr(),
                         normaliser.data_ptr(), ids.data_ptr(), self.step.data_ptr(), self.written.data_ptr(),
-                        self.tokens.data_ptr(), self.scores.data_ptr(), self.going.data_ptr(),
+                        self.tokens.data_ptr(), self.scores.data_ptr(), self.sums.data_ptr(), self.going.data_ptr(),
                     )
                 )  # fmt: skip
                 return
@@ -95,6 +96,7 @@ class Greedy:
             logits, normaliser = constraints.normaliser(output, self.written, self.step)
             chosen, token = self.streams.choose(logits - normaliser, self.sentence)
         self.scores += torch.where(self.going, chosen, 0.0)
+        self.sums.index_copy_(1, self.step, self.scores.unsqueeze(1))
         self.written.index_copy_(1, self.step, torch.where(self.going, token, NO_TOKEN).unsqueeze(1))
         self.going &= token != self.marks.end
         self.tokens.copy_(torch.where(self.going, token, self.marks.pad).unsqueeze(1))
@@ -102,9 +104,10 @@ class Greedy:
 
     def keep(self, stay: Tensor) -> None:
         self.sentence, self.written, self.scores = self.sentence[stay], self.written[stay], self.scores[stay]
-        self.going, self.tokens = self.going[stay], self.tokens[stay]
+        self.going, self.tokens, self.sums = self.going[stay], self.tokens[stay], self.sums[stay]
 
     def hypotheses(self, nbest: int = 1) -> list[list[Hypothesis]]:
         """What has been written for each sentence that is still here."""
         scores = self.scores / self.rule.divisor((self.written != NO_TOKEN).sum(1).clamp_min(1))
-        return [self.marks.read(*row) for row in zip(self.written.tolist(), scores.tolist(), strict=True)]
+        rows = zip(self.written.tolist(), self.sums.tolist(), scores.tolist(), strict=True)
+        return [self.marks.read(*row) for row in rows]

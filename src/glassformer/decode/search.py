@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Literal, NamedTuple, TypedDict, Unpack, get_args
 
 import torch
@@ -34,6 +35,7 @@ class Hypothesis:
     ids: list[int]
     score: float
     finished: bool = True
+    log_probabilities: list[float] = field(default_factory=list, compare=False, repr=False)  # of each of `ids`
 
 
 @dataclass(frozen=True)
@@ -72,12 +74,15 @@ class SpecialTokens(NamedTuple):
         pad = max(end, 0) if config.pad_id is None else config.pad_id
         return cls(end, pad, config.force_end and config.end_id is not None)
 
-    def read(self, row: list[int], score: float) -> list[Hypothesis]:
-        """What a row of ids, as long as the limit, says; nothing if its probability is none."""
+    def read(self, row: list[int], sums: list[float], score: float) -> list[Hypothesis]:
+        """What a row of ids, as long as the limit, says, with the log-probability of all up to each; nothing if its
+        probability is none."""
         ids = [token for token in row if token != NO_TOKEN]
         ended = ids[-1:] == [self.end]
         by_itself = ended and not (self.forced and len(ids) == len(row))
-        return [Hypothesis(ids[:-1] if ended else ids, score, by_itself)] if math.isfinite(score) else []
+        ids = ids[:-1] if ended else ids
+        each = [min(0.0, after - before) for before, after in pairwise([0.0, *sums[: len(ids)]])]
+        return [Hypothesis(ids, score, by_itself, each)] if math.isfinite(score) else []
 
 
 @checked

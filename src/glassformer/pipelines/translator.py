@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, Unpack
 
@@ -21,6 +21,7 @@ from glassformer.decode.scoring import Alignment
 from glassformer.decode.search import Placeholders, Rule, SearchOptions, check_stream, search_of
 from glassformer.model import EncoderDecoder
 from glassformer.pipelines import box
+from glassformer.pipelines.confidence import Confidence, doubted_words, read_confidence
 from glassformer.pipelines.language.sentences import Part, join_parts, separator, split_by_length
 from glassformer.weights import bundle
 from glassformer.weights.hub import locate
@@ -63,7 +64,9 @@ class Translation:
     On request, `alignment` pairs the place of each of `tokens` with that of the one in `source_tokens` it came from.
 
     The limit of length stopped one that is not `finished`, or a part of it. A sentence of a text also has its `source`
-    and the `way` in which its translation came about.
+    and the `way` in which its translation came about. `log_probabilities` are those of each of `tokens`.
+    `probability` is that of the translation being right, where the model's confidence has been measured: as close to a
+    person's as the `chrf` of its `Confidence`.
     """
 
     text: str
@@ -75,6 +78,13 @@ class Translation:
     finished: bool = True
     source: str = ""
     way: Way = "plain"
+    log_probabilities: list[float] = field(default_factory=list, compare=False, repr=False)
+    probability: float | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def doubts(self) -> list[str]:
+        """The words that hold a token which the model finds improbable."""
+        return doubted_words(self.tokens, self.log_probabilities)
 
 
 @dataclass(frozen=True)
@@ -103,9 +113,11 @@ class Translator:
         device: str | torch.device = "cpu",
         precision: Precision = "fp32",
         about: About | None = None,
+        measured: Mapping[str, Confidence] | None = None,
     ) -> None:
         self.engine = model if isinstance(model, Engine) else Engine(model, pick_device(device), precision)
         self.device, self.tokenizer, self.about = self.engine.device, tokenizer, about or About()
+        self.measured = measured or {}  # by target language
 
     @property
     def model(self) -> EncoderDecoder:
@@ -121,7 +133,12 @@ class Translator:
         """The same model, translating into another of the languages that it knows."""
         tokenizer = direct_tokenizer(self.tokenizer, language)
         assert isinstance(tokenizer, Directed)
-        return Translator(self.engine, tokenizer, about=tokenizer.card(self.about))
+        return Translator(self.engine, tokenizer, about=tokenizer.card(self.about), measured=self.measured)
+
+    @property
+    def confidence(self) -> Confidence | None:
+        """How sure its translations are, where that has been measured."""
+        return self.measured.get(self.to or self.about.target)
 
     @classmethod
     def load(
@@ -151,7 +168,8 @@ class Translator:
         folder = Path(folder) if here else locate(folder, revision, offline)
         read = read_published if not bundle.is_bundle(folder) and (folder / "config.json").is_file() else read_bundle
         loaded = read(folder, source, to, device.type == "cpu", adapter)
-        translator = cls(loaded.model, loaded.tokenizer, device, precision, loaded.about)
+        measured = read_confidence(folder) if adapter is None else {}
+        translator = cls(loaded.model, loaded.tokenizer, device, precision, loaded.about, measured)
         translator.engine.reload = loaded.reload if adapter is None else None
         return translator
 
@@ -162,7 +180,8 @@ class Translator:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A pickle or copy holds the model; the copy that runs is made again on first use."""
-        return type(self), (self.model, self.tokenizer, self.device, self.engine.precision, self.about)
+        settings = self.engine.precision, self.about, self.measured
+        return type(self), (self.model, self.tokenizer, self.device, *settings)
 
     def __call__(self, text: str) -> str:
         return self.translate([text])[0][0].text
@@ -215,10 +234,16 @@ class Translator:
                 left[i] -= 1
             if progress is not None:
                 progress(left.count(0))
-        return [
+        made = [
             join_hypotheses(self.tokenizer, split[i], written[i], search.nbest, aligned[i] if alignments else None)
             for i in range(len(texts))
         ]
+        return made if self.confidence is None else [list(map(self.rate, ranked)) for ranked in made]
+
+    def rate(self, one: Translation) -> Translation:
+        """The same with its probability."""
+        known = self.confidence
+        return one if known is None else replace(one, probability=known.probability(one.log_probabilities))
 
     def stream(
         self,
@@ -377,6 +402,7 @@ def join_hypotheses(
                 source_tokens,
                 alignment,
                 all(h.finished for h in ranked),
+                log_probabilities=[one for h in ranked for one in h.log_probabilities],
             )
         )
     return translations

@@ -27,7 +27,9 @@ from glassformer.common.errors import ConfigError, DataError, RunError, check_na
 from glassformer.common.files import to_toml, write_text
 from glassformer.data.augmentation import augment, synthetic
 from glassformer.data.corpus import Corpus, Pair
-from glassformer.data.readers import read_pairs
+from glassformer.data.readers import read_lines, read_pairs
+from glassformer.pipelines.confidence import read_confidence
+from glassformer.train.evaluation.calibration import FEWEST, table
 from glassformer.train.recipe import read_toml, set_value
 
 SPLITS = ("valid", "test")
@@ -136,7 +138,7 @@ def make(plan: Plan) -> None:
     learn(plan, "teacher", corpora, sets)
     corpora += [table for name, files in texts.items() for code in files for table in translated(plan, name, code)]
     learn(plan, "student", corpora, sets)
-    finish(plan, sets["test"])
+    finish(plan, sets["test"], sets["valid"])
 
 
 def keep_plan(plan: Plan) -> None:
@@ -227,20 +229,21 @@ def translated(plan: Plan, name: str, language: str) -> list[dict[str, Any]]:
     ]
 
 
-def finish(plan: Plan, sets: dict[str, Files]) -> None:
-    """The student in int8 with its recipe, its scores and its card."""
+def finish(plan: Plan, test: dict[str, Files], valid: dict[str, Files]) -> None:
+    """The student in int8 with its recipe, its scores, how sure it may be, by the first set it was chosen by, and its
+    card."""
     model = plan.out / "model"
     if (model / "README.md").is_file():
         return
     if not (model / "model.safetensors").is_file():
         glassformer("pack", plan.out / "student", "--out", model)
-    scores = {}
-    for name, files in sets.items():
+    scores, first = {}, next(iter(valid))
+    for name, files in ({first: valid[first]} | test).items():
+        enough = name == first and len(list(read_lines(files[plan.source]))) >= FEWEST
         for source, target in plan.pairs:
             words = ("--src", files[source], "--ref", files[target], "--from", source, "--to", target, "--beam", 4)
-            told = glassformer(
-                "evaluate", model, *words, "--precision", "int8", "--device", "cpu", "--json", quiet=True
-            )
+            more = ("--precision", "int8", "--device", "cpu", "--json", *(("--calibrate",) if enough else ()))
+            told = glassformer("evaluate", model, *words, *more, quiet=True)
             scores[f"{name} {source}-{target}"] = json.loads(told)
     write_text(model / "scores.json", json.dumps(scores, indent=1) + "\n")
     watched = "" if plan.corpora("test") else "Of pairs that are in no training; but training was watched by them.\n\n"
@@ -259,7 +262,11 @@ def card(plan: Plan, scores: dict[str, Any], watched: str) -> str:
         "## Scores",
         "",
     ]
-    lines += [f"{watched}| set | BLEU | chrF | sentences |", "|---|---|---|---|", *rows, "", "## Data", ""]
+    lines += [f"{watched}| set | BLEU | chrF | sentences |", "|---|---|---|---|", *rows, ""]
+    for to, known in read_confidence(plan.out / "model").items():
+        about = f"A translation is right here if its chrF against a person's is at least {known.chrf:.0f}."
+        lines += [f"## How sure it may be, into {to}", "", about, "", "```text", table(known), "```", ""]
+    lines += ["## Data", ""]
     for name, files in (plan.corpora("train") | plan.corpora("mono")).items():
         terms = next(iter(files.values())).parent / "ATTRIBUTION.txt"
         told = (

@@ -10,7 +10,7 @@ typedef struct {
     const float *best, *normaliser; /* (B) each */
     const int64_t *ids;             /* (B) */
     int64_t *step, *written, *tokens; /* (1), (B, L), (B) */
-    float *scores;                  /* (B) */
+    float *scores, *sums;           /* (B), (B, L) */
     uint8_t *going;                 /* (B) */
 } Greedy;
 
@@ -20,6 +20,7 @@ void choose_greedy(const Greedy *g) {
         if (g->going[b]) {
             g->scores[b] += g->best[b] - g->normaliser[b];
             g->written[b * g->limit + *g->step] = token;
+            g->sums[b * g->limit + *g->step] = g->scores[b];
             g->going[b] = token != g->end;
         }
         g->tokens[b] = g->going[b] ? token : g->pad;
@@ -40,6 +41,7 @@ static void sentence_beams(const Beams *s, whole b, char *room) {
     Candidate *candidates = (Candidate *)(copies + 2 * K * L);
     float *values = (float *)(candidates + 2 * K), *running = s->running + b * K, *scores = s->done_scores + b * K;
     int64_t *items = (int64_t *)(values + 2 * K), *from = items + 2 * K;
+    float *sums = s->sums + b * K * L, *done_sums = s->done_sums + b * K * L, *sum_copies = (float *)(from + 2 * K);
     for (whole beam = 0; beam < K; beam++) {
         whole row = b * s->each + (s->each > 1 ? beam : 0);
         for (whole n = 0; n < N; n++) {
@@ -54,6 +56,8 @@ static void sentence_beams(const Beams *s, whole b, char *room) {
     }
     memcpy(copies, written, K * L * sizeof(int64_t));
     memcpy(copies + K * L, done, K * L * sizeof(int64_t));
+    memcpy(sum_copies, sums, K * L * sizeof(float));
+    memcpy(sum_copies + K * L, done_sums, K * L * sizeof(float));
     /* Those that are done: the best of those that were, and of those that end here among the best K. */
     for (whole k = 0; k < K; k++) ended = insert(values, from, ended, K, scores[k], k);
     for (whole c = 0; c < smaller(C, K); c++)
@@ -64,7 +68,11 @@ static void sentence_beams(const Beams *s, whole b, char *room) {
         whole source = finishing ? candidates[from[k] - K].parent : K + from[k];
         scores[k] = values[k];
         memcpy(done + k * L, copies + source * L, L * sizeof(int64_t));
-        if (finishing) done[k * L + step] = candidates[from[k] - K].token;
+        memcpy(done_sums + k * L, sum_copies + source * L, L * sizeof(float));
+        if (finishing) {
+            done[k * L + step] = candidates[from[k] - K].token;
+            done_sums[k * L + step] = candidates[from[k] - K].total;
+        }
     }
     for (whole c = 0; c < C; c++) kept = insert(values, from, kept, K, candidates[c].ends ? -INFINITY : candidates[c].total, c);
     for (whole k = 0; k < kept; k++) {
@@ -72,6 +80,8 @@ static void sentence_beams(const Beams *s, whole b, char *room) {
         running[k] = values[k];
         memcpy(written + k * L, copies + one->parent * L, L * sizeof(int64_t));
         written[k * L + step] = one->token;
+        memcpy(sums + k * L, sum_copies + one->parent * L, L * sizeof(float));
+        sums[k * L + step] = one->total;
         s->origin[b * K + k] = one->parent;
         s->tokens[b * K + k] = one->token;
     }
@@ -81,7 +91,7 @@ static void sentence_beams(const Beams *s, whole b, char *room) {
 
 int choose_beams(int threads, const Beams *s) {
     whole K = s->beams;
-    size_t bytes = groups(2 * K * s->limit * sizeof(int64_t) + 2 * K * (sizeof(Candidate) + 4 + 16) + 64, 64) * 64;
+    size_t bytes = groups(2 * K * s->limit * (8 + 4) + 2 * K * (sizeof(Candidate) + 4 + 16) + 64, 64) * 64;
     char *room = scratch(threads * bytes);
     if (!room) return 1;
 #pragma omp parallel num_threads(threads)

@@ -146,6 +146,7 @@ typedef struct {
     int64_t *step, *written, *done, *tokens, *origin; /* (1), (B, K, L) twice, (B, K) twice */
     float *running, *done_scores;   /* (B, K) */
     uint8_t *going;                 /* (B) */
+    float *sums, *done_sums;        /* (B, K, L) */
 } Beams;
 
 int choose_beams(int threads, const Beams *s);

@@ -79,7 +79,8 @@ class Greedy(ctypes.Structure):
 
     _fields_ = (
         ("sentences", WHOLE), ("limit", WHOLE), ("end", LONG), ("pad", LONG),
-        *((name, POINTER) for name in ("best", "normaliser", "ids", "step", "written", "tokens", "scores", "going")),
+        *((name, POINTER) for name in ("best", "normaliser", "ids", "step", "written", "tokens")),
+        *((name, POINTER) for name in ("scores", "sums", "going")),
     )  # fmt: skip
 
 
@@ -91,7 +92,7 @@ class Beams(ctypes.Structure):
         ("end", LONG),
         *((name, POINTER) for name in ("best", "normaliser", "ids", "divisor", "reach", "limits")),
         *((name, POINTER) for name in ("step", "written", "done", "tokens", "origin")),
-        *((name, POINTER) for name in ("running", "done_scores", "going")),
+        *((name, POINTER) for name in ("running", "done_scores", "going", "sums", "done_sums")),
     )
 
 

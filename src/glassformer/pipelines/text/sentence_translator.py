@@ -315,7 +315,10 @@ class SentenceTranslator:
                 )
                 if not run_on and are_likelier(some, best[i]):
                     text = join_clauses(clauses, [clean(one.text, texts[i]) for one in some], self.target)
-                    made[i] = Translation(text, parts=len(some), way="clauses")
+                    tokens = [token for one in some for token in one.tokens]
+                    each = [value for one in some for value in one.log_probabilities]
+                    whole = Translation(text, 0.0, tokens, len(some), way="clauses", log_probabilities=each)
+                    made[i] = translator.rate(whole)
         return made
 
     def _runs_on(self, one: Translation, source: list[int], length: int) -> bool:

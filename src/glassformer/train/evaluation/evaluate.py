@@ -26,9 +26,11 @@ from glassformer.decode import Search
 from glassformer.decode.precision import Precision
 from glassformer.model import DecoderOnly, EncoderDecoder, Model
 from glassformer.pipelines import Classifier, MaskFiller, TextGenerator
+from glassformer.pipelines.confidence import Confidence
 from glassformer.pipelines.filler import Recovered
 from glassformer.pipelines.translator import Translator
 from glassformer.train import Recipe
+from glassformer.train.evaluation.calibration import calibrate, keep_confidence
 from glassformer.train.evaluation.metrics import (
     BaseScores,
     GapScores,
@@ -75,6 +77,7 @@ class Task:
     precision: Precision
     adapter: str | Path | None
     report: Report
+    calibrate: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class Evaluation:
     sources: tuple[str, ...]
     hypotheses: tuple[str, ...]
     references: tuple[str, ...]
+    confidence: Confidence | None = None  # with `calibrate`
 
 
 @checked
@@ -112,6 +116,7 @@ def evaluate(
     precision: Precision = "fp32",
     adapter: str | Path | None = None,
     record: bool = False,
+    calibrate: bool = False,
     report: Report | None = None,
 ) -> Evaluation:
     """Translate and compare, as `glassformer evaluate` does: BLEU, chrF and exact match, with signatures and intervals;
@@ -123,17 +128,20 @@ def evaluate(
     folder: test, if none is named, valid or train. Of a model that translates into several languages, one is judged at
     a time: `to`; one that reads several is told from which, `source`. What is not given is as the recipe has it under
     [score]. With an `adapter`, the model is judged with what that has learnt. With `record`, the scores are added to
-    scores.json in the folder. A `report` is told how far it is.
+    scores.json in the folder. With `calibrate`, how sure the model's translations are is measured on these pairs, and
+    kept in the folder. A `report` is told how far it is.
 
         found = gf.evaluate("runs/demo", ["twenty-one"], ["einundzwanzig"], beam=4)
         print(found.scores, found.scores.bleu_signature, found.hypotheses)
     """
     folder, report = locate(folder), report or Report(quiet=True)
-    task = Task(folder, src, ref, split, to, source, device, precision, adapter, report)
+    task = Task(folder, src, ref, split, to, source, device, precision, adapter, report, calibrate)
+    if calibrate and adapter is not None:
+        raise ConfigError("calibrate=True is for the model alone; give no adapter")
     options = {"beam": beam, "length_penalty": length_penalty, "tokenize": tokenize, "lowercase": lowercase}
     asked = {name: value for name, value in options.items() if value is not None}
     if (kind := model_kind(folder)) is not EncoderDecoder:
-        for option, value in ({"to": to, "source": source} | asked).items():
+        for option, value in ({"to": to, "source": source, "calibrate": calibrate or None} | asked).items():
             if value is not None:
                 raise ConfigError(f"{option}={value} is for translations, and {folder} does not translate")
         found = evaluate_other(task, kind)
@@ -187,9 +195,14 @@ def evaluate_translator(task: Task, asked: dict[str, Any]) -> Evaluation:
     def progress(done: int) -> None:
         report.show(f"translating {name}: {done:,} of {len(sources):,}")
 
-    hypotheses = [best[0].text for best in translator.translate(sources, search=search, progress=progress)]
-    scores = score(hypotheses, references, settings.tokenize, settings.lowercase)
-    return Evaluation(name, scores, settings, task.precision, tuple(sources), tuple(hypotheses), tuple(references))
+    made = [best[0] for best in translator.translate(sources, search=search, progress=progress)]
+    hypotheses = tuple(one.text for one in made)
+    scores, confidence = score(hypotheses, references, settings.tokenize, settings.lowercase), None
+    if task.calibrate:
+        confidence = calibrate(made, references, mostly_unspaced(references))
+        keep_confidence(folder, translator.to or translator.about.target, confidence)
+    texts = tuple(sources), hypotheses, tuple(references)
+    return Evaluation(name, scores, settings, task.precision, *texts, confidence)
 
 
 def evaluate_other(task: Task, kind: type[Model]) -> Evaluation:
